@@ -21,6 +21,8 @@ pub(crate) const MAX_PAGE: usize = 500;
 const MAX_COUNTED: usize = 10_000;
 const MAX_FOUND: usize = 10_000;
 const MAX_SCANNED: usize = 200_000;
+/// How many characters of an id are enough to find its run: a word of another text is rarely the beginning of an id.
+const SHORT_ID: usize = 8;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -56,7 +58,7 @@ struct RunsQuery {
     before: Option<Time>,
     /// `decision`: only runs that wait for a person.
     needs: Option<Need>,
-    /// Only runs with this text in an event.
+    /// Only runs whose id this is or begins with, from eight characters on; without such a run, those with this text in an event.
     q: Option<String>,
     /// Continues a list.
     cursor: Option<String>,
@@ -84,7 +86,7 @@ struct CountsQuery {
     before: Option<Time>,
     /// `decision`: only runs that wait for a person.
     needs: Option<Need>,
-    /// Only runs with this text in an event.
+    /// Only runs whose id this is or begins with, from eight characters on; without such a run, those with this text in an event.
     q: Option<String>,
 }
 
@@ -237,6 +239,10 @@ async fn matching(app: &App, wanted: &Wanted<'_>, after: Option<RunCursor>, most
         filter.limit = Some(most);
         return Ok(Matching { rows: store.runs(&filter).await?, capped: None });
     };
+    if is_id(app, text, &filter).await? {
+        (filter.prefix, filter.limit) = (Some(text.clone()), Some(most));
+        return Ok(Matching { rows: store.runs(&filter).await?, capped: None });
+    }
     let found = store.search(&search(app, text, filter, most)).await?;
     let mut rows: Vec<RunSummary> = Vec::new();
     for hit in found.found {
@@ -251,6 +257,14 @@ async fn matching(app: &App, wanted: &Wanted<'_>, after: Option<RunCursor>, most
         }
     }
     Ok(Matching { rows, capped: found.capped })
+}
+
+/// Returns whether a text is the id of a run in a list, or begins one.
+async fn is_id(app: &App, text: &str, filter: &RunFilter) -> Result<bool, StoreError> {
+    let mut filter = filter.clone();
+    (filter.prefix, filter.after, filter.limit) = (Some(text.to_owned()), None, Some(1));
+    let rows = app.client.store().runs(&filter).await?;
+    Ok(rows.first().is_some_and(|row| text.len() >= SHORT_ID || row.run.as_str() == text))
 }
 
 /// Returns the search for a text in the events of runs: once per run, unless secrets hide matches.

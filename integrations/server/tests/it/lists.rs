@@ -106,6 +106,10 @@ async fn runs_are_filtered_and_counted() {
     assert_eq!(ids("status=cancelled,failed").await, [cancelled.as_str()]);
     assert_eq!(ids("needs=decision").await, [waiting.as_str()]);
     assert_eq!(ids("q=too%20late").await, [cancelled.as_str()]);
+    for id in [cancelled.as_str(), &cancelled.as_str()[..13]] {
+        assert!(ids(&format!("q={id}")).await.contains(&cancelled.to_string()), "{id}");
+    }
+    assert_eq!(ids(&format!("q={cancelled}")).await, [cancelled.as_str()]);
     assert_eq!(ids("brain=Other").await, [""; 0]);
     assert_eq!(ids("since=2100-01-01T00:00:00Z").await, [""; 0]);
     let counts = shop.get(&token, "/api/v1/runs/counts").await.json();
