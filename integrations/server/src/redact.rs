@@ -135,7 +135,8 @@ fn redacted_inside(names: &[String], text: &str, texts: usize) -> Option<String>
         next.is_some_and(|(place, _)| place.start < *at && *at < place.end)
     };
     let places = values_of(names, text).chain(values_of_escaped_names(text)).chain(changes_of(names, text));
-    let places = places.chain(text.match_indices("\\u0022").map(|(at, _)| at));
+    let codes = ["\\u0022", "\\u003a"].into_iter().flat_map(|code| text.match_indices(code));
+    let places = places.chain(codes.map(|(at, _)| at));
     let end = places.filter(|at| !is_parsed(at)).min();
     let (mut redacted, mut copied) = (String::new(), 0);
     for (place, original) in objects.iter().filter(|(place, _)| end.is_none_or(|end| place.end <= end)) {

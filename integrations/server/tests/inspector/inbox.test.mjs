@@ -296,6 +296,37 @@ test('a key shows all of a long item before it approves', async () => {
   await asked.waitFor({ state: 'detached' });
 });
 
+test('what a bar covers is not in view', async () => {
+  const fields = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`field_${i}`, i]));
+  project.import(waitingLog('covered', { calls: [pay({ to: 'Oda', list: [fields] }), pay({ to: 'Per' })] }));
+  for (const width of [1280, 800]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.to('/inbox', '.decide');
+    if (width === 1280) await item(page, 'Per').getByLabel('Choose pay').check();
+    await item(page, 'Oda').locator('h2').click();
+    const end = item(page, 'Oda').locator('footer');
+    const isShown = () => end.evaluate((node) => {
+      const { left, top } = node.getBoundingClientRect();
+      return top < innerHeight && document.elementFromPoint(left + 5, top - 20)?.closest('.decide') === node.closest('.decide');
+    });
+    for (let parts = 0; !await isShown(); parts++) {
+      await item(page, 'Oda').locator('.primary:not([aria-disabled])').waitFor();
+      await page.keyboard.press('a');
+      assert.ok(parts < 10);
+    }
+    assert.equal((await decided('covered')).length, 0);
+  }
+  await page.setViewportSize({ width: 1280, height: 900 });
+});
+
+test('the reason of a rejection gets the focus, and not the amount', async () => {
+  project.import(waitingLog('refused', { tokens: 700 }));
+  await page.to('/inbox', '.decide');
+  const asked = item(page, 'of 700 tokens');
+  await asked.getByRole('button', { name: 'Reject…' }).click();
+  await asked.getByLabel('Reason').and(page.locator(':focus')).waitFor();
+});
+
 test('a click does not hit a button that has moved within its item', async () => {
   project.import(waitingLog('within', { calls: [pay({ to: 'Ulla', note: 'x' }), pay({ to: 'Ivo', note: 'one two three '.repeat(20) })] }));
   await page.to('/inbox', '.decide');

@@ -25,7 +25,10 @@ addEventListener('keydown', (event) => {
   // A closed dialog keeps the focus until the next frame.
   const target = event.target.closest?.('dialog:not([open])') ? document.body : event.target;
   const menu = name === 'Escape' && document.querySelector('details.menu[open]');
-  if (menu) menu.open = false;
+  if (menu) {
+    menu.open = false;
+    menu.querySelector('summary').focus();
+  }
   if (name === 'Escape' && target.closest?.(FIELDS)) target.blur();
   if (menu || (target.closest?.(FIELDS) && name !== 'mod+k')) return;
   if ((pref('keys') === 'off' && name.length === 1) || document.querySelector('dialog[open]')) return;

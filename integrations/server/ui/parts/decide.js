@@ -107,15 +107,21 @@ export function approve(items) {
   if (list.length) send(list, (item, draft) => KINDS[item.kind].body(item, draft));
 }
 const nodeOf = ({ id }) => document.getElementById(`item-${id}`);
+/** The upper and the lower edge of what a reader sees of the page: bars may cover its end. */
+function edges() {
+  const { top, bottom } = main().getBoundingClientRect();
+  const bars = [...document.querySelectorAll('.bulk, .bar nav')].map((bar) => bar.getBoundingClientRect().top);
+  return [top, Math.min(bottom, ...bars.filter((bar) => bar > innerHeight / 2))];
+}
 /** Whether half of an item is in view, or half of the window shows it. */
 export function isInView(item) {
-  const [shown, { top, bottom, height }] = [nodeOf(item).getBoundingClientRect(), main().getBoundingClientRect()];
-  return Math.min(shown.bottom, bottom) - Math.max(shown.top, top) >= Math.min(shown.height, height) / 2;
+  const [shown, [top, bottom]] = [nodeOf(item).getBoundingClientRect(), edges()];
+  return Math.min(shown.bottom, bottom) - Math.max(shown.top, top) >= Math.min(shown.height, bottom - top) / 2;
 }
 /** Whether the end of an item is in view. If not, shows its next part. */
 export function isEndShown(item) {
   // All of it stands above the buttons.
-  const below = (nodeOf(item).querySelector('footer') ?? nodeOf(item)).getBoundingClientRect().top - main().getBoundingClientRect().bottom;
+  const below = (nodeOf(item).querySelector('footer') ?? nodeOf(item)).getBoundingClientRect().top - edges()[1];
   if (below <= 2) return true;
   main().scrollBy(0, Math.min(below + 20, main().clientHeight * 0.8));
   settle();
@@ -152,14 +158,14 @@ export default function decide(item, { inbox = false, selected = false, pick } =
   const [yes, no, folded, waits] = [() => approve([item]), () => reject([item]), foldedOf(draft), isMoving(draft)];
   const drawn = (node) => {
     place(node, draft);
-    const field = draft.begins && node.querySelector(':is(input, select, textarea):is([id^=value-], [id^=reason-])');
+    const field = draft.begins && node.querySelector(`:is(input, select, textarea)[id^=${isRejecting ? 'reason' : 'value'}-]`);
     if (!field) return;
     draft.begins = false;
     field.focus();
   };
   const onkeydown = (event) => {
     const isField = event.target.matches('input:not([type=checkbox]), textarea, select');
-    if (isRejecting && event.key === 'Escape') {
+    if (isRejecting && event.key === 'Escape' && !event.isComposing) {
       event.preventDefault();
       return toggle(item, 'reject');
     }

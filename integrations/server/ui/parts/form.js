@@ -101,6 +101,7 @@ export default function schemaForm(schema, { value, onchange, errors = [], id, r
     button.small({ type: 'button', 'aria-label': `Add to ${words(name)}`, onclick: () => {
       change((now) => [...now ?? [], start]);
       added = `${id}${encodeURIComponent(`${pointer}/${given.length}`)}`;
+      setTimeout(() => { added = null; }, 300);
     } }, 'Add')];
   }
 }
@@ -108,9 +109,7 @@ export default function schemaForm(schema, { value, onchange, errors = [], id, r
 /** The field of an item that has just been added, which gets the focus. */
 let added = null;
 function focusAdded(node) {
-  if (node.id !== added) return;
-  added = null;
-  node.focus();
+  if (node.id === added) node.focus();
 }
 
 const check = (text, checked, change, props) => label.check(input({ ...props, type: 'checkbox', checked,
