@@ -135,7 +135,7 @@ fn redacted_inside(names: &[String], text: &str, texts: usize) -> Option<String>
         next.is_some_and(|(place, _)| place.start < *at && *at < place.end)
     };
     let places = values_of(names, text).chain(values_of_escaped_names(text)).chain(changes_of(names, text));
-    let codes = ["\\u0022", "\\u003a"].into_iter().flat_map(|code| text.match_indices(code));
+    let codes = ["\\u0022", "\\u003a", "\\u003A"].into_iter().flat_map(|code| text.match_indices(code));
     let places = places.chain(codes.map(|(at, _)| at));
     let end = places.filter(|at| !is_parsed(at)).min();
     let (mut redacted, mut copied) = (String::new(), 0);

@@ -27,7 +27,7 @@ addEventListener('keydown', (event) => {
   const menu = name === 'Escape' && document.querySelector('details.menu[open]');
   if (menu) {
     menu.open = false;
-    menu.querySelector('summary').focus();
+    menu.querySelector('summary').focus({ preventScroll: true });
   }
   if (name === 'Escape' && target.closest?.(FIELDS)) target.blur();
   if (menu || (target.closest?.(FIELDS) && name !== 'mod+k')) return;

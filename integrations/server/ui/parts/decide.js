@@ -108,10 +108,10 @@ export function approve(items) {
 }
 const nodeOf = ({ id }) => document.getElementById(`item-${id}`);
 /** The upper and the lower edge of what a reader sees of the page: bars may cover its end. */
-function edges() {
+export function edges() {
   const { top, bottom } = main().getBoundingClientRect();
   const bars = [...document.querySelectorAll('.bulk, .bar nav')].map((bar) => bar.getBoundingClientRect().top);
-  return [top, Math.min(bottom, ...bars.filter((bar) => bar > innerHeight / 2))];
+  return [top, Math.min(bottom, ...bars.filter((bar) => bar > top))];
 }
 /** Whether half of an item is in view, or half of the window shows it. */
 export function isInView(item) {
@@ -121,9 +121,10 @@ export function isInView(item) {
 /** Whether the end of an item is in view. If not, shows its next part. */
 export function isEndShown(item) {
   // All of it stands above the buttons.
-  const below = (nodeOf(item).querySelector('footer') ?? nodeOf(item)).getBoundingClientRect().top - edges()[1];
+  const [top, bottom] = edges();
+  const below = (nodeOf(item).querySelector('footer') ?? nodeOf(item)).getBoundingClientRect().top - bottom;
   if (below <= 2) return true;
-  main().scrollBy(0, Math.min(below + 20, main().clientHeight * 0.8));
+  main().scrollBy(0, Math.min(below + 20, (bottom - top) * 0.6));
   settle();
   return false;
 }

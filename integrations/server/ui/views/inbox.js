@@ -4,7 +4,7 @@ import { get } from '../lib/api.js';
 import { at, go, main } from '../lib/page.js';
 import { plural } from '../lib/format.js';
 import { settle } from '../lib/settle.js';
-import decide, { approve, approveShown, isEndShown, isInView, isOpen, reject, toggle } from '../parts/decide.js';
+import decide, { approve, approveShown, edges, isEndShown, isInView, isOpen, reject, toggle } from '../parts/decide.js';
 import { empty, pageHead, resource } from '../parts/common.js';
 
 const { button, div, input, label, p, span } = tags;
@@ -33,9 +33,13 @@ export default function inboxView() {
     document.activeElement?.closest('.decide button')?.blur();
   };
   const drawn = (node) => {
-    const [item, { scrollTop, clientHeight }] = [moved && node.querySelector('.selected'), main()];
-    // A reader begins with the top of an item that is longer than the window.
-    if (item) item.scrollIntoView({ block: item.offsetHeight > clientHeight ? 'start' : 'nearest' });
+    const [item, { scrollTop }, [top, bottom]] = [moved && node.querySelector('.selected'), main(), edges()];
+    if (item) {
+      // A reader begins with the top of an item that is longer than what is in view.
+      const isLong = item.offsetHeight > bottom - top;
+      item.scrollIntoView({ block: isLong ? 'start' : 'nearest' });
+      if (!isLong) main().scrollBy(0, Math.max(0, item.getBoundingClientRect().bottom - bottom));
+    }
     if (scrollTop !== main().scrollTop) settle();
     moved = false;
   };
