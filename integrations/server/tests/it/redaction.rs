@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::ModelRequest;
+use positronic_core::record::{ModelRequest, RunId};
 use positronic_server::{Options, REDACTED, Scope, redact_fields};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,12 +37,18 @@ fn shop() -> Shop {
     Shop::with(model, brain, |runner| Options::builder().brains(runner).redact(redact_fields(["iban"])).build())
 }
 
-#[tokio::test]
-async fn errors_of_edited_arguments_quote_no_value() {
+/// Starts a run, which asks for an approval.
+async fn started() -> (Shop, String, RunId) {
     let shop = shop();
     let token = shop.token(None, &Scope::ALL).await;
     let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
-    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    let run = RunId::new(run["id"].as_str().unwrap());
+    (shop, token, run)
+}
+
+#[tokio::test]
+async fn errors_of_edited_arguments_quote_no_value() {
+    let (shop, token, run) = started().await;
     let id = shop.question(&token, &run).await;
     let edited = json!({ "iban": REDACTED, "amount": "much" });
 
@@ -76,7 +82,7 @@ async fn edited_arguments_get_the_secrets_of_their_texts_back_once_per_key() {
         Shop::with(model, brain, |runner| Options::builder().brains(runner).redact(redact_fields(["iban"])).build());
     let token = shop.token(None, &Scope::ALL).await;
     let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
-    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    let run = RunId::new(run["id"].as_str().unwrap());
     let id = shop.question(&token, &run).await;
     let decide = async |note: String| {
         let decision = json!({ "approve": true, "arguments": { "note": note } });
@@ -114,12 +120,12 @@ async fn options_of_forks_and_schedules_get_their_secrets_back() {
     let options = |iban: &str, amount: u32| json!({ "iban": iban, "amount": amount });
 
     let started = shop.post(&token, "/api/v1/runs", json!({ "brain": "Print", "options": options(SECRET, 1) })).await;
-    let run = positronic_core::record::RunId::new(started.json()["id"].as_str().unwrap());
+    let run = RunId::new(started.json()["id"].as_str().unwrap());
     shop.end(&run).await;
     let fork = json!({ "at": 0, "options": options(REDACTED, 2) });
     let fork = shop.post(&token, &format!("/api/v1/runs/{run}/fork"), fork).await;
     assert_eq!(fork.status, StatusCode::CREATED, "{fork:?}");
-    let fork = positronic_core::record::RunId::new(fork.json()["id"].as_str().unwrap());
+    let fork = RunId::new(fork.json()["id"].as_str().unwrap());
     let root = shop.client.state(&fork).await.unwrap().root.clone().unwrap();
     assert_eq!(*root.options, options(SECRET, 2));
 
@@ -153,10 +159,7 @@ async fn options_of_forks_and_schedules_get_their_secrets_back() {
 
 #[tokio::test]
 async fn no_route_and_no_stream_shows_a_secret() {
-    let shop = shop();
-    let token = shop.token(None, &Scope::ALL).await;
-    let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
-    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    let (shop, token, run) = started().await;
     let id = shop.question(&token, &run).await;
     let base = format!("/api/v1/runs/{run}");
     let waiting = shop.get(&token, &base).await;
@@ -223,7 +226,7 @@ async fn texts_are_redacted_before_they_are_cut() {
         Shop::with(model, brain, |runner| Options::builder().brains(runner).redact(redact_fields(["iban"])).build());
     let token = shop.token(None, &Scope::ALL).await;
     let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
-    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    let run = RunId::new(run["id"].as_str().unwrap());
     shop.question(&token, &run).await;
 
     let pending = shop.get(&token, "/api/v1/pending?context=3").await;
@@ -240,10 +243,7 @@ async fn texts_are_redacted_before_they_are_cut() {
 
 #[tokio::test]
 async fn pieces_of_answers_come_without_their_text() {
-    let shop = shop();
-    let token = shop.token(None, &Scope::ALL).await;
-    let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
-    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    let (shop, token, run) = started().await;
     let first = shop.question(&token, &run).await;
     let base = format!("/api/v1/runs/{run}");
     let mut streams = Vec::new();
@@ -336,7 +336,7 @@ async fn changes_of_a_state_do_not_show_a_secret() {
     let token = shop.token(None, &Scope::ALL).await;
     let start = async || {
         let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
-        let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap_or_else(|| panic!("{run}")));
+        let run = RunId::new(run["id"].as_str().unwrap_or_else(|| panic!("{run}")));
         shop.end(&run).await;
         run
     };
@@ -361,10 +361,7 @@ async fn changes_of_a_state_do_not_show_a_secret() {
 
 #[tokio::test]
 async fn search_does_not_find_a_secret() {
-    let shop = shop();
-    let token = shop.token(None, &Scope::ALL).await;
-    let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
-    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    let (shop, token, run) = started().await;
     shop.question(&token, &run).await;
 
     for (text, found) in [("it%20costs%20money", 1), ("DE021203", 0)] {

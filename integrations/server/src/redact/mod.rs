@@ -1,0 +1,216 @@
+//! Redaction of secrets at the edge of the API: what a client gets has a mark in their place, the log keeps them.
+
+mod restore;
+mod text;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+pub(crate) use restore::{shown, with_secrets};
+use text::redacted_inside;
+
+use crate::app::{LARGE, off_the_executor};
+use crate::problem::{Problem, ProblemType};
+
+/// What stands in the place of a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// The fields of the API with JSON schemas, which only declare fields.
+const SCHEMAS: &[&str] = &["arguments_schema", "options_schema", "parameters", "schema"];
+/// The fields of the API with values of models, tools and people. Such a value may look like a schema.
+const DATA: &[&str] = &[
+    "arguments",
+    "data",
+    "default_options",
+    "edited",
+    "input",
+    "options",
+    "otherwise",
+    "output",
+    "payload",
+    "reply",
+    "result",
+    "state",
+    "value",
+];
+
+/// How deep texts with JSON may be in each other: each may nest 128 values again, and the stack is limited.
+const MAX_TEXTS: usize = 4;
+
+/// Where in an answer a value is.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Answer,
+    Schema,
+    Data,
+}
+
+impl Place {
+    /// Returns the place of a field.
+    fn field(self, name: &str) -> Self {
+        match self {
+            Self::Answer if SCHEMAS.contains(&name) => Self::Schema,
+            Self::Answer if DATA.contains(&name) => Self::Data,
+            place => place,
+        }
+    }
+}
+
+/// Changes the JSON of an answer.
+pub(crate) type Redact = Arc<dyn Fn(&mut Value) + Send + Sync>;
+
+/// Returns a function for [`Options::redact`](crate::Options) that replaces the values of fields with these names, at any
+/// depth, by [`REDACTED`], also in JSON that is a part of a text. Fields that a schema of the API declares stay.
+pub fn redact_fields(
+    names: impl IntoIterator<Item = impl Into<String>>,
+) -> impl Fn(&mut Value) + Clone + Send + Sync + 'static {
+    let names: Arc<[String]> = names.into_iter().map(Into::into).collect();
+    move |value| redact(&names, value, Place::Answer, MAX_TEXTS)
+}
+
+fn redact(names: &[String], value: &mut Value, place: Place, texts: usize) {
+    match value {
+        Value::Object(fields) => {
+            let is_schema = place == Place::Schema && fields.get("type").is_some_and(|kind| kind == "object");
+            if is_change_of(names, fields)
+                && let Some(value) = fields.get_mut("value")
+            {
+                *value = REDACTED.into();
+            }
+            for (name, value) in fields {
+                match value {
+                    Value::Object(declared) if is_schema && name == "properties" => {
+                        for (name, value) in declared {
+                            redact_field(names, if value.is_object() { "" } else { name }, value, place, texts);
+                        }
+                    }
+                    value => redact_field(names, name, value, place.field(name), texts),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(names, item, place, texts)),
+        Value::String(text) => {
+            // A text is of a model or a person; what it says about schemas does not count.
+            if let Some(redacted) = redacted_inside(names, text, texts) {
+                *text = redacted;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Returns whether an operation of a JSON Patch (RFC 6902) sets one of the fields, or a part of it: its path has the name.
+fn is_change_of(names: &[String], fields: &Map<String, Value>) -> bool {
+    let text = |name: &str| fields.get(name).and_then(Value::as_str);
+    let (Some("add" | "replace" | "test"), Some(path)) = (text("op"), text("path")) else { return false };
+    is_path_of(names, path)
+}
+
+/// Returns whether a JSON pointer leads to one of the fields, or into it.
+fn is_path_of(names: &[String], pointer: &str) -> bool {
+    pointer.split('/').any(|part| names.contains(&part.replace("~1", "/").replace("~0", "~")))
+}
+
+fn redact_field(names: &[String], name: &str, value: &mut Value, place: Place, texts: usize) {
+    if names.iter().any(|known| known == name) {
+        *value = REDACTED.into();
+    } else {
+        redact(names, value, place, texts);
+    }
+}
+
+/// Redacts a value that becomes a part of a text, where the JSON of the answer no longer shows its fields. Returns `None` if it is
+/// no longer such a value then, such as a number with a mark in its place.
+pub(crate) fn redacted<T: Serialize + DeserializeOwned + Clone>(redact: Option<&Redact>, value: &T) -> Option<T> {
+    let Some(redact) = redact else { return Some(value.clone()) };
+    let mut json = serde_json::json!({ "value": value });
+    redact(&mut json);
+    serde_json::from_value(json.get_mut("value")?.take()).ok()
+}
+
+/// Redacts a text that is cut afterwards: its JSON could not be parsed then.
+pub(crate) fn redacted_then_cut(redact: Option<&Redact>, text: String, most: usize) -> String {
+    let mut text = if redact.is_some() { redacted(redact, &text).unwrap_or_else(|| REDACTED.to_owned()) } else { text };
+    if let Some((end, _)) = text.char_indices().nth(most) {
+        text.truncate(end);
+    }
+    text
+}
+
+/// Marks an answer that is not to be redacted: a file, or JSON that already is redacted.
+#[derive(Clone)]
+pub(crate) struct AsIs;
+
+/// Redacts the JSON text of an answer; a large one where this does not block other requests.
+pub(crate) async fn redacted_answer(redact: &Redact, text: String) -> Result<String, Problem> {
+    let (redact, is_large) = (Arc::clone(redact), text.len() > LARGE);
+    let work = move || redacted_text(&redact, &text);
+    if is_large {
+        return off_the_executor(work).await;
+    }
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(|_| Problem::new(ProblemType::Internal).detail("the redaction panicked"))
+}
+
+/// Redacts JSON text. Text that cannot be decoded has no places to redact and is withheld.
+pub(crate) fn redacted_text(redact: &Redact, text: &str) -> String {
+    match serde_json::from_str::<Value>(text) {
+        Ok(mut value) => {
+            redact(&mut value);
+            value.to_string()
+        }
+        Err(_) => Value::from(REDACTED).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn declared_fields_of_a_schema_stay_and_a_value_that_looks_like_one_does_not() {
+        let redact = redact_fields(["iban"]);
+        let schema = json!({ "type": "object", "properties": { "iban": { "type": "string" } } });
+        let mut value = json!({ "arguments_schema": schema, "arguments": schema });
+        redact(&mut value);
+        assert_eq!(value["arguments_schema"], schema);
+        assert_eq!(value["arguments"]["properties"]["iban"], REDACTED);
+    }
+
+    #[test]
+    fn changes_of_a_redacted_field_are_redacted() {
+        let redact = redact_fields(["iban", "a/b"]);
+        let patch = |first: &str, second: &str| {
+            json!([
+                { "op": "add", "path": "/to/iban", "value": first },
+                { "op": "replace", "path": "/a~1b/0", "value": second },
+                { "op": "replace", "path": "/to/ibans", "value": "plain" },
+                { "op": "remove", "path": "/to/iban" },
+            ])
+        };
+        let mut value = json!({ "changes": patch("DE02", "DE03") });
+        redact(&mut value);
+        assert_eq!(value, json!({ "changes": patch(REDACTED, REDACTED) }));
+    }
+
+    #[test]
+    fn value_that_no_longer_has_its_type_is_withheld() {
+        let redact: Redact = Arc::new(redact_fields(["size"]));
+        let sizes = |name: &str| std::collections::BTreeMap::from([(name.to_owned(), 7)]);
+        assert_eq!(redacted(Some(&redact), &sizes("size")), None);
+        assert_eq!(redacted(Some(&redact), &sizes("count")), Some(sizes("count")));
+    }
+
+    #[test]
+    fn text_that_cannot_be_decoded_is_withheld() {
+        let redact: Redact = Arc::new(redact_fields(["key"]));
+        assert_eq!(redacted_text(&redact, r#"{"a":[{"key":{"x":1}}]}"#), r#"{"a":[{"key":"[redacted]"}]}"#);
+        assert_eq!(redacted_text(&redact, "key: 1"), r#""[redacted]""#);
+    }
+}
