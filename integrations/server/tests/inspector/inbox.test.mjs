@@ -477,7 +477,7 @@ test('a schema neither renames arguments nor hides what is chosen', async () => 
   const $defs = Object.fromEntries(Array.from({ length: 22 }, (_, i) => [`d${i}`, { type: 'object', properties: { a: { $ref: `#/$defs/d${i + 1}` }, b: { $ref: `#/$defs/d${i + 1}` } }, required: ['a', 'b'] }]));
   $defs.d22 = { type: 'string' };
   const properties = { amount: { type: 'integer', title: 'limit' }, limit: { type: 'integer', title: 'amount' }, code: { enum: [1, '1'] }, more: { $ref: '#/$defs/d0' } };
-  project.import(waitingLog('titles', { calls: [pay({ amount: 7, limit: 900, code: 1, note: 'Dee', flag: 'false' }, { schema: { type: 'object', properties, $defs } })] }));
+  project.import(waitingLog('titles', { calls: [pay({ amount: 7, limit: 900, code: 1, note: 'Dee', flag: 'false' }, { schema: { type: 'object', properties, $defs, required: ['code'] } })] }));
   await page.to('/inbox', '.decide');
   const asked = item(page, 'Dee');
   assert.ok(await asked.getByText('"false"', { exact: true }).isVisible());
@@ -487,6 +487,8 @@ test('a schema neither renames arguments nor hides what is chosen', async () => 
   await asked.getByRole('button', { name: 'Remove' }).first().waitFor();
   assert.ok(await asked.locator('input, textarea, select').count() < 1000, 'a schema that refers to itself twice has a form with an end');
   await asked.getByRole('button', { name: 'Remove' }).first().click();
+  await asked.getByLabel('code').selectOption('–');
+  assert.equal(await asked.getByLabel('code').evaluate((choice) => choice.validity.valueMissing), true, 'a required choice is not left open');
   await asked.getByLabel('code').selectOption('"1"');
   const sent = page.waitForRequest('**/api/v1/decisions');
   await asked.getByRole('button', { name: 'Approve as edited' }).click();

@@ -5,6 +5,8 @@ import { icon } from '../lib/icons.js';
 
 const { button, dd, div, dl, dt, h1, p, tbody, td, th, thead, tr } = tags;
 
+/** What a cancellation does. */
+export const CANCELS = 'Calls that have not started are skipped, and those in flight are interrupted. This cannot be undone.';
 export const hasEnded = ({ status }) => ['completed', 'failed', 'cancelled'].includes(status);
 /** A time: relative, with the absolute one in the title. */
 export const when = (time) => time != null && tags.time({ datetime: new Date(millis(time)).toISOString(), title: date(time) }, ago(time));

@@ -131,8 +131,9 @@ function control(at, value, props, change) {
   const typed = (type, more, shown, read) => input({ ...props, ...more, type, value: shown, oninput: ({ target }) => change(target.value === '' ? undefined : read(target.value)) });
   const options = optionsOf(at);
   if (options) {
-    return select({ ...props, value: String(options.indexOf(value)), onchange: ({ target }) => change(options[target.value]) },
-      option({ value: '-1' }, '–'), options.map((one, i) => option({ value: String(i), key: i }, written(one))));
+    // No choice has the empty value, which a required field refuses.
+    return select({ ...props, value: options.includes(value) ? String(options.indexOf(value)) : '', onchange: ({ target }) => change(options[target.value]) },
+      option({ value: '' }, '–'), options.map((one, i) => option({ value: String(i), key: i }, written(one))));
   }
   if (['integer', 'number'].includes(at.type)) return typed('number', { step: at.type === 'integer' ? 1 : 'any', min: at.minimum, max: at.maximum }, value == null ? value : String(value), exact);
   if (at.format === 'date-time') return typed('datetime-local', { step: 1, max: '9999-12-31T23:59:59' }, value && local(value), (text) => instant(text));

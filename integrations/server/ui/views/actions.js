@@ -5,7 +5,7 @@ import { at, go } from '../lib/page.js';
 import { ask } from '../parts/request.js';
 import { valueDiff } from '../parts/change.js';
 import { plural } from '../lib/format.js';
-import { loading } from '../parts/common.js';
+import { CANCELS, loading } from '../parts/common.js';
 
 const { b, h3, li, p, section, span, ul } = tags;
 
@@ -20,7 +20,7 @@ const effects = ({ rerun, reused }) => section(
 const signal = (model, type, spec) => ask({ ...spec, route: 'POST /runs/{run}/signals', params: { run: model.id }, value: { type }, hide: ['type', 'files', 'to'] });
 export const message = (model) => signal(model, 'message', { title: 'Send a message', verb: 'Send', schemas: { text: { type: 'string', maxLength: 4000 } } });
 export const cancel = (model) => signal(model, 'cancel', { title: 'Cancel the run', verb: 'Cancel the run', danger: true,
-  note: 'No open call continues; each gets the result “skipped”. This cannot be undone.' });
+  note: CANCELS });
 
 /** Opens the dialog of a new run; `place(value)` is the query of the plan, which `read` reads for the present value. */
 function dialog(model, place, spec) {

@@ -4,14 +4,14 @@ import { post } from '../lib/api.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { at, runUrl } from '../lib/page.js';
 import { number, plural, shortId } from '../lib/format.js';
-import { hasEnded, loading } from '../parts/common.js';
+import { CANCELS, hasEnded, loading } from '../parts/common.js';
 
 const { a, b, button, h2, li, p, span, ul } = tags;
 
 const MOST = 2000;
 const link = (id) => a({ href: runUrl(id) }, shortId(id));
 const ACTIONS = {
-  Cancel: { fits: (run) => !hasEnded(run), note: 'No open call continues; each gets the result “skipped”. This cannot be undone.', danger: true,
+  Cancel: { fits: (run) => !hasEnded(run), note: CANCELS, danger: true,
     act: (path) => post(`${path}/signals`, { type: 'cancel' }).then(() => 'cancelled') },
   Rerun: { fits: () => true, note: 'Each becomes a new run with the same options. The old ones stay as they are.',
     act: (path) => post(`${path}/fork`, { at: 0 }).then(({ id }) => ['runs again as ', link(id)]) },
