@@ -140,6 +140,11 @@ impl Shutdown {
         self.0.send_replace(true);
     }
 
+    /// Returns whether the shutdown has begun.
+    pub(crate) fn has_begun(&self) -> bool {
+        *self.0.borrow()
+    }
+
     /// Waits for [`Shutdown::begin`].
     pub async fn begun(&self) {
         // The sender lives as long as `self`.

@@ -33,6 +33,7 @@ mod start;
 mod state;
 mod timeline;
 mod trigger_key;
+mod wait;
 mod webhooks;
 
 pub(crate) use pending_items::question_id;

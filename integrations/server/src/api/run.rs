@@ -4,7 +4,7 @@ use axum::http::header::{ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use positronic_core::machine::{RunState, admit};
-use positronic_core::record::{RunSummary, Signal, SignalId, SignalKind, hash_json};
+use positronic_core::record::{RunSummary, Signal, SignalId, SignalKind, Status, hash_json};
 use positronic_core::store::PendingFilter;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::items::{RunRow, head, value};
 use super::pending_items::{Allowed, PendingItem};
+use super::wait::{Wait, WaitQuery, result_of};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{Problem, ProblemType};
@@ -24,8 +25,10 @@ const MAX_FORKS: usize = 20;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/runs/{run}", "Read a run, with what waits in it and what the caller may do", run)
+            .query::<WaitQuery>()
             .returns::<RunDetail>(200)
-            .returns_nothing(304),
+            .returns_nothing(304)
+            .problems(&[ProblemType::TooManyStreams]),
     ]
 }
 
@@ -36,6 +39,9 @@ struct RunDetail {
     row: RunRow,
     /// The options of its brain.
     options: Value,
+    /// What its brain has returned, once it has completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
     pending: Vec<PendingItem>,
     actions: Actions,
     /// Whether this server has the code of its brain.
@@ -65,7 +71,10 @@ struct Actions {
 }
 
 async fn run(cx: RequestContext) -> Result<Response, Problem> {
-    let (app, caller, row) = (&cx.app, cx.caller()?, cx.run()?);
+    let (app, caller, before) = (&cx.app, cx.caller()?, cx.run()?);
+    Wait::of(&cx)?.wait(app, &before.run).await?;
+    let place = cx.answer_place().await;
+    let row = &app.row(caller, &before.run).await?;
     let state = app.client.state(&row.run).await?;
     let items = app.client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let mut pending = Vec::with_capacity(items.len());
@@ -76,6 +85,7 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
     let changed = changed(app, row).await?;
     let detail = RunDetail {
         options: root.map(|root| Value::clone(&root.options)).unwrap_or_default(),
+        result: result_of(&state).filter(|_| row.status == Status::Completed),
         budget: root.and_then(|root| root.budget.as_deref()).map(value),
         actions: actions(app, caller, &state, changed.as_deref()),
         brain_known: app.brain(&row.brain).is_ok(),
@@ -99,6 +109,9 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
     let is_known = cx.parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes());
     let mut response = if is_known { StatusCode::NOT_MODIFIED.into_response() } else { json(&seen)? };
     response.extensions_mut().insert(AsIs);
+    if let Some(place) = place {
+        response.extensions_mut().insert(place);
+    }
     if let Ok(etag) = HeaderValue::try_from(etag) {
         response.headers_mut().insert(ETAG, etag);
     }

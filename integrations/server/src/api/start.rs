@@ -6,13 +6,14 @@ use positronic_core::record::{RunId, SignalId, Start, UserMessage};
 use positronic_core::runner::{Conversation, ConversationError, Runner, StartError};
 use positronic_core::store::StoreError;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::conversations::{MessageRequest, send_once};
 use super::idempotency::Key;
 use super::items::RunItem;
 use super::options::options_invalid;
+use super::wait::{Wait, WaitQuery};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{FieldError, Problem, ProblemType};
@@ -23,10 +24,12 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("/api/v1/runs", "Start a run", start)
             .scopes(&[Scope::Run])
+            .query::<WaitQuery>()
             .takes::<NewRun>()
             .idempotent()
-            .returns::<RunItem>(201)
+            .returns::<StartedRun>(201)
             .problems(&[
+                ProblemType::TooManyStreams,
                 ProblemType::UnknownBrain,
                 ProblemType::OptionsInvalid,
                 ProblemType::NotAllowed,
@@ -59,8 +62,18 @@ struct NewRun {
     message: Option<String>,
 }
 
+/// A started run.
+#[derive(Serialize, JsonSchema)]
+struct StartedRun {
+    #[serde(flatten)]
+    run: RunItem,
+    /// What its brain has returned, if it has completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
+}
+
 async fn start(cx: RequestContext) -> Result<Response, Problem> {
-    let (app, caller) = (&cx.app, cx.caller()?);
+    let (app, caller, wait) = (&cx.app, cx.caller()?, Wait::of(&cx)?);
     let body: NewRun = cx.json()?;
     let definition = app.brain(&body.brain)?;
     app.may_start(caller, &body.brain)?;
@@ -79,7 +92,7 @@ async fn start(cx: RequestContext) -> Result<Response, Problem> {
             MessageRequest { definition, options: Some(options), user: body.user, tags: body.tags, message },
         )
         .await?;
-        let mut response = answer(app, &sent.run).await?;
+        let mut response = answer(&cx, wait, &sent.run).await?;
         key.mark(&mut response, sent.is_replay);
         return Ok(response);
     }
@@ -90,7 +103,7 @@ async fn start(cx: RequestContext) -> Result<Response, Problem> {
         }
         let conversation = conversation(&runner, id, user).tags(body.tags).actor(actor);
         let run = conversation.start_definition(definition, options).await.map_err(of_conversation)?;
-        return answer(app, run.id()).await;
+        return answer(&cx, wait, run.id()).await;
     }
     let message = body.message.map(UserMessage::new);
     let run = RunId::new(key.id("run"));
@@ -102,7 +115,7 @@ async fn start(cx: RequestContext) -> Result<Response, Problem> {
     let id = Some(SignalId::new(run.as_str()));
     let start = Start { id, user, tags: body.tags, actor, message, ..Start::default() };
     runner.start_definition(definition, options, start).await.map_err(of_start)?;
-    let mut response = answer(app, &run).await?;
+    let mut response = answer(&cx, wait, &run).await?;
     key.mark(&mut response, is_known);
     Ok(response)
 }
@@ -150,9 +163,20 @@ impl App {
     }
 }
 
-async fn answer(app: &App, run: &RunId) -> Result<Response, Problem> {
+/// Answers with the run that was started, after the wait.
+async fn answer(cx: &RequestContext, wait: Wait, run: &RunId) -> Result<Response, Problem> {
+    let app = &cx.app;
+    wait.wait(app, run).await?;
+    let place = cx.answer_place().await;
     let row = app.client.store().run(run).await?;
-    created("runs/", run.as_str(), &app.run_item(&row, 0).await?)
+    let result = app.result(run, row.status).await?;
+    let items = app.run_items(std::slice::from_ref(&row)).await?;
+    let item = items.into_iter().next().ok_or(ProblemType::UnknownRun)?;
+    let mut response = created("runs/", run.as_str(), &StartedRun { run: item, result })?;
+    if let Some(place) = place {
+        response.extensions_mut().insert(place);
+    }
+    Ok(response)
 }
 
 pub(super) fn of_start(error: StartError) -> Problem {

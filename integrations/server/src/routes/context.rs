@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::auth::{Caller, Place};
+use crate::auth::{Caller, Limits, Place};
 use crate::problem::{Problem, ProblemType, Reporter};
 
 /// What a segment of a path does not contain as it is.
@@ -50,6 +50,12 @@ impl RequestContext {
     /// Returns the row of the run in the path, read for this request.
     pub(crate) fn run(&self) -> Result<&RunSummary, Problem> {
         self.run.as_ref().ok_or_else(|| ProblemType::UnknownRun.into())
+    }
+
+    /// Waits for the place of a large answer that the handler makes late: the wait before it takes none.
+    pub(crate) async fn answer_place(&self) -> Option<Place> {
+        let caller = Limits::key(self.caller.as_ref(), None)?;
+        self.app.limits.answers.place(&caller).await
     }
 
     /// Returns a part of the path.

@@ -10,7 +10,7 @@ use positronic_core::store::MemoryStore;
 use positronic_server::{Options, Scope};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Shop, refund, request};
+use crate::support::{Answer, Order, Shop, refund, refunding, request};
 
 async fn keyed(shop: &Shop, token: &str, path: &str, key: &str, body: Value) -> Answer {
     let mut request = request(token, "POST", path, Some(body));
@@ -366,4 +366,77 @@ async fn message_in_the_name_of_a_user_does_not_reach_the_conversation_of_anothe
 
     assert_eq!(shop.post(&service, path, said("ben")).await.problem(), "not-found");
     assert_eq!(shop.post(&service, path, said("ann")).await.status, StatusCode::CREATED);
+}
+
+/// A shop whose brain returns the double of its order's number.
+fn doubling() -> Shop {
+    let double = brain("Double").options::<Order>().step("Double", async |cx| Ok(cx.options.number * 2));
+    Shop::with(refunding(), double, |runner| Options::builder().brains(runner).build())
+}
+
+#[tokio::test]
+async fn start_with_wait_answers_with_the_result() {
+    let shop = doubling();
+    let token = shop.token(None, &[Scope::Read, Scope::Run]).await;
+    let order = json!({ "brain": "Double", "options": { "number": 21 } });
+
+    let ended = keyed(&shop, &token, "/api/v1/runs?wait=25", "order-21", order.clone()).await;
+    let again = keyed(&shop, &token, "/api/v1/runs", "order-21", order).await;
+    let seen = shop.get(&token, &format!("/api/v1/runs/{}", ended.json()["id"].as_str().unwrap())).await;
+
+    assert_eq!(ended.status, StatusCode::CREATED);
+    for answer in [&ended, &again, &seen] {
+        assert_eq!(
+            (&answer.json()["status"], &answer.json()["result"]),
+            (&json!("completed"), &json!(42)),
+            "{answer:?}"
+        );
+    }
+    assert_eq!(again.header("idempotency-replayed"), "true");
+}
+
+#[tokio::test]
+async fn wait_for_a_run_ends_when_the_run_waits_for_a_person_and_when_it_has_ended() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+
+    let asking = shop.post(&token, "/api/v1/runs?wait=25", order(7)).await.json();
+    assert_eq!((&asking["status"], &asking["pending"]), (&json!("waiting"), &json!(1)), "{asking}");
+    assert_eq!(asking.get("result"), None, "{asking}");
+
+    let run = RunId::new(asking["id"].as_str().unwrap());
+    let path = format!("/api/v1/runs/{run}");
+    let id = shop.question(&token, &run).await;
+    shop.post(&token, &format!("{path}/calls/{id}/decision"), json!({ "approve": true })).await;
+    let ended = shop.get(&token, &format!("{path}?wait=25")).await.json();
+    assert_eq!((&ended["status"], ended.get("result")), (&json!("completed"), Some(&Value::Null)), "{ended}");
+
+    let long = shop.get(&token, &format!("{path}?wait=26")).await;
+    assert_eq!(long.problem(), "invalid-query");
+    assert_eq!(long.json()["detail"], "`wait=26`: expected 0 to 25 seconds; to wait longer, ask again");
+}
+
+/// A brain whose step never ends.
+fn endless() -> Brain<(), ()> {
+    brain("Endless").step("Wait", async |_| std::future::pending::<Result<()>>().await)
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_ends_after_its_seconds_and_counts_as_a_long_answer() {
+    let shop = Shop::with(refunding(), endless(), |runner| Options::builder().brains(runner).max_streams(1).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let begun = tokio::time::Instant::now();
+
+    let slow = shop.post(&token, "/api/v1/runs?wait=20", json!({ "brain": "Endless" }));
+    let second = async {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        shop.post(&token, "/api/v1/runs?wait=20", json!({ "brain": "Endless" })).await
+    };
+    let (slow, second) = tokio::join!(slow, second);
+
+    assert_eq!((slow.status, &slow.json()["status"]), (StatusCode::CREATED, &json!("running")));
+    assert_eq!(begun.elapsed().as_secs(), 20);
+    assert_eq!(second.problem(), "too-many-streams");
+    let runs = shop.client.store().runs(&positronic_core::store::RunFilter::default()).await.unwrap();
+    assert_eq!(runs.len(), 1, "the refused start has started nothing");
 }
