@@ -20,8 +20,10 @@ use crate::states::States;
 
 /// From how many bytes on a body is not decoded where it would block other requests, and few bodies are in memory at once.
 pub(crate) const LARGE: usize = 64 << 10;
-/// How many large bodies are in memory at once.
+/// How many large bodies are in memory at once, and how many of them before their signature is checked, so that strangers leave room for
+/// callers.
 const MAX_LARGE_BODIES: usize = 8;
+const MAX_LARGE_BODIES_OF_STRANGERS: usize = 4;
 
 /// The state of a router.
 pub(crate) struct App {
@@ -33,6 +35,7 @@ pub(crate) struct App {
     pub(crate) limits: Limits,
     /// The large bodies that may be in memory.
     pub(crate) large_bodies: Arc<Semaphore>,
+    pub(crate) large_bodies_of_strangers: Arc<Semaphore>,
     pub(crate) bodies: Bodies,
     pub(crate) folds: Folds,
     pub(crate) states: States,
@@ -50,8 +53,20 @@ impl App {
         };
         let folds = Folds::new(client.clone(), options.prices.clone());
         let (limits, states, bodies) = (Limits::new(&options), States::new(client.clone()), Bodies::of(&table()));
-        let (forks, large_bodies) = (Forks::default(), Arc::new(Semaphore::new(MAX_LARGE_BODIES)));
-        Self { client, authenticate, callers, limits, large_bodies, bodies, folds, states, forks, options }
+        let places = |most| Arc::new(Semaphore::new(most));
+        Self {
+            client,
+            authenticate,
+            callers,
+            limits,
+            large_bodies: places(MAX_LARGE_BODIES),
+            large_bodies_of_strangers: places(MAX_LARGE_BODIES_OF_STRANGERS),
+            bodies,
+            folds,
+            states,
+            forks: Forks::default(),
+            options,
+        }
     }
 
     /// Returns the writer of a request's problem documents.

@@ -1,6 +1,7 @@
 //! The OpenAPI 3.1 document of the table of routes.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use axum::response::Response;
 use schemars::SchemaGenerator;
@@ -29,7 +30,8 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// Returns the document, which names the path of the router if it has one.
 async fn document(cx: RequestContext) -> Result<Response, Problem> {
-    let mut document = openapi();
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi);
+    let mut document = DOCUMENT.clone();
     let prefix = &*cx.reporter.prefix;
     if let Some(fields) = document.as_object_mut().filter(|_| !prefix.is_empty()) {
         fields.insert("servers".to_owned(), json!([{ "url": prefix }]));

@@ -10,12 +10,14 @@ use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use sha2::{Digest as _, Sha256};
 use tower_http::compression::CompressionLayer;
 
 use crate::app::App;
+use crate::auth::client_address;
 use crate::problem::{Problem, ProblemType};
 
 /// What the page may load and run: its own files and nothing else. Text never becomes markup or script, which Trusted Types
@@ -26,6 +28,9 @@ const POLICY: HeaderValue = HeaderValue::from_static(
      trusted-types 'none'",
 );
 const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// The maximum bytes and segments of the address of a view. The longest id of a run has 540 bytes in an address.
+const MAX_PATH: usize = 4096;
+const MAX_SEGMENTS: usize = 16;
 const CHECK: HeaderValue = HeaderValue::from_static("no-cache");
 
 macro_rules! files {
@@ -94,7 +99,7 @@ static HASH: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// Creates the routes of the page.
-pub(crate) fn routes() -> Router<Arc<App>> {
+pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
     Router::new()
         .route("/", get(to_page))
         .route("/ui", get(document))
@@ -102,6 +107,21 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/ui/assets/{hash}/{*path}", get(file))
         .route("/ui/{*path}", get(document))
         .layer(CompressionLayer::new())
+        .layer(from_fn_with_state(Arc::clone(app), limited))
+}
+
+/// Refuses addresses that no view has, since the answer repeats `../` for each of their segments, and too many requests of an address:
+/// the page needs no token.
+async fn limited(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    if path.len() > MAX_PATH || path.matches('/').count() > MAX_SEGMENTS {
+        return Problem::new(ProblemType::NotFound).into_response();
+    }
+    let (parts, body) = request.into_parts();
+    match app.limits.page(client_address(&app.options.trusted_proxies, &parts)) {
+        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Err(problem) => problem.into_response(),
+    }
 }
 
 /// Redirects to the page, below the path of the router.

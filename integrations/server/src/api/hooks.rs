@@ -1,12 +1,14 @@
 //! `/hooks`: inbound webhooks. The signature is the authentication.
 
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::app::App;
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Access, RequestContext, Route, json};
+use crate::routes::{Access, Params, RequestContext, Route, json};
 use crate::webhooks::{Accepted, HookError, HookOutcome};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -14,6 +16,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(path, summary, receive)
             .access(Access::Public)
             .takes_bytes()
+            .before_body(check_headers)
             .returns::<AcceptedHook>(202)
             .returns_text(200, "text/plain")
             .problems(&[ProblemType::BadSignature, ProblemType::PayloadInvalid])
@@ -31,11 +34,18 @@ struct AcceptedHook {
     accepted: Accepted,
 }
 
-async fn receive(cx: RequestContext) -> Result<Response, Problem> {
-    let app = &cx.app;
+/// Refuses what no body makes genuine.
+fn check_headers(app: &App, params: &Params, parts: &Parts) -> Result<(), Problem> {
     if app.options.read_only {
         return Err(ProblemType::ReadOnly.into());
     }
+    let param = |wanted| params.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+    let name = param("name").unwrap_or_default();
+    Ok(app.options.hooks.check_headers(name, param("identifier"), &parts.headers, app.now())?)
+}
+
+async fn receive(cx: RequestContext) -> Result<Response, Problem> {
+    let app = &cx.app;
     let (name, identifier) = (cx.param("name")?, cx.param("identifier").ok());
     match app.options.hooks.receive(&app.client, name, identifier, &cx.parts.headers, &cx.body).await? {
         HookOutcome::Accepted(accepted) => {

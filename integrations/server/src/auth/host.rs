@@ -29,7 +29,10 @@ pub(crate) fn allowed_host(options: &Options, request: &Request) -> Result<(), P
 /// Returns the host without its port.
 fn name_of(host: &str) -> &str {
     match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        Some(rest) => match rest.split_once(']') {
+            Some((host, port)) if port.is_empty() || port.starts_with(':') => host,
+            _ => "",
+        },
         None => host.split(':').next().unwrap_or_default(),
     }
 }
@@ -72,7 +75,16 @@ mod tests {
         ] {
             assert!(allows(host), "{host}");
         }
-        for host in ["", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "0.0.0.0", "10.0.0.1"] {
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "0.0.0.0",
+            "10.0.0.1",
+            "[::1]evil.example",
+            "[::1",
+        ] {
             assert!(!allows(host), "{host}");
         }
     }

@@ -65,12 +65,25 @@ impl Limits {
     /// Counts a request of a caller; requests without one count by their address. Returns how many are left; `None` if neither
     /// is known, since one limit for all strangers would let each of them lock out the others.
     pub(crate) fn request(&self, caller: Option<&Caller>, address: Option<IpAddr>) -> Result<Option<u32>, Problem> {
+        let Some(key) = Self::key(caller, address) else { return Ok(None) };
+        self.count(&key).map(Some)
+    }
+
+    /// Counts a request of an address for a file of the page. They count apart, so that loading the page uses up no requests to the API.
+    pub(crate) fn page(&self, address: Option<IpAddr>) -> Result<(), Problem> {
+        match address {
+            Some(address) => self.count(&format!("page {}", client_prefix(address))).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a request under a name, and returns how many are left.
+    fn count(&self, key: &str) -> Result<u32, Problem> {
         if self.requests.len() > KNOWN {
             self.requests.retain_recent();
         }
-        let Some(key) = Self::key(caller, address) else { return Ok(None) };
-        match self.requests.check_key(&key) {
-            Ok(state) => Ok(Some(state.remaining_burst_capacity())),
+        match self.requests.check_key(&key.to_owned()) {
+            Ok(state) => Ok(state.remaining_burst_capacity()),
             Err(until) => {
                 let wait = until.wait_time_from(self.requests.clock().now());
                 Err(Problem::new(ProblemType::RateLimited).retry_after(wait.as_secs().saturating_add(1)))

@@ -76,9 +76,11 @@ async fn checked(
         (Ownership::Run, None) | (Ownership::None, _) => None,
     };
     let most = max_bytes(&app, route, &parts)?;
+    (route.before_body)(&app, &params, &parts)?;
     let key = Limits::key(caller.as_ref(), address).unwrap_or_default();
+    let sender = Sender { key: &key, is_stranger: caller.is_none() };
     // Until the answer is made.
-    let (body, value, _turn) = read(&app, route, &parts, body, most, &key).await?;
+    let (body, value, _turn) = read(&app, route, &parts, body, most, sender).await?;
     let place = if route.large_answers { app.limits.answers.place(&key).await } else { None };
     let limits = Arc::clone(&app);
     let reporter = app.reporter(&parts);
@@ -142,8 +144,17 @@ fn max_bytes(app: &App, route: &Route, parts: &Parts) -> Result<usize, Problem> 
     }
 }
 
-/// The permits of a large body: of its caller, and of the server.
-type Turn = (Option<Place>, Option<OwnedSemaphorePermit>);
+/// Who sends a body.
+#[derive(Clone, Copy)]
+struct Sender<'a> {
+    /// The name by which its large bodies are counted.
+    key: &'a str,
+    /// Whether nothing has shown yet who it is.
+    is_stranger: bool,
+}
+
+/// The permits of a large body: of its sender, of all strangers, and of the server.
+type Turn = (Option<Place>, Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>);
 
 /// Reads the body, of at most so many bytes, and decodes its JSON.
 async fn read(
@@ -152,7 +163,7 @@ async fn read(
     parts: &Parts,
     body: axum::body::Body,
     most: usize,
-    key: &str,
+    sender: Sender<'_>,
 ) -> Result<(Bytes, Value, Option<Turn>), Problem> {
     let is_json = match route.body {
         Body::None => return Ok((Bytes::new(), Value::Null, None)),
@@ -162,7 +173,7 @@ async fn read(
     if is_json && !has_json(parts) {
         return Err(ProblemType::UnsupportedMediaType.into());
     }
-    let (bytes, turn) = collect(app, body, most, is_json.then_some(key)).await?;
+    let (bytes, turn) = collect(app, body, most, sender).await?;
     if !is_json {
         return Ok((bytes, Value::Null, turn));
     }
@@ -176,13 +187,13 @@ async fn read(
     Ok((Bytes::new(), value?, turn))
 }
 
-/// Reads the bytes of a body. Large bodies of callers wait for each other, because their JSON takes much memory: each once so much of
-/// it has arrived, since a client that sends nothing must not keep others waiting. One that makes no progress is given up.
+/// Reads the bytes of a body. Large bodies wait for each other, because they take much memory: each once so much of it has arrived, since
+/// a client that sends nothing must not keep others waiting. One that makes no progress is given up.
 async fn collect(
     app: &App,
     body: axum::body::Body,
     most: usize,
-    caller: Option<&str>,
+    sender: Sender<'_>,
 ) -> Result<(Bytes, Option<Turn>), Problem> {
     let (mut chunks, mut bytes, mut turn) = (body.into_data_stream(), Vec::new(), None);
     while let Some(chunk) = timeout(STALL, chunks.next()).await.map_err(|_| ProblemType::TimedOut)? {
@@ -191,13 +202,24 @@ async fn collect(
         if length > most {
             return Err(Problem::new(ProblemType::TooLarge).field("max_bytes", most));
         }
-        if let Some(caller) = caller.filter(|_| length > LARGE && turn.is_none()) {
-            let own = app.limits.bodies.place(caller).await;
-            turn = Some((own, Arc::clone(&app.large_bodies).acquire_owned().await.ok()));
+        if length > LARGE && turn.is_none() {
+            turn = Some(app.turn(sender).await);
         }
         bytes.extend_from_slice(&chunk);
     }
     Ok((bytes.into(), turn))
+}
+
+impl App {
+    /// Waits until a large body of a sender may be in memory.
+    async fn turn(&self, sender: Sender<'_>) -> Turn {
+        let own = self.limits.bodies.place(sender.key).await;
+        let of_strangers = match sender.is_stranger {
+            true => Arc::clone(&self.large_bodies_of_strangers).acquire_owned().await.ok(),
+            false => None,
+        };
+        (own, of_strangers, Arc::clone(&self.large_bodies).acquire_owned().await.ok())
+    }
 }
 
 fn has_json(parts: &Parts) -> bool {

@@ -8,6 +8,6 @@ mod route;
 mod router;
 
 pub(crate) use context::{RequestContext, created, json};
-pub(crate) use route::{Access, Body, Ownership, Route};
+pub(crate) use route::{Access, Body, Ownership, Params, Route};
 pub use router::router;
 pub(crate) use router::table;

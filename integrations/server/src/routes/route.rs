@@ -4,11 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::http::Method;
+use axum::http::request::Parts;
 use axum::response::Response;
 use futures::future::BoxFuture;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::context::RequestContext;
+use crate::app::App;
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
 
@@ -17,6 +19,12 @@ pub(crate) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
 /// Handles a request that has passed all checks of its route.
 pub(crate) type Handler = Arc<dyn Fn(RequestContext) -> BoxFuture<'static, Result<Response, Problem>> + Send + Sync>;
+
+/// The parts of a path with their names.
+pub(crate) type Params = [(String, String)];
+
+/// Refuses a request before its body is read.
+pub(crate) type BeforeBody = fn(&App, &Params, &Parts) -> Result<(), Problem>;
 
 /// Who may call a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +78,8 @@ pub(crate) struct Route {
     pub(crate) max_body_bytes: Option<usize>,
     pub(crate) answers: Vec<Answer>,
     pub(crate) problems: Vec<ProblemType>,
+    /// What is checked before the body is read, beside what the other fields say.
+    pub(crate) before_body: BeforeBody,
     /// Whether the route takes an `Idempotency-Key`.
     pub(crate) idempotent: bool,
     /// Whether its answers may be large.
@@ -101,6 +111,7 @@ impl Route {
             max_body_bytes: None,
             answers: Vec::new(),
             problems: Vec::new(),
+            before_body: |_, _, _| Ok(()),
             idempotent: false,
             large_answers: false,
             unlimited: false,
@@ -150,6 +161,11 @@ impl Route {
     /// Sets the maximum bytes of the body.
     pub(crate) fn max_body(self, bytes: usize) -> Self {
         Self { max_body_bytes: Some(bytes), ..self }
+    }
+
+    /// Sets what is checked before the body is read.
+    pub(crate) fn before_body(self, before_body: BeforeBody) -> Self {
+        Self { before_body, ..self }
     }
 
     /// Lets it take an `Idempotency-Key`.

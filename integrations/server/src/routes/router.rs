@@ -52,7 +52,7 @@ pub fn router(client: Client, options: Options) -> Router {
         router = router.route(path, on(filter, handler));
     }
     #[cfg(feature = "ui")]
-    let router = router.merge(crate::ui::routes());
+    let router = router.merge(crate::ui::routes(&app));
     router
         .fallback(|| async { Problem::new(ProblemType::NotFound) })
         .method_not_allowed_fallback(|| async { Problem::new(ProblemType::MethodNotAllowed) })

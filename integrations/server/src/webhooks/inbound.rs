@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName};
-use positronic_core::record::{Actor, SignalId};
+use positronic_core::record::{Actor, SignalId, Timestamp};
 use positronic_core::runner::{Client, Delivered, SignalError};
 use positronic_core::store::StoreError;
 use schemars::JsonSchema;
@@ -215,6 +215,27 @@ impl Hooks {
         self.0.keys().map(String::as_str)
     }
 
+    /// Finds the webhook of a request.
+    fn find(&self, name: &str, identifier: Option<&str>) -> Result<&Hook, HookError> {
+        let hook = self.0.get(name).filter(|hook| identifier.is_none() || hook.is_in_path());
+        hook.ok_or(HookError::Unknown).inspect_err(|_| {
+            tracing::warn!(webhook = name, "refused a webhook: it is unknown, or its identifier is not in the path");
+        })
+    }
+
+    /// Refuses a request that no body makes genuine, before its body is read.
+    pub(crate) fn check_headers(
+        &self,
+        name: &str,
+        identifier: Option<&str>,
+        headers: &HeaderMap,
+        now: Timestamp,
+    ) -> Result<(), HookError> {
+        self.find(name, identifier)?.scheme.check_headers(headers, now).map_err(HookError::from).inspect_err(|error| {
+            tracing::warn!(webhook = name, %error, "refused a webhook");
+        })
+    }
+
     /// Checks a request and delivers its payload. `identifier` is the segment of the URL's path after the name.
     ///
     /// The same delivery again gets the same answer, and changes nothing.
@@ -230,10 +251,7 @@ impl Hooks {
         headers: &HeaderMap,
         body: &[u8],
     ) -> Result<HookOutcome, HookError> {
-        let hook = self.0.get(name).filter(|hook| identifier.is_none() || hook.is_in_path());
-        let hook = hook.ok_or(HookError::Unknown).inspect_err(|_| {
-            tracing::warn!(webhook = name, "refused a webhook: it is unknown, or its identifier is not in the path");
-        })?;
+        let hook = self.find(name, identifier)?;
         let request = SignedRequest::new(headers, body, client.now());
         let opened = hook.open(&request, identifier).inspect_err(|error| {
             tracing::warn!(webhook = name, %error, "refused a webhook");

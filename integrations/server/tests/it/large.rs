@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use axum::http::StatusCode;
 use futures::StreamExt as _;
 use futures::future::join_all;
@@ -15,6 +16,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Actor, RunId, Signal, SignalId, SignalKind, UserMessage};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::FaultyStore;
+use positronic_server::webhooks::{GitHub, Hook, Hooks, Slack, StandardWebhooks};
 use positronic_server::{Listener, Options, Scope, Shutdown, redact_fields};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -67,6 +69,66 @@ async fn large_bodies_of_a_caller_wait_for_each_other_and_keep_no_other_caller_w
     assert!(idle.iter().chain(&silent).all(|answer| answer.problem() == "timed-out"), "{idle:?}");
     assert_eq!(own, ("invalid-json".to_owned(), 10), "the unfinished ones make no progress");
     assert_eq!([small, other], [("invalid-json".to_owned(), 1), ("invalid-json".to_owned(), 1)]);
+}
+
+/// Opens a shop with an inbound webhook that strangers may use.
+fn shop_with_hooks() -> Shop {
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let hooks = Hooks::default()
+        .add("open", Hook::unsigned())
+        .add("orders", StandardWebhooks::new(secret).unwrap())
+        .add("github", GitHub::new("It's a Secret to Everybody").unwrap())
+        .add("slack", Slack::new("8f742231b10e8888abcd99yyyzzz85a5").unwrap());
+    Shop::open(|runner| Options::builder().brains(runner).hooks(hooks).build())
+}
+
+/// Sends a body to a webhook from an address.
+async fn deliver(shop: &Shop, path: &str, address: u8, body: Body) -> Answer {
+    let mut delivery = request("", "POST", path, None);
+    delivery.extensions_mut().insert(ConnectInfo(SocketAddr::from(([203, 0, 113, address], 4242))));
+    *delivery.body_mut() = body;
+    shop.send(delivery).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn body_of_an_unknown_webhook_or_without_a_signature_is_not_read() {
+    let shop = shop_with_hooks();
+    for path in ["unknown/T-1", "unknown", "orders/T-1", "github/T-1", "slack/T-1"] {
+        let begun = Instant::now();
+        // A client that never sends its body would be waited for.
+        let body = Body::from_stream(pending::<io::Result<Vec<u8>>>());
+
+        let answer = deliver(&shop, &format!("/api/v1/hooks/{path}"), 1, body).await;
+
+        assert_eq!((&*answer.problem(), begun.elapsed()), ("bad-signature", Duration::ZERO), "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_bodies_of_strangers_wait_for_each_other_and_keep_no_caller_waiting() {
+    let shop = shop_with_hooks();
+    let ann = shop.token(Some("ann"), &[Scope::Run]).await;
+    let begun = Instant::now();
+    let unfinished = |bytes| Body::from_stream(iter([Ok::<_, io::Error>(vec![b' '; bytes])]).chain(pending()));
+    let idle = async |address: u8| deliver(&shop, "/api/v1/hooks/open/T-1", address, unfinished(LARGE)).await.problem();
+    let late = async |address: u8, bytes: usize| {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let answer = deliver(&shop, "/api/v1/hooks/open/T-1", address, Body::from(vec![b' '; bytes])).await;
+        (answer.problem(), begun.elapsed().as_secs())
+    };
+    let of_caller = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        (upload(&shop, &ann, LARGE, true).await.problem(), begun.elapsed().as_secs())
+    };
+
+    // Two addresses hold all places of strangers.
+    let idle = join_all([1, 1, 2, 2].map(idle));
+    let (idle, large, small, of_caller) = tokio::join!(idle, late(3, LARGE), late(1, 100), of_caller);
+
+    assert!(idle.iter().all(|problem| problem == "timed-out"), "{idle:?}");
+    assert_eq!(large, ("payload-invalid".to_owned(), 10), "the unfinished ones make no progress");
+    assert_eq!(small, ("payload-invalid".to_owned(), 1));
+    assert_eq!(of_caller, ("invalid-json".to_owned(), 1));
 }
 
 #[tokio::test]
@@ -258,4 +320,46 @@ async fn few_large_events_are_read_at_once() {
         let reads = reads.load(Ordering::Relaxed) - before;
         assert_eq!(reads, 4, "8, 1, 2 and the last one");
     }
+}
+
+/// Reads an address of the page without a token.
+#[cfg(feature = "ui")]
+async fn page(shop: &Shop, path: &str, address: u8) -> Answer {
+    let mut read = request("", "GET", path, None);
+    read.extensions_mut().insert(ConnectInfo(SocketAddr::from(([203, 0, 113, address], 4242))));
+    shop.send(read).await
+}
+
+#[cfg(feature = "ui")]
+#[tokio::test]
+async fn page_without_a_token_is_small_at_every_address() {
+    let shop = Shop::new();
+    let usual = page(&shop, "/ui/runs/r-1/transcript", 1).await;
+    assert_eq!(usual.status, StatusCode::OK);
+
+    for path in ["/".repeat(60_000), "a/".repeat(1000), "a".repeat(60_000), "/".repeat(17)] {
+        let answer = page(&shop, &format!("/ui/{path}"), 1).await;
+        assert_eq!(answer.problem(), "not-found");
+        assert!(answer.text.len() < 1000, "{}", answer.text.len());
+    }
+    let deepest = page(&shop, &format!("/ui/{}", "a/".repeat(13)), 1).await;
+    assert!(deepest.text.len() < usual.text.len() + 1000, "{}", deepest.text.len());
+}
+
+#[cfg(feature = "ui")]
+#[tokio::test]
+async fn one_address_loads_the_page_only_so_often() {
+    let shop = Shop::open(|runner| Options::builder().brains(runner).requests_per_minute(3).build());
+    let statuses = async |address: u8| {
+        let mut statuses = Vec::new();
+        for _ in 0..4 {
+            statuses.push(page(&shop, "/ui", address).await.status.as_u16());
+        }
+        statuses
+    };
+
+    assert_eq!(statuses(1).await, [200, 200, 200, 429]);
+    assert_eq!(statuses(2).await, [200, 200, 200, 429], "another address has its own limit");
+    let api = page(&shop, "/openapi.json", 1).await;
+    assert_eq!(api.status, StatusCode::OK, "the page uses up no requests to the API");
 }

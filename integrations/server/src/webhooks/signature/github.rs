@@ -1,5 +1,7 @@
 //! GitHub: `X-Hub-Signature-256` over the raw body.
 
+use axum::http::HeaderMap;
+use positronic_core::record::Timestamp;
 use serde_json::Value;
 
 use super::digest::digest;
@@ -41,10 +43,17 @@ impl GitHub {
     }
 }
 
+fn signature<'a>(request: &SignedRequest<'a>) -> Result<&'a str, SignatureError> {
+    request.header(SIGNATURE)?.strip_prefix("sha256=").ok_or(SignatureError::Header { name: SIGNATURE })
+}
+
 impl SignatureScheme for GitHub {
+    fn check_headers(&self, headers: &HeaderMap, now: Timestamp) -> Result<(), SignatureError> {
+        signature(&SignedRequest::headers(headers, now)).map(drop)
+    }
+
     fn verify(&self, request: &SignedRequest<'_>) -> Result<(), SignatureError> {
-        let signature = request.header(SIGNATURE)?.strip_prefix("sha256=");
-        let signature = signature.ok_or(SignatureError::Header { name: SIGNATURE })?;
+        let signature = signature(request)?;
         let expected: Vec<_> = self.secrets.iter().map(|secret| digest(secret.key(), &[request.body])).collect();
         request.check_digest(&expected, signature)
     }

@@ -73,6 +73,16 @@ pub struct SignedRequest<'a> {
 /// }
 /// ```
 pub trait SignatureScheme: Send + Sync + 'static {
+    /// Checks what the headers alone show, before the body is read: that those of the signature are there, and the time. By default,
+    /// it accepts all.
+    ///
+    /// # Errors
+    ///
+    /// [`SignatureError`] if no body makes the request genuine.
+    fn check_headers(&self, _headers: &HeaderMap, _now: Timestamp) -> Result<(), SignatureError> {
+        Ok(())
+    }
+
     /// Checks that the sender has signed the raw body, and when.
     ///
     /// # Errors
@@ -167,6 +177,11 @@ pub enum PayloadError {
 }
 
 impl<'a> SignedRequest<'a> {
+    /// Creates a request of which only the headers are there.
+    pub(crate) const fn headers(headers: &'a HeaderMap, now: Timestamp) -> Self {
+        Self { headers, body: &[], now }
+    }
+
     /// Creates a request, for a route or a test.
     #[must_use]
     pub const fn new(headers: &'a HeaderMap, body: &'a [u8], now: Timestamp) -> Self {

@@ -1,5 +1,7 @@
 //! Slack: `X-Slack-Signature` over `v0:time:body`.
 
+use axum::http::HeaderMap;
+use positronic_core::record::Timestamp;
 use serde_json::Value;
 
 use super::digest::digest;
@@ -41,11 +43,21 @@ impl Slack {
     }
 }
 
+/// What the headers of a request say: its time and its signature.
+fn of_headers<'a>(request: &SignedRequest<'a>) -> Result<(&'a str, &'a str), SignatureError> {
+    let (seconds, signature) = (request.header(TIMESTAMP)?, request.header(SIGNATURE)?);
+    let signature = signature.strip_prefix(VERSION).ok_or(SignatureError::Header { name: SIGNATURE })?;
+    request.check_time(seconds, TIMESTAMP)?;
+    Ok((seconds, signature))
+}
+
 impl SignatureScheme for Slack {
+    fn check_headers(&self, headers: &HeaderMap, now: Timestamp) -> Result<(), SignatureError> {
+        of_headers(&SignedRequest::headers(headers, now)).map(drop)
+    }
+
     fn verify(&self, request: &SignedRequest<'_>) -> Result<(), SignatureError> {
-        let (seconds, signature) = (request.header(TIMESTAMP)?, request.header(SIGNATURE)?);
-        let signature = signature.strip_prefix(VERSION).ok_or(SignatureError::Header { name: SIGNATURE })?;
-        request.check_time(seconds, TIMESTAMP)?;
+        let (seconds, signature) = of_headers(request)?;
         let parts = [b"v0:".as_slice(), seconds.as_bytes(), b":", request.body];
         let expected: Vec<_> = self.secrets.iter().map(|secret| digest(secret.key(), &parts)).collect();
         request.check_digest(&expected, signature)

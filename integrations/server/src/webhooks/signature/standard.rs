@@ -1,7 +1,9 @@
 //! Standard Webhooks: `webhook-id`, `webhook-timestamp`, `webhook-signature`.
 
+use axum::http::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use positronic_core::record::Timestamp;
 use serde_json::Value;
 
 use super::digest::{Digest, digest, is_among};
@@ -41,11 +43,21 @@ impl StandardWebhooks {
     }
 }
 
+/// What the headers of a request say: its id, its time and its signatures.
+fn of_headers<'a>(request: &SignedRequest<'a>) -> Result<(&'a str, &'a str, &'a str), SignatureError> {
+    let (id, seconds, signatures) = (request.header(ID)?, request.header(TIMESTAMP)?, request.header(SIGNATURE)?);
+    request.check_time(seconds, TIMESTAMP)?;
+    Ok((id, seconds, signatures))
+}
+
 impl SignatureScheme for StandardWebhooks {
+    fn check_headers(&self, headers: &HeaderMap, now: Timestamp) -> Result<(), SignatureError> {
+        of_headers(&SignedRequest::headers(headers, now)).map(drop)
+    }
+
     fn verify(&self, request: &SignedRequest<'_>) -> Result<(), SignatureError> {
-        let (id, seconds) = (request.header(ID)?, request.header(TIMESTAMP)?);
-        let given: Vec<_> = request.header(SIGNATURE)?.split(' ').filter_map(signature).collect();
-        request.check_time(seconds, TIMESTAMP)?;
+        let (id, seconds, signatures) = of_headers(request)?;
+        let given: Vec<_> = signatures.split(' ').filter_map(signature).collect();
         let expected: Vec<_> = self.secrets.iter().map(|secret| signed(secret, id, seconds, request.body)).collect();
         if is_among(&expected, &given) { Ok(()) } else { Err(SignatureError::Mismatch) }
     }
