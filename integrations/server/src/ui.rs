@@ -55,6 +55,7 @@ files![
     "parts/change.js",
     "parts/common.js",
     "parts/decide.js",
+    "parts/drafts.js",
     "parts/form.js",
     "parts/json.js",
     "parts/master.js",

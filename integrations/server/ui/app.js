@@ -1,7 +1,7 @@
 // The inspector page: routes, the frame around the views, and the stream that keeps lists current.
 import { tags, render, onRedraw, redraw } from './lib/dom.js';
 import { get, post, request, follow, Problem } from './lib/api.js';
-import { bind, help, palette } from './lib/keys.js';
+import { bind, help, isField, offHint, palette, release } from './lib/keys.js';
 import { icon } from './lib/icons.js';
 import { caller, go, later, load, main as mainOf, PAGES, pref, say, setPref, TABS, ui } from './lib/page.js';
 import { shortId } from './lib/format.js';
@@ -58,6 +58,9 @@ async function show() {
   app.name = to.name;
   app.view = view(to, frame);
   mainOf().scrollTo(0, 0);
+  // A person who types when a view is replaced has not asked for it, so that keys stay off.
+  if (!isField(document.activeElement)) release();
+  draw();
   mainOf().focus({ preventScroll: true });
   followStream();
   redraw();
@@ -92,7 +95,7 @@ function drawPage() {
         name === 'inbox' && app.pending ? span.count({ 'aria-label': `${app.pending} pending` }, app.pending) : null))),
       span.grow(),
       caller.session?.read_only && span.tag({ title: 'The page shows an exported log; nothing can be changed.' }, 'read-only'),
-      span.link({ class: app.link, role: 'status' }, LINK[app.link]),
+      offHint(), span.link({ class: app.link, role: 'status' }, LINK[app.link]),
       button.plain.find({ onclick: openPalette, title: 'Find a command or a run' }, icon('search'), span('Find'), kbd('Ctrl K')),
       button.plain.round({ onclick: nextTheme, 'aria-label': colours, title: colours }, icon('sun')),
       button.plain.round.wideOnly({ onclick: help, 'aria-label': 'Keys', title: 'Keys (?)' }, icon('keys'))),

@@ -38,6 +38,9 @@ pub(super) fn routes() -> Vec<Route> {
         ProblemType::Unprocessable,
     ];
     vec![
+        Route::get("/api/v1/runs/{run}/calls/{id}/decision", "Read what became of a pending item", read)
+            .returns::<QuestionItem>(200)
+            .problems(&[ProblemType::UnknownCall]),
         Route::post("/api/v1/runs/{run}/calls/{id}/decision", "Decide or answer a pending item", one)
             .scopes(&[Scope::Decide, Scope::Operate])
             .takes::<NewDecision>()
@@ -129,6 +132,16 @@ struct Decided {
     decision: Option<DecisionItem>,
 }
 
+/// What became of a pending item.
+#[derive(Serialize, JsonSchema)]
+struct QuestionItem {
+    /// Whether it can still be decided or answered.
+    pending: bool,
+    /// The problem document that a decision would get now: who decided, or what else has closed the item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<Value>,
+}
+
 /// The outcome of one of several decisions.
 #[derive(Serialize, JsonSchema)]
 struct DecisionOutcome {
@@ -146,6 +159,21 @@ struct DecisionOutcome {
 /// Distinguishes `null` from an absent field.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
+}
+
+async fn read(cx: RequestContext) -> Result<Response, Problem> {
+    let (app, run, id) = (&cx.app, &cx.run()?.run, cx.param("id")?);
+    let items = app.client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
+    if items.iter().any(|item| question_id(run, &item.pending.call, item.pending.since) == id) {
+        return json(&QuestionItem { pending: true, problem: None });
+    }
+    let problem = app.why_not_pending(run, id).await;
+    match problem.kind() {
+        ProblemType::AlreadyDecided | ProblemType::Expired | ProblemType::RunClosed | ProblemType::NotWaiting => {
+            json(&QuestionItem { pending: false, problem: Some(cx.reporter.document(&problem)) })
+        }
+        _ => Err(problem),
+    }
 }
 
 async fn one(cx: RequestContext) -> Result<Response, Problem> {

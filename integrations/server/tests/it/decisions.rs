@@ -56,6 +56,28 @@ async fn lost_race_tells_what_was_decided_by_whom_and_when() {
 }
 
 #[tokio::test]
+async fn what_became_of_an_item_is_read_without_a_decision() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await;
+    let boss = shop.token(Some("boss"), &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&ann, 7).await;
+    let path = format!("/api/v1/runs/{run}/calls/{id}/decision");
+
+    let open = shop.get(&ann, &path).await;
+    shop.post(&boss, &path, json!({ "reject": true, "reason": "too much" })).await;
+    let closed = shop.get(&ann, &path).await;
+    let unknown = shop.get(&ann, &format!("/api/v1/runs/{run}/calls/0123/decision")).await;
+
+    assert_eq!(open.json(), json!({ "pending": true }));
+    let closed = closed.json();
+    assert_eq!(closed["pending"], false);
+    let decision = &closed["problem"]["decision"];
+    assert_eq!((&decision["verdict"], &decision["by"]), (&json!("rejected"), &json!("boss")), "{closed}");
+    assert_eq!(decision["reason"], "too much");
+    assert_eq!(unknown.problem(), "unknown-call");
+}
+
+#[tokio::test]
 async fn concurrent_decisions_are_accepted_once() {
     let shop = Shop::new();
     let token = shop.token(None, &Scope::ALL).await;

@@ -2,17 +2,15 @@
 import { tags, redraw } from '../lib/dom.js';
 import { newKey, Problem, request } from '../lib/api.js';
 import { later, main, runUrl, say } from '../lib/page.js';
+import { isField, release } from '../lib/keys.js';
 import { icon } from '../lib/icons.js';
 import { date, limitText, line, plural, shortId, who } from '../lib/format.js';
 import { MOVING, isMoving, isSettled, place, settle } from '../lib/settle.js';
 import { when } from './common.js';
+import { dismiss, draftOf, isOver, nodeOf } from './drafts.js';
 import { whole } from './json.js';
 
 const { a, b, button, code, div, footer, h2, header, h4, input, label, li, p, section, span, ul } = tags;
-
-const drafts = {};
-/** What a person has entered for an item, and what became of it. */
-const draftOf = ({ id }) => (drafts[id] ??= { mode: 'view', open: new Map() });
 
 // Most items are decided without a form.
 const form = later('form');
@@ -72,6 +70,7 @@ async function send(items, bodyOf) {
   const text = JSON.stringify(body);
   if (text !== last.text) last = { text, key: newKey() };
   for (const item of items) Object.assign(draftOf(item), { busy: true, problem: null });
+  release();
   const answer = await request('POST', '/decisions', { body, headers: { 'Idempotency-Key': last.key } }).catch((problem) => ({ problem }));
   items.forEach((item, i) => {
     const { status, problem: own } = answer?.items?.[i] ?? { problem: { title: 'The answer of the server cannot be read.' } };
@@ -79,11 +78,12 @@ async function send(items, bodyOf) {
     Object.assign(draftOf(item), { busy: false, sent: !problem, problem });
     say(problem?.message ?? SENT, Boolean(problem));
   });
+  // The item leaves with the button that was pressed. Who types on after a decision has not finished.
+  if (!isField(document.activeElement)) release();
 }
 let last = {};
 const SENT = 'Sent. The item disappears once the decision is recorded.';
 
-const isOver = ({ sent, problem }) => sent || ['already-decided', 'expired', 'run-closed', 'not-waiting'].includes(problem?.slug);
 /** Whether an item can still be decided here. */
 export const isOpen = (item) => !draftOf(item).busy && !isOver(draftOf(item)) && item.allowed.allowed;
 const foldedOf = ({ open }) => [...open.values()].filter((shown) => !shown).length;
@@ -106,7 +106,6 @@ export function approve(items) {
   for (const item of list) if (item.kind === 'budget') draftOf(item).value ??= KINDS.budget.value(item);
   if (list.length) send(list, (item, draft) => KINDS[item.kind].body(item, draft));
 }
-const nodeOf = ({ id }) => document.getElementById(`item-${id}`);
 /** The upper and the lower edge of what a reader sees of the page: bars may cover its end. */
 export function edges() {
   const { top, bottom } = main().getBoundingClientRect();
@@ -138,6 +137,7 @@ export function reject(items) {
 /** Opens or closes the form for `edit`, or for the reason to `reject`. */
 export function toggle(item, mode) {
   const draft = draftOf(item);
+  if (isOver(draft)) return;
   draft.mode = draft.mode === mode ? 'view' : mode;
   draft.begins = draft.mode !== 'view';
 }
@@ -165,12 +165,13 @@ export default function decide(item, { inbox = false, selected = false, pick } =
     field.focus();
   };
   const onkeydown = (event) => {
-    const isField = event.target.matches('input:not([type=checkbox]), textarea, select');
+    if (isOver(draft)) return;
+    const isText = event.target.matches('input:not([type=checkbox]), textarea, select');
     if (isRejecting && event.key === 'Escape' && !event.isComposing) {
       event.preventDefault();
       return toggle(item, 'reject');
     }
-    if (!isField || event.key !== 'Enter' || event.repeat || event.isComposing || !(event.metaKey || event.ctrlKey)) return;
+    if (!isText || event.key !== 'Enter' || event.repeat || event.isComposing || !(event.metaKey || event.ctrlKey)) return;
     event.preventDefault();
     if (isRejecting) no();
     else approveShown(item);
@@ -184,7 +185,7 @@ export default function decide(item, { inbox = false, selected = false, pick } =
       li({ key: i }, span.soft(kind), ' ', span({ dir: 'auto' }, line(text, 220))))),
     body(item, draft),
     outcome(item, draft),
-    !item.allowed.allowed ? p.soft(item.allowed.reason) : !isOver(draft) && footer(
+    draft.stays && isOver(draft) ? footer({ key: 'closed' }, button({ onclick: once(item, () => isSettled([draft]) && dismiss(item)), 'aria-disabled': waits ? 'true' : null, title: waits ? MOVING : null }, 'Dismiss')) : !item.allowed.allowed ? p.soft(item.allowed.reason) : !isOver(draft) && footer(
       button.primary({ onclick: once(item, yes), disabled: !isShown(item), 'aria-disabled': waits || draft.busy || isLooking(draft) ? 'true' : null, title: waits ? MOVING : 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
       item.kind !== 'answer' && button({ class: isRejecting && 'danger', 'aria-disabled': waits || draft.busy ? 'true' : null, title: waits ? MOVING : 'r', onclick: isRejecting ? once(item, no) : () => toggle(item, 'reject') },
         icon('cross'), isRejecting ? 'Reject' : 'Reject…'),

@@ -2,6 +2,7 @@
 import { get, follow } from '../lib/api.js';
 import { at } from '../lib/page.js';
 import { hasEnded } from './common.js';
+import { follow as followDrafts } from './drafts.js';
 
 /** What is counted of the nodes, for the sentence about the run. */
 const COUNTED = {
@@ -28,6 +29,7 @@ export class RunModel {
     try {
       const [run, { head, timeline, spent }] = await Promise.all([get(this.path), get(`${this.path}/timeline`)]);
       if (this.closed) return;
+      followDrafts(run.pending ?? [], this.id);
       Object.assign(this, { run, head, nodes: [], children: new Map(), open: new Map(), counts: { call: 0, person: 0, file: 0, retry: 0 } });
       for (const node of timeline.nodes) this.take(node);
       this.total({ ...timeline, spent });
@@ -100,6 +102,7 @@ export class RunModel {
     this.timer = setTimeout(async () => {
       try {
         this.run = await get(this.path);
+        followDrafts(this.run.pending ?? [], this.id);
         if (this.isOver() && this.state !== 'ended') this.follow();
         this.onrow();
       } catch (error) {

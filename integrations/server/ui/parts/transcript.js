@@ -4,6 +4,7 @@ import { apiUrl, at, later } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
 import { brief, bytes, decided, limitText, line, micros, plural, tokens, who } from '../lib/format.js';
 import { took, when } from './common.js';
+import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
 import { answerOf } from './model.js';
 
@@ -28,20 +29,20 @@ export function row(node, depth, view) {
   const { model: { run, id }, view: { selected }, isFolded } = view;
   const { kind: { type }, path } = node;
   const isSelected = node.id === selected;
-  const pending = node.status === 'waiting' && ['call', 'budget'].includes(type)
-    && run.pending?.find((item) => item.call === path && (item.kind === 'budget') === (type === 'budget'));
+  const isAsked = (item) => item.call === path && (item.kind === 'budget') === (type === 'budget') && (node.status === 'waiting' || isHeld(item));
+  const pending = ['call', 'budget'].includes(type) ? withDrafts(run.pending ?? [], id).filter(isAsked) : [];
   return div.row({
     key: node.id, role: 'listitem', class: `${type} ${isSelected ? 'selected' : ''} ${node.status}`, 'data-seq': node.seq,
     style: depth ? { '--depth': Math.min(depth, 8) } : {},
     // Relative times are drawn again every ten seconds.
-    memo: pending ? null : [node, isSelected, isFolded, valueDiff.isLoaded(), Math.floor(Date.now() / 10000)],
+    memo: pending.length ? null : [node, isSelected, isFolded, valueDiff.isLoaded(), Math.floor(Date.now() / 10000)],
     onclick: ({ target }) => !target.closest('a, button, input, textarea, select, summary, .decide') && String(getSelection()) === '' && view.select(node),
   }, () => {
     const stamp = node.status !== 'not_started' && a.seq({ href: view.url('events', node.seq), title: `Event ${node.seq}`, 'aria-label': `Event ${node.seq}` }, node.seq);
     const words = LINES[type]?.(node.kind, id, node);
     const [tone, shape, ...content] = words ?? [];
     return [words ? div.eventLine({ class: tone }, icon(shape), content, stamp) : BLOCKS[type]?.(node, view, stamp) ?? div.eventLine(type, stamp),
-      pending && decide(pending)];
+      pending.map((item) => decide(item))];
   });
 }
 

@@ -5,21 +5,24 @@ import { at, go, main } from '../lib/page.js';
 import { plural } from '../lib/format.js';
 import { settle } from '../lib/settle.js';
 import decide, { approve, approveShown, edges, isEndShown, isInView, isOpen, reject, toggle } from '../parts/decide.js';
+import { follow, withDrafts } from '../parts/drafts.js';
 import { empty, pageHead, resource } from '../parts/common.js';
 
 const { button, div, input, label, p, span } = tags;
 
-const order = ({ expires, since }) => `${expires ?? '9'} ${since}`;
+/** The place of an item, the same in every list: an item that moves loses the focus. */
+const order = ({ expires, since, run, seq }) => `${expires ?? '9'} ${since} ${run} ${String(seq).padStart(12, '0')}`;
+const sorted = (items) => items.toSorted((a, b) => (order(a) < order(b) ? -1 : 1));
 
 export default function inboxView() {
   let [selected, place, timer, moved, picked, barred] = [null, 0, 0, false, new Set(), false];
   const data = resource(async (old) => {
     const { items, next } = await get('/pending', { person: true, limit: 100, context: 3 });
-    items.sort((a, b) => (order(a) < order(b) ? -1 : 1));
-    if (!old) selected = items[0]?.id;
+    follow(items);
+    if (!old) selected = sorted(items)[0]?.id;
     return { items, next };
   });
-  const items = () => data.value?.items ?? [];
+  const items = () => sorted(withDrafts(data.value?.items ?? []));
   // By id, not by place: a new item must not get the key that was meant for another one. If the item leaves, no item is
   // selected until the reader moves.
   const current = () => items().find((item) => item.id === selected);
@@ -85,11 +88,11 @@ export default function inboxView() {
       clearTimeout(timer);
       timer = setTimeout(data.load, 60);
     },
-    render: () => [pageHead('Inbox', items().length > 0 && p.soft(`${items().length}${data.value.next ? ' or more' : ''} waiting for a person`)),
-      data.show(({ items: list, next }) => [
+    render: () => [pageHead('Inbox', data.value?.items.length > 0 && p.soft(`${data.value.items.length}${data.value.next ? ' or more' : ''} waiting for a person`)),
+      data.show(({ next }, list = items()) => [
         list.length ? div.inbox({ key: 'list', drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, list.map((item) => decide(item, { inbox: true, selected: item === current(), pick: picker(item)})))
           : empty('Nothing waits for a person', 'Approvals, requests for more budget and questions of all runs appear here.'),
-        next && p.soft.more(`Showing the first ${list.length}.`)]),
+        next && p.soft.more(`Showing the first ${data.value.items.length}.`)]),
       bar(chosen())],
     close: () => clearTimeout(timer),
   };
