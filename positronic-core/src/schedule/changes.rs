@@ -16,12 +16,14 @@ impl ScheduleRecord {
     ///
     /// [`SpecError`], also if the times change and none is in the future.
     pub fn set(&mut self, schedule: Schedule, now: Timestamp) -> Result<(), SpecError> {
-        let changes = self.schedule.when != schedule.when;
+        // One that was set while the clock was ahead begins now, too.
+        let changes = self.schedule.when != schedule.when || self.since() > now;
         if changes {
             let times = Times::of(&schedule.when)?;
             times.next(now).ok_or(SpecError::Over)?;
             let reason = if self.paused.is_some() { TickReason::Paused } else { TickReason::Changed };
             self.skip_until(now, &reason)?;
+            (self.since, self.decided) = (Some(now), now);
             self.drop_scheduled(now, &TickReason::Changed);
         }
         self.schedule = schedule;
@@ -33,14 +35,15 @@ impl ScheduleRecord {
 
     /// Records all undecided times up to now as missed.
     fn skip_until(&mut self, now: Timestamp, reason: &TickReason) -> Result<(), SpecError> {
-        let (unlisted, times) = latest(&Times::of(&self.schedule.when)?, self.decided.min(now), now);
+        let from = self.decided.min(now).max(self.since());
+        let (unlisted, times) = latest(&Times::of(&self.schedule.when)?, from, now);
         if let Some((since, until)) = unlisted {
             self.record_unlisted(since, until, reason, now);
         }
         for nominal in times {
             self.record(nominal, TickCause::Scheduled, now, TickOutcome::Missed { reason: reason.clone() });
         }
-        self.decided = now;
+        self.decided = now.max(self.since());
         Ok(())
     }
 
@@ -81,6 +84,7 @@ impl ScheduleRecord {
             return Ok(false);
         }
         self.skip_until(now, &TickReason::Paused)?;
+        (self.since, self.decided) = (Some(now), now);
         self.paused = None;
         self.failures = 0;
         self.version += 1;

@@ -21,6 +21,10 @@ const FIELDS: [(&str, &str); 7] = [
     ("year", "1 to 5000"),
 ];
 const HOUR: usize = 2;
+/// The first and the last value of each field, for its steps. Sunday is 0 there.
+const RANGES: [(u32, u32); 7] = [(0, 59), (0, 59), (0, 23), (1, 31), (1, 12), (0, 6), (1, 5000)];
+const MONTHS: [&str; 12] = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+const DAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 /// A parsed cron expression.
 ///
@@ -96,6 +100,9 @@ impl CronExpression {
                 let reason = format!("{}; the values are {}", reason(&error), values.unwrap_or_default());
                 return Err(CronError { position: *position, field: name, reason });
             }
+            if let Some(reason) = field.split(',').find_map(|item| useless_step(place, item)) {
+                return Err(CronError { position: *position, field: FIELDS.get(place).map(|field| field.0), reason });
+            }
         }
         let cron = CronParser::new().parse(text).map_err(|error| whole(reason(&error)))?;
         let hour = fields.get(HOUR - first).map_or("", |(_, field)| field);
@@ -124,6 +131,35 @@ impl CronExpression {
             }
         }
     }
+}
+
+/// Returns what is wrong with a step that reaches no second value: `*/90` minutes would be every hour.
+fn useless_step(place: usize, item: &str) -> Option<String> {
+    let (range, step) = item.split_once('/')?;
+    let (step, &(first, last)) = (step.parse::<u32>().ok()?, RANGES.get(place)?);
+    let (name, _) = FIELDS.get(place)?;
+    let value = |text: &str| {
+        let named = |names: &[&str], from: u32| {
+            names.iter().zip(from..).find(|(name, _)| text.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        };
+        text.parse().ok().or_else(|| named(&MONTHS, 1)).or_else(|| named(&DAYS, 0))
+    };
+    let (from, to) = match range.split_once('-') {
+        Some((from, to)) => (value(from)?, value(to)?),
+        None if matches!(range, "*" | "?") => (first, last),
+        // A step after a single value is invalid.
+        None => return None,
+    };
+    if from > to || step <= to - from {
+        return None;
+    }
+    let only = format!("the step {step} leaves only the {name} {from} of `{range}`");
+    Some(match ["s", "m", "h", "d"].get(place) {
+        Some(unit) => {
+            format!("{only}; write `{from}`, or use an interval of `{step}{unit}` instead of a cron expression")
+        }
+        None => format!("{only}; write `{from}`"),
+    })
 }
 
 /// Returns the fields of an expression, with their positions in bytes.

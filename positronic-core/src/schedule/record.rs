@@ -35,9 +35,13 @@ pub struct ScheduleRecord {
     /// Why it starts no runs at its times now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<PausedSchedule>,
-    /// Why its last run could not be started.
+    /// Why it starts no runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<BrokenSchedule>,
+    /// Since when its times count: when they were set, or the last pause ended. It never starts a run for an earlier
+    /// one, also if the clock goes back. A record without it counts since its creation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
     /// All nominal times up to this one are decided.
     pub decided: Timestamp,
     /// The next nominal time; `None` if there is none, or while it is paused.
@@ -78,6 +82,7 @@ impl ScheduleRecord {
             created: now,
             paused: None,
             broken: None,
+            since: Some(now),
             decided: now,
             next: None,
             queue: Vec::new(),
@@ -104,9 +109,11 @@ impl ScheduleRecord {
     /// [`SpecError`] if the specification is invalid.
     pub fn advance(&mut self, now: Timestamp, observed: &Observed) -> Result<(), SpecError> {
         self.observe(now, observed)?;
+        // Its times can be computed again.
+        self.broken.take_if(|broken| broken.times && Times::of(&self.schedule.when).is_ok());
         if self.paused.is_none() {
-            // The clock went back: the times between have ticks already.
-            self.decided = self.decided.min(now);
+            // The clock went back: the times between have ticks already, and those before `since` are none.
+            self.decided = self.decided.min(now).max(self.since());
             let due = due(&self.id, &self.schedule.when, self.decided, now)?;
             if let Some((since, until)) = due.unlisted {
                 self.record_unlisted(since, until, &TickReason::Late { error: None }, now);
@@ -120,6 +127,11 @@ impl ScheduleRecord {
             self.decide(&new, now);
         }
         self.plan(now)
+    }
+
+    /// Returns since when its times count.
+    pub(super) fn since(&self) -> Timestamp {
+        self.since.unwrap_or(self.created)
     }
 
     /// Notes which runs have begun and ended.
@@ -169,9 +181,16 @@ impl ScheduleRecord {
         for (nominal, reason) in missed {
             self.record(nominal, TickCause::Scheduled, now, TickOutcome::Missed { reason });
         }
+        let is_late = |(_, starts): &&(Timestamp, Timestamp)| now.since(*starts) > CatchUp::ON_TIME;
+        let catches_up = due.iter().filter(is_late).any(|(nominal, _)| starting.contains(nominal));
+        let overlap = match (self.schedule.catch_up, self.schedule.overlap) {
+            // Each of the missed times starts a run: they wait for each other.
+            (CatchUp::All { .. }, Overlap::Skip | Overlap::BufferOne) if catches_up => Overlap::BufferAll,
+            (_, overlap) => overlap,
+        };
         for nominal in starting {
             self.replace_unstarted(nominal, now);
-            self.enqueue(nominal, TickCause::Scheduled, self.schedule.overlap, now);
+            self.enqueue(nominal, TickCause::Scheduled, overlap, now);
         }
     }
 
@@ -340,9 +359,18 @@ impl ScheduleRecord {
     /// Notes that a tick could not start its run. The tick waits for a server that can, as long as the catch-up allows.
     /// Returns `false` if that is known.
     pub fn failed_to_start(&mut self, reason: &str, now: Timestamp) -> bool {
-        let is_known = self.broken.as_ref().is_some_and(|broken| broken.reason == reason);
+        self.breaks(BrokenSchedule { at: now, reason: reason.to_owned(), times: false })
+    }
+
+    /// Notes that its times cannot be computed, until they can. Returns `false` if that is known.
+    pub fn failed_to_evaluate(&mut self, error: &SpecError, now: Timestamp) -> bool {
+        self.breaks(BrokenSchedule { at: now, reason: error.to_string(), times: true })
+    }
+
+    fn breaks(&mut self, new: BrokenSchedule) -> bool {
+        let is_known = self.broken.as_ref().is_some_and(|known| known.reason == new.reason);
         if !is_known {
-            self.broken = Some(BrokenSchedule { at: now, reason: reason.to_owned() });
+            self.broken = Some(new);
         }
         !is_known
     }

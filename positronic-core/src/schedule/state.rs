@@ -26,7 +26,7 @@ pub struct PausedSchedule {
     pub reason: Option<String>,
 }
 
-/// Why a schedule could not start its last run.
+/// Why a schedule starts no run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BrokenSchedule {
@@ -34,6 +34,9 @@ pub struct BrokenSchedule {
     pub at: Timestamp,
     /// The error.
     pub reason: String,
+    /// Whether its times cannot be computed, such as without its time zone; otherwise its last run could not be started.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub times: bool,
 }
 
 /// A tick that has not started its run yet.

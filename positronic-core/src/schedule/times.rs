@@ -2,7 +2,7 @@
 
 use jiff::Timestamp as Instant;
 use jiff::civil::Time;
-use jiff::tz::TimeZone;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
 
 use super::cron::CronExpression;
 use super::spec::{DateRange, Interval, ScheduleSpec, SpecError};
@@ -162,7 +162,12 @@ impl Iterator for After<'_> {
 
 fn zone(spec: &ScheduleSpec) -> Result<TimeZone, SpecError> {
     let Some(name) = &spec.zone else { return Ok(TimeZone::UTC) };
-    TimeZone::get(name).map_err(|_| SpecError::Zone { zone: name.clone() })
+    zone_of(&jiff::tz::db(), name).ok_or_else(|| SpecError::Zone { zone: name.clone() })
+}
+
+/// Finds a zone in a database; the one of the system may lack some, which the bundled one has.
+fn zone_of(system: &TimeZoneDatabase, name: &str) -> Option<TimeZone> {
+    system.get(name).or_else(|_| TimeZoneDatabase::bundled().get(name)).ok()
 }
 
 /// Returns the first time after `after` that is `offset` after a multiple of `every`.
@@ -171,4 +176,17 @@ fn next_multiple(Interval { every, offset }: Interval, after: Timestamp) -> Opti
     let offset = i64::try_from(micros(offset)).ok()?.rem_euclid(every);
     let multiples = after.0.checked_sub(offset)?.div_euclid(every).checked_add(1)?;
     Some(Timestamp(multiples.checked_mul(every)?.checked_add(offset)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zone_that_the_system_lacks_is_found_in_the_bundled_database() {
+        let empty = TimeZoneDatabase::none();
+        assert!(empty.get("Europe/Berlin").is_err());
+        assert_eq!(zone_of(&empty, "Europe/Berlin").unwrap().iana_name(), Some("Europe/Berlin"));
+        assert!(zone_of(&empty, "Europe/Atlantis").is_none());
+    }
 }

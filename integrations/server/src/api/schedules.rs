@@ -91,7 +91,7 @@ struct ScheduleItem {
     next: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     paused: Option<PauseItem>,
-    /// Why its last run could not be started.
+    /// Why it starts no runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     broken: Option<BrokenItem>,
     /// The nominal times whose runs have not begun.
@@ -108,7 +108,7 @@ struct ScheduleItem {
 enum ScheduleStatus {
     Active,
     Paused,
-    /// Its last run could not be started.
+    /// Its last run could not be started, or its times cannot be computed.
     Broken,
     /// It has no time in the future.
     Ended,

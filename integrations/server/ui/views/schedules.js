@@ -55,7 +55,7 @@ export default (route) => masterView(route, {
   row: ({ id, status, schedule, next }) => [span.line(b(id), tag(status), span.grow(), when(next)), small(schedule.brain, ' · ', times(schedule))],
   read: async (id) => {
     const path = `/schedules${at(id)}`;
-    const [item, preview, ticks] = await Promise.all([get(path), get(`${path}/preview`, { limit: 5 }), get(`${path}/ticks`, { limit: 50 })]);
+    const [item, preview, ticks] = await Promise.all([get(path), get(`${path}/preview`, { limit: 5 }).catch(() => ({ items: [] })), get(`${path}/ticks`, { limit: 50 })]);
     return { item, preview, ticks };
   },
   detail: ({ item, preview, ticks }, reload) => {
@@ -72,7 +72,7 @@ export default (route) => masterView(route, {
         'Backfill…': { ...to('Backfill', 'backfill', 'Starts runs for past times that have none.'), verb: 'Start' },
         'Remove…': { ...to('Remove'), route: 'DELETE /schedules/{schedule}', note: 'Runs that have started continue.', danger: true, done: () => reload(null) },
       }),
-      broken && p.problem(`The last run could not be started ${date(broken.at)}: ${broken.reason}`),
+      broken && p.problem(`Starts no runs since ${date(broken.at)}: ${broken.reason}`),
       paused && p.note('Paused ', when(paused.at), paused.by && ` by ${paused.by}`, paused.reason && `: ${paused.reason}`),
       running.length > 0 && schedule.overlap === 'skip' && p.note.lost('No run starts until ', running.map(link), ' ends.'),
       facts({ times: times(schedule), zone: schedule.zone, overlap: words(schedule.overlap),

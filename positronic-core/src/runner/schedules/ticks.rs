@@ -36,7 +36,7 @@ impl Schedules {
                     }
                 }
                 Ok(None) => self.remove_check(&time, &id).await?,
-                Err(error) => tracing::warn!(schedule = %id, %error, "cannot evaluate the schedule"),
+                Err(error) => self.note_unevaluated(&id, error).await,
             }
         }
         Ok(timers)
@@ -57,17 +57,29 @@ impl Schedules {
             after = Some(last.clone());
             for (id, entry) in page {
                 let checked = match Self::record(entry) {
-                    Ok(record) if record.next_check.is_none_or(|check| check > now) && record.decided <= now => {
-                        continue;
-                    }
+                    Ok(record) if is_quiet(&record, now) => continue,
                     Ok(_) => self.check(&id).await,
                     Err(error) => Err(error.into()),
                 };
                 match checked {
                     Ok(checked) => timers.extend(checked.into_iter().flat_map(|(_, due)| due)),
-                    Err(error) => tracing::warn!(schedule = %id, %error, "cannot evaluate the schedule"),
+                    Err(error) => self.note_unevaluated(&id, error).await,
                 }
             }
+        }
+    }
+
+    /// Notes in a schedule why its times cannot be computed, and logs it once.
+    async fn note_unevaluated(&self, id: &str, error: ScheduleError) {
+        let is_known = match &error {
+            ScheduleError::Spec(reason) => {
+                let noted = self.change(id, |record, now| Ok(record.failed_to_evaluate(reason, now))).await;
+                noted.is_ok_and(|(_, is_new)| !is_new)
+            }
+            _ => false,
+        };
+        if !is_known {
+            tracing::warn!(schedule = %id, %error, "cannot evaluate the schedule");
         }
     }
 
@@ -179,6 +191,14 @@ impl Schedules {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns whether a check of a schedule would change nothing.
+fn is_quiet(record: &ScheduleRecord, now: Timestamp) -> bool {
+    let is_noted = record.broken.as_ref().is_some_and(|broken| broken.times);
+    let is_invalid = record.schedule.when.check().is_err();
+    is_invalid == is_noted
+        && (is_invalid || (record.next_check.is_none_or(|check| check > now) && record.decided <= now))
 }
 
 /// Returns the timer of a tick. It is not stored: the schedule's record is.

@@ -302,6 +302,62 @@ fn clock_that_goes_back_starts_nothing_twice_and_the_schedule_goes_on() {
 }
 
 #[test]
+fn clock_that_goes_back_and_forward_again_starts_no_time_before_the_schedule_was_set() {
+    let all = CatchUp::All { within: 24 * HOUR, most: 9 };
+    let mut desk = Desk::with(|schedule| schedule.overlap(Overlap::Allow).catch_up(all));
+    let set = desk.now;
+    desk.now = Timestamp(set.0 - 5 * 3600 * 1_000_000);
+    for _ in 0..6 {
+        assert!(desk.look(&[]).is_empty(), "{}", desk.now);
+        desk.now = desk.now.after(HOUR);
+    }
+    assert_eq!(desk.look(&[]), ["01:00"]);
+    desk.start();
+
+    // Nor one before it was changed, or of a pause.
+    desk.now = at("2026-01-01T09:30:00Z");
+    desk.record.pause(desk.now, None, None).unwrap();
+    desk.now = at("2026-01-01T12:30:00Z");
+    desk.record.resume(desk.now).unwrap();
+    desk.now = at("2026-01-01T10:30:00Z");
+    assert!(desk.look(&[]).is_empty());
+    assert_eq!(desk.after(3 * HOUR), ["13:00"]);
+    desk.start();
+    desk.record.set(Schedule::new("Report").every(10 * MINUTE).catch_up(all), desk.now).unwrap();
+    desk.now = at("2026-01-01T12:30:00Z");
+    assert!(desk.look(&[]).is_empty());
+    desk.ends(RunEnd::Completed);
+    assert_eq!(desk.after(HOUR + 10 * MINUTE), ["13:40"]);
+}
+
+#[test]
+fn schedule_that_was_set_while_the_clock_was_ahead_begins_when_it_is_set_again() {
+    let mut desk = Desk::with(|schedule| schedule);
+    desk.now = at("2025-01-01T00:00:00Z");
+    assert!(desk.after(HOUR).is_empty());
+    assert_eq!(desk.record.next, Some(at("2026-01-01T01:00:00Z")), "as it was set");
+    desk.record.set(desk.record.schedule.clone(), desk.now).unwrap();
+    assert_eq!(desk.after(HOUR), ["02:00"]);
+}
+
+#[test]
+fn all_missed_times_start_one_after_the_other_with_any_overlap_that_waits() {
+    for overlap in [Overlap::Skip, Overlap::BufferOne, Overlap::BufferAll] {
+        let all = CatchUp::All { within: 24 * HOUR, most: 100 };
+        let mut desk = Desk::with(|schedule| schedule.overlap(overlap).catch_up(all));
+        let mut started = desk.after(4 * HOUR);
+        for _ in 0..3 {
+            desk.start();
+            started.extend(desk.ends(RunEnd::Completed));
+        }
+        assert_eq!(started, ["01:00", "02:00", "03:00", "04:00"], "{overlap:?}");
+        desk.start();
+        desk.after(HOUR);
+        assert_eq!(desk.waiting().is_empty(), overlap == Overlap::Skip, "a time that was not missed obeys the overlap");
+    }
+}
+
+#[test]
 fn looking_again_changes_nothing() {
     for overlap in [Overlap::Skip, Overlap::BufferOne, Overlap::CancelOther] {
         let mut desk = Desk::with(|schedule| schedule.overlap(overlap).pause_on_failure(3));

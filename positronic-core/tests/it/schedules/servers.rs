@@ -7,7 +7,7 @@ use positronic_core::runner::{FireError, ServeEvent, Server};
 use positronic_core::store::{EventStore as _, MemoryStore, RunFilter};
 use positronic_core::testing::TestClock;
 
-use super::workshop::{HOUR, ManualClock, hourly, look, process, ticks};
+use super::workshop::{HOUR, ManualClock, fire, hourly, look, process, record, ticks};
 use futures::StreamExt as _;
 
 #[tokio::test]
@@ -49,4 +49,32 @@ async fn server_starts_the_runs_of_schedules_and_reports_them() {
     tokio::time::timeout(Duration::from_secs(5), async { while events.next().await.is_some() {} }).await.unwrap_err();
     assert_eq!(store.run(&run).await.unwrap().status, Status::Completed);
     assert_eq!(ticks(&runner).await, ["01:00 started"]);
+}
+
+#[tokio::test]
+async fn schedule_whose_zone_is_missing_shows_it_in_the_list_until_the_zone_is_there() {
+    let (clock, store) = (ManualClock::new(), MemoryStore::new());
+    let runner = process("one", store.clone(), clock.clone());
+    let schedules = runner.client().schedules();
+    schedules.set("report", hourly("work").zone("Europe/Berlin")).await.unwrap();
+    // As written by a machine that knows more zones.
+    let store_zone = async |zone: &str| {
+        let entry = store.entry("schedule", "report").await.unwrap().unwrap();
+        let mut value = entry.value;
+        value["schedule"]["when"]["zone"] = zone.into();
+        store.put_entry("schedule", "report", &value, Some(entry.revision)).await.unwrap();
+    };
+    store_zone("Europe/Atlantis").await;
+
+    assert_eq!(schedules.due_of_all().await.unwrap(), [], "also before a time is due");
+    let listed = schedules.list().await.unwrap();
+    let broken = listed[0].broken.clone().unwrap();
+    assert!(broken.times && broken.reason.contains("unknown time zone `Europe/Atlantis`"), "{broken:?}");
+    clock.passes(HOUR);
+    assert!(fire(&runner).await.is_empty());
+    assert_eq!(schedules.list().await.unwrap(), listed, "it is noted once");
+
+    store_zone("Europe/Berlin").await;
+    assert_eq!(fire(&runner).await.len(), 1);
+    assert_eq!(record(&runner).await.broken, None);
 }

@@ -258,3 +258,28 @@ fn long_downtime_lists_the_last_thousand_times_and_the_range_before_them() {
     assert_eq!(due.times[0].0 / 1_000_000, until.0 / 1_000_000 + 1, "nothing is lost in between");
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 }
+
+#[test]
+fn step_that_leaves_one_value_is_refused_with_what_to_write() {
+    for (cron, reason) in [
+        (
+            "*/90 * * * *",
+            "the minute at position 0: the step 90 leaves only the minute 0 of `*`; write `0`, or use an interval of `90m` \
+             instead of a cron expression",
+        ),
+        ("0 */36 * * *", "the hour at position 2: the step 36 leaves only the hour 0 of `*`; write `0`, or use an"),
+        ("0 0 1 */12 *", "the month at position 6: the step 12 leaves only the month 1 of `*`; write `1`"),
+        ("0 0 * * */7", "the day of the week at position 8: the step 7 leaves only"),
+        ("5,10-20/11 * * * *", "the step 11 leaves only the minute 10 of `10-20`; write `10`"),
+        ("0 0 * JAN-MAR/3 *", "the step 3 leaves only the month 1 of `JAN-MAR`"),
+        ("*/60 * * * * *", "the second at position 0: the step 60"),
+    ] {
+        let error = ScheduleSpec::default().cron(cron).check().unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+    for cron in
+        ["*/59 * * * *", "0 */23 * * *", "10-20/10 * * * *", "0 0 */30 * *", "0 0 * * MON-FRI/2", "5-59/54 * * * *"]
+    {
+        assert_eq!(ScheduleSpec::default().cron(cron).check(), Ok(()), "{cron}");
+    }
+}
