@@ -1,54 +1,58 @@
 //! Detection of a database file that was removed or replaced while in use.
 //!
 //! The operating system keeps writing to a removed file, and its contents are lost when the last process closes it. So
-//! the writer checks now and then that the path still names the opened file.
+//! before each commit the writer checks that the paths of the file and of its write-ahead log still name the opened ones.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::failure::StoreFile;
 use crate::store::StoreError;
-
-/// After how many jobs the file is checked again. A check takes a microsecond.
-const EVERY: usize = 16;
 
 /// Identifies a file independently of its path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Identity(u64, u64);
 
-/// The opened file.
+/// The opened file and its write-ahead log.
 #[derive(Debug)]
-pub(super) struct OpenedFile {
+pub(super) struct OpenedFiles([OpenedFile; 2]);
+
+#[derive(Debug)]
+struct OpenedFile {
+    path: PathBuf,
+    /// `None` until the file is there.
     identity: Option<Identity>,
-    unseen: usize,
 }
 
-impl OpenedFile {
-    /// Remembers which file the path names.
+impl OpenedFiles {
+    /// Remembers which files the path names.
     pub(super) fn at(path: &Path) -> Self {
-        Self { identity: identity(path), unseen: 0 }
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        Self([path.to_owned(), log.into()].map(|path| OpenedFile { identity: identity(&path), path }))
     }
 
-    /// Counts the next jobs, and checks the file when it is time.
-    pub(super) fn check(&mut self, store_file: &StoreFile, jobs: usize) -> Result<(), StoreError> {
-        self.unseen += jobs;
-        if self.unseen < EVERY {
-            return Ok(());
+    /// Checks the files. The next check may succeed, since a person may restore them. It takes microseconds.
+    pub(super) fn check(&mut self, store_file: &StoreFile) -> Result<(), StoreError> {
+        for OpenedFile { path, identity: known } in &mut self.0 {
+            let now = identity(path);
+            if now == *known {
+                continue;
+            }
+            if known.is_none() {
+                *known = now;
+                continue;
+            }
+            let (store, file) = (store_file.path.display(), path.display());
+            let what = if now.is_none() { "removed" } else { "replaced by another one" };
+            return Err(StoreError::Unusable {
+                message: format!(
+                    "cannot write the event store `{store}`: its file `{file}` was {what} while in use; nothing was \
+                     written, and what was written since is lost. Stop the processes that use it, and restore the file \
+                     from a backup (`positronic backup`)"
+                ),
+            });
         }
-        self.unseen = 0;
-        let now = identity(&store_file.path);
-        if self.identity.is_none() || now == self.identity {
-            return Ok(());
-        }
-        // The next job checks again, since the file may be restored.
-        self.unseen = EVERY;
-        let (file, what) =
-            (store_file.path.display(), if now.is_none() { "removed" } else { "replaced by another one" });
-        Err(StoreError::Unusable {
-            message: format!(
-                "the event store `{file}` was {what} while in use; writing has stopped, and what was written since is \
- lost. Stop the processes that use it, and restore the file from a backup"
-            ),
-        })
+        Ok(())
     }
 }
 

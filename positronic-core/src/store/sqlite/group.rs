@@ -14,7 +14,7 @@ use rusqlite::Connection;
 use super::append::Row;
 use super::checkpointer::CheckpointRequests;
 use super::failure::{DbError, StoreFile, catch_panic, store_closed};
-use super::file_identity::OpenedFile;
+use super::file_identity::OpenedFiles;
 use super::rows::seq;
 use crate::record::{RunId, Seq};
 use crate::store::StoreError;
@@ -130,7 +130,7 @@ pub(super) struct Committer {
     /// The run that was last written to.
     last: Option<RunId>,
     rows: Rows,
-    opened: OpenedFile,
+    opened: OpenedFiles,
 }
 
 /// A group that was written in a transaction.
@@ -166,7 +166,7 @@ impl Committer {
         // In this order, so that a write in between is found later.
         let version = data_version(&db)?;
         let seen = last_change(&db)?;
-        let opened = OpenedFile::at(&store_file.path);
+        let opened = OpenedFiles::at(&store_file.path);
         Ok(Self {
             db,
             store_file,
@@ -234,7 +234,7 @@ impl Committer {
 
     /// Writes a group in one transaction and notifies watchers. An error means that nothing was written.
     fn attempt(&mut self, group: &mut [Box<dyn Job>]) -> Result<Vec<Result<(), StoreError>>, DbError> {
-        self.opened.check(&self.store_file, group.len())?;
+        self.opened.check(&self.store_file)?;
         self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let done = catch_panic(|| {
             let done = self.fill(group)?;

@@ -9,6 +9,7 @@
 //! written in its transaction. Events are ordered by run and number; the rows have indexes for the fields of the filters.
 
 mod append;
+mod backup;
 mod blobs;
 mod checkpointer;
 mod connection;

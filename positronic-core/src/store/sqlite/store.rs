@@ -14,7 +14,7 @@ use super::options::{Durability, SqliteOptions};
 use super::reader::Readers;
 use super::rows::encode;
 use super::writer::Writer;
-use super::{blobs, connection, due, entries, mailbox, pending, query, remove, sinks, timers};
+use super::{backup, blobs, connection, due, entries, mailbox, pending, query, remove, sinks, timers};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use crate::store::{
     Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatches, EventSearch, EventStore,
@@ -103,6 +103,26 @@ impl SqliteStore {
             return Err(StoreError::Unusable { message: store_file.is_folder() });
         }
         Self::start(&options, &store_file).map_err(|db_error| store_file.explain(db_error))
+    }
+
+    /// Copies the store into a new file: everything that is committed now, also what is still in the write-ahead log, which
+    /// a copy of the file alone lacks. Other threads and processes may use the store meanwhile.
+    ///
+    /// To restore it, stop all processes and put the copy in the place of the store's file, without the files beside that
+    /// end in `-wal` and `-shm`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unusable`] if the file exists already or cannot be created, [`StoreError::Failed`] if it cannot be
+    /// written.
+    pub async fn back_up(&self, to: impl Into<PathBuf>) -> Result<(), StoreError> {
+        let (store_file, to) = (self.shared.store_file.clone(), to.into());
+        let (reply, answer) = futures::channel::oneshot::channel();
+        // Not on a thread that reads: it takes as long as the file is large.
+        let copy = move || _ = reply.send(backup::copy(&store_file, &to).map_err(|error| store_file.explain(error)));
+        let thread = std::thread::Builder::new().name("positronic-backup".to_owned()).spawn(copy);
+        thread.map_err(|error| StoreError::Failed { message: error.to_string() })?;
+        answer.await.map_err(|_| super::failure::store_closed())?
     }
 
     fn start(options: &SqliteOptions, store_file: &StoreFile) -> Result<Self, DbError> {

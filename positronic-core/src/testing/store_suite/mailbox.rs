@@ -85,7 +85,7 @@ pub async fn webhook_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
 
 /// One of many runs that take a webhook concurrently gets it, and nothing is written for the others.
 pub async fn one_of_many_takers_gets_the_webhook<S: EventStore>(open: impl Fn() -> S) {
-    let stores: Vec<_> = std::iter::repeat_with(open).take(8).collect();
+    let stores: Vec<_> = std::iter::repeat_with(&open).take(8).collect();
     let mail = mail("mail-1", 10, 100);
     stores[0].post(&mail).await.unwrap();
 

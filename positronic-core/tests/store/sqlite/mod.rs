@@ -1,5 +1,6 @@
 //! The embedded store.
 
+mod backup;
 mod closing;
 mod disk_space;
 mod format;
