@@ -14,7 +14,7 @@ use super::trait_bounds::State;
 use super::usage_panic::usage_panic;
 use crate::definition::{OutputFn, StateValue, WaitDefinition, decode, encode};
 use crate::error::{Error, Result};
-use crate::record::WaitSpec;
+use crate::record::{WaitSpec, first_hidden};
 use crate::tools::Schema;
 
 /// A webhook as a value: a name, and the type of its payload. Payloads that do not match are rejected.
@@ -64,7 +64,8 @@ impl<P: JsonSchema + 'static> Webhook<P> {
     ///
     /// # Panics
     ///
-    /// If the identifier is empty: a webhook without one would answer every wait that forgot its own.
+    /// If the identifier is empty: a webhook without one would answer every wait that forgot its own. Or if it has a
+    /// character that is not displayed, which no webhook may have.
     #[track_caller]
     pub fn on<S>(&self, identifier: impl Into<String>) -> Wait<S, P> {
         let identifier = identifier.into();
@@ -73,6 +74,14 @@ impl<P: JsonSchema + 'static> Webhook<P> {
                 "the webhook `{}` has a wait with an empty identifier; pass one that distinguishes this wait from others, such as the \
                  id of the thread",
                 self.name
+            ));
+        }
+        if let Some(char) = first_hidden(&identifier) {
+            usage_panic(&format!(
+                "the webhook `{}` has a wait with the identifier {identifier:?}, which has the character U+{:04X}; no webhook \
+                 with it is accepted",
+                self.name,
+                u32::from(char)
             ));
         }
         Wait::new(self.name.clone(), identifier)

@@ -85,4 +85,4 @@ pub(crate) use settle::{
     given_up, offers, plugin_steps, settle,
 };
 pub(crate) use status::keeps_values;
-pub(crate) use summary::hears_mail;
+pub(crate) use summary::{hears_mail, status_since};

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::admit::REPLY;
+use super::apply::IllegalEvent;
 use super::state::{BrainEnd, RunState};
 use super::status::{pending, status_and_next};
 use super::waiting::why;
-use crate::record::{RunId, RunSummary, Status};
+use crate::record::{Event, RunId, RunSummary, Status, Timestamp};
 
 /// Computes the summary of a run; `before` is the previous one, which contains since when the status is
 /// unchanged, when a fork was made, whose events are older, and its last event in words.
@@ -46,6 +47,23 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
             && state.claim.as_ref().is_some_and(|claim| !claim.released)
             && hears_mail(state),
     }
+}
+
+/// Returns since when the status at the end of a log is unchanged, as the appends of the log have found it.
+pub(crate) fn status_since(events: &[Arc<Event>]) -> Result<Option<Timestamp>, IllegalEvent> {
+    let mut state = RunState::default();
+    let mut last: Option<(Status, Timestamp)> = None;
+    // The events of an append have one time.
+    for append in events.chunk_by(|one, next| (one.at, one.epoch) == (next.at, next.epoch)) {
+        for event in append {
+            state.fold(event)?;
+        }
+        let (status, _) = status_and_next(&state);
+        if last.is_none_or(|(before, _)| before != status) {
+            last = Some((status, state.at));
+        }
+    }
+    Ok(last.map(|(_, since)| since))
 }
 
 /// Returns whether anything in a run waits for a webhook that the mailbox can deliver.

@@ -28,6 +28,19 @@ pub const fn is_invisible(char: char) -> bool {
     )
 }
 
+/// Returns the first character of a text that is not displayed: a control character or an [invisible](is_invisible) one.
+///
+/// ```
+/// use positronic_core::record::first_hidden;
+///
+/// assert_eq!(first_hidden("order 17"), None);
+/// assert_eq!(first_hidden("order\u{200b} 17"), Some('\u{200b}'));
+/// ```
+#[must_use]
+pub fn first_hidden(text: &str) -> Option<char> {
+    text.chars().find(|char| char.is_control() || is_invisible(*char))
+}
+
 #[cfg(test)]
 mod tests {
     use icu_properties::CodePointSetData;

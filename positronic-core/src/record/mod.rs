@@ -64,7 +64,7 @@ pub use event_kind::EventKind;
 pub(crate) use file::stored_files;
 pub use file::{Attachment, FileKind, FileLocation, FileRef, LARGEST_BLOB};
 pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp, TriggerId};
-pub use invisible::is_invisible;
+pub use invisible::{first_hidden, is_invisible};
 pub use limits::{BatchPolicy, BudgetRequest, LimitKind, LimitReached, Limits, OnLimit};
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub use name::{InvalidName, MAX_NAME_CHARS, check_name};

@@ -11,11 +11,11 @@ use super::append::{Extras, append, append_of, follow, stamp, worker_of};
 use super::live::LiveDeltas;
 use super::signals::{SignalError, recordable, send};
 use super::{Clock, Ids, SystemClock, UuidIds, load};
-use crate::machine::{Refusal, RunState, hears_mail};
+use crate::machine::{Refusal, RunState, hears_mail, status_since};
 use crate::projection::{Prompts, RunFile, files};
 use crate::record::{
     Actor, Amounts, Event, EventKind, FileRef, MAX_DOCUMENT_BYTES, NewEvent, Path, RunId, RunSummary, Seq, Signal,
-    SignalId, SignalKind, Status, Timestamp, check_document,
+    SignalId, SignalKind, Status, Timestamp, check_document, first_hidden,
 };
 use crate::store::{
     DeliveryState, EventStore, InboundWebhook, PendingFilter, PendingItem, PostOutcome, StoreError, swept_before,
@@ -190,6 +190,11 @@ impl Client {
             let what = format!("the payload of the webhook `{webhook}` cannot be stored");
             Refusal::Misfit { what, reason: error.to_string() }
         })?;
+        if let Some(char) = first_hidden(identifier) {
+            let what = format!("the identifier {identifier:?} of the webhook `{webhook}` is invalid");
+            let reason = format!("it has the character U+{:04X}, which lists do not show", u32::from(char));
+            return Err(Refusal::Misfit { what, reason }.into());
+        }
         let at = self.clock.now();
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
         let mail = InboundWebhook { id, webhook, identifier, payload, actor, at, expires: at.after(Self::KEEP) };
@@ -306,6 +311,8 @@ impl Client {
         let mut imported = append_of(run, &none, &state, None, events, Extras::default());
         // The webhooks that it waits for may be in this store's mailbox.
         imported.index.summary.mail = imported.index.summary.status == Status::Waiting && hears_mail(&state);
+        let since = status_since(events).map_err(|error| StoreError::corrupt_log(run, error))?;
+        imported.index.summary.since = since.unwrap_or(state.at);
         append(&*self.store, run, imported).await
     }
 

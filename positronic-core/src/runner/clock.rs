@@ -89,8 +89,18 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the one place where time comes in")]
     fn now(&self) -> Timestamp {
+        // A clock before 1970, such as one without a battery, stands at 1970.
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+}
+
+/// Returns a UUID that sorts by time. `now_v7` panics at a clock before 1970: then ids are unique, but not sorted.
+fn sortable_uuid(time: SystemTime) -> uuid::Uuid {
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        #[expect(clippy::disallowed_methods, reason = "this is the one place where ids and chance come in")]
+        Ok(_) => uuid::Uuid::now_v7(),
+        Err(_) => uuid::Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, 0, 0)),
     }
 }
 
@@ -101,7 +111,7 @@ pub struct UuidIds;
 impl UuidIds {
     #[expect(clippy::disallowed_methods, reason = "this is the one place where ids and chance come in")]
     fn uuid() -> uuid::Uuid {
-        uuid::Uuid::now_v7()
+        sortable_uuid(SystemTime::now())
     }
 }
 
@@ -118,5 +128,17 @@ impl Ids for UuidIds {
         // The last 32 bits of such a UUID are random.
         let [.., a, b, c, d] = Self::uuid().into_bytes();
         f64::from(u32::from_be_bytes([a, b, c, d])) / f64::from(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clock_before_1970_gives_unique_ids() {
+        let before = SystemTime::UNIX_EPOCH - Duration::from_secs(3600);
+        let [one, two] = [(); 2].map(|()| sortable_uuid(before));
+        assert_ne!(one, two);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use backon::BackoffBuilder as _;
+use backon::{BackoffBuilder as _, ExponentialBuilder};
 
 use super::append::{Extras, Stamp, append_of, follow, stamp};
 use super::clock::pauses;
@@ -24,12 +24,17 @@ impl Worker {
     /// Appends events and the intents of the effects that they make due. Returns `false` if another writer was
     /// first: its events are folded in, nothing was appended, and the caller decides again.
     pub(super) async fn append(&mut self, own: impl Into<Announced>) -> Result<bool, Stop> {
-        Ok(self.try_append(own.into(), true).await?.is_none())
+        Ok(self.try_append(own.into(), true, pauses()).await?.is_none())
     }
 
     /// Appends events without starting further effects.
     pub(super) async fn append_last(&mut self, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
-        Ok(self.try_append(new_events.into(), false).await?.is_none())
+        Ok(self.try_append(new_events.into(), false, pauses()).await?.is_none())
+    }
+
+    /// Appends events as [`append_last`](Self::append_last) does, but does not try again: the store has failed for long.
+    pub(super) async fn append_once(&mut self, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
+        Ok(self.try_append(new_events.into(), false, pauses().with_max_times(0)).await?.is_none())
     }
 
     /// Appends the outcome of an effect, after any events of other writers, as long as the run awaits it: a
@@ -37,7 +42,7 @@ impl Worker {
     pub(super) async fn append_outcome(&mut self, path: &Path, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
         let mut own = new_events.into();
         while awaits(&self.shared.state(), path) {
-            match self.try_append(own, true).await? {
+            match self.try_append(own, true, pauses()).await? {
                 None => return Ok(true),
                 Some(returned) => own = returned,
             }
@@ -48,7 +53,12 @@ impl Worker {
 
     /// Appends events, with the intents of the effects that they make due if `announces_next`. Returns the events if
     /// another writer was first.
-    async fn try_append(&mut self, own: Announced, announces_next: bool) -> Result<Option<Announced>, Stop> {
+    async fn try_append(
+        &mut self,
+        own: Announced,
+        announces_next: bool,
+        pauses: ExponentialBuilder,
+    ) -> Result<Option<Announced>, Stop> {
         let Announced { new_events, mut effects } = own;
         if new_events.is_empty() {
             // Without an event the same effect would be due again, endlessly.
@@ -78,7 +88,7 @@ impl Worker {
         let summary = append.index.summary.clone();
         // Events of other writers up to there make this append fail, and are read then.
         self.shared.own.store(next.0 + events.len() as u64, Ordering::Release);
-        let mut pauses = pauses().build();
+        let mut pauses = pauses.build();
         let failed = loop {
             let failed = match self.until_lost(shared.runner.store.append(&shared.run, append)).await? {
                 Ok(()) => {

@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::stop::LEAVES;
 use crate::definition::{BrainDefinition, UnknownAction};
 use crate::machine::RunState;
-use crate::record::{Budget, DocumentError, InvalidName, MAX_NAME_CHARS, RunId, SignalId, Start, check_name};
+use crate::record::{
+    Budget, DocumentError, InvalidName, MAX_NAME_CHARS, RunId, SignalId, Start, check_name, is_invisible,
+};
 use crate::store::StoreError;
 
 /// The reason why a run did not start.
@@ -137,9 +139,10 @@ const MAX_TAG_BYTES: usize = 64;
 pub(super) fn check_tags(tags: &[String]) -> Result<(), StartError> {
     for (index, tag) in tags.iter().enumerate() {
         let reason = match tag {
-            tag if tag.is_empty() => "it is empty",
+            tag if tag.trim().is_empty() => "it is empty",
             tag if tag.len() > MAX_TAG_BYTES => "it has more than 64 bytes",
             tag if tag.contains(char::is_control) => "it has a control character",
+            tag if tag.contains(is_invisible) => "it has an invisible character",
             tag if tags.iter().take(index).any(|before| before == tag) => "it is given twice",
             _ if index >= MAX_TAGS => "a run has at most 16 tags",
             _ => continue,

@@ -19,7 +19,7 @@ use super::registry::RunGuard;
 use super::report;
 use super::report::{Report, Reports};
 use super::shared::{Phase, Shared};
-use super::stop::Stop;
+use super::stop::{Stop, passes};
 use crate::definition::{BrainDefinition, with_document_limit};
 use crate::error::Error;
 use crate::machine::{Effect, Outcome, RunState, end_brain, next};
@@ -158,7 +158,7 @@ impl Worker {
         let mut free = self.mail_unread || self.shared.state().has_ended();
         while !free {
             // After a release another worker need not wait until this process ends.
-            free = self.release(stop.to_string()).await.unwrap_or(true) || self.shared.state().has_ended();
+            free = self.give_up(&stop).await.unwrap_or(true) || self.shared.state().has_ended();
         }
         self.shared.defer(&paused).await;
         Left::Failed(stop)
@@ -179,6 +179,12 @@ impl Worker {
                 ended => return ended.is_ok(),
             }
         }
+    }
+
+    /// Releases the run after a failure. If the store has failed, this is tried once: appends were retried for long already.
+    async fn give_up(&mut self, stop: &Stop) -> Result<bool, Stop> {
+        let released = vec![NewEvent::new(Path::root(), EventKind::RunReleased { reason: stop.to_string() })];
+        if passes(stop) { self.append_once(released).await } else { self.append_last(released).await }
     }
 
     async fn release(&mut self, reason: String) -> Result<bool, Stop> {

@@ -9,8 +9,8 @@ use positronic_core::record::{
     EventKind, ModelError, ModelRequest, ModelResponse, RunId, Seq, SignalId, Start, ToolResult,
 };
 use positronic_core::runner::{ResumeError, Runner, Settled, StartError};
-use positronic_core::store::{EventStore, MemoryStore};
-use positronic_core::testing::{CountedIds, FaultyStore, TestClock};
+use positronic_core::store::{EventStore, MemoryStore, StoreError};
+use positronic_core::testing::{CountedIds, Fault, FaultyStore, TestClock};
 use serde_json::json;
 
 use crate::support::{Journal, ShopBuilder, batch, done, settled, slow_batch, tools, waits, worker, workshop};
@@ -165,4 +165,69 @@ async fn slow_answer_does_not_delay_release_and_is_requested_again() {
     assert_eq!(began.elapsed(), Duration::from_secs(8));
     let taken = runner(&store).brain(shop).resume(run.id()).await.unwrap();
     assert_eq!(waits(&taken).await, ["Work/1.0"]);
+}
+
+/// A store without space after the first append of a tool's result.
+fn full(store: &MemoryStore) -> FaultyStore<MemoryStore> {
+    FaultyStore::new(store.clone(), |_, append| {
+        let is_late = |event: &std::sync::Arc<positronic_core::record::Event>| {
+            matches!(event.kind, EventKind::LoopToolResult { .. } | EventKind::RunReleased { .. })
+        };
+        let message = "no space left on the device for `runs.db`".to_owned();
+        append.events.iter().any(is_late).then_some(Fault::Refused(StoreError::Failed { message }))
+    })
+}
+
+fn filled(store: &FaultyStore<MemoryStore>) -> Runner {
+    let model = ScriptedModel::from_fn(|_: &ModelRequest| slow_batch([("safe", "a", 0)]));
+    let builder = Runner::builder().model(model).store(store.clone()).clock(TestClock::default());
+    builder.ids(CountedIds::default()).build()
+}
+
+#[tokio::test(start_paused = true)]
+async fn release_ends_within_nine_seconds_although_the_disk_is_full() {
+    let store = MemoryStore::new();
+    let journal = Journal::default();
+    let runner = filled(&full(&store));
+    let _run = runner.start(&workshop(&journal, tools), ()).await.unwrap();
+    while journal.take().is_empty() {
+        tokio::task::yield_now().await;
+    }
+
+    let began = tokio::time::Instant::now();
+    runner.release().await;
+
+    assert!(began.elapsed() <= Duration::from_secs(9), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_whose_disk_is_full_says_so_after_45_seconds() {
+    let store = MemoryStore::new();
+    let began = tokio::time::Instant::now();
+    let run = filled(&full(&store)).start(&workshop(&Journal::default(), tools), ()).await.unwrap();
+
+    let settled = settled(&run).await;
+
+    let Settled::Stopped(ResumeError::Store(error)) = settled else { panic!("{settled:?}") };
+    assert!(error.to_string().contains("no space left on the device"), "{error}");
+    let took = began.elapsed();
+    assert!(took > Duration::from_secs(44) && took < Duration::from_secs(50), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn imported_run_has_waited_since_the_same_time() {
+    let (store, imported) = (MemoryStore::new(), MemoryStore::new());
+    let shop = workshop(&Journal::default(), tools);
+    let one = runner(&store).brain(shop.clone());
+    let run = one.start(&shop, ()).await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/1.0"]);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    one.release().await;
+    let row = store.run(run.id()).await.unwrap();
+    assert_eq!(row.at.since(row.since), Duration::from_secs(60), "its worker has released it later");
+
+    let events = store.read(run.id(), Seq(0), usize::MAX).await.unwrap();
+    positronic_core::runner::Client::new(imported.clone()).import(run.id(), &events).await.unwrap();
+
+    assert_eq!(imported.run(run.id()).await.unwrap().since, row.since);
 }

@@ -337,6 +337,24 @@ async fn start_with_a_known_id_and_other_inputs_names_the_difference() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn tags_that_a_list_does_not_show_are_refused() {
+    let test = Test::new(Rash);
+    let runner = test.runner();
+    for (tag, reason) in [
+        ("", "it is empty"),
+        (" ", "it is empty"),
+        ("a\nb", "it has a control character"),
+        ("a\0", "it has a control character"),
+        ("urgent\u{200b}", "it has an invisible character"),
+        ("\u{202e}tnegru", "it has an invisible character"),
+    ] {
+        let start = Start { tags: vec![tag.to_owned()], ..Start::default() };
+        let refused = runner.start_with(brain("One"), (), start).await.map(|_| ()).unwrap_err();
+        assert!(refused.to_string().ends_with(reason), "{refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn other_processes_can_watch_a_run_of_a_known_brain() {
     let shown =
         brain("Shown").state(5).step("One", async |cx| Ok(cx.state + 1)).public(|state| format!("{state} of 6"));

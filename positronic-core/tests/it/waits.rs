@@ -374,6 +374,26 @@ async fn wait_without_an_identifier_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn identifier_that_a_list_does_not_show_is_refused_in_a_wait_and_in_a_webhook() {
+    let play = Play::new([batch([("ask", "a")]), done()]);
+    let strange = |config: ShopLoop| {
+        config.tool("ask", |t| t.wait(|_: &Job, _| [slack().on("a\0")]).execute(async |_: Job, _| Ok("asked")))
+    };
+
+    let story = play.run(&workshop(&Journal::default(), strange), ()).await;
+
+    let results = results(&story, "Work");
+    let expected = "the webhook `slack` has a wait with the identifier \"a\\0\", which has the character U+0000";
+    assert!(error_of(&results[0]).contains(expected), "{results:?}");
+    let client = positronic_core::runner::Client::new(positronic_core::store::MemoryStore::new());
+    for identifier in ["a\0", "a\u{200b}", "a\nb"] {
+        let delivered = client.deliver("1".into(), "slack", identifier, json!({}), Actor::default()).await;
+        assert!(delivered.unwrap_err().to_string().contains("which lists do not show"), "{identifier:?}");
+    }
+    assert!(client.store().mailbox().await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn call_can_wait_for_any_number_of_webhooks_or_none() {
     let journal = Journal::default();
     let play = Play::new([batch([("ask", "none"), ("ask", "some")]), done()]);
