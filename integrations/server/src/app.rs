@@ -15,6 +15,7 @@ use crate::folds::Folds;
 use crate::forks::Forks;
 use crate::options::Options;
 use crate::problem::{Problem, ProblemType, Reporter};
+use crate::readiness::Readiness;
 use crate::routes::table;
 use crate::states::States;
 
@@ -40,6 +41,7 @@ pub(crate) struct App {
     pub(crate) folds: Folds,
     pub(crate) states: States,
     pub(crate) forks: Forks,
+    pub(crate) readiness: Readiness,
 }
 
 impl App {
@@ -65,6 +67,7 @@ impl App {
             folds,
             states,
             forks: Forks::default(),
+            readiness: Readiness::default(),
             options,
         }
     }

@@ -35,6 +35,7 @@ mod openapi;
 mod options;
 mod problem;
 mod problem_page;
+mod readiness;
 mod recent;
 mod redact;
 mod routes;

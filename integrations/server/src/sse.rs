@@ -22,13 +22,21 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_secs(2);
 const SPREAD_MS: u64 = 1000;
 
-/// Returns the last event that the client has seen: `Last-Event-ID` of a reconnect, else the parameter `after`.
-pub(crate) fn last_seen(cx: &RequestContext, after: Option<u64>) -> Result<Option<Seq>, Problem> {
-    let Some(header) = cx.parts.headers.get("last-event-id") else { return Ok(after.map(Seq)) };
-    let number = header.to_str().ok().and_then(|text| text.parse().ok());
-    number
-        .map(|number| Some(Seq(number)))
-        .ok_or_else(|| Problem::new(ProblemType::InvalidHeader).detail("`Last-Event-ID` is not the number of an event"))
+/// Returns the last event that the client has seen: `Last-Event-ID` of a reconnect, unless it is empty, else the parameter
+/// `after`. `next` is the next event of the log: a client that has seen more has seen another log, such as before the store
+/// was restored from a backup, and gets this one from its beginning.
+pub(crate) fn last_seen(cx: &RequestContext, after: Option<u64>, next: Seq) -> Result<Option<Seq>, Problem> {
+    let header = cx.parts.headers.get("last-event-id").filter(|value| !value.as_bytes().trim_ascii().is_empty());
+    let seen = match header {
+        None => after,
+        Some(header) => {
+            let number = header.to_str().ok().and_then(|text| text.trim().parse().ok());
+            Some(number.ok_or_else(|| {
+                Problem::new(ProblemType::InvalidHeader).detail("`Last-Event-ID` is not the number of an event")
+            })?)
+        }
+    };
+    Ok(seen.map(Seq).filter(|seen| *seen < next))
 }
 
 /// A server-sent event.

@@ -242,7 +242,7 @@ fn lines(reader: Reader, selection: Selection) -> impl Stream<Item = Result<Byte
 /// Follows the log after the last event that the client has seen, or from its beginning.
 fn follow(cx: &RequestContext, after: Option<u64>, selection: Selection) -> Result<Response, Problem> {
     let row = cx.run()?;
-    let seen = sse::last_seen(cx, after)?;
+    let seen = sse::last_seen(cx, after, row.next)?;
     let from = seen.map_or(Seq(0), Seq::next);
     if row.status.is_over() && from >= row.next {
         return Ok(sse::no_content());

@@ -1,7 +1,6 @@
 //! Whether the server is alive and ready.
 
 use axum::response::{IntoResponse as _, Response};
-use positronic_core::store::RunFilter;
 
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{Access, RequestContext, Route};
@@ -12,7 +11,7 @@ pub(super) fn routes() -> Vec<Route> {
             .access(Access::Public)
             .unlimited()
             .returns_text(200, "text/plain"),
-        Route::get("/readyz", "Check whether the store can be read", ready)
+        Route::get("/readyz", "Check whether the store can be read and written", ready)
             .access(Access::Public)
             .unlimited()
             .returns_text(200, "text/plain")
@@ -25,6 +24,6 @@ async fn alive(_: RequestContext) -> Result<Response, Problem> {
 }
 
 async fn ready(cx: RequestContext) -> Result<Response, Problem> {
-    cx.app.client.store().runs(&RunFilter::builder().limit(1).build()).await?;
+    cx.app.readiness.check(cx.app.client.store()).await?;
     Ok("ready\n".into_response())
 }

@@ -54,7 +54,7 @@ struct TimelineItem {
 async fn timeline(cx: RequestContext) -> Result<Response, Problem> {
     let TimelineQuery { after } = cx.query()?;
     let (app, row) = (&cx.app, cx.run()?);
-    let seen = sse::last_seen(&cx, after)?;
+    let seen = sse::last_seen(&cx, after, row.next)?;
     let is_stream = cx.accepts(EVENTS);
     if is_stream && row.status.is_over() && seen.is_some_and(|seen| seen.next() >= row.next) {
         return Ok(sse::no_content());

@@ -1,6 +1,6 @@
 //! The allow-list of host names: without it, any site could reach a local server by DNS rebinding.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use axum::extract::Request;
 use axum::http::header::HOST;
@@ -16,25 +16,27 @@ pub(crate) fn allowed_host(options: &Options, request: &Request) -> Result<(), P
         return Err(Problem::new(ProblemType::WrongHost).detail("the request has several headers `Host`"));
     }
     let authority = request.uri().authority().map(axum::http::uri::Authority::as_str);
-    let host = header.or(authority).map(name_of).unwrap_or_default();
-    let public = options.public_url.as_ref().and_then(|url| url.host_str()).map(name_of);
+    let given = header.or(authority).unwrap_or_default();
+    let public = options.public_url.as_ref().and_then(|url| url.host_str()).and_then(name_of);
     let mut known = options.hosts.iter().map(String::as_str).chain(public);
-    if is_loopback(host) || known.any(|known| known.eq_ignore_ascii_case(host)) {
+    let is_known = |host: &str| is_loopback(host) || known.any(|known| known.eq_ignore_ascii_case(host));
+    if name_of(given).is_some_and(is_known) {
         Ok(())
     } else {
-        Err(Problem::new(ProblemType::WrongHost).detail(format!("`{host}` is not a host of this server")))
+        Err(Problem::new(ProblemType::WrongHost).detail(format!("`{given}` is not a host of this server")))
     }
 }
 
-/// Returns the host without its port.
-fn name_of(host: &str) -> &str {
-    match host.strip_prefix('[') {
-        Some(rest) => match rest.split_once(']') {
-            Some((host, port)) if port.is_empty() || port.starts_with(':') => host,
-            _ => "",
-        },
-        None => host.split(':').next().unwrap_or_default(),
-    }
+/// Returns the host of `host`, `host:port`, `[address]` or `[address]:port`; `None` for any other text. A program that
+/// reads it in another way may find another host in it.
+fn name_of(authority: &str) -> Option<&str> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').filter(|(host, _)| host.parse::<Ipv6Addr>().is_ok())?,
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    // A parser of numbers would accept a sign.
+    let is_port = |port: &str| port.parse::<u16>().is_ok() && port.bytes().all(|byte| byte.is_ascii_digit());
+    (port.is_empty() || port.strip_prefix(':').is_some_and(is_port)).then_some(host)
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -83,7 +85,27 @@ mod tests {
             "0.0.0.0",
             "10.0.0.1",
             "[::1]evil.example",
+            "[::1].evil.example:80",
             "[::1",
+            "[::1]:80x",
+            "[::1]:",
+            "[::1]:+80",
+            "[::1]:80:80",
+            "[localhost]",
+            "[127.0.0.1]",
+            "[::1%lo]",
+            "::1",
+            "127.0.0.1evil",
+            "127.0.0.1:evil.example",
+            "localhost:80@evil.example",
+            "localhost:99999",
+            "user@localhost",
+            "localhost@evil.example",
+            "evil.example@localhost",
+            "localhost.",
+            "localhost/evil.example",
+            "runs.example.org.",
+            "runs.example.org:80@evil.example",
         ] {
             assert!(!allows(host), "{host}");
         }

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName};
-use positronic_core::record::{Actor, SignalId, Timestamp};
+use positronic_core::record::{Actor, SignalId, Timestamp, first_hidden};
 use positronic_core::runner::{Client, Delivered, SignalError};
 use positronic_core::store::StoreError;
 use schemars::JsonSchema;
@@ -112,6 +112,9 @@ impl Hook {
         for (what, text) in [("the identifier", &identifier), ("the id of the delivery", &id)] {
             if text.len() > MAX_ID_BYTES {
                 return Err(PayloadError::TooLong { what }.into());
+            }
+            if first_hidden(text).is_some() {
+                return Err(PayloadError::Unprintable { what }.into());
             }
         }
         Ok(Opened::Delivery { id, identifier, payload })

@@ -237,3 +237,36 @@ async fn failure_of_the_store_is_not_told() {
         assert_eq!(document["instance"], format!("urn:request:{}", answer.header("x-request-id")));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn server_whose_store_cannot_be_written_is_not_ready_and_questions_of_strangers_write_little() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use positronic_core::store::{MemoryStore, StoreError};
+    use positronic_core::testing::FaultyStore;
+
+    let (is_full, writes) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (full, count) = (Arc::clone(&is_full), Arc::clone(&writes));
+    let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(move |method| {
+        let is_write = method == "put_entry";
+        count.fetch_add(usize::from(is_write), Ordering::SeqCst);
+        let message = "no space left on the device for `runs.db`".to_owned();
+        (is_write && full.load(Ordering::SeqCst)).then_some(StoreError::Failed { message })
+    });
+    let runner = Runner::builder().model(crate::support::refunding()).store(store).build();
+    let shop = Shop::of(runner.brain(crate::support::refund()), |runner| Options::builder().brains(runner).build());
+    for _ in 0..20 {
+        assert_eq!(shop.get("", "/readyz").await.status, StatusCode::OK);
+    }
+    assert_eq!(writes.load(Ordering::SeqCst), 1);
+
+    is_full.store(true, Ordering::SeqCst);
+    tokio::time::advance(std::time::Duration::from_secs(5)).await;
+    assert_eq!(shop.get("", "/readyz").await.problem(), "store-failed");
+    assert_eq!(shop.get("", "/healthz").await.status, StatusCode::OK, "a restart would not help");
+
+    is_full.store(false, Ordering::SeqCst);
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
+    assert_eq!(shop.get("", "/readyz").await.status, StatusCode::OK);
+}

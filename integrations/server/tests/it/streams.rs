@@ -47,6 +47,27 @@ async fn follower_that_reconnects_at_any_event_gets_each_event_once_and_then_204
     assert_eq!(status, StatusCode::NO_CONTENT);
 }
 
+#[tokio::test]
+async fn client_that_is_ahead_of_the_log_or_sends_an_empty_id_gets_all_of_it() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&token, 7).await;
+    shop.post(&token, &format!("/api/v1/runs/{run}/calls/{id}/decision"), json!({ "approve": true })).await;
+    shop.end(&run).await;
+    let next = shop.client.store().run(&run).await.unwrap().next;
+    let ahead = next.0.to_string();
+    for (last, query) in [("", ""), (" ", ""), ("999", ""), (&*ahead, ""), ("", "?after=999")] {
+        let (status, frames) = shop.stream(&token, &format!("/api/v1/runs/{run}/events{query}"), Some(last)).await;
+        assert_eq!(status, StatusCode::OK, "{last:?}{query}");
+        assert_eq!(seqs(&frames.all().await), (0..next.0).collect::<Vec<_>>(), "{last:?}{query}");
+        let (status, frames) = shop.stream(&token, &format!("/api/v1/runs/{run}/timeline{query}"), Some(last)).await;
+        assert_eq!(status, StatusCode::OK, "{last:?}{query}");
+        assert!(frames.all().await[0].data.contains("\"nodes\":[{"), "{last:?}{query}");
+    }
+    let (status, _) = shop.stream(&token, &format!("/api/v1/runs/{run}/events"), Some("one")).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+}
+
 /// Replaces nodes as a page does.
 fn replace(view: &mut Vec<Value>, frame: &Frame) {
     let data: Value = serde_json::from_str(&frame.data).unwrap();

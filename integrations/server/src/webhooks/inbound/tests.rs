@@ -179,6 +179,9 @@ async fn unusable_payloads_are_refused_and_not_kept() {
         (ORDERS, r#"{"text":1}"#, "1 is not of type"),
         ("/api/v1/hooks/orders", OK, "the identifier at the end of the URL's path is missing"),
         ("/api/v1/hooks/events", OK, "the identifier at `/order/id` of the payload is missing"),
+        ("/api/v1/hooks/orders/T-1%00", OK, "the identifier has a control character or an invisible character"),
+        ("/api/v1/hooks/events", r#"{"order":{"id":"T-1\u0000"}}"#, "the identifier has a control character"),
+        ("/api/v1/hooks/events", r#"{"order":{"id":"T-1\u202e"}}"#, "the identifier has a control character"),
     ] {
         let (status, answer) = bench.signed(path, "msg_1", body).await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{answer}");

@@ -174,6 +174,12 @@ pub enum PayloadError {
         /// What is too long.
         what: &'static str,
     },
+    /// An id or identifier has characters that lists do not show.
+    #[error("{what} has a control character or an invisible character")]
+    Unprintable {
+        /// What has them.
+        what: &'static str,
+    },
 }
 
 impl<'a> SignedRequest<'a> {
