@@ -4,8 +4,16 @@ use positronic_core::store::StoreError;
 use sqlx_core::connection::ConnectOptions as _;
 use sqlx_postgres::PgConnectOptions;
 
-/// Parses an address. Returns the name of its schema, too, which is not a parameter of the server.
-pub(crate) fn parsed(url: &str) -> Result<(PgConnectOptions, Option<String>), StoreError> {
+/// A parsed address.
+pub(crate) struct Address {
+    pub(crate) options: PgConnectOptions,
+    /// The parameters for the store and not for the server.
+    pub(crate) schema: Option<String>,
+    pub(crate) prepared_statements: bool,
+}
+
+/// Parses an address.
+pub(crate) fn parsed(url: &str) -> Result<Address, StoreError> {
     // The errors of the parsers may contain the address, and so the password.
     let invalid = |reason: &str| StoreError::Unusable {
         message: format!("invalid address of a PostgreSQL database: {reason}; write postgres://user@host/database"),
@@ -14,17 +22,22 @@ pub(crate) fn parsed(url: &str) -> Result<(PgConnectOptions, Option<String>), St
     if !matches!(url.scheme(), "postgres" | "postgresql") {
         return Err(invalid("its scheme is not `postgres`"));
     }
-    let mut schema = None;
-    let rest: Vec<(String, String)> = url.query_pairs().into_owned().collect();
-    url.query_pairs_mut().clear().extend_pairs(rest.iter().filter(|(name, value)| {
-        let is_schema = name == "schema";
-        if is_schema {
-            schema = Some(value.clone());
+    let (mut schema, mut prepared_statements) = (None, true);
+    let all: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    let mut rest = url.query_pairs_mut();
+    rest.clear();
+    for (name, value) in all {
+        match (name.as_str(), value.as_str()) {
+            ("schema", _) => schema = Some(value),
+            ("prepared_statements", "true") => prepared_statements = true,
+            ("prepared_statements", "false") => prepared_statements = false,
+            ("prepared_statements", _) => return Err(invalid("`prepared_statements` is neither `true` nor `false`")),
+            _ => _ = rest.append_pair(&name, &value),
         }
-        !is_schema
-    }));
+    }
+    drop(rest);
     let options = PgConnectOptions::from_url(&url).map_err(|_| invalid("a part of it is invalid"))?;
-    Ok((options, schema))
+    Ok(Address { options, schema, prepared_statements })
 }
 
 /// Describes a database without its password.

@@ -6,7 +6,7 @@ use positronic_core::store::StoreError;
 use sqlx_core::executor::Executor as _;
 use sqlx_postgres::PgConnection;
 
-use crate::connections::{Statement, get, statement};
+use crate::connections::{Statement, get, statement, unnamed};
 use crate::failure::DbError;
 
 /// The size of a chunk in bytes.
@@ -32,11 +32,11 @@ pub(crate) async fn put(
          ON CONFLICT (sha256) DO UPDATE SET at = greatest(b.at, excluded.at) RETURNING id, xmax = 0"
     );
     let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
-    let row = statement(sql).bind(name.to_owned()).bind(size).bind(at.0).fetch_one(&mut *db).await?;
+    let row = unnamed(sql).bind(name.to_owned()).bind(size).bind(at.0).fetch_one(&mut *db).await?;
     let (id, is_new): (i64, bool) = (get(&row, 0)?, get(&row, 1)?);
     for (number, chunk) in (0_i32..).zip(bytes.chunks(CHUNK)).take_while(|_| is_new) {
         let sql = format!("INSERT INTO {schema}.blob_chunks (blob, number, bytes) VALUES ($1, $2, $3)");
-        statement(sql).bind(id).bind(number).bind(chunk).execute(&mut *db).await?;
+        unnamed(sql).bind(id).bind(number).bind(chunk).execute(&mut *db).await?;
     }
     db.execute("COMMIT").await?;
     Ok(())
@@ -48,13 +48,16 @@ pub(crate) async fn read(db: &mut PgConnection, schema: &str, name: &str) -> Res
         "SELECT b.size, c.bytes FROM {schema}.blobs b LEFT JOIN {schema}.blob_chunks c ON c.blob = b.id
          WHERE b.sha256 = $1 ORDER BY c.number"
     );
-    let mut rows = statement(sql).bind(name.to_owned()).fetch(db);
+    db.execute("BEGIN READ ONLY").await?;
+    let mut rows = unnamed(sql).bind(name.to_owned()).fetch(&mut *db);
     let mut found: Option<Vec<u8>> = None;
     while let Some(row) = rows.try_next().await? {
         let size = usize::try_from(get::<i64>(&row, 0)?).unwrap_or_default();
         let bytes = found.get_or_insert_with(|| Vec::with_capacity(size.min(positronic_core::store::LARGEST_BLOB)));
         bytes.extend_from_slice(get::<Option<&[u8]>>(&row, 1)?.unwrap_or_default());
     }
+    drop(rows);
+    db.execute("COMMIT").await?;
     Ok(found)
 }
 

@@ -73,13 +73,13 @@ impl Changes {
     pub(crate) fn start(
         self: &Arc<Self>,
         connections: &Arc<Connections>,
-        options: &PgConnectOptions,
+        listens_with: Option<&PgConnectOptions>,
         read_only: bool,
     ) -> Vec<AbortHandle> {
-        let mut tasks = vec![
-            tokio::spawn(listen(Arc::clone(self), options.clone())).abort_handle(),
-            tokio::spawn(poll(Arc::clone(self), Arc::clone(connections))).abort_handle(),
-        ];
+        let mut tasks = vec![tokio::spawn(poll(Arc::clone(self), Arc::clone(connections))).abort_handle()];
+        if let Some(options) = listens_with {
+            tasks.push(tokio::spawn(listen(Arc::clone(self), options.clone())).abort_handle());
+        }
         if !read_only {
             tasks.push(tokio::spawn(send(Arc::clone(self), Arc::clone(connections))).abort_handle());
         }

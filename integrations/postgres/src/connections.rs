@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use sqlx_core::arguments::Arguments as _;
 use sqlx_core::connection::{ConnectOptions as _, Connection as _};
 use sqlx_core::encode::Encode;
+use sqlx_core::executor::Executor as _;
 use sqlx_core::query::Query;
 use sqlx_core::row::Row as _;
 use sqlx_core::sql_str::AssertSqlSafe;
@@ -18,7 +19,7 @@ use sqlx_postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow, Postgres
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use crate::failure::DbError;
+use crate::failure::{DbError, explained};
 
 /// After which pause a connection is checked before its next use: the server or a firewall may have closed it.
 const UNCHECKED: Duration = Duration::from_secs(1);
@@ -35,6 +36,12 @@ pub(crate) type Statement = Query<'static, Postgres, PgArguments>;
 /// Creates a statement. The text must contain no values, only the name of the schema.
 pub(crate) fn statement(sql: String) -> Statement {
     sqlx_core::query::query(AssertSqlSafe(sql))
+}
+
+/// Creates a statement without a name, for a transaction that has begun: it is parsed each time, and also holds behind a
+/// pooler that does not know prepared statements.
+pub(crate) fn unnamed(sql: String) -> Statement {
+    statement(sql).persistent(false)
 }
 
 /// A statement that is built from a filter.
@@ -84,6 +91,8 @@ pub(crate) struct Connections {
     idle: Arc<Mutex<Vec<Idle>>>,
     connect_timeout: Duration,
     answer_timeout: Duration,
+    /// What begins the transaction of each statement, if statements are not prepared.
+    begin: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -102,7 +111,13 @@ impl Connections {
     ) -> Self {
         let places = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
         let answer_timeout = statement_timeout + GRACE;
-        Self { options, places, idle: Arc::default(), connect_timeout, answer_timeout }
+        Self { options, places, idle: Arc::default(), connect_timeout, answer_timeout, begin: None }
+    }
+
+    /// Executes each statement without preparing it, in a transaction that begins so: a pooler in transaction mode may give
+    /// two transactions two connections of the server.
+    pub(crate) fn unprepared(self, begin: String) -> Self {
+        Self { begin: Some(begin.into()), ..self }
     }
 
     /// Takes a connection, or opens one.
@@ -114,7 +129,8 @@ impl Connections {
             return Err(DbError::Unconnected(format!("all connections of this store were in use for {limit:?}")));
         };
         let (idle, limit) = (Arc::clone(&self.idle), self.answer_timeout);
-        let taken = |db| Connection { db: Some(db), clean: true, limit, idle, _place: place };
+        let begin = self.begin.clone();
+        let taken = |db| Connection { db: Some(db), clean: true, limit, idle, begin, _place: place };
         while let Some(mut found) = self.pop() {
             if found.since.elapsed() < UNCHECKED {
                 return Ok(taken(found.db));
@@ -136,7 +152,7 @@ impl Connections {
             let reason = match tokio::time::timeout_at(deadline, self.options.connect()).await {
                 Ok(Ok(db)) => return Ok(db),
                 Ok(Err(error)) => {
-                    let reason = error.to_string();
+                    let reason = explained(&error);
                     if !is_starting(&error) {
                         return Err(DbError::Unconnected(reason));
                     }
@@ -176,7 +192,8 @@ impl Connections {
 /// Returns whether a server may accept a connection soon.
 fn is_starting(error: &sqlx_core::Error) -> bool {
     match error {
-        sqlx_core::Error::Io(_) => true,
+        // A certificate that is refused is so again.
+        sqlx_core::Error::Io(error) => error.kind() != std::io::ErrorKind::InvalidData,
         // It starts, stops or recovers, or has too many connections.
         sqlx_core::Error::Database(error) => {
             error.code().is_some_and(|code| code.starts_with("57P") || code == "53300")
@@ -193,14 +210,22 @@ pub(crate) struct Connection {
     clean: bool,
     limit: Duration,
     idle: Arc<Mutex<Vec<Idle>>>,
+    begin: Option<Arc<str>>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Connection {
     /// Executes one statement, which commits when it ends.
     pub(crate) async fn rows(&mut self, statement: Statement) -> Result<Vec<PgRow>, DbError> {
-        let limit = self.limit;
-        self.run(limit, async |db| Ok(statement.fetch_all(db).await?)).await
+        let (limit, begin) = (self.limit, self.begin.clone());
+        self.run(limit, async |db| {
+            let Some(begin) = begin else { return Ok(statement.fetch_all(db).await?) };
+            db.execute(AssertSqlSafe(&*begin)).await?;
+            let rows = statement.persistent(false).fetch_all(&mut *db).await?;
+            db.execute("COMMIT").await?;
+            Ok(rows)
+        })
+        .await
     }
 
     /// Runs statements on the connection, at most for a time. They must leave no transaction open if they succeed.

@@ -4,6 +4,22 @@ use positronic_core::store::StoreError;
 use sqlx_core::Error;
 use sqlx_postgres::{PgDatabaseError, PgSeverity};
 
+/// What to do about a pooler in transaction mode.
+pub(crate) const POOLER: &str = "Connect to the server itself, or add the parameter `prepared_statements=false` to the \
+                                 address; PgBouncer knows prepared statements from 1.21 on (`max_prepared_statements`)";
+
+/// Describes an error of a connection with what to do about a certificate.
+pub(crate) fn explained(error: &Error) -> String {
+    match error {
+        // What rustls says of a certificate.
+        Error::Io(io) if io.kind() == std::io::ErrorKind::InvalidData => format!(
+            "{io}. Check the server's certificate: `sslrootcert` of the address names the file with its certificate \
+             authority, and `sslmode=verify-full` compares its host name, too"
+        ),
+        error => error.to_string(),
+    }
+}
+
 /// The reason why a database operation failed.
 #[derive(Debug)]
 pub(crate) enum DbError {
@@ -122,6 +138,10 @@ impl Place {
             "25006" => failed(format!(
                 "{} accepts no writes now ({message}); nothing was written. It may be a standby server",
                 self.database
+            )),
+            "42P05" | "26000" => unusable(format!(
+                "a pooler such as PgBouncer mixes up prepared statements before {self} ({message}); nothing was written. \
+                 {POOLER}"
             )),
             "57014" => failed(format!("a statement took too long in {self} ({message}); nothing was written")),
             "XX001" | "XX002" => {

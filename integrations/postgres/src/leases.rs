@@ -9,6 +9,8 @@ use std::time::Duration;
 use positronic_core::record::{RunId, Seq};
 use positronic_core::store::{Deferral, DueFilter, DueRun};
 use sqlx_core::connection::ConnectOptions as _;
+use sqlx_core::executor::Executor as _;
+use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_postgres::{PgConnectOptions, PgRow};
 
 use crate::append::owned;
@@ -33,11 +35,6 @@ pub(crate) fn renew(schema: &str, owner: &str, ttl: Duration) -> Statement {
          WHERE owner = $1 AND until > clock_timestamp() RETURNING owner"
     );
     statement(sql).bind(owned(owner)).bind(millis(ttl))
-}
-
-/// Returns the statement that releases a lease.
-pub(crate) fn release(schema: &str, owner: &str) -> Statement {
-    statement(format!("SELECT {schema}.end_leases($1)")).bind(owned(owner))
 }
 
 /// Returns the statement that finds a live lease.
@@ -108,15 +105,16 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let (connect, owner) = (self.connect.clone(), self.owner.clone());
-        let statement = release(&self.schema, &owner);
+        let connect = self.connect.clone();
+        // Without parameters, it is one message, and also holds behind a pooler.
+        let release = format!("SELECT {}.end_leases('{}')", self.schema, self.owner.replace('\'', "''"));
         let work = move || -> Result<(), String> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| error.to_string())?;
             runtime.block_on(async {
                 let released = tokio::time::timeout(PATIENCE, async {
                     let mut db = connect.connect().await?;
-                    statement.execute(&mut db).await
+                    db.execute(AssertSqlSafe(release)).await
                 });
                 released.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
                 Ok(())

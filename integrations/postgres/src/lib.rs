@@ -24,7 +24,7 @@
 //!
 //! # Setup
 //!
-//! PostgreSQL 13 or later (tested with 15), with a database in UTF8. The first process that opens the store for writing creates the
+//! PostgreSQL 13 or later (tested with 15 and 18), with a database in UTF8. The first process that opens the store for writing creates the
 //! [schema](PostgresOptions::schema) and its tables, and a newer release migrates them; several processes may do so at
 //! once. The user needs the right to create a schema in the database, or all rights on an existing one. The feature `tls`
 //! adds encrypted connections; the parameter `sslmode` of the address then decides about them, as in libpq.
@@ -42,10 +42,10 @@
 //! A store has a pool of [at most 10 connections](PostgresOptions::connections), and one that listens for notifications of
 //! other processes. Where notifications do not arrive, a poll finds appends of other processes within a second.
 //!
-//! A proxy such as PgBouncer in transaction mode works if it supports prepared statements (`max_prepared_statements`, from
-//! 1.21) and ignores the startup parameter `options` (`ignore_startup_parameters`); set the statement timeout for the user
-//! instead (`ALTER ROLE … SET statement_timeout`). Notifications do not pass such a proxy, so only polls remain. Open the
-//! store once without the proxy to create or migrate the schema.
+//! A pooler such as PgBouncer in session mode needs `ignore_startup_parameters = options`. In transaction mode it works from
+//! 1.21 on with `max_prepared_statements`, and in any version with `prepared_statements=false` in the address
+//! ([option](PostgresOptions::prepared_statements)): each statement is then a transaction of four round trips. Notifications
+//! do not pass such a pooler, so only polls remain. Open the store once without the pooler to create or migrate the schema.
 //!
 //! # Search
 //!
@@ -77,6 +77,8 @@ mod sinks;
 mod store;
 mod text;
 mod timers;
+#[cfg(feature = "tls")]
+mod tls;
 
 pub use options::PostgresOptions;
 pub use store::PostgresStore;

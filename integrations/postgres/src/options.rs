@@ -41,6 +41,14 @@ pub struct PostgresOptions {
     /// survive a longer outage of the database. 45 seconds survive a failover of 30.
     #[builder(default = Duration::from_secs(45))]
     pub lease_ttl: Duration,
+    /// Whether statements are prepared once for each connection.
+    ///
+    /// Set this to `false` for a pooler in transaction mode that does not know prepared statements, such as PgBouncer
+    /// before 1.21. Each statement is then one without a name, in a transaction of its own: four round trips in place of
+    /// one. A parameter `prepared_statements=false` of the address does the same. The schema must be created and migrated,
+    /// and the search index created, without the pooler.
+    #[builder(default = true)]
+    pub prepared_statements: bool,
     /// Whether a search uses an index of trigrams. Without it a search reads all events.
     ///
     /// The index is as large as the events, and makes appends slower. It is created when the store is opened for

@@ -13,7 +13,8 @@ use sqlx_core::query_scalar::query_scalar;
 use sqlx_core::sql_str::{AssertSqlSafe, SqlSafeStr as _};
 use sqlx_postgres::{PgConnectOptions, PgConnection, Postgres};
 
-use crate::failure::{DbError, Place};
+use crate::connections::{get, unnamed};
+use crate::failure::{DbError, POOLER, Place, explained};
 
 /// The migrations in their order: description and statements.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -36,17 +37,24 @@ pub(crate) fn quoted(name: &str) -> Result<String, StoreError> {
     Ok(format!("\"{}\"", name.replace('"', "\"\"")))
 }
 
+/// What may be changed when a store is opened.
+#[derive(Clone, Copy)]
+pub(crate) struct Change {
+    pub(crate) read_only: bool,
+    pub(crate) search_index: bool,
+    /// Whether the connection keeps its session between transactions, as a migration needs it.
+    pub(crate) is_prepared: bool,
+}
+
 /// Checks that the store can be used, and creates or migrates it if it may be written.
-pub(crate) async fn prepare(
-    options: &PgConnectOptions,
-    place: &Place,
-    read_only: bool,
-    search_index: bool,
-) -> Result<(), DbError> {
+pub(crate) async fn prepare(options: &PgConnectOptions, place: &Place, change: Change) -> Result<(), DbError> {
+    let Change { read_only, search_index, is_prepared } = change;
     let mut db = options.connect().await.map_err(|error| refused_connection(place, &error))?;
+    db.execute("BEGIN READ ONLY").await?;
     check_server(&mut db, place).await?;
     let schema = quoted(&place.schema)?;
     let found = format_of(&mut db, &schema).await?;
+    db.execute("COMMIT").await?;
     if found > newest() {
         let message = format!(
             "the event store in {place} has format {found}, but this release reads only up to {}: use a newer release of \
@@ -58,10 +66,17 @@ pub(crate) async fn prepare(
     if read_only {
         return if found == newest() { Ok(()) } else { Err(StoreError::Older { store: place.to_string() }.into()) };
     }
+    if !is_prepared && found < newest() {
+        let message = format!(
+            "cannot create or migrate the event store in {place} through a pooler: open it once with the address of the \
+             server itself, without `prepared_statements=false`"
+        );
+        return Err(StoreError::Unusable { message }.into());
+    }
     if found < newest() {
         migrate(&mut db, place, &schema).await?;
     }
-    if search_index {
+    if search_index && is_prepared {
         index_text(&mut db, place, &schema).await?;
     }
     Ok(())
@@ -77,27 +92,28 @@ fn refused_connection(place: &Place, error: &sqlx_core::Error) -> DbError {
         sqlx_core::Error::Database(error) => match error.code().as_deref() {
             Some(code) if code.starts_with("28") => Some("check the user and the password of its address"),
             Some("3D000") => Some("create the database first"),
+            // PgBouncer refuses the parameters of a session.
+            Some("08P01") => Some(POOLER),
             _ => None,
         },
-        sqlx_core::Error::Tls(_) | sqlx_core::Error::Configuration(_) => {
+        sqlx_core::Error::Tls(_) | sqlx_core::Error::Configuration(_) if cfg!(not(feature = "tls")) => {
             Some("encrypted connections need the feature `tls` of positronic-postgres")
         }
-        _ => None,
+        sqlx_core::Error::Tls(_) | sqlx_core::Error::Configuration(_) => Some(
+            "check `sslmode` and `sslrootcert` of its address, and whether the server accepts encrypted connections",
+        ),
+        sqlx_core::Error::Io(io) if io.kind() == std::io::ErrorKind::InvalidData => None,
+        error => return DbError::Unconnected(error.to_string()),
     };
-    match advice {
-        Some(advice) => {
-            let message = format!("cannot open the event store in {}: {error}; {advice}", place.database);
-            StoreError::Unusable { message }.into()
-        }
-        None => DbError::Unconnected(error.to_string()),
-    }
+    let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));
+    let message = format!("cannot open the event store in {}: {}{advice}", place.database, explained(error));
+    StoreError::Unusable { message }.into()
 }
 
 async fn check_server(db: &mut PgConnection, place: &Place) -> Result<(), DbError> {
-    let encoding: String =
-        query_scalar::<Postgres, _>("SELECT current_setting('server_encoding')").fetch_one(&mut *db).await?;
-    let version: i32 =
-        query_scalar::<Postgres, _>("SELECT current_setting('server_version_num')::integer").fetch_one(db).await?;
+    let encoding = unnamed("SELECT current_setting('server_encoding')".to_owned()).fetch_one(&mut *db).await?;
+    let version = unnamed("SELECT current_setting('server_version_num')::integer".to_owned()).fetch_one(db).await?;
+    let (encoding, version): (String, i32) = (get(&encoding, 0)?, get(&version, 0)?);
     if encoding != "UTF8" {
         let message =
             format!("{} has the encoding {encoding}; an event store needs a database with UTF8", place.database);
@@ -114,13 +130,12 @@ async fn check_server(db: &mut PgConnection, place: &Place) -> Result<(), DbErro
 /// Returns the number of the last migration; 0 if there is no store.
 async fn format_of(db: &mut PgConnection, schema: &str) -> Result<i64, DbError> {
     let table = format!("{schema}._sqlx_migrations");
-    let exists: bool =
-        query_scalar::<Postgres, _>("SELECT to_regclass($1) IS NOT NULL").bind(&table).fetch_one(&mut *db).await?;
-    if !exists {
+    let exists = unnamed("SELECT to_regclass($1) IS NOT NULL".to_owned()).bind(table.clone());
+    if !get::<bool>(&exists.fetch_one(&mut *db).await?, 0)? {
         return Ok(0);
     }
-    let sql = format!("SELECT coalesce(max(version), 0) FROM {table}");
-    Ok(query_scalar::<Postgres, _>(AssertSqlSafe(sql)).fetch_one(db).await?)
+    let found = unnamed(format!("SELECT coalesce(max(version), 0) FROM {table}")).fetch_one(db).await?;
+    get(&found, 0)
 }
 
 async fn migrate(db: &mut PgConnection, place: &Place, schema: &str) -> Result<(), DbError> {

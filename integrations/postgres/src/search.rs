@@ -64,7 +64,7 @@ pub(crate) async fn search(db: &mut PgConnection, schema: &str, search: &EventSe
                 .push(")");
         }
         query.push(" ORDER BY r.started DESC, r.run DESC, e.seq LIMIT ").bind(limit(page));
-        let rows = query.statement().fetch_all(&mut *db).await?;
+        let rows = query.statement().persistent(false).fetch_all(&mut *db).await?;
         let is_last = rows.len() < page;
         for row in rows {
             let (run, number, line): (String, i64, String) = (get(&row, 0)?, get(&row, 1)?, get(&row, 2)?);
@@ -113,7 +113,7 @@ async fn last_searched(
         " WINDOW w AS (ORDER BY r.started DESC, r.run DESC))
          SELECT started, run, total <= most FROM sums WHERE total - next <= most ORDER BY total DESC LIMIT 2",
     );
-    let rows = query.statement().fetch_all(&mut *db).await?;
+    let rows = query.statement().persistent(false).fetch_all(&mut *db).await?;
     match (rows.first(), rows.get(1)) {
         (Some(beyond), Some(last)) if !get::<bool>(beyond, 2)? => Ok(Some((get(last, 0)?, get(last, 1)?))),
         _ => Ok(None),

@@ -76,28 +76,37 @@ impl PostgresStore {
     /// See [`open`](Self::open). [`StoreError::Older`] when it is opened read-only and its schema does not exist or has an
     /// older format.
     pub async fn with(options: PostgresOptions) -> Result<Self, StoreError> {
-        let (mut connect, of_url) = parsed(&options.url)?;
-        let name = options.schema.clone().or(of_url).unwrap_or_else(|| SCHEMA.to_owned());
+        #[cfg(feature = "tls")]
+        crate::tls::choose_cryptography();
+        let address = parsed(&options.url)?;
+        let mut connect = address.options;
+        let is_prepared = options.prepared_statements && address.prepared_statements;
+        let name = options.schema.clone().or(address.schema).unwrap_or_else(|| SCHEMA.to_owned());
         let quoted = schema::quoted(&name)?;
         if connect.get_application_name().is_none() {
             connect = connect.application_name("positronic");
         }
         let limit = options.statement_timeout.as_millis().to_string();
-        connect = connect.options([("statement_timeout", limit)]).extra_float_digits(None).disable_statement_logging();
+        connect = connect.extra_float_digits(None).disable_statement_logging();
+        if is_prepared {
+            // A pooler may refuse it.
+            connect = connect.options([("statement_timeout", &limit)]);
+        }
         let place = Place { database: database(&connect), schema: name };
-        let prepared = schema::prepare(&connect, &place, options.read_only, options.search_index);
+        let change = schema::Change { read_only: options.read_only, search_index: options.search_index, is_prepared };
+        let prepared = schema::prepare(&connect, &place, change);
         let prepared = tokio::time::timeout(search::LIMIT, prepared).await;
         let prepared = prepared.unwrap_or_else(|_| Err(DbError::Unconnected("it did not answer".to_owned())));
         prepared.map_err(|error| place.explain(error, Access::Read))?;
-        let connections = Arc::new(Connections::new(
-            connect.clone(),
-            options.connections,
-            options.connect_timeout,
-            options.statement_timeout,
-        ));
-        let leases = Connections::new(connect.clone(), 1, options.connect_timeout, options.statement_timeout);
+        let pool = |most| {
+            let pool = Connections::new(connect.clone(), most, options.connect_timeout, options.statement_timeout);
+            let begin = || format!("BEGIN; SET LOCAL statement_timeout = {limit}");
+            if is_prepared { pool } else { pool.unprepared(begin()) }
+        };
+        let (connections, leases) = (Arc::new(pool(options.connections)), pool(1));
         let changes = Arc::new(Changes::new(unique(), &place.schema, &quoted));
-        let tasks = changes.start(&connections, &connect, options.read_only);
+        // No pooler in transaction mode forwards notifications.
+        let tasks = changes.start(&connections, is_prepared.then_some(&connect), options.read_only);
         Ok(Self {
             shared: Arc::new(Shared { place, schema: quoted, options, connect, connections, leases, changes, tasks }),
         })
@@ -244,7 +253,7 @@ impl PostgresStore {
 
 /// Returns a name that no other process returns.
 fn unique() -> String {
-    #[expect(clippy::disallowed_methods, reason = "the name does not affect a run's outcome")]
-    let id = uuid::Uuid::now_v7().simple().to_string();
+    // Its time is not needed, and a clock before 1970 has none.
+    let id = uuid::Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, 0, 0)).simple().to_string();
     id.get(12..).unwrap_or_default().to_owned()
 }

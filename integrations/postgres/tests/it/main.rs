@@ -11,7 +11,10 @@
 
 mod limits;
 mod opening;
+mod pooler;
 #[allow(dead_code, reason = "the other tests use the rest")]
 mod server;
 mod suite;
+#[cfg(feature = "tls")]
+mod tls;
 mod watching;

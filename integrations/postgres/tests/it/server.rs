@@ -49,14 +49,30 @@ pub(crate) async fn database() -> Option<Database> {
 /// Returns a new schema; the first call starts the server with these settings.
 pub(crate) fn database_with(settings: &[&str]) -> Option<Database> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let server = usable(SERVER.get_or_init(|| start(settings)).as_ref())?;
+    let server = usable(SERVER.get_or_init(|| start(settings, false)).as_ref())?;
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     Some(Database { url: server.url(), schema: format!("Test {number}") })
 }
 
 /// Returns a server of its own for a test that restarts it, or `None` if there is none.
 pub(crate) fn own_server() -> Option<Server> {
-    usable(start(SETTINGS))
+    usable(start(SETTINGS, false))
+}
+
+/// Returns a server that accepts only encrypted connections, or `None` if there is none. That of PyPI has no encryption.
+pub(crate) fn encrypted_server() -> Option<Server> {
+    match start(SETTINGS, true) {
+        Err(reason) if reason.contains("SSL is not supported by this build") => {
+            eprintln!("skipped: {reason}");
+            None
+        }
+        server => usable(server),
+    }
+}
+
+/// Returns a command that runs as a user who is not root.
+pub(crate) fn as_nobody(program: &Path) -> Command {
+    unprivileged(is_root().unwrap_or_default(), program)
 }
 
 fn usable<T, E: std::fmt::Display>(server: Result<T, E>) -> Option<T> {
@@ -99,6 +115,12 @@ impl Server {
 }
 
 impl Database {
+    /// Returns the server's port.
+    pub(crate) fn port(&self) -> u16 {
+        let (_, place) = self.url.rsplit_once(':').unwrap();
+        place.split_once('/').unwrap().0.parse().unwrap()
+    }
+
     pub(crate) async fn open(&self) -> PostgresStore {
         PostgresStore::with(self.options()).await.expect("the store opens")
     }
@@ -143,11 +165,36 @@ fn unprivileged(is_root: bool, program: &Path) -> Command {
     command
 }
 
-fn start(settings: &[&str]) -> Result<Server, String> {
-    let programs = programs()?;
-    let text = |error: std::io::Error| error.to_string();
+fn text(error: std::io::Error) -> String {
+    error.to_string()
+}
+
+fn is_root() -> Result<bool, String> {
     let user = Command::new("id").arg("-u").output().map_err(text)?;
-    let is_root = user.stdout.trim_ascii() == b"0";
+    Ok(user.stdout.trim_ascii() == b"0")
+}
+
+/// Lets the server accept only encrypted connections, with the certificate of the tests.
+fn encrypt(is_root: bool, folder: &Path, data: &Path) -> Result<(), String> {
+    for name in ["server.pem", "server.key"] {
+        let given = folder.join(name);
+        fs::copy(format!("{}/tests/data/tls/{name}", env!("CARGO_MANIFEST_DIR")), &given).map_err(text)?;
+        fs::set_permissions(&given, fs::Permissions::from_mode(0o644)).map_err(text)?;
+        // The server's user must own its key.
+        let mut install = unprivileged(is_root, Path::new("install"));
+        let installed = install.args(["-m", "600"]).arg(&given).arg(data.join(name)).status().map_err(text)?;
+        assert!(installed.success(), "cannot install {name}");
+    }
+    let rules = data.join("pg_hba.conf");
+    let rules_of_all = "hostssl all all all trust\n";
+    fs::write(folder.join("rules"), rules_of_all).map_err(text)?;
+    let copied = unprivileged(is_root, Path::new("cp")).arg(folder.join("rules")).arg(rules).status().map_err(text)?;
+    copied.success().then_some(()).ok_or_else(|| "cannot write pg_hba.conf".to_owned())
+}
+
+fn start(settings: &[&str], is_encrypted: bool) -> Result<Server, String> {
+    let programs = programs()?;
+    let is_root = is_root()?;
     // In the temporary folder itself, which every user can enter. The shell removes it.
     let folder = tempfile::Builder::new().prefix("positronic-pg-").tempdir().map_err(text)?.keep();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).map_err(text)?;
@@ -160,6 +207,11 @@ fn start(settings: &[&str]) -> Result<Server, String> {
         .map_err(text)?;
     if !made.status.success() {
         return Err(format!("initdb failed: {}", String::from_utf8_lossy(&made.stderr)));
+    }
+    let mut settings = settings.to_vec();
+    if is_encrypted {
+        encrypt(is_root, &folder, &data)?;
+        settings.extend(["ssl=on", "ssl_cert_file=server.pem", "ssl_key_file=server.key"]);
     }
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).map_err(text)?.port();
     // The shell ignores the end of the terminal's session, and `read` returns when this process has ended.
@@ -190,8 +242,8 @@ fn start(settings: &[&str]) -> Result<Server, String> {
     let server = Server { port, child, folder };
     let deadline = Instant::now() + PATIENCE;
     while server.starts() == 0 {
-        if Instant::now() > deadline {
-            let log = fs::read_to_string(server.folder.join("log")).unwrap_or_default();
+        let log = fs::read_to_string(server.folder.join("log")).unwrap_or_default();
+        if Instant::now() > deadline || log.contains("SSL is not supported") {
             return Err(format!("the server does not answer: {log}"));
         }
         std::thread::sleep(Duration::from_millis(50));
