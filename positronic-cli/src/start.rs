@@ -8,6 +8,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use futures::future::LocalBoxFuture;
+use positronic_core::record::Timestamp;
+use positronic_core::runner::{Clock as _, SystemClock};
 
 use crate::app::{Failure, Project, Settings, Ui, block_on, cargo, usage_panic};
 use crate::cli::options::shell_word;
@@ -154,14 +156,37 @@ fn dispatch<'a>(
         Command::Export(args) => Box::pin(commands::file::export(args, ui)),
         Command::Import(args) => Box::pin(commands::file::import(args, ui)),
         Command::Prune(args) => Box::pin(commands::prune::prune(args, ui)),
+        Command::Backup(args) => Box::pin(commands::backup::backup(args, ui)),
     }
 }
 
-fn process(run: impl FnOnce(&[OsString], &mut Ui) -> u8) -> ExitCode {
+fn process(run: impl FnOnce(&[OsString], &mut Ui) -> u8 + Send) -> ExitCode {
     crate::session::survive_large_files();
     escape_panics();
-    let arguments: Vec<OsString> = std::env::args_os().collect();
-    ExitCode::from(run(&arguments, &mut Ui::standard(Settings::from_env())))
+    if SystemClock.now() <= Timestamp(0) {
+        return cannot_start("the clock of this machine is before 1970; set it first");
+    }
+    let command = || {
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        run(&arguments, &mut Ui::standard(Settings::from_env()))
+    };
+    // The stack of the first thread is as small as `ulimit -s` says.
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("main".to_owned()).stack_size(STACK);
+        match thread.spawn_scoped(scope, command) {
+            // After a panic, whose message is printed.
+            Ok(command) => ExitCode::from(command.join().unwrap_or(101)),
+            Err(error) => cannot_start(&format!(
+                "cannot start a thread: {error}; the limits of this process are too low, see `ulimit -v` and `ulimit -u`"
+            )),
+        }
+    })
+}
+
+fn cannot_start(reason: &str) -> ExitCode {
+    // A closed stderr leaves no place to report to.
+    _ = writeln!(io::stderr(), "error: {reason}");
+    ExitCode::from(Exit::Environment.code())
 }
 
 /// Escapes control and invisible characters in panic messages: a tool may panic with a text that a

@@ -15,7 +15,7 @@ use positronic_core::store::{EventStore, MemoryStore};
 #[cfg(feature = "sqlite")]
 use positronic_core::store::{SqliteOptions, SqliteStore};
 
-use crate::app::store_address::{is_address, without_password};
+use crate::app::store_address::{is_address, scheme, without_password};
 use crate::app::{Failure, Ui, project_folder};
 use positronic_core::private;
 
@@ -39,7 +39,7 @@ impl ProjectStore {
     /// Opens the store, and creates a missing one. Without SQLite, an unnamed store is in memory.
     pub(crate) async fn open(ui: &Ui) -> Result<Self, Failure> {
         let here = current_folder()?;
-        match named(ui) {
+        match named(ui)? {
             Some(Named::Database(url)) => Self::database(&url, &here, Access::Create).await,
             Some(Named::File(path)) => Self::file(&path, &here, false),
             None if cfg!(not(feature = "sqlite")) => Ok(Self::memory()),
@@ -59,7 +59,7 @@ impl ProjectStore {
 
     async fn existing(ui: &Ui, access: Access) -> Result<Self, Failure> {
         let here = current_folder()?;
-        let named = match named(ui) {
+        let named = match named(ui)? {
             Some(Named::Database(url)) => return Self::database(&url, &here, access).await,
             Some(Named::File(path)) => Some(path),
             None => None,
@@ -134,6 +134,33 @@ impl ProjectStore {
         Ok(Self { backend: Arc::new(opened), location, path: Some(folder.join(DATABASE)) })
     }
 
+    /// Copies the store into a new file, and returns the store's location.
+    pub(crate) async fn back_up(to: &Path, ui: &Ui) -> Result<String, Failure> {
+        let here = current_folder()?;
+        let path = match named(ui)? {
+            Some(Named::Database(url)) => return Err(in_database(&url)),
+            Some(Named::File(path)) => path,
+            None => project_folder(&here).join(FILE),
+        };
+        if !path.exists() {
+            return Err(missing(&shown(&path, &here)));
+        }
+        Self::copy(&path, &here, to).await?;
+        Ok(shown(&path, &here))
+    }
+
+    #[cfg(feature = "sqlite")]
+    async fn copy(path: &Path, _: &Path, to: &Path) -> Result<(), Failure> {
+        let options = SqliteOptions::builder().path(path).read_only(true).build();
+        Ok(SqliteStore::with(options)?.back_up(to).await?)
+    }
+
+    #[cfg(not(feature = "sqlite"))]
+    #[expect(clippy::unused_async, reason = "with the feature `sqlite` it waits for the copy")]
+    async fn copy(path: &Path, here: &Path, _: &Path) -> Result<(), Failure> {
+        Self::file(path, here, true).map(drop)
+    }
+
     /// Returns whether runs outlive this process.
     pub(crate) const fn is_persistent(&self) -> bool {
         self.path.is_some()
@@ -159,12 +186,22 @@ enum Named {
     Database(String),
 }
 
-fn named(ui: &Ui) -> Option<Named> {
-    let named = ui.store_args.store.clone().or_else(|| ui.settings.store.clone())?;
-    Some(match named.to_str().filter(|text| is_address(text)) {
-        Some(url) => Named::Database(url.to_owned()),
-        None => Named::File(named),
-    })
+fn named(ui: &Ui) -> Result<Option<Named>, Failure> {
+    let Some(named) = ui.store_args.store.clone().or_else(|| ui.settings.store.clone()) else { return Ok(None) };
+    match named.to_str().map(|text| (text, scheme(text))) {
+        Some((url, _)) if is_address(url) => Ok(Some(Named::Database(url.to_owned()))),
+        // The rest may have a password.
+        Some((_, Some(scheme))) => Err(Failure::usage(format!("there is no store of the kind `{scheme}://`"))
+            .hint("name a file, or an address that begins with `postgres://` or `postgresql://`")),
+        _ => Ok(Some(Named::File(named))),
+    }
+}
+
+/// Returns the error for a backup of a database.
+fn in_database(url: &str) -> Failure {
+    let schema = url.split(['?', '&']).find_map(|part| part.strip_prefix("schema=")).unwrap_or("positronic");
+    Failure::usage(format!("cannot copy {} into a file: PostgreSQL has its own backups", without_password(url)))
+        .hint(format!("pg_dump --format=custom --schema={schema} --file=FILE DATABASE"))
 }
 
 fn missing(location: &str) -> Failure {

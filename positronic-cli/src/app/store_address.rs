@@ -8,6 +8,13 @@ pub(crate) fn is_address(named: &str) -> bool {
     SCHEMES.iter().any(|scheme| named.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
+/// Returns the scheme of an address of any kind: `mysql` of `mysql://db/runs`.
+pub(crate) fn scheme(named: &str) -> Option<&str> {
+    let (scheme, _) = named.split_once("://")?;
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    (scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(is_part)).then_some(scheme)
+}
+
 /// Renders a store's name without a password. An address without its password still works where the password comes from
 /// elsewhere.
 pub(crate) fn without_password(named: &str) -> String {

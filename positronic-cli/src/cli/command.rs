@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    ApproveArgs, CancelArgs, ChatArgs, ConversationsArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs,
-    ImportArgs, InboxArgs, ListArgs, ModelsArgs, NewArgs, PruneArgs, RecordArgs, RejectArgs, ReportArgs, RunArgs,
-    RunByArgs, RunsArgs, ScheduleArgs, SendArgs, ShowArgs, StateArgs, TriggersArgs, WatchArgs, WorkArgs,
+    ApproveArgs, BackupArgs, CancelArgs, ChatArgs, ConversationsArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs,
+    ForkArgs, ImportArgs, InboxArgs, ListArgs, ModelsArgs, NewArgs, PruneArgs, RecordArgs, RejectArgs, ReportArgs,
+    RunArgs, RunByArgs, RunsArgs, ScheduleArgs, SendArgs, ShowArgs, StateArgs, TriggersArgs, WatchArgs, WorkArgs,
 };
 use crate::cli::EXIT_CODES;
 
@@ -121,6 +121,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Remove finished runs, and files that no remaining run has
     Prune(PruneArgs),
+    /// Copy the store into a file, also while processes use it
+    Backup(BackupArgs),
 }
 
 impl Command {

@@ -34,8 +34,8 @@ pub(crate) use names::check_name;
 #[cfg(feature = "serve")]
 pub(crate) use runs::InspectArgs;
 pub(crate) use runs::{
-    DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RecordArgs, ReportArgs,
-    RunsArgs, StateArgs, TriggersArgs, WatchArgs,
+    BackupArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RecordArgs,
+    ReportArgs, RunsArgs, StateArgs, TriggersArgs, WatchArgs,
 };
 pub(crate) use schedules::{
     CatchUpArg, ScheduleAddArgs, ScheduleArgs, ScheduleBackfillArgs, ScheduleCommand, ScheduleListArgs,

@@ -195,6 +195,16 @@ pub(crate) struct PruneArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// The new file
+    #[arg(value_name = "FILE")]
+    pub(crate) to: PathBuf,
+    /// Write JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// The run
     pub(crate) run: String,

@@ -1,5 +1,6 @@
 //! The commands, one file or folder each. Each writes through the [`Ui`](crate::app::Ui) and returns how it ended.
 
+pub(crate) mod backup;
 #[cfg(test)]
 mod budget_tests;
 pub(crate) mod chat;

@@ -131,3 +131,43 @@ fn truncated_log_is_reported_as_damaged() {
         assert!(told.starts_with("6\n") && told.contains("it ends at event 8, but its row says event 9"), "{told}");
     }
 }
+
+#[test]
+fn backup_copies_a_store_and_replaces_no_file() {
+    let desk = Desk::new();
+    begun(&desk, "one");
+    let backup = desk.path("backup.db");
+
+    let made = desk.call(&Project::new(), &["backup", &backup]);
+
+    assert_eq!((made.code, &*made.out), (0, ""), "{}", made.err);
+    assert!(made.err.starts_with("copied the store desk/runs.db to desk/backup.db ("), "{}", made.err);
+    assert_eq!(desk.call(&Project::new(), &["runs", "--json", "--store", &backup]).out.lines().count(), 1);
+    let again = desk.refused(&["backup", &backup]);
+    assert!(again.contains("the file exists already; name a new one"), "{again}");
+    let absent = desk.refused(&["backup", &desk.path("new.db"), "--store", &desk.path("absent.db")]);
+    assert!(absent.starts_with("6\nerror: no store found at desk/absent.db"), "{absent}");
+    let database = desk.refused(&["backup", &desk.path("new.db"), "--store", "postgres://ann:s3cret@db/runs?schema=a"]);
+    insta::assert_snapshot!(database, @r"
+    2
+    error: cannot copy postgres://ann@db/runs?schema=a into a file: PostgreSQL has its own backups
+      pg_dump --format=custom --schema=a --file=FILE DATABASE
+    ");
+}
+
+#[test]
+fn unknown_kind_of_store_is_a_usage_error_and_no_folder() {
+    let desk = Desk::new();
+    for (store, scheme) in
+        [("mysql://ann:s3cret@db/runs", "mysql"), ("sqlite://runs.db", "sqlite"), ("file:///runs.db", "file")]
+    {
+        for arguments in [&["runs"][..], &["prune", "--before", "1d"], &["backup", "new.db"]] {
+            let refused = desk.refused(&[arguments, &["--store", store]].concat());
+            let expected = format!(
+                "2\nerror: there is no store of the kind `{scheme}://`\n  name a file, or an address that begins with \
+                 `postgres://` or `postgresql://`\n"
+            );
+            assert_eq!(refused, expected);
+        }
+    }
+}
