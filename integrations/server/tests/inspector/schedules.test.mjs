@@ -48,6 +48,29 @@ test('a schedule is added with a preview of its next times', async () => {
   await accessible(page, 'a schedule');
 });
 
+test('a schedule that starts no runs says why in the list and beside it', async () => {
+  const broken = { at: '2026-11-20T08:00:00Z', reason: 'the time zone `Europe/Berlin` is not in the database of this machine' };
+  const problem = { type: '/problems/schedule-invalid', title: 'The schedule is invalid.', detail: broken.reason, status: 422 };
+  const asBroken = (item) => ({ ...item, status: 'broken', broken, next: undefined });
+  await page.route('**/api/v1/schedules*', async (route) => {
+    const answer = await route.fetch();
+    const list = await answer.json();
+    await route.fulfill({ response: answer, json: { ...list, items: list.items.map(asBroken) } });
+  });
+  await page.route('**/api/v1/schedules/nightly', async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: asBroken(await answer.json()) });
+  });
+  await page.route('**/api/v1/schedules/nightly/preview*', (route) => route.fulfill({ status: 422, json: problem }));
+  await page.to('/schedules/nightly', '.panel h2');
+  assert.match(await page.locator('.cards li').innerText(), /nightly\s+broken[\s\S]*is not in the database/);
+  assert.match(await page.locator('.panel [role=alert]').innerText(), /^Starts no runs since 20 Nov 2026, .*: the time zone/);
+  assert.match(await page.locator('.panel').innerText(), /Next times\s+the time zone/);
+  await accessible(page, 'a broken schedule');
+  await page.unrouteAll();
+  await page.to('/schedules/nightly', '.panel h2');
+});
+
 test('an invalid schedule is explained at its field, and nothing is saved', async () => {
   await page.getByRole('button', { name: 'Edit…' }).click();
   await field('cron 1').fill('never');

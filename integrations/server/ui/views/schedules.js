@@ -19,7 +19,7 @@ const link = (run) => a({ key: run, href: runUrl(run) }, shortId(run));
 const times = ({ cron, every, at: single, zone }) => [...cron.map((line) => `${line} ${zone ?? ''}`), ...every.map((one) => `every ${seconds(one.seconds)}`),
   ...single.map((time) => `once, ${date(time)}`)].join('; ');
 
-const nextTimes = ({ items }) => (items.length ? ol.times({ 'aria-label': 'Next times' }, items.map(({ nominal, local, shift }) => li({ key: nominal },
+const nextTimes = ({ items, error }) => (error ? p.error(error.message) : items.length ? ol.times({ 'aria-label': 'Next times' }, items.map(({ nominal, local, shift }) => li({ key: nominal },
   b(local.replace('T', ' ').slice(0, 16)), span.soft(local.slice(19)), when(nominal),
   shift && span.tag.warn({ title: `The clock goes ${shift} on this day.` }, 'clock change')))) : p.soft('The schedule has no further times.'));
 
@@ -43,7 +43,7 @@ function scheduleForm(spec) {
       form.use('brain', { enum: items.map(({ title }) => title) });
       if (form.value.brain) changed(form);
     },
-    below: () => next && section.preview({ 'aria-live': 'polite' }, b('Next times'), next.error ? p.error(next.error.message) : nextTimes(next)),
+    below: () => next && section.preview({ 'aria-live': 'polite' }, b('Next times'), nextTimes(next)),
     ...spec };
 }
 
@@ -52,10 +52,13 @@ export default (route) => masterView(route, {
   none: ['No schedules', 'A schedule starts runs at given times: by a cron expression, at an interval, or once.'],
   add: may('admin') && ((reload) => scheduleForm({ title: 'Add a schedule', route: 'PUT /schedules/{schedule}', headers: { 'If-None-Match': '*' },
     done: ({ id }) => reload(id) })),
-  row: ({ id, status, schedule, next }) => [span.line(b(id), tag(status), span.grow(), when(next)), small(schedule.brain, ' · ', times(schedule))],
+  row: ({ id, status, schedule, next, broken }) => [span.line(b(id), tag(status), span.grow(), when(next)), small(schedule.brain, ' · ', times(schedule)),
+    broken && small.bad(broken.reason)],
   read: async (id) => {
     const path = `/schedules${at(id)}`;
-    const [item, preview, ticks] = await Promise.all([get(path), get(`${path}/preview`, { limit: 5 }).catch(() => ({ items: [] })), get(`${path}/ticks`, { limit: 50 })]);
+    // The times of a broken schedule may be impossible to compute; the rest of it is shown.
+    const next = get(`${path}/preview`, { limit: 5 }).catch((error) => ({ error }));
+    const [item, preview, ticks] = await Promise.all([get(path), next, get(`${path}/ticks`, { limit: 50 })]);
     return { item, preview, ticks };
   },
   detail: ({ item, preview, ticks }, reload) => {
@@ -72,7 +75,7 @@ export default (route) => masterView(route, {
         'Backfill…': { ...to('Backfill', 'backfill', 'Starts runs for past times that have none.'), verb: 'Start' },
         'Remove…': { ...to('Remove'), route: 'DELETE /schedules/{schedule}', note: 'Runs that have started continue.', danger: true, done: () => reload(null) },
       }),
-      broken && p.problem(`Starts no runs since ${date(broken.at)}: ${broken.reason}`),
+      broken && p.problem({ role: 'alert' }, `Starts no runs since ${date(broken.at)}: ${broken.reason}`),
       paused && p.note('Paused ', when(paused.at), paused.by && ` by ${paused.by}`, paused.reason && `: ${paused.reason}`),
       running.length > 0 && schedule.overlap === 'skip' && p.note.lost('No run starts until ', running.map(link), ' ends.'),
       facts({ times: times(schedule), zone: schedule.zone, overlap: words(schedule.overlap),
