@@ -1,9 +1,10 @@
-//! Classifies the failures that servers report as [`ModelError`]s.
+//! Reads the failures that servers report as [`ModelError`]s.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::failure_kind::kind;
 use crate::record::{ModelError, ModelErrorKind};
 
 /// The maximum number of calls or items in an answer, far above what models produce. Each piece searches its call among them.
@@ -18,9 +19,9 @@ pub fn too_many_items() -> ModelError {
 /// A failure as the server reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fault {
-    message: String,
-    code: Option<String>,
-    kind: Option<String>,
+    pub(super) message: String,
+    pub(super) code: Option<String>,
+    pub(super) kind: Option<String>,
     status: Option<u16>,
 }
 
@@ -151,75 +152,6 @@ pub fn shorten(text: &str) -> String {
     }
 }
 
-fn kind(status: Option<u16>, fault: &Fault) -> ModelErrorKind {
-    let named = [fault.code.as_deref(), fault.kind.as_deref()].into_iter().flatten().find_map(kind_of_code);
-    named.or_else(|| kind_of_message(status, &fault.message)).unwrap_or_else(|| kind_of_status(status))
-}
-
-fn kind_of_code(code: &str) -> Option<ModelErrorKind> {
-    Some(match code {
-        "insufficient_quota" | "billing_hard_limit_reached" | "billing_not_active" | "insufficient_balance" => {
-            ModelErrorKind::QuotaExhausted
-        }
-        "rate_limit_exceeded" | "rate_limit_error" | "rate_limit_reached_error" | "rate_limited" => {
-            ModelErrorKind::RateLimited
-        }
-        "context_length_exceeded" | "exceed_context_size_error" | "context_window_exceeded" | "prompt_too_long" => {
-            ModelErrorKind::ContextTooLong
-        }
-        "content_filter" | "content_policy_violation" | "moderation_blocked" => ModelErrorKind::Filtered,
-        "invalid_api_key" | "authentication_error" | "permission_error" | "permission_denied" => ModelErrorKind::Auth,
-        "model_not_found" | "not_found_error" => ModelErrorKind::NotFound,
-        "server_error"
-        | "internal_error"
-        | "internal_server_error"
-        | "overloaded_error"
-        | "server_is_overloaded"
-        | "engine_overloaded"
-        | "service_unavailable"
-        | "unavailable_error"
-        | "slow_down" => ModelErrorKind::Server,
-        "invalid_prompt" => ModelErrorKind::BadRequest,
-        // Groq reports these with status 400 when its own model wrote an invalid call or invalid JSON.
-        "tool_use_failed" | "json_validate_failed" => ModelErrorKind::Malformed,
-        _ => return None,
-    })
-}
-
-/// Recognises failures for which servers have a message but no code: a used-up account, refused content, or a prompt that is
-/// too long.
-fn kind_of_message(status: Option<u16>, message: &str) -> Option<ModelErrorKind> {
-    // Anthropic reports it with the code of a bad request.
-    if ["usage limits", "credit balance is too low"].iter().any(|words| message.to_ascii_lowercase().contains(words)) {
-        return Some(ModelErrorKind::QuotaExhausted);
-    }
-    // Gemini reports a wrong key as a bad request.
-    if status == Some(400) && message.contains("API key not valid") {
-        return Some(ModelErrorKind::Auth);
-    }
-    // OpenRouter reports it with the status of a wrong key.
-    if status == Some(403) && ["flagged", "moderation"].iter().any(|word| message.to_ascii_lowercase().contains(word)) {
-        return Some(ModelErrorKind::Filtered);
-    }
-    let telling = ["maximum context length", "context window", "context size", "prompt is too long", "context length"];
-    let message = message.to_ascii_lowercase();
-    (matches!(status, Some(400 | 413 | 422) | None) && telling.iter().any(|words| message.contains(words)))
-        .then_some(ModelErrorKind::ContextTooLong)
-}
-
-const fn kind_of_status(status: Option<u16>) -> ModelErrorKind {
-    match status {
-        Some(429) => ModelErrorKind::RateLimited,
-        Some(402) => ModelErrorKind::QuotaExhausted,
-        Some(401 | 403) => ModelErrorKind::Auth,
-        Some(404) => ModelErrorKind::NotFound,
-        Some(408) => ModelErrorKind::Timeout,
-        Some(413) => ModelErrorKind::ContextTooLong,
-        Some(400..500) => ModelErrorKind::BadRequest,
-        _ => ModelErrorKind::Server,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -231,43 +163,6 @@ mod tests {
     }
 
     #[test]
-    fn used_up_quota_differs_from_rate_limit() {
-        let quota = r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#;
-        let rate = r#"{"error":{"message":"Rate limit reached","type":"requests","code":"rate_limit_exceeded"}}"#;
-
-        assert_eq!(kind_of(429, quota), ModelErrorKind::QuotaExhausted);
-        assert_eq!(kind_of(429, rate), ModelErrorKind::RateLimited);
-        assert_eq!(kind_of(429, ""), ModelErrorKind::RateLimited);
-        assert_eq!(kind_of(402, r#"{"error":{"message":"Insufficient Balance"}}"#), ModelErrorKind::QuotaExhausted);
-        for sentence in
-            ["You have reached your specified API usage limits.", "Your credit balance is too low to access the API."]
-        {
-            let body =
-                serde_json::json!({"type": "error", "error": {"type": "invalid_request_error", "message": sentence}});
-            assert_eq!(kind_of(400, &body.to_string()), ModelErrorKind::QuotaExhausted, "{sentence}");
-        }
-    }
-
-    #[test]
-    fn answer_that_the_server_cannot_parse_is_malformed() {
-        let failed = r#"{"error":{"message":"Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=look>"}}"#;
-
-        assert_eq!(kind_of(400, failed), ModelErrorKind::Malformed);
-        assert_eq!(
-            kind_of(400, r#"{"error":{"message":"no","type":"invalid_request_error"}}"#),
-            ModelErrorKind::BadRequest
-        );
-    }
-
-    #[test]
-    fn refused_content_differs_from_forbidden_key() {
-        let flagged = r#"{"error":{"code":403,"message":"The model requires moderation and your input was flagged","metadata":{"reasons":["violence"]}}}"#;
-
-        assert_eq!(kind_of(403, flagged), ModelErrorKind::Filtered);
-        assert_eq!(kind_of(403, r#"{"error":{"message":"no access to this model"}}"#), ModelErrorKind::Auth);
-    }
-
-    #[test]
     fn errors_of_gemini_have_their_kinds_and_waits() {
         let key = r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}"#;
         let busy = r#"{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}"#;
@@ -275,33 +170,6 @@ mod tests {
         assert_eq!(kind_of(400, key), ModelErrorKind::Auth);
         let error = http_error(429, busy, None, None);
         assert_eq!((error.kind, error.retry_after), (ModelErrorKind::RateLimited, Some(Duration::from_millis(34_500))));
-    }
-
-    #[test]
-    fn too_long_prompt_is_recognised() {
-        let bodies = [
-            r#"{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}"#,
-            r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_ctx":8192}}"#,
-            r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}"#,
-        ];
-        for body in bodies {
-            assert_eq!(kind_of(400, body), ModelErrorKind::ContextTooLong, "{body}");
-        }
-    }
-
-    #[test]
-    fn status_decides_without_a_known_code() {
-        for (status, kind) in [
-            (400, ModelErrorKind::BadRequest),
-            (401, ModelErrorKind::Auth),
-            (403, ModelErrorKind::Auth),
-            (404, ModelErrorKind::NotFound),
-            (422, ModelErrorKind::BadRequest),
-            (500, ModelErrorKind::Server),
-            (529, ModelErrorKind::Server),
-        ] {
-            assert_eq!(kind_of(status, r#"{"error":{"message":"no"}}"#), kind, "{status}");
-        }
     }
 
     #[test]

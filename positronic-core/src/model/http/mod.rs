@@ -8,6 +8,7 @@
 
 mod body;
 mod endpoint;
+mod failure_kind;
 mod fault;
 mod files;
 pub mod lenient;
