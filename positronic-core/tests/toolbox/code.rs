@@ -85,15 +85,11 @@ async fn hidden_and_nested_files_count_and_the_folder_is_removed_at_any_depth() 
     let deep = "import os; os.chdir(os.environ['HOME'])\n\
         for _ in range(1500): os.mkdir('d'); os.chdir('d')\n\
         open('f', 'w')";
-    let nested = "import os\nfor _ in range(100): os.mkdir('d'); os.chdir('d')";
     let hidden = "mkdir .positronic-mine; head -c 200000 /dev/zero > .positronic-mine/x";
     let many = "for n in 1 2 3 4 5 6; do ln -s x .positronic-$n; done";
-    for (language, code, expected) in [
-        ("python3", deep, None),
-        ("python3", nested, Some("folders too deep to count")),
-        ("sh", hidden, Some("200000 bytes")),
-        ("sh", many, Some("6 files")),
-    ] {
+    for (language, code, expected) in
+        [("python3", deep, None), ("sh", hidden, Some("200000 bytes")), ("sh", many, Some("6 files"))]
+    {
         let place = Place::with(options.clone());
 
         let ran = runner(&place).run(language, code).await.unwrap();

@@ -18,6 +18,8 @@ mod finish;
 #[cfg(unix)]
 mod fuzz;
 mod plan;
+#[cfg(unix)]
+mod rooms;
 mod sandbox;
 mod search;
 mod server;

@@ -18,6 +18,8 @@ pub(crate) struct Figures {
     pub(crate) claims: usize,
     pub(crate) calls: usize,
     pub(crate) interrupted: usize,
+    /// How many calls were refused for their arguments.
+    pub(crate) refused: usize,
     /// How many effects of repeatable calls happened again.
     pub(crate) repeated: usize,
 }
@@ -94,6 +96,11 @@ pub(crate) async fn check(cluster: &Cluster, runs: &[RunId]) -> Figures {
                 ToolResult::Interrupted { .. } => {
                     assert!(!is_repeatable(&made.tool), "{place}");
                     figures.interrupted += 1;
+                }
+                // Arguments that do not match their schema are refused before the call starts.
+                ToolResult::Error { message } if message.contains("the arguments") => {
+                    assert!(made.starts == 0 && happened.is_empty(), "a refused call was started: {place}");
+                    figures.refused += 1;
                 }
                 _ => panic!("{place}"),
             }

@@ -8,12 +8,9 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::supervise::{Stop, Stopped};
-
-/// The maximum pause between two polls of a program.
-const PAUSE: Duration = Duration::from_millis(20);
+use super::processes::members;
 
 /// The number of polls for the end of killed processes, and the pause between them.
 const ENDINGS: usize = 100;
@@ -54,7 +51,7 @@ impl Group {
     pub(super) fn end(&self) {
         self.kill();
         for _ in 0..ENDINGS {
-            if count(self.id).is_none_or(|running| running == 0) {
+            if members(self.id).is_none_or(|running| running.is_empty()) {
                 return;
             }
             std::thread::sleep(ENDING);
@@ -67,69 +64,5 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
         _ = self.anchor.wait();
-    }
-}
-
-/// Waits until the program has ended or must be stopped. It does not reap the process, so the process id is not reused.
-pub(super) fn watch(program: &Child, group: Pid, stop: &Stop, processes: Option<usize>) -> Option<Stopped> {
-    let id = Pid::from_child(program);
-    let mut pause = Duration::from_millis(1);
-    loop {
-        let ended = waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG);
-        if !matches!(ended, Ok(None) | Err(rustix::io::Errno::INTR)) {
-            return None;
-        }
-        if let Some(stopped) = stop.said() {
-            return Some(stopped);
-        }
-        // The anchor counts, too.
-        if let Some(processes) = processes
-            && count(group).is_some_and(|count| count > processes.saturating_add(1))
-        {
-            return Some(Stopped::Processes);
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(PAUSE);
-    }
-}
-
-/// Counts the running processes of a group.
-fn count(group: Pid) -> Option<usize> {
-    let entries = std::fs::read_dir("/proc").ok()?;
-    let is_process = |name: &std::ffi::OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
-    let processes = entries.flatten().filter(|entry| is_process(&entry.file_name()));
-    // The process may have ended meanwhile.
-    let groups = processes.filter_map(|entry| group_of(&std::fs::read_to_string(entry.path().join("stat")).ok()?));
-    Some(groups.filter(|found| *found == group.as_raw_nonzero().get()).count())
-}
-
-/// Parses the group of a process, the third field after its name in parentheses. Kernel threads have the group 0. A
-/// zombie counts as none.
-fn group_of(stat: &str) -> Option<i32> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace();
-    let state = fields.next()?;
-    if matches!(state, "Z" | "X") { None } else { fields.nth(1)?.parse().ok() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn processes_are_counted_where_the_kernel_does_not() {
-        let group = Group::new().unwrap();
-        let many = |script: &str| {
-            let id = group.id.as_raw_nonzero().get();
-            Command::new("/bin/sh").args(["-c", script]).process_group(id).spawn().unwrap()
-        };
-
-        let mut few = many("sleep 0.2 & sleep 0.2 & wait");
-        assert_eq!(watch(&few, group.id, &Stop::default(), Some(4)), None);
-        few.wait().unwrap();
-        let mut more = many("for n in 1 2 3 4 5 6; do sleep 60 & done; wait");
-        assert_eq!(watch(&more, group.id, &Stop::default(), Some(4)), Some(Stopped::Processes));
-        drop(group);
-        more.wait().unwrap();
     }
 }

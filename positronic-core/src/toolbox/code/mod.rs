@@ -7,7 +7,8 @@
 //!                 ├▶ gate.rs: a thread that gives up its rights (sandbox.rs) and starts the program
 //!                 │    ├▶ syscalls.rs: the system calls that a program may make
 //!                 │    └▶ user.rs: the unprivileged user that it runs as where this process is root
-//!                 ├▶ limits.rs: what it may use up
+//!                 ├▶ limits.rs: what it may use up, as far as the kernel limits it
+//!                 ├▶ watch.rs: its end, and the rest: memory of all its processes, room in the folder (room.rs)
 //!                 └▶ output.rs: what it writes
 //! ```
 //!
@@ -25,6 +26,9 @@ mod interpreter;
 mod limits;
 #[cfg(unix)]
 mod output;
+#[cfg(unix)]
+mod processes;
+mod room;
 mod runner;
 #[cfg(target_os = "linux")]
 mod sandbox;
@@ -33,6 +37,8 @@ mod supervise;
 mod syscalls;
 #[cfg(target_os = "linux")]
 mod user;
+#[cfg(unix)]
+mod watch;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -71,6 +77,10 @@ pub struct CodeLimits {
     /// 20 MiB, with its libraries for tables and charts several hundred.
     #[builder(default = 1 << 30)]
     pub memory: u64,
+    /// The maximum memory that all of its processes have in use together, in bytes; 1 GiB by default, as for a single one. What they
+    /// share counts once, if the system tells how much it is. It is watched while the program runs, on Linux.
+    #[builder(default = 1 << 30)]
+    pub total_memory: u64,
     /// The maximum number of concurrent processes; 32 by default: a shell's pipeline, or a pool of workers.
     #[builder(default = 32)]
     pub processes: usize,
@@ -108,7 +118,8 @@ pub struct CodeOptions {
     #[builder(default)]
     pub on_missing: OnMissing,
     /// Files and folders that programs may read, besides the system's own, for instance for a custom interpreter. If set,
-    /// programs cannot set the times of files, as `touch` does, since they could set those of files that they only read.
+    /// programs cannot set the times of files, as `touch` does, and cannot lock files with `flock`, since they could do both to
+    /// files that they only read.
     #[builder(default)]
     pub readable: Vec<PathBuf>,
     /// Environment variables of programs, besides a search path, a language and their home. Nothing is inherited, nor are open
@@ -140,7 +151,7 @@ pub enum OnMissing {
 #[non_exhaustive]
 pub enum Protection {
     /// It reads and writes no files outside of the folder, except for reading the system's own, and changes no metadata: modes,
-    /// owners, times, attributes.
+    /// owners, times, attributes. It may lock files that it can read, until it ends.
     Files,
     /// It has no network access.
     Network,
@@ -201,6 +212,13 @@ pub enum CodeError {
     /// It failed to start.
     #[error("cannot start the program: {0}")]
     Start(#[source] std::io::Error),
+    /// The folder or its disk has no room for what a program may write.
+    #[error("the program was not run: {full}; ask a person to remove files, or replace files with shorter ones")]
+    NoRoom {
+        /// The limit.
+        #[source]
+        full: FolderError,
+    },
     /// The folder failed.
     #[error(transparent)]
     Folder(#[from] FolderError),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::interpreter::{Interpreter, SEARCHED};
+use super::room::Room;
 use super::supervise::{self, Ended, Job, Stop, Stopped};
 use super::{CodeError, CodeOptions, OnMissing, Protection};
 use crate::record::FileRef;
@@ -163,7 +164,7 @@ impl CodeRunner {
         let ran = match tokio::time::timeout(limit, &mut work).await {
             Ok(ran) => ran,
             Err(_) => {
-                on_drop.0.now(Stopped::Time);
+                on_drop.0.now(&Stopped::Time);
                 work.await
             }
         };
@@ -177,7 +178,7 @@ struct StopOnDrop(Stop);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.now(Stopped::Cancelled);
+        self.0.now(&Stopped::Cancelled);
     }
 }
 
@@ -196,17 +197,24 @@ fn environment(folder: &OutputFolder, own: &str, options: &CodeOptions) -> Vec<(
 
 fn ran(folder: &OutputFolder, own: &str, file: &str, code: &str, job: &Job<'_>, stop: &Stop) -> Result<Ran, CodeError> {
     let failed = |source: std::io::Error| CodeError::Folder(super::FolderError::Io { path: own.to_owned(), source });
-    let before = folder.stamps()?;
+    folder.reopen();
+    let (mut room, before) = (Room::of(folder, code.len())?, folder.stamps()?);
     folder.dir().create_dir(own).map_err(failed)?;
-    let ended = folder.dir().write(file, code).map_err(failed).and_then(|()| supervise::run(job, stop));
+    let ended = folder.dir().write(file, code).map_err(failed).and_then(|()| supervise::run(job, &mut room, stop));
     // The program's temporary folder may be hard to remove; it is hidden and harmless.
     if let Err(error) = remove_folder(folder.dir(), own) {
         tracing::warn!(folder = %folder.path().display(), own, %error, "what a program left behind cannot be removed");
     }
     let Ended { exit_code, stdout, stderr, stopped, not_enforced } = ended?;
-    let after = folder.stamps()?;
-    let mut notes = Vec::new();
-    let mut files = Vec::new();
+    // Whatever it has left behind, its result is not lost.
+    folder.reopen();
+    // The first walk names what could not be read.
+    let usage = folder.usage().unwrap_or_default();
+    let (mut notes, mut files) = (Vec::new(), Vec::new());
+    let after = folder.stamps().unwrap_or_else(|error| {
+        notes.push(format!("the files of the folder cannot be listed: {error}"));
+        before.clone()
+    });
     // Files are read to be described. Of those that a program has made without data, such as by `truncate`, there may be any amount.
     let (mut left, mut unread, mut undescribed) = (folder.options().max_total, 0_u64, 0_u64);
     for (path, size) in after.since(&before) {
@@ -224,14 +232,16 @@ fn ran(folder: &OutputFolder, own: &str, file: &str, code: &str, job: &Job<'_>, 
     if undescribed > 0 {
         notes.push(format!("{undescribed} more files are not listed for reasons like these"));
     }
-    if let Err(error) = folder.usage().and_then(|usage| usage.check(folder.options())) {
-        notes.push(format!("{error}; remove what is not needed"));
+    if let Err(error) = usage.check(folder.options()) {
+        notes.push(format!("{error}; no program can run before that changes"));
     }
     if unread > 0 {
         notes.push(format!(
             "{unread} new or changed files are not listed, since the files are larger than the folder may be"
         ));
     }
+    room.skipped.extend(usage.skipped);
+    notes.extend(room.skipped.iter().map(|skipped| format!("skipped {skipped}")));
     let stopped = stopped.map(|stopped| stopped.sentence(&job.options.limits));
     Ok(Ran { exit_code, stdout, stderr, files, stopped, not_enforced, notes })
 }

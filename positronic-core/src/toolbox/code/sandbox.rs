@@ -90,7 +90,9 @@ pub(super) fn give_up_rights(to: &Confinement<'_>) -> rustix::io::Result<Vec<Pro
         }
     };
     let times = to.readable.is_empty() && changes_nothing_readable();
-    let is_filtered = syscalls::give_up(to.group, Metadata { modes: to.user.is_some(), times }).is_ok();
+    let is_filtered =
+        syscalls::give_up(to.group, Metadata { modes: to.user.is_some(), times, locks: to.readable.is_empty() })
+            .is_ok();
     if !confines_files || !is_filtered {
         missing.push(Protection::Files);
     }

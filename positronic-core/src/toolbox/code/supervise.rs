@@ -32,18 +32,22 @@ pub(super) struct Ended {
 }
 
 /// The reason why a program was stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stopped {
     Time,
     Cancelled,
     Processes,
+    /// Its processes use so many bytes of memory together.
+    Memory(u64),
+    /// It has no room in its folder or on its disk, for this reason.
+    Room(String),
     Cpu,
     FileSize,
     Signal(i32),
 }
 
 impl Stopped {
-    pub(super) fn sentence(self, limits: &CodeLimits) -> String {
+    pub(super) fn sentence(&self, limits: &CodeLimits) -> String {
         match self {
             Self::Time => {
                 format!("the program took longer than {:?}, and was killed with all its processes", limits.time)
@@ -52,6 +56,11 @@ impl Stopped {
             Self::Processes => {
                 format!("the program had more than {} processes, and was killed with all of them", limits.processes)
             }
+            Self::Memory(used) => format!(
+                "the processes of the program used {used} bytes of memory together, of at most {}, and were killed",
+                limits.total_memory
+            ),
+            Self::Room(full) => format!("{full}; the program was killed with all its processes"),
             Self::Cpu => format!("the program used more than {} seconds of processor time", limits.cpu_seconds),
             Self::FileSize => "the program wrote a larger file than it may".to_owned(),
             Self::Signal(signal) => format!("the program was ended by signal {signal}"),
@@ -68,8 +77,8 @@ impl Stop {
     const CANCELLED: u8 = 2;
 
     /// Stops the program; the first reason counts.
-    pub(super) fn now(&self, why: Stopped) {
-        let why = if why == Stopped::Time { Self::TIME } else { Self::CANCELLED };
+    pub(super) fn now(&self, why: &Stopped) {
+        let why = if *why == Stopped::Time { Self::TIME } else { Self::CANCELLED };
         // A later reason is ignored.
         _ = self.0.compare_exchange(0, why, Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -89,7 +98,7 @@ pub(super) fn missing() -> Vec<Protection> {
 }
 
 #[cfg(not(unix))]
-pub(super) fn run(_: &Job<'_>, _: &Stop) -> Result<Ended, super::CodeError> {
+pub(super) fn run(_: &Job<'_>, _: &mut super::room::Room<'_>, _: &Stop) -> Result<Ended, super::CodeError> {
     Err(super::CodeError::Platform)
 }
 
@@ -107,9 +116,11 @@ mod unix {
 
     use super::{Ended, Job, Stop, Stopped};
     use crate::toolbox::code::gate::{self, Gate, Lent, in_thread};
-    use crate::toolbox::code::group::{Group, watch};
+    use crate::toolbox::code::group::Group;
     use crate::toolbox::code::output::kept;
+    use crate::toolbox::code::room::Room;
     use crate::toolbox::code::runner::may_run;
+    use crate::toolbox::code::watch::Watch;
     use crate::toolbox::code::{CodeError, Protection};
 
     /// How long to wait for the rest of a killed program's output. Only a process that has left the group, on a
@@ -123,7 +134,7 @@ mod unix {
     }
 
     /// Runs a program to its end.
-    pub(in crate::toolbox::code) fn run(job: &Job<'_>, stop: &Stop) -> Result<Ended, CodeError> {
+    pub(in crate::toolbox::code) fn run(job: &Job<'_>, room: &mut Room<'_>, stop: &Stop) -> Result<Ended, CodeError> {
         let group = Group::new().map_err(CodeError::Start)?;
         let mut gate = Gate::start(job, group.id)?;
         let limits = &job.options.limits;
@@ -140,8 +151,9 @@ mod unix {
         let stdout = kept(gate.shell.stdout.take(), limits.output);
         let stderr = kept(gate.shell.stderr.take(), limits.output);
         // The kernel may count the processes already.
-        let counted = (!limited.is_counted).then_some(limits.processes);
-        let stopped = watch(&gate.shell, group.id, stop, counted);
+        let processes = (!limited.is_counted).then_some(limits.processes);
+        let watch = Watch { group: group.id, processes, memory: limits.total_memory, room };
+        let stopped = watch.until_the_end(&gate.shell, stop);
         group.end();
         let status = gate.shell.wait().map_err(CodeError::Start)?;
         drop((limited, gate.lent));

@@ -27,6 +27,8 @@ pub(super) struct Metadata {
     /// Whether it may set the times of open files. It is safe if it can open no file outside of the folder that its
     /// user owns or may write.
     pub(super) times: bool,
+    /// Whether it may lock files with `flock`, which takes an exclusive lock on a file that is open for reading only.
+    pub(super) locks: bool,
 }
 
 /// The number of `fchmodat2`, the same on every architecture; some versions of `libc` lack it.
@@ -212,6 +214,12 @@ fn apply(rules: Rules, otherwise: SeccompAction, matched: SeccompAction) -> Resu
 /// Returns the calls that fail with `EPERM`: always without rules, else if a rule matches the arguments.
 fn refused(group: i32, metadata: Metadata) -> Result<Rules, seccompiler::Error> {
     let mut rules = unconditional(REFUSED.iter().chain(REFUSED_HERE));
+    if !metadata.locks {
+        rules.insert(libc::SYS_flock, Vec::new());
+    }
+    // Blocks beyond the end of a file are not within the limit on its size.
+    let keeps_size = (1, Dword, MaskedEq(3), u64::from(libc::FALLOC_FL_KEEP_SIZE.unsigned_abs()));
+    rules.insert(libc::SYS_fallocate, vec![rule(&[keeps_size])?]);
     let mut add = |call: i64, refused: Vec<SeccompRule>| {
         // A call without rules would always be refused.
         if !refused.is_empty() {

@@ -62,6 +62,14 @@ pub enum FolderError {
         /// The limit.
         limit: String,
     },
+    /// The disk of the folder has little space left.
+    #[error("the disk of the output folder has {free} bytes left, and programs leave {reserve} to others")]
+    Disk {
+        /// The free space, in bytes.
+        free: u64,
+        /// The space that programs leave, in bytes.
+        reserve: u64,
+    },
     /// A file is not text.
     #[error("`{path}` is not text but {size} bytes of {media_type}; a program can read it")]
     Binary {

@@ -1,6 +1,8 @@
 //! An output folder as a capability: its holder reaches only what is inside.
 
+mod access;
 mod error;
+mod listing;
 mod name;
 mod remove;
 mod walk;
@@ -20,10 +22,10 @@ use super::random::random;
 use crate::record::FileRef;
 
 pub use error::FolderError;
+pub use listing::FolderEntry;
+use listing::Usage;
 pub(super) use name::OWN;
 pub(super) use remove::remove_folder;
-pub use walk::FolderEntry;
-use walk::Usage;
 
 /// The limits of an [`OutputFolder`].
 #[derive(Debug, Clone, PartialEq, Eq, TypedBuilder)]
@@ -38,7 +40,7 @@ pub struct FolderOptions {
     #[builder(default = 256 << 20)]
     pub max_total: u64,
     /// The maximum number of files, including hidden ones and links; 1000 by default, the maximum that a call may show.
-    /// Folders may nest at most 64 deep and, with the files, number at most 20,000.
+    /// Files and folders together number at most 20,000. What is nested deeper than 64 folders counts, but is not listed.
     #[builder(default = 1000)]
     pub max_files: usize,
     /// The maximum bytes per `read_file`; 64 KiB by default: some 16,000 tokens, an eighth of
@@ -230,12 +232,12 @@ impl OutputFolder {
             Ok(_) | Err(_) => None,
         };
         let usage = self.usage()?;
-        let after = Usage {
-            bytes: usage.bytes.saturating_add(size).saturating_sub(before.unwrap_or(0)),
-            files: usage.files + usize::from(before.is_none()),
-            ..usage
-        };
-        after.check(&self.inner.options)?;
+        // A file that becomes shorter makes room, also in a full folder.
+        if before.is_none_or(|before| size >= before) {
+            let bytes = usage.bytes.saturating_add(size).saturating_sub(before.unwrap_or(0));
+            let files = usage.files + usize::from(before.is_none());
+            Usage { bytes, files, ..usage }.check(&self.inner.options)?;
+        }
         let parent = inside.parent().map(Path::to_owned).unwrap_or_default();
         if !parent.as_os_str().is_empty() {
             dir.create_dir_all(&parent).map_err(io(path))?;

@@ -4,20 +4,23 @@ use std::io;
 
 use cap_std::fs::Dir;
 
+use super::access::{CHANGE, open_folder};
 use super::own_name;
 
 /// Removes a folder with its content, however deep: nested content moves up, so neither a path nor the number of
 /// open directories grows with the depth.
 pub(in crate::toolbox) fn remove_folder(parent: &Dir, name: &str) -> io::Result<()> {
-    let top = parent.open_dir(name)?;
+    let (top, _) = open_folder(parent, name, CHANGE)?;
     loop {
         let folders = remove_files(&top)?;
         if folders.is_empty() {
             return parent.remove_dir(name);
         }
         for folder in folders {
-            let inner = top.open_dir(&folder)?;
+            let (inner, _) = open_folder(&top, &folder, CHANGE)?;
             for deeper in remove_files(&inner)? {
+                // A folder that its owner may not change cannot be moved.
+                open_folder(&inner, &deeper, CHANGE)?;
                 inner.rename(deeper, &top, own_name("moved"))?;
             }
             top.remove_dir(folder)?;

@@ -1,177 +1,160 @@
-//! Listing of an output folder, and detection of changes.
+//! Walk through an output folder, at any depth, past whatever cannot be read.
 
-use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
 
 use cap_std::fs::Dir;
 use cap_std::time::SystemTime;
-use serde::Serialize;
 
-use super::{FolderError, FolderOptions, OWN, OutputFolder, io, name};
+use super::OWN;
+use super::access::{LIST, open_folder};
 
-/// The maximum depth of folders; a folder with deeper ones counts as full.
+/// The maximum depth of listed folders. Deeper ones are counted only: their paths are longer than a tool takes.
 const MAX_DEPTH: usize = 64;
 
 /// The maximum number of visited entries, to bound the time of a walk; a folder with more counts as full.
-const MAX_ENTRIES: usize = 20_000;
+pub(super) const MAX_ENTRIES: usize = 20_000;
 
-/// An entry of an output folder.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct FolderEntry {
-    /// Its path in the folder.
-    pub path: String,
-    /// Its kind: `file`, `folder`, `link` or `other`. Links are not followed.
-    pub kind: &'static str,
+/// The maximum number of folders that a walk has open: those above are opened again on the way back.
+const MAX_OPEN: usize = 64;
+
+/// An entry that a walk has come to.
+pub(super) struct Found {
+    /// Its path, with the replacement character for what is not UTF-8.
+    pub(super) path: String,
+    /// Its kind: `file`, `folder`, `link` or `other`.
+    pub(super) kind: &'static str,
     /// The size of a file, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
+    pub(super) size: Option<u64>,
+    /// When a file was changed.
+    pub(super) changed: Option<SystemTime>,
+    /// The reason why tools cannot reach it, or what is in it.
+    pub(super) skipped: Option<&'static str>,
+    /// Whether it is in a folder that is skipped, and only counted.
+    pub(super) is_hidden: bool,
+    /// Whether it was a folder that could not be read, and now can.
+    pub(super) is_opened: bool,
 }
 
-/// A snapshot of a folder's files: size and modification time, by path.
-#[derive(Debug, Clone, Default)]
-pub(in crate::toolbox) struct Stamps(BTreeMap<String, (u64, Option<SystemTime>)>);
-
-impl Stamps {
-    /// Lists the files that are new or changed since an earlier snapshot, sorted by path, each with its size.
-    pub(in crate::toolbox) fn since(&self, before: &Self) -> Vec<(String, u64)> {
-        let changed = self.0.iter().filter(|(path, stamp)| before.0.get(*path) != Some(stamp));
-        changed.map(|(path, (size, _))| (path.clone(), *size)).collect()
-    }
-}
-
-/// The usage of a folder, including hidden files.
-#[derive(Debug, Clone, Copy, Default)]
-pub(in crate::toolbox) struct Usage {
-    /// The sizes of all files, in bytes.
-    pub(super) bytes: u64,
-    /// The number of entries other than folders.
-    pub(super) files: usize,
-    /// The reason if the count is incomplete.
-    pub(super) beyond: Option<&'static str>,
-}
-
-impl Usage {
-    /// Checks the limits of the folder.
-    pub(in crate::toolbox) fn check(&self, limits: &FolderOptions) -> Result<(), FolderError> {
-        let full = |used: String, limit: String| Err(FolderError::Full { used, limit });
-        if let Some(beyond) = self.beyond {
-            return full(beyond.to_owned(), format!("{MAX_ENTRIES} files and folders, {MAX_DEPTH} deep"));
+/// Visits all entries below a folder, whose path is `before`. Returns whether it came to the end.
+pub(super) fn walk(root: &Dir, before: &str, hides_own: bool, found: &mut dyn FnMut(Found)) -> io::Result<bool> {
+    let mut walk = Walk { root, hides_own, left: MAX_ENTRIES, is_whole: true, levels: Vec::new(), found };
+    walk.read(root.try_clone()?, OsString::new(), before.to_owned(), false)?;
+    while let Some(level) = walk.levels.last_mut() {
+        match level.folders.pop() {
+            Some(name) => walk.enter(name),
+            None => _ = walk.levels.pop(),
         }
-        if self.bytes > limits.max_total {
-            return full(format!("{} bytes", self.bytes), format!("{} bytes", limits.max_total));
-        }
-        if self.files > limits.max_files {
-            return full(format!("{} files", self.files), format!("{} files", limits.max_files));
-        }
-        Ok(())
     }
+    Ok(walk.is_whole)
 }
 
-impl OutputFolder {
-    /// Lists the folder or a subfolder, sorted by path.
-    ///
-    /// # Errors
-    ///
-    /// A [`FolderError`] when the path is invalid, or the subfolder does not exist.
-    pub fn list(&self, path: Option<&str>) -> Result<Vec<FolderEntry>, FolderError> {
-        let mut found = Vec::new();
-        let (dir, before) = match path.filter(|path| !path.is_empty()) {
-            Some(path) => {
-                let inside = name::checked(path)?;
-                let inside = if inside.as_os_str().is_empty() { ".".into() } else { inside };
-                let before =
-                    if inside.as_os_str() == "." { String::new() } else { format!("{}/", super::slashed(&inside)) };
-                (self.dir().open_dir(inside).map_err(io(path))?, before)
-            }
-            None => (self.dir().try_clone().map_err(io("."))?, String::new()),
-        };
-        walk(&dir, &before, &mut Walk::listing(), &mut |entry, _| found.push(entry)).map_err(io(&before))?;
-        found.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(found)
-    }
-
-    /// Takes a snapshot of all files.
-    pub(in crate::toolbox) fn stamps(&self) -> Result<Stamps, FolderError> {
-        let mut stamps = Stamps::default();
-        walk(self.dir(), "", &mut Walk::listing(), &mut |entry, changed| {
-            if let Some(size) = entry.size {
-                stamps.0.insert(entry.path, (size, changed));
-            }
-        })
-        .map_err(io("."))?;
-        Ok(stamps)
-    }
-
-    /// Computes the usage.
-    pub(in crate::toolbox) fn usage(&self) -> Result<Usage, FolderError> {
-        let mut usage = Usage::default();
-        let mut walking = Walk { hides_own: false, ..Walk::listing() };
-        walk(self.dir(), "", &mut walking, &mut |entry, _| {
-            usage.bytes = usage.bytes.saturating_add(entry.size.unwrap_or(0));
-            usage.files += usize::from(entry.kind != "folder");
-        })
-        .map_err(io("."))?;
-        Ok(Usage { beyond: walking.beyond, ..usage })
-    }
+/// A folder on the way from the root to where the walk is.
+struct Level {
+    name: OsString,
+    /// Its path, with `/` at the end; empty if it is hidden.
+    path: String,
+    /// `None` if it was closed.
+    dir: Option<Dir>,
+    /// The subfolders that are left.
+    folders: Vec<OsString>,
+    is_hidden: bool,
 }
 
-/// The state of a walk through folders.
-struct Walk {
-    /// Whether internal files are omitted.
+struct Walk<'a> {
+    root: &'a Dir,
     hides_own: bool,
     /// The remaining number of entries.
     left: usize,
-    /// The remaining depth.
-    depth: usize,
-    /// The reason why it is incomplete.
-    beyond: Option<&'static str>,
+    is_whole: bool,
+    levels: Vec<Level>,
+    found: &'a mut dyn FnMut(Found),
 }
 
-impl Walk {
-    const fn listing() -> Self {
-        Self { hides_own: true, left: MAX_ENTRIES, depth: MAX_DEPTH, beyond: None }
-    }
-}
-
-fn walk(
-    dir: &Dir,
-    before: &str,
-    walking: &mut Walk,
-    found: &mut dyn FnMut(FolderEntry, Option<SystemTime>),
-) -> std::io::Result<()> {
-    for entry in dir.entries()? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if walking.hides_own && name.starts_with(OWN) {
-            continue;
-        }
-        if walking.left == 0 {
-            walking.beyond = Some("too many files and folders to count");
-            return Ok(());
-        }
-        walking.left -= 1;
-        let path = format!("{before}{name}");
-        // It may have been removed meanwhile.
-        let Ok(kind) = entry.file_type() else { continue };
-        if kind.is_dir() {
-            found(FolderEntry { path: path.clone(), kind: "folder", size: None }, None);
-            if walking.depth == 0 {
-                walking.beyond = Some("folders too deep to count");
-            } else if let Ok(inner) = entry.open_dir() {
-                walking.depth -= 1;
-                walk(&inner, &format!("{path}/"), walking, found)?;
-                walking.depth += 1;
-            } else {
-                walking.beyond = Some("a folder that cannot be read");
+impl Walk<'_> {
+    /// Visits the files of a folder, and makes it the deepest level.
+    fn read(&mut self, dir: Dir, name: OsString, path: String, is_hidden: bool) -> io::Result<()> {
+        let mut folders = Vec::new();
+        for entry in dir.entries()? {
+            let Ok(entry) = entry else { break };
+            let name = entry.file_name();
+            if self.hides_own && name.to_string_lossy().starts_with(OWN) {
+                continue;
             }
-        } else if kind.is_file() {
-            let Ok(known) = entry.metadata() else { continue };
-            found(FolderEntry { path, kind: "file", size: Some(known.len()) }, known.modified().ok());
-        } else {
-            let kind = if kind.is_symlink() { "link" } else { "other" };
-            found(FolderEntry { path, kind, size: None }, None);
+            if self.left == 0 {
+                self.is_whole = false;
+                self.levels.clear();
+                return Ok(());
+            }
+            self.left -= 1;
+            // It may have been removed meanwhile.
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                folders.push(name);
+                continue;
+            }
+            let known = kind.is_file().then(|| entry.metadata().ok()).flatten();
+            (self.found)(Found {
+                path: if is_hidden { String::new() } else { format!("{path}{}", name.to_string_lossy()) },
+                kind: if kind.is_file() {
+                    "file"
+                } else if kind.is_symlink() {
+                    "link"
+                } else {
+                    "other"
+                },
+                size: known.as_ref().map(cap_std::fs::Metadata::len),
+                changed: known.and_then(|known| known.modified().ok()),
+                skipped: name.to_str().is_none().then_some(NOT_UTF_8),
+                is_hidden,
+                is_opened: false,
+            });
         }
+        self.levels.push(Level { name, path, dir: Some(dir), folders, is_hidden });
+        if let Some(above) = self.levels.len().checked_sub(MAX_OPEN + 1)
+            && let Some(level) = self.levels.get_mut(above)
+        {
+            level.dir = None;
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Visits a subfolder of the deepest level.
+    fn enter(&mut self, name: OsString) {
+        let depth = self.levels.len();
+        let Some(level) = self.levels.last() else { return };
+        let is_hidden = level.is_hidden;
+        let path = if is_hidden { String::new() } else { format!("{}{}", level.path, name.to_string_lossy()) };
+        let opened = self.dir().and_then(|dir| open_folder(dir, &name, LIST));
+        let is_opened = opened.as_ref().is_ok_and(|(_, is_opened)| *is_opened);
+        let mut skipped = match name.to_str() {
+            None => Some(NOT_UTF_8),
+            Some(_) => (depth >= MAX_DEPTH).then_some("it is nested too deep"),
+        };
+        let inside = if is_hidden { String::new() } else { format!("{path}/") };
+        if opened.and_then(|(dir, _)| self.read(dir, name, inside, is_hidden || skipped.is_some())).is_err() {
+            skipped = Some("it cannot be read");
+        }
+        (self.found)(Found { path, kind: "folder", size: None, changed: None, skipped, is_hidden, is_opened });
+    }
+
+    /// Returns the deepest level's folder. If it was closed, it is opened again, with those above it.
+    fn dir(&mut self) -> io::Result<&Dir> {
+        let gone = || io::Error::from(io::ErrorKind::NotFound);
+        let depth = self.levels.len();
+        if self.levels.last().is_some_and(|level| level.dir.is_none()) {
+            let mut dir = self.root.try_clone()?;
+            for (at, level) in self.levels.iter_mut().enumerate() {
+                if at > 0 {
+                    dir = dir.open_dir(&level.name)?;
+                }
+                if at + MAX_OPEN >= depth {
+                    level.dir = Some(dir.try_clone()?);
+                }
+            }
+        }
+        self.levels.last().and_then(|level| level.dir.as_ref()).ok_or_else(gone)
+    }
 }
+
+const NOT_UTF_8: &str = "its name is not UTF-8";

@@ -1,0 +1,59 @@
+//! Processes of a group, and their memory.
+
+use rustix::process::Pid;
+
+/// A running process.
+pub(super) struct Member {
+    id: String,
+    /// The memory that it has in use, in bytes, with what it shares.
+    resident: u64,
+}
+
+/// Lists the running processes of a group; `None` where the system does not tell.
+pub(super) fn members(group: Pid) -> Option<Vec<Member>> {
+    let entries = std::fs::read_dir("/proc").ok()?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let ids = names.filter(|name| name.bytes().all(|digit| digit.is_ascii_digit()));
+    let group = group.as_raw_nonzero().get();
+    // The process may have ended meanwhile.
+    let members = ids.filter_map(|id| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        if group_of(&stat)? != group {
+            return None;
+        }
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        Some(Member { id, resident: bytes(&status, "VmRSS:").unwrap_or(0) })
+    });
+    Some(members.collect())
+}
+
+/// Returns the memory of processes together, in bytes, if it may be above a limit. What they share counts once.
+pub(super) fn memory_above(limit: u64, members: &[Member]) -> Option<u64> {
+    let total = |of: &dyn Fn(&Member) -> u64| members.iter().map(of).fold(0, u64::saturating_add);
+    if total(&|member| member.resident) <= limit {
+        return None;
+    }
+    let used = total(&|member| share(member).unwrap_or(member.resident));
+    (used > limit).then_some(used)
+}
+
+/// Returns a process's share of the memory: its own, and of what several have in use, its part.
+fn share(member: &Member) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", member.id)).ok()?;
+    Some(bytes(&text, "Pss:")?.saturating_add(bytes(&text, "SwapPss:").unwrap_or(0)))
+}
+
+/// Reads a field such as `VmRSS: 12 kB`.
+fn bytes(text: &str, name: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(value.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.saturating_mul(1024))
+}
+
+/// Parses the group of a process, the third field after its name in parentheses. Kernel threads have the group 0. A
+/// zombie counts as none.
+fn group_of(stat: &str) -> Option<i32> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") { None } else { fields.nth(1)?.parse().ok() }
+}
