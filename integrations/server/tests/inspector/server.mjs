@@ -76,6 +76,14 @@ export function longLog(events) {
   return [{ positronic_run: 1, run: 'long-run', brain: 'Long', events }, ...lines].map((line) => JSON.stringify(line));
 }
 
+/** Makes the log of a run that ends with an event. */
+export function endedLog(run, ending) {
+  const at = 1_795_000_000_000_000;
+  const events = [{ type: 'BRAIN_START', title: 'Sum', fingerprint: '0'.repeat(32), stages: [], options: {} }, ending];
+  const lines = events.map((event, seq) => ({ seq, at: at + seq * 1000, ...event }));
+  return [{ positronic_run: 1, run, brain: 'Sum', events: lines.length }, ...lines].map((line) => JSON.stringify(line));
+}
+
 /** Makes the log of a run that waits for people: for approvals of calls `{ tool, arguments, expires, schema }`, or for
  *  more tokens than `tokens`. */
 export function waitingLog(run, { calls = [], tokens }) {

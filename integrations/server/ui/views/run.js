@@ -112,7 +112,7 @@ function head(view) {
   const note = (tone, shape, text, ...more) => text && p.why({ class: tone }, icon(shape), span({ dir: 'auto' }, quoted(text)), more);
   // The first item that waits, and the place of its call in the transcript.
   const asked = run.pending?.[0] && nodes.find((node) => node?.path === run.pending[0].call && node.status === 'waiting');
-  const value = (title, given) => given != null && Object.keys(given).length > 0 && section({ 'aria-label': title }, h2(title), readable(given));
+  const value = (title, given) => given != null && (typeof given !== 'object' || Object.keys(given).length > 0) && section({ 'aria-label': title }, h2(title), readable(given));
   const link = (id) => id && a({ key: id, href: runUrl(id) }, shortId(id), ' ');
   const amount = (given) => money(String(given), currency);
   const [shape, tone] = STATUS[run.status];
@@ -123,7 +123,7 @@ function head(view) {
     ending?.type === 'cancelled' && note(tone, shape, `Cancelled by ${who(ending.actor)}${ending.reason ? `: ${ending.reason}` : '.'}`),
     ending?.type === 'failed' ? note('bad', 'cross', `${ending.code}: ${ending.message}`) : !['completed', 'cancelled'].includes(run.status) && note(tone, shape, run.why, asked && button.small({ onclick: () => view.reveal(asked) }, 'Show')),
     note('wait', 'warn', run.refused?.message ?? run.refused), note('wait', 'warn', run.changed),
-    div.inout(value('Started with', options), ending?.type === 'completed' && value('Result', ending.result)),
+    div.inout(value('Started with', options), ending?.type === 'completed' && value('Result', run.result ?? ending.result)),
     stages(view),
     facts({
       started: time({ datetime: run.started }, date(run.started)), user: run.user,
