@@ -5,17 +5,19 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser as _;
 use futures::future::LocalBoxFuture;
 use positronic_core::record::Timestamp;
 use positronic_core::runner::{Clock as _, SystemClock};
 
-use crate::app::{Failure, Project, Settings, Ui, block_on, cargo, usage_panic};
+use crate::app::{Failure, Log, Output, Project, Settings, Streams, Ui, block_on, cargo, usage_panic};
 use crate::cli::options::shell_word;
 use crate::cli::{Cli, Command, Exit};
 use crate::commands;
 use crate::render::sanitise;
+use crate::session::{interrupts, left_by};
 
 /// The usual stack size of a process's first thread.
 const STACK: usize = 8 << 20;
@@ -162,13 +164,19 @@ fn dispatch<'a>(
 
 fn process(run: impl FnOnce(&[OsString], &mut Ui) -> u8 + Send) -> ExitCode {
     crate::session::survive_large_files();
-    escape_panics();
+    let (settings, streams) = (Settings::from_env(), Streams::standard());
+    escape_panics(streams.err().clone());
     if SystemClock.now() <= Timestamp(0) {
         return cannot_start("the clock of this machine is before 1970; set it first");
     }
+    let log = Log::start(&settings.log, streams.err().clone());
     let command = || {
         let arguments: Vec<OsString> = std::env::args_os().collect();
-        run(&arguments, &mut Ui::standard(Settings::from_env()))
+        let mut ui = Ui::standard(settings, streams.clone(), log);
+        let code = run(&arguments, &mut ui);
+        let is_dropped = ui.drops_unread;
+        drop(ui);
+        drain(&streams, is_dropped).map_or(code, Exit::code)
     };
     // The stack of the first thread is as small as `ulimit -s` says.
     std::thread::scope(|scope| {
@@ -189,10 +197,36 @@ fn cannot_start(reason: &str) -> ExitCode {
     ExitCode::from(Exit::Environment.code())
 }
 
+/// How long a process that drops what nothing reads waits for its readers at the end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How often it is checked whether a slow reader has read all.
+const CHECK: Duration = Duration::from_millis(20);
+
+/// Waits until the readers have read what is kept for them. Returns the exit code of an interrupt that ends the wait.
+fn drain(streams: &Streams, is_dropped: bool) -> Option<Exit> {
+    if is_dropped || streams.are_drained(CHECK) {
+        streams.are_drained(LAST_WORDS);
+        return None;
+    }
+    // The handlers of interrupts belong to the runtime of the command, which is gone.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    runtime.block_on(async {
+        let mut interrupts = interrupts();
+        loop {
+            tokio::select! {
+                Some(interrupt) = interrupts.recv() => return Some(left_by(interrupt)),
+                () = tokio::time::sleep(CHECK) => if streams.are_drained(Duration::ZERO) {
+                    return None;
+                },
+            }
+        }
+    })
+}
+
 /// Escapes control and invisible characters in panic messages: a tool may panic with a text that a
 /// model wrote, and the message goes to a terminal.
-fn escape_panics() {
-    std::panic::set_hook(Box::new(|panic| {
+fn escape_panics(err: Output) {
+    std::panic::set_hook(Box::new(move |panic| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("<unnamed>");
         let trace = std::backtrace::Backtrace::capture();
@@ -200,8 +234,7 @@ fn escape_panics() {
             std::backtrace::BacktraceStatus::Captured => format!("\n{trace}"),
             _ => String::new(),
         };
-        // A closed stderr leaves no place to report to.
-        _ = writeln!(io::stderr(), "{}{trace}", said_of_panic(name, panic));
+        err.say(&format!("{}{trace}\n", said_of_panic(name, panic)));
     }));
 }
 
@@ -228,7 +261,11 @@ fn with_command(
     if let Some(called) = arguments.first().and_then(|path| called(path, ui.settings.cargo_package.as_deref())) {
         ui.program = called;
     }
-    run(&cli.command, ui).unwrap_or_else(|failure| report(&failure, ui)).code()
+    let exit = run(&cli.command, ui).unwrap_or_else(|failure| report(&failure, ui));
+    match ui.unwritten() {
+        Some(error) if exit == Exit::Done => report(&Failure::from(error), ui).code(),
+        _ => exit.code(),
+    }
 }
 
 /// Returns the command line that starts this program: its name if the shell finds it, else its
@@ -320,6 +357,123 @@ mod tests {
         assert!(panic.contains("cannot note \u{241b}[2Jall is well"), "{printed:?}");
         assert!(!printed.contains(['\u{1b}', '\u{202e}']), "{printed:?}");
         assert!(printed.contains("panicked at "), "it says where: {printed:?}");
+    }
+
+    /// Returns a command that starts an ignored test of this module in its own process.
+    fn started(name: &str) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", &format!("start::tests::{name}"), "--ignored", "--nocapture"]).env("NO_COLOR", "1");
+        command
+    }
+
+    #[test]
+    #[ignore = "warning_is_one_line_on_stderr_as_the_environment_says starts it"]
+    fn warning_step() {
+        let warns = brain("Warns").step("Warn", async |_| {
+            tracing::warn!(error = %format!("two\nlines {HOSTILE}"), "cannot find the page");
+            Ok(())
+        });
+        let project = Project::new().brain(warns).model(Tier::Normal, Arc::new(ScriptedModel::new([])));
+        process(|_, ui| in_project(&project, &["desk", "run", "warns", "--memory"].map(OsString::from), ui));
+    }
+
+    #[test]
+    fn warning_is_one_line_on_stderr_as_the_environment_says() {
+        let lines = |variables: &[(&str, &str)]| {
+            let mut command = started("warning_step");
+            for name in ["POSITRONIC_LOG", "POSITRONIC_LOG_FORMAT"] {
+                command.env_remove(name);
+            }
+            let output = command.envs(variables.iter().copied()).output().unwrap();
+            let printed = String::from_utf8(output.stderr).unwrap();
+            assert!(!printed.contains(['\u{1b}', '\u{202e}']), "{printed:?}");
+            printed.lines().filter(|line| line.contains("cannot find the page")).map(str::to_owned).collect::<Vec<_>>()
+        };
+
+        let [line] = &lines(&[])[..] else { panic!("one line") };
+        assert!(line.contains(" WARN ") && line.contains("error=two ⏎ lines "), "{line}");
+        assert_eq!(lines(&[("POSITRONIC_LOG", "error")]), [""; 0]);
+        let [line] = &lines(&[("POSITRONIC_LOG_FORMAT", "json")])[..] else { panic!("one line") };
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&line["level"], &line["message"]), (&"WARN".into(), &"cannot find the page".into()));
+    }
+
+    /// A brain whose run prints much.
+    fn talkative() -> Brain<(), ()> {
+        brain("Talkative").r#loop("Talk", |cx| {
+            cx.system("Talk.")
+                .input("Begin.")
+                .max_iterations(100)
+                .tool("note", |t| t.description("Notes something").execute(async |Note { text }, _| Ok(text)))
+        })
+    }
+
+    /// A project whose model talks.
+    fn talking() -> Project {
+        let model = ScriptedModel::from_fn(|request| match request.messages.len() {
+            ..100 => Reply::call("note", serde_json::json!({ "text": "x".repeat(200) })),
+            _ => Reply::text("Done."),
+        });
+        Project::new().brain(talkative()).model(Tier::Normal, Arc::new(model))
+    }
+
+    #[test]
+    #[ignore = "output_that_nothing_reads_stops_no_work_and_no_signal starts it"]
+    fn working_process() {
+        process(|_, ui| in_project(&talking(), &["desk", "work"].map(OsString::from), ui));
+    }
+
+    #[cfg(feature = "serve")]
+    #[test]
+    #[ignore = "output_that_nothing_reads_stops_no_work_and_no_signal starts it"]
+    fn serving_process() {
+        process(|_, ui| in_project(&talking(), &["desk", "serve", "--listen", "127.0.0.1:0"].map(OsString::from), ui));
+    }
+
+    #[cfg(all(unix, feature = "sqlite", feature = "serve"))]
+    #[tokio::test]
+    async fn output_that_nothing_reads_stops_no_work_and_no_signal() {
+        use std::process::Stdio;
+        use std::time::Duration;
+
+        use futures::StreamExt as _;
+        use positronic_core::record::{Seq, Status};
+        use positronic_core::runner::{Client, Runner};
+        use positronic_core::store::SqliteStore;
+
+        for name in ["working_process", "serving_process"] {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::create_dir(folder.path().join(".positronic")).unwrap();
+            let store = SqliteStore::open(folder.path().join(".positronic/runs.db")).unwrap();
+            let starter = Runner::builder().model(ScriptedModel::new([])).store(store.clone()).build().submit_only();
+            let mut runs = Vec::new();
+            for _ in 0..10 {
+                runs.push(starter.start(talkative(), ()).await.unwrap().id().clone());
+            }
+            let mut command = started(name);
+            command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let client = Client::new(store);
+
+            let all_end = async {
+                for run in &runs {
+                    client.follow(run, Seq(0)).for_each(async |update| drop(update.unwrap())).await;
+                    assert_eq!(client.store().run(run).await.unwrap().status, Status::Completed);
+                }
+            };
+            let ended = tokio::time::timeout(Duration::from_mins(2), all_end).await;
+            let terminated = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+            let exits = async {
+                while child.try_wait().unwrap().is_none() {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            let exited = tokio::time::timeout(Duration::from_secs(30), exits).await;
+            _ = child.kill();
+
+            assert!(terminated.success() && ended.is_ok(), "{name}: the runs end though nothing reads their progress");
+            assert!(exited.is_ok(), "{name}: it ends on SIGTERM");
+        }
     }
 
     #[test]

@@ -13,9 +13,11 @@ mod failure;
 mod file_names;
 mod find;
 mod json;
+mod log;
 mod models;
 mod money_limit;
 mod no_model;
+mod output;
 mod output_file;
 #[cfg(feature = "serve")]
 mod page;
@@ -49,12 +51,14 @@ pub(crate) use find::{
     Found, continued_conversation, find_conversation, find_run, lookup_run, new_id, open_run, parse_call,
 };
 pub(crate) use json::{flag_json, flag_text};
+pub(crate) use log::{HeldLog, Log, LogSettings};
 pub(crate) use models::{
     CassetteSession, ChosenCassette, ModelSettings, Models, choose_models, chosen_cassette, high_model, models_for_run,
     normal_model,
 };
 pub(crate) use money_limit::check_enforceable;
 pub(crate) use no_model::NoModel;
+pub(crate) use output::{Output, Unread};
 pub(crate) use output_file::{output_path, write_file};
 #[cfg(feature = "serve")]
 pub(crate) use page::{cannot_listen, sign_in_url};
@@ -69,7 +73,7 @@ pub(crate) use saved_files::Folder;
 pub(crate) use settings::Settings;
 pub(crate) use store::{ProjectStore, current_folder, relative};
 pub(crate) use store_address::without_password;
-pub(crate) use ui::{PROGRAM, Ui, size};
+pub(crate) use ui::{PROGRAM, Streams, Ui, size};
 pub(crate) use unclaimed::unclaimed_runs;
 #[cfg(feature = "serve")]
 pub(crate) use webhooks::read_webhooks;

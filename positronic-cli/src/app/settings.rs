@@ -10,6 +10,7 @@
 //! | `POSITRONIC_WEBHOOKS` | default of `serve --webhooks`, a file that names the variables with the secrets |
 //! | `POSITRONIC_CAPABILITIES` | file that says which models read which kinds of files |
 //! | `POSITRONIC_ACTION_FORMAT` | default of `--action-format` |
+//! | `POSITRONIC_LOG`, `POSITRONIC_LOG_FORMAT` | what is logged, and whether as text or as JSON |
 //! | `USER`, `USERNAME` | the person at the terminal |
 //! | `NO_COLOR` | no colours, unless `--color always` |
 //! | `TERM`, `LC_ALL`, `LC_CTYPE`, `LANG` | whether the terminal can move the cursor and print non-ASCII characters |
@@ -23,6 +24,7 @@ use std::path::PathBuf;
 
 use positronic_providers::Providers;
 
+use super::LogSettings;
 use crate::render::Graphics;
 
 /// The settings of one call of the command.
@@ -49,6 +51,8 @@ pub(crate) struct Settings {
     pub(crate) action_format: Option<String>,
     /// The person at the terminal.
     pub(crate) user: Option<String>,
+    /// What is logged, and how.
+    pub(crate) log: LogSettings,
     /// Whether colours are unwanted.
     pub(crate) no_color: bool,
     /// Whether the terminal can do nothing but print.
@@ -104,6 +108,7 @@ impl Settings {
             capabilities: path("POSITRONIC_CAPABILITIES").map(PathBuf::from),
             action_format: variable("POSITRONIC_ACTION_FORMAT"),
             user: variable("USER").or_else(|| variable("USERNAME")),
+            log: LogSettings { filter: variable("POSITRONIC_LOG"), format: variable("POSITRONIC_LOG_FORMAT") },
             no_color: variable("NO_COLOR").is_some(),
             dumb: variable("TERM").is_some_and(|term| term == "dumb"),
             unicode: locale.as_ref().is_none_or(utf8),

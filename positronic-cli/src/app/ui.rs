@@ -1,12 +1,15 @@
 //! Input and output of a command: data goes to stdout, messages to stderr.
 
 use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style as Ansi};
 use positronic_core::record::{Actor, PriceTable};
 use serde::Serialize;
 
-use crate::app::{Failure, Settings, without_password};
+use super::output::{Output, Unread};
+use super::{Failure, Log, Settings, without_password};
 use crate::cli::options::shell_word;
 use crate::cli::{Color, StoreArgs};
 use crate::render::{Graphics, Style, harmless_json, one_line, printable, sanitise, shorten, wrap};
@@ -33,6 +36,43 @@ pub(crate) struct Ui {
     pub(crate) store_args: StoreArgs,
     /// Model prices for the cost of shown runs.
     pub(crate) prices: Option<PriceTable>,
+    /// The streams of the process, if the output goes there.
+    pub(crate) streams: Option<Streams>,
+    pub(crate) log: Log,
+    /// Whether output that nothing reads is dropped.
+    pub(crate) drops_unread: bool,
+    /// Why data was not written, if the work went on all the same.
+    pub(crate) unwritten: Arc<Mutex<Option<io::Error>>>,
+}
+
+/// The streams of the process.
+#[derive(Clone)]
+pub(crate) struct Streams {
+    out: Output,
+    err: Output,
+}
+
+impl Streams {
+    /// Returns the standard streams.
+    pub(crate) fn standard() -> Self {
+        let err = Output::new("stderr", io::stderr(), None);
+        Self { out: Output::new("stdout", io::stdout(), Some(err.clone())), err }
+    }
+
+    /// Returns stderr.
+    pub(crate) const fn err(&self) -> &Output {
+        &self.err
+    }
+
+    /// Returns whether the readers keep up with the output.
+    pub(crate) fn has_room(&self) -> bool {
+        self.out.has_room() && self.err.has_room()
+    }
+
+    /// Waits until all is written or cannot be; returns whether that is so.
+    pub(crate) fn are_drained(&self, patience: Duration) -> bool {
+        self.out.is_drained(patience) && self.err.is_drained(patience)
+    }
 }
 
 /// Checks in every test that a suggested command parses, possibly with a value that its caller adds.
@@ -51,41 +91,81 @@ fn assert_works(words: &[&str]) {
 
 impl Ui {
     /// Writes to the process's own streams.
-    pub(crate) fn standard(settings: Settings) -> Self {
+    pub(crate) fn standard(settings: Settings, streams: Streams, log: Log) -> Self {
+        let err = Box::new(streams.err.clone().writer(Unread::IsKept));
+        let program = PROGRAM.to_owned();
         Self {
-            input: Box::new(io::stdin()),
-            out: Box::new(io::stdout()),
-            err: Box::new(io::stderr()),
+            program,
+            streams: Some(streams),
+            log,
+            ..Self::new(Box::new(io::stdin()), Box::new(io::stdout()), err, settings)
+        }
+    }
+
+    /// Creates one with these streams.
+    pub(crate) fn new(
+        input: Box<dyn Read + Send>,
+        out: Box<dyn Write + Send>,
+        err: Box<dyn Write + Send>,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            input,
+            out,
+            err,
             settings,
             color: Color::Auto,
-            program: PROGRAM.to_owned(),
+            program: String::new(),
             store_args: StoreArgs::default(),
             prices: None,
+            streams: None,
+            log: Log::default(),
+            drops_unread: false,
+            unwritten: Arc::default(),
         }
     }
 
     /// Creates one without output, for rendering suggested commands.
     pub(crate) fn silent(&self) -> Self {
         Self {
-            input: Box::new(io::empty()),
-            out: Box::new(io::sink()),
-            err: Box::new(io::sink()),
-            settings: self.settings.clone(),
             color: self.color,
             program: self.program.clone(),
             store_args: self.store_args.clone(),
-            prices: None,
+            ..Self::new(Box::new(io::empty()), Box::new(io::sink()), Box::new(io::sink()), self.settings.clone())
         }
     }
 
-    /// Ignores closed output streams: closing a pager does not stop the work.
-    pub(crate) fn ignore_closed_streams(&mut self) {
-        for (writer, terminal) in
-            [(&mut self.out, self.settings.stdout_is_terminal), (&mut self.err, self.settings.stderr_is_terminal)]
-        {
-            let inner = std::mem::replace(writer, Box::new(io::sink()));
-            *writer = Box::new(Unchecked { inner, terminal, gone: false });
+    /// Lets the work outlive the readers of its streams: one that does not read delays it by a moment, and one that is gone, or a
+    /// full disk, does not end it.
+    pub(crate) fn outlive_readers(&mut self, unread: Unread) {
+        self.drops_unread = unread == Unread::IsDropped;
+        self.detach_streams(unread);
+        self.ignore_failed_streams();
+    }
+
+    /// Lets threads write the streams of the process, so that a reader that does not read delays nothing.
+    pub(crate) fn detach_streams(&mut self, unread: Unread) {
+        if let Some(Streams { out, err }) = self.streams.clone() {
+            (self.out, self.err) = (Box::new(out.writer(unread)), Box::new(err.writer(unread)));
         }
+    }
+
+    /// Ignores output streams that are closed or cannot be written: closing a pager does not stop the work. Data that is lost otherwise is
+    /// reported by [`Ui::unwritten`].
+    pub(crate) fn ignore_failed_streams(&mut self) {
+        let is_terminal = (self.settings.stdout_is_terminal, self.settings.stderr_is_terminal);
+        for (writer, terminal, unwritten) in [
+            (&mut self.out, is_terminal.0, Arc::clone(&self.unwritten)),
+            (&mut self.err, is_terminal.1, Arc::default()),
+        ] {
+            let inner = std::mem::replace(writer, Box::new(io::sink()));
+            *writer = Box::new(Unchecked { inner, terminal, gone: false, unwritten });
+        }
+    }
+
+    /// Returns why data was lost after [`Ui::ignore_failed_streams`], unless its reader closed the stream.
+    pub(crate) fn unwritten(&self) -> Option<io::Error> {
+        self.unwritten.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Returns whether progress may have colours.
@@ -210,28 +290,31 @@ impl Ui {
     }
 }
 
-/// A writer that discards its input after the reader has closed the stream.
+/// A writer that discards its input after the stream has failed.
 struct Unchecked {
     inner: Box<dyn Write + Send>,
     terminal: bool,
     gone: bool,
+    /// Receives the failure, unless the reader has closed the stream.
+    unwritten: Arc<Mutex<Option<io::Error>>>,
 }
 
 /// Error number of a closed terminal.
 const GONE: i32 = 5;
 
 impl Unchecked {
-    fn unless_closed<T>(&mut self, written: io::Result<T>, unread: T) -> io::Result<T> {
-        match written {
-            Err(error)
-                if error.kind() == io::ErrorKind::BrokenPipe
-                    || (self.terminal && error.raw_os_error() == Some(GONE)) =>
-            {
-                self.gone = true;
-                Ok(unread)
-            }
-            written => written,
+    fn unless_failed<T>(&mut self, written: io::Result<T>, unread: T) -> T {
+        let error = match written {
+            Ok(written) => return written,
+            Err(error) => error,
+        };
+        let is_closed =
+            error.kind() == io::ErrorKind::BrokenPipe || (self.terminal && error.raw_os_error() == Some(GONE));
+        if !is_closed {
+            self.unwritten.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
+        self.gone = true;
+        unread
     }
 }
 
@@ -240,8 +323,8 @@ impl Write for Unchecked {
         if self.gone {
             return Ok(bytes.len());
         }
-        let written = self.inner.write(bytes);
-        self.unless_closed(written, bytes.len())
+        let written = self.inner.write_all(bytes).map(|()| bytes.len());
+        Ok(self.unless_failed(written, bytes.len()))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -249,7 +332,8 @@ impl Write for Unchecked {
             return Ok(());
         }
         let flushed = self.inner.flush();
-        self.unless_closed(flushed, ())
+        self.unless_failed(flushed, ());
+        Ok(())
     }
 }
 

@@ -22,7 +22,7 @@ use super::input_history::HistoryFile;
 use super::protocol::{Action, Input};
 use super::slash_commands::Slash;
 use super::state::ChatState;
-use crate::app::{Failure, Ui, attachment, size};
+use crate::app::{Failure, HeldLog, Streams, Ui, attachment, size};
 use crate::render::{Line, Live, Style, Tone};
 use crate::session::{Interrupt, Keyboard, Question, for_person, interrupts};
 
@@ -61,6 +61,8 @@ pub(crate) async fn chat_ui(
         runner,
         live: Live::of_chat(&mut *ui.err as &mut (dyn Write + Send), style, columns, rows),
         out: is_piped.then_some(&mut *ui.out),
+        streams: ui.streams.clone(),
+        log: ui.log.hold(),
         keyboard: Keyboard::open()?,
         interrupts: interrupts(),
         run: None,
@@ -108,6 +110,10 @@ pub(super) struct ChatUi<'a> {
     pub(super) live: Live<&'a mut (dyn Write + Send)>,
     /// Takes the answers as plain text where stdout is not the terminal.
     pub(super) out: Option<&'a mut (dyn Write + Send)>,
+    /// The streams of the process, if the output goes there.
+    streams: Option<Streams>,
+    /// The lines of the log, which are shown above the input.
+    log: HeldLog,
     keyboard: Keyboard,
     interrupts: UnboundedReceiver<Interrupt>,
     history: HistoryFile,
@@ -131,6 +137,11 @@ async fn ready<F: Future + Unpin>(future: &mut Option<F>) -> F::Output {
         Some(future) => future.await,
         None => std::future::pending().await,
     }
+}
+
+/// Returns whether the terminal keeps up. If not, it is painted later.
+fn has_room(streams: &Option<Streams>) -> bool {
+    streams.as_ref().is_none_or(Streams::has_room)
 }
 
 /// What happens in the shown run.
@@ -169,7 +180,18 @@ impl ChatUi<'_> {
                     self.input(Input::Tick);
                     self.repaint()?;
                 }
-                Some(update) = self.updates.next() => self.update(update?).await?,
+                Some(update) = self.updates.next(), if has_room(&self.streams) => match update {
+                    Ok(update) => self.update(update).await?,
+                    // The run goes on without its display, which begins again where it was.
+                    Err(error @ StoreError::Failed { .. }) => {
+                        self.input(Input::Hint(format!("cannot show the run, trying again: {error}")));
+                        self.updates = match &self.run {
+                            Some(run) => run.follow(self.seen).chain(stream::pending()).boxed(),
+                            None => stream::pending().boxed(),
+                        };
+                    }
+                    Err(error) => return Err(error.into()),
+                },
             }
             if !self.carry_out().await? {
                 break;
@@ -185,6 +207,13 @@ impl ChatUi<'_> {
     }
 
     fn repaint(&mut self) -> Result<(), Failure> {
+        if !has_room(&self.streams) {
+            return Ok(());
+        }
+        for line in self.log.take() {
+            let shown = self.live.say(Tone::Warn, &line);
+            self.shown(shown)?;
+        }
         let screen = size();
         let (gone, frame) = self.state.draw(self.live.view().currency(), screen);
         let painted = self.live.paint(gone, frame, SystemClock.now(), screen);

@@ -7,7 +7,8 @@ use positronic_core::runner::Runner;
 
 use crate::app::{
     CassetteFollower, CassetteSession, Entry, Failure, ModelSettings, Models, Prepared, Project, ProjectStore, Ui,
-    check_accepts_messages, check_enforceable, continued_conversation, new_id, open_store, prepare, save_recording,
+    Unread, check_accepts_messages, check_enforceable, continued_conversation, new_id, open_store, prepare,
+    save_recording,
 };
 use crate::chat::{ChatContext, Left, chat_ui, piped};
 use crate::cli::{ChatArgs, Exit};
@@ -89,10 +90,11 @@ async fn converse(
     // Recorded answers are not played again.
     context.wind(&runner).await?;
     if terminal && !args.output.plain && !args.output.json {
+        ui.detach_streams(Unread::IsKept);
         let left = chat_ui(&mut context, runner, args.history, ui).await;
         left.and_then(|left| say_goodbye(&context, &left, ui))
     } else {
-        ui.ignore_closed_streams();
+        ui.outlive_readers(Unread::IsKept);
         ui.prices = Some(context.prices.clone());
         piped(&mut context, &runner, &models.cassette, args.output, ui).await
     }
@@ -100,7 +102,7 @@ async fn converse(
 
 /// Prints how to continue the conversation.
 fn say_goodbye(context: &ChatContext, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
-    ui.ignore_closed_streams();
+    ui.ignore_failed_streams();
     if left.said && context.store.is_persistent() {
         let stays = if left.waits { "the run waits for your answer" } else { "the conversation is stored" };
         ui.lines(&format!("\n{stays}; continue it with: {}", context.back()))?;

@@ -7,14 +7,15 @@ use positronic_core::runner::Runner;
 use positronic_core::store::StoreError;
 
 use crate::app::{
-    CassetteSession, Failure, ModelSettings, Prepared, Project, ProjectStore, Ui, attachments, check_accepts_messages,
-    check_enforceable, message, open_store, prepare, price_table, rewind, save_recording, store_attachments,
+    CassetteSession, Failure, ModelSettings, Prepared, Project, ProjectStore, Ui, Unread, attachments,
+    check_accepts_messages, check_enforceable, message, open_store, prepare, price_table, rewind, save_recording,
+    store_attachments,
 };
 use crate::cli::{Exit, RunArgs};
 use crate::session::{Role, SessionOptions, ended, session};
 
 pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    ui.ignore_closed_streams();
+    ui.outlive_readers(Unread::IsKept);
     let entry = project.find(&args.brain)?;
     if args.message.is_some() || !args.attach.is_empty() {
         let flag = if args.message.is_some() { "--message" } else { "--attach" };
@@ -68,7 +69,8 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     if over {
         return Ok(exit);
     }
-    let log = store.client().events(&run, Seq(0)).await?;
+    // The run is over; a hint needs no store.
+    let log = store.client().events(&run, Seq(0)).await.unwrap_or_default();
     if ui.settings.stderr_is_terminal && !takes_options(&log) && answered_without_message(&log) {
         let title = &entry.definition.title;
         ui.notice(&format!("`{title}` got no message; send one with --message TEXT, or chat with it:"))?;

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use clap::Parser as _;
 
 use crate::app::{Project, Settings, Ui};
-use crate::cli::{Color, StoreArgs};
 use crate::start::in_project;
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -209,17 +208,7 @@ pub(super) fn call_unread(project: &Project, arguments: &[&str], lines: [usize; 
 
 fn ui(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, settings: Settings) -> Ui {
     let settings = Settings { unicode: true, ..settings };
-    let input = Box::new(io::empty());
-    Ui {
-        input,
-        out,
-        err,
-        settings,
-        color: Color::Auto,
-        program: String::new(),
-        store_args: StoreArgs::default(),
-        prices: None,
-    }
+    Ui::new(Box::new(io::empty()), out, err, settings)
 }
 
 fn words(arguments: &[&str]) -> Vec<OsString> {

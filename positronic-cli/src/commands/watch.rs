@@ -2,11 +2,12 @@
 
 use positronic_core::runner::Runner;
 
-use crate::app::{CassetteSession, Failure, Models, Project, ProjectStore, Ui, find_run, price_table};
+use crate::app::{CassetteSession, Failure, Models, Project, ProjectStore, Ui, Unread, find_run, price_table};
 use crate::cli::{Exit, WatchArgs};
 use crate::session::{Ending, Role, SessionOptions, ended, left_by, session};
 
 pub(crate) async fn watch(args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    ui.detach_streams(Unread::IsKept);
     let store = ProjectStore::open_to_read(ui).await?;
     let row = find_run(&store, &args.run, ui).await?;
     ui.prices = Some(price_table(None, &ui.settings)?);

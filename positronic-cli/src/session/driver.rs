@@ -5,9 +5,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use crossterm::event::Event as Typed;
-use futures::StreamExt as _;
 use futures::future::{Either, select};
 use futures::stream::BoxStream;
+use futures::{FutureExt as _, StreamExt as _};
 use positronic_core::record::{Actor, Pending, RunId, Seq, SignalKind, Status};
 use positronic_core::runner::{Clock as _, RunHandle, RunUpdate, Runner, Settled, SignalError, SystemClock};
 use positronic_core::store::StoreError;
@@ -219,8 +219,8 @@ impl Session<'_> {
                 Some(interrupt) = self.interrupts.recv() => return Ok(Next::Interrupt(interrupt)),
                 ready = &mut other => return Ok(Next::Ready(ready)),
                 _ = self.ticks.tick(), if !self.is_asking => self.screen.tick(SystemClock.now())?,
-                Some(update) = self.updates.next(), if !self.is_asking => {
-                    if let Some(settled) = self.show(update?).await? {
+                Some(update) = self.updates.next(), if !self.is_asking && self.screen.has_room() => {
+                    if let Some(settled) = self.update(update).await? {
                         self.screen.tick(SystemClock.now())?;
                         return Ok(Next::Settled(settled));
                     }
@@ -250,7 +250,9 @@ impl Session<'_> {
                     }
                 }
                 Next::Ready(_) => {
-                    unclaimed = if self.is_unclaimed().await? { unclaimed.saturating_add(1) } else { 0 };
+                    // A store that cannot be read now says nothing about the worker.
+                    let is_unclaimed = self.is_unclaimed().await.unwrap_or_default();
+                    unclaimed = if is_unclaimed { unclaimed.saturating_add(1) } else { 0 };
                     if unclaimed == 2 {
                         self.screen.say(&no_worker(&self.work))?;
                     }
@@ -273,7 +275,7 @@ impl Session<'_> {
     }
 
     /// Returns whether the run has work and no worker.
-    async fn is_unclaimed(&self) -> Result<bool, Failure> {
+    async fn is_unclaimed(&self) -> Result<bool, StoreError> {
         let client = self.runner.client();
         let row = client.store().run(self.run.id()).await?;
         Ok(row.has_work(SystemClock.now()) && client.worker(&row).await?.is_none())
@@ -299,6 +301,24 @@ impl Session<'_> {
         Ok(Ending::Released(interrupt))
     }
 
+    /// Shows an update. If the log cannot be read, the run goes on without its display, which begins again where it was.
+    async fn update(&mut self, update: Result<RunUpdate, StoreError>) -> Result<Option<Settled>, Failure> {
+        let error = match update {
+            Ok(update) => return self.show(update).await,
+            Err(error @ StoreError::Failed { .. }) => error,
+            Err(error) => return Err(error.into()),
+        };
+        // Its worker may have given up for the same reason.
+        if let Some(settled) =
+            self.run.settled().now_or_never().filter(|settled| matches!(settled, Settled::Stopped(_)))
+        {
+            return Ok(Some(settled));
+        }
+        self.screen.say(&format!("cannot show the run, trying again: {error}"))?;
+        self.updates = self.run.follow(self.seen);
+        Ok(None)
+    }
+
     /// Shows an update, and returns how the run has settled if it has.
     async fn show(&mut self, update: RunUpdate) -> Result<Option<Settled>, Failure> {
         match update {
@@ -322,7 +342,7 @@ impl Session<'_> {
         let next = self.run.state().next;
         while self.seen < next {
             match tokio::time::timeout(PATIENCE, self.updates.next()).await {
-                Ok(Some(update)) => _ = self.show(update?).await?,
+                Ok(Some(update)) => _ = self.update(update).await?,
                 Ok(None) | Err(_) => break,
             }
         }
@@ -405,7 +425,7 @@ impl Session<'_> {
         self.screen.asked(stays)?;
         drop(keyboard);
         if matches!(asked, Next::Ready(None)) {
-            let log = self.run.events(first.since).await?;
+            let log = self.run.events(first.since).await.unwrap_or_default();
             let what = settlement(log.iter().map(|event| &**event), &first.call);
             self.screen.say(&format!("{} no longer waits: {what}", asking_party(first)))?;
         }

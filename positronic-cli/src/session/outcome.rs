@@ -29,20 +29,27 @@ pub(crate) async fn ended(
     match ending {
         Ending::Completed(result) => {
             completed(&result, cassette, json, ui)?;
-            let log = store.client().events(run, Seq(0)).await?;
-            cut_short(&log, ui)?;
+            match store.client().events(run, Seq(0)).await {
+                Ok(log) => cut_short(&log, ui)?,
+                Err(error) => ui.notice(&format!("cannot read whether a limit has stopped a loop: {error}"))?,
+            }
             Ok(Exit::Done)
         }
         Ending::Failed => Ok(Exit::RunFailed),
         Ending::Cancelled => Ok(Exit::Cancelled),
         Ending::Interrupted => Ok(Exit::Interrupted),
         Ending::Left(pending) => {
-            left(store, run, &pending, ui).await?;
+            match left(store, run, &pending, ui).await {
+                Err(failure) if failure.output.is_none() => {
+                    ui.notice(&format!("the run waits; cannot read for what: {failure}"))?;
+                }
+                shown => shown?,
+            }
             Ok(Exit::Unanswered)
         }
         Ending::Released(interrupt) => {
-            let short = ShortIds::of(&store.client(), [run]).await?;
-            let command = ui.command(&["work", short.get(run)]);
+            let short = ShortIds::of(&store.client(), [run]).await.ok();
+            let command = ui.command(&["work", short.as_ref().map_or_else(|| run.as_str(), |short| short.get(run))]);
             ui.notice(&format!("the run is unchanged; continue it with: {command}"))?;
             Ok(left_by(interrupt))
         }

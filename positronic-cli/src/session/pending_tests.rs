@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::pending::{LISTED_ROWS, pending_entry};
 use crate::app::{Settings, Ui};
-use crate::cli::{Color, StoreArgs};
+use crate::cli::Color;
 use crate::render::{ShortIds, run_table, width};
 
 const HOUR: i64 = 3_600_000_000;
@@ -40,16 +40,9 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
 }
 
 fn ui() -> Ui {
-    Ui {
-        input: Box::new(std::io::empty()),
-        out: Box::new(std::io::sink()),
-        err: Box::new(std::io::sink()),
-        settings: Settings { unicode: true, ..Settings::default() },
-        color: Color::Never,
-        program: "desk".to_owned(),
-        store_args: StoreArgs::default(),
-        prices: None,
-    }
+    let settings = Settings { unicode: true, ..Settings::default() };
+    let (input, sink) = (Box::new(std::io::empty()), || Box::new(std::io::sink()));
+    Ui { color: Color::Never, program: "desk".to_owned(), ..Ui::new(input, sink(), sink(), settings) }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use positronic_core::runner::{Clock as _, SystemClock};
 
 use super::answers::Question;
 use crate::app::Settings;
-use crate::app::{Ui, size};
+use crate::app::{HeldLog, Streams, Ui, size};
 use crate::cli::OutputArgs;
 use crate::render::{Frame, Line, Live, Painter, Plain, Style, Tone, View, harmless_json};
 
@@ -26,6 +26,10 @@ pub(crate) struct Screen<'a> {
     style: Style,
     /// Paints questions where nothing else repaints.
     painter: Painter,
+    /// The streams of the process, if the output goes there.
+    streams: Option<Streams>,
+    /// The lines of the log, which are shown above the run, if it is shown on a terminal.
+    log: Option<HeldLog>,
 }
 
 impl<'a> Screen<'a> {
@@ -43,7 +47,14 @@ impl<'a> Screen<'a> {
         } else {
             (None, Plain::new(err, style).priced(prices))
         };
-        Self { live, plain, json: json.then_some(&mut *ui.out), named, style, painter: Painter::default() }
+        let log = (stderr_is_terminal && !is_silent).then(|| ui.log.hold());
+        let (streams, painter) = (ui.streams.clone(), Painter::default());
+        Self { live, plain, json: json.then_some(&mut *ui.out), named, style, painter, streams, log }
+    }
+
+    /// Returns whether the readers of the output keep up with it. If not, the run is shown later.
+    pub(crate) fn has_room(&self) -> bool {
+        self.streams.as_ref().is_none_or(Streams::has_room)
     }
 
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
@@ -81,10 +92,19 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Advances the time; a live display repaints.
+    /// Advances the time: shows the log, and a live display repaints.
     pub(crate) fn tick(&mut self, now: Timestamp) -> io::Result<()> {
+        if !self.has_room() {
+            return Ok(());
+        }
+        self.show_log()?;
         let (columns, rows) = size();
         self.live.as_mut().map_or(Ok(()), |live| live.tick(now, columns, rows))
+    }
+
+    fn show_log(&mut self) -> io::Result<()> {
+        let lines = self.log.as_ref().map(HeldLog::take).unwrap_or_default();
+        lines.iter().try_for_each(|line| self.say(line))
     }
 
     /// Paints an open question below the run.
@@ -120,6 +140,7 @@ impl<'a> Screen<'a> {
 
     /// Paints the last frame, and releases the terminal.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
+        self.show_log()?;
         self.live.as_mut().map_or(Ok(()), Live::finish)
     }
 }

@@ -3,12 +3,12 @@
 use positronic_server::{Listener, Login, Options, Shutdown};
 
 use super::{add, read_exported};
-use crate::app::{Failure, ProjectStore, Ui, cannot_listen, sign_in_url};
+use crate::app::{Failure, ProjectStore, Ui, Unread, cannot_listen, sign_in_url};
 use crate::cli::{Exit, InspectArgs};
 use crate::session::interrupts;
 
 pub(crate) async fn inspect(args: &InspectArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    ui.ignore_closed_streams();
+    ui.outlive_readers(Unread::IsDropped);
     if !args.listen.ip().is_loopback() {
         return Err(Failure::usage(format!("--listen {} is reachable from other machines", args.listen))
             .hint("listen on 127.0.0.1; use `import` and `serve` to show the run to others"));

@@ -16,14 +16,14 @@ use super::runners::Runners;
 use super::serve::Shown;
 use super::served::Served;
 use crate::app::{
-    ChosenCassette, Failure, ModelSettings, Models, Project, ProjectStore, Settings, Ui, cannot_listen,
+    ChosenCassette, Failure, ModelSettings, Models, Project, ProjectStore, Settings, Ui, Unread, cannot_listen,
     chosen_cassette, parse_options, price_table, read_webhooks, sign_in_url,
 };
 use crate::cli::{Exit, OutputArgs, ServeArgs};
 use crate::session::interrupts;
 
 pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    ui.ignore_closed_streams();
+    ui.outlive_readers(Unread::IsDropped);
     let served = Served::read(&args.brain, project)?;
     let prices = price_table(args.model.prices.as_deref(), &ui.settings)?;
     let store = ProjectStore::open(ui).await?;
@@ -72,7 +72,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
         Shown::new((false, OutputArgs::default()), &store, ui).serve(&server, interrupts()).await?
     };
     shutdown.begin();
-    monitoring.end(ui).await?;
+    monitoring.end().await;
     match api.await {
         Ok(()) => Ok(exit),
         Err(error) => Err(Failure::environment(format!("the server has stopped: {error}"))),

@@ -1,6 +1,8 @@
 //! Monitoring of `positronic serve`: metrics for Prometheus, and the export over OTLP with the feature `otel`.
 
 use std::sync::Arc;
+#[cfg(feature = "otel")]
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use positronic_core::runner::Runner;
@@ -12,6 +14,10 @@ use positronic_opentelemetry::otlp::Otlp;
 use tokio::task::JoinHandle;
 
 use crate::app::{Failure, ProjectStore, Ui};
+
+/// The maximum wait for the last export.
+#[cfg(feature = "otel")]
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) struct Monitoring {
     monitor: Monitor,
@@ -55,18 +61,21 @@ impl Monitoring {
         move |runner| runner.sink(monitor.clone())
     }
 
-    /// Exports the rest.
-    pub(super) async fn end(self, ui: &mut Ui) -> Result<(), Failure> {
+    /// Exports the rest, unless that takes long.
+    #[cfg_attr(
+        not(feature = "otel"),
+        expect(clippy::unused_async, reason = "with the feature `otel` it waits for the export")
+    )]
+    pub(super) async fn end(self) {
         #[cfg(feature = "otel")]
         if let Some((otlp, watching)) = self.export {
             watching.abort();
-            let ended = tokio::task::spawn_blocking(move || otlp.shutdown()).await;
-            if let Ok(Err(error)) = ended {
-                ui.notice(&format!("not all traces and metrics were exported: {error}"))?;
+            let shutdown = tokio::task::spawn_blocking(move || otlp.shutdown());
+            match tokio::time::timeout(PATIENCE, shutdown).await {
+                Ok(Ok(Err(error))) => tracing::warn!(%error, "not all traces and metrics were exported"),
+                Ok(_) => {}
+                Err(_) => tracing::warn!(patience = ?PATIENCE, "not all traces and metrics were exported in time"),
             }
         }
-        #[cfg(not(feature = "otel"))]
-        std::future::ready(ui).await;
-        Ok(())
     }
 }

@@ -6,15 +6,18 @@ use positronic_core::store::StoreError;
 
 use super::serve::serve;
 use crate::app::{
-    CassetteSession, Failure, Project, ProjectStore, Ui, find_run, models_for_run, price_table, recording, secrets,
-    short_secret_warning, write_recording,
+    CassetteSession, Failure, Project, ProjectStore, Ui, Unread, find_run, models_for_run, price_table, recording,
+    secrets, short_secret_warning, write_recording,
 };
 use crate::cli::{Exit, WorkArgs};
 use crate::session::{Role, SessionOptions, ended, session};
 
 pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    ui.ignore_closed_streams();
-    let Some(run) = &args.run else { return serve(project, args, ui).await };
+    let Some(run) = &args.run else {
+        ui.outlive_readers(Unread::IsDropped);
+        return serve(project, args, ui).await;
+    };
+    ui.outlive_readers(Unread::IsKept);
     let store = ProjectStore::open_existing(ui).await?;
     let row = find_run(&store, run, ui).await?;
     let models = models_for_run(project, &args.model, &row.brain, &ui.settings)?;

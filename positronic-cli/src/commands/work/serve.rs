@@ -66,7 +66,12 @@ pub(super) struct Shown<'a> {
 struct ShownRun {
     name: String,
     lines: Plain<io::Sink>,
+    /// The first event that is shown.
+    from: Seq,
+    /// The next event.
     next: Seq,
+    /// Whether its log could not be read the last time.
+    is_unreadable: bool,
 }
 
 impl<'a> Shown<'a> {
@@ -76,14 +81,14 @@ impl<'a> Shown<'a> {
     }
 
     /// Shows the work until the server ends. An interrupt releases every run after its effects in flight; a second one exits at
-    /// once.
+    /// once. The work needs the display for nothing: what cannot be read or written is shown later or not at all.
     pub(super) async fn serve<F: FindRunner>(
         mut self,
         server: &Server<F>,
         mut interrupts: UnboundedReceiver<Interrupt>,
     ) -> Result<Exit, Failure> {
         let mut events = server.events();
-        let (mut is_leaving, mut is_released, mut has_ended) = (false, false, false);
+        let (mut is_leaving, mut is_released, mut has_ended, mut failed) = (false, false, false, None);
         let mut released = pin!(OptionFuture::from(None));
         // A tool that blocks its thread never releases its run.
         let mut last_words = pin!(OptionFuture::from(None));
@@ -96,14 +101,19 @@ impl<'a> Shown<'a> {
                     }
                     is_leaving = true;
                     if !self.busy.is_empty() {
-                        self.ui.notice(AT_ONCE)?;
+                        self.say(AT_ONCE);
                     }
                     released.set(Some(server.release()).into());
                 }
-                Some((run, update, updates)) = self.updates.next() => self.show(run, update, updates)?,
+                Some((run, update, updates)) = self.updates.next() => self.show(run, update, updates),
                 event = events.next(), if !has_ended => match event {
-                    Some(ServeEvent::Failed(error)) if self.once && !is_leaving => return Err(error.into()),
-                    Some(event) => self.event(event).await?,
+                    // It cannot know whether there is more work. The effects in flight end first.
+                    Some(ServeEvent::Failed(error)) if self.once && !is_leaving => {
+                        self.say(&format!("cannot list the work of the store, releasing the runs: {error}"));
+                        (is_leaving, failed) = (true, Some(error));
+                        released.set(Some(server.release()).into());
+                    }
+                    Some(event) => self.event(event).await,
                     None => has_ended = true,
                 },
                 Some(()) = &mut released, if is_leaving && !is_released => {
@@ -113,79 +123,81 @@ impl<'a> Shown<'a> {
                 Some(()) = &mut last_words, if is_released => break,
             }
         }
-        self.catch_up().await?;
+        self.catch_up().await;
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
         if is_leaving {
-            self.ui.notice("released all runs; another `work` can continue them")?;
+            self.say("released all runs; another `work` can continue them");
         }
         Ok(Exit::Done)
     }
 
-    /// Shows the events of all runs up to now.
-    async fn catch_up(&mut self) -> Result<(), Failure> {
-        let mut ends = HashMap::new();
-        for run in self.shown.keys() {
-            ends.insert(run.clone(), self.store.client().store().run(run).await?.next);
-        }
-        let is_behind =
-            |shown: &Self| ends.iter().any(|(run, end)| shown.shown.get(run).is_some_and(|shown| shown.next < *end));
-        while is_behind(self) {
-            let Ok(Some((run, update, updates))) = tokio::time::timeout(PATIENCE, self.updates.next()).await else {
-                break;
+    /// Shows the events of all runs up to now, as far as they can be read soon.
+    async fn catch_up(&mut self) {
+        let caught_up = async {
+            let mut ends = HashMap::new();
+            for run in self.shown.keys() {
+                if let Ok(row) = self.store.client().store().run(run).await {
+                    ends.insert(run.clone(), row.next);
+                }
+            }
+            let is_behind = |shown: &Self| {
+                ends.iter().any(|(run, end)| shown.shown.get(run).is_some_and(|shown| shown.next < *end))
             };
-            self.show(run, update, updates)?;
-        }
-        Ok(())
+            while is_behind(self) {
+                let Ok(Some((run, update, updates))) = tokio::time::timeout(PATIENCE, self.updates.next()).await else {
+                    break;
+                };
+                self.show(run, update, updates);
+            }
+        };
+        // What cannot be read soon is not shown.
+        _ = tokio::time::timeout(2 * PATIENCE, caught_up).await;
     }
 
     /// Shows an event of the server.
-    async fn event(&mut self, event: ServeEvent) -> Result<(), Failure> {
+    async fn event(&mut self, event: ServeEvent) {
         match event {
             ServeEvent::Claimed { run, from } => {
                 self.busy.insert(run.clone());
-                self.follow(run, from).await
+                self.follow(run, from).await;
             }
             ServeEvent::Settled { run, .. } | ServeEvent::Released { run } => {
                 self.busy.remove(&run);
-                Ok(())
             }
             ServeEvent::Refused { run, error } => {
-                let name = self.name(&run).await.unwrap_or_else(|_| run.to_string());
-                Ok(self.ui.notice(&format!("skipped {name}: {error}"))?)
+                let name = self.name(&run).await;
+                self.say(&format!("skipped {name}: {error}"));
             }
             ServeEvent::Fired { timer, run } => {
-                let name = self.name(&run).await?;
-                self.ui.notice(&format!("{} has started {name}", cause(&timer)))?;
+                let name = self.name(&run).await;
+                self.say(&format!("{} has started {name}", cause(&timer)));
                 self.busy.insert(run.clone());
-                self.follow(run, Seq(0)).await
+                self.follow(run, Seq(0)).await;
             }
             ServeEvent::NotFired { timer, error: NotFired::NoRunner(none) } => {
-                Ok(self.ui.notice(&format!("{} cannot fire here: {none}", cause(&timer)))?)
+                self.say(&format!("{} cannot fire here: {none}", cause(&timer)));
             }
-            ServeEvent::NotFired { error, .. } => Ok(self.ui.notice(&error.to_string())?),
+            ServeEvent::NotFired { error, .. } => self.say(&error.to_string()),
             ServeEvent::Failed(error) => {
-                Ok(self.ui.notice(&format!("cannot list the work of the store, trying again: {error}"))?)
+                self.say(&format!("cannot list the work of the store, trying again: {error}"));
             }
-            _ => Ok(()),
+            _ => {}
         }
     }
 
-    /// Shows the events of a run from a number on, or from the last shown one.
-    async fn follow(&mut self, run: RunId, from: Seq) -> Result<(), Failure> {
+    /// Shows the events of a run from a number on, or from the last shown one. Earlier events only update the view.
+    async fn follow(&mut self, run: RunId, from: Seq) {
         if self.shown.contains_key(&run) {
-            return Ok(());
+            return;
         }
         let from = self.positions.remove(&run).unwrap_or(from);
-        let client = self.store.client();
-        let mut shown =
-            ShownRun { name: self.name(&run).await?, lines: Plain::new(io::sink(), Style::default()), next: from };
-        // Earlier events only update the view.
-        for before in client.store().read(&run, Seq(0), from.index()).await? {
-            _ = shown.lines.apply(&before);
-        }
+        let lines = Plain::new(io::sink(), Style::default());
+        let shown = ShownRun { name: self.name(&run).await, lines, from, next: Seq(0), is_unreadable: false };
         self.shown.insert(run.clone(), shown);
-        let updates = client.follow(&run, from);
+        let updates = self.store.client().follow(&run, Seq(0));
         self.read_on(run, updates);
-        Ok(())
     }
 
     fn read_on(&self, run: RunId, mut updates: Updates) {
@@ -196,55 +208,69 @@ impl<'a> Shown<'a> {
     }
 
     /// Shows an update of a run, and reads the next one unless the run is over or released.
-    fn show(
-        &mut self,
-        run: RunId,
-        update: Option<Result<RunUpdate, StoreError>>,
-        updates: Updates,
-    ) -> Result<(), Failure> {
-        match update {
+    fn show(&mut self, run: RunId, update: Option<Result<RunUpdate, StoreError>>, updates: Updates) {
+        let updates = match update {
             Some(Ok(RunUpdate::Event(event))) => {
-                self.line(&run, &event)?;
+                self.line(&run, &event);
+                let is_new = self.shown.get(&run).is_some_and(|shown| event.seq >= shown.from);
                 // Another claim may have followed already.
-                if matches!(event.kind, EventKind::RunReleased { .. }) && !self.busy.contains(&run) {
+                if is_new && matches!(event.kind, EventKind::RunReleased { .. }) && !self.busy.contains(&run) {
                     self.shown.remove(&run);
                     self.positions.insert(run, event.seq.next());
-                    return Ok(());
+                    return;
                 }
+                updates
             }
-            Some(Ok(_)) => {}
-            Some(Err(error)) => {
-                if let Some(shown) = self.shown.remove(&run) {
-                    self.ui.notice(&format!("cannot show {} any longer: {error}", shown.name))?;
-                    self.positions.insert(run, shown.next);
+            Some(Ok(_)) => updates,
+            Some(Err(error @ StoreError::Failed { .. })) => {
+                let Some(shown) = self.shown.get_mut(&run) else { return };
+                let (next, is_first) = (shown.next, !std::mem::replace(&mut shown.is_unreadable, true));
+                let text = format!("cannot show {}, trying again: {error}", shown.name);
+                if is_first {
+                    self.say(&text);
                 }
-                return Ok(());
+                self.store.client().follow(&run, next)
+            }
+            Some(Err(error)) => {
+                let Some(shown) = self.shown.remove(&run) else { return };
+                self.positions.insert(run, shown.next);
+                return self.say(&format!("cannot show {} any longer: {error}", shown.name));
             }
             None => {
                 self.shown.remove(&run);
-                return Ok(());
+                return;
             }
-        }
+        };
         self.read_on(run, updates);
-        Ok(())
     }
 
-    fn line(&mut self, run: &RunId, event: &Arc<Event>) -> Result<(), Failure> {
-        let Some(shown) = self.shown.get_mut(run) else { return Ok(()) };
-        shown.next = event.seq.next();
-        if self.output.json {
-            let line = event.to_json().map_err(io::Error::other)?;
-            let event: Value = serde_json::from_str(&line).map_err(io::Error::from)?;
-            self.ui.json_line(&json!({"run": run, "event": event}))?;
+    fn line(&mut self, run: &RunId, event: &Arc<Event>) {
+        let Some(shown) = self.shown.get_mut(run) else { return };
+        (shown.next, shown.is_unreadable) = (event.seq.next(), false);
+        let line = shown.line(event);
+        if event.seq < shown.from {
+            return;
         }
-        if let Some(line) = shown.line(event) {
-            self.ui.lines(&line)?;
+        if self.output.json
+            && let Ok(json) = event.to_json()
+            && let Ok(event) = serde_json::from_str::<Value>(&json)
+        {
+            _ = self.ui.json_line(&json!({"run": run, "event": event}));
         }
-        Ok(())
+        if let Some(line) = line {
+            _ = self.ui.lines(&line);
+        }
     }
 
-    async fn name(&self, run: &RunId) -> Result<String, Failure> {
-        Ok(ShortIds::of(&self.store.client(), [run]).await?.get(run).to_owned())
+    /// Writes a message. If that fails, the work goes on without it.
+    fn say(&mut self, text: &str) {
+        _ = self.ui.notice(text);
+    }
+
+    /// Returns the short id of a run, or its id while the store cannot be read.
+    async fn name(&self, run: &RunId) -> String {
+        let short = tokio::time::timeout(PATIENCE, ShortIds::of(&self.store.client(), [run])).await;
+        short.ok().and_then(Result::ok).map_or_else(|| run.to_string(), |short| short.get(run).to_owned())
     }
 }
 

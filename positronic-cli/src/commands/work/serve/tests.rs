@@ -1,12 +1,13 @@
 //! `work` for all runs: its output and its end.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::Tier;
-use positronic_core::store::EventStore as _;
+use positronic_core::record::{Status, Tier};
+use positronic_core::store::EventStore;
+use positronic_core::testing::FaultyStore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -120,22 +121,138 @@ async fn released_run_is_shown_from_the_event_of_its_release() {
         tokio::task::yield_now().await;
     }
 
-    shown.event(ServeEvent::Claimed { run: run.id().clone(), from: Seq(2) }).await.unwrap();
+    shown.event(ServeEvent::Claimed { run: run.id().clone(), from: Seq(2) }).await;
     let settled = run.settled().await;
-    shown.event(ServeEvent::Settled { run: run.id().clone(), settled }).await.unwrap();
-    shown.catch_up().await.unwrap();
+    shown.event(ServeEvent::Settled { run: run.id().clone(), settled }).await;
+    shown.catch_up().await;
     assert!(shown.shown.is_empty(), "it is released");
     let [call] = &run.pending()[..] else { panic!("it asks") };
     run.approve(&call.call, "ann").await.unwrap();
     run.result().await.unwrap();
     let next = client.store().run(run.id()).await.unwrap().next;
-    shown.event(ServeEvent::Claimed { run: run.id().clone(), from: next }).await.unwrap();
+    shown.event(ServeEvent::Claimed { run: run.id().clone(), from: next }).await;
     while let Some((run, update, updates)) = shown.updates.next().await {
-        shown.show(run, update, updates).unwrap();
+        shown.show(run, update, updates);
     }
 
     let told: Vec<Value> = out.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let told: Vec<_> = told.iter().map(|line| line["event"]["seq"].as_u64().unwrap()).collect();
     assert_eq!(told, (2..next.0).collect::<Vec<_>>());
     assert!(shown.shown.is_empty() && shown.positions.is_empty(), "the run is over");
+}
+
+/// The failure of a store that is away for a while.
+fn away() -> StoreError {
+    StoreError::Failed { message: "the database is away".to_owned() }
+}
+
+/// A store of a display, which can be read only while it is not away.
+fn readable_unless(is_away: &Arc<AtomicBool>, memory: &Arc<dyn EventStore>) -> ProjectStore {
+    let is_away = Arc::clone(is_away);
+    let store =
+        FaultyStore::new(Arc::clone(memory), |_, _| None).reading(move |_| is_away.load(Ordering::SeqCst).then(away));
+    ProjectStore { backend: Arc::new(store), ..ProjectStore::memory() }
+}
+
+/// Starts a run for the workers of a store.
+async fn submit<S: EventStore>(store: S, brain: &Brain<(), String>) -> RunId {
+    let starter = Runner::builder().model(ScriptedModel::new([])).store(store).build().submit_only();
+    starter.start(brain.clone(), ()).await.unwrap().id().clone()
+}
+
+async fn status(store: &ProjectStore, run: &RunId) -> Status {
+    store.client().store().run(run).await.unwrap().status
+}
+
+#[tokio::test]
+async fn store_that_the_display_cannot_read_ends_no_work_and_is_shown_later() {
+    let (store, is_away) = (ProjectStore::memory(), Arc::new(AtomicBool::new(true)));
+    let display = readable_unless(&is_away, &store.backend);
+    let greeting = brain("Greeting").step("Greet", async |_| Ok("hello".to_owned()));
+    let run = submit(Arc::clone(&store.backend), &greeting).await;
+    let project = Project::new().brain(greeting);
+    let (mut ui, _out, err) = paper_ui(crate::app::Settings::default());
+    let args = ModelArgs::default();
+    let runners = Runners::new(&project, &args, &store, ui.settings.clone());
+    let server = Server::new(store.client(), runners);
+    let (told, interrupts) = tokio::sync::mpsc::unbounded_channel();
+    let outage = async {
+        while status(&store, &run).await != Status::Completed {
+            tokio::task::yield_now().await;
+        }
+        is_away.store(false, Ordering::SeqCst);
+        while !err.text().contains("completed") {
+            tokio::task::yield_now().await;
+        }
+        // The last look at the store fails, too.
+        is_away.store(true, Ordering::SeqCst);
+        told.send(Interrupt::System).unwrap();
+    };
+
+    let shown = Shown::new((false, OutputArgs::default()), &display, &mut ui);
+    let (left, ()) = tokio::join!(shown.serve(&server, interrupts), outage);
+
+    assert_eq!(left.unwrap(), Exit::Done);
+    assert!(err.text().contains(&format!("{run}  ")), "its short id is not known: {}", err.text());
+}
+
+#[tokio::test]
+async fn run_whose_log_cannot_be_read_is_shown_again_from_where_it_was() {
+    let store = ProjectStore::memory();
+    let greeting = brain("Greeting").step("Greet", async |_| Ok("hello".to_owned()));
+    let run = submit(Arc::clone(&store.backend), &greeting).await;
+    let (mut ui, _out, err) = paper_ui(crate::app::Settings::default());
+    let mut shown = Shown::new((false, OutputArgs::default()), &store, &mut ui);
+    shown.event(ServeEvent::Claimed { run: run.clone(), from: Seq(0) }).await;
+    shown.updates.clear();
+
+    for _ in 0..2 {
+        shown.show(run.clone(), Some(Err(away())), futures::stream::pending().boxed());
+        shown.updates.clear();
+    }
+    shown.show(run.clone(), Some(Err(away())), futures::stream::pending().boxed());
+    let (run, update, updates) = shown.updates.next().await.unwrap();
+    shown.show(run, update, updates);
+
+    let text = err.text();
+    assert_eq!(text.matches("trying again: ").count(), 1, "it is said once: {text}");
+    assert!(text.contains("Greeting starts"), "{text}");
+}
+
+#[tokio::test]
+async fn work_once_lets_effects_end_when_the_store_cannot_be_listed() {
+    let (memory, is_away) = (ProjectStore::memory(), Arc::new(AtomicBool::new(false)));
+    let lists = Arc::clone(&is_away);
+    let faulty = FaultyStore::new(Arc::clone(&memory.backend), |_, _| None)
+        .reading(move |method| (!matches!(method, "read" | "run") && lists.load(Ordering::SeqCst)).then(away));
+    let store = ProjectStore { backend: Arc::new(faulty), ..ProjectStore::memory() };
+    let (begins, (release, released)) = (Arc::clone(&is_away), tokio::sync::watch::channel(false));
+    let slow = brain("Slow").step("Wait", move |_| {
+        begins.store(true, Ordering::SeqCst);
+        let mut released = released.clone();
+        async move {
+            _ = released.wait_for(|released| *released).await;
+            Ok("done".to_owned())
+        }
+    });
+    let run = submit(Arc::clone(&memory.backend), &slow).await;
+    let project = Project::new().brain(slow);
+    let (mut ui, _out, err) = paper_ui(crate::app::Settings::default());
+    let args = ModelArgs::default();
+    let runners = Runners::new(&project, &args, &store, ui.settings.clone());
+    let server = Server::new(store.client(), runners).once(true);
+    let (_told, interrupts) = tokio::sync::mpsc::unbounded_channel();
+    let end_step = async {
+        while !err.text().contains("cannot list the work of the store, releasing the runs: ") {
+            tokio::task::yield_now().await;
+        }
+        release.send_replace(true);
+    };
+
+    let shown = Shown::new((true, OutputArgs::default()), &store, &mut ui);
+    let (left, ()) = tokio::join!(shown.serve(&server, interrupts), end_step);
+
+    assert_eq!(left.unwrap_err().exit, Exit::Environment);
+    let events = memory.client().events(&run, Seq(0)).await.unwrap();
+    assert!(events.iter().any(|event| event.kind.name() == "STEP_COMPLETE"), "the step has ended");
 }
