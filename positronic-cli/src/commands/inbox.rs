@@ -25,7 +25,12 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
         for item in &items {
             let answers = answer_commands(item.run.as_str(), &item.pending, now, ui);
             let (run, brain, at, pending) = (&item.run, &item.brain, item.at, &item.pending);
-            ui.json_line(&json!({"run": run, "brain": brain, "at": at, "pending": pending, "answers": answers}))?;
+            let older = &client.state(run).await?.older_answers;
+            let mut line = json!({"run": run, "brain": brain, "at": at, "pending": pending, "answers": answers});
+            if !older.is_empty() {
+                line["older_answers"] = json!(older);
+            }
+            ui.json_line(&line)?;
         }
         return Ok(Exit::Done);
     }
@@ -40,6 +45,10 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
         let currency = currency(&store.client(), &item.run, &item.pending).await?;
         let room = (ui.columns(), (!args.full).then_some(LISTED_ROWS));
         ui.print(&pending_entry(item, short.get(&item.run), currency.as_deref(), now, room, ui))?;
+        for older in client.state(&item.run).await?.older_answers.iter() {
+            let (tool, received) = (&older.tool, age(now.since(older.received)));
+            ui.row(&format!("  the answer to {tool}, received {received} ago, is older than its question"))?;
+        }
     }
     if let Some(truncated) = truncated {
         ui.notice(&truncated)?;

@@ -136,8 +136,9 @@ impl<W: Write> Plain<W> {
                     waits.iter().map(|wait| format!("{} {}", wait.webhook, line(&wait.identifier))).collect();
                 format!("waits for {}", waits.join(" or "))
             }
-            EventKind::LoopResume { cause: ResumeCause::Answered, payload, actor, .. } => {
-                format!("answered{}: {}", by(actor), detail(&value_line(payload)))
+            EventKind::LoopResume { cause: ResumeCause::Answered, payload, actor, received, .. } => {
+                let older = if received.is_some() { " (older than its question)" } else { "" };
+                format!("answered{}{older}: {}", by(actor), detail(&value_line(payload)))
             }
             EventKind::LoopResume { cause: ResumeCause::Expired, .. } => "got no answer in time".to_owned(),
             EventKind::LoopMessage { text, files, from: Speaker::Person, .. } => {

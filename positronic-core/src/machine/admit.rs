@@ -450,6 +450,7 @@ fn answer(
         cause: ResumeCause::Answered,
         wait: u32::try_from(index).unwrap_or(u32::MAX),
         payload: sorted(payload),
+        received: None,
         signal: Some(signal.id.clone()),
         actor: signal.actor.clone(),
     };

@@ -57,6 +57,9 @@ pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
     }
     let signal = signal.cloned();
     state.accept(signal.as_ref(), event);
+    if let EventKind::LoopResume { received: Some(received), .. } = &event.kind {
+        state.note_older_answer(path, *received, event.seq);
+    }
     Ok(())
 }
 
@@ -341,7 +344,8 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         },
         (EventKind::LoopApprovalWithdrawn { .. } | EventKind::LoopApprovalExpired {}, CallPhase::Pending { .. }) => {}
         (EventKind::LoopWait { waits, output, .. }, CallPhase::Open(Intent::Running | Intent::Doubtful)) => {
-            call.phase = CallPhase::Waiting { since: event.seq, waits: waits.clone(), output: output.clone() };
+            call.phase =
+                CallPhase::Waiting { since: event.seq, at: event.at, waits: waits.clone(), output: output.clone() };
         }
         (EventKind::LoopResume { cause, wait, payload, .. }, CallPhase::Waiting { waits, output, .. }) => {
             let Some(spec) = usize::try_from(*wait).ok().and_then(|wait| waits.get(wait)) else {

@@ -173,6 +173,7 @@ fn one(
             if let Some((expires, index, wait)) = first {
                 if expires <= now {
                     let resume = EventKind::LoopResume {
+                        received: None,
                         cause: ResumeCause::Expired,
                         wait: u32::try_from(index).unwrap_or(u32::MAX),
                         payload: wait.otherwise.clone().unwrap_or_default(),

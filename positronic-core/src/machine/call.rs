@@ -65,6 +65,9 @@ pub enum CallPhase {
     Waiting {
         /// The event that began the wait.
         since: Seq,
+        /// When it was appended.
+        #[serde(default)]
+        at: Timestamp,
         /// What it waits for.
         waits: Vec<WaitSpec>,
         /// The tool's return value.

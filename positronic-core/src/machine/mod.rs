@@ -49,7 +49,7 @@ mod waiting;
 pub use admit::{Refusal, decided};
 pub use apply::IllegalEvent;
 pub use crashes::MAX_CRASHES;
-pub use state::{KNOWN_SIGNALS, NotClaimed, RunState};
+pub use state::{KNOWN_SIGNALS, NotClaimed, OlderAnswer, RunState};
 pub use status::{pending, status};
 pub use summary::summary;
 pub use waiting::{Waiting, WaitingOn, why};

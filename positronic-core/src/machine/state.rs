@@ -58,6 +58,37 @@ pub struct RunState {
     /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<Arc<str>>,
+    /// The latest answers that are older than their questions.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub older_answers: Arc<Vec<OlderAnswer>>,
+}
+
+/// How many [`OlderAnswer`]s the state has; the log has all.
+const KNOWN_OLDER_ANSWERS: usize = 8;
+
+/// An answer that was received before its call waited for it: a late one, perhaps, to a question that was asked before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OlderAnswer {
+    /// The call.
+    pub call: Path,
+    /// Its tool.
+    pub tool: String,
+    /// When the answer was received.
+    pub received: Timestamp,
+    /// The event that gave it to the call.
+    pub seq: Seq,
+}
+
+impl RunState {
+    /// Remembers an answer that is older than its question.
+    pub(super) fn note_older_answer(&mut self, call: &Path, received: Timestamp, seq: Seq) {
+        let tool = self.call(call).map(|call| call.tool.clone()).unwrap_or_default();
+        let answers = Arc::make_mut(&mut self.older_answers);
+        if answers.len() >= KNOWN_OLDER_ANSWERS {
+            answers.remove(0);
+        }
+        answers.push(OlderAnswer { call: call.clone(), tool, received, seq });
+    }
 }
 
 /// A run with work that no worker could claim.

@@ -88,9 +88,18 @@ pub fn why(state: &RunState) -> Option<Waiting> {
     let named = questions.chain(idle.tries).take(NAMED).collect();
     let since = pending.iter().map(|pending| pending.since).min();
     let waits = since.map_or_else(|| "waits".to_owned(), |since| format!("has been waiting since event {since}"));
-    let sentence = format!("The run {waits} for {}.", list(named, count));
+    let sentence = format!("The run {waits} for {}.{}", list(named, count), older_answers(state));
     let calls = pending.into_iter().map(|pending| pending.call).collect();
     Some(Waiting { sentence, since, until: next.wake, whom, calls })
+}
+
+/// Names the answers that are older than their questions: what the run asks now may follow from them.
+fn older_answers(state: &RunState) -> String {
+    let latest = state.older_answers.iter().rev().take(NAMED).map(|answer| {
+        let (tool, call) = (&answer.tool, &answer.call);
+        format!(" The answer to `{tool}` at `{call}` is older than its question.")
+    });
+    latest.collect()
 }
 
 /// Returns who can answer a pending item.

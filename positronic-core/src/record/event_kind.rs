@@ -385,6 +385,9 @@ pub enum EventKind {
         wait: u32,
         /// The answer.
         payload: Value,
+        /// When the answer was received, if that was before the wait began: it may answer an earlier question.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        received: Option<Timestamp>,
         /// The signal with the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<SignalId>,

@@ -128,7 +128,7 @@ impl Client {
             recordable(signal, self.max_document_bytes)?;
         }
         let state = load::state(&*self.store, run).await?;
-        Ok(send(&*self.store, &*self.clock, run, state, signals, &[]).await?.accepted)
+        Ok(send(&*self.store, &*self.clock, run, state, signals, None).await?.accepted)
     }
 
     /// Sends a signal under a new id.
@@ -259,8 +259,7 @@ impl Client {
 
     async fn deliver_to(&self, run: &RunId, mail: &InboundWebhook) -> Result<Seq, SignalError> {
         let state = load::state(&*self.store, run).await?;
-        let deliveries = std::slice::from_ref(&mail.id);
-        let sent = send(&*self.store, &*self.clock, run, state, &[mail.signal()], deliveries).await?;
+        let sent = send(&*self.store, &*self.clock, run, state, &[mail.signal()], Some(mail)).await?;
         Ok(sent.accepted.first().copied().unwrap_or_default())
     }
 

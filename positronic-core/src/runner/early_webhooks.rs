@@ -50,7 +50,7 @@ impl Worker {
     async fn deliver(&mut self, mail: &InboundWebhook) -> Result<bool, Stop> {
         let Shared { runner, run, .. } = &*self.shared;
         let state = self.shared.state().clone();
-        match send(&*runner.store, &*runner.clock, run, state, &[mail.signal()], std::slice::from_ref(&mail.id)).await {
+        match send(&*runner.store, &*runner.clock, run, state, &[mail.signal()], Some(mail)).await {
             Ok(sent) => self.catch_up().await.map(|()| sent.is_new),
             // Another run that waits for it was first.
             Err(SignalError::Store(StoreError::Taken { .. })) => Ok(false),

@@ -228,7 +228,7 @@ impl<R> RunHandle<R> {
     pub async fn send(&self, signal: Signal) -> Result<Seq, SignalError> {
         let Shared { runner, run, .. } = &*self.shared;
         let state = self.shared.state().clone();
-        let sent = send(&*runner.store, &*runner.clock, run, state, &[signal], &[]).await?;
+        let sent = send(&*runner.store, &*runner.clock, run, state, &[signal], None).await?;
         self.sent.fetch_max(sent.next.0, Ordering::AcqRel);
         self.shared.settled.send_if_modified(|(phase, _)| {
             // The run's task tries again and publishes the outcome.

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use super::Clock;
 use super::append::{Extras, append, append_of, follow, stamp};
-use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, admit, decided};
-use crate::record::{NewEvent, RunId, Seq, Signal, SignalId, SignalKind, check_document, check_message, check_text};
-use crate::store::{EventStore, StoreError};
+use crate::machine::{CallPhase, KNOWN_SIGNALS, Refusal, RunState, admit, decided};
+use crate::record::{
+    EventKind, NewEvent, RunId, Seq, Signal, SignalId, SignalKind, Timestamp, check_document, check_message, check_text,
+};
+use crate::store::{EventStore, InboundWebhook, StoreError};
 use crate::tools::check_json;
 
 /// The reason why a signal was not accepted.
@@ -57,33 +59,34 @@ pub(super) fn recordable(signal: &Signal, max_bytes: usize) -> Result<(), Refusa
 }
 
 /// Sends signals to a run, all or none: admits them one after the other and appends them at once. `state` is the
-/// run's state as far as the sender knows it.
+/// run's state as far as the sender knows it, and `mail` the entry of the mailbox that the signal delivers.
 pub(super) async fn send(
     store: &dyn EventStore,
     clock: &dyn Clock,
     run: &RunId,
     mut state: RunState,
     signals: &[Signal],
-    deliveries: &[SignalId],
+    mail: Option<&InboundWebhook>,
 ) -> Result<Sent, SignalError> {
     loop {
         let now = clock.now().max(state.at);
         let before = long_ago(store, run, &state, signals).await?;
-        let (after, events, accepted) = match fold(&state, signals, &before, now) {
+        let (after, events, accepted) = match fold(&state, signals, &before, mail, now) {
             Ok(folded) => folded,
             // The sender's state may lag behind the log, and only the log can refuse.
             Err(_) if catch_up(store, run, &mut state).await? => continue,
             Err(refused) => return Err(with_decision(store, run, refused.0, &refused.1).await?.into()),
         };
         if events.is_empty() {
-            for mail in deliveries {
+            if let Some(mail) = mail {
                 // The run has received it otherwise, so no other run must get it.
-                store.discard(mail).await?;
+                store.discard(&mail.id).await?;
             }
             return Ok(Sent { accepted, next: state.next, is_new: false });
         }
         let row = store.run(run).await?;
-        let extras = Extras { deliveries: deliveries.to_vec(), ..Extras::default() };
+        let deliveries = mail.iter().map(|mail| mail.id.clone()).collect();
+        let extras = Extras { deliveries, ..Extras::default() };
         match append(store, run, append_of(run, &state, &after, Some(&row), &events, extras)).await {
             Ok(()) => return Ok(Sent { accepted, next: after.next, is_new: true }),
             Err(StoreError::Conflict { .. }) => {
@@ -119,7 +122,8 @@ fn fold(
     state: &RunState,
     signals: &[Signal],
     before: &BTreeMap<SignalId, Seq>,
-    now: crate::record::Timestamp,
+    mail: Option<&InboundWebhook>,
+    now: Timestamp,
 ) -> Result<Decided, Box<(Refusal, Signal)>> {
     let (mut after, mut events, mut accepted) = (state.clone(), Vec::new(), Vec::new());
     for signal in signals {
@@ -127,7 +131,7 @@ fn fold(
             accepted.push(*seq);
             continue;
         }
-        let new_events: Vec<NewEvent> = match admit(&after, signal, now, &check_json) {
+        let mut new_events: Vec<NewEvent> = match admit(&after, signal, now, &check_json) {
             Ok(new_events) => new_events,
             Err(Refusal::Repeated { seq }) => {
                 accepted.push(seq);
@@ -135,6 +139,9 @@ fn fold(
             }
             Err(refusal) => return Err(Box::new((refusal, signal.clone()))),
         };
+        if let Some(mail) = mail {
+            new_events.iter_mut().for_each(|event| mark_older(event, &after, mail.at));
+        }
         accepted.push(after.next);
         let stamped = stamp(new_events, after.next, now, None);
         after = follow(&after, &stamped)
@@ -142,6 +149,16 @@ fn fold(
         events.extend(stamped);
     }
     Ok((after, events, accepted))
+}
+
+/// Marks an answer that was received before the wait that it ends.
+fn mark_older(event: &mut NewEvent, state: &RunState, at: Timestamp) {
+    if let EventKind::LoopResume { received, .. } = &mut event.kind
+        && let Some(CallPhase::Waiting { at: asked, .. }) = state.call(&event.path).map(|call| &call.phase)
+        && at < *asked
+    {
+        *received = Some(at);
+    }
 }
 
 /// Folds the events after a state. Returns whether there were any.

@@ -163,6 +163,7 @@ fn examples() -> Vec<Value> {
             "output": 1, "change": {"state": {}}
         }),
         json!({"type": "LOOP_RESUME", "wait": 0, "payload": null}),
+        json!({"type": "LOOP_RESUME", "wait": 0, "payload": "yes", "received": 1_767_225_600_000_000_i64, "signal": "s7"}),
         json!({"type": "LOOP_RESUME", "cause": "expired", "wait": 1, "payload": {}, "signal": "s6", "actor": actor}),
         json!({"type": "LOOP_MESSAGE", "text": "hi"}),
         json!({

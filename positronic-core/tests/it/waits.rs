@@ -6,8 +6,8 @@ use positronic_core::dsl::Wait;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, EventKind, PendingKind, SignalKind, Status, ToolResult, UserMessage};
-use positronic_core::runner::{Settled, SignalError};
+use positronic_core::record::{Actor, Event, EventKind, PendingKind, SignalKind, Status, ToolResult, UserMessage};
+use positronic_core::runner::{Delivered, Settled, SignalError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -433,4 +433,31 @@ async fn reply_changes_the_state_by_its_own_closure() {
 
     assert_eq!(run.result().await.unwrap().done, ["fine"]);
     play.story(&run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn answer_that_is_older_than_its_question_is_marked_in_the_log_and_named_by_why() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("ask", "a")]), batch([("ask", "b")]), done()]);
+    let client = play.test.runner().client();
+    // The answer to a question that nothing asks any longer.
+    let late = client.deliver("late".into(), "slack", "a", note("yes"), Actor::default()).await.unwrap();
+    assert_eq!(late, Delivered::Kept);
+    let received = client.now();
+    tokio::time::sleep(Duration::from_mins(1)).await;
+
+    let run = play.start(&workshop(&journal, with_asking), ()).await;
+    assert_eq!(waits(&run).await, ["Work/1.0"]);
+
+    let why = run.why().unwrap().sentence;
+    assert!(why.ends_with(". The answer to `ask` at `Work/0.0` is older than its question."), "{why}");
+    assert_eq!(run.state().older_answers[0].received, received);
+    run.webhook("slack", "b", note("now")).await.unwrap();
+    let story = play.story(&run).await;
+    let resumed = |event: &Event| match &event.kind {
+        EventKind::LoopResume { received, .. } => Some(*received),
+        _ => None,
+    };
+    let times: Vec<_> = story.log().iter().filter_map(|event| resumed(event)).collect();
+    assert_eq!(times, [Some(received), None], "the answer to the second question is its own");
 }

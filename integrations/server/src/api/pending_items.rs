@@ -1,6 +1,6 @@
 //! What waits for a person or a program, as JSON.
 
-use positronic_core::machine::RunState;
+use positronic_core::machine::{OlderAnswer, RunState};
 use positronic_core::projection::result_text;
 use positronic_core::projection::timeline::{AnswerOutcome, Node, NodeKind, Timeline};
 use positronic_core::record::{Part, Path, Pending, PendingKind, RunId, Seq, WaitSpec, sha256};
@@ -78,11 +78,34 @@ pub(crate) struct PendingItem {
     /// The possible answers; the first one counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waits: Option<Vec<WaitItem>>,
+    /// The latest answers in the run that are older than their questions: what is asked now may follow from the answer to another
+    /// question.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub(crate) older_answers: Vec<OlderAnswerItem>,
     /// The last entries of the transcript before it, if the query asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context: Option<Vec<ContextEntry>>,
     /// Whether the caller may decide or answer it.
     pub(crate) allowed: Allowed,
+}
+
+/// An answer that is older than its question.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct OlderAnswerItem {
+    /// The path of the call that it answered.
+    call: String,
+    tool: String,
+    received: Time,
+    /// The event that gave it to the call.
+    seq: u64,
+}
+
+impl OlderAnswerItem {
+    fn of(answer: &OlderAnswer) -> Self {
+        let (call, tool) = (answer.call.to_string(), answer.tool.clone());
+        Self { call, tool, received: answer.received.into(), seq: answer.seq.0 }
+    }
 }
 
 /// A possible answer to a call that waits.
@@ -211,6 +234,7 @@ impl App {
                 PendingKind::Answer { waits } => Some(waits.iter().map(WaitItem::of).collect()),
                 PendingKind::Approval { .. } | PendingKind::Budget(_) => None,
             },
+            older_answers: state.older_answers.iter().map(OlderAnswerItem::of).collect(),
             context,
             allowed: match Allowed::to(self, caller, scope) {
                 allowed if !allowed.allowed => allowed,

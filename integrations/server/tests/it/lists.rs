@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::RunId;
+use positronic_core::record::{Actor, RunId};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::FaultyStore;
 use positronic_server::{Options, Scope};
@@ -249,4 +249,43 @@ async fn runs_are_listed_and_counted_by_their_tags() {
     }
     let many: Vec<_> = (0..17).map(|number| number.to_string()).collect();
     assert_eq!(start(json!(many)).await.json()["errors"][0]["pointer"], "/tags/16");
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Answer {
+    #[serde(rename = "text")]
+    _text: String,
+}
+
+/// A brain that asks for an answer, and then for an approval.
+fn asking() -> Brain<(), ()> {
+    brain("Asking").r#loop("Work", |cx| {
+        let pay = Tool::new("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")));
+        cx.system("").input("Ask, then pay.").tools([pay]).tool("ask", |t| {
+            t.wait(|_: &NoArgs, _| [webhook::<Answer>("orders").on("T-1").resume(|_: &mut (), _| {})])
+                .execute(async |_: NoArgs, _| Ok("asked"))
+        })
+    })
+}
+
+#[tokio::test]
+async fn pending_item_names_the_answers_in_its_run_that_are_older_than_their_questions() {
+    let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
+        "Work/0" => Reply::call("ask", json!({})),
+        _ => Reply::call("pay", json!({})),
+    });
+    let shop = Shop::with(model, asking(), |runner| Options::builder().brains(runner).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let answer = json!({ "text": "yes" });
+    shop.client.deliver("late".into(), "orders", "T-1", answer, Actor::default()).await.unwrap();
+
+    let started = shop.post(&token, "/api/v1/runs?wait=25", json!({ "brain": "Asking" })).await.json();
+
+    let run = started["id"].as_str().unwrap();
+    let items = shop.get(&token, &format!("/api/v1/pending?run={run}")).await.json();
+    let older = &items["items"][0]["older_answers"];
+    assert_eq!((&older[0]["tool"], &older[0]["call"]), (&json!("ask"), &json!("Work/0.0")), "{items}");
+    assert!(older[0]["received"].as_str().unwrap() < items["items"][0]["since"].as_str().unwrap(), "{items}");
+    let why = started["why"].as_str().unwrap();
+    assert!(why.ends_with(" The answer to `ask` at `Work/0.0` is older than its question."), "{why}");
 }

@@ -59,7 +59,7 @@ impl Timeline {
                 call.waits.push(CallWait { since: now, waits: waits.clone(), resumed: None });
                 self.set_status(here, NodeStatus::Waiting);
             }
-            EventKind::LoopResume { cause, wait, payload, signal, actor } => {
+            EventKind::LoopResume { cause, wait, payload, received, signal, actor } => {
                 call.state = CallState::Running;
                 if let Some(waited) = call.waits.last_mut() {
                     waited.resumed = Some(WaitEnd {
@@ -67,6 +67,7 @@ impl Timeline {
                         cause: *cause,
                         wait: *wait,
                         payload: payload.clone(),
+                        received: *received,
                         signal: signal.clone(),
                         actor: actor.clone(),
                     });

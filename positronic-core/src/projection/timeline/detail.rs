@@ -284,6 +284,9 @@ pub struct WaitEnd {
     /// The answer.
     #[serde(default)]
     pub payload: Value,
+    /// When the answer was received, if that was before the wait began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<Timestamp>,
     /// The signal that brought it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<SignalId>,
