@@ -141,6 +141,7 @@ fn dispatch<'a>(
         Command::Runs(args) => Box::pin(commands::runs::runs(project, args, ui)),
         Command::Inbox(args) => Box::pin(commands::inbox::inbox(args, ui)),
         Command::Watch(args) => Box::pin(commands::watch::watch(args, ui)),
+        Command::Result(args) => Box::pin(commands::result::result(args, ui)),
         Command::Events(args) => Box::pin(commands::events::events(args, ui)),
         Command::Triggers(args) => Box::pin(commands::triggers::triggers(args, ui)),
         Command::Schedule(args) => Box::pin(commands::schedule::schedule(project, args, ui)),

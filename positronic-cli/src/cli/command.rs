@@ -7,7 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::{
     ApproveArgs, BackupArgs, CancelArgs, ChatArgs, ConversationsArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs,
     ForkArgs, ImportArgs, InboxArgs, ListArgs, ModelsArgs, NewArgs, PruneArgs, RecordArgs, RejectArgs, ReportArgs,
-    RunArgs, RunByArgs, RunsArgs, ScheduleArgs, SendArgs, ShowArgs, StateArgs, TriggersArgs, WatchArgs, WorkArgs,
+    ResultArgs, RunArgs, RunByArgs, RunsArgs, ScheduleArgs, SendArgs, ShowArgs, StateArgs, TriggersArgs, WatchArgs,
+    WorkArgs,
 };
 use crate::cli::EXIT_CODES;
 
@@ -89,6 +90,8 @@ pub(crate) enum Command {
     Schedule(ScheduleArgs),
     /// Show the progress of a run that another process works on
     Watch(WatchArgs),
+    /// Show the result of a run, with an exit code by its status
+    Result(ResultArgs),
     /// List a run's events
     Events(EventsArgs),
     /// List a run's files, or save them to a folder

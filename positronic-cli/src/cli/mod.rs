@@ -35,7 +35,7 @@ pub(crate) use names::check_name;
 pub(crate) use runs::InspectArgs;
 pub(crate) use runs::{
     BackupArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RecordArgs,
-    ReportArgs, RunsArgs, StateArgs, TriggersArgs, WatchArgs,
+    ReportArgs, ResultArgs, RunsArgs, StateArgs, TriggersArgs, WatchArgs,
 };
 pub(crate) use schedules::{
     CatchUpArg, ScheduleAddArgs, ScheduleArgs, ScheduleBackfillArgs, ScheduleCommand, ScheduleListArgs,

@@ -118,6 +118,18 @@ pub(crate) struct StateArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ResultArgs {
+    /// The run
+    pub(crate) run: String,
+    /// Wait until the run is over
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Write JSON with the run's status, also without a result
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// The run
     pub(crate) run: String,

@@ -25,6 +25,7 @@ mod record_tests;
 pub(crate) mod report;
 #[cfg(test)]
 mod report_tests;
+pub(crate) mod result;
 pub(crate) mod run;
 #[cfg(test)]
 mod run_tests;

@@ -206,6 +206,39 @@ pub(super) fn call_unread(project: &Project, arguments: &[&str], lines: [usize; 
     in_project(project, &words(arguments), &mut ui)
 }
 
+/// A file on a full disk.
+struct Full;
+
+impl Write for Full {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn full_disk_behind_the_output_ends_no_run_and_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings { store: Some(folder.path().join("runs.db")), ..Settings::default() };
+    let greet = brain("Greet").step("Greet", async |_| Ok("hello".to_owned()));
+    let project = Project::new().brain(greet).model(Tier::Normal, Arc::new(ScriptedModel::new([])));
+    let run = |out: Box<dyn Write + Send>, id: &str| {
+        let mut ui = ui(out, Box::new(Full), settings.clone());
+        in_project(&project, &words(&["run", "greet", "--json", "--id", id]), &mut ui)
+    };
+
+    assert_eq!(run(Box::new(Paper::default()), "a"), 0, "progress is not data");
+    assert_eq!(run(Box::new(Full), "b"), 6);
+
+    for id in ["a", "b"] {
+        let result = call_with(&project, &["result", id, "--json"], settings.clone());
+        assert_eq!(result.code, 0, "{}", result.out);
+    }
+}
+
 fn ui(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, settings: Settings) -> Ui {
     let settings = Settings { unicode: true, ..settings };
     Ui::new(Box::new(io::empty()), out, err, settings)

@@ -8,6 +8,7 @@ mod export;
 mod files;
 mod forks;
 mod lists;
+mod results;
 mod schedules;
 mod stores;
 mod webhooks;
