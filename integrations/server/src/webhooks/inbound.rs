@@ -19,6 +19,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::bodies::cut;
+
 use super::signature::{
     HookAnswer, MAX_ID_BYTES, PayloadError, SignatureError, SignatureScheme, SignedRequest, Unsigned,
 };
@@ -222,7 +224,11 @@ impl Hooks {
     fn find(&self, name: &str, identifier: Option<&str>) -> Result<&Hook, HookError> {
         let hook = self.0.get(name).filter(|hook| identifier.is_none() || hook.is_in_path());
         hook.ok_or(HookError::Unknown).inspect_err(|_| {
-            tracing::warn!(webhook = name, "refused a webhook: it is unknown, or its identifier is not in the path");
+            // A stranger chooses the name.
+            tracing::warn!(
+                webhook = cut(name),
+                "refused a webhook: it is unknown, or its identifier is not in the path"
+            );
         })
     }
 
