@@ -515,6 +515,32 @@ test('a repetition of a decision without an answer has the same key', async () =
   await page.unroute('**/api/v1/decisions');
 });
 
+test('an answer that is older than its question is named where a person decides, and at its call', async () => {
+  project.import(waitingLog('older', { calls: [pay({ to: 'Kai' })] }));
+  const received = '2026-11-10T08:00:00Z';
+  await page.route('**/api/v1/pending*', async (route) => {
+    const answer = await route.fetch();
+    const list = await answer.json();
+    const items = list.items.map((one) => (one.run === 'older' ? { ...one, older_answers: [{ call: 'Chat/0.0', tool: 'ask', received, seq: 3 }] } : one));
+    await route.fulfill({ response: answer, json: { ...list, items } });
+  });
+  await page.to('/inbox', '.decide');
+  await item(page, 'Kai').getByText(/The answer to ask came \d+ d ago, before it was asked/).waitFor();
+  assert.equal(await page.getByText('before it was asked').count(), 1);
+  await accessible(page, 'an item after an older answer');
+  await page.route('**/runs/older/timeline', async (route) => {
+    const answer = await route.fetch();
+    const whole = await answer.json();
+    const wait = { webhook: 'orders', identifier: 'T-1', person: false };
+    const resumed = { at: 1_795_000_001_000_000, cause: 'answered', wait: 0, payload: { text: 'yes' }, received: 1_794_000_000_000_000 };
+    const nodes = whole.timeline.nodes.map((node) => (node.kind.type === 'call' ? { ...node, kind: { ...node.kind, waits: [{ since: 1_795_000_000_000_000, waits: [wait], resumed }] } } : node));
+    await route.fulfill({ response: answer, json: { ...whole, timeline: { ...whole.timeline, nodes } } });
+  });
+  await page.to('/runs/older', '.row.call');
+  assert.match(await page.locator('.row.call').innerText(), /waited 1\.0 s for orders T-1\s+—\s+text yes\s+older than its question/);
+  await page.unrouteAll();
+});
+
 test('an expired request says so', async () => {
   project.import(waitingLog('late', { calls: [pay({ to: 'Fay' }, { expires: 1_795_000_001_000_000 })] }));
   await page.to('/inbox', '.decide');

@@ -2,7 +2,7 @@
 import { tags } from '../lib/dom.js';
 import { apiUrl, at, later } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
-import { brief, bytes, decided, limitText, line, micros, plural, tokens, who } from '../lib/format.js';
+import { brief, bytes, date, decided, limitText, line, micros, plural, tokens, who } from '../lib/format.js';
 import { took, when } from './common.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
@@ -116,7 +116,8 @@ const BLOCKS = {
       edited && div.edits(valueDiff(given, made.arguments)),
       waits.map(({ since, waits: any, resumed }) => div.eventLine(icon(any.some((wait) => wait.person) ? 'person' : 'hook'),
         text(`${resumed ? `waited ${micros(resumed.at - since)}` : 'waits'} for ${any.map(awaited).join(' or ')}`),
-        resumed ? ['—', auto(b, resumed.cause === 'expired' ? 'expired' : brief(resumed.payload))] : ['since', when(since), any[0].expires && ['expires', when(any[0].expires)]])),
+        resumed ? ['—', auto(b, resumed.cause === 'expired' ? 'expired' : brief(resumed.payload)),
+          resumed.received && span.tag.warn({ title: date(resumed.received) }, 'older than its question')] : ['since', when(since), any[0].expires && ['expires', when(any[0].expires)]])),
       progress && !result && auto(p.soft, progress),
       result?.type === 'success' ? outputOf(result.output) : result && result.type !== 'denied' && auto(p.problem, result.message ?? result.reason),
     ];
