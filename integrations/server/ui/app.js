@@ -167,6 +167,8 @@ addEventListener('click', (event) => {
   const isElsewhere = event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.defaultPrevented;
   if (!link || isElsewhere || link.target || link.download || to.origin !== location.origin || !to.pathname.startsWith(ui()) || to.hash) return;
   event.preventDefault();
+  // The link may leave with what it is on.
+  release();
   document.querySelector('dialog[open]')?.close();
   go(to.href.slice(location.origin.length + ui().length));
 });

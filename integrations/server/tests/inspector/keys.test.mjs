@@ -186,7 +186,17 @@ test('keys act after a dialog that a person has sent, and after a control that a
   await page.locator('.detail').waitFor({ state: 'detached' });
   await page.keyboard.press('1');
   await page.locator('.decide').first().waitFor();
-  await page.unroute('**/signals');
+  // A link that leaves with the tab that it is on, which loads for some time.
+  await page.route('**/views/state.js', async (route) => {
+    await page.evaluate(() => [1, 2, 3].reduce((before) => before.then(() => new Promise(requestAnimationFrame)), Promise.resolve()));
+    return route.fallback();
+  });
+  await page.to('/runs/typed/events/5', '.detail h2');
+  await page.getByRole('link', { name: 'State here' }).click();
+  await page.locator('.scrub').waitFor();
+  await page.keyboard.press('1');
+  await page.locator('.decide').first().waitFor();
+  await page.unrouteAll();
 
   // A decision by a click, and by a key in the field of the reason.
   await page.to('/inbox', '.decide');

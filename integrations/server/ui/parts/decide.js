@@ -183,7 +183,7 @@ export default function decide(item, { inbox = false, selected = false, pick } =
       span('asked ', when(item.since)), a({ href: runUrl(item.run, 'events', item.seq) }, `event ${item.seq}`)),
     inbox && item.context?.length > 0 && ul.context({ 'aria-label': 'What happened before' }, item.context.map(({ kind, text }, i) =>
       li({ key: i }, span.soft(kind), ' ', span({ dir: 'auto' }, line(text, 220))))),
-    item.older_answers?.map(({ tool, received, seq }) => p.note.lost({ key: `older-${seq}` }, icon('warn'), span('The answer to ', code(tool), ' came ', when(received),
+    item.older_answers?.map(({ tool, received, seq }) => div.note.lost({ key: `older-${seq}` }, icon('warn'), div('The answer to ', code(tool), ' came ', when(received),
       ', before it was asked: it may be meant for another question. ', a({ href: runUrl(item.run, 'events', seq) }, `event ${seq}`)))),
     body(item, draft),
     outcome(item, draft),
