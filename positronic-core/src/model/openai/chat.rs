@@ -6,7 +6,8 @@ use futures::future::BoxFuture;
 use super::chat_assembler::ChatAssembler;
 use super::config::OpenAiConfig;
 use super::server::Server;
-use super::{chat_files, chat_wire};
+use super::text_marks::WithoutMarks;
+use super::{chat_files, chat_wire, text_marks};
 use crate::model::http::Assemble;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse};
@@ -42,7 +43,12 @@ impl Model for OpenAiChat {
         async move {
             chat_wire::check(request)?;
             let request = self.server.readable(request, chat_files::takes)?;
-            self.server.send(&request, self.wire(&request), ChatAssembler::default(), deltas).await
+            let body = self.wire(&request);
+            if !self.server.config.text_marks {
+                return self.server.send(&request, body, ChatAssembler::default(), deltas).await;
+            }
+            let shown = WithoutMarks::new(deltas);
+            self.server.send(&request, body, ChatAssembler::default(), &shown).await.map(text_marks::read)
         }
         .boxed()
     }

@@ -30,6 +30,7 @@ mod responses_wire;
 mod server;
 #[cfg(test)]
 mod tests;
+mod text_marks;
 mod wrapper;
 
 pub use super::http::Timeouts;

@@ -5,6 +5,7 @@ mod ends;
 mod files;
 mod headers;
 mod http;
+mod marks;
 mod reach;
 mod recorded;
 mod server;
