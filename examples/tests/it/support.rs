@@ -52,7 +52,7 @@ async fn rejected_refund_is_not_paid_and_the_model_reads_the_reason() {
     insta::assert_snapshot!(story.transcript(), @r#"
     # Chat
     user: I want my money back!
-    refund({"amount":101,"order":"A-1001"}) -> Denied: a person refused this call: it was used for a year
+    refund({"amount":101,"order":"A-1001"}) -> Not run: a person rejected this call: it was used for a year
     resolve_ticket({"resolution":"There is no refund."}) -> resolved
     = {"type":"exited","tool":"resolve_ticket"}
     # Survey/Ask

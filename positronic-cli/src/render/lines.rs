@@ -308,6 +308,9 @@ impl Pen<'_> {
 
     fn outcome(&self, call: &CallNode, indent: usize) -> Vec<Line> {
         let mut lines = Vec::new();
+        if let Some(repair) = &call.repair {
+            lines.extend(self.remark(Tone::Dim, Sign::Result, &format!("repaired: {}", repair.clause()), indent));
+        }
         if let Some(decided) = decided(call) {
             lines.extend(self.remark(Tone::Dim, Sign::Result, &decided, indent));
         }

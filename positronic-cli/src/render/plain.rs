@@ -110,7 +110,11 @@ impl<W: Write> Plain<W> {
             }
             EventKind::LoopToolCall(call) => {
                 let arguments = detail(&arguments(&call.arguments));
-                if arguments.is_empty() { "called".to_owned() } else { format!("called with {arguments}") }
+                let repaired = call.repair.as_ref().map_or_else(String::new, |repair| line(&words::repaired(repair)));
+                match arguments.is_empty() {
+                    true => format!("called{repaired}"),
+                    false => format!("called with {arguments}{repaired}"),
+                }
             }
             EventKind::LoopToolResult { result, duration, .. } => call_result(result, *duration),
             EventKind::LoopOutput { output: SideOutput::File(file), .. } => {

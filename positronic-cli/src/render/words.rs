@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use positronic_core::record::{
     Actor, Amounts, Approval, ApprovalOutcome, Citation, Decision, Event, EventKind, FileRef, LimitKind, Overrides,
-    Path, ProviderToolUse, ResumeCause, RunId, RunSummary, ToolResult,
+    Path, ProviderToolUse, Repair, ResumeCause, RunId, RunSummary, ToolResult,
 };
 
 use positronic_core::projection::timeline::{BudgetOutcome, Ending};
@@ -40,11 +40,16 @@ pub(crate) fn why(reason: Option<&str>) -> String {
     reason.map_or_else(String::new, |reason| format!(": {reason}"))
 }
 
+/// Renders what was repaired in a call, as an addition to a sentence.
+pub(crate) fn repaired(repair: &Repair) -> String {
+    format!(" (repaired: {})", repair.clause())
+}
+
 /// Renders how a call ended without a result: a word, and the rest of the sentence.
 pub(crate) fn without_result(result: &ToolResult) -> Option<(&'static str, String)> {
     Some(match result {
         ToolResult::Error { message } => ("error", why(Some(message))),
-        ToolResult::Denied { reason, by } => {
+        ToolResult::Denied { reason, by, .. } => {
             let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
             ("denied", by + &why(reason.as_deref()))
         }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::size_limit::max_document_bytes;
 use crate::error::{Error, Result};
-use crate::record::{check_document, encode_document};
+use crate::record::{check_document, encode_document, unify_numbers};
 
 /// A JSON value with its decoded form. Cloning is cheap; the value is decoded once.
 #[derive(Clone)]
@@ -73,8 +73,17 @@ impl StateValue {
 
 /// Decodes a value; the error contains its name and the type.
 pub(crate) fn decode<T: DeserializeOwned>(name: impl fmt::Display, value: &Value) -> Result<T> {
-    T::deserialize(value)
+    read_value(value)
         .map_err(|error| Error::new(format!("cannot decode {name} as `{}`: {error}", std::any::type_name::<T>())))
+}
+
+/// Decodes a value. For a JSON schema, `5.0` is an integer: a type that does not read it as one reads `5`.
+pub(crate) fn read_value<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
+    T::deserialize(value).or_else(|error| {
+        let mut unified = value.clone();
+        unify_numbers(&mut unified);
+        T::deserialize(&unified).map_err(|_| error)
+    })
 }
 
 /// Encodes a value as canonical JSON, within the limits of the surrounding runner.

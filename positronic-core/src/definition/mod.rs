@@ -23,13 +23,13 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::record::{
     BrainStart, Budget, ContentHash, ContextItem, Gate, Limits, LoopOutcome, ModelResponse, PluginStates, Settings,
-    Shape, StageKind, StageShape, ToolDecl, ToolId, ToolSet, TriggerChange, UserMessage,
+    Shape, StageKind, StageShape, ToolDecl, ToolId, ToolSet, TriggerChange, UserMessage, unify_numbers,
 };
 use crate::tools::Schema;
 
 pub use actions::{ActionSet, UnknownAction};
 pub use document::StateValue;
-pub(crate) use document::{decode, encode, encode_constant_state, encode_state, recordable};
+pub(crate) use document::{decode, encode, encode_constant_state, encode_state, read_value, recordable};
 pub use plugin::{AnyPlugin, Invocation, NextCall, StateOwner};
 pub use scope::{AnyServices, Link, Scope};
 pub(crate) use size_limit::{LimitGuard, with_document_limit};
@@ -142,6 +142,8 @@ pub struct LoopDefinition {
     pub tools: IndexMap<ToolId, Arc<ToolDefinition>>,
     /// The names of additional exit tools; [`LoopDefinition::mark_exits`] marks them after the plugins have added their tools.
     pub exit_on: Vec<String>,
+    /// Tools that plugins may offer in later iterations. A name that ends in `*` matches by prefix.
+    pub later: Vec<String>,
     /// Whether a text answer never ends the loop, even without an exit tool.
     pub require_exit: bool,
     /// The limits.
@@ -189,6 +191,9 @@ pub struct ToolDefinition {
     pub timeout: Duration,
     /// How often a call is retried after a transient failure, and after the process ended during it.
     pub retries: u32,
+    /// Decodes arguments as its code does, so that a call that cannot be decoded neither waits for a person nor runs.
+    #[derive_where(skip)]
+    pub decodes: DecodesFn,
     /// The plugin whose state it sees and changes; `None` for a tool of the brain.
     pub owner: Option<StateOwner>,
     /// Decides whether a call needs an approval.
@@ -200,6 +205,27 @@ pub struct ToolDefinition {
     /// The tool's work.
     pub body: ToolBody,
 }
+
+impl ToolDefinition {
+    /// Validates a model's arguments against the schema, adapts them ([`Schema::accept`]), and decodes them. Where the type requires
+    /// integers, numbers without a fraction become integers ([`unify_numbers`]).
+    ///
+    /// # Errors
+    ///
+    /// A message why the arguments do not fit.
+    pub fn accept(&self, arguments: &mut Value) -> Result<(), String> {
+        self.schema.accept(arguments)?;
+        let Err(problem) = (self.decodes)(arguments) else { return Ok(()) };
+        let mut unified = arguments.clone();
+        unify_numbers(&mut unified);
+        (self.decodes)(&unified).map_err(|_| problem.to_string())?;
+        *arguments = unified;
+        Ok(())
+    }
+}
+
+/// Decodes arguments, and drops the result.
+pub type DecodesFn = Arc<dyn Fn(&Value) -> Result<()> + Send + Sync>;
 
 /// Decides whether a call with these arguments needs an approval.
 pub type GateFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<Option<Gate>>> + Send + Sync>;
@@ -325,11 +351,12 @@ impl BrainDefinition {
 }
 
 impl LoopDefinition {
-    /// Marks the tools in `exit_on` as exit tools. A name that ends in `*` matches by prefix.
+    /// Marks the tools in `exit_on` as exit tools. A name that ends in `*` matches by prefix. Tools that plugins offer later are
+    /// marked in the iterations that offer them.
     ///
     /// # Errors
     ///
-    /// An [`Error`] for the first unknown name. The tools of the other names are marked nevertheless.
+    /// An [`Error`] for the first name that no tool has, now or later. The tools of the other names are marked nevertheless.
     pub fn mark_exits(&mut self) -> Result<()> {
         let mut unknown = None;
         for name in &self.exit_on {
@@ -338,7 +365,11 @@ impl LoopDefinition {
                 Some(prefix) => id.as_str().starts_with(prefix),
                 None => id.as_str() == name,
             };
-            let mut found = prefix.is_some();
+            let may_come = |later: &String| match later.strip_suffix('*') {
+                Some(prefix) => name.starts_with(prefix),
+                None => later == name,
+            };
+            let mut found = prefix.is_some() || self.later.iter().any(may_come);
             for (_, tool) in self.tools.iter_mut().filter(|(id, _)| named(id)) {
                 Arc::make_mut(tool).decl.flags.exit = true;
                 found = true;
@@ -348,8 +379,9 @@ impl LoopDefinition {
             }
         }
         let Some(name) = unknown else { return Ok(()) };
-        let known: Vec<_> = self.tools.keys().map(|id| format!("`{id}`")).collect();
-        let known = known.join(", ");
+        let later = self.later.iter().filter(|later| !self.tools.contains_key(later.as_str()));
+        let known: Vec<_> = self.tools.keys().map(ToolId::as_str).chain(later.map(String::as_str)).collect();
+        let known = known.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
         Err(Error::new(format!("`exit_on` names `{name}`, but the loop's tools are {known}")))
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::approval::Approval;
 use super::usage_panic::usage_panic;
-use crate::definition::{Scope, ToolBody, ToolDefinition};
+use crate::definition::{DecodesFn, Scope, ToolBody, ToolDefinition};
 use crate::record::{CallFlags, ToolDecl, ToolId};
 use crate::tools::Schema;
 
@@ -58,11 +58,16 @@ impl<T> About<T> {
 }
 
 impl About<Arc<Value>> {
-    pub(super) fn into_definition(self, schema: Arc<Schema>, body: ToolBody) -> Arc<ToolDefinition> {
+    pub(super) fn into_definition(
+        self,
+        schema: Arc<Schema>,
+        body: ToolBody,
+        decodes: DecodesFn,
+    ) -> Arc<ToolDefinition> {
         let Self { id, title, description, flags, timeout, retries, approval } = self;
         let decl = ToolDecl { id, title, description, parameters: Arc::clone(schema.json()), flags };
         let (gate, foreign, owner, exits) = (approval.into_gate(), false, None, None);
-        Arc::new(ToolDefinition { decl, schema, foreign, timeout, retries, owner, gate, exits, body })
+        Arc::new(ToolDefinition { decl, schema, foreign, timeout, retries, decodes, owner, gate, exits, body })
     }
 }
 

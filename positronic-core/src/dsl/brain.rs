@@ -14,7 +14,7 @@ use super::trait_bounds::{Options, Runnable, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{
     AnyServices, BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, decode, encode,
-    encode_constant_state, encode_state,
+    encode_constant_state, encode_state, read_value,
 };
 use crate::error::{Error, Result};
 use crate::record::{Budget, Path};
@@ -229,7 +229,7 @@ impl<S, N> Brain<(), S, N> {
             definition.read_options = Arc::new(|given| {
                 let given = if given.is_null() { &Value::Object(serde_json::Map::new()) } else { given };
                 Schema::of::<O>().check(given).map_err(Error::new)?;
-                let options = O::deserialize(given).map_err(|error| Error::new(error.to_string()))?;
+                let options = read_value::<O>(given).map_err(|error| Error::new(error.to_string()))?;
                 encode(&options)
             });
         })

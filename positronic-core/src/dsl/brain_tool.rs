@@ -13,9 +13,11 @@ use super::brain::Brain;
 use super::context::ToolContext;
 use super::reply::NoArgs;
 use super::services::{Services, Within};
-use super::tool::{Tool, arguments_as};
+use super::tool::{Tool, arguments_as, decodes};
 use super::trait_bounds::{IntoVerdict, Options, State, ToolArgs};
-use crate::definition::{BrainDefinition, InputFn, NestedDefinition, OutputFn, StateValue, ToolBody, decode, encode};
+use crate::definition::{
+    BrainDefinition, DecodesFn, InputFn, NestedDefinition, OutputFn, StateValue, ToolBody, decode, encode,
+};
 use crate::record::ToolId;
 use crate::tools::Schema;
 
@@ -26,6 +28,8 @@ pub struct BrainTool<O, S, V, O2, R> {
     about: About<O2>,
     definition: Arc<BrainDefinition>,
     schema: Arc<Schema>,
+    #[derive_where(skip)]
+    decodes: DecodesFn,
     #[derive_where(skip)]
     input: InputFn,
     #[derive_where(skip)]
@@ -39,7 +43,7 @@ about_methods!(BrainTool<O, S, V, O2, R>);
 impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'static> BrainTool<O, S, V, O2, R> {
     pub(super) fn new<S2, N: Within<V>>(id: ToolId, brain: Brain<O2, S2, N, R>) -> Self {
         let definition = brain.definition;
-        let check = Arc::clone(&definition.read_options);
+        let (check, decodes) = (Arc::clone(&definition.read_options), Arc::clone(&definition.read_options));
         let mut about = About::new(id);
         about.title = Some(definition.title.clone());
         about.description.clone_from(&definition.description);
@@ -48,6 +52,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
             about,
             schema: Arc::clone(&definition.options),
             definition,
+            decodes: Arc::new(move |arguments| decodes(arguments).map(drop)),
             input: Arc::new(move |_, arguments| check(arguments)),
             output: None,
             around: PhantomData,
@@ -81,6 +86,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     /// Computes the brain's options from the state; the model provides no arguments.
     pub fn map_input(mut self, map: impl Fn(&S) -> O2 + Send + Sync + 'static) -> Self {
         self.schema = Schema::of_arguments::<NoArgs>();
+        self.decodes = decodes::<NoArgs>();
         self.input = Arc::new(move |state, _| encode(&map(&*state.shared::<S>()?)));
         self
     }
@@ -88,6 +94,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     /// Computes the brain's options from the state and the model's arguments.
     pub fn map_input_with<T: ToolArgs>(mut self, map: impl Fn(&S, T) -> O2 + Send + Sync + 'static) -> Self {
         self.schema = Schema::of_arguments::<T>();
+        self.decodes = decodes::<T>();
         self.input =
             Arc::new(move |state, arguments| encode(&map(&*state.shared::<S>()?, arguments_as::<T>(arguments)?)));
         self
@@ -122,6 +129,9 @@ impl<O, S, V, O2: Options, R> From<BrainTool<O, S, V, O2, R>> for Tool<O, S, V> 
         let about =
             tool.about.reading(move |arguments, scope| decode("the arguments", &input(&scope.state, arguments)?));
         let nested = NestedDefinition { definition: tool.definition, input: tool.input, output: tool.output };
-        Self { definition: about.into_definition(tool.schema, ToolBody::Brain(nested)), types: PhantomData }
+        Self {
+            definition: about.into_definition(tool.schema, ToolBody::Brain(nested), tool.decodes),
+            types: PhantomData,
+        }
     }
 }

@@ -401,8 +401,10 @@ impl<'a> Brains<'a> {
     /// An [`Error`] that lists the existing brains.
     pub fn find(&self, title: &str) -> Result<Brain<Value, Value, NoServices, Value>> {
         let definition = self.0.link.brain(title).ok_or_else(|| {
-            let known = self.titles().join("`, `");
-            Error::new(format!("the project has no brain `{title}`; it has `{known}`"))
+            let known: Vec<_> = self.titles().iter().map(|title| format!("`{title}`")).collect();
+            let known =
+                if known.is_empty() { "none; register them with `Runner::brain`".to_owned() } else { known.join(", ") };
+            Error::new(format!("the project has no brain `{title}`; it has {known}"))
         })?;
         Ok(Brain { definition, types: PhantomData })
     }

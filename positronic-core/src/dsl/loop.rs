@@ -205,8 +205,9 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Marks tools as exit tools by name, including those of plugins. A name that ends in `*` matches by prefix, and may match
-    /// nothing. Any other unknown name fails the loop.
+    /// Marks tools as exit tools by name, including those of plugins, also where a plugin offers them later, such as the tools of a
+    /// toolset that is not active yet. A name that ends in `*` matches by prefix, and may match nothing. Any other unknown name fails
+    /// the loop.
     pub fn exit_on<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
         self.definition.exit_on.extend(names.into_iter().map(str::to_owned));
         self

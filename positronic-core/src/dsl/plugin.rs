@@ -236,6 +236,12 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
         tools.into_iter().try_for_each(|tool| self.add(Arc::clone(&tool.definition)))
     }
 
+    /// Names tools that the plugin does not offer in this iteration and may offer in a later one, so that the loop's
+    /// [`exit_on`](super::Loop::exit_on) knows them. A name that ends in `*` stands for all names that begin so.
+    pub fn later_tools<N: Into<String>>(&mut self, names: impl IntoIterator<Item = N>) {
+        self.definition.later.extend(names.into_iter().map(Into::into));
+    }
+
     fn add(&mut self, tool: Arc<ToolDefinition>) -> Result<()> {
         let id = tool.decl.id.clone();
         match self.definition.tools.insert(id.clone(), tool) {

@@ -6,7 +6,7 @@ use derive_where::derive_where;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::definition::Link;
+use crate::definition::{Link, read_value};
 use crate::error::{Error, Result};
 use crate::record::{
     AnswerFault, FileRef, Finish, Misfit, ModelResponse, OutputFormat, Path, Question, Settings, Tier, Usage,
@@ -167,7 +167,7 @@ fn useless(response: &ModelResponse, fault: &AnswerFault) -> Error {
 fn read<T: DeserializeOwned>(schema: &Schema, answer: &str) -> Result<T, String> {
     let mut value: serde_json::Value = serde_json::from_str(unfenced(answer)).map_err(|error| error.to_string())?;
     schema.accept(&mut value)?;
-    T::deserialize(schema.inner(&value)).map_err(|error| error.to_string())
+    read_value(schema.inner(&value)).map_err(|error| error.to_string())
 }
 
 /// Removes a code fence around the answer.

@@ -18,7 +18,7 @@ use super::services::{NoServices, Services, Within};
 use super::trait_bounds::{Agrees, Args, IntoVerdict, Options, State, ToolArgs, Unset};
 use super::usage_panic::usage_panic;
 use super::wait::Wait;
-use crate::definition::{ActionSet, ExitsFn, StateValue, ToolBody, ToolDefinition, ToolFn, WaitsFn, decode};
+use crate::definition::{ActionSet, DecodesFn, ExitsFn, StateValue, ToolBody, ToolDefinition, ToolFn, WaitsFn, decode};
 use crate::error::{Error, Result};
 use crate::record::ToolDecl;
 use crate::tools::Schema;
@@ -164,6 +164,11 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
             })
         });
         definition.body = ToolBody::Function { execute, waits };
+        let (decodes, schema) = (Arc::clone(&definition.decodes), Arc::clone(&definition.schema));
+        definition.decodes = Arc::new(move |arguments| {
+            decodes(arguments)?;
+            A::deserialize(schema.inner(arguments)).map(drop).map_err(|error| Error::new(error.to_string()))
+        });
         Self { definition: Arc::new(definition), types: PhantomData }
     }
 }
@@ -426,7 +431,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
             }),
             waits,
         };
-        let mut definition = self.about.into_definition(schema, body);
+        let mut definition = self.about.into_definition(schema, body, decodes::<T>());
         if let Some(exits) = self.exits {
             Arc::make_mut(&mut definition).exits = Some(exits);
         }
@@ -437,6 +442,14 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
 /// Decodes the arguments of a call.
 pub(super) fn arguments_as<T: DeserializeOwned + JsonSchema + 'static>(arguments: &Value) -> Result<T> {
     decode("the arguments", Schema::of_arguments::<T>().inner(arguments))
+}
+
+/// Decodes arguments for a check. The message is for the model, so it does not name the type.
+pub(super) fn decodes<T: ToolArgs>() -> DecodesFn {
+    Arc::new(|arguments| {
+        let decoded = T::deserialize(Schema::of_arguments::<T>().inner(arguments));
+        decoded.map(drop).map_err(|error| Error::new(error.to_string()))
+    })
 }
 
 fn describes_object(schema: &Value) -> bool {

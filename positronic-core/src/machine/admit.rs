@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use crate::record::{
-    Amounts, BudgetRequest, Decision, Event, EventKind, NewEvent, Path, PendingKind, ResumeCause, Segment, Seq, Signal,
-    SignalKind, Speaker, Timestamp, ToolDecl, ToolResult,
+    Amounts, BudgetRequest, Decision, DenialCause, Event, EventKind, NewEvent, Path, PendingKind, ResumeCause, Segment,
+    Seq, Signal, SignalKind, Speaker, Timestamp, ToolDecl, ToolResult,
 };
 
 use super::call::{Call, CallPhase};
@@ -298,7 +298,8 @@ fn reject(
         signal: signal.id.clone(),
         actor: signal.actor.clone(),
     };
-    let result = ToolResult::Denied { reason: reason.cloned(), by: signal.actor.by.clone() };
+    let cause = Some(DenialCause::Rejected);
+    let result = ToolResult::Denied { cause, reason: reason.cloned(), by: signal.actor.by.clone() };
     Ok(vec![
         NewEvent::new(path.clone(), decided),
         NewEvent::new(path.clone(), EventKind::LoopToolResult { result, duration: None, change: None }),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::record::{
     Content, Decision, Event, EventKind, Finish, Iteration, LimitReached, LoopOutcome, Path, ResumeCause, Segment,
-    Settings, Speaker, StageKind, ToolCall, ToolResult, ToolSet, hash_json,
+    Settings, Speaker, StageKind, ToolCall, ToolResult, ToolSet, hash_json, unify_numbers,
 };
 
 use super::apply::{Reason, change_state};
@@ -416,7 +416,9 @@ fn settle(frame: &mut LoopFrame) {
     }
 }
 
-/// Hashes a tool with its arguments, to recognise identical calls.
+/// Hashes a tool with its arguments, to recognise identical calls: also where one has `50` and the other `50.0`.
 pub(crate) fn denial(tool: &str, arguments: &serde_json::Value) -> crate::record::ContentHash {
-    hash_json(&serde_json::json!([tool, arguments]))
+    let mut call = serde_json::json!([tool, arguments]);
+    unify_numbers(&mut call);
+    hash_json(&call)
 }

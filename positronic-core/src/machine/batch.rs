@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use crate::record::{
-    BatchPolicy, Before, CallFlags, EventKind, NewEvent, ResumeCause, StageKind, Timestamp, ToolResult, hash_json,
+    BatchPolicy, Before, CallFlags, DenialCause, EventKind, NewEvent, ResumeCause, StageKind, Timestamp, ToolResult,
+    hash_json,
 };
 
 use super::apply_loop::denial;
@@ -122,10 +123,10 @@ fn one(
         CallPhase::Pending { expires, .. } => {
             if let Some(expires) = *expires {
                 if expires <= now {
-                    let reason = Some("the approval expired".to_owned());
+                    let (cause, reason) = (Some(DenialCause::Expired), Some("the approval expired".to_owned()));
                     out.effects.push(Effect::Append(vec![
                         NewEvent::new(call.path.clone(), EventKind::LoopApprovalExpired {}),
-                        result(call, ToolResult::Denied { reason, by: None }),
+                        result(call, ToolResult::Denied { cause, reason, by: None }),
                     ]));
                 } else {
                     out.wake_at(expires);
@@ -196,7 +197,8 @@ fn one(
 
 /// The result of a call that is identical to a rejected one.
 pub(crate) fn denied_before() -> ToolResult {
-    ToolResult::Denied { reason: Some("an identical call was refused before".to_owned()), by: None }
+    let reason = Some("an identical call was rejected before".to_owned());
+    ToolResult::Denied { cause: Some(DenialCause::Repeated), reason, by: None }
 }
 
 fn request_approval(call: &Call, now: Timestamp) -> NewEvent {

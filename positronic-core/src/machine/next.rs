@@ -190,8 +190,8 @@ fn engine_message(frame: &LoopFrame, text: String) -> Effect {
 /// Returns the message after a text answer in a loop that only an exit tool can end.
 fn nudge(frame: &LoopFrame) -> String {
     match exits(frame) {
-        none if none.is_empty() => "Go on with a tool call. A text does not end this work.".to_owned(),
-        exits => format!("Go on with a tool call. When the work is done, call {exits}."),
+        none if none.is_empty() => "Call a tool. Text alone does not finish this task.".to_owned(),
+        exits => format!("Call a tool. Text alone does not finish this task: when it is done, call {exits}."),
     }
 }
 
@@ -202,8 +202,8 @@ fn summary_request(frame: &LoopFrame) -> String {
         exits => format!("Call {exits}"),
     };
     format!(
-        "The limit of this work is reached, and this is your last answer; no other tools are there any more. {how} with what you \
-         have so far, and say what is missing."
+        "The limit of this task is reached, and this is your last answer. No other tools are available. {how} with what you have so \
+         far, and say what is missing."
     )
 }
 

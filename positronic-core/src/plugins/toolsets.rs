@@ -228,6 +228,10 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Toolsets<O, S, V> {
                 async { answer }
             })
         })?;
+        let inactive = self.toolsets.iter().filter(|toolset| !cx.state.active.contains(&toolset.name));
+        let later: Vec<_> =
+            inactive.flat_map(|toolset| &toolset.tools).map(|tool| tool.decl().id.to_string()).collect();
+        cx.later_tools(later);
         let tools = self.active_tools(&cx.state);
         cx.brain_tools(tools)
     }

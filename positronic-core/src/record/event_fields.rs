@@ -13,6 +13,7 @@ use super::file::FileRef;
 use super::limits::Limits;
 use super::part::Part;
 use super::plugin::{PluginChange, PluginStates};
+use super::repair::Repair;
 use super::request::{ContextItem, Settings};
 use super::shape::Shape;
 use super::signal::Start;
@@ -150,6 +151,9 @@ pub struct ToolCall {
     /// The required approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
+    /// What was repaired in what the model wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<Box<Repair>>,
 }
 
 /// The failure of a brain.

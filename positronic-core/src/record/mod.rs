@@ -32,6 +32,7 @@ mod price;
 mod price_file;
 mod prompt;
 mod provider_tool;
+mod repair;
 mod request;
 mod result;
 mod retry_policy;
@@ -50,7 +51,7 @@ pub use approval::{Approval, ApprovalOutcome};
 pub use budget::{Amounts, AskForMore, Budget, SharedBudget};
 pub(crate) use call::Before;
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
-pub use canonical::{Change, ChangeError, ContentHash, hash_json, hash_text, sha256};
+pub use canonical::{Change, ChangeError, ContentHash, hash_json, hash_text, sha256, unify_numbers};
 pub use document::{
     DocumentError, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, check_depth, check_document, encode_document,
 };
@@ -81,8 +82,9 @@ pub use prompt::{
     shown_together,
 };
 pub use provider_tool::{ProviderTool, WebSearchOptions, code_execution, image_generation, web_fetch, web_search};
+pub use repair::{ArgumentMistake, Repair};
 pub use request::{ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet};
-pub use result::{LoopOutcome, ToolResult};
+pub use result::{DenialCause, LoopOutcome, ToolResult};
 pub use retry_policy::RetryPolicy;
 pub use routing::{RoutingStep, WaitReason};
 pub use scheduled::{Scheduled, TickCause};

@@ -22,9 +22,12 @@ pub enum ToolResult {
         /// The error message, which the model reads.
         message: String,
     },
-    /// A person rejected the call.
+    /// A person rejected the call, or nobody approved it.
     Denied {
-        /// The reason, in the person's words.
+        /// What denied it. Earlier releases did not record it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<DenialCause>,
+        /// The reason, in the person's words if a person rejected it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The person.
@@ -59,6 +62,19 @@ impl ToolResult {
     pub fn error(message: impl Into<String>) -> Self {
         Self::Error { message: message.into() }
     }
+}
+
+/// What denied a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum DenialCause {
+    /// A person rejected it.
+    Rejected,
+    /// The time for an approval was over.
+    Expired,
+    /// A person rejected an identical call of the loop before.
+    Repeated,
 }
 
 /// The outcome of a loop.

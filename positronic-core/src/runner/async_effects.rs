@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
-use super::catch::{at_home, caught, caught_now};
+use super::catch::{at_home, caught};
 use super::clock::limited_by;
 use super::detached::performed;
 use super::edited_arguments::check as check_edited;
@@ -13,16 +11,14 @@ use super::plugin_hooks::{around, inspected};
 use super::report::Outcome;
 use super::shared::Shared;
 use super::structured::{Given, given};
+use super::validate_calls::validate_calls;
 use super::worker::Worker;
 use crate::definition::{Invocation, LoopDefinition, Scope, StageBody, ToolBody};
 use crate::error::{Error, Result};
 use crate::machine::{Answered, Effect, RunState, Validated, given_up};
 use crate::model::Model as _;
 use crate::projection::iteration_request;
-use crate::record::{
-    AnswerFault, CODE, EventKind, ModelError, ModelResponse, NewEvent, Path, ProposedCall, Segment, Timestamp,
-    ToolCall, ToolSet, check_depth,
-};
+use crate::record::{AnswerFault, CODE, EventKind, ModelError, ModelResponse, NewEvent, Path, Segment, Timestamp};
 
 impl Worker {
     /// Returns the intent of an effect, which must be in the log before the effect starts.
@@ -118,7 +114,8 @@ impl Worker {
                         Some(definition) => inspected(definition, scope.clone(), &mut response).await,
                         None => (scope.plugins.clone(), Vec::new()),
                     };
-                    let mut calls = judge(&response.calls, &request.path, tools, definition.as_deref(), &scope).await;
+                    let mut calls =
+                        validate_calls(&response.calls, &request.path, tools, definition.as_deref(), &scope).await;
                     cut_off(&mut calls, &response, request.settings.max_output_tokens);
                     let ModelResponse { parts, metadata, .. } = response;
                     Ok(Answered { parts, metadata, calls, plugins, failed })
@@ -211,91 +208,4 @@ fn cut_off(calls: &mut [Validated], response: &ModelResponse, max_output_tokens:
         }
         _ => {}
     }
-}
-
-/// Validates the calls of an answer: the tool, the arguments, and whether an approval is required.
-async fn judge(
-    calls: &[ProposedCall],
-    path: &Path,
-    tools: &ToolSet,
-    definition: Option<&LoopDefinition>,
-    scope: &Scope,
-) -> Vec<Validated> {
-    let mut validated = Vec::with_capacity(calls.len());
-    let loop_at = path.parent().unwrap_or_default();
-    let iteration = match path.last() {
-        Some(Segment::Iteration(iteration)) => iteration,
-        _ => 0,
-    };
-    for (index, call) in (0..).zip(calls) {
-        let scope = Scope { path: loop_at.call(iteration, index), ..scope.clone() };
-        validated.push(judge_one(call, tools, definition, scope).await);
-    }
-    validated
-}
-
-async fn judge_one(
-    call: &ProposedCall,
-    tools: &ToolSet,
-    definition: Option<&LoopDefinition>,
-    scope: Scope,
-) -> Validated {
-    let mut made = ToolCall {
-        tool: call.name.clone(),
-        arguments: Arc::default(),
-        provider_id: call.provider_id.clone(),
-        data: call.data.clone(),
-        flags: crate::record::CallFlags::default(),
-        gate: None,
-    };
-    let refused = complete(&mut made, &call.arguments, tools, definition, scope).await.err();
-    Validated { call: made, refused }
-}
-
-/// Sets the tool, the arguments, the flags and the gate of a call, up to the first that is invalid.
-async fn complete(
-    call: &mut ToolCall,
-    arguments: &str,
-    tools: &ToolSet,
-    definition: Option<&LoopDefinition>,
-    scope: Scope,
-) -> Result<(), String> {
-    let text = if arguments.trim().is_empty() { "{}" } else { arguments };
-    let parsed = serde_json::from_str::<Value>(text).map_err(|error| format!("are not valid JSON: {error}"));
-    let parsed = parsed.and_then(|mut json| {
-        check_depth(&json).map_err(|deep| format!("cannot be taken: {deep}"))?;
-        json.sort_all_objects();
-        Ok(json)
-    });
-    let (json, invalid) = match parsed {
-        Ok(json) => (json, None),
-        Err(reason) => (Value::String(arguments.to_owned()), Some(reason)),
-    };
-    call.arguments = Arc::new(json);
-    let decl = tools.find(&call.tool);
-    let tool = decl.zip(definition).and_then(|(decl, definition)| definition.tools.get(&decl.id)).ok_or_else(|| {
-        let known: Vec<_> = tools.tools().iter().map(|tool| format!("`{}`", tool.id.wire_name())).collect();
-        format!("there is no tool `{}`; the tools are {}", call.tool, known.join(", "))
-    })?;
-    call.tool = tool.decl.id.as_str().to_owned();
-    if let Some(reason) = invalid {
-        return Err(format!("the arguments {reason}"));
-    }
-    let accepted = tool.schema.accept(Arc::make_mut(&mut call.arguments));
-    accepted.map_err(|reason| format!("the arguments do not fit: {reason}"))?;
-    call.flags = tool.decl.flags;
-    if let Some(exits) = tool.exits.as_ref().filter(|_| call.flags.exit) {
-        call.flags.exit = caught_now(|| exits(&call.arguments))
-            .map_err(|error| format!("cannot determine whether the call ends the loop: {error}"))?;
-    }
-    if let Some(gate) = &tool.gate {
-        let arguments = Arc::clone(&call.arguments);
-        let verdict = match at_home(Some(tool), scope).and_then(|scope| caught_now(|| Ok(gate(arguments, scope)))) {
-            Ok(verdict) => caught(verdict).await,
-            Err(error) => Err(error),
-        };
-        // After an error, it is unknown whether the call needs an approval, so it does not run.
-        call.gate = verdict.map_err(|error| format!("cannot determine whether the call needs an approval: {error}"))?;
-    }
-    Ok(())
 }

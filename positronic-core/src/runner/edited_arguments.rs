@@ -20,6 +20,8 @@ use crate::error::{Error, Result};
 pub(super) async fn check(tool: &ToolDefinition, arguments: &Arc<Value>, exits: bool, scope: Scope) -> Result<()> {
     let refused =
         |error: Error| Error::new(format!("the edited arguments are refused, and the tool did not run: {error}"));
+    let mut decoded = Value::clone(arguments);
+    caught_now(|| tool.accept(&mut decoded).map_err(Error::new)).map_err(refused)?;
     if let Some(ends) = tool.exits.as_ref().filter(|_| tool.decl.flags.exit)
         && caught_now(|| ends(arguments)).map_err(refused)? != exits
     {

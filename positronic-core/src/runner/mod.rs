@@ -74,6 +74,7 @@ mod timers;
 mod trigger_backoffs;
 mod triggers;
 mod unattended;
+mod validate_calls;
 mod worker;
 
 pub use client::{Client, Delivered};

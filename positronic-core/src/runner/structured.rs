@@ -38,7 +38,7 @@ pub(super) async fn given(
     }
     let fits = |tool: &crate::record::ToolDecl, input: &mut serde_json::Value| match definition {
         // A missing tool gives its call a typed result.
-        Some(definition) => definition.tools.get(&tool.id).map_or(Ok(()), |tool| tool.schema.accept(input)),
+        Some(definition) => definition.tools.get(&tool.id).map_or(Ok(()), |tool| tool.accept(input)),
         None => Ok(()),
     };
     Ok(match decided(&response, tools, decisions.batches, fits) {

@@ -140,13 +140,16 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
     ///
     /// If the tool panics.
     pub async fn call(&self, tool: &Tool<O, S, V>, arguments: Value) -> Result<Called<S>> {
-        let ToolDefinition { decl, schema, gate, body, .. } = &**tool.definition();
+        let definition = tool.definition();
+        let ToolDefinition { decl, gate, body, .. } = &**definition;
         let ToolBody::Function { execute, .. } = body else {
             return Err(Error::new(format!("the tool `{}` runs a brain; test the brain", decl.id)));
         };
         let mut arguments = arguments;
         arguments.sort_all_objects();
-        schema.check(&arguments).map_err(|reason| Error::new(format!("the arguments do not fit: {reason}")))?;
+        definition
+            .accept(&mut arguments)
+            .map_err(|reason| Error::new(format!("the arguments do not fit: {reason}")))?;
         let (arguments, link) = (Arc::new(arguments), Arc::new(Recorder::default()));
         let scope = self.scope(Path::root().stage("Test").call(0, 0), Arc::clone(&link))?;
         let asked = match gate {

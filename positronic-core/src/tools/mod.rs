@@ -5,8 +5,10 @@
 mod absent;
 mod field_order;
 mod integer_bounds;
+mod near_miss;
 mod schema;
 mod validation_work;
 
 pub use integer_bounds::with_integer_bounds;
+pub(crate) use near_miss::{accept_arguments, near_name, parse_arguments};
 pub use schema::{Schema, check_json};

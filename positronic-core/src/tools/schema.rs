@@ -184,14 +184,34 @@ impl Schema {
     pub fn accept(&self, value: &mut Value) -> Result<(), String> {
         // What is too much work to check is too much to look through.
         let (validator, steps) = self.bounded(value)?;
-        let Err(problem) = Self::explain(validator, steps, value) else { return Ok(()) };
-        let mut present = value.clone();
-        if !remove_absent(&self.json, &mut present) {
-            return Err(problem);
+        if let Err(problem) = Self::explain(validator, steps, value) {
+            let mut present = value.clone();
+            if !remove_absent(&self.json, &mut present) {
+                return Err(problem);
+            }
+            self.check(&present)?;
+            *value = present;
         }
-        self.check(&present)?;
-        *value = present;
         Ok(())
+    }
+
+    /// Returns a value in which each text that stands where its schema requires another type is the JSON in it; `None` if there is
+    /// no such text.
+    pub(crate) fn unquoted(&self, value: &Value) -> Option<Value> {
+        let (validator, _) = self.bounded(value).ok().filter(|(_, steps)| *steps <= MAX_EXPLAINED)?;
+        let mut unquoted = None;
+        for error in validator.iter_errors(value).take(MAX_ERRORS) {
+            let (ValidationErrorKind::Type { .. }, Value::String(text)) = (error.kind(), error.instance().as_ref())
+            else {
+                continue;
+            };
+            let Ok(json) = serde_json::from_str::<Value>(text) else { continue };
+            let at = unquoted.get_or_insert_with(|| value.clone()).pointer_mut(error.instance_path().as_str());
+            if let Some(at) = at {
+                *at = json;
+            }
+        }
+        unquoted.filter(|unquoted| check_depth(unquoted).is_ok())
     }
 }
 
@@ -219,6 +239,9 @@ const MAX_PATTERN: usize = 1 << 20;
 
 /// Describes an error. For an enumeration, it lists the valid values.
 fn problem(error: &ValidationError<'_>) -> String {
+    if matches!(error.kind(), ValidationErrorKind::FalseSchema) {
+        return format!("{} is not allowed here", cut(error.instance()));
+    }
     let Some(values) = choices(error).filter(|values| values.len() > 1) else { return cut(error) };
     let mut named: Vec<_> = values.iter().take(NAMED).map(cut).collect();
     let last = match values.len().saturating_sub(NAMED) {

@@ -8,7 +8,9 @@ use positronic_core::dsl::BrainTool;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, CallFlags, Gate, Pending, PendingKind, SignalKind, Timestamp, ToolResult};
+use positronic_core::record::{
+    Actor, CallFlags, DenialCause, Gate, Pending, PendingKind, SignalKind, Timestamp, ToolResult,
+};
 use positronic_core::runner::{Clock, RunHandle, SignalError};
 use positronic_core::testing::TestClock;
 use schemars::JsonSchema;
@@ -102,7 +104,10 @@ async fn approval_of_a_brain_can_expire_and_forbid_edited_arguments() {
     assert!(run.result().await.is_ok());
     let story = play.story(&run).await;
     let reason = Some("the approval expired".to_owned());
-    assert_eq!(results(&story, "Work"), [success("oolong read"), ToolResult::Denied { reason, by: None }]);
+    assert_eq!(
+        results(&story, "Work"),
+        [success("oolong read"), ToolResult::Denied { cause: Some(DenialCause::Expired), reason, by: None }]
+    );
     let flags = CallFlags { brain: true, idempotent: true, ..CallFlags::default() };
     assert_eq!(play.last_request().tools.tools()[0].flags, flags);
 }

@@ -7,7 +7,7 @@ use positronic_core::dsl::Tool;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::record::PendingKind;
-use positronic_core::record::{Actor, BatchPolicy, SignalKind, ToolResult};
+use positronic_core::record::{Actor, BatchPolicy, DenialCause, SignalKind, ToolResult};
 use positronic_core::runner::{RunHandle, Settled, SignalError};
 use serde_json::{Value, json};
 
@@ -120,12 +120,22 @@ async fn rejection_is_a_typed_denial_and_denies_an_identical_call() {
     run.reject(&path("Work/0.0"), "too risky", "ann").await.unwrap();
 
     assert_eq!(waits(&run).await, ["Work/1.1"], "only the other call needs a decision");
-    assert_eq!(play.last_results(), ["Denied: a person refused this call: too risky"]);
+    assert_eq!(play.last_results(), ["Not run: a person rejected this call: too risky"]);
     run.approve(&path("Work/1.1"), "ann").await.unwrap();
     let story = play.story(&run).await;
     let results = results(&story, "Work");
-    assert_eq!(results[0], ToolResult::Denied { reason: Some("too risky".to_owned()), by: Some("ann".to_owned()) });
-    assert!(matches!(&results[1], ToolResult::Denied { reason: Some(_), by: None }));
+    assert_eq!(
+        results[0],
+        ToolResult::Denied {
+            cause: Some(DenialCause::Rejected),
+            reason: Some("too risky".to_owned()),
+            by: Some("ann".to_owned())
+        }
+    );
+    assert!(matches!(
+        &results[1],
+        ToolResult::Denied { cause: Some(DenialCause::Repeated), reason: Some(_), by: None }
+    ));
     assert_eq!(journal.take(), ["other"]);
 }
 
@@ -194,7 +204,7 @@ async fn expired_approval_is_a_denial() {
 
     let story = play.story(&run).await;
     let reason = Some("the approval expired".to_owned());
-    assert_eq!(results(&story, "Work"), [ToolResult::Denied { reason, by: None }]);
+    assert_eq!(results(&story, "Work"), [ToolResult::Denied { cause: Some(DenialCause::Expired), reason, by: None }]);
     assert_eq!(events_named(&story, "LOOP_APPROVAL_EXPIRED"), ["Work/0.0"]);
     assert_eq!(journal.take(), Vec::<String>::new());
 }

@@ -120,6 +120,10 @@ fn examples() -> Vec<Value> {
             "type": "LOOP_TOOL_CALL", "tool": "a", "arguments": {"n": 1.25}, "provider_id": "p1", "data": null,
             "flags": {"exit": true}, "gate": {"reason": "sure?", "valid_for": 5, "editable": false}
         }),
+        json!({
+            "type": "LOOP_TOOL_CALL", "tool": "a", "arguments": {},
+            "repair": {"name": "functions.a", "arguments": ["in_string", "extra_bracket"]}
+        }),
         json!({"type": "LOOP_TOOL_START"}),
         json!({"type": "LOOP_TOOL_START", "attempt": 1}),
         json!({"type": "LOOP_TOOL_START", "detached": true}),
@@ -128,6 +132,7 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_TOOL_RESULT", "result": {"type": "error", "message": "no"}, "duration": 3, "change": patch}),
         json!({"type": "LOOP_TOOL_RESULT", "result": {"type": "denied"}}),
         json!({"type": "LOOP_TOOL_RESULT", "result": {"type": "denied", "reason": "risky", "by": "ann"}}),
+        json!({"type": "LOOP_TOOL_RESULT", "result": {"type": "denied", "cause": "expired"}}),
         json!({"type": "LOOP_TOOL_RESULT", "result": {"type": "skipped", "reason": "late"}}),
         json!({"type": "LOOP_TOOL_RESULT", "result": {"type": "interrupted", "reason": "gone"}}),
         json!({"type": "LOOP_BRAIN_START", "title": "Inner", "options": null}),

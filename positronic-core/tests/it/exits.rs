@@ -155,8 +155,8 @@ async fn required_exit_ignores_text_while_no_exit_tool_is_offered() {
 
     assert_eq!(journal.take(), ["a", "x"]);
     assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Exited { tool: "finish".to_owned() }));
-    assert!(play.model_read("Go on with a tool call. A text does not end this work."));
-    assert!(play.model_read("When the work is done, call `finish`."));
+    assert!(play.model_read("Call a tool. Text alone does not finish this task."));
+    assert!(play.model_read("when it is done, call `finish`."));
     let first = story.log().iter().find(|event| event.kind.name() == "LOOP_ITERATION").unwrap();
     assert!(first.to_json().unwrap().contains(r#""exits":true"#), "the log says that a text ends nothing");
 }
@@ -202,14 +202,27 @@ async fn exit_on_marks_the_tools_of_plugins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_exit_on_name_fails_a_loop_with_plugins_before_the_model_call() {
+async fn exit_on_names_a_tool_of_a_toolset_that_is_not_active_yet() {
     let journal = Journal::default();
-    let play = Play::new([]);
+    let activate = Reply::call("toolset_activate", json!({"toolset": "desk"}));
+    let play = Play::new([activate, batch([("desk_leave", "x")])]);
 
     let story = play.run(&workshop(&journal, |config| desk(false)(config).exit_on(["desk.leave"])), ()).await;
 
+    assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Exited { tool: "desk.leave".to_owned() }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn exit_on_name_that_no_tool_will_have_fails_a_loop_with_plugins_before_the_model_call() {
+    let journal = Journal::default();
+    let play = Play::new([]);
+
+    let story = play.run(&workshop(&journal, |config| desk(false)(config).exit_on(["desk.left"])), ()).await;
+
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
-    assert!(failure.message.contains("`exit_on` names `desk.leave`, but the loop's tools are"), "{}", failure.message);
+    let message = &failure.message;
+    assert!(message.contains("`exit_on` names `desk.left`, but the loop's tools are"), "{message}");
+    assert!(message.ends_with("`desk.leave`"), "the tools that come later are named: {message}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -134,7 +134,7 @@ async fn loop_summarizes_in_one_last_iteration_with_only_its_exit_tools() {
     assert_eq!(tool_names(&last), ["finish.work"]);
     assert_eq!(
         last_message(&last),
-        "The limit of this work is reached, and this is your last answer; no other tools are there any more. Call \
+        "The limit of this task is reached, and this is your last answer. No other tools are available. Call \
          `finish_work` with what you have so far, and say what is missing."
     );
 }
@@ -149,7 +149,7 @@ async fn loop_without_exit_tools_summarizes_in_text_and_ends_by_its_limit() {
 
     assert_eq!(outcome(&story), LoopOutcome::MaxIterations);
     assert!(play.last_request().tools.tools().is_empty());
-    assert!(last_message(&play.last_request()).contains("any more. Answer with what you have"));
+    assert!(last_message(&play.last_request()).contains("available. Answer with what you have"));
     assert!(story.transcript().contains("assistant: I have a, and b is missing."), "the partial result is kept");
 }
 

@@ -370,7 +370,7 @@ async fn text_does_not_end_a_loop_with_exit_tools_and_the_model_gets_a_reminder(
 
     assert_eq!(
         story.transcript(),
-        "# Work\nuser: begin\nassistant: Done.\nengine: Go on with a tool call. When the work is done, call `finish`.\n\
+        "# Work\nuser: begin\nassistant: Done.\nengine: Call a tool. Text alone does not finish this task: when it is done, call `finish`.\n\
          finish({\"id\":\"x\"}) -> x done\n= {\"type\":\"exited\",\"tool\":\"finish\"}\n"
     );
 }

@@ -44,6 +44,8 @@ mod format_1;
 mod fuzz;
 mod limits;
 mod long_conversations;
+mod model_texts;
+mod near_misses;
 mod nesting;
 mod outputs;
 mod plugins;

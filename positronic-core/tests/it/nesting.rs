@@ -203,6 +203,18 @@ async fn brains_of_several_types_share_one_list() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn brain_that_is_not_found_names_how_to_register_one() {
+    let outer = brain("Outer").r#loop("Work", |cx| cx.brains().find("Search").map(|_| cx.system("")));
+    let play = Play::new([]);
+
+    let story = play.run(outer, ()).await;
+
+    let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+    let says = "the project has no brain `Search`; it has none; register them with `Runner::brain`";
+    assert!(failure.message.ends_with(says), "{failure}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn registered_brain_is_found_by_title_with_any_services() {
     let bound = brain("Bound").services::<Journal>().step("Say", async |cx| {
         cx.services.note("said");

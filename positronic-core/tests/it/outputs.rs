@@ -7,8 +7,9 @@ use positronic_core::model::{DeltaSink, Model};
 use positronic_core::prelude::*;
 use positronic_core::projection::{messages, prompts_to_messages, request_for};
 use positronic_core::record::{
-    Assistant, CallFlags, CallState, CustomOutput, EventKind, FileOutput, FileRef, Message, ModelError, ModelRequest,
-    ModelResponse, Output, OutputKind, Part, Prompt, PromptState, Timestamp, ToolOutput, ToolResult, WidgetOutput,
+    Assistant, CallFlags, CallState, CustomOutput, DenialCause, EventKind, FileOutput, FileRef, Message, ModelError,
+    ModelRequest, ModelResponse, Output, OutputKind, Part, Prompt, PromptState, Timestamp, ToolOutput, ToolResult,
+    WidgetOutput,
 };
 use positronic_core::runner::Settled;
 use serde::{Deserialize, Serialize};
@@ -170,13 +171,23 @@ fn table_shows_the_default_projection() {
         ("error", done(ToolResult::error("no")), "c0: Error: no"),
         (
             "denied",
-            done(ToolResult::Denied { reason: reason(), by: None }),
-            "c0: Denied: a person refused this call: too dear",
+            done(ToolResult::Denied { cause: Some(DenialCause::Rejected), reason: reason(), by: None }),
+            "c0: Not run: a person rejected this call: too dear",
         ),
         (
             "denied without a reason",
-            done(ToolResult::Denied { reason: None, by: None }),
-            "c0: Denied: a person refused this call.",
+            done(ToolResult::Denied { cause: Some(DenialCause::Rejected), reason: None, by: None }),
+            "c0: Not run: a person rejected this call.",
+        ),
+        (
+            "denied by time",
+            done(ToolResult::Denied { cause: Some(DenialCause::Expired), reason: reason(), by: None }),
+            "c0: Not run: the approval expired.",
+        ),
+        (
+            "denied in an older log",
+            done(ToolResult::Denied { cause: None, reason: reason(), by: None }),
+            "c0: Denied: a person refused this call: too dear",
         ),
         ("skipped", done(ToolResult::Skipped { reason: "late".to_owned() }), "c0: Skipped: late"),
         ("interrupted", done(ToolResult::Interrupted { reason: "gone".to_owned() }), "c0: Interrupted: gone"),

@@ -60,7 +60,7 @@ async fn promise_06_model_is_asked_when_every_call_has_a_result_and_reads_them_i
         [
             "a done",
             "Error: there",
-            "Denied: a",
+            "Not run:",
             "{\"answer\":{},\"result\":\"c done\"}",
             "Error: the",
             "Error: the",

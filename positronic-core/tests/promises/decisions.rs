@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{BatchPolicy, EventKind, Path, SignalKind, ToolResult};
+use positronic_core::record::{BatchPolicy, DenialCause, EventKind, Path, SignalKind, ToolResult};
 use positronic_core::runner::Settled;
 use serde_json::{Value, json};
 
@@ -85,7 +85,7 @@ async fn promise_02_several_people_decide_in_any_order<S: Fresh>() {
         assert_eq!(did, ["a", "c", "d"]);
         let results: Vec<_> =
             bench.last_results().iter().map(|text| text.chars().take(6).collect::<String>()).collect();
-        assert_eq!(results, ["a done", "Denied", "{\"done", "c done"], "the model reads them in call order");
+        assert_eq!(results, ["a done", "Not ru", "{\"done", "c done"], "the model reads them in call order");
     }
 }
 
@@ -163,7 +163,7 @@ async fn promise_02_batches_of_real_calls_are_decided_in_random_order_one_by_one
         assert_eq!(named(&log, "LOOP_TOOL_RESULT").len(), made.len());
         for (text, index) in bench.last_results().iter().zip(0..) {
             let call = format!("Chat/0.{index}");
-            assert!(*text == call || text.starts_with("Denied"), "{call} keeps its position: {text}");
+            assert!(*text == call || text.starts_with("Not run"), "{call} keeps its position: {text}");
         }
     }
 }
@@ -185,7 +185,8 @@ async fn promise_07_identical_call_is_denied_without_asking_in_every_process<S: 
     let run = bench.start(&process, &shop).await;
     waits(&run).await;
     bench.client("people").reject(&run_id(), &path("Work/0.0"), "too risky", by("ann")).await.unwrap();
-    let denied = ToolResult::Denied { reason: Some("too risky".to_owned()), by: Some("ann".to_owned()) };
+    let (cause, reason) = (Some(DenialCause::Rejected), Some("too risky".to_owned()));
+    let denied = ToolResult::Denied { cause, reason, by: Some("ann".to_owned()) };
     assert_eq!(bench.waits(&run).await, ["Work/0.1"]);
     assert_eq!(result_of(&bench.log().await, "Work/0.0"), denied);
     // Another process sends the request again.
@@ -197,7 +198,7 @@ async fn promise_07_identical_call_is_denied_without_asking_in_every_process<S: 
 
     assert_eq!(waits(&run).await, ["Work/1.1"], "the same call needs no second decision");
     assert!(matches!(result_of(&cut.log().await, "Work/1.0"), ToolResult::Denied { .. }));
-    assert_eq!(cut.last_results(), ["Denied: a person refused this call: too risky", "b done"]);
+    assert_eq!(cut.last_results(), ["Not run: a person rejected this call: too risky", "b done"]);
     run.approve(&path("Work/1.1"), "bob").await.unwrap();
     assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert_eq!(journal.take(), ["b", "other"]);

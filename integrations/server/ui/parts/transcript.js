@@ -104,13 +104,13 @@ const BLOCKS = {
     ];
   },
   call(node, _, stamp) {
-    const { tool, arguments: given, result, approval, waits = [], state, progress, brain, exited, flags } = node.kind;
+    const { tool, arguments: given, result, approval, waits = [], state, progress, brain, exited, flags, repair } = node.kind;
     const made = approval?.outcome;
     const edited = made?.decision === 'approved' && made.arguments !== undefined;
     const [name, word] = result ? [RESULT[result.type] ?? result.type] : STATE[state] ?? ['not_started', 'queued'];
     return [
       div.callHead(span.callIcon({ class: brain && 'brain' }, icon(brain ? 'brain' : 'tool')), b.mono(tool), brain && span.tag(`brain ${brain.title}`),
-        flags?.destructive && span.tag.warn('destructive'), exited && span.tag('ends the loop'), auto(span.args, brief(edited ? made.arguments : given)), span.grow(),
+        flags?.destructive && span.tag.warn('destructive'), exited && span.tag('ends the loop'), repair && span.tag('repaired'), auto(span.args, brief(edited ? made.arguments : given)), span.grow(),
         name !== 'done' && status(name, word), span.meta(took(node)), stamp),
       made && div.eventLine(icon('person'), text(approval.reason), ' — ', b(decided(approval)), when(made.at)),
       edited && div.edits(valueDiff(given, made.arguments)),

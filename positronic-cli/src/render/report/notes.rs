@@ -50,7 +50,7 @@ pub(in crate::render) fn of_node(node: &Node, currency: Option<&str>) -> Vec<Str
 
 /// Renders the decisions, waits and nested brains of a call.
 pub(super) fn of_call(call: &CallNode) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<_> = call.repair.iter().map(|repair| format!("repaired: {}", repair.clause())).collect();
     if let Some(approval) = &call.approval {
         if approval.requested.is_some() {
             notes.push(format!("a person was asked: {}", approval.reason));

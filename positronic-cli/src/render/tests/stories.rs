@@ -149,6 +149,7 @@ impl Story {
             data: None,
             flags: CallFlags::default(),
             gate: None,
+            repair: None,
         };
         self.event(at, EventKind::LoopToolCall(Box::new(call)))
     }

@@ -93,6 +93,7 @@ impl Timeline {
             public_id: event.path.public_id(),
             tool: call.tool.clone(),
             arguments: Arc::clone(&call.arguments),
+            repair: call.repair.clone(),
             flags: call.flags,
             state: if call.gate.is_some() { CallState::Deferred } else { CallState::Queued },
             proposed: event.at,

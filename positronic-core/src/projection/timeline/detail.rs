@@ -11,8 +11,8 @@ use crate::projection::Cost;
 use crate::record::skip::is_default;
 use crate::record::{
     Actor, Amounts, Approval, BatchPolicy, BudgetRequest, CallFlags, CallState, Decision, DeltaKind, Failure, FileRef,
-    LoopOutcome, ModelError, Part, PublicId, Question, ResponseMetadata, ResumeCause, SignalId, StageKind, Timestamp,
-    ToolResult, Usage, WaitSpec, WidgetOutput,
+    LoopOutcome, ModelError, Part, PublicId, Question, Repair, ResponseMetadata, ResumeCause, SignalId, StageKind,
+    Timestamp, ToolResult, Usage, WaitSpec, WidgetOutput,
 };
 
 /// A brain: the run's own, or a nested one.
@@ -217,6 +217,9 @@ pub struct CallNode {
     pub tool: String,
     /// The arguments that the model proposed.
     pub arguments: Arc<Value>,
+    /// What was repaired in what the model wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<Box<Repair>>,
     /// The tool's flags.
     #[serde(default)]
     pub flags: CallFlags,

@@ -196,7 +196,7 @@ async fn exit_mode_ignores_text_and_blocks_other_calls_only_for_the_exit() {
     # Chat
     user: It leaks.
     assistant: What is wrong?
-    engine: Go on with a tool call. When the work is done, call `mode_enter`.
+    engine: Call a tool. Text alone does not finish this task: when it is done, call `mode_enter`.
     mode.enter({"mode":"solving"}) -> the mode is `solving`
     ask({}) -> ask done
     refund({}) -> refund done
@@ -325,7 +325,7 @@ async fn tool_can_be_an_exit_for_some_of_its_calls() {
         error_of(&results[1]),
         "cannot determine whether the call ends the loop: it panicked: there is no such square"
     );
-    assert!(play.model_read("When the work is done, call `move`."));
+    assert!(play.model_read("when it is done, call `move`."));
     assert!(
         story.transcript().ends_with("move({\"square\":\"e8\"}) -> null\n= {\"type\":\"exited\",\"tool\":\"move\"}\n")
     );

@@ -1,0 +1,119 @@
+//! Validation of the calls of an answer: the tool, the arguments, and whether an approval is required.
+//!
+//! What a person is asked about has been decoded as the tool's code decodes it. Near misses are repaired, and the call says so.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::catch::{at_home, caught, caught_now};
+use crate::definition::{LoopDefinition, Scope};
+use crate::error::Error;
+use crate::machine::Validated;
+use crate::record::{CallFlags, Path, ProposedCall, Repair, Segment, ToolCall, ToolSet, check_depth};
+use crate::tools::{accept_arguments, near_name, parse_arguments};
+
+/// Validates the calls of the answer at `path`, an iteration.
+pub(super) async fn validate_calls(
+    calls: &[ProposedCall],
+    path: &Path,
+    tools: &ToolSet,
+    definition: Option<&LoopDefinition>,
+    scope: &Scope,
+) -> Vec<Validated> {
+    let mut validated = Vec::with_capacity(calls.len());
+    let loop_at = path.parent().unwrap_or_default();
+    let iteration = match path.last() {
+        Some(Segment::Iteration(iteration)) => iteration,
+        _ => 0,
+    };
+    for (index, call) in (0..).zip(calls) {
+        let scope = Scope { path: loop_at.call(iteration, index), ..scope.clone() };
+        validated.push(validate(call, tools, definition, scope).await);
+    }
+    validated
+}
+
+async fn validate(
+    call: &ProposedCall,
+    tools: &ToolSet,
+    definition: Option<&LoopDefinition>,
+    scope: Scope,
+) -> Validated {
+    let mut made = ToolCall {
+        tool: call.name.clone(),
+        arguments: Arc::default(),
+        provider_id: call.provider_id.clone(),
+        data: call.data.clone(),
+        flags: CallFlags::default(),
+        gate: None,
+        repair: None,
+    };
+    let mut repair = Repair::default();
+    let refused = complete(&mut made, &mut repair, &call.arguments, tools, definition, scope).await.err();
+    if !repair.is_empty() {
+        made.repair = Some(Box::new(repair));
+    }
+    Validated { call: made, refused }
+}
+
+/// Sets the tool, the arguments, the flags and the gate of a call, up to the first that is invalid.
+async fn complete(
+    call: &mut ToolCall,
+    repair: &mut Repair,
+    arguments: &str,
+    tools: &ToolSet,
+    definition: Option<&LoopDefinition>,
+    scope: Scope,
+) -> Result<(), String> {
+    let text = if arguments.trim().is_empty() { "{}" } else { arguments };
+    let parsed = parse_arguments(text).map_err(|error| format!("are not valid JSON: {error}"));
+    let parsed = parsed.and_then(|(mut json, mistakes)| {
+        check_depth(&json).map_err(|deep| format!("cannot be taken: {deep}"))?;
+        json.sort_all_objects();
+        Ok((json, mistakes))
+    });
+    let (json, invalid) = match parsed {
+        Ok((json, mistakes)) => {
+            repair.arguments = mistakes;
+            (json, None)
+        }
+        Err(reason) => (Value::String(arguments.to_owned()), Some(reason)),
+    };
+    call.arguments = Arc::new(json);
+    let decl = tools.find(&call.tool).or_else(|| {
+        let near = near_name(tools, &call.tool)?;
+        repair.name = Some(call.tool.clone());
+        Some(near)
+    });
+    let tool = decl.zip(definition).and_then(|(decl, definition)| definition.tools.get(&decl.id)).ok_or_else(|| {
+        let known: Vec<_> = tools.tools().iter().map(|tool| format!("`{}`", tool.id.wire_name())).collect();
+        format!("there is no tool `{}`; the tools are {}", call.tool, known.join(", "))
+    })?;
+    call.tool = tool.decl.id.as_str().to_owned();
+    if let Some(reason) = invalid {
+        return Err(format!("the arguments {reason}"));
+    }
+    let accept = |value: &mut Value| {
+        let decoded = caught_now(|| tool.accept(value).map_err(Error::new));
+        decoded.map_err(|error| error.to_string())
+    };
+    let mistakes = accept_arguments(Arc::make_mut(&mut call.arguments), accept, &tool.schema)
+        .map_err(|reason| format!("the arguments do not fit: {reason}"))?;
+    repair.arguments.extend(mistakes);
+    call.flags = tool.decl.flags;
+    if let Some(exits) = tool.exits.as_ref().filter(|_| call.flags.exit) {
+        call.flags.exit = caught_now(|| exits(&call.arguments))
+            .map_err(|error| format!("cannot determine whether the call ends the loop: {error}"))?;
+    }
+    if let Some(gate) = &tool.gate {
+        let arguments = Arc::clone(&call.arguments);
+        let verdict = match at_home(Some(tool), scope).and_then(|scope| caught_now(|| Ok(gate(arguments, scope)))) {
+            Ok(verdict) => caught(verdict).await,
+            Err(error) => Err(error),
+        };
+        // After an error, it is unknown whether the call needs an approval, so it does not run.
+        call.gate = verdict.map_err(|error| format!("cannot determine whether the call needs an approval: {error}"))?;
+    }
+    Ok(())
+}
