@@ -1,6 +1,6 @@
 //! A connection to a server: requests with timeouts, progress, and notifications.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,18 +9,19 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientCapabilities,
-    ClientConfig, ClientRequest, Implementation, JsonObject, PaginatedRequestParams, PingRequest,
+    ClientConfig, ClientRequest, Implementation, JsonObject, ListToolsRequest, PaginatedRequestParams, PingRequest,
     ProgressNotificationParam, ProgressToken, RequestId, ServerResult, Tool,
 };
 use rmcp::service::{NotificationContext, Peer, PeerRequestOptions, ServiceError};
 use rmcp::{ClientHandler, RoleClient};
 
+use super::deviation::{Page, call_result};
 use super::error::McpError;
 use super::names::printable;
 use super::options::McpOptions;
 use super::secrets::Secrets;
 use super::server_identity::McpSeen;
-use super::transport::{Connected, McpTransport};
+use super::transport::{Connected, McpTransport, UNREADABLE};
 
 /// The maximum number of a server's tools; far fewer already confuse a model.
 const MAX_TOOLS: usize = 1000;
@@ -33,6 +34,16 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The maximum shown characters of a server's name, version and progress messages.
 const SHOWN: usize = 200;
+
+/// What a server lists.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    pub(super) tools: Vec<Tool>,
+    /// The tools that cannot be read, each with the reason.
+    pub(super) skipped: Vec<(String, String)>,
+    /// Why the list was not read to its end.
+    pub(super) endless: Option<String>,
+}
 
 /// Receives the progress of a call.
 pub(super) type OnProgress = Box<dyn Fn(String) + Send + Sync>;
@@ -127,6 +138,7 @@ impl Connection {
             program: program.map(|program| printable(&program.name, SHOWN)).unwrap_or_default(),
             version: program.map(|program| printable(&program.version, SHOWN)).unwrap_or_default(),
             protocol: info.map(|info| info.protocol_version.to_string()).unwrap_or_default(),
+            notes: Vec::new(),
         }
     }
 
@@ -174,30 +186,36 @@ impl Connection {
         reason
     }
 
-    /// Lists the tools of all pages.
-    pub(super) async fn list(&self, time: Duration) -> Result<Vec<Tool>, McpError> {
+    /// Lists the tools of all pages. What cannot be read is skipped, and a list that does not end is used as far as it was read.
+    pub(super) async fn list(&self, time: Duration) -> Result<Listed, McpError> {
         let offers = self.connected.service.peer_info().is_some_and(|info| info.capabilities.tools.is_some());
         if !offers {
-            return Ok(Vec::new());
+            return Ok(Listed::default());
         }
         let listing = async {
-            let (mut tools, mut cursor) = (Vec::new(), None);
+            let (mut listed, mut cursor) = (Listed::default(), None);
+            let mut cursors = HashSet::new();
             for _ in 0..MAX_PAGES {
                 let page = PaginatedRequestParams::default().with_cursor(cursor);
-                let page = match self.connected.service.peer().list_tools(Some(page)).await {
-                    Ok(page) => page,
-                    Err(error) => return Err(self.failed(error).await),
-                };
-                tools.extend(page.tools);
-                if tools.len() > MAX_TOOLS {
+                let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
+                let result = self.ask(request, time, None).await?;
+                let page = Page::read(result).ok_or_else(|| self.bad_answer("it is not a list of tools"))?;
+                listed.skipped.extend(page.skipped);
+                // A server whose cursor does not move lists the same page again.
+                let new: Vec<_> = page.tools.into_iter().filter(|tool| !listed.tools.contains(tool)).collect();
+                listed.tools.extend(new);
+                if listed.tools.len() > MAX_TOOLS {
                     return Err(self.too_many(MAX_TOOLS, "tools"));
                 }
-                cursor = page.next_cursor;
-                if cursor.is_none() {
-                    return Ok(tools);
+                cursor = page.cursor;
+                let Some(next) = &cursor else { return Ok(listed) };
+                if !cursors.insert(next.clone()) {
+                    listed.endless = Some(format!("the cursor `{}` was there before", printable(next, SHOWN)));
+                    return Ok(listed);
                 }
             }
-            Err(self.too_many(MAX_PAGES, "pages of tools"))
+            listed.endless = Some(format!("it has more than {MAX_PAGES} pages"));
+            Ok(listed)
         };
         tokio::time::timeout(time, listing).await.unwrap_or_else(|_| Err(self.timed_out(time)))
     }
@@ -225,7 +243,13 @@ impl Connection {
                 Err(self.bad_answer("it requests more input, which is not supported"))
             }
             ServerResult::CreateTaskResult(_) => Err(self.bad_answer("it is a task, which was not requested")),
-            _ => Err(self.bad_answer("it is not a tool result")),
+            other => match call_result(&other) {
+                Some(mut result) => {
+                    self.secrets.hide_in_result(&mut result);
+                    Ok(result)
+                }
+                None => Err(self.bad_answer("it is not a tool result; whether the call took effect is unknown")),
+            },
         }
     }
 
@@ -266,6 +290,11 @@ impl Connection {
             return McpError::Request { server, what, transient };
         }
         match error {
+            ServiceError::McpError(error) if error.code.0 == UNREADABLE => {
+                let mut message = error.message.into_owned();
+                self.secrets.hide_in(&mut message);
+                self.bad_answer(&format!("{message}; whether the request took effect is unknown"))
+            }
             ServiceError::McpError(error) => {
                 let mut message = error.message.into_owned();
                 self.secrets.hide_in(&mut message);

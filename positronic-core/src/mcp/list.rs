@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
+use super::connection::Listed as Given;
 use super::error::McpError;
 use super::names::{NAME, printable, renamed, rest_of, tool_name};
 use super::options::McpOptions;
@@ -38,27 +39,60 @@ pub(super) struct Listed {
     pub(super) policy: Policy,
 }
 
-/// Validates and names a server's tools. `is_first` states that the options were not yet compared with a list.
+/// Validates and names a server's tools. A tool that cannot be offered is skipped, and a note says why. `is_first` states that the
+/// options were not yet compared with a list.
+///
+/// # Errors
+///
+/// What the author has to change: an option that names no tool, a name that two tools would have, a tool of `only` that cannot be
+/// offered, or a list of which no tool can.
 pub(super) fn checked(
     server: &str,
-    tools: Vec<Tool>,
+    given: Given,
     options: &McpOptions,
     is_first: bool,
-) -> Result<Vec<Arc<Listed>>, McpError> {
+) -> Result<(Vec<Arc<Listed>>, Vec<String>), McpError> {
+    let Given { tools, skipped, endless } = given;
     if is_first {
-        names_exist(server, &tools, options)?;
+        names_exist(server, &tools, &skipped, options)?;
     }
+    let mut notes: Vec<_> =
+        endless.iter().map(|why| format!("the list of tools was not read to its end: {why}")).collect();
     let mut taken: HashMap<String, String> = HashMap::new();
-    let mut listed = Vec::new();
-    for tool in tools.into_iter().filter(|tool| is_used(&tool.name, options)) {
-        let tool = read(server, tool, options)?;
-        if let Some(one) = taken.insert(tool.name.clone(), tool.tool.clone()) {
-            let (one, other, name) = (printable(&one, NAME), printable(&tool.tool, NAME), tool.name);
-            return Err(McpError::SameName { server: server.to_owned(), one, other, name });
+    let (mut listed, mut first_skipped) = (Vec::new(), None);
+    let unreadable = skipped.into_iter().map(|(tool, what)| (tool, Err(what)));
+    let tools = tools.into_iter().map(|tool| (tool.name.to_string(), Ok(tool)));
+    for (own, tool) in tools.chain(unreadable).filter(|(name, _)| is_used(name, options)) {
+        let name = name_of(server, &own, options)?;
+        let what = match tool.and_then(|tool| read(server, name.clone(), tool, options)) {
+            Ok(tool) => match taken.get(&name) {
+                None => {
+                    taken.insert(name, own);
+                    listed.push(Arc::new(tool));
+                    continue;
+                }
+                Some(one) if options.renamed.iter().any(|(from, _)| *from == own || from == one) => {
+                    let (one, other) = (printable(one, NAME), printable(&own, NAME));
+                    return Err(McpError::SameName { server: server.to_owned(), one, other, name });
+                }
+                Some(one) => format!("the tool `{}` before it has the name `{name}`, too", printable(one, NAME)),
+            },
+            Err(what) => what,
+        };
+        let tool = printable(&own, NAME);
+        if options.only.is_some() {
+            return Err(McpError::Schema { server: server.to_owned(), tool, what });
         }
-        listed.push(Arc::new(tool));
+        notes.push(format!("the tool `{tool}` is skipped: {what}"));
+        first_skipped.get_or_insert((tool, what));
     }
-    Ok(listed)
+    if let (true, Some((tool, what))) = (listed.is_empty(), first_skipped) {
+        return Err(McpError::Schema { server: server.to_owned(), tool, what });
+    }
+    for note in &notes {
+        tracing::warn!(server, "an MCP server deviates from the protocol: {note}");
+    }
+    Ok((listed, notes))
 }
 
 fn is_used(tool: &str, options: &McpOptions) -> bool {
@@ -67,7 +101,12 @@ fn is_used(tool: &str, options: &McpOptions) -> bool {
 }
 
 /// Rejects options with unknown tools: a typo in `without` would leave the tool in.
-fn names_exist(server: &str, tools: &[Tool], options: &McpOptions) -> Result<(), McpError> {
+fn names_exist(
+    server: &str,
+    tools: &[Tool],
+    skipped: &[(String, String)],
+    options: &McpOptions,
+) -> Result<(), McpError> {
     let renamed: Vec<_> = options.renamed.iter().map(|(from, _)| from.clone()).collect();
     let lists: [(&'static str, &[String]); 6] = [
         ("only", options.only.as_deref().unwrap_or_default()),
@@ -78,7 +117,10 @@ fn names_exist(server: &str, tools: &[Tool], options: &McpOptions) -> Result<(),
         ("unattended", &options.unattended),
     ];
     for (option, names) in lists {
-        if let Some(missing) = names.iter().find(|name| tools.iter().all(|tool| tool.name != **name)) {
+        let exists = |name: &String| {
+            tools.iter().any(|tool| tool.name == *name) || skipped.iter().any(|(skipped, _)| skipped == name)
+        };
+        if let Some(missing) = names.iter().find(|name| !exists(name)) {
             let known: Vec<_> = tools.iter().map(|tool| format!("`{}`", printable(&tool.name, NAME))).collect();
             let known = if known.is_empty() { "no tools".to_owned() } else { known.join(", ") };
             return Err(McpError::NoSuchTool { server: server.to_owned(), option, tool: missing.clone(), known });
@@ -87,19 +129,22 @@ fn names_exist(server: &str, tools: &[Tool], options: &McpOptions) -> Result<(),
     Ok(())
 }
 
-fn read(server: &str, tool: Tool, options: &McpOptions) -> Result<Listed, McpError> {
+/// Returns the name of a tool for models and people.
+fn name_of(server: &str, own: &str, options: &McpOptions) -> Result<String, McpError> {
+    match options.renamed.iter().find(|(from, _)| from == own) {
+        Some((_, to)) => renamed(server, own, to),
+        None => Ok(tool_name(server, own)),
+    }
+}
+
+/// Reads a tool's declaration; the error says why the tool cannot be offered.
+fn read(server: &str, name: String, tool: Tool, options: &McpOptions) -> Result<Listed, String> {
     let own = tool.name.into_owned();
-    let name = match options.renamed.iter().find(|(from, _)| *from == own) {
-        Some((_, to)) => renamed(server, &own, to)?,
-        None => tool_name(server, &own),
-    };
     let mut schema = Value::Object(Arc::unwrap_or_clone(tool.input_schema));
     let schema = usable(&mut schema).map(|()| Schema::new(schema)).and_then(|schema| {
         schema.compile()?;
         Ok(Arc::new(schema))
-    });
-    let schema =
-        schema.map_err(|what| McpError::Schema { server: server.to_owned(), tool: printable(&own, NAME), what })?;
+    })?;
     let annotations = tool.annotations.as_ref();
     let policy = Policy::of(server, &own, options, annotations);
     let title = tool.title.or_else(|| annotations.and_then(|of| of.title.clone())).map(|title| printable(&title, NAME));

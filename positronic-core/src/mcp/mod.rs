@@ -50,6 +50,7 @@
 
 mod answer;
 mod connection;
+mod deviation;
 mod error;
 mod list;
 mod names;

@@ -45,6 +45,11 @@ pub(super) fn rest_of<'a>(server: &str, name: &'a str) -> Option<&'a str> {
     name.strip_prefix(server)?.strip_prefix(BETWEEN)
 }
 
+/// Returns the names of a server's tools, for a match by prefix.
+pub(super) fn names_of(server: &str) -> String {
+    format!("{server}{BETWEEN}*")
+}
+
 /// Returns a server's text for display: without control and invisible characters, and truncated.
 pub(super) fn printable(text: &str, most: usize) -> String {
     let is_shown = |char: &char| !char.is_control() && !is_invisible(*char);

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::McpError;
-use super::names::{NAME, printable};
+use super::names::{NAME, names_of, printable};
 use super::server::McpServer;
 use super::server_identity::McpSeen;
 use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State, usage_panic};
@@ -88,7 +88,9 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Mcp {
                 Err(error) if server.options().optional => {
                     tracing::warn!(server = server.name(), %error, "a loop goes on without an MCP server");
                     cx.state.servers.remove(server.name());
-                    _ = writeln!(away, "The tools of `{}` are not there at the moment.", server.name());
+                    let renamed = server.options().renamed.iter().map(|(_, name)| name.clone());
+                    cx.later_tools(renamed.chain([names_of(server.name())]));
+                    _ = writeln!(away, "The tools of `{}` are not available now.", server.name());
                     continue;
                 }
                 Err(error) => return Err(error.into()),

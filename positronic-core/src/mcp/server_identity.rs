@@ -14,4 +14,7 @@ pub struct McpSeen {
     pub version: String,
     /// The negotiated version of the protocol.
     pub protocol: String,
+    /// Deviations of the server: which of its tools are skipped, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }

@@ -10,6 +10,7 @@ use super::connection::Connection;
 use super::error::McpError;
 use super::list::{Listing, checked};
 use super::options::McpOptions;
+use super::server_identity::McpSeen;
 use super::transport::McpTransport;
 
 /// How often an unreachable server is tried before a loop fails.
@@ -198,9 +199,10 @@ impl Session {
     }
 
     async fn fetch_list(&self, live: &Connection, is_first: bool) -> Result<Arc<Listing>, McpError> {
-        let tools = live.list(self.options.connect_timeout).await?;
-        let tools = checked(&self.name, tools, &self.options, is_first)?;
-        Ok(Arc::new(Listing { tools, seen: live.seen(), instructions: live.instructions() }))
+        let listed = live.list(self.options.connect_timeout).await?;
+        let (tools, notes) = checked(&self.name, listed, &self.options, is_first)?;
+        let seen = McpSeen { notes, ..live.seen() };
+        Ok(Arc::new(Listing { tools, seen, instructions: live.instructions() }))
     }
 
     fn nothing_listed(&self) -> McpError {

@@ -202,3 +202,56 @@ async fn tools_of_a_server_are_available_as_values() {
 
     assert_eq!(results(&story, "Work"), [success("ok")]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn odd_block_of_a_result_does_not_lose_the_rest() {
+    let fake = Fake::new([tool("act")], |_, arguments| match arguments["text"].as_str().unwrap() {
+        "unknown" => Act::Result(json!({"content": [{"type": "text", "text": "paid"}, {"type": "widget", "id": 7}]})),
+        "incomplete" => {
+            Act::Result(json!({"content": [{"type": "image", "data": "AAAA"}, {"type": "text", "text": "paid"}]}))
+        }
+        "one" => Act::Result(json!({"content": {"type": "text", "text": "paid"}})),
+        "words" => Act::Result(json!({"content": ["paid", "twice"]})),
+        other => panic!("{other}"),
+    });
+    let call = |kind: &str| ("desk__act", json!({"text": kind}));
+    let play = Play::new([Reply::calls(["unknown", "incomplete", "one", "words"].map(call)), done()]);
+
+    let story = play.run(&desk(&[&fake.server(trusting())]), ()).await;
+
+    assert_eq!(
+        results(&story, "Work"),
+        [
+            success("paid\n[content of an unknown kind: {\"id\":7,\"type\":\"widget\"}]"),
+            success("[content of an unknown kind: {\"data\":\"AAAA\",\"type\":\"image\"}]\npaid"),
+            success("paid"),
+            success("paid\ntwice"),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn reply_that_cannot_be_read_ends_its_call_at_once() {
+    let fake = Fake::new([tool("act")], |_, arguments| {
+        let line = match arguments["text"].as_str().unwrap() {
+            "nan" => r#"{"jsonrpc":"2.0","id":{id},"result":{"content":[],"structuredContent":{"n":NaN}}}"#,
+            "text" => r#"{"jsonrpc":"2.0","id":"{id}","result":{"content":[{"type":"text","text":"read"}]}}"#,
+            other => panic!("{other}"),
+        };
+        Act::Lines(vec!["a line of a log".to_owned(), line.to_owned()])
+    });
+    let play = Play::new([
+        Reply::calls([("desk__act", json!({"text": "nan"})), ("desk__act", json!({"text": "text"}))]),
+        done(),
+    ]);
+    let began = tokio::time::Instant::now();
+
+    let story = play.run(&desk(&[&fake.server(trusting())]), ()).await;
+
+    let results = results(&story, "Work");
+    let error = error_of(&results[0]);
+    assert!(error.starts_with("the MCP server `desk` sent an invalid answer: it cannot be read: "), "{error}");
+    assert!(error.ends_with("; whether the request took effect is unknown"), "{error}");
+    assert_eq!(results[1], success("read"));
+    assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+}

@@ -178,7 +178,7 @@ async fn server_that_never_started_fails_the_loop_unless_optional() {
     let play = Play::new([Reply::text("Then without.")]);
     let story = play.run(desk(&[&fake.server(optional)]), ()).await;
     assert!(matches!(story.settled(), Settled::Completed(_)));
-    assert!(play.model_read("The tools of `desk` are not there at the moment."));
+    assert!(play.model_read("The tools of `desk` are not available now."));
 
     // The loop waits for a server that starts late.
     fake.refuse(2);
@@ -226,7 +226,10 @@ async fn malformed_answers_are_explained_errors() {
 
     let results = results(&story, "Work");
     for result in &results[..2] {
-        assert_eq!(error_of(result), "the MCP server `desk` sent an invalid answer: it is not a tool result");
+        assert_eq!(
+            error_of(result),
+            "the MCP server `desk` sent an invalid answer: it is not a tool result; whether the call took effect is unknown"
+        );
     }
     assert_eq!(results[2], success("ok"));
 }

@@ -35,6 +35,8 @@ struct Inside {
     tools: Mutex<Vec<Value>>,
     /// Number of tools per page.
     page: AtomicUsize,
+    /// Whether the second page names itself as the next one.
+    is_stuck: AtomicUsize,
     on_call: Box<OnCall>,
     seen: Mutex<Vec<Value>>,
     connections: AtomicUsize,
@@ -60,6 +62,7 @@ impl Fake {
         Self(Arc::new(Inside {
             tools: Mutex::new(tools.into_iter().collect()),
             page: AtomicUsize::new(2),
+            is_stuck: AtomicUsize::new(0),
             on_call: Box::new(on_call),
             seen: Mutex::default(),
             connections: AtomicUsize::new(0),
@@ -79,6 +82,11 @@ impl Fake {
 
     pub(crate) fn server(&self, options: McpOptions) -> McpServer {
         McpServer::new("desk", self.stream(), options).unwrap()
+    }
+
+    /// Names the second page as the next one, also in the second page.
+    pub(crate) fn stay_at_the_second_page(&self) {
+        self.0.is_stuck.store(1, Ordering::SeqCst);
     }
 
     /// Refuses the next `n` connections.
@@ -187,7 +195,8 @@ impl Fake {
         let to = (from + page).min(tools.len());
         let mut result = json!({"tools": tools[from..to]});
         if to < tools.len() {
-            result["nextCursor"] = json!(to.to_string());
+            let next = if self.0.is_stuck.load(Ordering::SeqCst) > 0 { page } else { to };
+            result["nextCursor"] = json!(next.to_string());
         }
         result
     }

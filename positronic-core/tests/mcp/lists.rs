@@ -5,6 +5,7 @@ use std::time::Duration;
 use positronic_core::mcp::{Mcp, McpError, McpOptions, McpServer};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
+use positronic_core::record::EventKind;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -58,7 +59,7 @@ async fn option_that_names_no_tool_is_refused() {
 }
 
 #[tokio::test]
-async fn colliding_names_are_refused_with_both_tools() {
+async fn renamed_tool_with_the_name_of_another_is_refused_with_both_tools() {
     let fake = quiet(["a", "b"].map(tool));
 
     let error = start_error(&fake, McpOptions::builder().renamed([("a", "desk__b")]).build()).await;
@@ -66,8 +67,6 @@ async fn colliding_names_are_refused_with_both_tools() {
         error.to_string(),
         "the tools `a` and `b` of the MCP server `desk` would both be named `desk__b`; rename one of them with `renamed`, or omit it with `without`"
     );
-    let twice = quiet([tool("a"), tool("a")]);
-    assert!(matches!(start_error(&twice, McpOptions::default()).await, McpError::SameName { .. }));
     let slash = start_error(&fake, McpOptions::builder().renamed([("a", "a/b")]).build()).await;
     assert!(matches!(slash, McpError::Renamed { .. }), "{slash}");
 }
@@ -120,30 +119,70 @@ fn doubling(steps: usize) -> Value {
     json!({"type": "object", "$ref": "#/$defs/d0", "$defs": definitions})
 }
 
+/// Starts a server, and returns the names that the model sees and the notes in the log.
+async fn offered(fake: &Fake) -> (Vec<String>, Vec<String>) {
+    let play = Play::new([done()]);
+    let server = fake.server(McpOptions::builder().ask(false).build());
+    let story = play.run(&desk(&[&server]), ()).await;
+    let state = story.log().iter().rev().find_map(|event| match &event.kind {
+        EventKind::LoopIteration(iteration) => Some(serde_json::to_value(&iteration.plugins).unwrap()),
+        _ => None,
+    });
+    let mut notes = Vec::new();
+    collect_notes(&state.unwrap(), &mut notes);
+    (seen_by_the_model(&play), notes)
+}
+
+fn collect_notes(value: &Value, notes: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(Value::Array(said)) = fields.get("notes") {
+                notes.extend(said.iter().map(|note| note.as_str().unwrap().to_owned()));
+            }
+            fields.values().for_each(|value| collect_notes(value, notes));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect_notes(value, notes)),
+        _ => {}
+    }
+}
+
 #[tokio::test]
-async fn unusable_schema_is_refused_with_tool_and_server() {
+async fn tool_that_cannot_be_offered_is_skipped_and_the_log_says_why() {
     let bad = |schema: Value| json!({"name": "odd", "inputSchema": schema});
     let cases = [
-        (json!({"type": "object", "properties": {"a": {"type": "strnig"}}}), "invalid schema"),
-        (json!({"type": "object", "properties": {"a": {"pattern": "("}}}), "invalid schema"),
+        (bad(json!({"type": "object", "properties": {"a": {"type": "strnig"}}})), "invalid schema"),
+        (bad(json!({"type": "object", "properties": {"a": {"pattern": "("}}})), "invalid schema"),
         (
-            json!({"type": "object", "properties": {"a": {"$ref": "https://example.org/x.json"}}}),
+            bad(json!({"type": "object", "properties": {"a": {"$ref": "https://example.org/x.json"}}})),
             "schema rejected: its reference",
         ),
-        (doubling(30), "schema rejected: its references and combinators apply 4294967294 schemas to one value"),
-        (json!({"type": "object", "properties": {"a": {"pattern": "((a{999}){999}){999}"}}}), "invalid schema"),
-        (json!({"type": "array"}), "its type is \"array\", but arguments must be an object"),
+        (bad(doubling(30)), "schema rejected: its references and combinators apply 4294967294 schemas to one value"),
+        (bad(json!({"type": "object", "properties": {"a": {"pattern": "((a{999}){999}){999}"}}})), "invalid schema"),
+        (bad(json!({"type": "array"})), "its type is \"array\", but arguments must be an object"),
+        (bad(json!("object")), "its declaration cannot be read"),
+        (json!({"name": "odd"}), "its declaration cannot be read"),
+        (json!({"name": "odd", "inputSchema": null}), "its declaration cannot be read"),
     ];
-    for (schema, says) in cases {
-        let fake = quiet([tool("fine"), bad(schema)]);
-        let error = start_error(&fake, McpOptions::default()).await.to_string();
-        let begins = "the tool `odd` of the MCP server `desk` has an unusable schema: ";
-        assert!(error.starts_with(begins) && error.contains(says), "{error}");
+    for (odd, says) in cases {
+        let fake = quiet([tool("fine"), odd, tool("last")]);
 
-        let without = McpOptions::builder().without(["odd"]).build();
-        fake.server(without).connect().await.unwrap();
+        let (names, notes) = offered(&fake).await;
+
+        assert_eq!(names, ["desk__fine", "desk__last"], "{says}");
+        assert!(notes[0].starts_with("the tool `odd` is skipped: ") && notes[0].contains(says), "{notes:?}");
+        let wanted = start_error(&fake, McpOptions::builder().only(["odd"]).build()).await.to_string();
+        let begins = "the tool `odd` of the MCP server `desk` has an unusable schema: ";
+        assert!(wanted.starts_with(begins) && wanted.contains(says), "{wanted}");
     }
-    // A schema without a type means an object.
+    let twice = quiet([tool("a"), json!({"name": "a", "inputSchema": {"type": "object"}}), tool("c")]);
+    let (names, notes) = offered(&twice).await;
+    assert_eq!(names, ["desk__a", "desk__c"]);
+    assert_eq!(notes, ["the tool `a` is skipped: the tool `a` before it has the name `desk__a`, too"]);
+}
+
+#[tokio::test]
+async fn schema_without_a_type_means_an_object() {
+    let bad = |schema: Value| json!({"name": "odd", "inputSchema": schema});
     let tools = quiet([bad(json!({"properties": {"a": {"type": "string"}}}))]).server(McpOptions::default());
     let tools = tools.tools::<(), Value, ()>().await.unwrap();
     assert_eq!(tools[0].decl().parameters["type"], "object");
@@ -206,12 +245,16 @@ async fn list_is_requested_once_and_shared_by_iterations_and_runs() {
 }
 
 #[tokio::test]
-async fn endless_list_is_truncated() {
-    let fake = quiet((0..300).map(|n| tool(&format!("t{n}"))));
+async fn list_that_does_not_end_is_used_as_far_as_it_was_read() {
+    let (names, notes) = offered(&quiet((0..300).map(|n| tool(&format!("t{n}"))))).await;
+    assert_eq!(names.len(), 200);
+    assert_eq!(notes, ["the list of tools was not read to its end: it has more than 100 pages"]);
 
-    let error = start_error(&fake, McpOptions::default()).await.to_string();
-
-    assert_eq!(error, "the MCP server `desk` lists more than 100 pages of tools");
+    let stuck = quiet(["a", "b", "c", "d", "e"].map(tool));
+    stuck.stay_at_the_second_page();
+    let (names, notes) = offered(&stuck).await;
+    assert_eq!(names, ["desk__a", "desk__b", "desk__c", "desk__d"]);
+    assert_eq!(notes, ["the list of tools was not read to its end: the cursor `2` was there before"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod http;
 mod limited;
 mod paced;
 mod process;
+mod readable;
 mod stream;
 
 use futures::future::BoxFuture;
@@ -22,6 +23,8 @@ use super::secrets::Secrets;
 pub use command::McpCommand;
 pub use http::McpHttp;
 pub use stream::McpStream;
+
+pub(super) use readable::UNREADABLE;
 
 /// The transport to a server, created from an [`McpCommand`], an [`McpHttp`] or an [`McpStream`].
 #[derive(Debug, Clone)]

@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use futures::stream::{BoxStream, StreamExt as _};
 use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::model::ClientJsonRpcMessage;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::Sse;
+
+use super::readable;
 
 /// The range of accepted pauses, in milliseconds: from the default pause without `retry:` to the default timeout of a call.
 const SHORTEST: u64 = 1_000;
@@ -50,6 +52,7 @@ impl Paced {
             if event.data.as_ref().is_some_and(|data| !data.is_empty()) {
                 empty.store(0, Ordering::Relaxed);
             }
+            event.data = event.data.map(mended);
             event
         };
         events.map(move |event| event.map(&pace)).boxed()
@@ -62,6 +65,14 @@ impl Paced {
             }
             other => other,
         }
+    }
+}
+
+/// Rewrites a message that the transport could not read, and would drop.
+fn mended(data: String) -> String {
+    match readable::read(data.as_bytes()).map(|message| serde_json::to_string(&message)) {
+        Some(Ok(message)) if serde_json::from_str::<ServerJsonRpcMessage>(&data).is_err() => message,
+        _ => data,
     }
 }
 

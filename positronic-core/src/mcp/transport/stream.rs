@@ -8,8 +8,12 @@ use std::task::{Context, Poll};
 use derive_where::derive_where;
 use futures::future::BoxFuture;
 use rmcp::RoleClient;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufReader, ReadBuf};
+
+use super::readable;
 
 /// The reading half. A separate type, since the compiler loses the lifetime of a boxed trait in deeply nested futures.
 pub(super) struct Reading(Pin<Box<dyn AsyncRead + Send>>);
@@ -85,10 +89,51 @@ impl McpStream {
 }
 
 /// Frames one message per line. The reader limits the line length.
-pub(super) fn framed<R, W>(reading: R, writing: W) -> AsyncRwTransport<RoleClient, R, W>
+pub(super) fn framed<R, W>(reading: R, writing: W) -> Lines<R, W>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    AsyncRwTransport::new_client(reading, writing).with_max_line_length(usize::MAX)
+    Lines {
+        reading: BufReader::new(reading),
+        line: Vec::new(),
+        writing: AsyncRwTransport::new_client(tokio::io::empty(), writing),
+    }
+}
+
+/// A transport with one message per line.
+pub(super) struct Lines<R, W: AsyncWrite> {
+    reading: BufReader<R>,
+    /// The beginning of a line whose reading was interrupted.
+    line: Vec<u8>,
+    writing: AsyncRwTransport<RoleClient, tokio::io::Empty, W>,
+}
+
+impl<R, W> Transport<RoleClient> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(&mut self, message: TxJsonRpcMessage<RoleClient>) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        self.writing.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            self.reading.read_until(b'\n', &mut self.line).await.ok()?;
+            let line = std::mem::take(&mut self.line);
+            if line.last() != Some(&b'\n') {
+                return None;
+            }
+            if let Some(message) = readable::read(&line) {
+                return Some(message);
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.writing.close().await
+    }
 }
