@@ -9,6 +9,7 @@ use positronic_core::record::Timestamp;
 use positronic_core::runner::Client;
 use tokio::sync::Semaphore;
 
+use crate::api::KnownCheck;
 use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
 use crate::bodies::Bodies;
 use crate::folds::Folds;
@@ -16,8 +17,12 @@ use crate::forks::Forks;
 use crate::options::Options;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::readiness::Readiness;
+use crate::recent::RecentRuns;
 use crate::routes::table;
 use crate::states::States;
+
+/// Of how many runs the last check of the code is kept.
+const CODE_CHECKS: usize = 1000;
 
 /// From how many bytes on a body is not decoded where it would block other requests, and few bodies are in memory at once.
 pub(crate) const LARGE: usize = 64 << 10;
@@ -42,6 +47,7 @@ pub(crate) struct App {
     pub(crate) states: States,
     pub(crate) forks: Forks,
     pub(crate) readiness: Readiness,
+    pub(crate) code_checks: RecentRuns<KnownCheck>,
 }
 
 impl App {
@@ -68,6 +74,7 @@ impl App {
             states,
             forks: Forks::default(),
             readiness: Readiness::default(),
+            code_checks: RecentRuns::new(CODE_CHECKS),
             options,
         }
     }

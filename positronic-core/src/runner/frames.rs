@@ -9,7 +9,7 @@ use crate::definition::{
     AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, Scope, StageBody, StateValue, ToolBody,
     ToolDefinition,
 };
-use crate::machine::{BrainFrame, RunState, Stage};
+use crate::machine::{BrainFrame, Call, RunState, Stage, pending};
 use crate::record::{Path, RunId, Segment, Seq, parent_of};
 
 /// The parts of open frames that are not data.
@@ -78,6 +78,23 @@ impl Frames {
     /// Finds the tool of a call in the tools of its iteration.
     pub(super) fn tool(&self, call: &Path, tool: &str) -> Option<&Arc<ToolDefinition>> {
         self.loops.get(parent_of(call.as_str())?)?.tools.get(tool)
+    }
+
+    /// Returns that the code does not have the tool of a call that waits for a person or a program. What they send would lead to an
+    /// error.
+    pub(super) fn missing_tool(&self, state: &RunState) -> Option<String> {
+        let missing = |call: &&Call| {
+            let is_known = parent_of(call.path.as_str()).is_some_and(|at| self.loops.contains_key(at));
+            is_known && self.tool(&call.path, &call.tool).is_none()
+        };
+        let around = |path: &Path| std::iter::successors(Some(path.clone()), Path::parent);
+        let is_call = |path: &Path| matches!(path.last(), Some(Segment::Call(..)));
+        let waiting = pending(state);
+        let mut calls = waiting.iter().flat_map(|pending| around(&pending.call)).filter(is_call);
+        calls.find_map(|path| state.call(&path).filter(|call| missing(call)).map(|call| {
+            let Call { path, tool, .. } = call;
+            format!("the call `{path}` is open, and its tool `{tool}` no longer exists: restore the tool, or reject the call")
+        }))
     }
 
     /// Finds the brain of a stage or a call.

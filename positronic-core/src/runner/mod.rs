@@ -87,6 +87,7 @@ pub use firing::DueTrigger;
 pub use follow::RunUpdate;
 pub use fork::{Fork, ForkError};
 pub use handle::{RunError, RunHandle, Settled};
+pub use open::CodeCheck;
 #[cfg(feature = "schedules")]
 pub use schedules::{ScheduleError, Schedules};
 pub use serve::Service;

@@ -5,27 +5,40 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 use super::append::{Extras, append, append_of, follow, stamp, worker_of};
 use super::catch::panicked;
-use super::claim::{NoClaim, append_alone, claim};
+use super::claim::{NoClaim, append_alone, claim, epoch_after};
+use super::frames::Frames;
+use super::link::RunLink;
 use super::restore::{migration, version_difference};
 use super::resume_options::Resumption;
 use super::run_task::attend;
 use super::shared::{Folded, Shared};
 use super::start::{check_names, check_tags, differences};
-use super::stop::ResumeError;
+use super::stop::{ResumeError, Stop};
 use super::timers::fires;
 use super::worker::Worker;
 use super::{Client, RunHandle, Runner, StartError, load};
 use crate::definition::{BrainDefinition, LimitGuard, StageBody, with_document_limit};
-use crate::machine::{RunState, has_limit_of_money};
+use crate::machine::{IllegalEvent, RunState, has_limit_of_money};
 use crate::projection::Prompts;
 use crate::record::{
     BrainStart, EndReason, Epoch, EventKind, Failure, NewEvent, Path, PluginStates, RunId, RunSummary, Seq, Start,
     Timestamp, check_document, check_message, sha256,
 };
 use crate::store::StoreError;
+
+/// How the code differs from what a run needs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct CodeCheck {
+    /// How its brain differs from the code that the run began with, up to its current stage.
+    pub brain: Option<String>,
+    /// What its open calls need and the code does not have.
+    pub calls: Option<String>,
+}
 
 impl Runner {
     /// Starts a run of an untyped brain; its options and its result are JSON.
@@ -213,19 +226,43 @@ impl Runner {
         resumed.unwrap_or_else(|panic| Err(ResumeError::Panicked { reason: panicked(&*panic).to_string() }))
     }
 
-    /// Returns how the code of a run's brain differs from the code that the run began with, up to its current
-    /// stage. `None` if it matches or a migration leads to it, if the run has ended, and if this runner does not
-    /// know the brain. It changes nothing, and does not compare the arguments of open calls, as
-    /// [`Runner::resume`] does.
+    /// Returns how the code differs from what a run needs ([`Runner::check_code`]).
     ///
     /// # Errors
     ///
     /// [`StoreError`] if the store fails.
     pub async fn changed(&self, run: &RunId) -> Result<Option<String>, StoreError> {
+        let CodeCheck { brain, calls } = self.check_code(run).await?;
+        Ok(brain.or(calls))
+    }
+
+    /// Compares the code with what a run needs. It finds nothing if the code matches or a migration leads to it, if the run has ended,
+    /// and if this runner does not know the brain. It changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn check_code(&self, run: &RunId) -> Result<CodeCheck, StoreError> {
         let folded = load::whole(&*self.store, run, &self.histories).await?;
-        let definition = self.definition_of(&folded.summary.brain);
-        let open = folded.state.root.as_deref().filter(|_| !folded.state.has_ended());
-        Ok(definition.zip(open).and_then(|(definition, root)| migration(root, &definition).err()))
+        let definition = self.definition_of(&folded.summary.brain).filter(|_| !folded.state.has_ended());
+        let Some((definition, root)) = definition.zip(folded.state.root.as_deref()) else {
+            return Ok(CodeCheck::default());
+        };
+        let migrated = match migration(root, &definition) {
+            Ok(migrated) => migrated,
+            Err(difference) => return Ok(CodeCheck { brain: Some(difference), calls: None }),
+        };
+        let claimed = would_claim(&folded.state, migrated).map_err(|error| StoreError::corrupt_log(run, error))?;
+        let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&definition)), true, folded);
+        let (reports, _unread) = mpsc::unbounded_channel();
+        let link = Arc::new(RunLink::new(&shared, reports));
+        let restored = Frames::restored(run, &claimed, &definition, &link);
+        let calls = match with_document_limit(self.max_document_bytes, restored).await {
+            Err(Stop::Changed(difference)) => Some(difference),
+            Ok(frames) => frames.missing_tool(&claimed),
+            Err(_) => None,
+        };
+        Ok(CodeCheck { brain: None, calls })
     }
 
     async fn resume_here(&self, run: &RunId, how: Resumption) -> Result<RunHandle<Value>, ResumeError> {
@@ -308,6 +345,13 @@ impl Runner {
         // A worker of this runner that is not registered has left the run without releasing it.
         Ok(worker.filter(|worker| worker != own.owner() || self.registry.has(&row.run)))
     }
+}
+
+/// Returns the state after a claim by a worker with this code.
+fn would_claim(state: &RunState, migrated: Option<EventKind>) -> Result<RunState, IllegalEvent> {
+    let claimed = EventKind::RunClaimed { owner: String::new(), trace: None };
+    let new_events = [claimed].into_iter().chain(migrated).map(|kind| NewEvent::new(Path::root(), kind)).collect();
+    follow(state, &stamp(new_events, state.next, state.at, Some(epoch_after(state))))
 }
 
 /// Runs work to its end even if the caller is dropped: a claimed run must have a task. Returns the panic, if there

@@ -202,6 +202,33 @@ async fn promise_15_open_call_with_a_changed_schema_is_refused_and_one_without_i
     assert_eq!(journal.take(), Vec::<String>::new());
 }
 
+#[tokio::test(start_paused = true)]
+async fn promise_15_check_of_the_code_knows_what_open_calls_need() {
+    let check = async |code: Code| {
+        let bench = waiting().await;
+        let before = bench.log().await;
+        let process = bench.process("second", says).brain(made(code).bind(Journal::default()));
+        let check = process.check_code(&run_id()).await.unwrap();
+        assert_eq!(bench.log().await, before, "a check changes nothing");
+        assert_eq!(process.changed(&run_id()).await.unwrap(), check.brain.clone().or(check.calls.clone()));
+        (check.brain, check.calls)
+    };
+    let call = |difference: &str| Some(format!("the call `Work/0.0` is open, and its tool `gated` {difference}"));
+
+    assert_eq!(check(FIRST).await, (None, None));
+    assert_eq!(check(Code { work: another_tool, ..FIRST }).await, (None, None));
+    assert_eq!(
+        check(Code { work: without_it, ..FIRST }).await,
+        (None, call("no longer exists: restore the tool, or reject the call"))
+    );
+    assert_eq!(
+        check(Code { work: other_schema, ..FIRST }).await,
+        (None, call("has other parameters now; restore the old ones until it is done"))
+    );
+    let (brain, calls) = check(Code { version: 2, work: without_it, ..FIRST }).await;
+    assert!(brain.is_some_and(|difference| difference.contains("version 2")) && calls.is_none());
+}
+
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 struct Options {
     amount: u32,

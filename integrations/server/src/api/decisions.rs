@@ -15,7 +15,8 @@ use super::idempotency::Key;
 use super::items::List;
 use super::pending_items::{arguments_schema, question_id};
 use super::questions::DecisionItem;
-use super::signals::has_same_content;
+use super::run::checked_code;
+use super::signals::{code_differs, has_same_content};
 use crate::app::App;
 use crate::auth::{Question, Scope};
 use crate::bodies::{errors_of, masked_errors_of};
@@ -33,6 +34,7 @@ pub(super) fn routes() -> Vec<Route> {
         ProblemType::AlreadyDecided,
         ProblemType::RunClosed,
         ProblemType::NotWaiting,
+        ProblemType::CodeDiffers,
         ProblemType::Expired,
         ProblemType::ArgumentsInvalid,
         ProblemType::Unprocessable,
@@ -260,6 +262,12 @@ async fn decide(
                 app.may_decide(cx.caller()?, &Question::of(run, &state, &other))?;
             }
         }
+    }
+    // What the code could not carry out is not approved; a rejection needs no code.
+    if !matches!(kind, SignalKind::Reject { .. })
+        && let Some(difference) = checked_code(app, row).await?.calls
+    {
+        return Err(code_differs(&difference));
     }
     let signal = Signal { id: signal_id, actor: cx.actor()?, kind };
     match app.client.send(run, std::slice::from_ref(&signal)).await {

@@ -37,6 +37,7 @@ mod wait;
 mod webhooks;
 
 pub(crate) use pending_items::question_id;
+pub(crate) use run::KnownCheck;
 
 use crate::routes::Route;
 

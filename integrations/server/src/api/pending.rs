@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pending_items::{Kind, PendingItem};
+use super::run::checked_code;
 use super::runs::page;
 use crate::cursor;
 use crate::problem::{Problem, ProblemType};
@@ -102,14 +103,15 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     let mut shown = Vec::with_capacity(items.len());
     let mut states = HashMap::new();
     for item in &items {
-        let state = match states.get(&item.run) {
+        let (state, check) = match states.get(&item.run) {
             Some(known) => known,
             None => {
                 let state = app.client.state(&item.run).await?;
-                states.entry(item.run.clone()).or_insert(state)
+                let check = checked_code(app, &app.client.store().run(&item.run).await?).await?;
+                states.entry(item.run.clone()).or_insert((state, check))
             }
         };
-        shown.push(app.pending_item(caller, item, state, context).await?);
+        shown.push(app.pending_item(caller, item, (state, check.calls.as_deref()), context).await?);
     }
     json(&PendingList { items: shown, next, capped: is_capped })
 }

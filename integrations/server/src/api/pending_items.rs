@@ -184,12 +184,13 @@ pub(crate) fn question_id(run: &RunId, call: &Path, since: Seq) -> String {
 }
 
 impl App {
-    /// Returns a pending item as JSON, with the last `context` entries of the transcript before it.
+    /// Returns a pending item as JSON, with the last `context` entries of the transcript before it. `lacks` says what the run's
+    /// open calls need and the code does not have.
     pub(crate) async fn pending_item(
         &self,
         caller: &Caller,
         item: &StoredItem,
-        state: &RunState,
+        (state, lacks): (&RunState, Option<&str>),
         context: usize,
     ) -> Result<PendingItem, Problem> {
         let (run, pending) = (&item.run, &item.pending);
@@ -238,6 +239,7 @@ impl App {
             context,
             allowed: match Allowed::to(self, caller, scope) {
                 allowed if !allowed.allowed => allowed,
+                _ if let Some(difference) = lacks => Allowed::no(&difference),
                 allowed => match self.options.deciders.may_decide(caller, &Question::of(run, state, pending)) {
                     Ok(()) => allowed,
                     Err(reason) => Allowed::no(&reason),

@@ -1,10 +1,14 @@
 //! `/runs/{run}`: a run, with what waits in it and what the caller may do with it.
 
+use std::sync::Arc;
+
 use axum::http::header::{ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use parking_lot::Mutex;
 use positronic_core::machine::{RunState, admit};
-use positronic_core::record::{RunSummary, Signal, SignalId, SignalKind, Status, hash_json};
+use positronic_core::record::{RunSummary, Seq, Signal, SignalId, SignalKind, Status, hash_json};
+use positronic_core::runner::CodeCheck;
 use positronic_core::store::PendingFilter;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -77,17 +81,18 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
     let row = &app.row(caller, &before.run).await?;
     let state = app.client.state(&row.run).await?;
     let items = app.client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let check = checked_code(app, row).await?;
     let mut pending = Vec::with_capacity(items.len());
     for item in &items {
-        pending.push(app.pending_item(caller, item, &state, 0).await?);
+        pending.push(app.pending_item(caller, item, (&state, check.calls.as_deref()), 0).await?);
     }
     let root = state.root.as_deref();
-    let changed = changed(app, row).await?;
+    let (brain_changed, changed) = (check.brain.clone(), check.brain.or(check.calls));
     let detail = RunDetail {
         options: root.map(|root| Value::clone(&root.options)).unwrap_or_default(),
         result: result_of(&state).filter(|_| row.status == Status::Completed),
         budget: root.and_then(|root| root.budget.as_deref()).map(value),
-        actions: actions(app, caller, &state, changed.as_deref()),
+        actions: actions(app, caller, &state, brain_changed.as_deref()),
         brain_known: app.brain(&row.brain).is_ok(),
         changed,
         conversation_runs: match &row.conversation {
@@ -149,16 +154,25 @@ fn actions(app: &App, caller: &Caller, state: &RunState, changed: Option<&str>) 
     }
 }
 
-/// Returns how the code of an open run's brain differs from this server's.
-pub(super) async fn changed(app: &App, row: &RunSummary) -> Result<Option<String>, Problem> {
+/// Returns how the code of this server differs from what an open run needs.
+pub(super) async fn checked_code(app: &App, row: &RunSummary) -> Result<CodeCheck, Problem> {
     if row.status.is_over() || app.brain(&row.brain).is_err() {
-        return Ok(None);
+        return Ok(CodeCheck::default());
     }
-    match app.options.brains.runner(&row.brain).await {
-        Ok(runner) => Ok(runner.changed(&row.run).await?),
-        Err(_) => Ok(None),
+    let known = app.code_checks.get(&row.run, KnownCheck::default);
+    if let Some((next, check)) = &*known.lock()
+        && *next == row.next
+    {
+        return Ok(check.clone());
     }
+    let Ok(runner) = app.options.brains.runner(&row.brain).await else { return Ok(CodeCheck::default()) };
+    let check = runner.check_code(&row.run).await?;
+    *known.lock() = Some((row.next, check.clone()));
+    Ok(check)
 }
+
+/// A check of the code, and the number of the run's next event at that time.
+pub(crate) type KnownCheck = Arc<Mutex<Option<(Seq, CodeCheck)>>>;
 
 /// Returns the latest forks of a run that the caller sees.
 async fn forks(app: &App, caller: &Caller, row: &RunSummary) -> Result<Vec<String>, Problem> {

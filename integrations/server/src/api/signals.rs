@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attachments::{MAX_FILES_BODY, NewFile};
 use super::idempotency::Key;
+use super::run::checked_code;
 use crate::app::App;
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
@@ -93,7 +94,7 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
     let known = app.accepted_before(run, &signal).await?;
     let seq = match known {
         Some(seq) => seq,
-        None if is_resume && let Some(difference) = super::run::changed(app, cx.run()?).await? => {
+        None if is_resume && let Some(difference) = checked_code(app, cx.run()?).await?.brain => {
             return Err(code_differs(&difference));
         }
         None => app.client.send(run, &[signal]).await?.first().copied().unwrap_or_default(),

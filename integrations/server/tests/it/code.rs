@@ -34,3 +34,37 @@ async fn run_whose_code_has_changed_is_neither_resumed_nor_forked() {
     // The server whose code fits still resumes it.
     assert_eq!(before.post(&token, &signals, json!({ "type": "resume" })).await.status, 200);
 }
+
+#[tokio::test]
+async fn call_whose_tool_the_code_no_longer_has_cannot_be_approved_and_can_be_rejected() {
+    let store = MemoryStore::new();
+    let old = Runner::builder().model(refunding()).store(store.clone()).build().brain(refund());
+    let before = Shop::of(old, |runner| Options::builder().brains(runner).build());
+    let token = before.token(None, &Scope::ALL).await;
+    let (run, call) = before.waiting_run(&token, 7).await;
+    let renamed = brain("Refund")
+        .options::<Order>()
+        .r#loop("Chat", |cx| cx.system("You refund.").tool("pay_back", |t| t.execute(async |_: NoArgs, _| Ok("paid"))));
+    let new = Runner::builder().model(refunding()).store(store).build().brain(renamed);
+    let after = Shop::of(new, |runner| Options::builder().brains(runner).build());
+    let decision = format!("/api/v1/runs/{run}/calls/{call}/decision");
+    let log = async || after.client.events(&run, positronic_core::record::Seq(0)).await.unwrap().len();
+    let length = log().await;
+
+    let why =
+        "the call `Chat/0.0` is open, and its tool `refund` no longer exists: restore the tool, or reject the call";
+    let head = after.get(&token, &format!("/api/v1/runs/{run}")).await.json();
+    assert_eq!(head["pending"][0]["allowed"], json!({ "allowed": false, "reason": why }), "{head}");
+    assert_eq!(head["changed"], why);
+    let listed = after.get(&token, "/api/v1/pending").await.json();
+    assert_eq!(listed["items"][0]["allowed"]["allowed"], false, "{listed}");
+    let approved = after.post(&token, &decision, json!({ "approve": true })).await;
+    assert_eq!(approved.problem(), "code-differs", "{approved:?}");
+    assert_eq!(log().await, length, "nothing is recorded");
+
+    // The server that has the tool lets it be approved.
+    let head = before.get(&token, &format!("/api/v1/runs/{run}")).await.json();
+    assert_eq!(head["pending"][0]["allowed"]["allowed"], true, "{head}");
+    let rejected = after.post(&token, &decision, json!({ "reject": true, "reason": "renamed" })).await;
+    assert_eq!(rejected.status, 200, "{rejected:?}");
+}
