@@ -170,7 +170,7 @@ fn process(run: impl FnOnce(&[OsString], &mut Ui) -> u8 + Send) -> ExitCode {
     if SystemClock.now() <= Timestamp(0) {
         return cannot_start("the clock of this machine is before 1970; set it first");
     }
-    let log = Log::start(&settings.log, streams.err().clone());
+    let log = Log::start(&settings.log, streams.err());
     let command = || {
         let arguments: Vec<OsString> = std::env::args_os().collect();
         let mut ui = Ui::standard(settings, streams.clone(), log);

@@ -49,7 +49,7 @@ struct Held {
 
 impl Log {
     /// Starts the log of the process. A filter that cannot be read is reported, and counts as unset.
-    pub(crate) fn start(settings: &LogSettings, err: Output) -> Self {
+    pub(crate) fn start(settings: &LogSettings, err: &Output) -> Self {
         let log = Self::to(err.clone());
         let (subscriber, problem) = log.subscriber(settings);
         // A program that uses this library may have set its own.

@@ -140,8 +140,8 @@ async fn ready<F: Future + Unpin>(future: &mut Option<F>) -> F::Output {
 }
 
 /// Returns whether the terminal keeps up. If not, it is painted later.
-fn has_room(streams: &Option<Streams>) -> bool {
-    streams.as_ref().is_none_or(Streams::has_room)
+fn has_room(streams: Option<&Streams>) -> bool {
+    streams.is_none_or(Streams::has_room)
 }
 
 /// What happens in the shown run.
@@ -180,7 +180,7 @@ impl ChatUi<'_> {
                     self.input(Input::Tick);
                     self.repaint()?;
                 }
-                Some(update) = self.updates.next(), if has_room(&self.streams) => match update {
+                Some(update) = self.updates.next(), if has_room(self.streams.as_ref()) => match update {
                     Ok(update) => self.update(update).await?,
                     // The run goes on without its display, which begins again where it was.
                     Err(error @ StoreError::Failed { .. }) => {
@@ -207,7 +207,7 @@ impl ChatUi<'_> {
     }
 
     fn repaint(&mut self) -> Result<(), Failure> {
-        if !has_room(&self.streams) {
+        if !has_room(self.streams.as_ref()) {
             return Ok(());
         }
         for line in self.log.take() {

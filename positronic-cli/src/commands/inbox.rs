@@ -27,8 +27,8 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
             let (run, brain, at, pending) = (&item.run, &item.brain, item.at, &item.pending);
             let older = &client.state(run).await?.older_answers;
             let mut line = json!({"run": run, "brain": brain, "at": at, "pending": pending, "answers": answers});
-            if !older.is_empty() {
-                line["older_answers"] = json!(older);
+            if let Some(fields) = line.as_object_mut().filter(|_| !older.is_empty()) {
+                fields.insert("older_answers".to_owned(), json!(older));
             }
             ui.json_line(&line)?;
         }

@@ -230,7 +230,7 @@ fn full_disk_behind_the_output_ends_no_run_and_is_reported() {
         in_project(&project, &words(&["run", "greet", "--json", "--id", id]), &mut ui)
     };
 
-    assert_eq!(run(Box::new(Paper::default()), "a"), 0, "progress is not data");
+    assert_eq!(run(Box::<Paper>::default(), "a"), 0, "progress is not data");
     assert_eq!(run(Box::new(Full), "b"), 6);
 
     for id in ["a", "b"] {

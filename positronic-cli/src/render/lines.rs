@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::projection::timeline::{
-    CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus, StageNode, WaitEnd,
-};
+use positronic_core::projection::timeline::{CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus, StageNode};
 use positronic_core::record::LimitReached;
 use positronic_core::record::{
     ApprovalOutcome, CallState, Decision, FileRef, LimitKind, LoopOutcome, Path, Speaker, StageKind, Timestamp,
@@ -403,10 +401,10 @@ fn whose(of: Option<&Path>) -> &'static str {
 /// Renders the last decision or webhook of a call.
 fn decided(call: &CallNode) -> Option<String> {
     let resumed = |CallWait { waits, resumed, .. }: &CallWait| {
-        let WaitEnd { cause, wait, actor, .. } = resumed.as_ref()?;
-        let wait = usize::try_from(*wait).ok().and_then(|wait| waits.get(wait));
+        let end = resumed.as_ref()?;
+        let wait = usize::try_from(end.wait).ok().and_then(|wait| waits.get(wait));
         let what = wait.map_or_else(String::new, |wait| format!("{}: ", wait.webhook));
-        Some(what + &words::resumed(*cause, actor))
+        Some(what + &words::resumed(end))
     };
     if let Some(resumed) = call.waits.iter().rev().find_map(resumed) {
         return Some(resumed);

@@ -7,7 +7,7 @@ use positronic_core::record::{
     Path, ProviderToolUse, Repair, ResumeCause, RunId, RunSummary, ToolResult,
 };
 
-use positronic_core::projection::timeline::{BudgetOutcome, Ending};
+use positronic_core::projection::timeline::{BudgetOutcome, Ending, WaitEnd};
 
 use super::figures::{more, size, used_of};
 use super::one_line;
@@ -121,9 +121,10 @@ pub(crate) fn budget(outcome: &BudgetOutcome, currency: Option<&str>) -> String 
 pub(crate) const NO_GRANT: &str = "no grant in time";
 
 /// Renders the end of a wait, without its answer.
-pub(crate) fn resumed(cause: ResumeCause, actor: &Actor) -> String {
+pub(crate) fn resumed(WaitEnd { cause, actor, received, .. }: &WaitEnd) -> String {
+    let older = if received.is_some() { " (older than its question)" } else { "" };
     match cause {
-        ResumeCause::Answered => format!("answered{}", by(actor)),
+        ResumeCause::Answered => format!("answered{}{older}", by(actor)),
         ResumeCause::Expired => "no answer in time".to_owned(),
         _ => "ended".to_owned(),
     }

@@ -162,7 +162,7 @@ impl Iterator for After<'_> {
 
 fn zone(spec: &ScheduleSpec) -> Result<TimeZone, SpecError> {
     let Some(name) = &spec.zone else { return Ok(TimeZone::UTC) };
-    zone_of(&jiff::tz::db(), name).ok_or_else(|| SpecError::Zone { zone: name.clone() })
+    zone_of(jiff::tz::db(), name).ok_or_else(|| SpecError::Zone { zone: name.clone() })
 }
 
 /// Finds a zone in a database; the one of the system may lack some, which the bundled one has.

@@ -59,9 +59,10 @@ pub(super) fn of_call(call: &CallNode) -> Vec<String> {
     }
     for CallWait { waits, resumed, .. } in &call.waits {
         notes.push(format!("it waited for {}", waits.iter().map(awaited).collect::<Vec<_>>().join(" or ")));
-        notes.extend(resumed.as_ref().map(|WaitEnd { cause, actor, payload, .. }| {
+        notes.extend(resumed.as_ref().map(|end| {
+            let WaitEnd { cause, payload, .. } = end;
             let answer = if *cause == ResumeCause::Answered { format!(": {payload}") } else { String::new() };
-            words::resumed(*cause, actor) + &answer
+            words::resumed(end) + &answer
         }));
     }
     if let Some(brain) = &call.brain {
