@@ -118,7 +118,8 @@ impl<'a> Shown<'a> {
                 },
                 Some(()) = &mut released, if is_leaving && !is_released => {
                     is_released = true;
-                    last_words.set(Some(tokio::time::sleep(2 * PATIENCE)).into());
+                    // A container kills the process ten seconds after the signal, and a release takes up to nine.
+                    last_words.set(Some(tokio::time::sleep(PATIENCE / 2)).into());
                 }
                 Some(()) = &mut last_words, if is_released => break,
             }
