@@ -248,7 +248,9 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let kind = match &error {
             StoreError::NoSuchRun { .. } => ProblemType::UnknownRun,
-            StoreError::Failed { .. } | StoreError::Unknown { .. } => ProblemType::StoreFailed,
+            StoreError::Failed { .. } | StoreError::Unknown { .. } | StoreError::Unusable { .. } => {
+                ProblemType::StoreFailed
+            }
             StoreError::TooLarge { .. } => ProblemType::TooLarge,
             StoreError::Conflict { .. } | StoreError::EntryChanged { .. } => ProblemType::Conflict,
             _ => ProblemType::Internal,

@@ -117,7 +117,9 @@ impl Worker {
                 Err(error) => error.into(),
             };
             // Effects in flight continue meanwhile, and their outcomes wait in the channel.
-            let Some(pause) = pauses.next().filter(|_| passes(&failed)) else { break failed };
+            let Some(pause) = pauses.next().filter(|pause| passes(&failed) && self.retries(*pause)) else {
+                break failed;
+            };
             tracing::warn!(run = %self.shared.run, error = %failed, "the store failed; retrying");
             self.pause(pause).await?;
             append = made(&after);

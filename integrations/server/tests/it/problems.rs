@@ -246,13 +246,18 @@ async fn server_whose_store_cannot_be_written_is_not_ready_and_questions_of_stra
     use positronic_core::store::{MemoryStore, StoreError};
     use positronic_core::testing::FaultyStore;
 
-    let (is_full, writes) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let (full, count) = (Arc::clone(&is_full), Arc::clone(&writes));
+    let [is_full, is_gone] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let writes = Arc::new(AtomicUsize::new(0));
+    let (full, gone, count) = (Arc::clone(&is_full), Arc::clone(&is_gone), Arc::clone(&writes));
     let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(move |method| {
         let is_write = method == "put_entry";
         count.fetch_add(usize::from(is_write), Ordering::SeqCst);
-        let message = "no space left on the device for `runs.db`".to_owned();
-        (is_write && full.load(Ordering::SeqCst)).then_some(StoreError::Failed { message })
+        let message = "no space left on the device for `runs.db`, or it was removed".to_owned();
+        match is_write {
+            true if full.load(Ordering::SeqCst) => Some(StoreError::Failed { message }),
+            true if gone.load(Ordering::SeqCst) => Some(StoreError::Unusable { message }),
+            _ => None,
+        }
     });
     let runner = Runner::builder().model(crate::support::refunding()).store(store).build();
     let shop = Shop::of(runner.brain(crate::support::refund()), |runner| Options::builder().brains(runner).build());
@@ -267,6 +272,10 @@ async fn server_whose_store_cannot_be_written_is_not_ready_and_questions_of_stra
     assert_eq!(shop.get("", "/healthz").await.status, StatusCode::OK, "a restart would not help");
 
     is_full.store(false, Ordering::SeqCst);
+    is_gone.store(true, Ordering::SeqCst);
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
+    assert_eq!(shop.get("", "/readyz").await.problem(), "store-failed");
+    is_gone.store(false, Ordering::SeqCst);
     tokio::time::advance(std::time::Duration::from_secs(1)).await;
     assert_eq!(shop.get("", "/readyz").await.status, StatusCode::OK);
 }
