@@ -56,7 +56,7 @@ async fn designs_conversation_is_reproduced() {
     let last = model.requests().pop().unwrap();
     let said = last.messages.messages().into_iter().map(|message| match message {
         Message::User { text, .. } => format!("user: {text}"),
-        Message::Assistant { parts } => format!("assistant: {} parts", parts.len()),
+        Message::Assistant { parts, .. } => format!("assistant: {} parts", parts.len()),
         Message::Tool { text, .. } => format!("tool: {text}"),
     });
     insta::assert_snapshot!("history", said.collect::<Vec<_>>().join("\n"));

@@ -201,7 +201,7 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
             *intent = Intent::Backoff(*due);
         }
         (
-            EventKind::LoopAnswerRefused { attempt: this, message, parts, .. },
+            EventKind::LoopAnswerRefused { attempt: this, message, parts, metadata, .. },
             LoopPhase::Ask { attempt, intent: intent @ Intent::Running },
         ) => {
             if this != attempt {
@@ -209,7 +209,8 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
             }
             *attempt += 1;
             *intent = Intent::Ready;
-            frame.refused.push(Refused { parts: Arc::clone(parts), message: message.clone() });
+            let (parts, message) = (Arc::clone(parts), message.clone());
+            frame.refused.push(Refused { parts, message, by: metadata.made_by() });
         }
         (EventKind::LoopModelResult { parts, metadata, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
             frame.record_fault(parts, metadata);

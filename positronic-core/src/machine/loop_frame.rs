@@ -12,8 +12,8 @@ use super::known_contents::KnownContents;
 use super::state::{Asked, Intent};
 use crate::record::skip::is_default;
 use crate::record::{
-    AnswerFault, ContentHash, ContextItem, Limits, LoopOutcome, ModelRequest, Part, Path, PluginStates, Settings,
-    ToolSet, Transcript, Usage,
+    AnswerFault, ContentHash, ContextItem, Limits, LoopOutcome, MadeBy, ModelRequest, Part, Path, PluginStates,
+    Settings, ToolSet, Transcript, Usage,
 };
 
 /// A rejected answer, which is not a valid structured action.
@@ -23,6 +23,9 @@ pub struct Refused {
     pub parts: Arc<[Part]>,
     /// The error.
     pub message: String,
+    /// The model that gave it.
+    #[serde(default, skip_serializing_if = "MadeBy::is_unknown")]
+    pub by: MadeBy,
 }
 
 /// A loop that has begun.

@@ -1,9 +1,10 @@
 //! Helpers for models without a provider: a plain encoding of requests, and streaming of finished answers.
 
+use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{DeltaSink, Piece};
-use crate::record::{DeltaKind, ModelRequest, ModelResponse, Part};
+use crate::record::{Assistant, DeltaKind, Message, ModelRequest, ModelResponse, Part};
 
 /// Encodes a request as the JSON of its fields.
 pub(super) fn plain_wire(request: &ModelRequest) -> String {
@@ -22,10 +23,23 @@ pub(super) fn plain_wire(request: &ModelRequest) -> String {
         if index > 0 {
             out.push(',');
         }
-        out.push_str(entry.wire(DIALECT, |message| raw(to_raw_value(message))).get());
+        out.push_str(entry.wire(DIALECT, |message| raw(encode(message))).get());
     }
     out.push_str("]}");
     out
+}
+
+/// Encodes a message, without the model that gave it: a plain model has no private data.
+fn encode(message: &Message) -> serde_json::Result<Box<RawValue>> {
+    #[derive(Serialize)]
+    struct Answer<'a> {
+        role: &'static str,
+        parts: &'a [Assistant],
+    }
+    match message {
+        Message::Assistant { parts, .. } => to_raw_value(&Answer { role: "assistant", parts }),
+        other => to_raw_value(other),
+    }
 }
 
 /// Streams a finished answer to a sink: its text word by word, each call as one piece.

@@ -164,7 +164,7 @@ fn written(messages: &[Message]) -> String {
             }
             // The text of a result has a line about each file.
             Message::Tool { name, text: result, .. } => _ = writeln!(text, "result of {name}: {result}"),
-            Message::Assistant { parts } => {
+            Message::Assistant { parts, .. } => {
                 for part in parts {
                     match part {
                         Assistant::Text { text: said } => _ = writeln!(text, "assistant: {said}"),

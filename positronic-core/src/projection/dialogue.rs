@@ -1,62 +1,65 @@
 //! The rules by which messages become a dialogue that every provider accepts.
 //!
 //! Providers refuse different things: a dialogue that begins with an answer (Anthropic, Google), consecutive user
-//! messages (chat templates of Mistral and Gemma), empty messages (Anthropic). Consecutive user messages without files are
-//! therefore joined, empty messages left out, and a dialogue that begins with an answer gets [`OPENING`] first. That
-//! a dialogue ends with the user is up to the log: a loop without a message has an opening message of the engine in
-//! its `LOOP_START`.
+//! messages (chat templates of Mistral and Gemma), empty messages (Anthropic), calls with an id that is empty, too long or not
+//! unique. Consecutive user messages without files are therefore joined, empty messages left out, a dialogue that begins with
+//! an answer gets [`OPENING`] first, and [`call_ids`](super::call_ids) gives calls their ids. That a dialogue ends with the user is up to
+//! the log: a loop without a message has an opening message of the engine in its `LOOP_START`.
 //!
 //! A request is rebuilt from its log byte for byte, so the log determines the rules: `projection` in `LOOP_START`.
-//! Older logs lack it, which is version 0: every message unchanged.
+//! Older logs lack it, which is version 0: every message unchanged. Version 1 leaves ids as they are and does not name the
+//! models of answers.
 
+use super::call_ids::CallIds;
 use crate::machine::OPENING;
-use crate::record::{Assistant, Message, Transcript};
+use crate::record::{Assistant, MadeBy, Message, Transcript};
 
 /// The version of the rules for new loops.
-pub(crate) const RULES: u32 = 1;
+pub(crate) const RULES: u32 = 2;
 
-/// Adds messages to those of a loop.
-pub(super) fn extend(dialogue: &mut Transcript, messages: impl IntoIterator<Item = Message>) {
-    for message in messages.into_iter().filter_map(without_nothing) {
+/// Adds messages to those of a loop, by a version of the rules.
+pub(super) fn extend(rules: u32, dialogue: &mut Transcript, messages: impl IntoIterator<Item = Message>) {
+    let mut ids = CallIds::default();
+    for mut message in messages {
+        if rules < 2 {
+            forget_model(&mut message);
+        }
+        if rules == 0 {
+            dialogue.push(message);
+            continue;
+        }
+        let Some(mut message) = without_nothing(message) else { continue };
+        if !matches!(message, Message::User { .. }) && dialogue.is_empty() {
+            dialogue.push(Message::user(OPENING));
+        }
+        if rules >= 2 {
+            ids.name(dialogue, &mut message);
+        }
         match message {
-            Message::User { text, files } => {
-                if !files.is_empty() || !dialogue.join_user(&text) {
-                    dialogue.push(Message::User { text, files });
-                }
-            }
-            other => {
-                if dialogue.is_empty() {
-                    dialogue.push(Message::user(OPENING));
-                }
-                dialogue.push(other);
-            }
+            Message::User { text, files } if files.is_empty() && dialogue.join_user(&text) => {}
+            message => dialogue.push(message),
         }
     }
 }
 
 /// Converts messages to a whole dialogue.
-pub(super) fn dialogue(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
-    let mut joined = joined(messages);
-    if joined.first().is_some_and(|first| !matches!(first, Message::User { .. })) {
-        joined.insert(0, Message::user(OPENING));
-    }
-    joined
+pub(super) fn dialogue(rules: u32, messages: impl IntoIterator<Item = Message>) -> Transcript {
+    let mut dialogue = Transcript::default();
+    extend(rules, &mut dialogue, messages);
+    dialogue
 }
 
-/// Converts messages to a part of a dialogue.
-pub(super) fn joined(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
-    let mut joined = Vec::new();
-    for message in messages.into_iter().filter_map(without_nothing) {
-        match (joined.last_mut(), message) {
-            (Some(Message::User { text, files: before }), Message::User { text: more, files })
-                if before.is_empty() && files.is_empty() =>
-            {
-                join(text, &more);
-            }
-            (_, message) => joined.push(message),
-        }
+/// Returns how many messages of a dialogue others become.
+pub(super) fn count(rules: u32, messages: Vec<Message>) -> usize {
+    if rules == 0 {
+        return messages.len();
     }
-    joined
+    let mut after_text = false;
+    let added = messages.into_iter().filter_map(without_nothing).filter(|message| {
+        let is_text = matches!(message, Message::User { files, .. } if files.is_empty());
+        !(std::mem::replace(&mut after_text, is_text) && is_text)
+    });
+    added.count()
 }
 
 /// Adds the next message of the user.
@@ -65,12 +68,18 @@ pub(super) fn join(text: &mut String, more: &str) {
     text.push_str(more);
 }
 
+fn forget_model(message: &mut Message) {
+    if let Message::Assistant { by, .. } = message {
+        *by = MadeBy::default();
+    }
+}
+
 /// Removes empty parts from a message; `None` if nothing remains. Reasoning alone is not a message: providers require
 /// what follows it.
 fn without_nothing(message: Message) -> Option<Message> {
     match message {
         Message::User { ref text, ref files } => (!text.trim().is_empty() || !files.is_empty()).then_some(message),
-        Message::Assistant { mut parts } => {
+        Message::Assistant { mut parts, by } => {
             if !parts.iter().any(is_said) {
                 parts.retain(|part| !matches!(part, Assistant::Text { .. }));
             }
@@ -79,7 +88,7 @@ fn without_nothing(message: Message) -> Option<Message> {
                 Assistant::Opaque { data } => data.get("type").is_some(),
                 said => is_said(said),
             });
-            is_anything.then_some(Message::Assistant { parts })
+            is_anything.then_some(Message::Assistant { parts, by })
         }
         Message::Tool { .. } => Some(message),
     }
@@ -100,7 +109,11 @@ mod tests {
     }
 
     fn assistant(parts: impl IntoIterator<Item = Assistant>) -> Message {
-        Message::Assistant { parts: parts.into_iter().collect() }
+        Message::assistant(parts.into_iter().collect())
+    }
+
+    fn whole(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
+        dialogue(RULES, messages).messages()
     }
 
     fn text(text: &str) -> Assistant {
@@ -115,7 +128,7 @@ mod tests {
     fn user_messages_in_a_row_are_joined_and_empty_ones_left_out() {
         let messages = [user("a"), user(" "), user("b"), assistant([text("c")]), user(""), user("d")];
 
-        assert_eq!(dialogue(messages), [user("a\n\nb"), assistant([text("c")]), user("d")]);
+        assert_eq!(whole(messages), [user("a\n\nb"), assistant([text("c")]), user("d")]);
     }
 
     #[test]
@@ -124,7 +137,7 @@ mod tests {
         let item = Assistant::Opaque { data: json!({"type": "web_search_call"}) };
 
         assert_eq!(
-            dialogue([
+            whole([
                 user("a"),
                 assistant([thought(), text("\n"), mark]),
                 user("b"),
@@ -136,8 +149,8 @@ mod tests {
 
     #[test]
     fn a_dialogue_begins_with_the_user() {
-        assert_eq!(dialogue([assistant([text("a")])]), [user(OPENING), assistant([text("a")])]);
-        assert_eq!(dialogue([]), []);
+        assert_eq!(whole([assistant([text("a")])]), [user(OPENING), assistant([text("a")])]);
+        assert_eq!(whole([]), []);
     }
 
     #[test]
@@ -146,10 +159,37 @@ mod tests {
         let mut grown = Transcript::default();
         for message in messages.clone() {
             let before = (grown.clone(), grown.messages());
-            extend(&mut grown, [message]);
+            extend(RULES, &mut grown, [message]);
             assert_eq!(before.0.messages(), before.1, "a request that was sent stays as it was");
         }
 
-        assert_eq!(grown.messages(), dialogue(messages));
+        assert_eq!(count(RULES, messages.to_vec()) + 1, grown.len(), "with the opening");
+        assert_eq!(grown.messages(), whole(messages));
+    }
+
+    #[test]
+    fn dialogue_of_an_older_log_keeps_its_ids_and_names_no_models() {
+        let call = || Assistant::Call {
+            call: "call_0".to_owned(),
+            name: "look".to_owned(),
+            arguments: "{}".to_owned(),
+            data: None,
+        };
+        let answer = || Message::Assistant { parts: vec![call()], by: MadeBy::new("openai", "gpt-5", None) };
+        let result = || Message::Tool {
+            call: "call_0".to_owned(),
+            name: "look".to_owned(),
+            text: "x".to_owned(),
+            files: vec![],
+        };
+        let messages = || [user("a"), answer(), result(), answer(), result()];
+        let encoded = |rules| serde_json::to_string(&dialogue(rules, messages()).messages()).unwrap();
+
+        for rules in [0, 1] {
+            let sent = encoded(rules);
+            assert!(sent.matches("call_0").count() == 4 && !sent.contains("gpt-5"), "{sent}");
+        }
+        let sent = encoded(RULES);
+        assert!(sent.matches("call_0").count() == 2 && sent.contains("gpt-5"), "{sent}");
     }
 }

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::record::{
-    Assistant, Attachment, DenialCause, FileRef, Message, Output, OutputKind, Part, Prompt, ToolId, ToolOutput,
+    Assistant, Attachment, DenialCause, FileRef, MadeBy, Message, Output, OutputKind, Part, Prompt, ToolId, ToolOutput,
     ToolResult,
 };
 
@@ -30,11 +30,11 @@ pub fn messages(outputs: &[Output]) -> Vec<Message> {
         rest = after;
         match &first.kind {
             OutputKind::Message { text, files, .. } => messages.push(said(text, files)),
-            OutputKind::Text { parts, .. } => {
+            OutputKind::Text { parts, by, .. } => {
                 let of_iteration = after.iter().take_while(|output| is_of_batch(&output.kind)).count();
                 let (batch, after) = after.split_at(of_iteration);
                 rest = after;
-                messages.push(assistant(parts, batch));
+                messages.push(assistant(parts, by, batch));
                 tool_messages(batch, &mut messages);
             }
             // A call without the text of its iteration does not occur in a log; providers would refuse its
@@ -71,7 +71,7 @@ const fn is_of_batch(kind: &OutputKind) -> bool {
     matches!(kind, OutputKind::Tool(_)) || kind.is_aside()
 }
 
-fn assistant(parts: &[Part], batch: &[Output]) -> Message {
+fn assistant(parts: &[Part], by: &MadeBy, batch: &[Output]) -> Message {
     let calls: Vec<&ToolOutput> = batch.iter().filter_map(as_tool).collect();
     let mut parts: Vec<_> = parts
         .iter()
@@ -90,7 +90,7 @@ fn assistant(parts: &[Part], batch: &[Output]) -> Message {
         .collect();
     // Allocated exactly, because it lives as long as the run, and most answers have one part.
     parts.shrink_to_fit();
-    Message::Assistant { parts }
+    Message::Assistant { parts, by: by.clone() }
 }
 
 fn as_tool(output: &Output) -> Option<&ToolOutput> {

@@ -9,6 +9,7 @@
 //! and [`files`] lists the files of a run.
 
 mod bill;
+mod call_ids;
 mod cost;
 mod dialogue;
 mod diff;

@@ -85,13 +85,13 @@ pub(crate) fn question_request(path: Path, attempt: u32, question: &Question) ->
     for Misfit { answer, message } in &question.misfits {
         let is_silent = answer.trim().is_empty();
         let text = if is_silent { "(no answer)".to_owned() } else { answer.clone() };
-        messages.push(Message::Assistant { parts: vec![Assistant::Text { text }] });
+        messages.push(Message::assistant(vec![Assistant::Text { text }]));
         messages.push(Message::user(format!(
             "That answer does not fit: {message}. Answer again, with JSON of the form that was asked for and nothing else."
         )));
     }
     if !question.so_far.is_empty() {
-        messages.push(Message::Assistant { parts: question.so_far.iter().filter_map(Part::sent_back).collect() });
+        messages.push(Message::assistant(question.so_far.iter().filter_map(Part::sent_back).collect()));
     }
     prepared.request(path, attempt, Transcript::new(messages))
 }

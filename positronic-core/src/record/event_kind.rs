@@ -218,7 +218,9 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "is_default")]
         hidden: bool,
         /// The version of the rules that convert the loop's record into messages: 0 sends each message as it is, 1 merges consecutive
-        /// user messages, omits empty ones and puts messages that arrived during a request after its answer.
+        /// user messages, omits empty ones and puts messages that arrived during a request after its answer, 2 also gives a call whose
+        /// id is empty, longer than 40 characters or used before a new id, and sends private data of an answer only to the model that
+        /// made it.
         #[serde(default, skip_serializing_if = "is_default")]
         projection: u32,
         /// The limits.

@@ -3,7 +3,9 @@
 //! The runner and its requests share the list, and each request sees the first `len` messages; a message is encoded for the
 //! wire only once.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{RwLock, RwLockReadGuard};
@@ -12,6 +14,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::file::Attachment;
+use super::made_by::MadeBy;
 
 /// One message of a conversation with a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +32,9 @@ pub enum Message {
     Assistant {
         /// Its parts in order.
         parts: Vec<Assistant>,
+        /// The model that gave it, which alone gets the private data of its parts back.
+        #[serde(default, skip_serializing_if = "MadeBy::is_unknown")]
+        by: MadeBy,
     },
     /// The result of a call.
     Tool {
@@ -50,11 +56,30 @@ impl Message {
         Self::User { text: text.into(), files: Vec::new() }
     }
 
+    /// Creates a message of an unknown model.
+    #[must_use]
+    pub fn assistant(parts: Vec<Assistant>) -> Self {
+        Self::Assistant { parts, by: MadeBy::default() }
+    }
+
+    /// Returns the message as another model reads it: an answer without the private data of its model. `None` if nothing remains.
+    #[must_use]
+    pub fn for_others(&self) -> Option<Self> {
+        let Self::Assistant { parts, .. } = self else { return Some(self.clone()) };
+        let parts: Vec<_> = parts.iter().filter_map(Assistant::without_private_data).collect();
+        let says_something = |part: &Assistant| match part {
+            Assistant::Text { text } => !text.trim().is_empty(),
+            Assistant::Reasoning { .. } | Assistant::Opaque { .. } => false,
+            Assistant::Call { .. } | Assistant::File { .. } => true,
+        };
+        parts.iter().any(says_something).then(|| Self::assistant(parts))
+    }
+
     /// Returns the files of the message, in order.
     pub fn files(&self) -> impl Iterator<Item = &Attachment> {
         let (files, parts) = match self {
             Self::User { files, .. } | Self::Tool { files, .. } => (files.as_slice(), [].as_slice()),
-            Self::Assistant { parts } => ([].as_slice(), parts.as_slice()),
+            Self::Assistant { parts, .. } => ([].as_slice(), parts.as_slice()),
         };
         let made = parts.iter().filter_map(|part| match part {
             Assistant::File { file, .. } => Some(file),
@@ -108,6 +133,21 @@ pub enum Assistant {
     },
 }
 
+impl Assistant {
+    /// Returns the part as another model reads it; `None` if only its own model understands it.
+    fn without_private_data(&self) -> Option<Self> {
+        match self {
+            Self::Text { .. } => Some(self.clone()),
+            Self::Reasoning { text, .. } => Some(Self::Reasoning { text: text.clone(), data: None }),
+            Self::Call { call, name, arguments, .. } => {
+                Some(Self::Call { call: call.clone(), name: name.clone(), arguments: arguments.clone(), data: None })
+            }
+            Self::File { file, .. } => Some(Self::File { file: file.clone(), data: None }),
+            Self::Opaque { .. } => None,
+        }
+    }
+}
+
 /// A message in a [`Transcript`], with its cached encoding.
 #[derive(Debug)]
 pub struct TranscriptEntry {
@@ -120,6 +160,18 @@ impl TranscriptEntry {
     /// Returns the encoded message; the encoding of the first dialect is cached.
     pub fn wire(&self, dialect: &'static str, encode: impl FnOnce(&Message) -> Box<RawValue>) -> WireText<'_> {
         self.wire.get(dialect, || encode(&self.message))
+    }
+
+    /// Returns the encoded message as other models than its own read it ([`Message::for_others`]); `None` if nothing remains.
+    pub fn for_others(
+        &self,
+        dialect: &'static str,
+        encode: impl FnOnce(&Message) -> Box<RawValue>,
+    ) -> Option<WireText<'_>> {
+        let encoded = self.wire(dialect, |message| {
+            message.for_others().map_or_else(|| RawValue::NULL.to_owned(), |message| encode(&message))
+        });
+        (encoded.get() != RawValue::NULL.get()).then_some(encoded)
     }
 }
 
@@ -152,9 +204,44 @@ impl fmt::Debug for WireCache {
 /// The messages of one loop, append-only and shared. Cloning it is cheap and freezes its length.
 #[derive(Clone, Default)]
 pub struct Transcript {
-    entries: Arc<RwLock<Vec<Arc<TranscriptEntry>>>>,
+    list: Arc<RwLock<List>>,
     len: usize,
     has_files: bool,
+}
+
+/// The messages that transcripts share.
+#[derive(Debug, Default)]
+struct List {
+    entries: Vec<Arc<TranscriptEntry>>,
+    /// The first message with a call of an id, by the id's hash: enough to know that an id is new.
+    calls: HashMap<u64, usize>,
+}
+
+impl List {
+    fn push(&mut self, entry: Arc<TranscriptEntry>) {
+        if let Message::Assistant { parts, .. } = &entry.message {
+            for part in parts {
+                if let Assistant::Call { call, .. } = part {
+                    self.calls.entry(hash(call)).or_insert(self.entries.len());
+                }
+            }
+        }
+        self.entries.push(entry);
+    }
+
+    /// Copies the first messages.
+    fn first(&self, len: usize) -> Self {
+        Self {
+            entries: self.entries.iter().take(len).cloned().collect(),
+            calls: self.calls.iter().filter(|(_, at)| **at < len).map(|(id, at)| (*id, *at)).collect(),
+        }
+    }
+}
+
+fn hash(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Transcript {
@@ -175,18 +262,23 @@ impl Transcript {
     }
 
     fn push_entry(&mut self, entry: Arc<TranscriptEntry>) {
-        {
-            let mut entries = self.entries.write();
-            if entries.len() == self.len {
-                entries.push(entry);
+        let mut own = {
+            let mut list = self.list.write();
+            if list.entries.len() == self.len {
+                list.push(entry);
                 self.len += 1;
                 return;
             }
-        }
-        let mut own = self.read().to_vec();
+            list.first(self.len)
+        };
         own.push(entry);
-        self.len = own.len();
-        self.entries = Arc::new(RwLock::new(own));
+        self.len = own.entries.len();
+        self.list = Arc::new(RwLock::new(own));
+    }
+
+    /// Returns whether a message has a call with this id.
+    pub(crate) fn has_call(&self, id: &str) -> bool {
+        self.list.read().calls.get(&hash(id)).is_some_and(|at| *at < self.len)
     }
 
     /// Appends a text to the last message if it is the user's and has no files, and returns whether it did. Existing clones keep
@@ -196,8 +288,8 @@ impl Transcript {
             Some(Message::User { text: before, files }) if files.is_empty() => [before, "\n\n", text].concat(),
             _ => return false,
         };
-        let entries = self.read().iter().take(self.len - 1).cloned().collect();
-        self.entries = Arc::new(RwLock::new(entries));
+        let before = self.list.read().first(self.len - 1);
+        self.list = Arc::new(RwLock::new(before));
         self.len -= 1;
         self.push(Message::user(joined));
         true
@@ -224,13 +316,13 @@ impl Transcript {
     /// both share one list.
     #[must_use]
     pub fn extends(&self, earlier: &Self) -> bool {
-        Arc::ptr_eq(&self.entries, &earlier.entries) && self.len >= earlier.len
+        Arc::ptr_eq(&self.list, &earlier.list) && self.len >= earlier.len
     }
 
     /// Locks the messages for reading; do not hold the guard across an `await`.
     #[must_use]
     pub fn read(&self) -> TranscriptGuard<'_> {
-        TranscriptGuard { entries: self.entries.read(), len: self.len }
+        TranscriptGuard { list: self.list.read(), len: self.len }
     }
 
     /// Returns copies of the messages.
@@ -256,7 +348,7 @@ impl PartialEq for Transcript {
 /// The messages that a [`Transcript`] had when it was cloned.
 #[derive(Debug)]
 pub struct TranscriptGuard<'a> {
-    entries: RwLockReadGuard<'a, Vec<Arc<TranscriptEntry>>>,
+    list: RwLockReadGuard<'a, List>,
     len: usize,
 }
 
@@ -264,7 +356,7 @@ impl std::ops::Deref for TranscriptGuard<'_> {
     type Target = [Arc<TranscriptEntry>];
 
     fn deref(&self) -> &[Arc<TranscriptEntry>] {
-        self.entries.get(..self.len).unwrap_or_default()
+        self.list.entries.get(..self.len).unwrap_or_default()
     }
 }
 

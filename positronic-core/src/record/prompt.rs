@@ -14,6 +14,7 @@ use super::approval::Approval;
 use super::call::{CallFlags, CallState};
 use super::file::FileRef;
 use super::ids::{PublicId, Timestamp};
+use super::made_by::MadeBy;
 use super::part::Part;
 use super::path::Path;
 use super::price::Charge;
@@ -192,6 +193,9 @@ pub enum OutputKind {
         /// What the answer cost when it came; `None` where nothing is known of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Box<Charge>>,
+        /// The model that gave it.
+        #[serde(default, skip_serializing_if = "MadeBy::is_unknown")]
+        by: MadeBy,
     },
     /// A call.
     Tool(Box<ToolOutput>),

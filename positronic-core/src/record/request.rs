@@ -1,7 +1,8 @@
 //! Requests to a model, and the pieces of a streaming answer.
 
+use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -62,13 +63,14 @@ pub struct ContextItem {
 pub struct ToolSet {
     tools: Vec<ToolDecl>,
     wire: WireCache,
+    memo: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl ToolSet {
     /// Creates a set; the model sees the tools in this order.
     #[must_use]
     pub fn new(tools: Vec<ToolDecl>) -> Self {
-        Self { tools, wire: WireCache::default() }
+        Self { tools, wire: WireCache::default(), memo: OnceLock::new() }
     }
 
     /// Returns the tools in order.
@@ -93,6 +95,13 @@ impl ToolSet {
     /// Returns the encoded set; the encoding of the first dialect is cached.
     pub fn wire(&self, dialect: &'static str, encode: impl FnOnce(&[ToolDecl]) -> Box<RawValue>) -> WireText<'_> {
         self.wire.get(dialect, || encode(&self.tools))
+    }
+
+    /// Returns what an adapter computes of the tools, such as the names of their fields for its API. The first type's value is
+    /// cached.
+    pub fn memo<T: Any + Send + Sync>(&self, compute: impl Fn(&[ToolDecl]) -> T) -> Arc<T> {
+        let cached = self.memo.get_or_init(|| Arc::new(compute(&self.tools)));
+        Arc::clone(cached).downcast().unwrap_or_else(|_| Arc::new(compute(&self.tools)))
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::document::{DocumentError, check_document};
 use super::file::Attachment;
+use super::made_by::MadeBy;
 use super::part::{Citation, Part};
 use super::price::Charge;
 use super::routing::RoutingStep;
@@ -94,6 +95,9 @@ pub struct ResponseMetadata {
     /// The model that answered, as reported by the provider, if the name differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
+    /// The server that was asked, as host and port. Data that is private to a model goes back only to the same server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// The provider's id of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
@@ -113,6 +117,12 @@ pub struct ResponseMetadata {
 }
 
 impl ResponseMetadata {
+    /// Returns the model that made the answer.
+    #[must_use]
+    pub fn made_by(&self) -> MadeBy {
+        MadeBy::new(&self.provider, &self.model, self.server.as_deref())
+    }
+
     /// Returns whether the answer is scripted in code or from a development cache, and so costs nothing.
     #[must_use]
     pub fn is_free(&self) -> bool {

@@ -322,7 +322,7 @@ async fn plugin_adds_sources_that_people_see_and_the_model_does_not() {
     source: Handbook <https://example.org/handbook>
     = {"type":"answered"}
     "#);
-    let Message::Assistant { parts } = &model.requests()[1].messages.messages()[1] else { panic!("an answer") };
+    let Message::Assistant { parts, .. } = &model.requests()[1].messages.messages()[1] else { panic!("an answer") };
     assert_eq!(parts.len(), 1, "{parts:?}");
 }
 

@@ -177,7 +177,7 @@ async fn earlier_prompts_are_rendered_for_the_current_model() {
 fn short(message: &Message) -> String {
     match message {
         Message::User { text, .. } | Message::Tool { text, .. } => text.clone(),
-        Message::Assistant { parts } => format!("{} part", parts.len()),
+        Message::Assistant { parts, .. } => format!("{} part", parts.len()),
     }
 }
 

@@ -237,6 +237,6 @@ async fn paused_answer_is_continued_without_a_message() {
 
     let continued = model.requests()[1].messages.messages();
     assert_eq!(continued.len(), 2);
-    assert!(matches!(&continued[1], Message::Assistant { parts } if parts.len() == 1), "{continued:?}");
+    assert!(matches!(&continued[1], Message::Assistant { parts, .. } if parts.len() == 1), "{continued:?}");
     assert_eq!(run.answer().as_deref(), Some("Found."));
 }

@@ -7,9 +7,9 @@ use positronic_core::model::{DeltaSink, Model};
 use positronic_core::prelude::*;
 use positronic_core::projection::{messages, prompts_to_messages, request_for};
 use positronic_core::record::{
-    Assistant, CallFlags, CallState, CustomOutput, DenialCause, EventKind, FileOutput, FileRef, Message, ModelError,
-    ModelRequest, ModelResponse, Output, OutputKind, Part, Prompt, PromptState, Timestamp, ToolOutput, ToolResult,
-    WidgetOutput,
+    Assistant, CallFlags, CallState, CustomOutput, DenialCause, EventKind, FileOutput, FileRef, MadeBy, Message,
+    ModelError, ModelRequest, ModelResponse, Output, OutputKind, Part, Prompt, PromptState, Timestamp, ToolOutput,
+    ToolResult, WidgetOutput,
 };
 use positronic_core::runner::Settled;
 use serde::{Deserialize, Serialize};
@@ -116,7 +116,7 @@ fn output(kind: OutputKind) -> Output {
 fn text(iteration: u32, calls: u32) -> Output {
     let text = Part::Text { text: format!("iteration {iteration}") };
     let parts: Vec<_> = std::iter::once(text).chain((0..calls).map(|index| Part::Call { index })).collect();
-    output(OutputKind::Text { iteration, parts: parts.into(), cost: None })
+    output(OutputKind::Text { iteration, parts: parts.into(), cost: None, by: MadeBy::default() })
 }
 
 fn call(index: u32, state: CallState, edited: Option<Value>, result: Option<ToolResult>) -> Output {
@@ -140,7 +140,7 @@ fn read(outputs: &[Output]) -> Vec<String> {
         .into_iter()
         .map(|message| match message {
             Message::User { text, .. } => format!("user: {text}"),
-            Message::Assistant { parts } => {
+            Message::Assistant { parts, .. } => {
                 let calls = parts.iter().filter(|part| matches!(part, Assistant::Call { .. })).count();
                 format!("assistant: {calls} calls")
             }

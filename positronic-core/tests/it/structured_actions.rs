@@ -43,7 +43,7 @@ fn finish() -> Reply {
 fn render_messages(request: &ModelRequest) -> Vec<String> {
     let line = |message| match message {
         Message::User { text, .. } => format!("user: {text}"),
-        Message::Assistant { parts } => parts
+        Message::Assistant { parts, .. } => parts
             .into_iter()
             .map(|part| match part {
                 Assistant::Text { text } => format!("assistant: {text}"),

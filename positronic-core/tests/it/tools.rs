@@ -179,7 +179,7 @@ async fn tool_with_dots_has_another_name_only_for_the_model() {
     let request = play.last_request();
     assert_eq!(request.tools.tools()[0].id.wire_name(), "payment_send");
     let said = request.messages.messages().into_iter().find_map(|message| match message {
-        Message::Assistant { parts } => Some(parts),
+        Message::Assistant { parts, .. } => Some(parts),
         _ => None,
     });
     assert!(matches!(&said.unwrap()[0], Assistant::Call { name, .. } if name == "payment_send"));

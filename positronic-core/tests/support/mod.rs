@@ -306,7 +306,7 @@ pub(crate) fn check_dialogue(request: &ModelRequest) {
     }
     let is_empty = |message: &Message| match message {
         Message::User { text, .. } => text.trim().is_empty(),
-        Message::Assistant { parts } => parts.iter().all(|part| match part {
+        Message::Assistant { parts, .. } => parts.iter().all(|part| match part {
             Assistant::Text { text } => text.trim().is_empty(),
             Assistant::Call { .. } => false,
             _ => true,
@@ -326,7 +326,7 @@ fn check_pairs(messages: &[Message]) {
             Message::Tool { call, .. } => assert_eq!(Some(call), due.pop_front(), "a result in its place"),
             Message::Assistant { .. } | Message::User { .. } => assert!(due.is_empty(), "{due:?} have no result"),
         }
-        if let Message::Assistant { parts } = message {
+        if let Message::Assistant { parts, .. } = message {
             due.extend(parts.iter().filter_map(|part| match part {
                 Assistant::Call { call, .. } => Some(call),
                 _ => None,

@@ -12,6 +12,8 @@ pub(super) fn written(dialect: Dialect, stream: bool, answer: &ModelResponse, nu
         (Dialect::Chat, true) => ("text/event-stream", chat_stream(&chat(answer, number))),
         (Dialect::Responses, false) => ("application/json", response(answer, number).to_string()),
         (Dialect::Responses, true) => ("text/event-stream", response_stream(&response(answer, number))),
+        (Dialect::Messages, _) => ("application/json", message(answer, number).to_string()),
+        (Dialect::GenerateContent, _) => ("application/json", content(answer, number).to_string()),
     }
 }
 
@@ -136,4 +138,62 @@ fn response_stream(whole: &Value) -> String {
     let end = if whole["status"] == "completed" { "response.completed" } else { "response.incomplete" };
     events.push(json!({"type": end, "response": whole}));
     events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())).collect()
+}
+
+fn message(answer: &ModelResponse, number: usize) -> Value {
+    let blocks = answer.parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(json!({"type": "text", "text": text})),
+        Part::Reasoning { text, .. } => {
+            Some(json!({"type": "thinking", "thinking": text, "signature": "model:strict-1"}))
+        }
+        Part::Call { index } => {
+            let call = &answer.calls[usize::try_from(*index).unwrap()];
+            let id = format!("toolu_{number}_{index}");
+            Some(json!({"type": "tool_use", "id": id, "name": call.name, "input": input(&call.arguments)}))
+        }
+        _ => None,
+    });
+    let reason = match answer.metadata.finish {
+        Finish::Length => "max_tokens",
+        Finish::Filtered | Finish::Refused => "refusal",
+        _ if answer.calls.is_empty() => "end_turn",
+        _ => "tool_use",
+    };
+    let usage = &answer.metadata.usage;
+    json!({
+        "id": format!("msg_{number}"), "type": "message", "role": "assistant", "model": "strict-1",
+        "content": blocks.collect::<Vec<_>>(), "stop_reason": reason,
+        "usage": {"input_tokens": usage.input, "output_tokens": usage.output},
+    })
+}
+
+fn content(answer: &ModelResponse, number: usize) -> Value {
+    let parts = answer.parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(json!({"text": text})),
+        Part::Reasoning { text, .. } => Some(json!({"text": text, "thought": true})),
+        Part::Call { index } => {
+            let call = &answer.calls[usize::try_from(*index).unwrap()];
+            let call = json!({"id": format!("fc_{number}_{index}"), "name": call.name, "args": input(&call.arguments)});
+            Some(json!({"functionCall": call, "thoughtSignature": "c2lnbmF0dXJl"}))
+        }
+        _ => None,
+    });
+    let reason = match answer.metadata.finish {
+        Finish::Length => "MAX_TOKENS",
+        Finish::Filtered | Finish::Refused => "SAFETY",
+        _ => "STOP",
+    };
+    let usage = &answer.metadata.usage;
+    json!({
+        "responseId": format!("r{number}"), "modelVersion": "strict-1",
+        "candidates": [{
+            "content": {"role": "model", "parts": parts.collect::<Vec<_>>()}, "finishReason": reason, "index": 0,
+        }],
+        "usageMetadata": {"promptTokenCount": usage.input, "candidatesTokenCount": usage.output},
+    })
+}
+
+/// Returns arguments as these APIs send them: as an object.
+fn input(arguments: &str) -> Value {
+    serde_json::from_str(arguments).unwrap_or_else(|_| json!({"arguments": arguments}))
 }

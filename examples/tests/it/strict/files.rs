@@ -24,7 +24,7 @@ fn request(files: Vec<Attachment>, tools: Vec<ProviderTool>) -> ModelRequest {
         system: "You know all insects.".into(),
         context: [].into(),
         tools: Arc::default(),
-        messages: Transcript::new([question, Message::Assistant { parts: vec![call] }, result]),
+        messages: Transcript::new([question, Message::assistant(vec![call]), result]),
         settings: Arc::new(Settings::builder().provider_tools(tools).build()),
     }
 }

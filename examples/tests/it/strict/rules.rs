@@ -15,11 +15,12 @@
 //! and assistant messages alternate | templates of Mistral and Gemma | "Conversation roles must alternate" | | no user
 //! message follows a result | Mistral's endpoint | "Unexpected role 'user' after role 'tool'" |
 
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use async_openai::types::chat::CreateChatCompletionRequest;
 use async_openai::types::responses::CreateResponse;
+use positronic_model_testing::rules::schema::{each_schema, openai_strict};
+use positronic_model_testing::rules::{anthropic, gemini};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -28,6 +29,10 @@ use serde_json::{Value, json};
 pub(super) enum Dialect {
     Chat,
     Responses,
+    /// Anthropic's.
+    Messages,
+    /// Google's.
+    GenerateContent,
 }
 
 /// A message, independent of the dialect.
@@ -40,13 +45,16 @@ enum Said<'a> {
 
 /// Lists the violated rules. `results_last` enables the rule of Mistral's endpoint.
 pub(super) fn broken(dialect: Dialect, request: &Value, results_last: bool) -> Vec<String> {
+    match dialect {
+        Dialect::Messages => return anthropic::check(request).err().into_iter().collect(),
+        Dialect::GenerateContent => return gemini::check(request).err().into_iter().collect(),
+        Dialect::Chat | Dialect::Responses => {}
+    }
     let mut wrong = of_the_document(dialect, request);
     wrong.extend(of_the_types(dialect, request));
     for (name, schema, strict) in schemas(dialect, request) {
         if strict {
-            wrong.extend(
-                of_strict_schema(schema).into_iter().map(|what| format!("the strict schema of {name}: {what}")),
-            );
+            wrong.extend(openai_strict(schema).into_iter().map(|what| format!("the strict schema of {name}: {what}")));
         }
         wrong.extend(of_schema(schema).into_iter().map(|what| format!("the schema of {name}: {what}")));
     }
@@ -91,7 +99,7 @@ fn of_the_document(dialect: Dialect, request: &Value) -> Vec<String> {
 fn of_the_types(dialect: Dialect, request: &Value) -> Option<String> {
     let decoded = match dialect {
         Dialect::Chat => CreateChatCompletionRequest::deserialize(request).map(drop),
-        Dialect::Responses => CreateResponse::deserialize(request).map(drop),
+        _ => CreateResponse::deserialize(request).map(drop),
     };
     decoded.err().map(|error| format!("as the type of `async-openai`: {error}"))
 }
@@ -109,7 +117,7 @@ fn schemas(dialect: Dialect, request: &Value) -> Vec<(String, &Value, bool)> {
     }
     let format = match dialect {
         Dialect::Chat => &request["response_format"]["json_schema"],
-        Dialect::Responses => &request["text"]["format"],
+        _ => &request["text"]["format"],
     };
     if format.is_object() {
         schemas.push(("the answer".to_owned(), &format["schema"], format["strict"] == true));
@@ -132,87 +140,11 @@ fn of_schema(schema: &Value) -> Vec<String> {
         let object = kinds.is_some_and(|kind| {
             kind == "object" || kind.as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "object"))
         });
-        if object && !schema["properties"].is_object() {
-            wrong.push(format!("an object without `properties`: {schema}"));
+        if object && !schema.get("properties").is_some_and(Value::is_object) {
+            wrong.push(format!("an object without `properties`: {schema:?}"));
         }
     });
     wrong
-}
-
-fn of_strict_schema(root: &Value) -> Vec<String> {
-    const KEYWORDS: [&str; 20] = [
-        "type",
-        "description",
-        "title",
-        "enum",
-        "const",
-        "properties",
-        "required",
-        "additionalProperties",
-        "items",
-        "anyOf",
-        "$ref",
-        "$defs",
-        "pattern",
-        "format",
-        "multipleOf",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "minItems",
-    ];
-    const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
-    let mut wrong = Vec::new();
-    each_schema(root, &mut |schema| {
-        let fields = schema.as_object().unwrap();
-        if fields.contains_key("$ref") && fields.len() > 1 && !std::ptr::eq(schema, root) {
-            wrong.push(format!("something stands beside a reference: {schema}"));
-        }
-        let unknown: Vec<_> =
-            fields.keys().filter(|key| !KEYWORDS.contains(&key.as_str()) && *key != "maxItems").collect();
-        if !unknown.is_empty() {
-            wrong.push(format!("unknown keywords {unknown:?}"));
-        }
-        if fields.get("format").is_some_and(|format| !FORMATS.iter().any(|known| format == known)) {
-            wrong.push(format!("the format {}", fields["format"]));
-        }
-        if !["type", "anyOf", "$ref", "enum"].iter().any(|key| fields.contains_key(*key)) {
-            wrong.push(format!("a schema without a type: {schema}"));
-        }
-        if let Some(properties) = schema["properties"].as_object() {
-            let names: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
-            let required: BTreeSet<&str> =
-                schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            if names != required {
-                wrong.push(format!("its properties are {names:?} and it requires {required:?}"));
-            }
-            if schema["additionalProperties"] != false {
-                wrong.push("an open object".to_owned());
-            }
-        }
-        if schema["type"] == "array" && !schema["items"].is_object() {
-            wrong.push("an array without `items`".to_owned());
-        }
-    });
-    wrong
-}
-
-fn each_schema<'v>(schema: &'v Value, look: &mut impl FnMut(&'v Value)) {
-    let Value::Object(fields) = schema else { return };
-    look(schema);
-    for (keyword, value) in fields {
-        match keyword.as_str() {
-            "properties" | "$defs" | "definitions" => {
-                value.as_object().into_iter().flatten().for_each(|(_, schema)| each_schema(schema, look));
-            }
-            "anyOf" | "oneOf" | "allOf" | "prefixItems" => {
-                value.as_array().into_iter().flatten().for_each(|schema| each_schema(schema, look));
-            }
-            "items" | "not" | "additionalProperties" => each_schema(value, look),
-            _ => {}
-        }
-    }
 }
 
 fn messages(dialect: Dialect, request: &Value) -> Vec<Said<'_>> {
@@ -233,7 +165,7 @@ fn messages(dialect: Dialect, request: &Value) -> Vec<Said<'_>> {
                 _ => None,
             })
             .collect(),
-        Dialect::Responses => {
+        _ => {
             let mut said: Vec<Said<'_>> = Vec::new();
             for item in list("input") {
                 let kind = item["type"].as_str().unwrap_or("message");

@@ -57,7 +57,12 @@ impl Endpoint {
 impl Kept {
     fn exchange(&self, mut stream: &TcpStream) -> Option<()> {
         let (path, body) = read(stream)?;
-        let dialect = if path.ends_with("/chat/completions") { Dialect::Chat } else { Dialect::Responses };
+        let dialect = match &*path {
+            path if path.ends_with("/chat/completions") => Dialect::Chat,
+            path if path.ends_with("/messages") => Dialect::Messages,
+            path if path.ends_with(":generateContent") => Dialect::GenerateContent,
+            _ => Dialect::Responses,
+        };
         let request: Value = serde_json::from_str(&body).ok()?;
         self.refused.lock().unwrap().extend(broken(dialect, &request, self.results_last));
         let answer = self.answers.lock().unwrap().get_mut(&body).and_then(VecDeque::pop_front);

@@ -42,7 +42,7 @@ pub(crate) fn marked(history: &[Arc<TranscriptEntry>]) -> [Option<usize>; 2] {
 
 fn can_be_marked(entry: &TranscriptEntry) -> bool {
     match &entry.message {
-        Message::Assistant { parts } => !matches!(parts.last(), Some(Assistant::Reasoning { .. })),
+        Message::Assistant { parts, .. } => !matches!(parts.last(), Some(Assistant::Reasoning { .. })),
         Message::User { .. } | Message::Tool { .. } => true,
     }
 }

@@ -6,11 +6,13 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use positronic_core::model::http::{Endpoint, Reader, Transport, readable};
 use positronic_core::model::{DeltaSink, Model};
-use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
+use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Recipient};
 
 use crate::assembler::MessagesAssembler;
 use crate::config::{AnthropicConfig, BETA};
 use crate::files::{has_uploads, takes};
+use crate::names::FieldNames;
+use crate::wire::Formats;
 use crate::{provider_tools, wire};
 
 /// The beta feature that requests with ids of files need.
@@ -23,6 +25,7 @@ pub struct Anthropic {
     messages: Endpoint,
     count: Endpoint,
     transport: Transport,
+    formats: Formats,
 }
 
 impl Anthropic {
@@ -37,6 +40,7 @@ impl Anthropic {
             messages: Endpoint::new(&config.base_url, &["messages"])?,
             count: Endpoint::new(&config.base_url, &["messages", "count_tokens"])?,
             transport: Transport::new(config.http())?,
+            formats: Formats::default(),
             config,
         })
     }
@@ -48,7 +52,10 @@ impl Anthropic {
     /// Those of a request, and [`Malformed`](ModelErrorKind::Malformed) for an answer without a count.
     pub async fn count_tokens(&self, request: &ModelRequest) -> Result<u64, ModelError> {
         let (request, endpoint) = (self.sendable(request)?, self.endpoint(&self.count, request)?);
-        let answer = self.transport.post(&endpoint, wire::count_body(&self.config, &request)).await?;
+        let answer = self
+            .transport
+            .post(&endpoint, wire::count_body(&self.config, self.recipient(&request), &self.formats, &request))
+            .await?;
         answer.get("input_tokens").and_then(serde_json::Value::as_u64).ok_or_else(|| {
             ModelError::new(
                 ModelErrorKind::Malformed,
@@ -66,6 +73,13 @@ impl Anthropic {
             Reader { provider, model: request.settings.model.as_ref().unwrap_or(model), capabilities },
             takes,
         )
+    }
+
+    /// Returns the model that a request goes to.
+    fn recipient<'a>(&'a self, request: &'a ModelRequest) -> Recipient<'a> {
+        let AnthropicConfig { provider, model, .. } = &self.config;
+        let model = request.settings.model.as_ref().unwrap_or(model);
+        Recipient { provider, model, server: self.messages.server() }
     }
 
     /// Returns an endpoint with the beta features that a request needs beside the configured ones.
@@ -93,7 +107,10 @@ impl Model for Anthropic {
         async move {
             let request = &*self.sendable(request)?;
             let (endpoint, body) = (self.endpoint(&self.messages, request)?, self.wire(request));
-            self.transport.send(&endpoint, request, body, MessagesAssembler::default(), deltas).await
+            let mut response =
+                self.transport.send(&endpoint, request, body, MessagesAssembler::default(), deltas).await?;
+            request.tools.memo(FieldNames::of).restore(&mut response);
+            Ok(response)
         }
         .boxed()
     }
@@ -103,6 +120,6 @@ impl Model for Anthropic {
     }
 
     fn wire(&self, request: &ModelRequest) -> String {
-        wire::body(&self.config, request)
+        wire::body(&self.config, self.recipient(request), &self.formats, request)
     }
 }

@@ -4,11 +4,14 @@
 //! one role in a row become one message with several blocks: the API expects all results of an answer's calls in one.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use positronic_core::model::http::{RequestBody, Turns, sendable_object};
-use positronic_core::model::schema::{SchemaRole, WireSchema, strict_schema};
+use positronic_core::model::schema::{
+    FormatCache, Parameters, SchemaDialect, SchemaRole, lenient_schema, strict_schema,
+};
 use positronic_core::record::{
-    Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Settings, ToolChoice, ToolDecl,
+    Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Recipient, Settings, ToolChoice, ToolDecl,
 };
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -16,49 +19,67 @@ use serde_json::{Value, json};
 
 use crate::block::CITATIONS;
 use crate::cache;
-use crate::config::AnthropicConfig;
+use crate::config::{AnthropicConfig, Thinking};
 use crate::files::encode_file;
+use crate::names::FieldNames;
 use crate::provider_tools;
 
 /// The field in which an item of the provider, or what only it understands of a call, is stored.
 pub(crate) const ITEM: &str = "anthropic";
 
-/// Encodes a request.
-pub(crate) fn body(config: &AnthropicConfig, request: &ModelRequest) -> String {
+/// The output formats of requests: the schema that the provider enforces, or the one that the model is asked to follow, if any.
+pub(crate) type Formats = FormatCache<Result<OrderedJson, Option<String>>>;
+
+/// Encodes a request to a model.
+pub(crate) fn body(config: &AnthropicConfig, to: Recipient<'_>, formats: &Formats, request: &ModelRequest) -> String {
     let settings = &*request.settings;
     let mut body = RequestBody::new(settings);
-    body.field("model", settings.model.as_ref().unwrap_or(&config.model));
+    body.field("model", to.model);
     body.field("max_tokens", &config.output_limit(settings.max_output_tokens));
     body.field("stream", &config.stream);
     body.some("temperature", settings.temperature);
-    write_prompt(&mut body, config, request);
+    write_prompt(&mut body, config, to, formats, request);
     body.end()
 }
 
 /// Encodes a request for the number of tokens of another one.
-pub(crate) fn count_body(config: &AnthropicConfig, request: &ModelRequest) -> String {
-    let settings = &*request.settings;
-    let mut body = RequestBody::new(settings);
-    body.field("model", settings.model.as_ref().unwrap_or(&config.model));
-    write_prompt(&mut body, config, request);
+pub(crate) fn count_body(
+    config: &AnthropicConfig,
+    to: Recipient<'_>,
+    formats: &Formats,
+    request: &ModelRequest,
+) -> String {
+    let mut body = RequestBody::new(&request.settings);
+    body.field("model", to.model);
+    write_prompt(&mut body, config, to, formats, request);
     body.end()
 }
 
 /// Writes everything that counts as tokens.
-fn write_prompt(body: &mut RequestBody<'_>, config: &AnthropicConfig, request: &ModelRequest) {
+fn write_prompt(
+    body: &mut RequestBody<'_>,
+    config: &AnthropicConfig,
+    to: Recipient<'_>,
+    formats: &Formats,
+    request: &ModelRequest,
+) {
     let settings = &*request.settings;
-    let format = format(&settings.output);
-    body.some("thinking", config.thinking(settings.tool_choice));
-    write_output_config(body, config, format.as_ref().ok());
+    let format = formats.get(&settings.output, format);
+    let format = (*format).as_ref();
+    body.some("thinking", thinking(config, to, request));
+    write_output_config(body, config, format.ok());
     if !request.tools.tools().is_empty() || !settings.provider_tools.is_empty() {
-        let (streams, strict) = (config.streams_arguments(), config.strict_tools);
+        // The limits of strict schemas are those of tools and answer together.
+        let is_alone = format.map_or(true, |schema| Parameters::of(schema) == Parameters::default());
+        let (streams, strict) = (config.streams_arguments(), config.strict_tools && is_alone);
         let dialect = match (streams, strict) {
             (false, false) => "anthropic",
             (false, true) => "anthropic strict",
             (true, false) => "anthropic streamed",
             (true, true) => "anthropic streamed strict",
         };
-        let tools = request.tools.wire(dialect, |tools| encode_tools(tools, streams, strict));
+        let encode = |tools: &[ToolDecl]| encode_tools(tools, &request.tools.memo(FieldNames::of), streams, strict);
+        let tools = request.tools.wire(dialect, encode);
         body.raw("tools", &config.cache.mark(&provider_tools::append(tools.get(), &settings.provider_tools)));
         write_tool_choice(body, settings);
     }
@@ -68,10 +89,12 @@ fn write_prompt(body: &mut RequestBody<'_>, config: &AnthropicConfig, request: &
     }
     // The API refuses citations together with a schema that it enforces.
     let cites = config.cite_documents && format.is_err();
-    let wanted =
-        format.err().flatten().map(|schema| format!("Answer only with JSON that matches this schema:\n{schema}"));
+    let wanted = format
+        .err()
+        .and_then(Option::as_ref)
+        .map(|schema| format!("Answer only with JSON that matches this schema:\n{schema}"));
     let tail: Vec<_> = [request.context_text(), wanted].into_iter().flatten().collect();
-    body.raw("messages", &messages(config, request, cites, &tail));
+    body.raw("messages", &messages(config, to, request, cites, &tail));
 }
 
 fn write_output_config(body: &mut RequestBody<'_>, config: &AnthropicConfig, schema: Option<&OrderedJson>) {
@@ -103,7 +126,8 @@ fn format(output: &OutputFormat) -> Result<OrderedJson, Option<String>> {
             serde_json::from_str(schema).map_err(|_| Some(schema.as_ref().to_owned()))?
         }
     };
-    strict_schema(&schema, SchemaRole::Answer).map_err(|_| serde_json::to_string(&schema).ok())
+    strict_schema(&schema, SchemaRole::Answer, SchemaDialect::Anthropic)
+        .map_err(|_| serde_json::to_string(&schema).ok())
 }
 
 fn write_tool_choice(body: &mut RequestBody<'_>, settings: &Settings) {
@@ -121,14 +145,46 @@ fn write_tool_choice(body: &mut RequestBody<'_>, settings: &Settings) {
     }
 }
 
+/// Returns the thinking of a request. With a budget of tokens, a turn with calls must begin with thinking ("When `thinking` is enabled,
+/// a final `assistant` message must start with a thinking block"), so the rest of a turn that does not goes without: another
+/// model began it, or a call was required.
+fn thinking(config: &AnthropicConfig, to: Recipient<'_>, request: &ModelRequest) -> Option<Thinking> {
+    let set = config.thinking(request.settings.tool_choice)?;
+    if !matches!(set, Thinking::Enabled { .. }) {
+        return Some(set);
+    }
+    let history = request.messages.read();
+    let after_user =
+        history.iter().rposition(|entry| matches!(entry.message, Message::User { .. })).map_or(0, |at| at + 1);
+    let has_results = history.last().is_some_and(|entry| matches!(entry.message, Message::Tool { .. }));
+    let begins_with_thinking = history.get(after_user).is_none_or(|entry| match &entry.message {
+        Message::Assistant { parts, .. } => to.made(&entry.message) && parts.first().is_some_and(is_sendable_thinking),
+        Message::User { .. } | Message::Tool { .. } => false,
+    });
+    Some(if has_results && !begins_with_thinking { Thinking::Disabled } else { set })
+}
+
 /// Encodes the history, with marks for the cache, and the texts that follow it.
-fn messages(config: &AnthropicConfig, request: &ModelRequest, cites: bool, tail: &[String]) -> String {
-    let dialect = if cites { "anthropic citing" } else { "anthropic" };
+fn messages(
+    config: &AnthropicConfig,
+    to: Recipient<'_>,
+    request: &ModelRequest,
+    cites: bool,
+    tail: &[String],
+) -> String {
+    let (dialect, of_others) =
+        if cites { ("anthropic citing", "anthropic citing of others") } else { ("anthropic", "anthropic of others") };
     let history = request.messages.read();
     let marked = cache::marked(&history);
     let mut turns = Turns::new("content");
     for (index, entry) in history.iter().enumerate() {
-        let blocks = entry.wire(dialect, |message| encode_message(message, cites));
+        let encode = |message: &Message| encode_message(message, cites);
+        let blocks = if to.made(&entry.message) {
+            entry.wire(dialect, encode)
+        } else {
+            let Some(blocks) = entry.for_others(of_others, encode) else { continue };
+            blocks
+        };
         let role = match entry.message {
             Message::Assistant { .. } => "assistant",
             Message::User { .. } | Message::Tool { .. } => "user",
@@ -187,9 +243,18 @@ fn encode_message(message: &Message, cites: bool) -> Box<RawValue> {
             };
             blocks.extend(to_raw_value(&Block::ToolResult { tool_use_id: sendable_id(call), content }).ok());
         }
-        Message::Assistant { parts } => {
+        Message::Assistant { parts, .. } => {
             let next = parts.iter().skip(1).map(Some).chain([None]);
-            parts.iter().zip(next).for_each(|(part, next)| encode_part(part, next, &mut blocks));
+            let mut end = 0;
+            for (part, next) in parts.iter().zip(next) {
+                let before = blocks.len();
+                encode_part(part, next, &mut blocks);
+                if blocks.len() > before && !matches!(part, Assistant::Reasoning { .. }) {
+                    end = blocks.len();
+                }
+            }
+            // "The final block in an assistant message cannot be `thinking`."
+            blocks.truncate(end);
         }
     }
     to_raw_value(&blocks).unwrap_or_default()
@@ -231,29 +296,54 @@ fn encode_part(part: &Assistant, next: Option<&Assistant>, blocks: &mut Vec<Box<
 
 /// Encodes thinking as it came; that of other providers has no signature and is left out.
 fn encode_thinking(text: &str, data: &Value) -> Option<Box<RawValue>> {
-    let has = |name: &str| data.get(name).is_some_and(Value::is_string);
-    match data.get("type").and_then(Value::as_str)? {
-        "thinking" if has("signature") => {
+    match sendable_kind(data)? {
+        "thinking" => {
             let mut block = data.as_object()?.clone();
             block.insert("thinking".to_owned(), text.into());
             to_raw_value(&block).ok()
         }
-        "redacted_thinking" if has("data") => to_raw_value(data).ok(),
-        _ => None,
+        _ => to_raw_value(data).ok(),
     }
 }
 
-/// Returns an id of a call that the API accepts; those of other providers may contain other characters.
+/// Returns the type of a block of thinking that the API accepts: one that is signed, or encrypted.
+fn sendable_kind(data: &Value) -> Option<&str> {
+    let kind = data.get("type").and_then(Value::as_str)?;
+    let proof = match kind {
+        "thinking" => "signature",
+        "redacted_thinking" => "data",
+        _ => return None,
+    };
+    data.get(proof).and_then(Value::as_str).filter(|proof| !proof.is_empty()).map(|_| kind)
+}
+
+fn is_sendable_thinking(part: &Assistant) -> bool {
+    matches!(part, Assistant::Reasoning { data: Some(data), .. } if sendable_kind(data).is_some())
+}
+
+/// Returns an id of a call that the API accepts ("String should match pattern '^[a-zA-Z0-9_-]+$'"); those of other providers may
+/// contain other characters, which are written as their numbers, so that different ids stay different.
 fn sendable_id(id: &str) -> Cow<'_, str> {
     let is_valid = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
     if !id.is_empty() && id.chars().all(is_valid) {
         return id.into();
     }
-    let valid: String = id.chars().map(|char| if is_valid(char) { char } else { '_' }).collect();
-    format!("call_{valid}").into()
+    let mut sent = "call_".to_owned();
+    for char in id.chars() {
+        if is_valid(char) {
+            sent.push(char);
+        } else {
+            // Writing to a string cannot fail.
+            _ = write!(sent, "_{:x}", u32::from(char));
+        }
+    }
+    sent.into()
 }
 
-fn encode_tools(tools: &[ToolDecl], streams: bool, strict: bool) -> Box<RawValue> {
+/// The number of strict tools that a request may have, in Anthropic's "Schema complexity limits".
+const STRICT_TOOLS: usize = 20;
+
+fn encode_tools(tools: &[ToolDecl], names: &FieldNames, streams: bool, strict: bool) -> Box<RawValue> {
     #[derive(Serialize)]
     struct WireTool<'a> {
         name: Cow<'a, str>,
@@ -265,14 +355,27 @@ fn encode_tools(tools: &[ToolDecl], streams: bool, strict: bool) -> Box<RawValue
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         eager_input_streaming: bool,
     }
+    let (mut enforced, mut parameters) = (0, Parameters::default());
     let encoded = tools.iter().map(|tool| {
-        let schema = WireSchema::new(&OrderedJson::of_schema(&tool.parameters), SchemaRole::Arguments, strict);
+        let (name, schema) = (tool.id.wire_name(), OrderedJson::of_schema(&tool.parameters));
+        let sent =
+            strict.then(|| strict_schema(&schema, SchemaRole::Arguments, SchemaDialect::Anthropic).ok()).flatten();
+        let sent = sent.filter(|sent| {
+            let all = parameters.and(Parameters::of(sent));
+            let fits = enforced < STRICT_TOOLS && all.fit();
+            if fits {
+                (enforced, parameters) = (enforced + 1, all);
+            }
+            fits
+        });
+        let strict = sent.is_some();
+        let input_schema = names.apply(&name, sent.unwrap_or_else(|| lenient_schema(&schema, SchemaRole::Arguments)));
         WireTool {
-            name: tool.id.wire_name(),
+            name,
             description: &tool.description,
-            input_schema: schema.json,
-            strict: schema.strict,
-            eager_input_streaming: streams && !schema.strict,
+            input_schema,
+            strict,
+            eager_input_streaming: streams && !strict,
         }
     });
     to_raw_value(&encoded.collect::<Vec<_>>()).unwrap_or_default()

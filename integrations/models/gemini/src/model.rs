@@ -6,18 +6,21 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use positronic_core::model::http::{Endpoint, Reader, Transport, readable};
 use positronic_core::model::{DeltaSink, Model};
-use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
+use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Recipient};
 
 use crate::assembler::GenerateContentAssembler;
 use crate::config::GeminiConfig;
 use crate::files::takes;
+use crate::wire::Formats;
 use crate::{provider_tools, wire};
 
 /// A model behind the Gemini API.
 #[derive(Debug)]
 pub struct Gemini {
     config: GeminiConfig,
+    server: String,
     transport: Transport,
+    formats: Formats,
 }
 
 impl Gemini {
@@ -28,7 +31,8 @@ impl Gemini {
     /// [`Auth`](ModelErrorKind::Auth) for a key that is not a valid header value, and
     /// [`BadRequest`](ModelErrorKind::BadRequest) for an invalid URL, header or proxy.
     pub fn new(config: GeminiConfig) -> Result<Self, ModelError> {
-        let adapter = Self { transport: Transport::new(config.http())?, config };
+        let server = Endpoint::new(&config.base_url, &[])?.server().to_owned();
+        let adapter = Self { server, transport: Transport::new(config.http())?, formats: Formats::default(), config };
         adapter.endpoint(&adapter.config.model, "generateContent")?;
         Ok(adapter)
     }
@@ -40,7 +44,7 @@ impl Gemini {
     /// Those of a request, and [`Malformed`](ModelErrorKind::Malformed) for an answer without a count.
     pub async fn count_tokens(&self, request: &ModelRequest) -> Result<u64, ModelError> {
         let (model, request) = (self.model_of(request), &*self.sendable(request)?);
-        let body = wire::count_body(&self.config, request, &resource(model));
+        let body = wire::count_body(&self.config, self.recipient(request), &self.formats, request, &resource(model));
         let answer = self.transport.post(&self.endpoint(model, "countTokens")?, body).await?;
         answer.get("totalTokens").and_then(serde_json::Value::as_u64).ok_or_else(|| {
             let sentence = "the server answered a request for a token count without `totalTokens`";
@@ -55,6 +59,10 @@ impl Gemini {
         let model = self.model_of(request);
         let model = model.strip_prefix("models/").unwrap_or(model);
         readable(request, Reader { provider, model, capabilities }, takes)
+    }
+
+    fn recipient<'a>(&'a self, request: &'a ModelRequest) -> Recipient<'a> {
+        Recipient { provider: &self.config.provider, model: self.model_of(request), server: &self.server }
     }
 
     fn model_of<'a>(&'a self, request: &'a ModelRequest) -> &'a str {
@@ -101,6 +109,6 @@ impl Model for Gemini {
     }
 
     fn wire(&self, request: &ModelRequest) -> String {
-        wire::body(&self.config, request)
+        wire::body(&self.config, self.recipient(request), &self.formats, request)
     }
 }

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use positronic_core::model::http::{RequestBody, Turns, sendable_object};
-use positronic_core::model::schema::{SchemaRole, lenient_schema};
+use positronic_core::model::schema::{FormatCache, SchemaRole, gemini_schema};
 use positronic_core::record::{
-    Assistant, Message, ModelRequest, OrderedJson, OutputFormat, ToolChoice, ToolDecl, WireText,
+    Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Recipient, Settings, ToolChoice, ToolDecl, WireText,
 };
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -26,39 +26,55 @@ pub(crate) const ITEM: &str = "gemini";
 /// names this value for histories of other models.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Encodes a request.
-pub(crate) fn body(config: &GeminiConfig, request: &ModelRequest) -> String {
+/// The schemas of answers, as the API takes them.
+pub(crate) type Formats = FormatCache<Option<OrderedJson>>;
+
+/// Encodes a request to a model.
+pub(crate) fn body(config: &GeminiConfig, to: Recipient<'_>, formats: &Formats, request: &ModelRequest) -> String {
     let mut body = RequestBody::new(&request.settings);
-    write_prompt(&mut body, config, request);
+    write_prompt(&mut body, config, to, formats, request);
     body.end()
 }
 
 /// Encodes a request for the number of tokens of another one.
-pub(crate) fn count_body(config: &GeminiConfig, request: &ModelRequest, model: &str) -> String {
+pub(crate) fn count_body(
+    config: &GeminiConfig,
+    to: Recipient<'_>,
+    formats: &Formats,
+    request: &ModelRequest,
+    model: &str,
+) -> String {
     let mut counted = RequestBody::new(&request.settings);
     counted.field("model", model);
-    write_prompt(&mut counted, config, request);
+    write_prompt(&mut counted, config, to, formats, request);
     format!(r#"{{"generateContentRequest":{}}}"#, counted.end())
 }
 
-fn write_prompt(body: &mut RequestBody<'_>, config: &GeminiConfig, request: &ModelRequest) {
+fn write_prompt(
+    body: &mut RequestBody<'_>,
+    config: &GeminiConfig,
+    to: Recipient<'_>,
+    formats: &Formats,
+    request: &ModelRequest,
+) {
     let settings = &*request.settings;
     // A cache contains them.
     if !settings.extra.contains_key("cachedContent") {
         if !request.system.trim().is_empty() {
             body.field("systemInstruction", &json!({ "parts": [{ "text": &*request.system }] }));
         }
-        write_tools(body, config, request);
+        write_tools(body, to, request);
     }
     let safety =
         config.safety.iter().map(|(category, threshold)| json!({ "category": category, "threshold": threshold }));
     body.some("safetySettings", Some(safety.collect::<Vec<_>>()).filter(|settings| !settings.is_empty()));
-    body.some("generationConfig", generation_config(config, request));
-    body.raw("contents", &contents(config, request));
+    let format = formats.get(&settings.output, format);
+    body.some("generationConfig", generation_config(config, settings, (*format).as_ref()));
+    body.raw("contents", &contents(to, request));
 }
 
 /// Writes the brain's tools, those of the provider, and which of them the model may call.
-fn write_tools(body: &mut RequestBody<'_>, config: &GeminiConfig, request: &ModelRequest) {
+fn write_tools(body: &mut RequestBody<'_>, to: Recipient<'_>, request: &ModelRequest) {
     let settings = &*request.settings;
     let has_own = !request.tools.tools().is_empty();
     let provided = provider_tools::encode(&settings.provider_tools, settings.tool_choice);
@@ -81,14 +97,10 @@ fn write_tools(body: &mut RequestBody<'_>, config: &GeminiConfig, request: &Mode
         tool_config.insert("functionCallingConfig".to_owned(), json!({ "mode": mode }));
     }
     // Gemini 3 takes both kinds of tools in a request, and then sends what its own did as parts that go back.
-    if has_own && !provided.is_empty() && needs_signatures(model_of(config, request)) {
+    if has_own && !provided.is_empty() && needs_signatures(to.model) {
         tool_config.insert("includeServerSideToolInvocations".to_owned(), true.into());
     }
     body.some("toolConfig", Some(tool_config).filter(|config| !config.is_empty()));
-}
-
-fn model_of<'a>(config: &'a GeminiConfig, request: &'a ModelRequest) -> &'a str {
-    request.settings.model.as_ref().unwrap_or(&config.model)
 }
 
 /// Returns whether a model refuses calls without the signature of their thoughts, as those since Gemini 3.
@@ -106,7 +118,7 @@ struct GenerationConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     response_mime_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_json_schema: Option<OrderedJson>,
+    response_json_schema: Option<&'a OrderedJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<ThinkingConfig<'a>>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
@@ -126,16 +138,24 @@ struct ThinkingConfig<'a> {
     thinking_level: Option<&'a str>,
 }
 
-fn generation_config<'a>(config: &'a GeminiConfig, request: &ModelRequest) -> Option<GenerationConfig<'a>> {
-    let settings = &*request.settings;
-    let schema = match &settings.output {
-        OutputFormat::Text => None,
-        OutputFormat::JsonSchema { schema, .. } => Some(OrderedJson::of_schema(schema)),
+/// Returns the schema of the answer, if it has one.
+fn format(output: &OutputFormat) -> Option<OrderedJson> {
+    let schema = match output {
+        OutputFormat::Text => return None,
+        OutputFormat::JsonSchema { schema, .. } => OrderedJson::of_schema(schema),
         // The server rejects text that is not a schema, with its reason.
         OutputFormat::JsonText { schema, .. } => {
-            Some(serde_json::from_str(schema).unwrap_or_else(|_| OrderedJson::from(&**schema)))
+            serde_json::from_str(schema).unwrap_or_else(|_| OrderedJson::from(&**schema))
         }
     };
+    Some(gemini_schema(&schema, SchemaRole::Answer))
+}
+
+fn generation_config<'a>(
+    config: &'a GeminiConfig,
+    settings: &Settings,
+    schema: Option<&'a OrderedJson>,
+) -> Option<GenerationConfig<'a>> {
     let (include_thoughts, thinking_budget) = (config.include_thoughts, config.thinking_budget);
     let thinking =
         ThinkingConfig { include_thoughts, thinking_budget, thinking_level: config.thinking_level.as_deref() };
@@ -144,7 +164,7 @@ fn generation_config<'a>(config: &'a GeminiConfig, request: &ModelRequest) -> Op
         temperature: settings.temperature,
         max_output_tokens: config.output_limit(settings.max_output_tokens),
         response_mime_type: schema.is_some().then_some("application/json"),
-        response_json_schema: schema.map(|schema| lenient_schema(&schema, SchemaRole::Answer)),
+        response_json_schema: schema,
         thinking_config: is_set.then_some(thinking),
         response_modalities: &config.response_modalities,
         image_config: config.image_config.as_ref(),
@@ -153,8 +173,8 @@ fn generation_config<'a>(config: &'a GeminiConfig, request: &ModelRequest) -> Op
 }
 
 /// Encodes the history and the context that follows it.
-fn contents(config: &GeminiConfig, request: &ModelRequest) -> String {
-    let signed = needs_signatures(model_of(config, request));
+fn contents(to: Recipient<'_>, request: &ModelRequest) -> String {
+    let signed = needs_signatures(to.model);
     let history = request.messages.read();
     // The API knows only the ids that it gave itself.
     let mut ids = HashSet::new();
@@ -179,10 +199,18 @@ fn contents(config: &GeminiConfig, request: &ModelRequest) -> String {
                     files.push(entry.wire("gemini files", encode_files));
                 }
             }
-            Message::Assistant { parts } => {
-                ids.extend(parts.iter().filter_map(given_id));
-                let dialect = if signed { "gemini with signatures" } else { "gemini" };
-                turns.add("model", entry.wire(dialect, |message| encode_message(message, signed)).get());
+            Message::Assistant { parts, .. } => {
+                let encode = |message: &Message| encode_message(message, signed);
+                if to.made(&entry.message) {
+                    ids.extend(parts.iter().filter_map(given_id));
+                    let dialect = if signed { "gemini with signatures" } else { "gemini" };
+                    turns.add("model", entry.wire(dialect, encode).get());
+                } else {
+                    let dialect = if signed { "gemini of others with signatures" } else { "gemini of others" };
+                    if let Some(parts) = entry.for_others(dialect, encode) {
+                        turns.add("model", parts.get());
+                    }
+                }
             }
         }
     }
@@ -193,12 +221,19 @@ fn contents(config: &GeminiConfig, request: &ModelRequest) -> String {
     turns.end()
 }
 
-/// Returns the id of a call that this provider gave.
+/// Returns the id of a call that has one from this provider. It is sent as the dialogue names it.
 fn given_id(part: &Assistant) -> Option<&str> {
     match part {
-        Assistant::Call { data, .. } => data.as_ref()?.get(ITEM)?.get("call")?.get("id")?.as_str(),
+        Assistant::Call { call, data, .. } => {
+            data.as_ref()?.get(ITEM)?.get("call")?.get("id")?.as_str().map(|_| call.as_str())
+        }
         _ => None,
     }
+}
+
+/// Returns the fields of a part with a signature that is not empty, or without one.
+fn signed_fields(fields: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    fields.get("thoughtSignature").is_none_or(|signature| signature != "").then_some(fields)
 }
 
 #[derive(Serialize, Default)]
@@ -227,7 +262,7 @@ struct WireCall<'a> {
     name: &'a str,
     args: Box<RawValue>,
     #[serde(flatten)]
-    more: Option<&'a Map<String, Value>>,
+    more: Option<Cow<'a, Map<String, Value>>>,
 }
 
 #[derive(Serialize)]
@@ -262,10 +297,11 @@ fn encode_message(message: &Message, marked: bool) -> Box<RawValue> {
             let part = WirePart { function_response: Some(response), ..WirePart::default() };
             vec![to_raw_value(&part).unwrap_or_default()]
         }
-        Message::Assistant { parts } => {
+        Message::Assistant { parts, .. } => {
             let is_call = |part: &Assistant| matches!(part, Assistant::Call { .. });
-            let is_own =
-                |part: &Assistant| matches!(part, Assistant::Call { data: Some(data), .. } if data.get(ITEM).is_some());
+            let is_signed =
+                |data: &Value| data.pointer("/gemini/part/thoughtSignature").is_none_or(|signature| signature != "");
+            let is_own = |part: &Assistant| matches!(part, Assistant::Call { data: Some(data), .. } if data.get(ITEM).is_some() && is_signed(data));
             // The first of several parallel calls has the signature.
             let unsigned = if marked && !parts.iter().any(is_own) { parts.iter().position(is_call) } else { None };
             let encode = |(index, part)| encode_part(part, marked, unsigned == Some(index));
@@ -301,14 +337,14 @@ fn encode_words(part: &Assistant, needs_signature: bool) -> Option<Box<RawValue>
         Assistant::Text { text } => (!text.is_empty()).then(|| to_raw_value(&WirePart::text(text)).ok())?,
         // A summary of thoughts is only sent back with its signature.
         Assistant::Reasoning { text, data } => {
-            let more = data.as_ref()?.get(ITEM)?.as_object()?;
+            let more = signed_fields(data.as_ref()?.get(ITEM)?.as_object()?)?;
             to_raw_value(&WirePart { thought: true, more: Some(Cow::Borrowed(more)), ..WirePart::text(text) }).ok()
         }
-        Assistant::Call { name, arguments, data, .. } => {
+        Assistant::Call { call, name, arguments, data } => {
             let data = data.as_ref().and_then(|data| data.get(ITEM));
             let fields = |name: &str| data.and_then(|data| data.get(name)).and_then(Value::as_object);
             let args = RawValue::from_string(sendable_object(arguments).into_owned()).ok()?;
-            let more = match fields("part") {
+            let more = match fields("part").and_then(signed_fields) {
                 Some(fields) => Some(Cow::Borrowed(fields)),
                 None if needs_signature => {
                     let signature = ("thoughtSignature".to_owned(), NO_SIGNATURE.into());
@@ -316,7 +352,14 @@ fn encode_words(part: &Assistant, needs_signature: bool) -> Option<Box<RawValue>
                 }
                 None => None,
             };
-            let call = WireCall { name, args, more: fields("call") };
+            let own = fields("call").map(|own| match own.get("id") {
+                Some(id) if id != call.as_str() => {
+                    let id = ("id".to_owned(), call.as_str().into());
+                    Cow::Owned(own.clone().into_iter().chain([id]).collect())
+                }
+                _ => Cow::Borrowed(own),
+            });
+            let call = WireCall { name, args, more: own };
             to_raw_value(&WirePart { function_call: Some(call), more, ..WirePart::default() }).ok()
         }
         Assistant::File { .. } | Assistant::Opaque { .. } => None,
@@ -343,7 +386,7 @@ fn encode_tools(tools: &[ToolDecl]) -> Box<RawValue> {
         let is_closed = tool.parameters.get("additionalProperties").is_none_or(|more| more == false);
         // The API refuses an object without properties.
         let takes_none = properties.is_none_or(Map::is_empty) && is_closed;
-        (!takes_none).then(|| lenient_schema(&OrderedJson::of_schema(&tool.parameters), SchemaRole::Arguments))
+        (!takes_none).then(|| gemini_schema(&OrderedJson::of_schema(&tool.parameters), SchemaRole::Arguments))
     };
     let declared = tools.iter().map(|tool| Declaration {
         name: tool.id.wire_name(),

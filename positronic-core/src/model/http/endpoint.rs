@@ -9,6 +9,7 @@ use crate::record::{ModelError, ModelErrorKind};
 #[derive(Clone)]
 pub struct Endpoint {
     url: Url,
+    server: String,
     headers: HeaderMap,
 }
 
@@ -29,7 +30,9 @@ impl Endpoint {
             return Err(refuse());
         }
         url.path_segments_mut().map_err(|()| refuse())?.pop_if_empty().extend(path);
-        Ok(Self { url, headers: HeaderMap::new() })
+        let host = url.host_str().unwrap_or_default();
+        let server = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        Ok(Self { url, server, headers: HeaderMap::new() })
     }
 
     /// Adds a parameter to the query.
@@ -59,6 +62,12 @@ impl Endpoint {
 
     pub(super) const fn url(&self) -> &Url {
         &self.url
+    }
+
+    /// Returns the server as events name it: its host, and its port unless that is the usual one.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        &self.server
     }
 
     pub(super) fn is_tls(&self) -> bool {
@@ -110,6 +119,7 @@ mod tests {
 
         assert_eq!(url("http://h:8080/v1").url().as_str(), "http://h:8080/v1/chat/completions");
         assert_eq!(url(" https://h/v1/ ").url().as_str(), "https://h/v1/chat/completions");
+        assert_eq!((url("http://h:8080/v1").server(), url("https://a:b@h:443/v1").server()), ("h:8080", "h"));
         let versioned = url("https://h/d?api-version=1").query("alt", "sse");
         assert_eq!(versioned.url().as_str(), "https://h/d/chat/completions?api-version=1&alt=sse");
     }

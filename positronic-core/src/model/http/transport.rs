@@ -120,6 +120,7 @@ impl Transport {
                 let asked = request.settings.model.as_ref().unwrap_or(&self.options.model);
                 response.metadata.provider.clone_from(&self.options.provider);
                 response.metadata.model.clone_from(asked);
+                response.metadata.server = Some(endpoint.server().to_owned());
                 response.metadata.answered_by = response.metadata.answered_by.filter(|answering| answering != asked);
                 Ok(response)
             }

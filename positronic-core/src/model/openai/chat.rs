@@ -58,7 +58,7 @@ impl Model for OpenAiChat {
     }
 
     fn wire(&self, request: &ModelRequest) -> String {
-        chat_wire::body(&self.server.config, request)
+        chat_wire::body(&self.server.config, self.server.recipient(request), request)
     }
 }
 

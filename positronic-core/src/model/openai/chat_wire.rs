@@ -15,16 +15,16 @@ use super::context::{Tail, tail};
 use super::formats::{wire_format, wire_parameters};
 use crate::model::http::{RequestBody, extend_list, sendable_arguments};
 use crate::record::{
-    Assistant, Attachment, Message, ModelError, ModelErrorKind, ModelRequest, OrderedJson, ProviderTool, ToolChoice,
-    ToolDecl,
+    Assistant, Attachment, Message, ModelError, ModelErrorKind, ModelRequest, OrderedJson, ProviderTool, Recipient,
+    ToolChoice, ToolDecl,
 };
 
-/// Encodes a request.
-pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
+/// Encodes a request to a model.
+pub(super) fn body(config: &OpenAiConfig, to: Recipient<'_>, request: &ModelRequest) -> String {
     let settings = &*request.settings;
     let back = config.reasoning_back;
     let mut body = RequestBody::new(settings);
-    body.field("model", settings.model.as_ref().unwrap_or(&config.model));
+    body.field("model", to.model);
     body.list("messages", |message| {
         if !request.system.is_empty() {
             let prompt = WirePrompt { role: "system", content: &request.system };
@@ -40,7 +40,11 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
                 _ if files.is_empty() => {}
                 _ => message(user("", &std::mem::take(&mut files)).get()),
             }
-            message(entry.wire(dialect(back), |entry| encode_message(back, entry)).get());
+            if to.made(&entry.message) {
+                message(entry.wire(dialect(back), |entry| encode_message(back, entry)).get());
+            } else if let Some(other) = entry.for_others("openai-chat of others", |entry| encode_message(back, entry)) {
+                message(other.get());
+            }
         }
         match &tail {
             Some(Tail::Behind(Message::User { text, .. })) => message(user(text, &files).get()),
@@ -128,7 +132,7 @@ fn encode_message(back: ReasoningBack, message: &Message) -> Box<RawValue> {
         Message::Tool { call, text, .. } => {
             to_raw_value(&WireResult { role: "tool", tool_call_id: call, content: text })
         }
-        Message::Assistant { parts } => to_raw_value(&assistant(back, parts)),
+        Message::Assistant { parts, .. } => to_raw_value(&assistant(back, parts)),
     };
     encoded.unwrap_or_default()
 }

@@ -53,7 +53,7 @@ impl Model for OpenAiResponses {
     }
 
     fn wire(&self, request: &ModelRequest) -> String {
-        responses_wire::body(&self.server.config, request)
+        responses_wire::body(&self.server.config, self.server.recipient(request), request)
     }
 }
 

@@ -223,7 +223,10 @@ fn sendable_thought(value: Value) -> Option<Value> {
     let Value::Object(mut fields) = value else { return None };
     fields.remove("status");
     for name in ["encrypted_content", "content"] {
-        if fields.get(name).is_some_and(|value| value.is_null() || value.as_array().is_some_and(Vec::is_empty)) {
+        if fields
+            .get(name)
+            .is_some_and(|value| value.is_null() || value == "" || value.as_array().is_some_and(Vec::is_empty))
+        {
             fields.remove(name);
         }
     }
@@ -234,5 +237,7 @@ fn sendable_thought(value: Value) -> Option<Value> {
 /// Returns whether reasoning data is an item of this API that a server accepts.
 pub(super) fn is_sendable_thought(data: &Value) -> bool {
     data.get("type").is_some_and(|kind| kind == "reasoning")
-        && ["encrypted_content", "content"].iter().any(|name| data.get(*name).is_some_and(|value| !value.is_null()))
+        && ["encrypted_content", "content"]
+            .iter()
+            .any(|name| data.get(*name).is_some_and(|value| !value.is_null() && value != ""))
 }

@@ -18,15 +18,17 @@ use super::responses_item::{CALL_FIELDS, MESSAGE_MARK, PHASE_MARK, is_sendable_t
 use super::responses_tools::{declaration, includes};
 use crate::model::http::{RequestBody, extend_list, sendable_arguments};
 use crate::model::schema::WireSchema;
-use crate::record::{Assistant, Attachment, Message, ModelError, ModelRequest, OrderedJson, ToolChoice, ToolDecl};
+use crate::record::{
+    Assistant, Attachment, Message, ModelError, ModelRequest, OrderedJson, Recipient, ToolChoice, ToolDecl,
+};
 
 const DIALECT: &str = "openai-responses";
 
-/// Encodes a request.
-pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
+/// Encodes a request to a model.
+pub(super) fn body(config: &OpenAiConfig, to: Recipient<'_>, request: &ModelRequest) -> String {
     let settings = &*request.settings;
     let mut body = RequestBody::new(settings);
-    body.field("model", settings.model.as_ref().unwrap_or(&config.model));
+    body.field("model", to.model);
     body.some("instructions", Some(&*request.system).filter(|system| !system.is_empty()));
     body.list("input", |item| {
         let mut add = |items: &RawValue| {
@@ -38,7 +40,11 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
         let (tail, history) = (tail(config, request), request.messages.read());
         let kept = history.len() - usize::from(matches!(tail, Some(Tail::Instead(_))));
         for entry in history.iter().take(kept) {
-            add(&entry.wire(DIALECT, encode_message));
+            if to.made(&entry.message) {
+                add(&entry.wire(DIALECT, encode_message));
+            } else if let Some(other) = entry.for_others("openai-responses of others", encode_message) {
+                add(&other);
+            }
         }
         if let Some(Tail::Instead(last) | Tail::Behind(last)) = &tail {
             add(&encode_message(last));
@@ -63,7 +69,7 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
     body.some("temperature", settings.temperature);
     body.some("max_output_tokens", config.output_limit(settings.max_output_tokens));
     body.some("reasoning", config.reasoning_effort.as_ref().map(|effort| json!({ "effort": effort })));
-    let reasons = config.encrypted_reasoning.is_asked(settings.model.as_deref().unwrap_or(&config.model), settings);
+    let reasons = config.encrypted_reasoning.is_asked(to.model, settings);
     let include: Vec<_> = reasons
         .then_some("reasoning.encrypted_content")
         .into_iter()
@@ -95,7 +101,7 @@ fn encode_message(message: &Message) -> Box<RawValue> {
         Message::Tool { call, text, files, .. } => {
             to_raw_value(&[WireItem::FunctionCallOutput { call_id: call, output: WireTexts::new(files, text) }])
         }
-        Message::Assistant { parts } => to_raw_value(&assistant(parts)),
+        Message::Assistant { parts, .. } => to_raw_value(&assistant(parts)),
     };
     items.unwrap_or_default()
 }
@@ -162,9 +168,16 @@ enum WireContent<'a> {
     Refusal { refusal: &'a str },
 }
 
+/// Returns the parts of an answer without reasoning at its end: a server refuses reasoning "without its required following item".
+fn without_last_thoughts(parts: &[Assistant]) -> &[Assistant] {
+    let end = parts.iter().rposition(|part| !matches!(part, Assistant::Reasoning { .. }));
+    parts.get(..end.map_or(0, |last| last + 1)).unwrap_or_default()
+}
+
 /// Returns the items of an answer. They keep their ids if all of them are sent back. A server that finds the id of a message
 /// or a call requires the reasoning before it, so an answer without its reasoning is sent back without ids.
 fn assistant(parts: &[Assistant]) -> Vec<WireItem<'_>> {
+    let parts = without_last_thoughts(parts);
     let is_left = |part: &Assistant| match part {
         Assistant::Reasoning { data, .. } => !data.as_ref().is_some_and(is_sendable_thought),
         _ => false,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::config::OpenAiConfig;
 use crate::model::DeltaSink;
 use crate::model::http::{Assemble, Endpoint, Reader, Transport, readable};
-use crate::record::{FileKind, FileLocation, ModelError, ModelRequest, ModelResponse};
+use crate::record::{FileKind, FileLocation, ModelError, ModelRequest, ModelResponse, Recipient};
 
 /// A server: its configuration, and how requests reach it.
 #[derive(Debug)]
@@ -21,6 +21,13 @@ impl Server {
         let endpoint = Endpoint::new(&config.base_url, path)?;
         let transport = Transport::new(config.http())?;
         Ok(Self { config, endpoint, transport })
+    }
+
+    /// Returns the model that a request goes to.
+    pub(super) fn recipient<'a>(&'a self, request: &'a ModelRequest) -> Recipient<'a> {
+        let OpenAiConfig { provider, model, .. } = &self.config;
+        let model = request.settings.model.as_ref().unwrap_or(model);
+        Recipient { provider, model, server: self.endpoint.server() }
     }
 
     pub(super) fn name(&self) -> String {

@@ -1,17 +1,7 @@
 //! The keywords of JSON Schema, by their treatment in a strict schema.
 
-/// The enforced constraints, by type.
-pub(super) const ENFORCED: [(&str, &[&str]); 4] = [
-    ("string", &["pattern", "format"]),
-    ("number", NUMERIC),
-    ("integer", NUMERIC),
-    ("array", &["minItems", "maxItems"]),
-];
-const NUMERIC: &[&str] = &["multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"];
-
-/// The enforced formats.
-pub(super) const FORMATS: [&str; 9] =
-    ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+/// The constraints of numbers.
+pub(super) const NUMERIC: &[&str] = &["multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"];
 
 /// Keywords without constraints on values.
 pub(super) const SILENT: [&str; 12] = [

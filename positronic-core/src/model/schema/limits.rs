@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::strict::{DEFINITIONS, NotStrict, refuse};
+use super::definitions::DEFINITIONS;
+use super::strict::{NotStrict, refuse};
 use super::values::listed;
 use crate::record::{OrderedJson, OrderedObject};
 

@@ -1,10 +1,15 @@
 //! JSON schemas in the forms that providers accept.
 //!
-//! An author's schema may use all of JSON Schema; providers accept less. [`WireSchema::new`] converts it: to a strict schema
-//! if the endpoint enforces those and the schema can be strict ([`strict_schema`]), else to a lenient one
-//! ([`lenient_schema`]). Both keep the author's order of fields, and give every object schema the `properties` that OpenAI
-//! requires. Constraints that the provider does not enforce are checked on the answer, against the author's schema.
+//! An author's schema may use all of JSON Schema; providers accept less, each another part. [`strict_schema`] converts it to one
+//! that OpenAI or Anthropic enforces ([`SchemaDialect`]), [`gemini_schema`] to one that Google accepts, and [`lenient_schema`] to one
+//! for endpoints that enforce none, and for schemas that cannot be strict. [`WireSchema::new`] chooses for OpenAI. All keep the
+//! author's order of fields, and give every object schema the `properties` that OpenAI requires. Constraints that the provider does
+//! not enforce move into the descriptions, and are checked on the answer, against the author's schema.
 
+mod cache;
+mod definitions;
+mod dialect;
+mod gemini;
 mod keywords;
 mod lenient;
 mod limits;
@@ -15,6 +20,9 @@ mod tests;
 mod values;
 mod words;
 
+pub use cache::FormatCache;
+pub use dialect::{Parameters, SchemaDialect};
+pub use gemini::gemini_schema;
 pub use lenient::lenient_schema;
 pub use strict::{NotStrict, strict_schema};
 
@@ -44,7 +52,7 @@ impl WireSchema {
     #[must_use]
     pub fn new(schema: &OrderedJson, role: SchemaRole, enforced: bool) -> Self {
         let lenient = || lenient_schema(schema, role);
-        match strict_schema(schema, role) {
+        match strict_schema(schema, role, SchemaDialect::OpenAi) {
             Ok(json) if enforced => Self { json, strict: true },
             Ok(json) => {
                 let lenient = lenient();

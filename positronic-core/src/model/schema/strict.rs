@@ -1,8 +1,8 @@
-//! Strict schemas, as OpenAI's Structured Outputs enforce them.
+//! Strict schemas, as OpenAI and Anthropic enforce them.
 //!
 //! The rules (OpenAI's guide "Structured Outputs", section "Supported schemas", read in November 2026): the root is an object
 //! and not a union; every object is closed and requires all of its properties; unions are `anyOf`; a reference has no
-//! siblings; the keywords in `keywords.rs` are enforced and others rejected; at most 5,000 properties, 10 levels, 1,000
+//! siblings; the keywords of its dialect are enforced and others rejected; at most 5,000 properties, 10 levels, 1,000
 //! enumerated values and 120,000 characters of names and values, and 15,000 characters in an enumeration of more than 250 values.
 //!
 //! A schema may come from another program. Joining the parts of `allOf` and of unions copies them, endlessly if a part refers
@@ -13,11 +13,12 @@
 
 use std::collections::HashSet;
 
-use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::SchemaRole;
-use super::keywords::{ENFORCED, FORMATS, SILENT, STRUCTURE, binds_another_type};
+use super::definitions::{DEFINITIONS, Definitions};
+use super::dialect::SchemaDialect;
+use super::keywords::{SILENT, STRUCTURE, binds_another_type};
 use super::limits;
 use super::merge::{has_properties, joined, resolved};
 use super::values::{constants, kinds, nullable, values_of_kind};
@@ -31,51 +32,50 @@ pub struct NotStrict(pub(super) String);
 
 type Result<T> = std::result::Result<T, NotStrict>;
 
-/// Makes a schema strict.
+/// Makes a schema strict, in the dialect of an API.
 ///
 /// # Errors
 ///
 /// [`NotStrict`] if strict mode cannot express it: open maps, values of any type, a root that is not an object, unions whose
-/// objects begin with the same property, or a schema that is too large.
-pub fn strict_schema(schema: &OrderedJson, role: SchemaRole) -> Result<OrderedJson> {
-    let mut strict =
-        Strict { root: schema, names: IndexMap::new(), definitions: OrderedObject::new(), depth: 0, work: MAX_WORK };
-    let mut root = strict.top(schema, role)?;
-    if let Some(name) =
-        root.get("$ref").and_then(OrderedJson::as_str).and_then(|target| target.strip_prefix(DEFINITIONS))
-    {
-        root = strict.definitions.get(name).and_then(OrderedJson::as_object).cloned().unwrap_or_default();
+/// objects begin with the same property, or a schema that is too large. Anthropic's cannot express recursion.
+pub fn strict_schema(schema: &OrderedJson, role: SchemaRole, dialect: SchemaDialect) -> Result<OrderedJson> {
+    let strict = |keeps_optional| {
+        let mut strict = Strict {
+            root: schema,
+            dialect,
+            keeps_optional,
+            definitions: Definitions::default(),
+            depth: 0,
+            work: MAX_WORK,
+        };
+        let sent = strict.whole(role)?;
+        dialect.check(&sent, role)?;
+        Ok(sent)
+    };
+    match strict(false) {
+        // Anthropic allows more optional properties than those that may be `null`.
+        Err(_) if dialect == SchemaDialect::Anthropic => strict(true),
+        made => made,
     }
-    if root.get("type").and_then(OrderedJson::as_str) != Some("object") {
-        return refuse("its root is not an object");
-    }
-    let definitions = strict.reachable(&root);
-    if !definitions.is_empty() {
-        root.insert("$defs".to_owned(), OrderedJson::Object(definitions));
-    }
-    let schema = OrderedJson::Object(root);
-    limits::check(&schema)?;
-    Ok(schema)
 }
 
 pub(super) fn refuse<T>(reason: impl Into<String>) -> Result<T> {
     Err(NotStrict(reason.into()))
 }
 
-pub(super) const DEFINITIONS: &str = "#/$defs/";
-
 /// How deep schemas may stand within one another, references and joined parts followed: some six for each level that is enforced.
-const MAX_DEPTH: usize = 64;
+pub(super) const MAX_DEPTH: usize = 64;
 
 /// How many JSON values all schemas that are read may hold, those within them counted each time. A tool has some hundreds; the
 /// largest schema that is enforced, with 5,000 properties on one level, takes some 50,000.
-const MAX_WORK: usize = 500_000;
+pub(super) const MAX_WORK: usize = 500_000;
 
 struct Strict<'a> {
     root: &'a OrderedJson,
-    /// The names of definitions, by reference.
-    names: IndexMap<String, String>,
-    definitions: OrderedObject,
+    dialect: SchemaDialect,
+    /// Whether optional properties stay optional, instead of accepting `null`.
+    keeps_optional: bool,
+    definitions: Definitions,
     /// How many schemas there are around the one that is read.
     depth: usize,
     /// How many JSON values may still be read.
@@ -83,6 +83,25 @@ struct Strict<'a> {
 }
 
 impl Strict<'_> {
+    fn whole(&mut self, role: SchemaRole) -> Result<OrderedJson> {
+        let mut root = self.top(self.root, role)?;
+        if let Some(name) =
+            root.get("$ref").and_then(OrderedJson::as_str).and_then(|target| target.strip_prefix(DEFINITIONS))
+        {
+            root = self.definitions.get(name).and_then(OrderedJson::as_object).cloned().unwrap_or_default();
+        }
+        if root.get("type").and_then(OrderedJson::as_str) != Some("object") {
+            return refuse("its root is not an object");
+        }
+        let definitions = self.definitions.reachable(&root);
+        if !definitions.is_empty() {
+            root.insert("$defs".to_owned(), OrderedJson::Object(definitions));
+        }
+        let schema = OrderedJson::Object(root);
+        limits::check(&schema)?;
+        Ok(schema)
+    }
+
     fn top(&mut self, schema: &OrderedJson, role: SchemaRole) -> Result<OrderedObject> {
         let bare = match schema.as_object() {
             // A tool without arguments.
@@ -162,7 +181,6 @@ impl Strict<'_> {
             }
         }
         for (keyword, value) in fields {
-            let own = ENFORCED.iter().find(|(known, _)| *known == kind).map_or(&[][..], |(_, keywords)| keywords);
             match keyword.as_str() {
                 silent if SILENT.contains(&silent) || STRUCTURE.contains(&silent) => {}
                 "title" if out.contains_key("description") => {}
@@ -170,11 +188,7 @@ impl Strict<'_> {
                     return refuse("it has properties by pattern");
                 }
                 "unevaluatedProperties" | "patternProperties" => {}
-                "format" if !value.as_str().is_some_and(|format| FORMATS.contains(&format)) => {
-                    words.add(keyword, value);
-                }
-                "pattern" if value.as_str().is_some_and(|pattern| pattern.contains("(?")) => words.add(keyword, value),
-                known if own.contains(&known) => {
+                known if self.dialect.enforces(kind, known, value) => {
                     out.insert(keyword.clone(), value.clone());
                 }
                 other if binds_another_type(other, kind) => {}
@@ -204,10 +218,12 @@ impl Strict<'_> {
         let mut sent = OrderedObject::with_capacity(properties.len());
         for (name, schema) in properties {
             let property = self.schema(schema)?;
-            let property = if required.contains(name.as_str()) { property } else { nullable(property) };
+            let stays = self.keeps_optional || required.contains(name.as_str());
+            let property = if stays { property } else { nullable(property) };
             sent.insert(name.clone(), OrderedJson::Object(property));
         }
-        let names = sent.keys().map(|name| name.as_str().into()).collect();
+        let is_sent_as_required = |name: &&String| !self.keeps_optional || required.contains(name.as_str());
+        let names = sent.keys().filter(is_sent_as_required).map(|name| name.as_str().into()).collect();
         out.insert("properties".to_owned(), OrderedJson::Object(sent));
         out.insert("required".to_owned(), OrderedJson::List(names));
         out.insert("additionalProperties".to_owned(), OrderedJson::Leaf(false.into()));
@@ -324,64 +340,30 @@ impl Strict<'_> {
 
     /// Adds the definition for a reference; returns its name, which is empty for the root.
     fn define(&mut self, target: &str) -> Result<String> {
-        if let Some(name) = self.names.get(target) {
-            return Ok(name.clone());
+        if let Some(name) = self.definitions.name(target) {
+            if self.definitions.is_open(name) && !self.dialect.has_recursion() {
+                return refuse("it is recursive");
+            }
+            return Ok(name.to_owned());
         }
         let found = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
         let Some(schema) = found else { return refuse(format!("its reference `{target}` does not exist")) };
         if target == "#" {
-            self.names.insert(target.to_owned(), String::new());
+            if !self.dialect.has_recursion() {
+                return refuse("it is recursive");
+            }
+            self.definitions.alias(target, "");
             return Ok(String::new());
         }
-        let last = target.rsplit('/').next().unwrap_or_default();
-        let sanitize = |char: char| if char.is_ascii_alphanumeric() || char == '_' { char } else { '_' };
-        let base: String = last.chars().map(sanitize).collect();
-        let taken = |name: &String| self.names.values().any(|known| known == name);
-        let name = (1_u32..)
-            .map(|number| if number == 1 { base.clone() } else { format!("{base}_{number}") })
-            .find(|name| !name.is_empty() && !taken(name))
-            .unwrap_or(base);
-        self.names.insert(target.to_owned(), name.clone());
-        // Reserves the position, so that definitions keep the order of their first use.
-        self.definitions.insert(name.clone(), OrderedJson::Leaf(Value::Null));
+        let name = self.definitions.reserve(target);
         let definition = self.schema(schema)?;
-        self.definitions.insert(name.clone(), OrderedJson::Object(definition));
+        self.definitions.set(&name, definition);
         Ok(name)
-    }
-
-    /// Returns the definitions that a schema references.
-    fn reachable(&self, root: &OrderedObject) -> OrderedObject {
-        fn targets<'t>(schema: &'t OrderedJson, into: &mut Vec<&'t str>) {
-            match schema {
-                OrderedJson::Object(fields) => {
-                    for (key, value) in fields {
-                        match value.as_str() {
-                            Some(target) if key == "$ref" => into.extend(target.strip_prefix(DEFINITIONS)),
-                            _ => targets(value, into),
-                        }
-                    }
-                }
-                OrderedJson::List(items) => items.iter().for_each(|item| targets(item, into)),
-                OrderedJson::Leaf(_) => {}
-            }
-        }
-        let mut wanted = Vec::new();
-        root.values().for_each(|value| targets(value, &mut wanted));
-        let mut kept = indexmap::IndexSet::new();
-        while let Some(name) = wanted.pop() {
-            if kept.insert(name)
-                && let Some(definition) = self.definitions.get(name)
-            {
-                targets(definition, &mut wanted);
-            }
-        }
-        let own = self.definitions.iter().filter(|(name, _)| kept.contains(name.as_str()));
-        own.map(|(name, schema)| (name.clone(), schema.clone())).collect()
     }
 }
 
 /// Subtracts the number of values in a document; none where there are more.
-fn spent(left: usize, document: &OrderedJson) -> Option<usize> {
+pub(super) fn spent(left: usize, document: &OrderedJson) -> Option<usize> {
     let left = left.checked_sub(1)?;
     match document {
         OrderedJson::Object(fields) => fields.values().try_fold(left, spent),

@@ -8,7 +8,9 @@ use super::*;
 #[expect(clippy::needless_pass_by_value, reason = "callers write the schema in place")]
 fn strict(schema: Value) -> Result<Value, String> {
     let schema = OrderedJson::of_schema(&schema);
-    strict_schema(&schema, SchemaRole::Arguments).map(|json| json.to_value()).map_err(|error| error.to_string())
+    strict_schema(&schema, SchemaRole::Arguments, SchemaDialect::OpenAi)
+        .map(|json| json.to_value())
+        .map_err(|error| error.to_string())
 }
 
 fn of<T: JsonSchema>() -> Value {
@@ -301,4 +303,124 @@ fn large_schemas_are_refused_before_all_of_them_is_read() {
 
         assert!(error.contains(reason), "{error}");
     }
+}
+
+fn anthropic(schema: &Value) -> Result<Value, String> {
+    let schema = OrderedJson::of_schema(schema);
+    let sent = strict_schema(&schema, SchemaRole::Arguments, SchemaDialect::Anthropic);
+    sent.map(|json| json.to_value()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn anthropic_gets_bounds_in_words_and_no_recursion() {
+    let property = |schema: Value| {
+        let whole = json!({"type": "object", "properties": {"p": schema}, "required": ["p"]});
+        anthropic(&whole).map(|mut sent| sent["properties"]["p"].take())
+    };
+
+    assert_eq!(
+        property(json!({"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "multipleOf": 2})).unwrap(),
+        json!({"type": "integer", "description": "Less than 9. At least 1. A multiple of 2."})
+    );
+    let strings = |bounds: Value| {
+        let mut schema = json!({"type": "array", "items": {"type": "string", "format": "uri"}});
+        schema.as_object_mut().unwrap().extend(bounds.as_object().unwrap().clone());
+        property(schema).unwrap()
+    };
+    let items = json!({"type": "string", "format": "uri"});
+    assert_eq!(strings(json!({"minItems": 1})), json!({"type": "array", "items": items, "minItems": 1}));
+    assert_eq!(
+        strings(json!({"minItems": 2, "maxItems": 3})),
+        json!({"type": "array", "items": items, "description": "At most 3 elements. At least 2 elements."})
+    );
+    let node = json!({"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}, "required": ["next"]});
+    let list = json!({"type": "object", "properties": {"first": {"$ref": "#/$defs/Node"}}, "required": ["first"], "$defs": {"Node": node}});
+    assert!(anthropic(&list).unwrap_err().contains("recursive"));
+    assert!(strict(list).is_ok(), "OpenAI enforces recursion");
+}
+
+#[test]
+fn anthropic_gets_many_optional_fields_as_optional() {
+    let of = |count: usize| {
+        let properties: serde_json::Map<_, _> =
+            (0..count).map(|at| (format!("f{at}"), json!({"type": "string"}))).collect();
+        anthropic(&json!({"type": "object", "properties": properties, "additionalProperties": false}))
+    };
+
+    assert_eq!(of(16).unwrap()["required"].as_array().unwrap().len(), 16, "each may be `null`");
+    assert_eq!(of(17).unwrap()["required"], json!([]));
+    assert!(of(25).is_err());
+}
+
+fn gemini(schema: &Value) -> Value {
+    gemini_schema(&OrderedJson::of_schema(schema), SchemaRole::Answer).to_value()
+}
+
+#[test]
+fn gemini_gets_all_definitions_at_the_root_and_nothing_beside_references() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "a": {"$ref": "#/definitions/A", "description": "The first"},
+            "b": {"type": "object", "properties": {"x": {"$ref": "#/properties/b/$defs/A"}}, "$defs": {"A": {"const": 1}}},
+            "c": {"$ref": "https://example.org/schema"},
+        },
+        "definitions": {"A": {"type": "string", "pattern": "^a"}},
+    });
+
+    assert_eq!(
+        gemini(&schema),
+        json!({
+            "type": "object",
+            "properties": {
+                "a": {"description": "The first", "anyOf": [{"$ref": "#/$defs/A"}]},
+                "b": {"type": "object", "properties": {"x": {"$ref": "#/$defs/A_2"}}},
+                "c": {"description": "It has to fit this JSON schema, too: {\"$ref\":\"https://example.org/schema\"}."},
+            },
+            "$defs": {"A": {"type": "string", "description": "Pattern: ^a."}, "A_2": {"enum": [1]}},
+        })
+    );
+}
+
+#[test]
+fn gemini_gets_cycles_only_in_optional_properties() {
+    let tree = json!({
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}},
+        "required": ["name", "children"],
+    });
+    let schema = json!({"type": "object", "properties": {"tree": {"$ref": "#/$defs/Tree"}}, "required": ["tree"], "$defs": {"Tree": tree}});
+    let sent = gemini(&schema);
+
+    assert_eq!(sent["required"], json!(["tree"]));
+    assert_eq!(sent["$defs"]["Tree"]["required"], json!(["name"]));
+    assert_eq!(sent["$defs"]["Tree"]["description"], "Required: `children`.");
+}
+
+#[test]
+fn gemini_gets_values_that_it_lists() {
+    let property =
+        |schema: Value| gemini(&json!({"type": "object", "properties": {"p": schema}}))["properties"]["p"].take();
+
+    assert_eq!(property(json!({"const": "a"})), json!({"enum": ["a"]}));
+    assert_eq!(
+        property(json!({"type": "boolean", "const": true})),
+        json!({"type": "boolean", "description": "Always true."})
+    );
+    assert_eq!(
+        property(json!({"type": ["string", "null"], "enum": ["a", null]})),
+        json!({"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}]})
+    );
+    assert_eq!(property(json!(true)), json!({}));
+}
+
+#[test]
+fn parts_that_join_themselves_end() {
+    let part = json!({"allOf": [{"$ref": "#/$defs/A"}, {"type": "object", "properties": {"y": {}}}]});
+    let schema = json!({
+        "type": "object", "properties": {"a": part, "b": part},
+        "$defs": {"A": {"type": "object", "properties": {"p": part, "q": part}}},
+    });
+
+    assert!(gemini(&schema)["properties"]["a"]["properties"]["p"].is_object());
 }

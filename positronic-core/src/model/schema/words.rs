@@ -13,6 +13,13 @@ impl Words {
         let sentence = match (keyword, value) {
             ("minLength", _) => format!("At least {value} characters."),
             ("maxLength", _) => format!("At most {value} characters."),
+            ("minItems", _) => format!("At least {value} elements."),
+            ("maxItems", _) => format!("At most {value} elements."),
+            ("minimum", _) => format!("At least {value}."),
+            ("maximum", _) => format!("At most {value}."),
+            ("exclusiveMinimum", _) => format!("More than {value}."),
+            ("exclusiveMaximum", _) => format!("Less than {value}."),
+            ("multipleOf", _) => format!("A multiple of {value}."),
             ("minProperties", _) => format!("At least {value} fields."),
             ("maxProperties", _) => format!("At most {value} fields."),
             ("uniqueItems", OrderedJson::Leaf(unique)) => match unique.as_bool() {

@@ -37,7 +37,7 @@ fn message_len(message: &Message) -> usize {
     match message {
         Message::User { text, .. } => text.len(),
         Message::Tool { name, text, .. } => name.len() + text.len(),
-        Message::Assistant { parts } => parts
+        Message::Assistant { parts, .. } => parts
             .iter()
             .map(|part| match part {
                 Assistant::Text { text } => text.len(),

@@ -90,7 +90,7 @@ fn own(data: Value, target: Target<'_>) -> Option<Value> {
 fn is_touched(message: &Message, target: Target<'_>) -> bool {
     let touched = |data: &Value| matches!(target, Target::Other(_)) || owner(data).is_some();
     match message {
-        Message::Assistant { parts } => parts.iter().any(|part| match part {
+        Message::Assistant { parts, .. } => parts.iter().any(|part| match part {
             Assistant::Reasoning { data, .. } | Assistant::Call { data, .. } | Assistant::File { data, .. } => {
                 data.as_ref().is_some_and(touched)
             }
@@ -102,7 +102,7 @@ fn is_touched(message: &Message, target: Target<'_>) -> bool {
 }
 
 fn project_message(message: Message, target: Target<'_>) -> Option<Message> {
-    let Message::Assistant { parts } = message else { return Some(message) };
+    let Message::Assistant { parts, by } = message else { return Some(message) };
     let part = |part| match part {
         Assistant::Reasoning { text, data } => {
             Some(Assistant::Reasoning { text, data: data.and_then(|data| own(data, target)) })
@@ -116,7 +116,7 @@ fn project_message(message: Message, target: Target<'_>) -> Option<Message> {
     };
     let parts: Vec<_> = parts.into_iter().filter_map(part).collect();
     // Some servers reject an empty message.
-    (!parts.is_empty()).then_some(Message::Assistant { parts })
+    (!parts.is_empty()).then_some(Message::Assistant { parts, by })
 }
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
             }
             part => part.sent_back(),
         });
-        Message::Assistant { parts: parts.collect() }
+        Message::assistant(parts.collect())
     }
 
     fn request(messages: impl IntoIterator<Item = Message>, model: Option<&str>) -> ModelRequest {
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn message_with_only_private_items_of_others_is_omitted() {
-        let opaque = Message::Assistant { parts: vec![Assistant::Opaque { data: json!(7) }] };
+        let opaque = Message::assistant(vec![Assistant::Opaque { data: json!(7) }]);
 
         assert_eq!(sent(&request([opaque], None), Target::Other("b/other")).messages.len(), 0);
     }

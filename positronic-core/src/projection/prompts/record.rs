@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::projection::dialogue::{dialogue, extend, joined};
+use crate::projection::dialogue::{count, dialogue, extend};
 use crate::projection::history::History;
 use crate::projection::messages::{messages, opening};
 use crate::record::{
@@ -83,12 +83,8 @@ impl Record {
 
     /// Returns the messages before those of the outputs, as they are sent without a compaction.
     pub(super) fn opened(&self) -> Transcript {
-        let mut transcript = match self.rules {
-            0 => Transcript::new(self.history.iter().cloned()),
-            // Shares its messages, and their encodings, with the earlier runs.
-            _ => self.history.dialogue().clone(),
-        };
-        add(self.rules, &mut transcript, opening(&self.prompt));
+        let mut transcript = self.history.dialogue(self.rules);
+        extend(self.rules, &mut transcript, opening(&self.prompt));
         transcript
     }
 
@@ -115,13 +111,12 @@ impl Record {
 
     /// Converts messages to a dialogue from its start.
     pub(super) fn whole(&self, messages: impl Iterator<Item = Message>) -> Vec<Message> {
-        if self.rules == 0 { messages.collect() } else { dialogue(messages) }
+        dialogue(self.rules, messages).messages()
     }
 
-    /// Converts consecutive outputs to messages.
-    pub(super) fn messages_of(&self, outputs: &[Output]) -> Vec<Message> {
-        let made = messages(outputs);
-        if self.rules == 0 { made } else { joined(made) }
+    /// Returns how many messages consecutive outputs become.
+    pub(super) fn count(&self, outputs: &[Output]) -> usize {
+        count(self.rules, messages(outputs))
     }
 
     pub(super) fn push(&mut self, event: &Event, duration: Option<Duration>, kind: OutputKind) {
@@ -185,7 +180,7 @@ impl Record {
                     self.policy = limits.policy;
                 }
                 let fresh = self.prompt.output.get(self.projected..).unwrap_or_default();
-                add(self.rules, &mut self.transcript, messages(fresh));
+                extend(self.rules, &mut self.transcript, messages(fresh));
                 self.projected = self.prompt.output.len();
             }
             EventKind::LoopModelCall { question: Some(_), .. } => self.asking = true,
@@ -199,7 +194,7 @@ impl Record {
                     _ => 0,
                 };
                 let (parts, cost) = (Arc::clone(parts), metadata.cost.clone());
-                let kind = OutputKind::Text { iteration, parts, cost };
+                let kind = OutputKind::Text { iteration, parts, cost, by: metadata.made_by() };
                 let output = Output { at: event.at, duration: Some(*duration), id: None, kind };
                 // A message that arrived while the model answered follows the answer: the next request
                 // refers to it.
@@ -326,18 +321,9 @@ impl Record {
             let kind = output.get(*index).map(|output| &output.kind);
             matches!(kind, Some(OutputKind::Text { .. } | OutputKind::Message { .. }))
         };
-        let is_enough = |index: &usize| self.messages_of(output.get(*index..).unwrap_or_default()).len() >= kept;
+        let is_enough = |index: &usize| self.count(output.get(*index..).unwrap_or_default()) >= kept;
         let begin = (self.from..output.len()).rev().filter(begins).find(is_enough);
         begin.filter(|_| kept > 0).unwrap_or(output.len())
-    }
-}
-
-/// Adds messages to those that a loop sends, by the rules of its log.
-pub(super) fn add(rules: u32, transcript: &mut Transcript, messages: impl IntoIterator<Item = Message>) {
-    if rules == 0 {
-        messages.into_iter().for_each(|message| transcript.push(message));
-    } else {
-        extend(transcript, messages);
     }
 }
 

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::record::{Record, add};
+use super::record::Record;
 use super::{History, Prompts};
+use crate::projection::dialogue::extend;
 use crate::projection::messages::messages;
 use crate::record::{BatchPolicy, Message, Output, Path, Prompt, PromptState, RunId, Seq, Transcript};
 
@@ -115,7 +116,7 @@ impl Record {
         if !self.compacted {
             self.transcript = self.opened();
             let sent = self.prompt.output.get(..self.projected).unwrap_or_default();
-            add(self.rules, &mut self.transcript, messages(sent));
+            extend(self.rules, &mut self.transcript, messages(sent));
         }
         self.saved_now();
     }

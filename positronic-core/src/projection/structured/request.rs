@@ -10,15 +10,15 @@ use super::super::dialogue::join;
 use super::schema::schema;
 use crate::machine::Refused;
 use crate::record::{
-    ActionFormat, Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Part, Settings, StructuredActions,
-    ToolChoice, ToolDecl, ToolSet, Transcript,
+    ActionFormat, Assistant, MadeBy, Message, ModelRequest, OrderedJson, OutputFormat, Part, Settings,
+    StructuredActions, ToolChoice, ToolDecl, ToolSet, Transcript,
 };
 
 /// The name of the schema among formats.
 const NAME: &str = "decision";
 
 /// Converts the prepared request and the rejected answers to it, by the rules of its loop's log: since version 1, a
-/// user message after a result is joined to it.
+/// user message after a result is joined to it; since version 2, answers name their models.
 pub(crate) fn decision_request(
     prepared: ModelRequest,
     decisions: &StructuredActions,
@@ -36,8 +36,14 @@ pub(crate) fn decision_request(
     };
     let instructions = instructions(&tools, decisions.batches, form);
     let system = if system.is_empty() { instructions } else { format!("{system}\n\n{instructions}") };
-    let joins = rules > 0;
-    let mut said = Said { tools: &tools, batches: decisions.batches, joins, messages: Vec::new(), results: 0 };
+    let mut said = Said {
+        tools: &tools,
+        batches: decisions.batches,
+        joins: rules > 0,
+        names_models: rules > 1,
+        messages: Vec::new(),
+        results: 0,
+    };
     for entry in messages.read().iter() {
         said.add(&entry.message);
     }
@@ -105,6 +111,8 @@ struct Said<'a> {
     batches: bool,
     /// Whether consecutive user messages are joined.
     joins: bool,
+    /// Whether answers name their models.
+    names_models: bool,
     messages: Vec<Message>,
     /// The number of results in the last message.
     results: usize,
@@ -120,7 +128,9 @@ impl Said<'_> {
                 }
                 _ => self.messages.push(message.clone()),
             },
-            Message::Assistant { parts } => self.messages.push(Message::Assistant { parts: self.decision(parts) }),
+            Message::Assistant { parts, by } => {
+                self.messages.push(Message::Assistant { parts: self.decision(parts), by: by.clone() });
+            }
             Message::Tool { name, text, files: made, .. } => {
                 let result = format!("The result of `{}`:\n{text}", self.id_of(name));
                 match self.messages.last_mut() {
@@ -136,12 +146,13 @@ impl Said<'_> {
         }
     }
 
-    fn refused(&mut self, Refused { parts, message }: &Refused) {
+    fn refused(&mut self, Refused { parts, message, by }: &Refused) {
         let parts: Vec<_> = parts.iter().filter_map(Part::sent_back).collect();
         let is_silent = !parts.iter().any(|part| matches!(part, Assistant::Text { text } if !text.trim().is_empty()));
         let silence = is_silent.then(|| Assistant::Text { text: "(no answer)".to_owned() });
         let parts = parts.into_iter().filter(|part| !is_silent || !matches!(part, Assistant::Text { .. }));
-        self.messages.push(Message::Assistant { parts: parts.chain(silence).collect() });
+        let by = if self.names_models { by.clone() } else { MadeBy::default() };
+        self.messages.push(Message::Assistant { parts: parts.chain(silence).collect(), by });
         let text = format!(
             "That answer is no decision and did nothing: {message}. Answer again, with one JSON object of the form that was \
              asked for and nothing else."

@@ -57,7 +57,7 @@ fn whole(whole: bool) -> Reply {
 fn render_messages(request: &ModelRequest) -> String {
     let line = |message| match message {
         Message::User { text, .. } => format!("user: {}", text.trim_end().replace('\n', " | ")),
-        Message::Assistant { parts } => format!("assistant: {}", parts.len()),
+        Message::Assistant { parts, .. } => format!("assistant: {}", parts.len()),
         Message::Tool { text, .. } => format!("tool: {text}"),
     };
     let lines: Vec<_> = request.messages.messages().into_iter().map(line).collect();

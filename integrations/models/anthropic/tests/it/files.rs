@@ -44,8 +44,7 @@ fn files_of_a_message_precede_its_text_and_those_of_a_result_follow_it() {
         Attachment::from(FileRef::uploaded("anthropic", "file_2", "text/plain").named("log.txt")),
         Attachment::new("notes.md", "text/markdown", *b"# Bees"),
     ];
-    let messages =
-        [asking("What is this?", files), Message::Assistant { parts: vec![call("toolu_1")] }, result(vec![photo()])];
+    let messages = [asking("What is this?", files), Message::assistant(vec![call("toolu_1")]), result(vec![photo()])];
     let body = sent(&model(|_| ()), &request(messages, Settings::default()));
 
     insta::assert_snapshot!(blocks(&body["messages"][0]), @r#"
@@ -115,7 +114,7 @@ fn citations_of_documents_name_them() {
 #[test]
 fn pictures_of_other_models_are_lines() {
     let parts = vec![Assistant::File { file: photo(), data: None }];
-    let messages = [user("Draw a bee."), Message::Assistant { parts }, user("Thanks.")];
+    let messages = [user("Draw a bee."), Message::assistant(parts), user("Thanks.")];
     let body = sent(&model(|_| ()), &request(messages, Settings::default()));
 
     insta::assert_snapshot!(blocks(&body["messages"][1]), @r#"{"text":"[file bee.png, image/png, 4 bytes]","type":"text"}"#);
@@ -127,7 +126,7 @@ fn next_request_begins_with_the_same_files_and_tools() {
     let model = model(|config| config.cache = CacheLife::Off);
     let mut messages = vec![asking("What is this?", vec![photo()])];
     let first = model.wire(&request(messages.clone(), settings()));
-    messages.extend([Message::Assistant { parts: vec![call("toolu_1")] }, result(vec![photo()])]);
+    messages.extend([Message::assistant(vec![call("toolu_1")]), result(vec![photo()])]);
     let second = model.wire(&request(messages, settings()));
 
     let end = first.find("What is this?").unwrap();
@@ -170,7 +169,7 @@ async fn files_that_the_model_cannot_read_are_refused_before_sending_or_left_out
     insta::assert_snapshot!(refused(FileRef::uploaded("gemini", "files/a", "image/png").into()).await, @"the file `a` was uploaded to `gemini`, and `anthropic` does not have it; upload it there, or attach its bytes");
     assert!(provider.requests().await.is_empty());
 
-    let messages = [user("See."), Message::Assistant { parts: vec![call("toolu_1")] }, result(vec![film(), photo()])];
+    let messages = [user("See."), Message::assistant(vec![call("toolu_1")]), result(vec![film(), photo()])];
     model.call(&request(messages, Settings::default()), &NoDeltas).await.unwrap();
     let content = &provider.bodies()[0]["messages"][2]["content"][0]["content"];
     assert_eq!(content.as_array().unwrap().iter().map(|block| &block["type"]).collect::<Vec<_>>(), ["text", "image"]);

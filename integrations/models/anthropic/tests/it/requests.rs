@@ -5,8 +5,8 @@ use std::sync::Arc;
 use positronic_anthropic::{Anthropic, AnthropicConfig, CacheLife, MessagesAssembler, Thinking};
 use positronic_core::model::Model as _;
 use positronic_core::record::{
-    Assistant, CallFlags, ContextItem, Message, ModelRequest, ModelResponse, OutputFormat, Part, Path, Settings,
-    ToolChoice, ToolDecl, ToolId, ToolSet, Transcript,
+    Assistant, CallFlags, ContextItem, MadeBy, Message, ModelRequest, ModelResponse, OutputFormat, Part, Path,
+    Settings, ToolChoice, ToolDecl, ToolId, ToolSet, Transcript,
 };
 pub(crate) use positronic_model_testing::rules::anthropic::check;
 use positronic_model_testing::{events, play};
@@ -78,7 +78,7 @@ pub(crate) fn returned(response: ModelResponse) -> Message {
         }
         part => part.sent_back(),
     };
-    Message::Assistant { parts: response.parts.into_iter().filter_map(part).collect() }
+    Message::assistant(response.parts.into_iter().filter_map(part).collect())
 }
 
 /// Returns the content blocks of an answer as the API sent them.
@@ -121,7 +121,7 @@ fn received(recording: &str) -> Vec<Value> {
 fn request_has_marks_at_the_ends_of_its_stable_prefixes() {
     let messages = [
         user("How is the weather?"),
-        Message::Assistant { parts: vec![call("toolu_1"), call("toolu_2")] },
+        Message::assistant(vec![call("toolu_1"), call("toolu_2")]),
         result("toolu_1", "rain"),
         result("toolu_2", "sun"),
     ];
@@ -237,7 +237,7 @@ fn next_request_begins_with_the_same_prompt() {
     let mut messages = vec![user("How is the weather?")];
     let model = model(|config| config.cache = CacheLife::Off);
     let first = model.wire(&request(messages.clone(), Settings::default()));
-    messages.extend([Message::Assistant { parts: vec![call("toolu_1")] }, result("toolu_1", "rain")]);
+    messages.extend([Message::assistant(vec![call("toolu_1")]), result("toolu_1", "rain")]);
     let second = model.wire(&request(messages, Settings::default()));
 
     let end = first.find(r#""How is the weather?""#).unwrap();
@@ -277,11 +277,33 @@ fn data_of_other_providers_is_not_sent() {
             data: None,
         },
     ];
-    let messages = [user("Hi."), Message::Assistant { parts }, result("call|1", "")];
+    let messages = [user("Hi."), Message::assistant(parts), result("call|1", "")];
     let body = sent(&model(|_| ()), &request(messages, Settings::default()));
 
-    insta::assert_snapshot!(body["messages"][1]["content"], @r#"[{"id":"call_call_1","input":{"malformed_arguments":"[1"},"name":"weather","type":"tool_use"}]"#);
+    insta::assert_snapshot!(body["messages"][1]["content"], @r#"[{"id":"call_call_7c1","input":{"malformed_arguments":"[1"},"name":"weather","type":"tool_use"}]"#);
     assert_eq!(body["messages"][2]["content"][0]["tool_use_id"], body["messages"][1]["content"][0]["id"]);
+}
+
+#[test]
+fn turn_that_another_model_began_goes_on_without_thinking() {
+    let own = model(|config| config.thinking = Thinking::Enabled { budget_tokens: 1024 });
+    let sent_after = |model: &str| {
+        let data = Some(json!({ "type": "thinking", "signature": "s" }));
+        let parts = vec![Assistant::Reasoning { text: "Hm.".to_owned(), data }, call("toolu_1")];
+        let answer = Message::Assistant { parts, by: MadeBy::new("anthropic", model, None) };
+        sent(&own, &request([user("Hi."), answer, result("toolu_1", "rain")], Settings::default()))
+    };
+
+    let kept = sent_after("claude-sonnet-4-5");
+    assert_eq!(
+        (&kept["thinking"]["type"], &kept["messages"][1]["content"][0]["type"]),
+        (&json!("enabled"), &json!("thinking"))
+    );
+    let left_out = sent_after("claude-opus-4-5");
+    assert_eq!(
+        (&left_out["thinking"]["type"], &left_out["messages"][1]["content"][0]["type"]),
+        (&json!("disabled"), &json!("tool_use"))
+    );
 }
 
 #[test]

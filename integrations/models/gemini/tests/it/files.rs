@@ -25,7 +25,7 @@ fn calls() -> Message {
         arguments: "{}".to_owned(),
         data: None,
     };
-    Message::Assistant { parts: vec![call("c1"), call("c2")] }
+    Message::assistant(vec![call("c1"), call("c2")])
 }
 
 fn result(call: &str, files: Vec<Attachment>) -> Message {
@@ -135,9 +135,9 @@ fn pictures_are_files_of_the_answer_and_go_back_with_their_signatures() {
     assert!(matches!(&response.parts[3], Part::Opaque { data } if data["gemini"]["inlineData"]["data"] == "?"));
 
     let (answer, _) = returned(&response);
-    let Message::Assistant { mut parts } = answer else { panic!("no answer") };
+    let Message::Assistant { mut parts, .. } = answer else { panic!("no answer") };
     parts.remove(3);
-    let messages = [user("Draw."), Message::Assistant { parts }, user("Thanks.")];
+    let messages = [user("Draw."), Message::assistant(parts), user("Thanks.")];
     let body = sent(&model(|_| ()), &request(messages, Settings::default()));
     insta::assert_snapshot!(self::parts(&body["contents"][1]), @r#"
     {"text":"A bee:"}
@@ -149,7 +149,7 @@ fn pictures_are_files_of_the_answer_and_go_back_with_their_signatures() {
 
 #[test]
 fn picture_of_another_model_is_a_line_where_the_api_wants_a_signature() {
-    let made = || Message::Assistant { parts: vec![Assistant::File { file: photo(), data: None }] };
+    let made = || Message::assistant(vec![Assistant::File { file: photo(), data: None }]);
     let asked = || request([user("Draw."), made(), user("Thanks.")], Settings::default());
     let body = |name: &str| -> Value {
         let model = model(|config| config.model = name.to_owned());

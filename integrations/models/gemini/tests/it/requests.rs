@@ -72,7 +72,7 @@ pub(crate) fn returned(response: &ModelResponse) -> (Message, Vec<String>) {
         part => part.sent_back(),
     };
     let ids = (0..response.calls.len()).map(id).collect();
-    (Message::Assistant { parts: response.parts.clone().into_iter().filter_map(part).collect() }, ids)
+    (Message::assistant(response.parts.clone().into_iter().filter_map(part).collect()), ids)
 }
 
 #[test]
@@ -205,9 +205,9 @@ fn ids_go_back_only_if_the_provider_gave_them() {
     let own = json!({ "gemini": { "call": { "id": "fc_1" }, "part": { "thoughtSignature": "c2ln" } } });
     let messages = [
         user("Hi."),
-        Message::Assistant { parts: vec![call("fc_1", Some(own))] },
+        Message::assistant(vec![call("fc_1", Some(own))]),
         result("fc_1", "weather"),
-        Message::Assistant { parts: vec![call("other", Some(json!({ "extra_content": 1 }))), call("another", None)] },
+        Message::assistant(vec![call("other", Some(json!({ "extra_content": 1 }))), call("another", None)]),
         result("other", "weather"),
         result("another", "weather"),
     ];
@@ -226,7 +226,7 @@ fn data_of_other_providers_is_not_sent() {
         Assistant::Text { text: "Rain.".to_owned() },
         Assistant::Opaque { data: json!({ "citations": [{ "url": "https://bees.org" }] }) },
     ];
-    let messages = [user("Hi."), Message::Assistant { parts }, user("Go on.")];
+    let messages = [user("Hi."), Message::assistant(parts), user("Go on.")];
     let body = sent(&model(|_| ()), &request(messages, Settings::default()));
 
     assert_eq!(body["contents"][1]["parts"], json!([{ "text": "Rain." }]));

@@ -22,7 +22,7 @@ fn answered(call: &str, thought: Value, item: Value, call_data: Value) -> [Messa
     ];
     [
         Message::user("Look."),
-        Message::Assistant { parts },
+        Message::assistant(parts),
         Message::Tool { call: call.to_owned(), name: "look".to_owned(), text: "a tree".to_owned(), files: Vec::new() },
     ]
 }

@@ -1,8 +1,10 @@
 //! Tests of the crate's public API.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
+mod conversations;
 mod fallback;
 mod foreign;
 mod options;
+mod schemas;
 mod strings;
 mod support_agent;

@@ -2,6 +2,8 @@
 //!
 //! Source: OpenAI's reference of the chat completions API, as of 2026-11.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 const MESSAGE_FIELDS: [&str; 6] = ["role", "content", "name", "tool_calls", "tool_call_id", "refusal"];
@@ -13,7 +15,7 @@ const CALL_FIELDS: [&str; 3] = ["id", "type", "function"];
 ///
 /// The rule that it breaks.
 pub fn check(body: &Value) -> Result<(), String> {
-    let mut open: Vec<&str> = Vec::new();
+    let (mut open, mut known): (Vec<&str>, HashSet<&str>) = Default::default();
     for message in body["messages"].as_array().ok_or("messages: field required")? {
         known_fields(message, &MESSAGE_FIELDS)?;
         if message["role"] == "tool" {
@@ -30,6 +32,9 @@ pub fn check(body: &Value) -> Result<(), String> {
             let id = call["id"].as_str().unwrap_or_default();
             if id.is_empty() || id.len() > 40 {
                 return Err(format!("invalid id of a call: {id}"));
+            }
+            if !known.insert(id) {
+                return Err(format!("the id of a call is repeated: {id}"));
             }
             open.push(id);
         }

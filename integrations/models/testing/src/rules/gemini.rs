@@ -37,8 +37,10 @@ pub fn check(body: &Value) -> Result<(), String> {
             let open = schema["additionalProperties"].is_object() || schema["additionalProperties"] == true;
             let rule = "parameters.properties: should be non-empty for OBJECT type";
             require(schema.is_null() || open || properties.is_some_and(|fields| !fields.is_empty()), rule)?;
+            super::schema::gemini(schema)?;
         }
     }
+    super::schema::gemini(&body["generationConfig"]["responseJsonSchema"])?;
     contents(body["contents"].as_array().ok_or("contents is not specified")?)
 }
 
@@ -68,7 +70,8 @@ fn contents(contents: &[Value]) -> Result<(), String> {
         let calls: Vec<_> = parts.iter().filter(|part| part["functionCall"].is_object()).collect();
         if let Some(first) = calls.first() {
             require(role == "model", "only the model calls functions")?;
-            require(first["thoughtSignature"].is_string(), "Function call is missing a thought_signature")?;
+            let signature = first["thoughtSignature"].as_str().unwrap_or_default();
+            require(!signature.is_empty(), "Function call is missing a thought_signature")?;
         }
         open = calls.into_iter().map(|part| &part["functionCall"]).collect();
     }

@@ -2,9 +2,11 @@
 //!
 //! Source: OpenAI's reference of the Responses API, as of 2026-11.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
-use super::require;
+use super::{is_of, require};
 
 /// Checks a request.
 ///
@@ -13,12 +15,18 @@ use super::require;
 /// The rule that it breaks.
 pub fn check(body: &Value) -> Result<(), String> {
     require(body["model"].is_string(), "Missing required parameter: 'model'")?;
-    let mut open: Vec<&str> = Vec::new();
+    let model = body["model"].as_str().unwrap_or_default();
+    let (mut open, mut known): (Vec<&str>, HashSet<&str>) = Default::default();
+    let mut after_thought = false;
     for item in body["input"].as_array().ok_or("Missing required parameter: 'input'")? {
+        let follows = item["type"] == "function_call" || item["role"] == "assistant" || item["type"] == "reasoning";
+        require(!after_thought || follows, "'reasoning' was provided without its required following item")?;
+        after_thought = item["type"] == "reasoning";
         let id = item["call_id"].as_str().unwrap_or_default();
         match item["type"].as_str() {
             Some("function_call") => {
                 require(!id.is_empty() && id.len() <= 64, "invalid `call_id`")?;
+                require(known.insert(id), "a `call_id` is repeated")?;
                 open.push(id);
             }
             Some("function_call_output") => {
@@ -32,10 +40,16 @@ pub fn check(body: &Value) -> Result<(), String> {
             Some("reasoning") => {
                 let is_known = item["id"].is_string() || item["encrypted_content"].is_string();
                 require(is_known, "reasoning: an id or encrypted content is required")?;
+                let encrypted = item["encrypted_content"].as_str().unwrap_or_default();
+                require(
+                    is_of(encrypted, model),
+                    "invalid_encrypted_content: the encrypted content could not be verified",
+                )?;
             }
             Some(other) => return Err(format!("Invalid value: '{other}'")),
         }
     }
+    require(!after_thought, "'reasoning' was provided without its required following item")?;
     require(open.is_empty(), "No tool output found for function call")
 }
 

@@ -24,7 +24,7 @@ fn message(response: &ModelResponse) -> Message {
         }
         part => part.sent_back(),
     });
-    Message::Assistant { parts: parts.collect() }
+    Message::assistant(parts.collect())
 }
 
 fn output(thought: &Value) -> Value {
@@ -84,7 +84,7 @@ fn answer_of_another_api_is_sent_back_in_input_form() {
     let text = Assistant::Text { text: "I look.".to_owned() };
 
     assert_eq!(
-        wire_items(Message::Assistant { parts: vec![text] }),
+        wire_items(Message::assistant(vec![text])),
         [json!({"type": "message", "role": "assistant", "content": "I look."})]
     );
 }

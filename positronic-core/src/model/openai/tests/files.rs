@@ -34,7 +34,7 @@ fn shown() -> Vec<Message> {
         Assistant::Call { call: "c1".to_owned(), name: "weather".to_owned(), arguments: "{}".to_owned(), data: None };
     let (call_id, name, text) = ("c1".to_owned(), "weather".to_owned(), photo().file().line());
     let result = Message::Tool { call: call_id, name, text, files: vec![photo()] };
-    vec![user("Look."), Message::Assistant { parts: vec![call] }, result]
+    vec![user("Look."), Message::assistant(vec![call]), result]
 }
 
 fn body(model: &impl Model, messages: Vec<Message>, settings: Settings) -> Value {
@@ -105,7 +105,7 @@ fn files_of_results_follow_in_a_message_of_the_user() {
     let mut dialogue = shown();
 
     let before = body(&model, dialogue.clone(), Settings::default());
-    dialogue.push(Message::Assistant { parts: vec![Assistant::Text { text: "A bee.".to_owned() }] });
+    dialogue.push(Message::assistant(vec![Assistant::Text { text: "A bee.".to_owned() }]));
     let after = body(&model, dialogue, Settings::default());
 
     let content = |message: &Value| message["content"].clone();
@@ -123,7 +123,7 @@ fn files_of_results_come_before_the_next_message_of_the_user() {
     dialogue.push(user("Meanwhile."));
 
     let before = body(&model, dialogue.clone(), Settings::default());
-    dialogue.push(Message::Assistant { parts: vec![Assistant::Text { text: "A bee.".to_owned() }] });
+    dialogue.push(Message::assistant(vec![Assistant::Text { text: "A bee.".to_owned() }]));
     let after = body(&model, dialogue, Settings::default());
 
     for body in [&before, &after] {
@@ -249,7 +249,7 @@ fn searches_and_sources_are_parts_that_go_back_unchanged() {
     assert_eq!(used.sources[0].line(), "https://example.org/bees");
     assert_eq!(citations.iter().map(|source| source.line()).collect::<Vec<_>>(), ["Bees <https://example.org/bees>"]);
     let back = answer.parts.iter().filter_map(Part::sent_back).collect();
-    let items = super::wire_items(Message::Assistant { parts: back });
+    let items = super::wire_items(Message::assistant(back));
     assert_eq!(items[0], search);
     assert_eq!(items[1]["content"][0]["text"], "They cluster.");
 }
@@ -269,9 +269,9 @@ fn made_picture_is_a_file_and_goes_back_with_its_bytes() {
     );
     assert!(!serde_json::to_string(&answer).unwrap().contains("iVBORw"), "the bytes are not in the log");
     let back: Vec<_> = answer.parts.iter().filter_map(Part::sent_back).collect();
-    assert_eq!(super::wire_items(Message::Assistant { parts: back }), [item]);
+    assert_eq!(super::wire_items(Message::assistant(back)), [item]);
     let foreign = Assistant::File { file: file.clone(), data: None };
-    let items = super::wire_items(Message::Assistant { parts: vec![foreign] });
+    let items = super::wire_items(Message::assistant(vec![foreign]));
     assert_eq!(items[0]["content"], "[file image-1.webp, image/webp, 4 bytes]");
 }
 

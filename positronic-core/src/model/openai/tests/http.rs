@@ -210,7 +210,7 @@ fn cut(body: &[u8], places: &[usize]) -> Vec<Vec<u8>> {
 }
 
 fn without_measurements(response: ModelResponse) -> ModelResponse {
-    let metadata = ResponseMetadata { first_chunk: None, ..response.metadata };
+    let metadata = ResponseMetadata { first_chunk: None, server: None, ..response.metadata };
     ModelResponse { metadata, ..response }
 }
 

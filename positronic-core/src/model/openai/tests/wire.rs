@@ -8,7 +8,7 @@ use crate::model::Model as _;
 use crate::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses, ReasoningBack};
 use crate::projection::decision_request;
 use crate::record::{
-    ActionFormat, Assistant, CallFlags, Message, ModelRequest, OutputFormat, Part, Settings, StructuredActions,
+    ActionFormat, Assistant, CallFlags, MadeBy, Message, ModelRequest, OutputFormat, Part, Settings, StructuredActions,
     ToolChoice, ToolDecl, ToolId, ToolSet,
 };
 
@@ -40,7 +40,7 @@ fn conversation(thought: Value, extra: Vec<Assistant>) -> Vec<Message> {
         text: text.to_owned(),
         files: Vec::new(),
     };
-    vec![user("Hi"), Message::Assistant { parts }, tool("c1", "sunny"), tool("c2", "bad arguments")]
+    vec![user("Hi"), Message::assistant(parts), tool("c1", "sunny"), tool("c2", "bad arguments")]
 }
 
 fn settings() -> Settings {
@@ -102,9 +102,10 @@ fn request_repeats_the_bytes_of_the_previous_one() {
 #[test]
 fn reasoning_is_sent_back_as_configured_and_never_to_another_api() {
     let messages = || conversation(json!({"field": "reasoning"}), vec![]);
-    let silent = vec![Message::Assistant {
-        parts: vec![Assistant::Reasoning { text: "hm".to_owned(), data: Some(json!({"field": "reasoning"})) }],
-    }];
+    let silent = vec![Message::assistant(vec![Assistant::Reasoning {
+        text: "hm".to_owned(),
+        data: Some(json!({"field": "reasoning"})),
+    }])];
     let wire = |back, messages| {
         let config = OpenAiConfig { reasoning_back: back, ..config() };
         OpenAiChat::new(config).unwrap().wire(&request(messages, Settings::default()))
@@ -140,21 +141,19 @@ fn deciding(decisions: &StructuredActions) -> ModelRequest {
     };
     let messages = vec![
         user("Hi"),
-        Message::Assistant {
-            parts: vec![
-                Assistant::Reasoning {
-                    text: "encrypted".to_owned(),
-                    data: Some(json!({"type": "reasoning", "id": "r", "encrypted_content": "gAAA", "summary": []})),
-                },
-                Assistant::Reasoning { text: "I look.".to_owned(), data: None },
-                Assistant::Call {
-                    call: "c1".to_owned(),
-                    name: "weather_now".to_owned(),
-                    arguments: "{\"city\":\"Bonn\"}".to_owned(),
-                    data: None,
-                },
-            ],
-        },
+        Message::assistant(vec![
+            Assistant::Reasoning {
+                text: "encrypted".to_owned(),
+                data: Some(json!({"type": "reasoning", "id": "r", "encrypted_content": "gAAA", "summary": []})),
+            },
+            Assistant::Reasoning { text: "I look.".to_owned(), data: None },
+            Assistant::Call {
+                call: "c1".to_owned(),
+                name: "weather_now".to_owned(),
+                arguments: "{\"city\":\"Bonn\"}".to_owned(),
+                data: None,
+            },
+        ]),
         Message::Tool {
             call: "c1".to_owned(),
             name: "weather_now".to_owned(),
@@ -172,7 +171,7 @@ fn deciding(decisions: &StructuredActions) -> ModelRequest {
         ..request(messages, settings)
     };
     let parts = vec![Part::Text { text: "Sunny!".to_owned() }].into();
-    decision_request(prepared, decisions, &[Refused { parts, message: "no JSON".to_owned() }], 0)
+    decision_request(prepared, decisions, &[Refused { parts, message: "no JSON".to_owned(), by: MadeBy::default() }], 0)
 }
 
 #[test]

@@ -20,7 +20,12 @@ fn shown(prompts: &Prompts) -> Value {
         json!([prompt, sent, next, own])
     });
     let conversation = prompts.conversation();
-    json!([each.collect::<Vec<_>>(), conversation.last_block(), conversation.dialogue().messages(), &*conversation])
+    json!([
+        each.collect::<Vec<_>>(),
+        conversation.last_block(),
+        conversation.dialogue(RULES).messages(),
+        &*conversation
+    ])
 }
 
 fn stored(part: &PromptsPart) -> PromptsPart {

@@ -1,0 +1,97 @@
+//! The model that made an answer, and with it the private data of its parts.
+//!
+//! Signatures, encrypted reasoning and items of a provider's own tools are bound to the model that made them, and to the server
+//! that knows them: another model of the same provider refuses the whole request (Anthropic: "Invalid `signature` in `thinking`
+//! block", OpenAI: `invalid_encrypted_content`). So each answer in a request names its model, and an adapter sends private data
+//! back only where [`Recipient::made`] says that its recipient is that model.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::message::Message;
+
+/// The model that made an answer; unknown for an answer of an older log, and for one that no model made.
+///
+/// It is no part of what an answer says: all values are equal, so that messages are compared by their content.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MadeBy(Option<Arc<Maker>>);
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Maker {
+    provider: String,
+    model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+}
+
+impl MadeBy {
+    /// Names a model: its provider, its name, and its server where that is known. Empty names mean an unknown model.
+    #[must_use]
+    pub fn new(provider: &str, model: &str, server: Option<&str>) -> Self {
+        let is_known = !provider.is_empty() || !model.is_empty();
+        let maker =
+            || Maker { provider: provider.to_owned(), model: model.to_owned(), server: server.map(str::to_owned) };
+        Self(is_known.then(|| Arc::new(maker())))
+    }
+
+    /// Returns whether the model is unknown.
+    #[must_use]
+    pub const fn is_unknown(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl PartialEq for MadeBy {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for MadeBy {}
+
+/// The model that a request goes to.
+#[derive(Debug, Clone, Copy)]
+pub struct Recipient<'a> {
+    /// The provider's name in events.
+    pub provider: &'a str,
+    /// The model that the request asks for.
+    pub model: &'a str,
+    /// The server, as answers of it name it.
+    pub server: &'a str,
+}
+
+impl Recipient<'_> {
+    /// Returns whether a message holds no private data of another model. An unknown model counts as this one.
+    #[must_use]
+    pub fn made(&self, message: &Message) -> bool {
+        let Message::Assistant { by: MadeBy(Some(maker)), .. } = message else { return true };
+        maker.model == self.model
+            && maker.provider == self.provider
+            && maker.server.as_deref().is_none_or(|server| server == self.server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answer_is_of_a_model_by_provider_name_and_server() {
+        let to = |provider, model, server| Recipient { provider, model, server };
+        let own = to("openai", "gpt-5", "a.example");
+        let by = |by: MadeBy| Message::Assistant { parts: Vec::new(), by };
+        let made = by(MadeBy::new("openai", "gpt-5", Some("a.example")));
+
+        assert!(own.made(&made) && own.made(&by(MadeBy::new("openai", "gpt-5", None))));
+        for other in [
+            to("azure", "gpt-5", "a.example"),
+            to("openai", "gpt-5-mini", "a.example"),
+            to("openai", "gpt-5", "b.example"),
+        ] {
+            assert!(!other.made(&made), "{other:?}");
+        }
+        assert!(own.made(&by(MadeBy::new("", "", None))) && own.made(&Message::user("Hi.")));
+    }
+}
