@@ -91,7 +91,7 @@ fn of<T: JsonSchema + 'static>() -> Value {
     Value::clone(Schema::object_of::<T>().json())
 }
 
-fn object(properties: Value) -> Value {
+fn object(properties: &Value) -> Value {
     let required: Vec<_> = properties.as_object().unwrap().keys().cloned().collect();
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
@@ -101,8 +101,8 @@ fn optional(count: usize) -> Value {
     json!({"type": "object", "properties": properties, "additionalProperties": false})
 }
 
-fn one(schema: Value) -> Value {
-    object(json!({"a": schema}))
+fn one(schema: &Value) -> Value {
+    object(&json!({"a": schema}))
 }
 
 /// The schemas, by what is special about them.
@@ -117,23 +117,23 @@ fn schemas() -> Vec<(&'static str, Value)> {
         "$defs": {"In": {"type": "string", "minLength": 2}},
     });
     vec![
-        ("numbers", one(json!({"type": "integer", "minimum": 1, "maximum": 5}))),
+        ("numbers", one(&json!({"type": "integer", "minimum": 1, "maximum": 5}))),
         (
             "open numbers",
-            one(json!({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "multipleOf": 0.1})),
+            one(&json!({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "multipleOf": 0.1})),
         ),
         ("small numbers", of::<u8>()),
-        ("arrays of two", one(json!({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 3}))),
+        ("arrays of two", one(&json!({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 3}))),
         (
             "arrays of one",
-            one(json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": true})),
+            one(&json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": true})),
         ),
-        ("patterns", one(json!({"type": "string", "pattern": "^[a-z]+$"}))),
-        ("lookahead", one(json!({"type": "string", "pattern": "^(?=a).*$"}))),
-        ("lengths", one(json!({"type": "string", "minLength": 2, "maxLength": 4}))),
+        ("patterns", one(&json!({"type": "string", "pattern": "^[a-z]+$"}))),
+        ("lookahead", one(&json!({"type": "string", "pattern": "^(?=a).*$"}))),
+        ("lengths", one(&json!({"type": "string", "minLength": 2, "maxLength": 4}))),
         (
             "formats",
-            object(json!({
+            object(&json!({
                 "at": {"type": "string", "format": "date-time"}, "to": {"type": "string", "format": "uri"},
                 "by": {"type": "string", "format": "iri"},
             })),
@@ -148,27 +148,27 @@ fn schemas() -> Vec<(&'static str, Value)> {
             }),
         ),
         ("maps", of::<HashMap<String, Line>>()),
-        ("anything", one(json!({}))),
+        ("anything", one(&json!({}))),
         ("enumerations", of::<Kind>()),
         ("enumerations with data", of::<Move>()),
         ("tagged enumerations", of::<Shape>()),
-        ("optional enumerations", one(json!({"type": ["string", "null"], "enum": ["a", "b", null]}))),
+        ("optional enumerations", one(&json!({"type": ["string", "null"], "enum": ["a", "b", null]}))),
         (
             "constants",
-            object(json!({"yes": {"const": true}, "one": {"const": 1}, "a": {"const": "a"}, "no": {"const": null}})),
+            object(&json!({"yes": {"const": true}, "one": {"const": 1}, "a": {"const": "a"}, "no": {"const": null}})),
         ),
-        ("objects as values", one(json!({"enum": [{"a": 1}, {"a": 2}]}))),
+        ("objects as values", one(&json!({"enum": [{"a": 1}, {"a": 2}]}))),
         ("nested definitions", inner),
         (
             "joined parts",
-            one(json!({"allOf": [
+            one(&json!({"allOf": [
                 {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]},
                 {"type": "object", "properties": {"y": {"type": "integer", "minimum": 2}}},
             ]})),
         ),
         (
             "conditions",
-            one(json!({"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": false,
+            one(&json!({"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": false,
             "if": {"required": ["x"]}, "then": {"minProperties": 1}})),
         ),
         ("tuples", of::<(String, u32)>()),
@@ -177,9 +177,9 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("30 optional fields", optional(30)),
         (
             "odd names",
-            object(json!({
+            object(&json!({
                 "$filter": {"type": "string"}, "filter[id]": {"type": "array", "items": {"$ref": "#/properties/$filter"}},
-                "größe": one(json!({"type": "integer"})), " ": {"type": "string"},
+                "größe": one(&json!({"type": "integer"})), " ": {"type": "string"},
                 "settings__approved__or__denied__countries__or__regions__approved__list": {"type": "string"},
             })),
         ),
@@ -282,7 +282,7 @@ fn each_provider_accepts_every_tool() {
 
 #[test]
 fn constraint_that_a_provider_does_not_enforce_is_described_and_checked() {
-    let schema = object(json!({
+    let schema = object(&json!({
         "count": {"type": "integer", "minimum": 1, "maximum": 5, "description": "How many"},
         "code": {"type": "string", "pattern": "^[A-Z]{2}$"},
         "lines": {"type": "array", "items": {"type": "string"}, "minItems": 2},
