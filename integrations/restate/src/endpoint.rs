@@ -76,6 +76,11 @@ impl Endpoint {
     }
 
     /// Adds a brain.
+    ///
+    /// # Panics
+    ///
+    /// If there is another brain with this title.
+    #[track_caller]
     pub fn brain(mut self, brain: impl Runnable) -> Self {
         let definition = brain.definition();
         self.runner = self.runner.definition(Arc::clone(&definition));

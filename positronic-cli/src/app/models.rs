@@ -311,7 +311,7 @@ mod tests {
     use crate::cli::{ActionFormatArg, EndpointArgs};
 
     fn form(action_format: Option<ActionFormatArg>, settings: &Settings) -> Result<ActionFormat, String> {
-        let agent = positronic_core::dsl::brain("Agent");
+        let agent = positronic_core::dsl::brain("Agent").step("Act", async |_| Ok(()));
         let project = Project::new().brain(agent);
         let model = ModelArgs { action_format, ..ModelArgs::default() };
         let wanted = ModelSettings { model: &model, record: None };
@@ -344,7 +344,7 @@ mod tests {
             let chosen = choose_models(project, &project.brains[0], wanted, &Value::Null, None, settings);
             chosen.map(|models| models.normal.name()).map_err(|failure| failure.to_string())
         };
-        let agent = || Project::new().brain(positronic_core::dsl::brain("Agent"));
+        let agent = || Project::new().brain(positronic_core::dsl::brain("Agent").step("Act", async |_| Ok(())));
         let proxy = || EndpointArgs { proxy: Some("http://127.0.0.1:1".to_owned()), ..EndpointArgs::default() };
         let none = with(proxy(), None, &agent(), &Settings::default()).unwrap_err();
         assert_eq!(none, "--proxy needs a provider's model, and none is configured");
@@ -372,7 +372,7 @@ mod tests {
             ("POSITRONIC_MODEL", "anthropic/env"),
             ("POSITRONIC_HIGH_MODEL", "gemini/env-high"),
         ]);
-        let agent = || Project::new().brain(positronic_core::dsl::brain("Agent"));
+        let agent = || Project::new().brain(positronic_core::dsl::brain("Agent").step("Act", async |_| Ok(())));
         let own = |tier| (tier, Arc::new(ScriptedModel::new([])) as Arc<dyn Model>);
         let with = |tiers: &[Tier]| {
             tiers.iter().map(|tier| own(*tier)).fold(agent(), |project, (tier, model)| project.model(tier, model))

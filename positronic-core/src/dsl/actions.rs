@@ -9,7 +9,7 @@ use super::r#loop::Loop;
 use super::reply::IntoReply;
 use super::services::Services;
 use super::tool::Tool;
-use super::trait_bounds::{Options, State};
+use super::trait_bounds::{Options, Standalone, State};
 use crate::error::Result;
 
 /// The implementation of the actions `A`, in a loop with options `O`, state `S` and services `V`; the model reads an `R`.
@@ -40,7 +40,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     pub fn act<A, F, Fut, R>(self, act: F) -> Self
     where
         A: Actions,
-        F: Fn(A, ToolContext<O, S, V>) -> Fut + Send + Sync + 'static,
+        F: Fn(A, ToolContext<O, S, V>) -> Fut + Standalone,
         Fut: Future<Output = Result<R>> + Send + 'static,
         R: IntoReply<S> + 'static,
     {

@@ -32,10 +32,21 @@ pub struct Brain<O = (), S = (), N = NoServices, R = S> {
 /// The types of the inputs (options, services) and outputs (state, result).
 type Types<O, S, N, R> = PhantomData<(fn(O, N), fn() -> (S, R))>;
 
-/// Creates a brain with this title.
+/// Creates a brain with this title, by which people, logs and the command line name it.
+///
+/// # Panics
+///
+/// If the title has no letter and no digit.
+#[track_caller]
 pub fn brain(title: impl Into<String>) -> Brain {
+    let title = title.into();
+    if !title.contains(char::is_alphanumeric) {
+        usage_panic(&format!(
+            "`{title}` cannot be the title of a brain, by which people and commands name it; write one with letters: `brain(\"Support\")`"
+        ));
+    }
     let definition = BrainDefinition {
-        title: title.into(),
+        title,
         description: String::new(),
         version: 0,
         options: Arc::new(Schema::new(serde_json::json!({"type": "object", "properties": {}}))),
@@ -132,6 +143,18 @@ impl<O, S, N, R> Brain<O, S, N, R> {
                 }
             }
         })
+    }
+
+    /// Returns the definition of a brain that is about to be used.
+    #[track_caller]
+    pub(super) fn complete(self) -> Arc<BrainDefinition> {
+        if self.definition.stages.is_empty() {
+            usage_panic(&format!(
+                "the brain `{}` has no stages, so it would do nothing; add one with `.step(…)` or `.r#loop(…)`",
+                self.definition.title
+            ));
+        }
+        self.definition
     }
 
     pub(crate) const fn untyped(&self) -> &Arc<BrainDefinition> {
@@ -315,7 +338,7 @@ impl<O: Options, S: State, N: Requirement> Brain<O, S, N> {
     ///
     /// # Panics
     ///
-    /// If the name is empty, a number, contains a `/`, or is taken.
+    /// If the name is empty, a number, contains a `/`, or is taken, or the nested brain has no stages.
     #[track_caller]
     pub fn brain<O2, S2, N2, R2, S3>(
         self,
@@ -331,7 +354,7 @@ impl<O: Options, S: State, N: Requirement> Brain<O, S, N> {
         S3: State,
     {
         let nested = NestedDefinition {
-            definition: brain.definition,
+            definition: brain.complete(),
             input: Arc::new(move |state, _| encode(&input(&*state.shared::<S>()?))),
             output: Some(Arc::new(move |state: &StateValue, result: &Value| {
                 encode_state(&output(state.owned()?, decode("the brain's result", result)?))
@@ -385,8 +408,9 @@ impl<O: Options, S, N: Within<NoServices>, R: DeserializeOwned> Runnable for Bra
     type Options = O;
     type Result = R;
 
+    #[track_caller]
     fn definition(&self) -> Arc<BrainDefinition> {
-        Arc::clone(&self.definition)
+        self.clone().complete()
     }
 }
 
@@ -395,6 +419,7 @@ impl<B: Runnable> Runnable for &B {
     type Options = B::Options;
     type Result = B::Result;
 
+    #[track_caller]
     fn definition(&self) -> Arc<BrainDefinition> {
         B::definition(self)
     }

@@ -14,7 +14,7 @@ use super::context::ToolContext;
 use super::reply::NoArgs;
 use super::services::{Services, Within};
 use super::tool::{Tool, arguments_as, decodes};
-use super::trait_bounds::{IntoVerdict, Options, State, ToolArgs};
+use super::trait_bounds::{IntoVerdict, Options, Standalone, State, ToolArgs};
 use crate::definition::{
     BrainDefinition, DecodesFn, InputFn, NestedDefinition, OutputFn, StateValue, ToolBody, decode, encode,
 };
@@ -41,8 +41,9 @@ pub struct BrainTool<O, S, V, O2, R> {
 about_methods!(BrainTool<O, S, V, O2, R>);
 
 impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'static> BrainTool<O, S, V, O2, R> {
+    #[track_caller]
     pub(super) fn new<S2, N: Within<V>>(id: ToolId, brain: Brain<O2, S2, N, R>) -> Self {
-        let definition = brain.definition;
+        let definition = brain.complete();
         let (check, decodes) = (Arc::clone(&definition.read_options), Arc::clone(&definition.read_options));
         let mut about = About::new(id);
         about.title = Some(definition.title.clone());
@@ -76,7 +77,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     /// ```
     pub fn approval<F, D, When>(mut self, approval: F) -> Self
     where
-        F: Fn(&O2, &ToolContext<O, S, V>) -> D + Send + Sync + 'static,
+        F: Fn(&O2, &ToolContext<O, S, V>) -> D + Standalone,
         D: IntoVerdict<When>,
     {
         self.about.approval.only_if(verdict(approval));
@@ -84,7 +85,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     }
 
     /// Computes the brain's options from the state; the model provides no arguments.
-    pub fn map_input(mut self, map: impl Fn(&S) -> O2 + Send + Sync + 'static) -> Self {
+    pub fn map_input(mut self, map: impl Fn(&S) -> O2 + Standalone) -> Self {
         self.schema = Schema::of_arguments::<NoArgs>();
         self.decodes = decodes::<NoArgs>();
         self.input = Arc::new(move |state, _| encode(&map(&*state.shared::<S>()?)));
@@ -92,7 +93,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     }
 
     /// Computes the brain's options from the state and the model's arguments.
-    pub fn map_input_with<T: ToolArgs>(mut self, map: impl Fn(&S, T) -> O2 + Send + Sync + 'static) -> Self {
+    pub fn map_input_with<T: ToolArgs>(mut self, map: impl Fn(&S, T) -> O2 + Standalone) -> Self {
         self.schema = Schema::of_arguments::<T>();
         self.decodes = decodes::<T>();
         self.input =
@@ -103,7 +104,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     /// Updates the outer state with the brain's result.
     pub fn map_output(
         mut self,
-        map: impl Fn(&mut S, R) + Send + Sync + 'static, // R is the brain's result: its last state, or what its `.result(…)` returns
+        map: impl Fn(&mut S, R) + Standalone, // R is the brain's result: its last state, or what its `.result(…)` returns
     ) -> Self {
         self.output = Some(Arc::new(move |state: &StateValue, result: &Value| {
             let result = decode("the brain's result", result)?;
@@ -113,12 +114,12 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     }
 
     /// Alias of [`BrainTool::map_input`] for skills.
-    pub fn prepare(self, map: impl Fn(&S) -> O2 + Send + Sync + 'static) -> Self {
+    pub fn prepare(self, map: impl Fn(&S) -> O2 + Standalone) -> Self {
         self.map_input(map)
     }
 
     /// Alias of [`BrainTool::map_output`] for skills.
-    pub fn handle_result(self, map: impl Fn(&mut S, R) + Send + Sync + 'static) -> Self {
+    pub fn handle_result(self, map: impl Fn(&mut S, R) + Standalone) -> Self {
         self.map_output(map)
     }
 }

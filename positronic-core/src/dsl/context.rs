@@ -1,7 +1,9 @@
 //! Arguments of an author's closures.
 
+use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use derive_where::derive_where;
@@ -12,7 +14,7 @@ use serde_json::Value;
 use super::brain::Brain;
 use super::output::OutputType;
 use super::question::ModelCall;
-use super::read_only::ReadOnly;
+use super::read_only::{ChangedByToolsAndOnExit, ChangedWithResultUpdate, DeclaredWithOptions, ReadOnly};
 use super::reply::ToolReply;
 use super::services::{NoServices, Services, services};
 use super::trait_bounds::{Options, State};
@@ -111,8 +113,12 @@ pub(super) fn stage_path(path: &Path) -> Path {
     }
 }
 
-pub(super) fn read_only<S: State>(scope: &Scope) -> Result<ReadOnly<S>> {
+pub(super) fn read_only<S: State, How>(scope: &Scope) -> Result<ReadOnly<S, How>> {
     scope.state.shared().map(ReadOnly::new)
+}
+
+pub(super) fn options<O: Options>(scope: &Scope) -> Result<ReadOnly<O, DeclaredWithOptions>> {
+    scope.options.shared().map(ReadOnly::new)
 }
 
 macro_rules! once_method {
@@ -145,7 +151,7 @@ pub struct StepContext<O = (), S = (), V = NoServices> {
     /// The state; the step returns the next one.
     pub state: S,
     /// The options of the run.
-    pub options: Arc<O>,
+    pub options: ReadOnly<O, DeclaredWithOptions>,
     /// The services.
     pub services: Arc<V>,
     pub(super) scope: Scope,
@@ -159,7 +165,7 @@ impl<O: Options, S: State, V: Services> StepContext<O, S, V> {
     pub(super) fn new(scope: Scope) -> Result<Self> {
         Ok(Self {
             state: scope.state.owned()?,
-            options: scope.options.shared()?,
+            options: options(&scope)?,
             services: services(&scope.services)?,
             key: format!("{}:{}", scope.run, scope.path),
             scope,
@@ -181,27 +187,48 @@ impl<O, S, V> StepContext<O, S, V> {
     }
 }
 
-/// The context of a loop's configuration closure, which runs before every model call.
+/// The context of a loop's configuration closure, which runs before every model call. It derefs to its [inputs](LoopInputs).
+///
+/// The closures of the loop's tools run later and have contexts of their own, so they cannot capture this one.
 pub struct LoopContext<O = (), S = (), V = NoServices> {
-    /// The current state, [read-only](ReadOnly).
-    pub state: ReadOnly<S>,
-    /// The options of the run.
-    pub options: Arc<O>,
-    /// The services.
-    pub services: Arc<V>,
+    inputs: LoopInputs<O, S, V>,
     scope: Scope,
+    /// Without `Sync`, a capture of this context is an error of [`Standalone`](super::Standalone), whose message says the mend,
+    /// and not one about lifetimes.
+    _unshared: PhantomData<Cell<()>>,
 }
 
 shared_methods!(LoopContext<O, S, V>);
 
+/// What the closure of a loop sees: `cx.state`, `cx.options`, `cx.services`.
+pub struct LoopInputs<O = (), S = (), V = NoServices> {
+    /// The current state, [read-only](ReadOnly).
+    pub state: ReadOnly<S, ChangedByToolsAndOnExit>,
+    /// The options of the run.
+    pub options: ReadOnly<O, DeclaredWithOptions>,
+    /// The services.
+    pub services: Arc<V>,
+}
+
+impl<O, S, V> fmt::Debug for LoopInputs<O, S, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoopInputs").finish_non_exhaustive()
+    }
+}
+
+impl<O, S, V> Deref for LoopContext<O, S, V> {
+    type Target = LoopInputs<O, S, V>;
+
+    fn deref(&self) -> &LoopInputs<O, S, V> {
+        &self.inputs
+    }
+}
+
 impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
     pub(super) fn new(scope: Scope) -> Result<Self> {
-        Ok(Self {
-            state: read_only(&scope)?,
-            options: scope.options.shared()?,
-            services: services(&scope.services)?,
-            scope,
-        })
+        let inputs =
+            LoopInputs { state: read_only(&scope)?, options: options(&scope)?, services: services(&scope.services)? };
+        Ok(Self { inputs, scope, _unshared: PhantomData })
     }
 
     /// Returns the loop's own record; `None` before its first iteration.
@@ -216,9 +243,9 @@ impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
 pub struct ToolContext<O = (), S = (), V = NoServices> {
     /// The state at the tool's start. It is shared with other calls and [read-only](ReadOnly): the tool's result changes
     /// it, `Ok(cx.result("done").update(|state| state.open = false))`.
-    pub state: ReadOnly<S>,
+    pub state: ReadOnly<S, ChangedWithResultUpdate>,
     /// The options of the run.
-    pub options: Arc<O>,
+    pub options: ReadOnly<O, DeclaredWithOptions>,
     /// The services.
     pub services: Arc<V>,
     pub(super) scope: Scope,
@@ -252,7 +279,7 @@ impl<O: Options, S: State, V: Services> ToolContext<O, S, V> {
     pub(super) fn new(scope: Scope) -> Result<Self> {
         Ok(Self {
             state: read_only(&scope)?,
-            options: scope.options.shared()?,
+            options: options(&scope)?,
             services: services(&scope.services)?,
             key: format!("{}:{}", scope.run, scope.path).into(),
             scope,

@@ -16,7 +16,7 @@ use super::plugin_state::PluginState as _;
 use super::services::{NoServices, Services, Within};
 use super::skill::SkillBuilder;
 use super::tool::{IntoTool, Tool, ToolBuilder};
-use super::trait_bounds::{Options, State};
+use super::trait_bounds::{Options, Standalone, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{Link, LoopDefinition, StateValue, ToolDefinition};
 use crate::error::{Error, Result};
@@ -359,7 +359,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
 
     /// Updates the state with the loop's outcome when the model, an exit tool or a limit ends the loop. It does not run
     /// when the run is cancelled or the loop fails.
-    pub fn on_exit(mut self, fold: impl Fn(&mut S, &LoopOutcome) + Send + Sync + 'static) -> Self {
+    pub fn on_exit(mut self, fold: impl Fn(&mut S, &LoopOutcome) + Standalone) -> Self {
         self.definition.on_exit = Some(Arc::new(move |state: &StateValue, outcome: &LoopOutcome| {
             state.updated(|state| fold(state, outcome))
         }));

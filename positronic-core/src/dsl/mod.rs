@@ -59,18 +59,20 @@ pub use brain::{Brain, brain};
 pub use brain_tool::BrainTool;
 #[doc(hidden)]
 pub use context::AnyToolContext;
-pub use context::{Brains, LoopContext, StepContext, ToolContext};
+pub use context::{Brains, LoopContext, LoopInputs, StepContext, ToolContext};
 pub use r#loop::Loop;
 pub use loop_stage::IntoLoop;
 pub use output::OutputType;
 pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit, ResponseInspection};
 pub use plugin_state::PluginState;
 pub use question::ModelCall;
-pub use read_only::ReadOnly;
+pub use read_only::{ChangedByToolsAndOnExit, ChangedWithResultUpdate, DeclaredWithOptions, ReadOnly};
 pub use reply::{IntoReply, NoArgs, ToolReply};
 pub use services::{IntoServices, Needs, NoServices, Provides, Requirement, Services, Within};
 pub use skill::{FunctionSkill, SkillBuilder};
 pub use tool::{Action, IntoTool, Tool, ToolBuilder};
-pub use trait_bounds::{Agrees, Args, IntoVerdict, Later, Now, Options, Runnable, State, ToolArgs, Unset};
+pub use trait_bounds::{
+    Agrees, Args, IntoVerdict, Later, Now, Options, Payload, Runnable, Standalone, State, ToolArgs, TypedAnswer, Unset,
+};
 pub(crate) use usage_panic::usage_panic;
 pub use wait::{Resumed, Unresumed, Untyped, Wait, Webhook, webhook};

@@ -25,10 +25,10 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::around::{CallAround, CallReply};
-use super::context::{read_only, shared_methods, stage_path};
+use super::context::{options, read_only, shared_methods, stage_path};
 use super::plugin_state::{PluginState, owner, read};
 use super::question::ModelCall;
-use super::read_only::ReadOnly;
+use super::read_only::{ChangedByToolsAndOnExit, DeclaredWithOptions, ReadOnly};
 use super::services::{Provides, Services, services};
 use super::tool::IntoTool;
 use super::tool::{Tool, ToolBuilder};
@@ -150,9 +150,9 @@ pub struct PluginContext<O, S, V, P> {
     /// The plugin's state.
     pub state: P,
     /// The state of the brain, [read-only](ReadOnly).
-    pub brain: ReadOnly<S>,
+    pub brain: ReadOnly<S, ChangedByToolsAndOnExit>,
     /// The options of the run.
-    pub options: Arc<O>,
+    pub options: ReadOnly<O, DeclaredWithOptions>,
     /// The services.
     pub services: Arc<V>,
     scope: Scope,
@@ -166,7 +166,7 @@ impl<O: Options, S: State, V: Services, P: PluginState> PluginContext<O, S, V, P
         Ok(Self {
             state: kept.map(read::<P>).transpose()?.unwrap_or_else(initial),
             brain: read_only(&scope)?,
-            options: scope.options.shared()?,
+            options: options(&scope)?,
             services: services(&scope.services)?,
             scope,
         })

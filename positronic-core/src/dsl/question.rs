@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use derive_where::derive_where;
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+use super::trait_bounds::TypedAnswer;
 use crate::definition::{Link, read_value};
 use crate::error::{Error, Result};
 use crate::record::{
@@ -79,7 +79,7 @@ impl ModelCall {
     ///
     /// An [`Error`] when the model cannot be reached, when its answer is useless as for [`ModelCall::ask`], and when the last
     /// answer does not match the schema. It is permanent, since a later try of the step would get the recorded answers.
-    pub async fn ask_for<T: DeserializeOwned + JsonSchema + 'static>(mut self, text: impl Into<String>) -> Result<T> {
+    pub async fn ask_for<T: TypedAnswer>(mut self, text: impl Into<String>) -> Result<T> {
         let schema = Schema::object_of::<T>();
         let name = T::schema_name().into_owned();
         self.settings.output = OutputFormat::JsonSchema { name, schema: Arc::clone(schema.json()) };

@@ -2,12 +2,11 @@
 
 use derive_where::derive_where;
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::plugin_state::{PluginState, owner};
-use super::trait_bounds::State;
+use super::trait_bounds::{State, TypedAnswer};
 use super::wait::{Terms, Unresumed, Wait};
 use crate::definition::{StateOwner, StateValue, UntypedReply, Update, WaitDefinition, encode};
 use crate::error::{Error, Result};
@@ -92,7 +91,7 @@ impl<S> ToolReply<S> {
     }
 
     /// Waits for a reply to this call from a person who is asked `prompt`.
-    pub fn wait_for_reply<P: DeserializeOwned + JsonSchema + 'static>(self, prompt: impl Into<String>) -> Self {
+    pub fn wait_for_reply<P: TypedAnswer>(self, prompt: impl Into<String>) -> Self {
         self.wait_for([Wait::<S, P>::reply(prompt)])
     }
 

@@ -15,7 +15,7 @@ use super::context::ToolContext;
 use super::reply::{NoArgs, ToolReply};
 use super::services::{Services, Within};
 use super::tool::{Tool, ToolBuilder, arguments_as};
-use super::trait_bounds::{IntoVerdict, Options, State, ToolArgs};
+use super::trait_bounds::{IntoVerdict, Options, Standalone, State, ToolArgs};
 use crate::error::Result;
 
 /// Builds a skill: a brain with [`SkillBuilder::brain`], or a function with [`SkillBuilder::execute`].
@@ -53,7 +53,7 @@ impl<O: Options, S: State, V: Services> SkillBuilder<O, S, V> {
     pub fn execute<T, F, Fut, R>(self, execute: F) -> FunctionSkill<O, S, V, T, R>
     where
         T: ToolArgs,
-        F: Fn(T, ToolContext<O, S, V>) -> Fut + Send + Sync + 'static,
+        F: Fn(T, ToolContext<O, S, V>) -> Fut + Standalone,
         Fut: Future<Output = Result<R>> + Send + 'static,
         R: Serialize + Send + 'static,
     {
@@ -87,13 +87,13 @@ tries_methods!(FunctionSkill<O, S, V, T, R>);
 
 impl<O: Options, S: State, V: Services, T, R> FunctionSkill<O, S, V, T, R> {
     /// Computes the function's input from the state; the model provides no arguments.
-    pub fn prepare(mut self, prepare: impl Fn(&S) -> T + Send + Sync + 'static) -> Self {
+    pub fn prepare(mut self, prepare: impl Fn(&S) -> T + Standalone) -> Self {
         self.prepare = Some(Arc::new(prepare));
         self
     }
 
     /// Updates the state with the function's result.
-    pub fn handle_result(mut self, handle: impl Fn(&mut S, R) + Send + Sync + 'static) -> Self {
+    pub fn handle_result(mut self, handle: impl Fn(&mut S, R) + Standalone) -> Self {
         self.handle = Some(Arc::new(handle));
         self
     }
@@ -104,7 +104,7 @@ impl<O: Options, S: State, V: Services, T, R> FunctionSkill<O, S, V, T, R> {
     /// once, after the model's answer; its verdict is recorded. If it panics, the call fails.
     pub fn approval<F, D, When>(mut self, approval: F) -> Self
     where
-        F: Fn(&T, &ToolContext<O, S, V>) -> D + Send + Sync + 'static,
+        F: Fn(&T, &ToolContext<O, S, V>) -> D + Standalone,
         D: IntoVerdict<When>,
     {
         self.about.approval.only_if(verdict(approval));

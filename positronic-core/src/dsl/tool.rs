@@ -15,7 +15,7 @@ use super::brain_tool::BrainTool;
 use super::context::ToolContext;
 use super::reply::IntoReply;
 use super::services::{NoServices, Services, Within};
-use super::trait_bounds::{Agrees, Args, IntoVerdict, Options, State, ToolArgs, Unset};
+use super::trait_bounds::{Agrees, Args, IntoVerdict, Options, Standalone, State, ToolArgs, Unset};
 use super::usage_panic::usage_panic;
 use super::wait::Wait;
 use crate::definition::{ActionSet, DecodesFn, ExitsFn, StateValue, ToolBody, ToolDefinition, ToolFn, WaitsFn, decode};
@@ -74,7 +74,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     #[track_caller]
     pub fn dynamic<F, Fut, R>(name: &str, description: impl Into<String>, schema: Value, execute: F) -> Self
     where
-        F: Fn(Value, ToolContext<O, S, V>) -> Fut + Send + Sync + 'static,
+        F: Fn(Value, ToolContext<O, S, V>) -> Fut + Standalone,
         Fut: Future<Output = Result<R>> + Send + 'static,
         R: IntoReply<S>,
     {
@@ -137,7 +137,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     /// If the tool runs a brain, whose result is folded with `map_output`.
     #[track_caller]
     #[must_use]
-    pub fn keep<A, R>(self, keep: impl Fn(&mut S, A, R) + Send + Sync + 'static) -> Self
+    pub fn keep<A, R>(self, keep: impl Fn(&mut S, A, R) + Standalone) -> Self
     where
         A: DeserializeOwned + Send + 'static,
         R: DeserializeOwned + Send + 'static,
@@ -275,7 +275,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     where
         A: Agrees<T>,
         T: ToolArgs,
-        F: Fn(&T, &ToolContext<O, S, V>) -> R + Send + Sync + 'static,
+        F: Fn(&T, &ToolContext<O, S, V>) -> R + Standalone,
         R: IntoVerdict<When>,
     {
         self.about
@@ -293,7 +293,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     where
         A: Agrees<T>,
         T: ToolArgs,
-        F: Fn(&T, &ToolContext<O, S, V>) -> [Wait<S, P>; N] + Send + Sync + 'static,
+        F: Fn(&T, &ToolContext<O, S, V>) -> [Wait<S, P>; N] + Standalone,
     {
         self.wait_any(waits)
     }
@@ -304,7 +304,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     where
         A: Agrees<T>,
         T: ToolArgs,
-        F: Fn(&T, &ToolContext<O, S, V>) -> I + Send + Sync + 'static,
+        F: Fn(&T, &ToolContext<O, S, V>) -> I + Standalone,
         I: IntoIterator<Item = Wait<S, P>>,
     {
         self.waits = Some(Arc::new(move |arguments, scope| {
@@ -333,7 +333,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     where
         A: Agrees<T>,
         T: ToolArgs,
-        F: Fn(&T) -> bool + Send + Sync + 'static,
+        F: Fn(&T) -> bool + Standalone,
     {
         self.about.flags.exit = true;
         self.exits = Some(Arc::new(move |arguments| Ok(exits(&arguments_as::<T>(arguments)?))));
@@ -357,7 +357,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     where
         A: Agrees<T>,
         T: ToolArgs,
-        F: Fn(T, ToolContext<O, S, V>) -> Fut + Send + Sync + 'static, // captures? move |args, cx| { let x = x.clone(); async move { … } }
+        F: Fn(T, ToolContext<O, S, V>) -> Fut + Standalone, // captures? move |args, cx| { let x = x.clone(); async move { … } }
         Fut: Future<Output = Result<R>> + Send + 'static,
         R: IntoReply<S>,
     {
@@ -377,7 +377,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     pub fn execute_json<F, Fut, R>(self, schema: Value, execute: F) -> Tool<O, S, V>
     where
         A: Agrees<Value>,
-        F: Fn(Value, ToolContext<O, S, V>) -> Fut + Send + Sync + 'static,
+        F: Fn(Value, ToolContext<O, S, V>) -> Fut + Standalone,
         Fut: Future<Output = Result<R>> + Send + 'static,
         R: IntoReply<S>,
     {
@@ -397,7 +397,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     pub(crate) fn execute_checked<F, Fut, R>(self, schema: Arc<Schema>, execute: F) -> Tool<O, S, V>
     where
         A: Agrees<Value>,
-        F: Fn(Value, ToolContext<O, S, V>) -> Fut + Send + Sync + 'static,
+        F: Fn(Value, ToolContext<O, S, V>) -> Fut + Standalone,
         Fut: Future<Output = Result<R>> + Send + 'static,
         R: IntoReply<S>,
     {
@@ -409,7 +409,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     fn made<T, F, Fut, R>(self, schema: Arc<Schema>, execute: F) -> Tool<O, S, V>
     where
         T: ToolArgs,
-        F: Fn(T, ToolContext<O, S, V>) -> Fut + Send + Sync + 'static,
+        F: Fn(T, ToolContext<O, S, V>) -> Fut + Standalone,
         Fut: Future<Output = Result<R>> + Send + 'static,
         R: IntoReply<S>,
     {

@@ -51,6 +51,40 @@ pub trait ToolArgs: DeserializeOwned + JsonSchema + Send + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> ToolArgs for T {}
 
+/// A type for what a webhook or a person sends to a waiting call; it is checked against its schema.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the payload of a webhook",
+    label = "this type has no schema, against which a payload is checked",
+    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for `{Self}`; any JSON is a `serde_json::Value`"
+)]
+pub trait Payload: JsonSchema + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: JsonSchema + 'static> Payload for T {}
+
+/// A type for an answer of a model or a person; the answer is checked against its schema and decoded.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the type of an answer",
+    label = "an answer is decoded from JSON by a schema",
+    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for `{Self}`; any text is a `String`"
+)]
+pub trait TypedAnswer: DeserializeOwned + JsonSchema + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema + 'static> TypedAnswer for T {}
+
+/// A closure of a loop's configuration that runs later: for a call, for its result, or at the end of the loop.
+#[diagnostic::on_unimplemented(
+    message = "this closure captures what it cannot use later, such as the `cx` of the loop around it",
+    label = "this closure runs later, on any thread, when the loop's `cx` is gone",
+    note = "use the closure's own arguments, such as `|arguments, cx| …` in `.approval`, `.wait` and `.execute`",
+    note = "or copy what it needs before the tool, `let limit = cx.state.limit;`, and write `move |…| …`"
+)]
+pub trait Standalone: Send + Sync + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Send + Sync + 'static> Standalone for T {}
+
 /// Marks a tool without a known type of arguments.
 #[derive(Debug)]
 pub struct Unset(());
@@ -115,5 +149,10 @@ pub trait Runnable {
     type Result: DeserializeOwned;
 
     /// Returns the untyped brain.
+    ///
+    /// # Panics
+    ///
+    /// If the brain has no stages.
+    #[track_caller]
     fn definition(&self) -> Arc<BrainDefinition>;
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::trait_bounds::State;
+use super::trait_bounds::{Payload, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{OutputFn, StateValue, WaitDefinition, decode, encode};
 use crate::error::{Error, Result};
@@ -46,7 +46,7 @@ pub struct Webhook<P> {
 /// If the name is `reply`, which is reserved for replies to a call itself.
 #[track_caller]
 #[must_use]
-pub fn webhook<P: JsonSchema + 'static>(name: &str) -> Webhook<P> {
+pub fn webhook<P: Payload>(name: &str) -> Webhook<P> {
     if name == crate::machine::REPLY {
         usage_panic(
             "a webhook cannot be named `reply`: `cx.result(…).wait_for_reply(…)` waits for a reply to the call itself",
@@ -55,7 +55,7 @@ pub fn webhook<P: JsonSchema + 'static>(name: &str) -> Webhook<P> {
     Webhook::new(name)
 }
 
-impl<P: JsonSchema + 'static> Webhook<P> {
+impl<P: Payload> Webhook<P> {
     fn new(name: &str) -> Self {
         Self { name: name.to_owned(), payload: PhantomData }
     }
@@ -156,7 +156,7 @@ pub(super) struct Terms {
     resume: Option<OutputFn>,
 }
 
-impl<S, P: JsonSchema + 'static> Wait<S, P> {
+impl<S, P: Payload> Wait<S, P> {
     fn new(webhook: String, identifier: String) -> Self {
         let schema = Schema::of::<P>();
         let (person, prompt, timeout, otherwise, resume) = (false, None, None, None, None);

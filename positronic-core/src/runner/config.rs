@@ -149,14 +149,34 @@ impl Runner {
     }
 
     /// Registers a brain by its title, for its runs and for `cx.brains()`.
+    ///
+    /// # Panics
+    ///
+    /// If the runner has another brain with this title, or the brain has no stages.
     #[must_use]
+    #[track_caller]
     pub fn brain(self, brain: impl Runnable) -> Self {
         self.definition(brain.definition())
     }
 
     /// Registers an untyped brain by its title, for its runs and for `cx.brains()`.
+    ///
+    /// # Panics
+    ///
+    /// If the runner has another brain with this title.
     #[must_use]
-    pub fn definition(mut self, definition: Arc<BrainDefinition>) -> Self {
+    #[track_caller]
+    pub fn definition(self, definition: Arc<BrainDefinition>) -> Self {
+        let title = &definition.title;
+        if self.brains.get(title).is_some_and(|known| !Arc::ptr_eq(known, &definition)) {
+            usage_panic(&format!("the runner has two brains named `{title}`; give one of them another title"));
+        }
+        self.replacing(definition)
+    }
+
+    /// Registers a brain in place of the one with its title.
+    #[must_use]
+    pub(super) fn replacing(mut self, definition: Arc<BrainDefinition>) -> Self {
         self.brains.insert(definition.title.clone(), definition);
         self
     }

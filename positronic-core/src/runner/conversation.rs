@@ -246,7 +246,7 @@ impl Conversation {
             if let (Some(last), Some(_)) = (&last, &opening.id)
                 && has_message(&load::state(&*self.runner.store, &last.run).await?, &opening)
             {
-                return Ok(self.runner.clone().definition(definition).open(&last.run).await?);
+                return Ok(self.runner.clone().replacing(definition).open(&last.run).await?);
             }
             let open = last.as_ref().filter(|last| !last.status.is_over());
             match (open, self.busy) {
@@ -379,7 +379,7 @@ impl Conversation {
         definition: &Arc<BrainDefinition>,
         opening: &UserMessage,
     ) -> Result<Option<RunHandle<Value>>, ConversationError> {
-        let runner = self.runner.clone().definition(Arc::clone(definition));
+        let runner = self.runner.clone().replacing(Arc::clone(definition));
         let run = if runner.submits {
             runner.open(&last.run).await?
         } else {

@@ -16,6 +16,7 @@ mod approvals;
 #[path = "../support/asks.rs"]
 mod asks;
 mod attachments;
+mod author_mistakes;
 mod batches;
 mod bfcl;
 mod budget_events;

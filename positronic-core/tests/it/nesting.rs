@@ -389,7 +389,8 @@ async fn loop_reads_the_records_of_an_earlier_loop_and_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn nested_brain_with_a_unit_result_reads_back_unchanged() {
-    let outer = board().r#loop("Work", |cx| cx.system("").brain("nothing", brain("Nothing")));
+    let outer =
+        board().r#loop("Work", |cx| cx.system("").brain("nothing", brain("Nothing").step("Do", async |_| Ok(()))));
     let play = Play::new([Reply::call("nothing", json!({})), done()]);
 
     let story = play.run(&outer, ()).await;

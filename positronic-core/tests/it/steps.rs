@@ -349,7 +349,8 @@ async fn tags_that_a_list_does_not_show_are_refused() {
         ("\u{202e}tnegru", "it has an invisible character"),
     ] {
         let start = Start { tags: vec![tag.to_owned()], ..Start::default() };
-        let refused = runner.start_with(brain("One"), (), start).await.map(|_| ()).unwrap_err();
+        let refused =
+            runner.start_with(brain("One").step("One", async |_| Ok(())), (), start).await.map(|_| ()).unwrap_err();
         assert!(refused.to_string().ends_with(reason), "{refused}");
     }
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use self::garden::{
     MINUTE, ManualClock, because, continue_runs, create, dying, fire, fired_alone, gardener, log, obeying, process,
-    said, says, timers,
+    process_with, said, says, timers,
 };
 use crate::support::boundaries::OwnIds;
 use crate::support::path;
@@ -223,9 +223,8 @@ async fn trigger_waits_for_the_last_prompt_of_its_conversation_or_cancels_it<S: 
     for (busy, status) in [(Busy::Queue, Status::Completed), (Busy::Cancel, Status::Cancelled)] {
         let clock = ManualClock::new();
         let id = format!("{busy:?}");
-        let runner = process(&id, open(), clock.clone());
+        let runner = process_with(&id, open(), clock.clone(), Triggers::new().busy(busy));
         let gardener = || gardener(Triggers::new().busy(busy));
-        let runner = runner.brain(gardener());
         let chat = runner.conversation(&*id).user("ann");
         let create = r#"trigger.create {"what": "Water the beans.", "in": "1 minute", "every": "1 minute"}"#;
         chat.send(gardener(), (), create).await.unwrap().result().await.unwrap();

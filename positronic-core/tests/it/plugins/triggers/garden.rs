@@ -66,8 +66,12 @@ pub(super) fn gardener(triggers: Triggers) -> Brain<(), ()> {
 
 /// A process: its own runner over a store.
 pub(super) fn process(name: &str, store: impl EventStore, clock: impl Clock) -> Runner {
+    process_with(name, store, clock, Triggers::new())
+}
+
+pub(super) fn process_with(name: &str, store: impl EventStore, clock: impl Clock, triggers: Triggers) -> Runner {
     let runner = Runner::builder().model(ScriptedModel::from_fn(obeying)).store(store).clock(clock);
-    runner.ids(OwnIds::of(name)).lockstep(true).linger(Duration::ZERO).build().brain(gardener(Triggers::new()))
+    runner.ids(OwnIds::of(name)).lockstep(true).linger(Duration::ZERO).build().brain(gardener(triggers))
 }
 
 /// Sends a message in Ann's conversation and returns the final answer.
