@@ -30,7 +30,9 @@ where
         answers: answers_as_in(story.log()),
     };
     let whole = tale.undisturbed().await;
-    assert_eq!(whole.end.transcript, story.transcript());
+    // Other actors approve and answer there.
+    let anonymous = |transcript: &str| transcript.replace(" by the cassette:", ":").replace(" by ann:", ":");
+    assert_eq!(anonymous(&whole.end.transcript), anonymous(&story.transcript()));
     // A run's own folder has the run's id as its name.
     let named = |state: &Value| state.to_string().replace("/run-1\"", "/run\"");
     assert_eq!(named(&whole.end.state), named(story.state()));

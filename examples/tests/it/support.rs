@@ -52,7 +52,7 @@ async fn rejected_refund_is_not_paid_and_the_model_reads_the_reason() {
     insta::assert_snapshot!(story.transcript(), @r#"
     # Chat
     user: I want my money back!
-    refund({"amount":101,"order":"A-1001"}) -> Not run: a person rejected this call: it was used for a year
+    refund({"amount":101,"order":"A-1001"}) [rejected by the manager: a refund of 101 euros] -> Not run: a person rejected this call: it was used for a year
     resolve_ticket({"resolution":"There is no refund."}) -> resolved
     = {"type":"exited","tool":"resolve_ticket"}
     # Survey/Ask
@@ -76,7 +76,7 @@ async fn refund_is_approved_with_an_edited_amount() {
     insta::assert_snapshot!(story.transcript(), @r#"
     # Chat
     user: I want my money back!
-    refund({"amount":249,"order":"A-1001"}) edited to {"amount":125,"order":"A-1001"} -> {"number":"R-1","refund":{"amount":125,"order":"A-1001"}}
+    refund({"amount":249,"order":"A-1001"}) [approved by the manager: a refund of 249 euros] edited to {"amount":125,"order":"A-1001"} -> {"number":"R-1","refund":{"amount":125,"order":"A-1001"}}
     resolve_ticket({"resolution":"Half of it was paid back."}) -> resolved
     = {"type":"exited","tool":"resolve_ticket"}
     # Survey/Ask
@@ -131,12 +131,12 @@ async fn customer_answers_by_email_or_the_wait_expires() {
     insta::assert_snapshot!(story.transcript(), @r#"
     # Chat
     user: The espresso machine of my order A-1001 leaks. Can I have my money back?
-    send_response({"message":"What happened?"}) -> {"answer":{"text":"It works again."},"result":"sent","webhook":"email"}
+    send_response({"message":"What happened?"}) [answered: email mira@example.com] -> {"answer":{"text":"It works again."},"result":"sent","webhook":"email"}
     resolve_ticket({"resolution":"It was a misunderstanding."}) -> resolved
     = {"type":"exited","tool":"resolve_ticket"}
     # Survey/Ask
     engine: Begin.
-    ask_customer({"message":"Are you happy?"}) -> no answer came
+    ask_customer({"message":"Are you happy?"}) [expired: slack thread-7] -> no answer came
     record_score({}) -> thank you
     = {"type":"exited","tool":"record_score"}
     "#);

@@ -1,18 +1,25 @@
 //! A timeline as text for snapshots of tests.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::messages::result_text;
-use super::timeline::{AnswerOutcome, CallNode, Node, NodeId, NodeKind, StageNode, Timeline};
-use crate::record::{Citation, Part, Speaker, StageKind};
+use super::timeline::{
+    AnswerOutcome, BudgetNode, BudgetOutcome, CallNode, CallWait, Node, NodeId, NodeKind, StageNode, Timeline,
+};
+use crate::record::{
+    Actor, Approval, ApprovalOutcome, BudgetRequest, Citation, Decision, LimitKind, Money, Part, ResumeCause, Speaker,
+    StageKind, WaitSpec,
+};
 
 /// Writes the loops of a run as text in the order in which they began: a heading per loop, then a line per message, answer,
-/// call, file and widget, and the outcome.
+/// call, file, widget and question for more of a limit, and the outcome. A call's approval and waits stand in brackets.
 ///
 /// ```text
 /// # Greet
 /// user: Hello!
 /// search({"word":"tea"}) -> ["tea comes by post"]
+/// order({"kg":20}) [approved by ann: more than 10 kg] [answered: shop order-7] -> {"sent":true}
 /// assistant: Good morning.
 /// = {"type":"answered"}
 /// ```
@@ -63,6 +70,7 @@ fn children(timeline: &Timeline, id: NodeId, text: &mut String) {
                 let replaces = if widget.output.replaces.is_some() { ", replacing an earlier one" } else { "" };
                 _ = writeln!(text, "widget{replaces}: {}", widget.output.fallback);
             }
+            NodeKind::Budget(asked) => budget(asked, text),
             // Nested loops have headings of their own.
             _ => {}
         }
@@ -95,11 +103,68 @@ fn sources(sources: &[Citation], text: &mut String) {
 
 fn call(call: &CallNode, text: &mut String) {
     _ = write!(text, "{}({})", call.tool, call.arguments);
+    if let Some(approval) = &call.approval {
+        _ = write!(text, " [{}: {}]", approved(approval), approval.reason);
+    }
     if let Some(edited) = call.edited() {
         _ = write!(text, " edited to {edited}");
     }
+    call.waits.iter().for_each(|wait| waited(wait, text));
     match &call.result {
         Some(result) => _ = writeln!(text, " -> {}", result_text(result)),
         None => _ = writeln!(text, " …"),
     }
+}
+
+/// Writes what became of an approval.
+fn approved(approval: &Approval) -> String {
+    match &approval.outcome {
+        Some(ApprovalOutcome::Decided { decision, actor, .. }) => decided(*decision, "rejected", actor),
+        Some(ApprovalOutcome::Expired { .. }) => "approval expired".to_owned(),
+        Some(_) => "approval withdrawn".to_owned(),
+        None => "needs approval".to_owned(),
+    }
+}
+
+fn decided(decision: Decision, rejected: &str, actor: &Actor) -> String {
+    let decision = if decision == Decision::Approved { "approved" } else { rejected };
+    actor.by.as_ref().map_or_else(|| decision.to_owned(), |by| format!("{decision} by {by}"))
+}
+
+fn waited(wait: &CallWait, text: &mut String) {
+    let (outcome, specs) = match &wait.resumed {
+        None => ("waits for".to_owned(), wait.waits.as_slice()),
+        Some(end) if end.cause == ResumeCause::Expired => ("expired:".to_owned(), wait.waits.as_slice()),
+        Some(end) => {
+            let answered = usize::try_from(end.wait).ok().and_then(|index| wait.waits.get(index));
+            let by = end.actor.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+            (format!("answered{by}:"), answered.map_or(wait.waits.as_slice(), std::slice::from_ref))
+        }
+    };
+    let specs: Vec<String> = specs.iter().map(awaited).collect();
+    _ = write!(text, " [{outcome} {}]", specs.join(" or "));
+}
+
+/// Names what a call waits for: the question to a person, or the webhook with its identifier.
+fn awaited(wait: &WaitSpec) -> String {
+    match &wait.prompt {
+        Some(prompt) => prompt.clone(),
+        None => format!("{} {}", wait.webhook, wait.identifier).trim_end().to_owned(),
+    }
+}
+
+fn budget(asked: &BudgetNode, text: &mut String) {
+    let BudgetRequest { kind, limit, used, .. } = &asked.request;
+    let outcome = match &asked.outcome {
+        Some(BudgetOutcome::Decided { decision, actor, .. }) => decided(*decision, "rejected", actor),
+        Some(BudgetOutcome::Expired { .. }) => "expired".to_owned(),
+        None => "waits for a decision".to_owned(),
+    };
+    let amount = |amount| match kind {
+        LimitKind::Money => Money::of_nanos(amount).to_string(),
+        LimitKind::Time => format!("{:?}", Duration::from_micros(amount)),
+        LimitKind::Tokens | LimitKind::Iterations | LimitKind::Failures => amount.to_string(),
+    };
+    let word: &str = kind.into();
+    _ = writeln!(text, "asks for more {word}: used {} of {} [{outcome}]", amount(*used), amount(*limit));
 }

@@ -123,9 +123,9 @@ fn format_1_log_folds_to_the_same_state() {
     insta::assert_snapshot!(transcript(&Timeline::of(&events)), @r#"
     # Work
     user: Order 7 arrived broken.
-    ask({"text":"How broken?"}) -> {"answer":{"text":"The handle is off."},"result":"asked: How broken?"}
-    pay({"amount":20}) -> paid
-    pay({"amount":900}) -> Denied: a person refused this call: too much
+    ask({"text":"How broken?"}) [answered: mail ann] -> {"answer":{"text":"The handle is off."},"result":"asked: How broken?"}
+    pay({"amount":20}) [approved by ann: a payment of 20 euros] -> paid
+    pay({"amount":900}) [rejected by bob: a payment of 900 euros] -> Denied: a person refused this call: too much
     advise({}) -> Offer a repair.
     = {"type":"max_iterations"}
     "#);

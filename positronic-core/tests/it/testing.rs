@@ -5,15 +5,16 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use positronic_core::dsl::ToolBuilder;
+use positronic_core::dsl::Wait;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::SideOutput;
-use positronic_core::testing::{Test, ToolTest};
+use positronic_core::record::{Actor, SideOutput, SignalKind};
+use positronic_core::testing::{Story, Test, ToolTest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::support::{error_of, results, success};
+use crate::support::{error_of, path, results, success};
 
 /// Asks a server on OS threads; the runtime only sees an idle task.
 async fn ask_server() -> String {
@@ -49,6 +50,68 @@ fn asking(sleep: Option<Duration>) -> Brain {
 
 fn script() -> ScriptedModel {
     ScriptedModel::new([Reply::call("ask", json!({})), Reply::text("done")])
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Order {
+    kg: u32,
+}
+
+/// A brain that orders with an approval, waits for the shop and asks how it was.
+fn grocer() -> Brain {
+    brain("Grocer").r#loop("Shop", |cx| {
+        cx.system("Buy.")
+            .tool("order", |t| {
+                t.description("Orders")
+                    .approval(|order: &Order, _| (order.kg > 10).then(|| "more than 10 kg".to_owned()))
+                    .wait(|_, _| [webhook::<String>("shop").on("order-7"), webhook::<String>("mail").on("order-7")])
+                    .execute(async |_, _| Ok("sent"))
+            })
+            .tool("rate", |t| {
+                t.description("Asks").execute(async |_: NoArgs, cx| {
+                    Ok(cx
+                        .result("asked")
+                        .wait_for([Wait::<(), String>::reply("How was it?").timeout(Duration::from_secs(60))]))
+                })
+            })
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn transcript_shows_approvals_and_waits_and_what_became_of_them() {
+    let order = |kg| ("order", json!({ "kg": kg }));
+    let replies = [Reply::calls([order(20), order(30), order(1)]), Reply::call("rate", json!({})), Reply::text("Bye.")];
+    let test = Test::new(ScriptedModel::new(replies));
+
+    let run = test.start(grocer(), ()).await;
+    run.settled().await;
+    insta::assert_snapshot!(Story::of(&run).await.transcript(), @r#"
+    # Shop
+    engine: Begin.
+    order({"kg":20}) [needs approval: more than 10 kg] …
+    order({"kg":30}) [needs approval: more than 10 kg] …
+    order({"kg":1}) …
+    "#);
+
+    run.approve(&path("Shop/0.0"), "ann").await.unwrap();
+    run.reject(&path("Shop/0.1"), "too heavy", "ben").await.unwrap();
+    run.settled().await;
+    assert!(Story::of(&run).await.transcript().contains("[waits for shop order-7 or mail order-7] …"));
+    for _ in 0..2 {
+        let (name, identifier, payload) = ("shop".to_owned(), "order-7".to_owned(), json!("packed"));
+        run.signal(SignalKind::Webhook { name, identifier, payload }, Actor::default()).await.unwrap();
+        run.settled().await;
+    }
+    run.result().await.unwrap();
+
+    let transcript = Story::of(&run).await.transcript();
+    let calls: Vec<_> = transcript.lines().filter_map(|line| Some(line.split_once(" -> ")?.0)).collect();
+    insta::assert_snapshot!(calls.join("\n"), @r#"
+    order({"kg":20}) [approved by ann: more than 10 kg] [answered: shop order-7]
+    order({"kg":30}) [rejected by ben: more than 10 kg]
+    order({"kg":1}) [answered: shop order-7]
+    rate({}) [expired: How was it?]
+    "#);
 }
 
 #[tokio::test(start_paused = true)]
