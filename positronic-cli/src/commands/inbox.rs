@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::app::{Failure, ProjectStore, Ui, currency};
 use crate::cli::{Exit, InboxArgs};
-use crate::render::figures::age;
+use crate::render::figures::{age, left};
 use crate::render::{ShortIds, arguments, one_line, truncate};
 use crate::session::{LISTED_ROWS, answer_commands, pending_entry};
 
@@ -79,7 +79,7 @@ async fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         ui.notice(&format!("no webhook in {} waits for delivery", store.location))?;
     }
     for mail in mails {
-        let (since, left) = (age(now.since(mail.at)), age(mail.expires.since(now)));
+        let (since, left) = (age(now.since(mail.at)), left(mail.expires.since(now)));
         let head = format!("{} {}, for {since}; {left} left", mail.webhook, mail.identifier);
         let payload = arguments(&mail.payload);
         ui.row(&head)?;

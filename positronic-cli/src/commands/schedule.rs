@@ -12,7 +12,7 @@ use crate::cli::{
     CatchUpArg, Exit, ScheduleAddArgs, ScheduleArgs, ScheduleBackfillArgs, ScheduleCommand, ScheduleListArgs,
     SchedulePauseArgs, SchedulePreviewArgs, ScheduleTriggerArgs, WhenArgs,
 };
-use crate::render::figures::{age, duration, many};
+use crate::render::figures::{age, duration, left, many};
 use crate::render::one_line;
 
 /// The most missed times that `--catch-up all` starts.
@@ -150,7 +150,7 @@ fn head(record: &ScheduleRecord, now: Timestamp) -> String {
     let zone = zone.as_ref().map_or_else(String::new, |zone| format!(" in {zone}"));
     let user = schedule.user.as_ref().map_or_else(String::new, |user| format!(" for {user}"));
     let next = match next {
-        Some(next) if *next > now => format!("; next in {} ({next})", age(next.since(now))),
+        Some(next) if *next > now => format!("; next in {} ({next})", left(next.since(now))),
         Some(next) => format!("; due since {next}"),
         None => String::new(),
     };

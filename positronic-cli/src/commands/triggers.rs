@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::app::{Failure, ProjectStore, Ui};
 use crate::cli::{Exit, TriggersArgs};
-use crate::render::figures::{age, duration};
+use crate::render::figures::{age, duration, left};
 use crate::render::one_line;
 
 pub(crate) async fn triggers(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -65,7 +65,7 @@ fn head(timer: &Timer, now: Timestamp) -> String {
     let Timer { trigger, brain, user, conversation, .. } = timer;
     let mut head = trigger.id.to_string();
     _ = match trigger.due > now {
-        true => write!(head, " is due in {}", age(trigger.due.since(now))),
+        true => write!(head, " is due in {}", left(trigger.due.since(now))),
         false => write!(head, " has been due for {}", age(now.since(trigger.due))),
     };
     if let Some(every) = trigger.every {

@@ -31,6 +31,24 @@ pub(crate) fn age(length: Duration) -> String {
     }
 }
 
+/// Writes how long until something happens, in its two largest units and rounded up, so that of three days `3d` are left at
+/// once: `2d 23h`, `5m 30s`, `1s`.
+pub(crate) fn left(length: Duration) -> String {
+    const UNITS: [(u128, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let seconds = length.as_micros().div_ceil(1_000_000);
+    let largest = UNITS.iter().position(|(size, _)| seconds >= *size).unwrap_or(UNITS.len() - 1);
+    let smallest = UNITS.get(largest + 1).map_or(1, |(size, _)| *size);
+    let mut rest = seconds.next_multiple_of(smallest);
+    let mut parts = Vec::new();
+    for (size, unit) in UNITS {
+        if rest >= size || (size == 1 && parts.is_empty()) {
+            parts.push(format!("{}{unit}", rest / size));
+            rest %= size;
+        }
+    }
+    parts.join(" ")
+}
+
 /// Writes a number with a comma between groups of three digits.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -129,6 +147,12 @@ mod tests {
         assert_eq!(
             [0, 59, 60, 7_300, 190_000].map(|seconds| age(Duration::from_secs(seconds))),
             ["0s", "59s", "1m", "2h", "2d"]
+        );
+        let hour = 3_600_000;
+        assert_eq!(
+            [72 * hour - 400, 71 * hour, 24 * hour - 1, 330_000, 59_001, 1, 0]
+                .map(|millis| left(Duration::from_millis(millis))),
+            ["3d", "2d 23h", "1d", "5m 30s", "1m", "1s", "0s"]
         );
         assert_eq!([count(0), count(999), count(1_000), count(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
         let amounts = [300_000_000, 330_000_000_000, 1_000_000_000_000, 15_000];

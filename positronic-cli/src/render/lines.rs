@@ -10,7 +10,7 @@ use positronic_core::record::{
 };
 use serde_json::Value;
 
-use super::figures::{amount, duration, many, seconds, tokens};
+use super::figures::{amount, duration, left, many, seconds, tokens};
 use super::view::failure;
 use super::words::{self, why};
 use super::{
@@ -368,8 +368,8 @@ impl Pen<'_> {
 
     fn until(&self, expires: Option<Timestamp>) -> String {
         expires.map_or_else(String::new, |at| {
-            let left = at.since(self.view.now);
-            if left.is_zero() { " (expired)".to_owned() } else { format!(" ({} left)", seconds(left)) }
+            let rest = at.since(self.view.now);
+            if rest.is_zero() { " (expired)".to_owned() } else { format!(" ({} left)", left(rest)) }
         })
     }
 

@@ -9,7 +9,7 @@ use positronic_core::store::PendingItem;
 use crate::app::{REPLY, Ui};
 use crate::cli::limits;
 use crate::cli::options::sample;
-use crate::render::figures::{age, many};
+use crate::render::figures::{age, left, many};
 use crate::render::{Room, extent, limit_question, one_line, shorten};
 
 /// The path of the whole run, in place of a call.
@@ -40,11 +40,11 @@ pub(crate) fn pending_entry(
     let head = format!("{run} {}{place}", item.brain);
     let mut text = format!("{}\n", fit(&format!("{head}, for {}", age(now.since(item.at)))));
     let until = expires(&item.pending);
-    let left = until.map_or_else(String::new, |until| match until.since(now) {
-        left if left.is_zero() => "; expired: the run continues without an answer".to_owned(),
-        left => format!("; {} left", age(left)),
+    let remaining = until.map_or_else(String::new, |until| match until.since(now) {
+        rest if rest.is_zero() => "; expired: the run continues without an answer".to_owned(),
+        rest => format!("; {} left", left(rest)),
     });
-    text.push_str(&fit(&format!("  {}{left}", question_text(&item.pending, currency))));
+    text.push_str(&fit(&format!("  {}{remaining}", question_text(&item.pending, currency))));
     text.push('\n');
     let arguments = &item.pending.arguments;
     let rows = Room { columns }.compact(arguments);

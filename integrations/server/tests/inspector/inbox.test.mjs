@@ -541,6 +541,13 @@ test('an answer that is older than its question is named where a person decides,
   await page.unrouteAll();
 });
 
+test('of three days, three are left at once', async () => {
+  project.import(waitingLog('days', { calls: [pay({ to: 'Ida' }, { expires: Date.now() * 1000 + 72 * 3_600_000_000 })] }));
+  await page.to('/inbox', '.decide');
+  await item(page, 'Ida').waitFor();
+  assert.match(await item(page, 'Ida').innerText(), /expires in 3 d\b/);
+});
+
 test('an expired request says so', async () => {
   project.import(waitingLog('late', { calls: [pay({ to: 'Fay' }, { expires: 1_795_000_001_000_000 })] }));
   await page.to('/inbox', '.decide');

@@ -32,6 +32,15 @@ export function duration(ms) {
 }
 export const micros = (us) => duration(us / 1000);
 
+/** Formats the time until something happens by its two largest units, rounded up, so that of three days `3 d` are left at once. */
+function remaining(ms) {
+  const seconds = Math.ceil(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const first = UNITS.findIndex(([size]) => seconds >= size);
+  const size = UNITS[first + 1][0];
+  return duration(Math.ceil(seconds / size) * size * 1000);
+}
+
 const local = (time, options) => {
   const date = new Date(millis(time));
   const isUtc = pref('utc') === 'on';
@@ -44,9 +53,9 @@ export function ago(time) {
   if (Number.isNaN(past)) return '';
   const size = Math.abs(past);
   if (size < 5000) return past < 0 ? 'in a moment' : 'just now';
+  if (past < 0) return `in ${remaining(size)}`;
   const [n, unit] = duration(size).split(' ');
-  const text = `${Math.floor(n)} ${unit}`;
-  return past < 0 ? `in ${text}` : `${text} ago`;
+  return `${Math.floor(n)} ${unit} ago`;
 }
 
 /** A value as text: a string as it is, unless it reads as a value of another type or its spaces do not show; anything else as JSON. */

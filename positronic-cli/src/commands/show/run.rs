@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::app::{Failure, Project, ProjectStore, Ui, changed_runs, find_run};
 use crate::cli::{Exit, ShowArgs};
 use crate::render::costs::cost_line;
-use crate::render::figures::{age, many, tokens};
+use crate::render::figures::{age, left, many, tokens};
 use crate::render::words::overridden;
 use crate::render::words::{code_changed, no_worker, over};
 use crate::render::{ShortIds, Style, View, one_line, render, sanitise, wrap};
@@ -96,7 +96,7 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
     }
     // Without a pending item, the run waits for a time.
     if let Some(until) = why.and_then(|why| why.until).filter(|until| known.items.is_empty() && *until > now) {
-        lines.push(format!("it continues by itself in {}", age(until.since(now))));
+        lines.push(format!("it continues by itself in {}", left(until.since(now))));
     }
     if let Some(worker) = &known.worker {
         lines.push(format!("claimed by the worker {worker}"));

@@ -26,7 +26,7 @@ fn duplicate_webhook_is_reported_and_can_be_discarded() {
     insta::assert_snapshot!(send(&["--payload", r#"{"stars": 5}"#, "--id", "again"]).out, @"no call waits for post ada: event 11 of ticket-1 already received one. This webhook is stored for 7d, and answers the next call that waits. Delete it with: desk send --discard again");
     let listed = without_times(&desk.call(&Project::new(), &["inbox", "--mail"]).out);
     insta::assert_snapshot!(listed, @r"
-    post ada, for 0s; 6d left
+    post ada, for 0s; 7d left
       with stars=5
         desk send --discard again
     ");

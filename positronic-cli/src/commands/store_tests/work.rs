@@ -212,7 +212,7 @@ fn work_fires_due_triggers_and_they_can_be_listed_and_deleted() {
     let listed = call(&["triggers"]).out;
     for id in &ids {
         assert!(
-            listed.contains(&format!("{id} is due in 59m; it starts Gardener for ann\n  Water the beans.\n")),
+            listed.contains(&format!("{id} is due in 1h; it starts Gardener for ann\n  Water the beans.\n")),
             "{listed}"
         );
     }
