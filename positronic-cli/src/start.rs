@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser as _;
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser as _};
 use futures::future::LocalBoxFuture;
 use positronic_core::record::Timestamp;
 use positronic_core::runner::{Clock as _, SystemClock};
@@ -117,7 +118,8 @@ fn dispatch<'a>(
     command: &'a Command,
     ui: &'a mut Ui,
 ) -> LocalBoxFuture<'a, Result<Exit, Failure>> {
-    let with_brains = move || project.map_or_else(cargo::no_project, Ok);
+    let program = ui.program.clone();
+    let with_brains = move || project.map_or_else(|| cargo::no_project(&program), Ok);
     match command {
         Command::List(args) => Box::pin(async move { commands::list::list(with_brains()?, args, ui) }),
         Command::Show(args) => match project {
@@ -129,6 +131,10 @@ fn dispatch<'a>(
         Command::Run(args) => Box::pin(async move { commands::run::run(with_brains()?, args, ui).await }),
         Command::Chat(args) => Box::pin(async move { commands::chat::chat(with_brains()?, args, ui).await }),
         Command::Work(args) => Box::pin(async move { commands::work::work(with_brains()?, args, ui).await }),
+        #[cfg(not(feature = "serve"))]
+        Command::Inspect(_) | Command::Serve(_) | Command::Token(_) => {
+            Box::pin(std::future::ready(Err(Failure::feature("this command is not part of this binary", "serve"))))
+        }
         #[cfg(feature = "serve")]
         Command::Inspect(args) => Box::pin(commands::file::inspect(args, ui)),
         #[cfg(feature = "serve")]
@@ -251,6 +257,11 @@ fn with_command(
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
+            // Without any argument the help is the answer, as in a new project's first `cargo run`.
+            if arguments.len() <= 1 && error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+                _ = Cli::command().print_help();
+                return Exit::Done.code();
+            }
             let error = harmless(error, arguments);
             // A closed stream leaves nowhere to report to.
             _ = error.print();

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::app::{Failure, PROGRAM, Ui, current_folder};
+use crate::app::{Failure, PROGRAM, Ui, current_folder, template};
 use crate::cli::Exit;
 
 /// A binary of a package.
@@ -75,14 +75,15 @@ fn cannot_run(error: impl Display) -> Failure {
     Failure::environment(format!("cannot run cargo: {error}"))
 }
 
-/// Explains that there is no project.
-pub(crate) fn no_project<T>() -> Result<T, Failure> {
+/// Explains that there is no project, and how `program` creates one.
+pub(crate) fn no_project<T>(program: &str) -> Result<T, Failure> {
+    let source = if template::checkout().is_some() { "" } else { " --path CHECKOUT" };
     Err(Failure::environment("no project found")
         .hint(format!(
             "looked for a package that depends on positronic-cli, from {} upwards",
             current_folder()?.display()
         ))
-        .hint("create a project with: positronic new my-project"))
+        .hint(format!("create a project with: {program} new my-project{source}")))
 }
 
 /// Selects the nearest project upwards, or else the only one.

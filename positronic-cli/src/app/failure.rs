@@ -64,6 +64,13 @@ impl Failure {
         Self::new(Exit::RunFailed, format!("cannot execute the run: {message}"))
     }
 
+    /// Reports that this binary was built without a feature of positronic-cli.
+    #[cfg(not(all(feature = "serve", feature = "sqlite", feature = "postgres")))]
+    pub(crate) fn feature(what: impl Display, feature: &str) -> Self {
+        Self::environment(format!("{what}: it was built without the feature `{feature}` of positronic-cli"))
+            .hint(format!("switch it on in the project: cargo add positronic-cli --features {feature}"))
+    }
+
     /// Converts an error of a file; `doing` names the failed action, such as `cannot read`.
     pub(crate) fn file<P: AsRef<Path>>(path: P, doing: &str) -> impl FnOnce(io::Error) -> Self + use<P> {
         let what = format!("{doing} {}", path.as_ref().display());

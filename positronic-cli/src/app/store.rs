@@ -82,8 +82,7 @@ impl ProjectStore {
     #[cfg(not(feature = "sqlite"))]
     fn file(path: &Path, here: &Path, _: bool) -> Result<Self, Failure> {
         let path = shown(path, here);
-        Err(Failure::environment(format!("{path} cannot be opened: this command was built without SQLite"))
-            .hint("build it with the feature `sqlite` of positronic-cli, or use --memory"))
+        Err(Failure::feature(format!("this binary cannot open {path}"), "sqlite").hint("or use --memory"))
     }
 
     #[cfg(feature = "sqlite")]
@@ -106,8 +105,7 @@ impl ProjectStore {
     #[expect(clippy::unused_async, reason = "with the feature `postgres` it connects")]
     async fn database(url: &str, _: &Path, _: Access) -> Result<Self, Failure> {
         let place = without_password(url);
-        Err(Failure::environment(format!("{place} cannot be opened: this command was built without PostgreSQL"))
-            .hint("build it with the feature `postgres` of positronic-cli, or name a file"))
+        Err(Failure::feature(format!("this binary cannot open {place}"), "postgres").hint("or name a file"))
     }
 
     #[cfg(feature = "postgres")]

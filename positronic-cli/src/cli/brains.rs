@@ -22,7 +22,7 @@ pub(crate) struct NewArgs {
     /// The commit, tag or branch of the git repository
     #[arg(long, requires = "git")]
     pub(crate) rev: Option<String>,
-    /// A local checkout of the framework
+    /// A local checkout of the framework [default: the one that this command was built from]
     #[arg(long, value_name = "CHECKOUT")]
     pub(crate) path: Option<PathBuf>,
     /// Write JSON

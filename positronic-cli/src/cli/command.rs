@@ -6,9 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     ApproveArgs, BackupArgs, CancelArgs, ChatArgs, ConversationsArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs,
-    ForkArgs, ImportArgs, InboxArgs, ListArgs, ModelsArgs, NewArgs, PruneArgs, RecordArgs, RejectArgs, ReportArgs,
-    ResultArgs, RunArgs, RunByArgs, RunsArgs, ScheduleArgs, SendArgs, ShowArgs, StateArgs, TriggersArgs, WatchArgs,
-    WorkArgs,
+    ForkArgs, ImportArgs, InboxArgs, InspectArgs, ListArgs, ModelsArgs, NewArgs, PruneArgs, RecordArgs, RejectArgs, ReportArgs, ResultArgs, RunArgs, RunByArgs, RunsArgs, ScheduleArgs, SendArgs, ServeArgs, ShowArgs, StateArgs, TokenArgs, TriggersArgs, WatchArgs, WorkArgs,
 };
 use crate::cli::EXIT_CODES;
 
@@ -72,14 +70,11 @@ pub(crate) enum Command {
     /// Claim and continue a run that no worker has, or all such runs
     Work(WorkArgs),
     /// Serve the API and the inspector page, and work on the runs
-    #[cfg(feature = "serve")]
-    Serve(super::ServeArgs),
+    Serve(ServeArgs),
     /// Create, list or revoke access tokens for the API of `serve`
-    #[cfg(feature = "serve")]
-    Token(super::TokenArgs),
+    Token(TokenArgs),
     /// Show an exported run in the inspector page, read-only
-    #[cfg(feature = "serve")]
-    Inspect(super::InspectArgs),
+    Inspect(InspectArgs),
     /// List runs, the last started first
     Runs(RunsArgs),
     /// List items of all runs that wait for a person, the oldest first
@@ -131,10 +126,6 @@ pub(crate) enum Command {
 impl Command {
     /// Returns whether the command needs the code of the project's brains.
     pub(crate) const fn needs_brains(&self) -> bool {
-        #[cfg(feature = "serve")]
-        if matches!(self, Self::Serve(_)) {
-            return true;
-        }
         if let Self::Schedule(args) = self {
             return matches!(args.what, super::ScheduleCommand::Add(_));
         }
@@ -146,6 +137,7 @@ impl Command {
                 | Self::Run(_)
                 | Self::Chat(_)
                 | Self::Work(_)
+                | Self::Serve(_)
                 | Self::Fork(_)
         )
     }
@@ -156,6 +148,15 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
+
+    #[cfg(not(feature = "serve"))]
+    #[test]
+    fn commands_of_absent_features_are_there_with_all_arguments() {
+        for line in ["serve --listen 127.0.0.1:0", "serve --help", "token create ann", "inspect run.jsonl"] {
+            let cli = Cli::try_parse_from(std::iter::once("desk").chain(line.split(' '))).unwrap();
+            assert!(matches!(cli.command, Command::Serve(_) | Command::Token(_) | Command::Inspect(_)), "{line}");
+        }
+    }
 
     #[test]
     fn command_line_is_valid_and_its_help_matches_the_snapshots() {

@@ -1,5 +1,7 @@
 //! The command line: commands, flags and their `--help`.
 
+#[cfg(not(feature = "serve"))]
+mod absent;
 mod brains;
 mod command;
 mod conversations;
@@ -17,6 +19,8 @@ mod suggest;
 mod tokens;
 mod values;
 
+#[cfg(not(feature = "serve"))]
+pub(crate) use absent::{AbsentArgs as InspectArgs, AbsentArgs as ServeArgs, AbsentArgs as TokenArgs};
 #[cfg(feature = "serve")]
 pub(crate) use brains::ServeArgs;
 pub(crate) use brains::{

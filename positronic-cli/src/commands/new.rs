@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::app::template::{FILES, Source, filled, package_name};
+use crate::app::template::{FILES, Source, checkout, filled, is_checkout, package_name};
 use crate::app::{Failure, Ui};
 use crate::cli::options::shell_word;
 use crate::cli::{Exit, NewArgs};
@@ -35,9 +35,13 @@ pub(crate) fn new(args: &NewArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let shown = args.dir.to_string_lossy();
+    if let Source::Path(checkout) = &source {
+        ui.notice(&format!("the framework is the checkout {}", checkout.display()))?;
+    }
     ui.notice(&format!("created the project {package}; next:"))?;
     ui.notice(&format!("  cd {}", shell_word(&shown)))?;
     ui.notice("  cargo run -- run hello -o name=Ada     or: positronic run hello -o name=Ada")?;
+    ui.notice("  cargo run -- serve                     the runs in a browser")?;
     ui.notice("  cargo test")?;
     Ok(Exit::Done)
 }
@@ -47,19 +51,20 @@ fn source(args: &NewArgs) -> Result<Source, Failure> {
         return Ok(Source::Git { url: url.clone(), rev: args.rev.clone() });
     }
     if let Some(checkout) = &args.path {
-        if !checkout.join("positronic-core").join("Cargo.toml").is_file() {
+        if !is_checkout(checkout) {
             let checkout = checkout.display();
             return Err(Failure::usage(format!(
-                "{checkout} is not a checkout of the framework: it has no folder positronic-core"
+                "{checkout} is not a checkout of the framework: it lacks the folders positronic-core and positronic-cli"
             ))
             .hint("--path takes the folder that contains positronic-core"));
         }
         let absolute = std::path::absolute(checkout).map_err(Failure::file(checkout, "cannot resolve"))?;
         return Ok(Source::Path(absolute));
     }
-    match &args.version {
-        Some(version) => Ok(Source::Version(version.clone())),
-        None => Err(Failure::usage("the framework is not published yet, so the project needs its source")
+    match (&args.version, checkout()) {
+        (Some(version), _) => Ok(Source::Version(version.clone())),
+        (None, Some(checkout)) => Ok(Source::Path(checkout)),
+        (None, None) => Err(Failure::usage("the framework is not published yet, so the project needs its source")
             .hint("use --path CHECKOUT, the folder that contains positronic-core, or --git URL")),
     }
 }

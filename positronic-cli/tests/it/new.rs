@@ -72,17 +72,63 @@ fn new_refuses_a_folder_with_files_and_an_invalid_checkout() {
     }
     positronic().current_dir(folder.path()).args(["new", "x", "--path", "."]).assert().code(2);
     positronic().current_dir(folder.path()).args(["new", "42", "--version", "1"]).assert().code(2);
-    let nowhere = positronic().current_dir(folder.path()).args(["new", "x"]).output().unwrap();
-    assert_eq!(nowhere.status.code(), Some(2), "the new project would not build");
-    assert!(String::from_utf8(nowhere.stderr).unwrap().contains("use --path CHECKOUT"));
     positronic().current_dir(folder.path()).args(["new", "x", "--rev", "v1"]).assert().code(2);
 
     assert_eq!(files(folder.path()).len(), 1, "nothing was written");
 }
 
 #[test]
+fn new_uses_the_checkout_that_the_command_was_built_from() {
+    let folder = tempfile::tempdir().unwrap();
+
+    let made = positronic().current_dir(folder.path()).args(["new", "shop"]).output().unwrap();
+
+    assert_eq!(made.status.code(), Some(0));
+    let manifest = fs::read_to_string(folder.path().join("shop/Cargo.toml")).unwrap();
+    assert!(manifest.contains(&format!("path = \"{}\"", checkout().join("positronic-cli").display())), "{manifest}");
+    assert!(String::from_utf8(made.stderr).unwrap().contains(&checkout().display().to_string()), "it says so");
+}
+
+/// Runs cargo in a new project, with the workspace's target folder, which already contains most of the dependencies.
+fn cargo(dir: &Path, arguments: &[&str]) -> std::process::Command {
+    let mut command = std::process::Command::new("cargo");
+    command
+        .args(arguments)
+        .current_dir(dir)
+        .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap())
+        .env("INSTA_UPDATE", "no");
+    for name in positronic_providers::Providers::variables().chain(["POSITRONIC_MODEL", "POSITRONIC_STORE"]) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Starts `cargo run -- serve`, opens the page under the printed address and returns the answer.
+fn served_page(dir: &Path) -> String {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::os::unix::process::CommandExt as _;
+
+    let mut serve = cargo(dir, &["run", "--quiet", "--", "serve", "--listen", "127.0.0.1:0"]);
+    let mut serving = serve.process_group(0).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut url = String::new();
+    BufReader::new(serving.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let page = url.strip_prefix("http://").unwrap_or_else(|| panic!("no address: {url:?}"));
+    let (address, path) = page.split_once('/').unwrap();
+    let path = path.split('#').next().unwrap();
+    let mut connection = std::net::TcpStream::connect(address).unwrap();
+    write!(connection, "GET /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    // The server is a child of cargo.
+    let group = format!("-{}", serving.id());
+    assert!(std::process::Command::new("kill").args(["-TERM", "--", &group]).status().unwrap().success());
+    serving.wait().unwrap();
+    answer
+}
+
+#[test]
 #[ignore = "builds the framework once more, in a project of its own; the checks run it with `--ignored`"]
-fn new_project_compiles_passes_its_test_and_runs_without_a_key() {
+fn new_project_lists_its_commands_passes_its_test_serves_its_page_and_runs_without_a_key() {
     let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("new");
     let dir = scratch.join("first-agent");
     if dir.exists() {
@@ -90,22 +136,21 @@ fn new_project_compiles_passes_its_test_and_runs_without_a_key() {
     }
     positronic().arg("new").arg(&dir).arg("--path").arg(checkout()).assert().code(0);
     fs::copy(checkout().join("Cargo.lock"), dir.join("Cargo.lock")).unwrap();
-    // The workspace's target folder already contains most of the dependencies.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned();
 
-    let test = std::process::Command::new("cargo")
-        .args(["test", "--quiet"])
-        .current_dir(&dir)
-        .env("CARGO_TARGET_DIR", &target)
-        .env("INSTA_UPDATE", "no")
-        .output()
-        .unwrap();
+    let test = cargo(&dir, &["test", "--quiet"]).output().unwrap();
     assert!(
         test.status.success(),
         "{}{}",
         String::from_utf8_lossy(&test.stdout),
         String::from_utf8_lossy(&test.stderr)
     );
+
+    let first = cargo(&dir, &["run", "--quiet"]).output().unwrap();
+    let help = String::from_utf8(first.stdout).unwrap();
+    assert!(first.status.success() && ["serve", "token", "inspect"].iter().all(|name| help.contains(name)), "{help}");
+    let page = served_page(&dir);
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("<script"), "{page}");
 
     let run = positronic()
         .current_dir(dir.join("src"))

@@ -24,8 +24,11 @@ fn missing_project_error_suggests_new() {
     assert_eq!(output.status.code(), Some(6));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.starts_with("error: no project found\n"), "{said}");
-    assert!(said.contains("positronic new my-project"), "{said}");
     assert!(output.stdout.is_empty());
+    let advice = said.lines().find_map(|line| line.trim().strip_prefix("create a project with: ")).unwrap();
+    let (_program, arguments) = advice.split_once(" new ").unwrap();
+    positronic().current_dir(&folder).arg("new").args(arguments.split(' ')).assert().code(0);
+    assert!(folder.path().join("my-project/src/main.rs").exists(), "the advice is a command that works");
 }
 
 #[test]

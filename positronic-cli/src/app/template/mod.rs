@@ -1,5 +1,7 @@
 //! The project that `positronic new` creates: files with placeholders for names.
 
+use std::path::{Path, PathBuf};
+
 /// The files: path and content.
 pub(crate) const FILES: [(&str, &str); 8] = [
     ("Cargo.toml", include_str!("files/Cargo.toml.in")),
@@ -20,20 +22,31 @@ pub(crate) enum Source {
     /// A git repository, at a commit, tag or branch.
     Git { url: String, rev: Option<String> },
     /// A checkout.
-    Path(std::path::PathBuf),
+    Path(PathBuf),
 }
 
 impl Source {
-    /// Renders a dependency on one of the framework's packages, with further settings.
-    pub(crate) fn dependency(&self, package: &str, settings: &str) -> String {
+    /// Renders a dependency on one of the framework's packages.
+    fn dependency(&self, package: &str) -> String {
         let place = match self {
             Self::Version(version) => format!("version = {}", quoted(version)),
             Self::Git { url, rev: None } => format!("git = {}", quoted(url)),
             Self::Git { url, rev: Some(rev) } => format!("git = {}, rev = {}", quoted(url), quoted(rev)),
             Self::Path(checkout) => format!("path = {}", quoted(&checkout.join(package).to_string_lossy())),
         };
-        format!("{{ {place}{settings} }}")
+        format!("{{ {place} }}")
     }
+}
+
+/// Returns the checkout from which this binary was built, if it is still there.
+pub(crate) fn checkout() -> Option<PathBuf> {
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
+    is_checkout(checkout).then(|| checkout.to_owned())
+}
+
+/// Returns whether a folder is a checkout of the framework.
+pub(crate) fn is_checkout(folder: &Path) -> bool {
+    ["positronic-core", "positronic-cli"].iter().all(|package| folder.join(package).join("Cargo.toml").is_file())
 }
 
 /// Renders a TOML string.
@@ -46,11 +59,8 @@ fn quoted(text: &str) -> String {
 pub(crate) fn filled(text: &str, package: &str, source: &Source) -> String {
     text.replace("{{package}}", package)
         .replace("{{crate}}", &package.replace('-', "_"))
-        .replace(
-            "{{core}}",
-            &source.dependency("positronic-core", ", default-features = false, features = [\"macros\", \"openai\"]"),
-        )
-        .replace("{{cli}}", &source.dependency("positronic-cli", ", default-features = false"))
+        .replace("{{core}}", &source.dependency("positronic-core"))
+        .replace("{{cli}}", &source.dependency("positronic-cli"))
 }
 
 /// Derives a package name from a folder's: lower case letters, digits and dashes, and no name that Cargo or Rust refuses.
@@ -104,10 +114,10 @@ mod tests {
             rev: rev.map(str::to_owned),
         };
 
-        assert_eq!(Source::Version("0.1.0".to_owned()).dependency("x", ", a = 1"), r#"{ version = "0.1.0", a = 1 }"#);
-        assert_eq!(git(None).dependency("x", ""), r#"{ git = "https://example.com/p.git" }"#);
-        assert_eq!(git(Some("v1")).dependency("x", ""), r#"{ git = "https://example.com/p.git", rev = "v1" }"#);
-        assert_eq!(Source::Path("/a \"b".into()).dependency("x", ""), r#"{ path = "/a \"b/x" }"#);
+        assert_eq!(Source::Version("0.1.0".to_owned()).dependency("x"), r#"{ version = "0.1.0" }"#);
+        assert_eq!(git(None).dependency("x"), r#"{ git = "https://example.com/p.git" }"#);
+        assert_eq!(git(Some("v1")).dependency("x"), r#"{ git = "https://example.com/p.git", rev = "v1" }"#);
+        assert_eq!(Source::Path("/a \"b".into()).dependency("x"), r#"{ path = "/a \"b/x" }"#);
     }
 
     #[test]
