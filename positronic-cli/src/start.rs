@@ -161,6 +161,7 @@ fn dispatch<'a>(
         Command::State(args) => Box::pin(commands::state::state(args, ui)),
         Command::Record(args) => Box::pin(commands::record::record(args, ui)),
         Command::Report(args) => Box::pin(commands::report::report(args, ui)),
+        Command::Costs(args) => Box::pin(commands::costs::costs(args, ui)),
         Command::Diff(args) => Box::pin(commands::diff::diff(args, ui)),
         Command::Export(args) => Box::pin(commands::file::export(args, ui)),
         Command::Import(args) => Box::pin(commands::file::import(args, ui)),

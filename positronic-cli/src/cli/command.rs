@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    ApproveArgs, BackupArgs, CancelArgs, ChatArgs, ConversationsArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs,
-    ForkArgs, ImportArgs, InboxArgs, InspectArgs, ListArgs, ModelsArgs, NewArgs, PruneArgs, RecordArgs, RejectArgs, ReportArgs, ResultArgs, RunArgs, RunByArgs, RunsArgs, ScheduleArgs, SendArgs, ServeArgs, ShowArgs, StateArgs, TokenArgs, TriggersArgs, WatchArgs, WorkArgs,
+    ApproveArgs, BackupArgs, CancelArgs, ChatArgs, ConversationsArgs, CostsArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, InspectArgs, ListArgs, ModelsArgs, NewArgs, PruneArgs, RecordArgs, RejectArgs, ReportArgs, ResultArgs, RunArgs, RunByArgs, RunsArgs, ScheduleArgs, SendArgs, ServeArgs, ShowArgs, StateArgs, TokenArgs, TriggersArgs, WatchArgs, WorkArgs,
 };
 use crate::cli::EXIT_CODES;
 
@@ -107,6 +106,8 @@ pub(crate) enum Command {
     State(StateArgs),
     /// Write a report of a run: its steps with reasons, files, tokens and cost
     Report(ReportArgs),
+    /// Sum up what the models of all runs cost, by brain, model, user or day
+    Costs(CostsArgs),
     /// Fork a run: the new run shares its past and may differ afterwards
     Fork(ForkArgs),
     /// Compare two runs: their first difference and their results

@@ -5,6 +5,7 @@ mod absent;
 mod brains;
 mod command;
 mod conversations;
+mod costs;
 mod exit;
 mod json;
 pub(crate) mod limits;
@@ -31,6 +32,7 @@ pub(crate) use conversations::{
     ChatArgs, ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs,
     Format,
 };
+pub(crate) use costs::{CostKey, CostsArgs};
 pub(crate) use exit::{EXIT_CODES, Exit};
 pub(crate) use json::no_json;
 pub(crate) use models::{ModelsArgs, ModelsCheckArgs, ModelsCommand};

@@ -9,6 +9,7 @@ mod chat_budget_tests;
 #[cfg(test)]
 mod chat_tests;
 pub(crate) mod conversations;
+pub(crate) mod costs;
 pub(crate) mod diff;
 pub(crate) mod events;
 pub(crate) mod file;

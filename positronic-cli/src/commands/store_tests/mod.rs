@@ -2,6 +2,7 @@
 
 mod attached;
 mod attached_providers;
+mod costs;
 mod decisions;
 mod desk;
 mod export;
