@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    ApproveArgs, BackupArgs, CancelArgs, ChatArgs, ConversationsArgs, CostsArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, InspectArgs, ListArgs, ModelsArgs, NewArgs, PruneArgs, RecordArgs, RejectArgs, ReportArgs, ResultArgs, RunArgs, RunByArgs, RunsArgs, ScheduleArgs, SendArgs, ServeArgs, ShowArgs, StateArgs, TokenArgs, TriggersArgs, WatchArgs, WorkArgs,
+    ApproveArgs, BackupArgs, CancelArgs, ChatArgs, ConversationsArgs, CostsArgs, DiffArgs, EventsArgs, ExportArgs,
+    FilesArgs, ForkArgs, ImportArgs, InboxArgs, InspectArgs, ListArgs, ModelsArgs, NewArgs, PruneArgs, RecordArgs,
+    RejectArgs, ReportArgs, ResultArgs, RunArgs, RunByArgs, RunsArgs, ScheduleArgs, SendArgs, ServeArgs, ShowArgs,
+    StateArgs, TokenArgs, TriggersArgs, WatchArgs, WorkArgs,
 };
 use crate::cli::EXIT_CODES;
 
