@@ -112,7 +112,7 @@ impl Parameters {
                             properties.values().for_each(|schema| self.count(schema));
                         }
                         ("$defs", OrderedJson::Object(schemas)) => {
-                            schemas.values().for_each(|schema| self.count(schema))
+                            schemas.values().for_each(|schema| self.count(schema));
                         }
                         ("enum" | "required", _) => {}
                         _ => self.count(value),
