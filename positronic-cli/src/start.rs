@@ -157,6 +157,7 @@ fn dispatch<'a>(
         Command::Send(args) => Box::pin(commands::send::send(args, ui)),
         Command::Pause(args) => Box::pin(commands::signal::pause(args, ui)),
         Command::Resume(args) => Box::pin(commands::signal::resume(args, ui)),
+        Command::Retry(args) => Box::pin(commands::retry::retry(args, ui)),
         Command::Cancel(args) => Box::pin(commands::signal::cancel(args, ui)),
         Command::State(args) => Box::pin(commands::state::state(args, ui)),
         Command::Record(args) => Box::pin(commands::record::record(args, ui)),

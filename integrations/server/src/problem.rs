@@ -75,6 +75,7 @@ problem_types! {
     NotAcceptable "not-acceptable" 406 "The resource has no form that the client accepts." "The header `Accept` excludes all media types of the resource, which `available` lists.";
     AlreadyDecided "already-decided" 409 "The call is already decided." "Another decision was recorded first. `decision` tells what was decided, by whom and when.";
     RunClosed "run-closed" 409 "The run has ended." "A run that has ended accepts no signals. Fork it to continue from an earlier event.";
+    NotFailed "not-failed" 409 "The run cannot be retried." "Only a run that has failed or was parked can be retried, and not one that failed at a limit, which a retry would reach again.";
     NotWaiting "not-waiting" 409 "The run does not wait for this." "The signal does not fit the current state of the run.";
     CodeDiffers "code-differs" 409 "The code differs from that of the run." "The brain's code has changed since the run began, so that the run or its fork could not continue, or this server does not have it. `differences` lists what is different.";
     Conflict "conflict" 409 "The resource has changed." "Another request changed the resource at the same time. Read it again and retry.";

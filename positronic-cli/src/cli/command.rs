@@ -103,6 +103,8 @@ pub(crate) enum Command {
     Pause(RunByArgs),
     /// Lift a pause; the run's worker, or `work`, continues the run
     Resume(RunByArgs),
+    /// Continue a run that has failed or was parked after crashes; what has a result is not done again
+    Retry(RunByArgs),
     /// Cancel a run; every open call gets a `cancelled` result
     Cancel(CancelArgs),
     /// Show a run's state, or its next model request, as of an event

@@ -27,6 +27,7 @@ pub(crate) mod report;
 #[cfg(test)]
 mod report_tests;
 pub(crate) mod result;
+pub(crate) mod retry;
 pub(crate) mod run;
 #[cfg(test)]
 mod run_tests;

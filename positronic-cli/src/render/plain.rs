@@ -85,6 +85,7 @@ impl<W: Write> Plain<W> {
             EventKind::BrainCancelled { actor, reason, .. } => {
                 line(&format!("cancelled{}{}", by(actor), why(reason.as_deref())))
             }
+            EventKind::BrainPaused { failure: Some(failure), .. } => format!("parked: {}", line(&failure.message)),
             EventKind::BrainPaused { actor, .. } => format!("paused{}", by(actor)),
             EventKind::BrainResumed { actor, .. } => format!("resumed{}", by(actor)),
             EventKind::StepComplete { duration: took, .. } => format!("done in {}", duration(*took)),

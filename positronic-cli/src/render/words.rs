@@ -195,7 +195,8 @@ pub(crate) fn no_worker(work: &str) -> String {
 
 /// Renders a run's status, and whether it is unclaimed.
 pub(crate) fn status(row: &RunSummary, unclaimed: &HashSet<RunId>) -> String {
-    format!("{}{}", row.status.as_str(), if unclaimed.contains(&row.run) { " (no worker)" } else { "" })
+    let status = if row.parked { "parked" } else { row.status.as_str() };
+    format!("{status}{}", if unclaimed.contains(&row.run) { " (no worker)" } else { "" })
 }
 
 /// Renders a change of a run's code.

@@ -103,6 +103,7 @@ pub(crate) async fn session(
         ui.notice(&format!("run {id}"))?;
     }
     let lift = ui.command(&["resume", id.as_str()]);
+    let retry = ui.command(&["retry", id.as_str()]);
     let work = ui.command(&["work", id.as_str()]);
     let named = options.several.then(|| id.clone());
     let screen = Screen::new(ui, options.output, named);
@@ -120,6 +121,7 @@ pub(crate) async fn session(
         is_asking: false,
         has_person,
         lift,
+        retry,
         work,
         options,
     };
@@ -159,8 +161,9 @@ struct Session<'a> {
     /// Whether a question has the terminal, so that nothing is painted.
     is_asking: bool,
     has_person: bool,
-    /// The command that lifts a pause.
+    /// The commands that lift a pause, and that retry a parked run.
     lift: String,
+    retry: String,
     /// The command that continues a run without a worker.
     work: String,
     options: &'a SessionOptions<'a>,
@@ -196,7 +199,10 @@ impl Session<'_> {
                 Settled::Paused if self.options.lasts && !self.has_person => return Ok(Ending::Left(Vec::new())),
                 // Another process paused it.
                 Settled::Paused if self.options.lasts => {
-                    let lift = format!("paused; lift the pause with: {}", self.lift);
+                    let lift = match self.run.state().parked {
+                        Some(failure) => format!("parked: {failure}; retry it with: {}", self.retry),
+                        None => format!("paused; lift the pause with: {}", self.lift),
+                    };
                     self.screen.say(&lift)?;
                 }
                 Settled::Paused => _ = self.signal("", SignalKind::Resume).await?,

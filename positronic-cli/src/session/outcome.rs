@@ -35,7 +35,13 @@ pub(crate) async fn ended(
             }
             Ok(Exit::Done)
         }
-        Ending::Failed => Ok(Exit::RunFailed),
+        Ending::Failed if !store.is_persistent() => Ok(Exit::RunFailed),
+        Ending::Failed => {
+            let short = ShortIds::of(&store.client(), [run]).await.ok();
+            let retry = ui.command(&["retry", short.as_ref().map_or_else(|| run.as_str(), |short| short.get(run))]);
+            ui.notice(&format!("retry it from the failed place with: {retry}"))?;
+            Ok(Exit::RunFailed)
+        }
         Ending::Cancelled => Ok(Exit::Cancelled),
         Ending::Interrupted => Ok(Exit::Interrupted),
         Ending::Left(pending) => {
@@ -131,7 +137,9 @@ async fn left(store: &ProjectStore, run: &RunId, pending: &[Pending], ui: &mut U
     let id = short.get(run);
     let now = SystemClock.now();
     let why = row.why.unwrap_or_else(|| "The run waits.".to_owned());
-    if pending.is_empty() {
+    if row.parked {
+        ui.notice(&format!("{why} Retry it with: {}", ui.command(&["retry", id])))?;
+    } else if pending.is_empty() {
         let resume = ui.command(&["resume", id]);
         ui.notice(&format!("{why} Lift the pause with: {resume}"))?;
     } else {

@@ -34,6 +34,8 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
         usage: Usage { input: 12_345, output: 678, ..Usage::default() },
         claim: None,
         refused: None,
+        crashes: None,
+        parked: false,
         wake: None,
         mail: false,
     }

@@ -200,7 +200,7 @@ pub fn admit(
         SignalKind::Pause if state.paused.is_some() => Err(Refusal::Paused),
         SignalKind::Pause => Ok(vec![NewEvent::new(
             Path::root(),
-            EventKind::BrainPaused { signal: signal.id.clone(), actor: signal.actor.clone() },
+            EventKind::BrainPaused { signal: signal.id.clone(), actor: signal.actor.clone(), failure: None },
         )]),
         SignalKind::Resume if state.paused.is_none() => Err(Refusal::NotPaused),
         SignalKind::Resume => Ok(vec![NewEvent::new(

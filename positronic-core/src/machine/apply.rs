@@ -85,6 +85,13 @@ impl RunState {
         }
         let claims = matches!(event.kind, EventKind::RunClaimed { .. });
         let was_claimed = self.claim.as_ref().is_some_and(|claim| !claim.released);
+        // A fork begins without the crashes of its origin.
+        if self.start.forked_from.as_ref().is_some_and(|(_, at)| event.seq == at.next()) {
+            self.crashed.clear();
+        }
+        // Before the event: a batch that it completes is gone afterwards.
+        let crashed = (!self.crashed.is_empty()).then(|| self.work_at(path));
+        self.count_lost_call(event);
         let active = (was_claimed && !claims).then(|| self.active_before(event));
         let applied = match &event.kind {
             EventKind::RunClaimed { owner, .. } => {
@@ -96,6 +103,9 @@ impl RunState {
                 self.claim = Some(Claim { epoch, owner: owner.as_str().into(), released: false });
                 // A detached call belongs to the run that started it, not to a fork.
                 let shared = self.start.forked_from.as_ref().map(|(_, at)| *at);
+                if was_claimed {
+                    self.count_crash(event.at, shared);
+                }
                 if let Some(root) = &mut self.root {
                     doubt(Arc::make_mut(root), was_claimed, shared);
                 }
@@ -161,16 +171,20 @@ impl RunState {
                 self.accept(signal.as_ref(), event);
                 Ok(())
             }
-            EventKind::BrainPaused { signal, .. } => {
+            EventKind::BrainPaused { signal, failure, .. } => {
                 if self.paused.is_some() {
                     return Err("the run is paused".to_owned());
                 }
                 self.paused = Some(event.seq);
+                self.parked = failure.clone().map(Arc::new);
                 self.accept(Some(signal), event);
                 Ok(())
             }
             EventKind::BrainResumed { signal, .. } => {
                 self.paused.take().ok_or("the run is not paused")?;
+                if self.parked.take().is_some() {
+                    self.crashed.clear();
+                }
                 self.accept(Some(signal), event);
                 Ok(())
             }
@@ -239,7 +253,9 @@ impl RunState {
             | EventKind::LoopCompacted { .. } => apply_loop::apply(self, event),
         };
         applied?;
-        self.count_crashes(event, was_claimed);
+        if let Some(work) = crashed {
+            self.count_progress(event, &work);
+        }
         self.count_active(event, active.as_deref());
         Ok(())
     }

@@ -1,71 +1,257 @@
-//! Crash counting: how often a worker process ended while something ran, and when the run fails because of it.
+//! Crash counting: during which work the process ended, how often in a row, and when the run is parked because of it.
 //!
-//! A claim that follows an unreleased one is a crash. Each call counts the crashes that interrupted it, and the tool's retries
-//! limit them. Steps, model calls, configurations and mappings are limited by the run's own count: consecutive crashes without
-//! any outcome between them. That limit is higher, because a crash of a process affects all of its runs; the culprit should
-//! reach its limit first.
+//! A claim over an unreleased one is a crash. It takes all runs of the process with it, so it proves nothing against any of
+//! them: it counts for each piece of work that was in flight, as a step, a loop, or a tool of a loop. Only an outcome of
+//! that same work ends its count. What the crash itself caused, as the `interrupted` result of a call and the model's
+//! answer to it, is no such outcome. Workers keep runs with crashes apart, so that the culprit meets its own end.
+//!
+//! Work that reaches [`MAX_CRASHES`] is not begun again. The run is parked instead: paused with its failure, until a person
+//! retries it. Each call also counts the crashes that interrupted it, and its tool's retries limit them.
 
 use std::sync::Arc;
 
-use crate::record::{EndReason, Event, EventKind, Failure, Seq};
+use serde::{Deserialize, Serialize};
 
-use super::call::CallPhase;
-use super::close::end_brain;
+use crate::record::{
+    Actor, Crashes, EndReason, Event, EventKind, Failure, NewEvent, Path, Segment, Seq, SignalId, Timestamp, ToolResult,
+};
+
+use super::call::{Call, CallPhase};
 use super::effect::{Effect, Next};
 use super::loop_frame::LoopPhase;
-use super::state::{BrainFrame, Intent, RunState, Stage};
+use super::next::effects;
+use super::state::{BrainFrame, Intent, Open, RunState, Stage};
 
-/// The maximum number of consecutive crashes without progress.
+/// The maximum number of consecutive crashes during the same work.
 pub const MAX_CRASHES: u32 = 10;
 
+/// Work during which the process ended, without an outcome since.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CrashedWork {
+    /// What it is.
+    pub work: Work,
+    /// The number of consecutive crashes.
+    pub crashes: u32,
+    /// When the first one was found.
+    pub first: Timestamp,
+    /// When the last one was found.
+    pub last: Timestamp,
+}
+
+/// A piece of work, the same in each iteration of the loops around it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// The step, loop or nested brain: the names of its stages, without iterations and calls.
+    pub stage: Path,
+    /// The tool, if a call of the loop is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+}
+
+impl Work {
+    fn describe(&self) -> String {
+        match (&self.tool, &self.stage) {
+            (Some(tool), stage) => format!("a call of `{tool}` in `{stage}`"),
+            (None, stage) if stage.is_root() => "the end of the run".to_owned(),
+            (None, stage) => format!("`{stage}`"),
+        }
+    }
+}
+
 impl RunState {
-    /// Counts a claim over an unreleased one; any outcome of the worker resets the count.
-    pub(super) fn count_crashes(&mut self, event: &Event, was_claimed: bool) {
-        match &event.kind {
-            EventKind::RunClaimed { .. } if was_claimed => self.crashes = self.crashes.saturating_add(1),
-            EventKind::RunClaimed { .. }
-            | EventKind::RunNotClaimed { .. }
-            | EventKind::BrainMigrated { .. }
-            | EventKind::StepStart { .. }
-            | EventKind::LoopToolStart { .. }
-            | EventKind::LoopModelCall { .. }
-            // A step's rerun repeats its question from the first attempt, so a retry is not progress.
-            | EventKind::LoopModelRetry { .. }
-            | EventKind::LoopOutput { .. } => {}
-            _ if event.epoch.is_none() => {}
-            _ => self.crashes = 0,
+    /// Returns the largest count of consecutive crashes during one piece of work.
+    #[must_use]
+    pub fn crashes(&self) -> Option<Crashes> {
+        let worst = self.crashed.iter().max_by_key(|crashed| crashed.crashes)?;
+        let CrashedWork { work, crashes, first, last } = worst;
+        Some(Crashes { count: *crashes, during: work.describe(), first: *first, last: *last })
+    }
+
+    /// Counts a crash for all work that was in flight. A detached call that outlives the worker is not in flight in its
+    /// process; `shared` is the last event that a fork shares.
+    pub(super) fn count_crash(&mut self, at: Timestamp, shared: Option<Seq>) {
+        for work in self.work_in_flight(at, shared) {
+            self.add_crashes(work, 1, at);
+        }
+    }
+
+    fn work_in_flight(&self, at: Timestamp, shared: Option<Seq>) -> Vec<Work> {
+        let mut found = Vec::new();
+        let Some(root) = self.root.as_deref().filter(|root| root.end.is_none()) else { return found };
+        let mut add = |path: &Path| {
+            let work = self.work_at(path);
+            if !found.contains(&work) {
+                found.push(work);
+            }
+        };
+        root.find_open(&mut |open| {
+            match open {
+                Open::Brain(brain) => match &brain.stage {
+                    Stage::Step(step) if step.intent == Intent::Running => {
+                        add(&brain.current_path().unwrap_or_default())
+                    }
+                    _ => {}
+                },
+                Open::Loop(frame) => {
+                    if matches!(&frame.phase, LoopPhase::Ask { intent: Intent::Running, .. }) {
+                        add(&frame.path);
+                    }
+                }
+                Open::Call(call) => {
+                    let runs = matches!(call.phase, CallPhase::Open(Intent::Running));
+                    if runs && !outlives_worker(call.detached, shared) {
+                        add(&call.path);
+                    }
+                }
+            }
+            None::<()>
+        });
+        // These have no intent in the log.
+        let due = effects(self, at).effects;
+        for effect in &due {
+            match effect {
+                Effect::Prepare { path, .. }
+                | Effect::Resume { path }
+                | Effect::StartBrain { path }
+                | Effect::FinishBrain { path }
+                | Effect::CompleteBrain { path }
+                | Effect::CloseLoop { path, .. } => add(path),
+                Effect::Append(_) | Effect::Step { .. } | Effect::Ask { .. } | Effect::Execute { .. } => {}
+            }
+        }
+        // The process ended between the claim and the next intent.
+        if found.is_empty() {
+            due.iter().filter_map(Effect::path).for_each(|path| found.push(self.work_at(path)));
+        }
+        found
+    }
+
+    /// Counts the ends of the process of a detached call that is given up: the log has them as its tries.
+    pub(super) fn count_lost_call(&mut self, event: &Event) {
+        let EventKind::LoopToolResult { result: ToolResult::Interrupted { .. }, .. } = &event.kind else { return };
+        let in_flight = |call: &&Call| call.detached.is_some() && call.phase == CallPhase::Open(Intent::Running);
+        if let Some(tries) = self.call(&event.path).filter(in_flight).map(|call| call.attempt.saturating_add(1)) {
+            self.add_crashes(self.work_at(&event.path), tries, event.at);
+        }
+    }
+
+    fn add_crashes(&mut self, work: Work, crashes: u32, at: Timestamp) {
+        match self.crashed.iter_mut().find(|crashed| crashed.work == work) {
+            Some(crashed) => {
+                crashed.crashes = crashed.crashes.saturating_add(crashes);
+                crashed.last = at;
+            }
+            None => self.crashed.push(CrashedWork { work, crashes, first: at, last: at }),
+        }
+    }
+
+    /// Returns the work at a path: a call's tool, or else the stage.
+    pub(super) fn work_at(&self, path: &Path) -> Work {
+        let tool = match path.last() {
+            Some(Segment::Call(..)) => self.call(path).map(|call| call.tool.clone()),
+            _ => None,
+        };
+        let stage = path.segments().fold(Path::root(), |stage, segment| match segment {
+            Segment::Stage(name) => stage.stage(name),
+            Segment::Iteration(_) | Segment::Call(..) => stage,
+        });
+        Work { stage, tool }
+    }
+
+    /// Ends the count of the work of which the event is an outcome.
+    pub(super) fn count_progress(&mut self, event: &Event, work: &Work) {
+        if is_outcome(&event.kind) {
+            self.crashed.retain(|crashed| crashed.work != *work);
+        }
+        // A stage outside of calls never runs again.
+        let again = event.path.segments().any(|segment| matches!(segment, Segment::Call(..)));
+        if matches!(event.kind, EventKind::LoopComplete { .. } | EventKind::StepComplete { .. }) && !again {
+            self.crashed.retain(|crashed| !crashed.work.stage.is_within(&event.path));
         }
     }
 }
 
-/// Fails a run that has crashed too often, instead of its next effect.
-pub(super) fn give_up(state: &RunState, root: &BrainFrame, next: &Next) -> Option<Effect> {
-    let last = next.effects.iter().find(|effect| effect.path().is_some()).filter(|_| state.crashes >= MAX_CRASHES)?;
-    let message = format!(
-        "the process ended {} times in a row at the same place, so it is not tried again: {}",
-        state.crashes,
-        describe(last)
-    );
-    let failure = Failure { code: EndReason::Crash, message, retryable: false };
-    Some(Effect::Append(end_brain(root, &failure)))
+/// Returns whether an event is an outcome of the work at its path, which the process has survived.
+const fn is_outcome(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::BrainStart(_)
+        | EventKind::BrainComplete { .. }
+        | EventKind::BrainError(_)
+        | EventKind::BrainCancelled { .. }
+        | EventKind::StepComplete { .. }
+        | EventKind::StepBlocked {}
+        | EventKind::ValueRecorded { .. }
+        | EventKind::LoopIteration(_)
+        | EventKind::LoopModelResult { .. }
+        | EventKind::LoopAnswerRefused { .. }
+        | EventKind::LoopToolResult { result: ToolResult::Success { .. } | ToolResult::Error { .. }, .. }
+        | EventKind::LoopBrainComplete { .. }
+        | EventKind::LoopWait { .. }
+        | EventKind::LoopComplete { .. } => true,
+        // Claims, intents, side effects of work that goes on, signals, and what a crash causes.
+        EventKind::RunClaimed { .. }
+        | EventKind::RunReleased { .. }
+        | EventKind::RunNotClaimed { .. }
+        | EventKind::BrainMigrated { .. }
+        | EventKind::BrainPaused { .. }
+        | EventKind::BrainResumed { .. }
+        | EventKind::StepStart { .. }
+        | EventKind::LoopStart { .. }
+        | EventKind::LoopModelCall { .. }
+        // A retry is no progress: a detached call whose process ended is retried, too, and a step's rerun repeats its question
+        // from the first attempt. An attempt that succeeds or is the last one has an outcome.
+        | EventKind::StepRetry { .. }
+        | EventKind::LoopToolRetry { .. }
+        | EventKind::LoopModelRetry { .. }
+        | EventKind::LoopToolCall(_)
+        | EventKind::LoopToolStart { .. }
+        | EventKind::LoopToolResult {
+            result: ToolResult::Denied { .. } | ToolResult::Skipped { .. } | ToolResult::Interrupted { .. },
+            ..
+        }
+        | EventKind::LoopBrainStart { .. }
+        | EventKind::LoopOutput { .. }
+        | EventKind::LoopTrigger { .. }
+        | EventKind::LoopApprovalRequested { .. }
+        | EventKind::LoopApprovalDecided { .. }
+        | EventKind::LoopApprovalWithdrawn { .. }
+        | EventKind::LoopApprovalExpired {}
+        | EventKind::LoopResume { .. }
+        | EventKind::LoopMessage { .. }
+        | EventKind::LoopExit { .. }
+        | EventKind::LoopMaxIterations { .. }
+        | EventKind::LoopLimit(_)
+        | EventKind::LoopStopped { .. }
+        | EventKind::BudgetRequested(_)
+        | EventKind::BudgetDecided { .. }
+        | EventKind::BudgetExpired {}
+        | EventKind::LoopPluginChanged { .. }
+        | EventKind::LoopPluginFailed { .. }
+        | EventKind::LoopCompacted { .. } => false,
+    }
 }
 
-fn describe(effect: &Effect) -> String {
-    match effect {
-        Effect::Append(_) => "the worker".to_owned(),
-        Effect::Step { path, .. } => format!("the step `{path}`"),
-        Effect::Prepare { path, iteration } => {
-            format!("the configuration of the loop `{path}` for iteration {iteration}")
-        }
-        Effect::Ask { path, .. } => format!("the model call `{path}`"),
-        Effect::Execute { path, .. } => format!("the tool call `{path}`"),
-        Effect::Resume { path } => format!("the `resume` closure of the call `{path}`"),
-        Effect::StartBrain { path } => format!("the start of the brain `{path}`"),
-        Effect::FinishBrain { path } => format!("applying the result of the brain `{path}`"),
-        Effect::CompleteBrain { path } if path.is_root() => "the result of the run's brain".to_owned(),
-        Effect::CompleteBrain { path } => format!("the result of the brain `{path}`"),
-        Effect::CloseLoop { path, .. } => format!("the end of the loop `{path}`"),
+/// Parks a run whose next work has crashed too often.
+pub(super) fn park(state: &RunState, next: &Next) -> Option<Effect> {
+    if state.crashed.is_empty() {
+        return None;
     }
+    let at_limit = |path: &Path| {
+        let work = state.work_at(path);
+        state.crashed.iter().find(|crashed| crashed.work == work && crashed.crashes >= MAX_CRASHES)
+    };
+    let CrashedWork { work, crashes, .. } = next.effects.iter().filter_map(Effect::path).find_map(at_limit)?;
+    let message = format!("the process ended {crashes} times in a row during {}", work.describe());
+    let failure = Failure { code: EndReason::Crash, message, retryable: true };
+    let signal = SignalId::new(format!("parked-{}", state.next));
+    let paused = EventKind::BrainPaused { signal, actor: Actor::default(), failure: Some(failure) };
+    Some(Effect::Append(vec![NewEvent::new(Path::root(), paused)]))
+}
+
+/// Returns whether a call in flight outlives the worker: a detached call that this run itself started. The next worker
+/// gets its outcome.
+fn outlives_worker(detached: Option<Seq>, shared: Option<Seq>) -> bool {
+    detached.is_some_and(|since| shared.is_none_or(|shared| since > shared))
 }
 
 /// Marks work in flight as doubtful: its worker ended, by a crash or regularly. A detached call that this run itself
@@ -89,7 +275,7 @@ pub(super) fn doubt(brain: &mut BrainFrame, crashed: bool, shared: Option<Seq>) 
                 doubt_intent(intent);
             }
             for call in &mut frame.batch {
-                let outlives = call.detached.is_some_and(|since| shared.is_none_or(|shared| since > shared));
+                let outlives = outlives_worker(call.detached, shared);
                 let ended = matches!(call.phase, CallPhase::Open(Intent::Running)) && !outlives;
                 if !ended && !matches!(call.phase, CallPhase::Brain(_)) {
                     continue;

@@ -6,7 +6,7 @@ use crate::record::{
 
 use super::apply_loop::wraps_up;
 use super::batch;
-use super::crashes::give_up;
+use super::crashes::park;
 use super::effect::{Effect, Next};
 use super::faults::EMPTY;
 use super::limits::{Around, Before, Bound};
@@ -17,15 +17,21 @@ use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage};
 /// suspended or over.
 #[must_use]
 pub fn next(state: &RunState, now: Timestamp) -> Next {
+    let out = effects(state, now);
+    match park(state, &out) {
+        Some(parked) => Next { effects: vec![parked], ..Next::default() },
+        None => out,
+    }
+}
+
+/// Computes the effects without a look at crashes.
+pub(super) fn effects(state: &RunState, now: Timestamp) -> Next {
     let mut out = Next::default();
     if let Some(root) = &state.root
         && state.paused.is_none()
         && root.end.is_none()
     {
         brain(root, now, &mut Around::default(), &mut out);
-        if let Some(end) = give_up(state, root, &out) {
-            return Next { effects: vec![end], ..Next::default() };
-        }
     }
     out
 }

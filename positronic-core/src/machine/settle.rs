@@ -41,8 +41,8 @@ pub(crate) enum Outcome {
     Tool(Returned),
     /// A tool has failed, which may be tried again so often.
     ToolFailed { error: Error, attempt: u32, retries: u32 },
-    /// Whether a tool has had its effect is unknown, and it may not run again.
-    ToolInDoubt { reason: String },
+    /// Whether a tool has had its effect is unknown. If it may run again, then so often.
+    ToolInDoubt { reason: String, attempt: u32, retries: u32 },
     /// A model has answered a question of a step or a plugin, or given no answer.
     Question { result: Result<ModelResponse, ModelError>, attempt: u32 },
     /// A loop's configuration has failed.
@@ -126,9 +126,16 @@ pub(crate) fn settle(
             let Some(flags) = state.call(path).map(|call| call.flags) else { return Vec::new() };
             vec![NewEvent::new(path.clone(), tool_failed(flags, attempt, retries, &error, duration, inputs))]
         }
-        Outcome::ToolInDoubt { reason } => {
-            let result = ToolResult::Interrupted { reason };
-            let kind = EventKind::LoopToolResult { result, duration: Some(duration), change: None };
+        Outcome::ToolInDoubt { reason, attempt, retries } => {
+            let again = state.call(path).filter(|call| call.flags.may_repeat());
+            let kind = match again.and_then(|_| inputs.again(attempt, retries)) {
+                Some(due) => EventKind::LoopToolRetry { attempt, message: reason, due },
+                None => EventKind::LoopToolResult {
+                    result: ToolResult::Interrupted { reason },
+                    duration: Some(duration),
+                    change: None,
+                },
+            };
             vec![NewEvent::new(path.clone(), kind)]
         }
         Outcome::Question { result: Ok(response), .. } => question::answered(path, response, duration),

@@ -13,6 +13,7 @@ use crate::record::{
 
 use super::active_frame::ActiveFrame;
 use super::call::{Call, CallPhase};
+use super::crashes::CrashedWork;
 use super::grants::{Grants, SharedLimits, Spending};
 use super::loop_frame::LoopFrame;
 use crate::record::skip::is_default;
@@ -48,9 +49,12 @@ pub struct RunState {
     /// `None` without a signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_worker: Option<Vec<ActiveFrame>>,
-    /// The number of consecutive process ends before any outcome was recorded.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub crashes: u32,
+    /// The work during which the process ended, without an outcome since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub crashed: Vec<CrashedWork>,
+    /// The failure for which the engine parked the run: it is paused until a person retries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked: Option<Arc<Failure>>,
     /// Why no worker can claim the run, since the recorded event; `None` once one has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Arc<NotClaimed>>,

@@ -41,6 +41,8 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         next: state.next,
         usage: root.map(|root| root.usage).unwrap_or_default(),
         claim: state.claim.clone(),
+        crashes: state.crashes(),
+        parked: state.parked.is_some(),
         refused: state.refused.as_ref().map(|refused| refused.reason),
         wake: next.wake,
         mail: status == Status::Waiting

@@ -49,7 +49,12 @@ pub enum WaitingOn {
 pub fn why(state: &RunState) -> Option<Waiting> {
     let root = state.root.as_deref().filter(|root| root.end.is_none())?;
     if let Some(since) = state.paused {
-        let sentence = format!("The run is paused since event {since}, until a person resumes it.");
+        let sentence = match &state.parked {
+            Some(failure) => {
+                format!("The run is parked since event {since}: {failure}. Mend the cause, then retry the run.")
+            }
+            None => format!("The run is paused since event {since}, until a person resumes it."),
+        };
         return Some(Waiting {
             sentence,
             since: Some(since),

@@ -157,6 +157,9 @@ pub enum EventKind {
         /// Who sent it.
         #[serde(default, skip_serializing_if = "is_default")]
         actor: Actor,
+        /// Why the engine paused it: the process ended too often during the same work. `None` if a person paused it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<Failure>,
     },
     /// The run was resumed.
     BrainResumed {

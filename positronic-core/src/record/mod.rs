@@ -93,6 +93,6 @@ pub use scheduled::{Scheduled, TickCause};
 pub use shape::{Shape, StageKind, StageShape};
 pub use signal::{Actor, Overrides, Signal, SignalKind, Start, UserMessage};
 pub use structured::{ActionFormat, StructuredActions};
-pub use summary::{Claim, ClaimRefusal, Pending, PendingKind, RunSummary, Status};
+pub use summary::{Claim, ClaimRefusal, Crashes, Pending, PendingKind, RunSummary, Status};
 pub use trigger::{Busy, Fired, Timer, Trigger, TriggerChange};
 pub use usage::{CODE, Finish, ModelError, ModelErrorKind, ModelResponse, ProposedCall, ResponseMetadata, Usage};

@@ -2,7 +2,9 @@
 //!
 //! An append contains the new row and entries; a store writes them with the events, in one transaction.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,7 +25,7 @@ pub enum Status {
     Running,
     /// Nothing can happen until an answer arrives.
     Waiting,
-    /// A person paused it.
+    /// A person paused it, or the engine parked it: [`RunSummary::parked`].
     Paused,
     /// It completed.
     Completed,
@@ -78,6 +80,43 @@ pub struct Claim {
     pub released: bool,
 }
 
+/// Consecutive ends of the process during the same work of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Crashes {
+    /// How many there were.
+    pub count: u32,
+    /// The work, as the object of a sentence.
+    pub during: String,
+    /// When the first one was found.
+    pub first: Timestamp,
+    /// When the last one was found.
+    pub last: Timestamp,
+}
+
+impl Crashes {
+    /// Says in a sentence what happened, and whether the process is restarted too fast.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let Self { count, during, first, last } = self;
+        let mut sentence = format!("the process ended {count} times in a row during {during}");
+        let restarts = count.saturating_sub(1);
+        if restarts > 0 {
+            let apart = last.since(*first) / restarts;
+            let seconds = apart.as_secs_f64();
+            _ = write!(sentence, ", every {seconds:.1} s");
+            if apart < TOO_FAST {
+                sentence.push_str(
+                    "; its supervisor restarts it too fast: let it wait longer before a restart, as with `RestartSec=` of systemd",
+                );
+            }
+        }
+        sentence
+    }
+}
+
+/// A process that ends this soon after its start needs longer pauses between its restarts.
+const TOO_FAST: Duration = Duration::from_secs(10);
+
 /// The summary of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
@@ -127,6 +166,12 @@ pub struct RunSummary {
     /// Why no worker can claim it although it has work; `None` if one has claimed it, or none has tried yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<ClaimRefusal>,
+    /// How often in a row the process ended during work on it; `None` after progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crashes: Option<Crashes>,
+    /// Whether the engine paused it, because the process ended too often during the same work. A retry continues it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub parked: bool,
     /// When something is due without a new signal: an expiry, or a delayed retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake: Option<Timestamp>,

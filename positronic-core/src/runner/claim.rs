@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Runner;
 use super::append::{Extras, Stamp, append, append_of, follow, stamp, worker_of};
 use super::lease::HeldLease;
+use super::quarantine::crashes_of;
 use super::registry::RunGuard;
 use super::restore::migration;
 use super::shared::Shared;
@@ -22,6 +23,8 @@ pub(super) enum NoClaim {
     Idle,
     /// Another worker has claimed it.
     Claimed { by: String },
+    /// The process ended so often during its work that other runs come first.
+    Quarantined { crashes: u32 },
     /// The runner does not know the brain's code.
     NoCode,
     /// The claim failed.
@@ -68,7 +71,12 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         new_events.extend(migrated.flatten().map(|kind| NewEvent::new(Path::root(), kind)));
         let events = stamp(new_events, state.next, Stamp::of_worker(shared.now(), state.at), Some(epoch));
         let after = follow(&state, &events)?;
-        let Some(worker) = restored(shared, &after, definition, (epoch, lease), guard).await? else { continue };
+        let crashes = crashes_of(&after);
+        let Ok(permit) = runner.quarantine.enter(&shared.run, crashes) else {
+            return Err(NoClaim::Quarantined { crashes });
+        };
+        let Some(mut worker) = restored(shared, &after, definition, (epoch, lease), guard).await? else { continue };
+        worker.quarantined = permit;
         let row = shared.summary().clone();
         let extras = Extras { epoch: Some(epoch), sinks: runner.durable_sinks(), ..Extras::default() };
         let claimed = append_of(&shared.run, &state, &after, Some(&row), &events, extras);

@@ -112,6 +112,16 @@ impl Client {
         self.clock.now()
     }
 
+    /// Returns a new signal id.
+    pub(super) fn new_signal(&self) -> SignalId {
+        self.ids.signal()
+    }
+
+    /// Returns a random number from 0 to 1.
+    pub(super) fn jitter(&self) -> f64 {
+        self.ids.jitter()
+    }
+
     pub(super) fn new_run(&self) -> RunId {
         self.ids.run()
     }

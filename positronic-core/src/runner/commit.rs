@@ -7,6 +7,7 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 
 use super::append::{Extras, Stamp, append_of, follow, stamp};
 use super::clock::pauses;
+use super::quarantine::{SUSPECT, crashes_of};
 use super::saved::Saved;
 use super::stop::{Stop, passes};
 use super::timers::timers;
@@ -95,6 +96,7 @@ impl Worker {
                     saved.stored(&summary);
                     self.shared.take_over(after, summary, &events);
                     self.close_frames(&events);
+                    self.leave_quarantine();
                     self.announced.extend(effects);
                     return Ok(None);
                 }
@@ -177,6 +179,13 @@ impl Worker {
         self.close_frames(&events);
         let lost = self.shared.state().claim.as_ref().is_some_and(|claim| claim.epoch > self.epoch);
         if lost { Err(Stop::Lost) } else { Ok(events) }
+    }
+
+    /// Makes room for another suspect once the run is none any more.
+    fn leave_quarantine(&mut self) {
+        if self.quarantined.is_some() && crashes_of(&self.shared.state()) < SUSPECT {
+            self.quarantined = None;
+        }
     }
 
     fn close_frames(&mut self, events: &[Arc<Event>]) {

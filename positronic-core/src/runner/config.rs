@@ -11,6 +11,7 @@ use super::feed::Feeds;
 use super::histories::Histories;
 use super::lease::{HeldLease, LeaseKeeper};
 use super::live::LiveDeltas;
+use super::quarantine::Quarantine;
 use super::registry::RunRegistry;
 use super::resume_backoff::ResumeBackoffs;
 use super::resume_options::Places;
@@ -107,6 +108,8 @@ pub struct Runner {
     pub(super) trigger_backoffs: TriggerBackoffs,
     #[builder(default, setter(skip))]
     pub(super) places: Places,
+    #[builder(default, setter(skip))]
+    pub(super) quarantine: Quarantine,
     #[builder(default, setter(skip))]
     pub(super) sinks: Vec<Arc<Feeds>>,
     #[builder(default, setter(skip))]

@@ -385,7 +385,9 @@ impl Conversation {
         } else {
             match runner.resume(&last.run).await {
                 Ok(run) => run,
-                Err(ResumeError::Claimed { .. } | ResumeError::Over { .. }) => runner.open(&last.run).await?,
+                Err(ResumeError::Claimed { .. } | ResumeError::Quarantined { .. } | ResumeError::Over { .. }) => {
+                    runner.open(&last.run).await?
+                }
                 Err(error) => return Err(error.into()),
             }
         };

@@ -29,7 +29,8 @@ pub struct Driven {
 
 impl Runner {
     /// Works on a run until it ends or waits, then releases it, and leaves it to the caller to continue it: this runner does
-    /// not resume it after a wait. While another worker has claimed the run, it waits for that worker.
+    /// not resume it after a wait. While another worker has claimed the run, it waits for that worker, and while the run is quarantined after
+    /// crashes, for the other runs.
     ///
     /// If the future is dropped, the work goes on until the run waits.
     ///
@@ -43,7 +44,7 @@ impl Runner {
             let handle = match resumed {
                 Ok(handle) => handle,
                 Err(ResumeError::Over { .. }) => driver.open(run).await?,
-                Err(ResumeError::Claimed { .. }) => {
+                Err(ResumeError::Claimed { .. } | ResumeError::Quarantined { .. }) => {
                     sleep(POLL).await;
                     continue;
                 }

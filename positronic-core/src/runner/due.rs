@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::Client;
 use super::append::worker_of;
 use super::lease::LeaseKeeper;
+use super::quarantine::Quarantine;
 use super::resume_backoff::ResumeBackoffs;
 use super::server::KnownRunners;
 use super::stop::ResumeError;
@@ -21,6 +22,8 @@ use crate::store::{Deferral, DueFilter, RunFilter, StoreError, Watcher};
 const POLL: Duration = Duration::from_secs(1);
 /// How long a run is reserved at most: it waits for a permit, its log is loaded, and its plugins are asked.
 const RESERVED: Duration = Duration::from_mins(1);
+/// How long a quarantined run is hidden, on average.
+const QUARANTINED: Duration = Duration::from_secs(1);
 /// How long other workers have to claim a run that this one cannot, before its log says that no worker has claimed
 /// it.
 const NOTED_AFTER: Duration = Duration::from_secs(10);
@@ -31,6 +34,7 @@ pub(super) struct Due {
     /// The runners of the server, which know their own workers.
     known: KnownRunners,
     backoffs: ResumeBackoffs,
+    quarantine: Quarantine,
     /// Under which runs are reserved.
     lease: LeaseKeeper,
     /// Identifies the server's code; without it, only this server skips the runs that it has refused.
@@ -77,14 +81,15 @@ impl Due {
     pub(super) fn new(
         client: Client,
         (known, lease): (KnownRunners, LeaseKeeper),
-        backoffs: ResumeBackoffs,
+        (backoffs, quarantine): (ResumeBackoffs, Quarantine),
         code: Option<String>,
         once: bool,
     ) -> Self {
         let rung = Arc::new(Rung::default());
         let watcher: Arc<dyn Watcher> = Arc::clone(&rung) as Arc<dyn Watcher>;
         client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-        Self { client, known, backoffs, lease, code, once, rung, list: Instant::now(), refused: HashMap::new() }
+        let (list, refused) = (Instant::now(), HashMap::new());
+        Self { client, known, backoffs, quarantine, lease, code, once, rung, list, refused }
     }
 
     /// Waits until the next poll is worthwhile. Cancel-safe.
@@ -135,6 +140,8 @@ impl Due {
         for row in rows {
             if busy(&row.run) || self.rests(&row).await {
                 self.give_back(&row).await;
+            } else if !self.has_room(&row) {
+                self.postpone(&row).await;
             } else {
                 fresh.push(row);
             }
@@ -172,6 +179,21 @@ impl Due {
             }
         }
         rows
+    }
+
+    /// Returns whether a run may be claimed beside the suspects in progress. The claim of a run that was not released counts
+    /// another crash.
+    fn has_room(&self, row: &RunSummary) -> bool {
+        let crashes = row.crashes.as_ref().map_or(0, |crashes| crashes.count);
+        let crashed = row.claim.as_ref().is_some_and(|claim| !claim.released);
+        self.quarantine.has_room(crashes.saturating_add(u32::from(crashed)))
+    }
+
+    /// Hides a quarantined run for a moment, at random, so that the runs behind it and other processes get their turn.
+    pub(super) async fn postpone(&self, row: &RunSummary) {
+        let pause = QUARANTINED.mul_f64(0.5 + self.client.jitter());
+        let failures = self.backoffs.failures(&row.run);
+        self.defer(row, &Deferral::Paused { failures, pause }).await;
     }
 
     /// Returns whether a run is paused after a failure here and no signal has arrived since.

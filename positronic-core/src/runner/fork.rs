@@ -84,9 +84,18 @@ impl Client {
     ///
     /// [`ForkError`]; no run was created then.
     pub async fn fork(&self, run: &RunId, at: Seq, fork: Fork) -> Result<RunId, ForkError> {
-        let Fork { options, overrides, results, actor, run: id } = fork;
         let log = self.events(run, Seq(0)).await?;
-        let at = whole(&log, at)?;
+        self.fork_log(run, &log, whole(&log, at)?, fork).await
+    }
+
+    /// Forks a run after exactly this event, with which the run can stand.
+    pub(super) async fn fork_exactly(&self, run: &RunId, at: Seq, fork: Fork) -> Result<RunId, ForkError> {
+        let log = self.events(run, Seq(0)).await?;
+        self.fork_log(run, &log, at, fork).await
+    }
+
+    async fn fork_log(&self, run: &RunId, log: &[Arc<Event>], at: Seq, fork: Fork) -> Result<RunId, ForkError> {
+        let Fork { options, overrides, results, actor, run: id } = fork;
         let mut past: Vec<_> = log.iter().take(at.next().index()).map(|event| Event::clone(event)).collect();
         if let Some(EventKind::BrainStart(start)) = past.first_mut().map(|event| &mut event.kind) {
             let origin = start.start.get_or_insert_default();
@@ -102,7 +111,7 @@ impl Client {
         let mut new_events = Vec::new();
         for (call, result) in results {
             if state.call(&call).is_none_or(|call| call.result().is_some()) {
-                let hint = not_open(&log, &call);
+                let hint = not_open(log, &call);
                 return Err(ForkError::NotOpen { call, at, hint });
             }
             new_events.push(NewEvent::new(call, EventKind::LoopToolResult { result, duration: None, change: None }));

@@ -48,6 +48,7 @@ mod open;
 mod plugin_hooks;
 mod prepare;
 mod prune;
+mod quarantine;
 mod questions;
 mod record_outcome;
 mod registry;
@@ -56,6 +57,7 @@ mod report;
 mod restore;
 mod resume_backoff;
 mod resume_options;
+mod retry;
 mod run_task;
 mod saved;
 #[cfg(feature = "schedules")]
@@ -88,6 +90,7 @@ pub use follow::RunUpdate;
 pub use fork::{Fork, ForkError};
 pub use handle::{RunError, RunHandle, Settled};
 pub use open::CodeCheck;
+pub use retry::{Retried, RetryError};
 #[cfg(feature = "schedules")]
 pub use schedules::{ScheduleError, Schedules};
 pub use serve::Service;

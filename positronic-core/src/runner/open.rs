@@ -300,6 +300,7 @@ impl Runner {
             Ok(worker) => Some(worker),
             Err(NoClaim::Idle | NoClaim::NoCode) => None,
             Err(NoClaim::Claimed { by }) => return Err(ResumeError::Claimed { by }),
+            Err(NoClaim::Quarantined { crashes }) => return Err(ResumeError::Quarantined { crashes }),
             Err(NoClaim::Stopped(stop)) => return Err(stop.into()),
         };
         // Only after the claim: the sinks here do not get the events of another worker's run.

@@ -67,10 +67,10 @@ impl Worker {
         let reply = match result.and_then(checked) {
             Ok(reply) => reply,
             Err(error) => {
-                if let Some(InDoubt(reason)) = error.source().downcast_ref::<InDoubt>() {
-                    return Some(machine::Outcome::ToolInDoubt { reason: reason.clone() });
-                }
                 let retries = self.frames.tool(path, &tool).map_or(0, |tool| tool.retries);
+                if let Some(InDoubt(reason)) = error.source().downcast_ref::<InDoubt>() {
+                    return Some(machine::Outcome::ToolInDoubt { reason: reason.clone(), attempt, retries });
+                }
                 return Some(machine::Outcome::ToolFailed { error, attempt, retries });
             }
         };

@@ -57,6 +57,11 @@ impl ResumeBackoffs {
         }
     }
 
+    /// Returns how often workers have failed at a run in succession.
+    pub(super) fn failures(&self, run: &RunId) -> u32 {
+        self.0.lock().get(run).map_or(0, |last| last.failures)
+    }
+
     /// Returns the runs that have failed here and whose pause is over.
     pub(super) fn over(&self) -> Vec<RunId> {
         let now = Instant::now();

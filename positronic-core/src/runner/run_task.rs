@@ -135,7 +135,7 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
             shared.publish(Phase::Suspended);
             Ok(Followed::Wait { again: due(shared) })
         }
-        Err(NoClaim::Claimed { .. }) => {
+        Err(NoClaim::Claimed { .. } | NoClaim::Quarantined { .. }) => {
             shared.publish(Phase::Working);
             Ok(Followed::Wait { again: Some(POLL) })
         }

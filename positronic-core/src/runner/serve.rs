@@ -8,6 +8,7 @@ use futures::future::join_all;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
+use super::clock::sleep;
 use super::resume_options::{Place, Resumption};
 use super::serve_event::ServeEvent;
 use super::server::Server;
@@ -18,6 +19,8 @@ use crate::store::{Deferral, DueFilter, StoreError};
 /// How many runs are reserved at once, and for how long: until the last of them is claimed.
 const PAGE: usize = 256;
 const RESERVED: Duration = Duration::from_mins(1);
+/// How often to check whether a quarantined run may be claimed.
+const QUARANTINE_POLL: Duration = Duration::from_millis(500);
 
 impl Runner {
     /// Resumes a run for a server, with the permit to load it.
@@ -25,8 +28,8 @@ impl Runner {
         self.resume_as(run, Resumption { place, definition: None, served: true }).await
     }
 
-    /// Resumes every run that has work and no live worker, as after a crash. It returns when all are claimed. A
-    /// run whose plugins wait for a server does not delay the others.
+    /// Resumes every run that has work and no live worker, as after a crash. It returns when all are claimed; of runs
+    /// during which the process ended repeatedly, only few are claimed at once. A run whose plugins wait for a server does not delay the others.
     ///
     /// # Errors
     ///
@@ -44,8 +47,13 @@ impl Runner {
         }
         let claim = |row: RunSummary| async move {
             // The semaphore is never closed.
-            let place = Arc::clone(&self.places.0).acquire_owned().await.ok();
-            let resumed = self.claim_due(&row.run, place).await;
+            let resumed = loop {
+                let place = Arc::clone(&self.places.0).acquire_owned().await.ok();
+                match self.claim_due(&row.run, place).await {
+                    Err(ResumeError::Quarantined { .. }) => sleep(QUARANTINE_POLL).await,
+                    resumed => break resumed,
+                }
+            };
             if resumed.is_err() {
                 // The reservation would end by itself.
                 _ = self.store.defer(&row.run, row.next, &Deferral::Released).await;
@@ -92,6 +100,9 @@ async fn serve_alone(runner: Runner) {
 fn log(event: &ServeEvent) {
     match event {
         ServeEvent::Claimed { run, .. } => tracing::info!(%run, "claimed the run"),
+        ServeEvent::Suspect { run, crashes } => {
+            tracing::warn!(%run, count = crashes.count, during = %crashes.during, "{}", crashes.sentence());
+        }
         ServeEvent::Settled { run, settled } => tracing::debug!(%run, ?settled, "the run has settled"),
         ServeEvent::Released { run } => tracing::info!(%run, "released the run"),
         ServeEvent::Refused { run, error } => tracing::warn!(%run, %error, "cannot claim the run"),

@@ -3,7 +3,7 @@
 use futures::future::BoxFuture;
 
 use super::{FireError, ResumeError, Runner, Settled};
-use crate::record::{ClaimRefusal, RunId, RunSummary, Seq, Timer};
+use crate::record::{ClaimRefusal, Crashes, RunId, RunSummary, Seq, Timer};
 use crate::store::StoreError;
 
 /// Finds a runner for each run and each trigger of a served store, such as the one with the brain's models. A
@@ -99,6 +99,13 @@ pub enum ServeEvent {
         run: RunId,
         /// The number of its next event at that time.
         from: Seq,
+    },
+    /// The server claimed a run during which the process ended repeatedly. It works on few such runs at once.
+    Suspect {
+        /// The run.
+        run: RunId,
+        /// How often the process ended.
+        crashes: Crashes,
     },
     /// A run that was claimed or started here has ended, waits, is paused, or its worker stopped.
     Settled {

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use super::due::Due;
 use super::firing::may_retry;
 use super::lease::LeaseKeeper;
+use super::quarantine::{Quarantine, SUSPECT};
 use super::resume_backoff::ResumeBackoffs;
 use super::resume_options::{Place, Places};
 use super::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
@@ -94,6 +95,7 @@ pub struct Server<F> {
     lease: LeaseKeeper,
     places: Places,
     backoffs: ResumeBackoffs,
+    quarantine: Quarantine,
     triggers: TriggerBackoffs,
     leaves: watch::Sender<bool>,
 }
@@ -103,14 +105,16 @@ impl<F: FindRunner> Server<F> {
     pub fn new(client: Client, find: F) -> Self {
         let (known, backoffs, triggers) =
             (KnownRunners::default(), ResumeBackoffs::default(), TriggerBackoffs::default());
-        let (lease, places) = (LeaseKeeper::default(), Places::default());
-        Self { client, find, once: false, known, lease, places, backoffs, triggers, leaves: watch::Sender::new(false) }
+        let (lease, places, quarantine) = (LeaseKeeper::default(), Places::default(), Quarantine::default());
+        let leaves = watch::Sender::new(false);
+        Self { client, find, once: false, known, lease, places, backoffs, quarantine, triggers, leaves }
     }
 
     /// Creates the server of one runner, with which it shares the pauses of runs and triggers.
     pub(super) async fn alone(runner: &Runner, find: F) -> Self {
         let (backoffs, triggers) = (runner.backoffs.clone(), runner.trigger_backoffs.clone());
-        let server = Self { lease: runner.lease.clone(), backoffs, triggers, ..Self::new(runner.client(), find) };
+        let (lease, quarantine) = (runner.lease.clone(), runner.quarantine.clone());
+        let server = Self { lease, backoffs, quarantine, triggers, ..Self::new(runner.client(), find) };
         // Runs that it claimed earlier must not count as another worker's.
         if let Err(error) = server.known.add(runner).await {
             tracing::warn!(%error, "the worker's name is not known yet");
@@ -128,12 +132,13 @@ impl<F: FindRunner> Server<F> {
     /// has released its runs, or with [`Server::once`] when there is no more work. Claimed runs continue
     /// independently of the stream.
     pub fn events(&self) -> BoxStream<'_, ServeEvent> {
-        let (names, backoffs) = ((self.known.clone(), self.lease.clone()), self.backoffs.clone());
+        let names = (self.known.clone(), self.lease.clone());
+        let (backoffs, quarantine) = (self.backoffs.clone(), self.quarantine.clone());
         // A person who lets it serve once expects to see each refusal.
         let code = if self.once { None } else { self.find.code() };
         let serving = Serving {
             server: self,
-            due: Due::new(self.client.clone(), names, backoffs, code, self.once),
+            due: Due::new(self.client.clone(), names, (backoffs, quarantine), code, self.once),
             list_triggers: Instant::now(),
             list_schedules: Instant::now(),
             leaves: self.leaves.subscribe(),
@@ -305,7 +310,10 @@ impl<'a, F: FindRunner> Serving<'a, F> {
                 self.fire_next();
             }
             Done::Claimed { row, claimed: Ok(run) } => {
-                self.events.push_back(ServeEvent::Claimed { run: row.run, from: row.next });
+                self.events.push_back(ServeEvent::Claimed { run: row.run.clone(), from: row.next });
+                if let Some(crashes) = run.state().crashes().filter(|crashes| crashes.count >= SUSPECT) {
+                    self.events.push_back(ServeEvent::Suspect { run: row.run, crashes });
+                }
                 self.wait_for(run);
             }
             Done::Claimed { row, claimed: Err(error) } => {
@@ -350,6 +358,9 @@ impl<'a, F: FindRunner> Serving<'a, F> {
     }
 
     async fn refused(&mut self, row: &RunSummary, error: ClaimError) {
+        if let ClaimError::Resume(ResumeError::Quarantined { .. }) = error {
+            return self.due.postpone(row).await;
+        }
         let is_elsewhere = matches!(
             error,
             ClaimError::Resume(ResumeError::Claimed { .. } | ResumeError::Over { .. } | ResumeError::Leaves)
@@ -406,9 +417,10 @@ impl<F> Server<F> {
         let _ = (timer, none);
     }
 
-    /// Makes a runner one of this server's, which share their pauses.
+    /// Makes a runner one of this server's, which share their pauses and suspects.
     async fn runner(&self, runner: Runner) -> Result<Runner, StoreError> {
-        let runner = Runner { backoffs: self.backoffs.clone(), ..runner };
+        let (backoffs, quarantine) = (self.backoffs.clone(), self.quarantine.clone());
+        let runner = Runner { backoffs, quarantine, ..runner };
         self.known.add(&runner).await?;
         if *self.leaves.borrow() {
             runner.release().await;

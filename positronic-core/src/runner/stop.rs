@@ -17,6 +17,14 @@ pub enum ResumeError {
         /// The worker.
         by: String,
     },
+    /// The process ended so often during its work that it is not claimed beside other such runs. It is claimed later.
+    #[error(
+        "the process ended {crashes} times in a row during work on the run, so it waits until other such runs have made progress"
+    )]
+    Quarantined {
+        /// The number of crashes.
+        crashes: u32,
+    },
     /// The worker's lease has lapsed: it could not renew it in time, so another worker may claim the run.
     #[error("the worker `{owner}` has lost its lease{}", abandoned(.in_flight))]
     LeaseLost {

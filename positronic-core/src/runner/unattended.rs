@@ -246,7 +246,7 @@ async fn continued(
     let how = Resumption { definition: Some(Arc::clone(definition)), ..Resumption::default() };
     Ok(match runner.resume_as(run, how).await {
         Ok(_) | Err(ResumeError::Over { .. } | ResumeError::Leaves) => Checked::Gone,
-        Err(ResumeError::Claimed { .. }) => Checked::Waits(Some(now.after(POLL))),
+        Err(ResumeError::Claimed { .. } | ResumeError::Quarantined { .. }) => Checked::Waits(Some(now.after(POLL))),
         Err(error) => {
             tracing::warn!(%run, %error, "cannot resume the run");
             let paused = runner.backoffs.add(run, row.next, Some(error));

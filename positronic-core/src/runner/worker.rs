@@ -15,6 +15,7 @@ use super::clock::sleep_until;
 use super::frames::Frames;
 use super::lease::HeldLease;
 use super::link::RunLink;
+use super::quarantine::QuarantinePermit;
 use super::registry::RunGuard;
 use super::report;
 use super::report::{Report, Reports};
@@ -52,6 +53,8 @@ pub(super) struct Worker {
     /// Whether the mailbox may have unread webhooks for the run. A worker that stops then does not release the
     /// run, so that it counts as orphaned.
     pub(super) mail_unread: bool,
+    /// The permit to work on a suspect, until it makes progress.
+    pub(super) quarantined: Option<QuarantinePermit>,
     _guard: RunGuard,
 }
 
@@ -117,6 +120,7 @@ impl Worker {
             leaves_at: None,
             shared: Arc::clone(shared),
             mail_unread: true,
+            quarantined: None,
             _guard: guard,
         }))
     }

@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use positronic_core::machine::MAX_CRASHES;
+use positronic_core::machine::{MAX_CRASHES, RunState, why};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{EndReason, Epoch, Event, EventKind, ModelRequest, Path, RunId, Seq, ToolResult};
-use positronic_core::runner::{RunHandle, Settled};
+use positronic_core::record::{
+    Actor, EndReason, Epoch, Event, EventKind, ModelRequest, Path, RunId, Seq, Status, ToolResult,
+};
+use positronic_core::runner::{Retried, RetryError, RunHandle, Settled};
 use positronic_core::store::{EventStore as _, MemoryStore};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use serde_json::{Value, json};
 
 use crate::crash::undisturbed;
-use crate::support::{Board, Journal, ShopBuilder, batch, check_log, done, settled, worker, workshop};
+use crate::support::{Board, Job, Journal, ShopBuilder, batch, check_log, done, settled, worker, workshop};
 
 fn runner(store: MemoryStore, model: ScriptedModel) -> Runner {
     let builder = Runner::builder().model(model).store(store).clock(TestClock::default()).ids(CountedIds::default());
@@ -133,30 +135,99 @@ fn tool_without_retries_is_not_restarted_after_a_crash() {
     assert!(interruption(&log).starts_with("the process ended once while the tool ran"));
 }
 
-#[test]
-fn step_that_kills_its_process_fails_the_run_at_the_limit() {
-    let journal = Journal::default();
-    let steps = brain("Steps")
-        .services::<Journal>()
-        .state(Board::default())
-        .step("Deadly", async |cx| {
-            cx.services.note("it runs");
-            std::future::pending().await
-        })
-        .bind(journal.clone());
+fn deadly_step(journal: &Journal) -> Brain<(), Board> {
+    let steps = brain("Steps").services::<Journal>().state(Board::default());
+    let steps = steps.step("Deadly", async |cx| {
+        cx.services.note("it runs");
+        std::future::pending().await
+    });
+    steps.bind(journal.clone())
+}
 
-    let (log, processes) = processes(&steps, &journal, asks_for_it);
+fn parked(log: &[Arc<Event>]) -> &str {
+    match &log.last().unwrap().kind {
+        EventKind::BrainPaused { failure: Some(failure), .. } => {
+            assert_eq!(failure.code, EndReason::Crash);
+            &failure.message
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn step_that_kills_its_process_is_parked_at_the_limit() {
+    let journal = Journal::default();
+
+    let (log, processes) = processes(&deadly_step(&journal), &journal, asks_for_it);
 
     let limit = usize::try_from(MAX_CRASHES).unwrap();
     assert_eq!((attempts(&log).len(), processes), (limit, limit + 1));
-    let EventKind::BrainError(failure) = &log.last().unwrap().kind else { panic!("{log:?}") };
-    assert_eq!(failure.code, EndReason::Crash);
-    let message = "the process ended 10 times in a row at the same place, so it is not tried again: the step `Deadly`";
-    assert_eq!(failure.message, message);
+    assert_eq!(parked(&log), "the process ended 10 times in a row during `Deadly`");
+    let state = RunState::replay(log.iter().map(|event| &**event)).unwrap();
+    let why = why(&state).unwrap();
+    assert_eq!(
+        why.sentence,
+        "The run is parked since event 22: the process ended 10 times in a row during `Deadly`. Mend the cause, then retry the run."
+    );
+}
+
+/// Calls the deadly tool again and again, beside one that works.
+fn insists() -> ScriptedModel {
+    ScriptedModel::from_fn(|_: &ModelRequest| batch([("safe", "a"), ("deadly", "b")]))
+}
+
+#[test]
+fn what_a_crash_causes_is_no_progress() {
+    let journal = Journal::default();
+    let brain = workshop(&journal, |config| {
+        config.tool("safe", |t| t.read_only().description("Works").execute(async |_: Job, _| Ok("done"))).tool(
+            "deadly",
+            |t| {
+                t.description("Ends its process").execute(async |_: Job, cx| {
+                    cx.services.note("it runs");
+                    std::future::pending::<Result<()>>().await
+                })
+            },
+        )
+    });
+
+    let (log, processes) = processes(&brain, &journal, insists);
+
+    let limit = usize::try_from(MAX_CRASHES).unwrap();
+    assert_eq!(processes, limit + 1, "each call is interrupted at once, and the model asks for another one");
+    assert_eq!(parked(&log), "the process ended 10 times in a row during a call of `deadly` in `Work`");
+    assert_eq!(log.iter().filter(|event| event.kind.name() == "LOOP_MODEL_RESULT").count(), limit + 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn run_that_always_crashes_fails_exactly_at_the_limit() {
+async fn retry_continues_a_parked_run_and_counts_anew() {
+    let journal = Journal::default();
+    let store = MemoryStore::new();
+    let log = tokio::task::spawn_blocking({
+        let (brain, journal) = (deadly_step(&journal), journal.clone());
+        move || processes(&brain, &journal, asks_for_it).0
+    });
+    let log = log.await.unwrap();
+    let mended = brain("Steps").services::<Journal>().state(Board::default()).step("Deadly", async |cx| Ok(cx.state));
+    let again = runner(store, asks_for_it()).brain(mended.bind(journal));
+    let (client, run) = (again.client(), RunId::new("run-1"));
+    client.import(&run, &log).await.unwrap();
+    let row = client.store().run(&run).await.unwrap();
+    assert!(row.parked && row.status == Status::Paused);
+    assert!(again.recover().await.unwrap().is_empty(), "no server claims it");
+
+    let retried = client.retry(&run, Actor::default()).await.unwrap();
+
+    let Retried::Resumed(_) = retried else { panic!("{retried:?}") };
+    let row = client.store().run(&run).await.unwrap();
+    assert!(!row.parked && row.crashes.is_none(), "{row:?}");
+    let resumed = again.recover().await.unwrap().pop().unwrap().1.unwrap();
+    assert!(matches!(settled(&resumed).await, Settled::Completed(_)));
+    assert!(matches!(client.retry(&run, Actor::default()).await, Err(RetryError::NotFailed { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_that_always_crashes_is_parked_exactly_at_the_limit() {
     let journal = Journal::default();
     let shop = workshop(&journal, |config| {
         config.tools([worker("safe", ShopBuilder::idempotent), worker("alone", |t| t.idempotent().sequential())])
@@ -168,6 +239,7 @@ async fn run_that_always_crashes_fails_exactly_at_the_limit() {
         })
     };
     let (baseline, boundaries) = undisturbed(&shop, model()).await;
+    let mut at_limit = 0;
     for until in boundaries {
         let prefix = &baseline.log()[..until];
 
@@ -176,13 +248,13 @@ async fn run_that_always_crashes_fails_exactly_at_the_limit() {
         let (_, at) = recovered(&shop, model(), &crashed(prefix, u64::from(MAX_CRASHES) - 1)).await;
 
         assert!(matches!(below.settled(), Settled::Completed(_)), "{until}: {:?}", below.settled());
-        let Settled::Failed(failure) = at.settled() else {
+        match at.settled() {
+            Settled::Paused => at_limit += 1,
             // Its next effect follows from the log alone and calls no code.
-            assert!(matches!(at.settled(), Settled::Completed(_)), "{until}: {:?}", at.settled());
-            continue;
-        };
-        assert_eq!(failure.code, EndReason::Crash, "{until}: {failure}");
+            other => assert!(matches!(other, Settled::Completed(_)), "{until}: {other:?}"),
+        }
     }
+    assert!(at_limit > 3, "{at_limit}");
 }
 
 #[tokio::test(start_paused = true)]

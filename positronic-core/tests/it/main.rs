@@ -53,6 +53,7 @@ mod plugins;
 mod records;
 mod release;
 mod replay;
+mod retries;
 #[cfg(feature = "schedules")]
 mod schedules;
 mod scripted;

@@ -9,7 +9,10 @@
 
 mod approvers;
 mod children;
+#[path = "../support/suspects.rs"]
+mod culprits;
 mod resumers;
+mod suspects;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, Shared};
 use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Seq, SignalId, SignalKind, Start, ToolResult};
+use positronic_core::record::{EventKind, Seq, SignalId, SignalKind, Start, ToolResult};
 use positronic_core::runner::detached::{DetachedCall, DetachedOutcome, ToolExecutor};
 use positronic_core::runner::{Driven, Fork, Settled};
 use serde_json::json;
@@ -298,4 +298,33 @@ async fn promise_05_detached_call_without_an_executor_is_in_doubt() {
     assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert!(matches!(result_of(&bench.checked().await, "Work/0.0"), ToolResult::Interrupted { .. }));
     drop(first);
+}
+
+/// Loses the process of every call.
+struct Lost;
+
+impl ToolExecutor for Lost {
+    fn execute(&self, _: DetachedCall) -> BoxFuture<'static, DetachedOutcome> {
+        let outcome = json!({"in_doubt": {"reason": "its process ended"}});
+        std::future::ready(serde_json::from_value(outcome).unwrap()).boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_detached_tool_that_ends_its_process_is_interrupted_and_then_parked() {
+    let (bench, journal) = (Bench::new(), Journal::default());
+    let shop = workshop(&journal, |config| config.tools([worker("look", |t| t.idempotent())]));
+    let says = |_: &str| batch([("look", "a")]);
+
+    let run = bench.start(&bench.process("first", says).brain(shop.clone()).tool_executor(Lost), &shop).await;
+
+    assert_eq!(settled(&run).await, Settled::Paused);
+    let log = run.events(Seq(0)).await.unwrap();
+    let count = |name: &str| log.iter().filter(|event| event.kind.name() == name).count();
+    assert_eq!((count("LOOP_TOOL_START"), count("LOOP_TOOL_RETRY")), (12, 9), "each of three calls has four tries");
+    let lost =
+        |event: &EventKind| matches!(event, EventKind::LoopToolResult { result: ToolResult::Interrupted { .. }, .. });
+    assert_eq!(log.iter().filter(|event| lost(&event.kind)).count(), 3);
+    let parked = run.state().parked.unwrap();
+    assert_eq!(parked.message, "the process ended 12 times in a row during a call of `look` in `Work`");
 }

@@ -17,6 +17,8 @@ mod brains;
 mod chaos;
 mod checks;
 mod cluster;
+#[path = "../../../../positronic-core/tests/support/suspects.rs"]
+mod culprits;
 mod deployments;
 #[path = "../../../../positronic-core/tests/support/dialogues.rs"]
 #[allow(dead_code, reason = "the tests of the core use the rest")]
@@ -28,4 +30,5 @@ mod proxy;
 #[path = "../it/server.rs"]
 #[allow(dead_code, reason = "the other tests use the rest")]
 mod server;
+mod suspects;
 mod worker;

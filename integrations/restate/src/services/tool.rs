@@ -1,7 +1,9 @@
 //! The service that performs tool calls, one invocation per call.
 //!
 //! A nonce of the process is recorded right before the tool's function is called. If an invocation is repeated and the
-//! recorded nonce is that of another process, that process ended during the call, so the call is in doubt.
+//! recorded nonce is that of another process, that process ended during the call, so the call is in doubt. The worker
+//! decides what follows: it records another try of a tool that may run again, under a new invocation, and after the tool's
+//! retries, or for any other tool, that the call was interrupted. So a tool that ends its process is not repeated without end.
 
 use std::sync::Arc;
 
@@ -68,7 +70,7 @@ impl ToolService {
             Ok(self.nonce.to_string())
         });
         let recorded = recorded.name("begin").await?;
-        let is_in_doubt = *recorded != *self.nonce && !call.may_repeat;
+        let is_in_doubt = *recorded != *self.nonce;
         let of = call.clone();
         // The journal may have this step already, so a call in doubt has the same steps.
         let outcome = cx.run(move || async move {

@@ -65,7 +65,7 @@ pub(crate) struct RunRow {
     pub(crate) forked_from: Option<Origin>,
     #[schemars(with = "StatusName")]
     pub(crate) status: Status,
-    /// Why it waits, or how it failed.
+    /// Why it waits or was parked, or how it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
     /// Its last event in a few words, without texts of people and models.
@@ -86,6 +86,10 @@ pub(crate) struct RunRow {
     /// Why no worker can claim it although it has work: `no_brain`, `changed`, `prices` or `no_model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<Value>,
+    /// Whether the engine paused it, because its process ended too often during the same work. A retry continues it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub(crate) parked: bool,
     /// When something is due without a signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) wake: Option<Time>,
@@ -159,6 +163,7 @@ impl App {
                 live,
             }),
             refused: row.refused.as_ref().map(value),
+            parked: row.parked,
             wake: row.wake.map(Time),
         })
     }

@@ -22,6 +22,7 @@ mod pending;
 mod pending_items;
 mod questions;
 mod requests;
+mod retry;
 mod run;
 mod runs;
 mod schedule_body;
@@ -54,6 +55,7 @@ pub(crate) fn routes() -> Vec<Route> {
         files::routes(),
         signals::routes(),
         fork::routes(),
+        retry::routes(),
         diff::routes(),
         pending::routes(),
         decisions::routes(),

@@ -20,6 +20,7 @@ export const icon = (name, label) => svg.icon({
 /** Status of a run or a node: its icon, its tone and its word. */
 export const STATUS = {
   running: ['run', 'busy', 'running'], waiting: ['clock', 'wait', 'waiting'], paused: ['pause', 'quiet', 'paused'],
+  parked: ['warn', 'bad', 'parked'],
   completed: ['check', 'good', 'completed'], failed: ['cross', 'bad', 'failed'], cancelled: ['stop', 'quiet', 'cancelled'],
   done: ['check', 'good', 'done'], interrupted: ['stop', 'quiet', 'interrupted'], limited: ['warn', 'wait', 'ended by a limit'],
   skipped: ['skip', 'quiet', 'skipped'], not_started: ['skip', 'quiet', 'not started'], denied: ['cross', 'wait', 'rejected'],

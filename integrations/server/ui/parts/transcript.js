@@ -66,7 +66,7 @@ const LINES = {
   stopped: ({ message }) => ['bad', 'warn', text(message)],
   blocked: () => ['wait', 'warn', 'The step asked a model beyond a limit; it reruns after a grant.'],
   trigger: ({ change: { set, deleted } }) => ['', 'clock', set ? [text(`trigger set: ${set.what}`), when(set.due)] : `trigger deleted: ${deleted}`],
-  pause: ({ actor, resumed }, _, node) => ['', 'pause', `paused by ${who(actor)}${resumed ? `, resumed by ${who(resumed)} after ${took(node)}` : ''}`],
+  pause: ({ actor, failure, resumed }, _, node) => ['', 'pause', `${failure ? `parked: ${failure.message}` : `paused by ${who(actor)}`}${resumed ? `, resumed by ${who(resumed)} after ${took(node)}` : ''}`],
   migration: ({ version }) => ['', 'fork', `continues with version ${version} of the brain`],
   claim_refused: ({ owner, message }) => ['wait', 'warn', text(`worker ${owner} cannot continue the run: ${message}`)],
 };

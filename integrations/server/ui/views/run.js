@@ -118,7 +118,7 @@ function head(view) {
   const [shape, tone] = STATUS[run.status];
   return header.runHead(
     p.crumb(a({ href: ui('/runs') }, 'Runs'), ' / ', code({ title: run.id }, shortId(run.id)), copyButton(run.id, 'Copy id'), copyButton(() => location.href, 'Copy link')),
-    div.title(h1(run.brain), status(run.status), span.grow(), actions(view)),
+    div.title(h1(run.brain), status(run.parked ? 'parked' : run.status), span.grow(), actions(view)),
     p.lead(sentence(model)),
     ending?.type === 'cancelled' && note(tone, shape, `Cancelled by ${who(ending.actor)}${ending.reason ? `: ${ending.reason}` : '.'}`),
     ending?.type === 'failed' ? note('bad', 'cross', `${ending.code}: ${ending.message}`) : !['completed', 'cancelled'].includes(run.status) && note(tone, shape, run.why, asked && button.small({ onclick: () => view.reveal(asked) }, 'Show')),

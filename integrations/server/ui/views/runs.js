@@ -116,7 +116,7 @@ export default function runsView(route, frame) {
     return div.runRow({ key: run.id, id: `run-${index}`, role: 'row', 'aria-rowindex': index + 1, 'aria-selected': String(isSelected),
       class: isSelected && 'selected', onclick: ({ target }) => !target.closest('a, input') && go(at('runs', run.id)) },
     cell('pick', input({ type: 'checkbox', tabindex: '-1', 'aria-label': `Choose ${run.brain} ${shortId(run.id)}`, checked: picked.has(run.id), onchange: () => toggle(run) })),
-    cell('status', status(run.status)),
+    cell('status', status(run.parked ? 'parked' : run.status)),
     cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag))),
     cell('why', run.pending > 0 && span.count({ title: 'pending' }, run.pending), span({ title: run.why }, run.status === 'failed' ? run.why : run.last ?? run.why)),
     cell('user', run.user), cell('id', span.mono({ title: run.id }, shortId(run.id))), cell('tokens', tokens(run.usage)),

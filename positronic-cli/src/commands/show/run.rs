@@ -86,12 +86,15 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
     let mut lines = vec![format!("run {}", row.run)];
     let since = age(now.since(row.since));
     lines.push(match row.status {
+        Status::Paused if row.parked => format!("parked for {since}"),
         Status::Running | Status::Waiting | Status::Paused => format!("{} for {since}", row.status.as_str()),
         Status::Completed | Status::Failed | Status::Cancelled => format!("{} {since} ago", row.status.as_str()),
     });
     lines.extend(row.why.clone());
     lines.extend(known.changed.as_deref().map(code_changed));
-    if row.status == Status::Paused {
+    if row.parked || row.status == Status::Failed {
+        lines.push(format!("retry it from the failed place with: {}", ui.command(&["retry", id])));
+    } else if row.status == Status::Paused {
         lines.push(format!("lift the pause with: {}", ui.command(&["resume", id])));
     }
     // Without a pending item, the run waits for a time.

@@ -136,3 +136,27 @@ fn fork_reruns_a_stage() {
     let nested = desk.json(&["fork", id, "--stage", "Survey/Ask"]);
     assert_eq!(nested["forked_from"][0], *id);
 }
+
+#[test]
+fn failed_run_is_retried_from_the_failed_place() {
+    let desk = Desk::new();
+
+    let failed = desk.call(&project(), &["run", "broken", "--id", "one"]);
+    assert_eq!(failed.code, 1);
+    assert!(failed.err.ends_with("retry it from the failed place with: desk retry one\n"), "{}", failed.err);
+    let shown = desk.call(&Project::new(), &["show", "one"]).out;
+    assert!(shown.contains("retry it from the failed place with: desk retry one\n"), "{shown}");
+
+    let retried = desk.call(&Project::new(), &["retry", "one"]);
+    let id = retried.out.trim_end().rsplit(' ').next().unwrap().to_owned();
+    assert_eq!(retried.out, format!("retried one after event 2 as {id}\n"));
+    assert!(retried.err.contains("continue it with: desk work "), "{}", retried.err);
+    let again = desk.call(&Project::new(), &["retry", "one", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&again.out).unwrap(), json!({"run": id, "forked_from": ["one", 2]}));
+    let worked = desk.call(&project(), &["work", &id]);
+    assert_eq!(worked.code, 1, "it fails again: {}", worked.err);
+
+    assert_eq!(desk.call(&project(), &["run", "survey", "--id", "over"]).code, 0);
+    let refused = desk.refused(&["retry", "over"]);
+    assert!(refused.starts_with("7\nerror: the run is completed; only a run that has failed"), "{refused}");
+}

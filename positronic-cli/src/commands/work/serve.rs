@@ -164,6 +164,10 @@ impl<'a> Shown<'a> {
                 self.busy.insert(run.clone());
                 self.follow(run, from).await;
             }
+            ServeEvent::Suspect { run, crashes } => {
+                let name = self.name(&run).await;
+                self.say(&format!("{name}: {}", crashes.sentence()));
+            }
             ServeEvent::Settled { run, .. } | ServeEvent::Released { run } => {
                 self.busy.remove(&run);
             }

@@ -37,8 +37,11 @@ pub(in crate::render) fn of_node(node: &Node, currency: Option<&str>) -> Vec<Str
             format!("it set the trigger {}: {}", trigger.id, trigger.what)
         }
         NodeKind::Trigger { change: TriggerChange::Deleted(id) } => format!("it deleted the trigger {id}"),
-        NodeKind::Pause { actor, resumed } => {
-            let paused = format!("it was paused{}", by(actor));
+        NodeKind::Pause { actor, failure, resumed } => {
+            let paused = match failure {
+                Some(failure) => format!("it was parked: {failure}"),
+                None => format!("it was paused{}", by(actor)),
+            };
             let resumed = resumed.as_ref().map(|actor| format!("it was resumed{}", by(actor)));
             return std::iter::once(paused).chain(resumed).collect();
         }

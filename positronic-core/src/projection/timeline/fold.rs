@@ -46,8 +46,8 @@ impl Timeline {
                 let ending = Ending::Cancelled { actor: actor.clone(), reason: reason.clone() };
                 self.brain_end(here, NodeStatus::Interrupted, ending, now);
             }
-            EventKind::BrainPaused { actor, .. } => {
-                let pause = NodeKind::Pause { actor: actor.clone(), resumed: None };
+            EventKind::BrainPaused { actor, failure, .. } => {
+                let pause = NodeKind::Pause { actor: actor.clone(), failure: failure.clone(), resumed: None };
                 self.add(here, event, NodeStatus::Waiting, pause);
             }
             EventKind::BrainResumed { actor, .. } => {

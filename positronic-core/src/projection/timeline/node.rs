@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::detail::{AnswerNode, BrainNode, BudgetNode, CallNode, StageNode, WidgetNode};
 use crate::record::skip::is_default;
 use crate::record::{
-    Actor, AnswerFault, ClaimRefusal, CustomOutput, FileRef, LimitReached, Path, PublicId, Seq, Speaker, Timestamp,
-    TriggerChange,
+    Actor, AnswerFault, ClaimRefusal, CustomOutput, Failure, FileRef, LimitReached, Path, PublicId, Seq, Speaker,
+    Timestamp, TriggerChange,
 };
 
 /// The id of a node in a timeline: its position in the order in which events begin nodes. The same log gives the same
@@ -194,6 +194,9 @@ pub enum NodeKind {
         /// Who paused it.
         #[serde(default)]
         actor: Actor,
+        /// Why the engine parked it; `None` if a person paused it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<Failure>,
         /// Who resumed it; `None` while it is paused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resumed: Option<Actor>,

@@ -18,7 +18,6 @@ pub(in crate::runner) fn performed(
     call: DetachedCall,
 ) -> BoxFuture<'static, Result<UntypedReply>> {
     Box::pin(async move {
-        let may_repeat = call.may_repeat;
         let outcome = match executor {
             Some(executor) => executor.execute(call).await,
             None => DetachedOutcome::InDoubt {
@@ -31,7 +30,6 @@ pub(in crate::runner) fn performed(
             DetachedOutcome::Returned(reply) => Ok(untyped(*reply)),
             DetachedOutcome::Failed { message, transient: true } => Err(Error::transient(message)),
             DetachedOutcome::Failed { message, transient: false } => Err(Error::permanent(message)),
-            DetachedOutcome::InDoubt { reason } if may_repeat => Err(Error::transient(reason)),
             DetachedOutcome::InDoubt { reason } => Err(Error::permanent(InDoubt(reason))),
         }
     })

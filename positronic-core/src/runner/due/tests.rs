@@ -51,7 +51,7 @@ async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     drop(runner);
     let (one, two) = (RunId::new("one"), RunId::new("two"));
     let names = (KnownRunners::default(), LeaseKeeper::default());
-    let mut due = Due::new(client.clone(), names, ResumeBackoffs::default(), None, false);
+    let mut due = Due::new(client.clone(), names, (ResumeBackoffs::default(), Quarantine::default()), None, false);
 
     assert_eq!(found(&mut due).await, Vec::<String>::new(), "they wait");
     client.approve(&one, &call(), ann.clone()).await.unwrap();

@@ -56,6 +56,8 @@ impl Sample {
             usage: Usage::default(),
             claim: None,
             refused: None,
+            crashes: None,
+            parked: false,
             wake: None,
             mail: false,
         };
@@ -101,7 +103,7 @@ impl Sample {
     pub fn hears(mut self, signal: &SignalId) -> Self {
         self = self.says("");
         let event = self.append.events.pop().unwrap();
-        let kind = EventKind::BrainPaused { signal: signal.clone(), actor: Actor::default() };
+        let kind = EventKind::BrainPaused { signal: signal.clone(), actor: Actor::default(), failure: None };
         self.append.events.push(Arc::new(Event { kind, ..(*event).clone() }));
         self
     }

@@ -1,0 +1,129 @@
+//! Quarantine of suspects: runs during whose work the process ended repeatedly.
+//!
+//! A process that ends takes all of its runs with it, so a crash counts for each of them, and the culprit must be told from the
+//! others. A run becomes a suspect after its second crash without progress. A process works on at most [`GROUP`] suspects at once,
+//! and from the third crash on only on one: innocent runs then make progress, which ends their counts, and the culprit ends the
+//! process alone until it is parked. So an innocent run is hit three times at most, which the retries of a tool allow by
+//! default. A group, since many runs that have to wait for each other take long. Other runs are not delayed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::machine::RunState;
+use crate::record::RunId;
+
+/// After how many crashes a run is a suspect.
+pub(super) const SUSPECT: u32 = 2;
+/// How many suspects that are in their first suspicion work at once.
+const GROUP: usize = 16;
+/// A suspect that works this long has survived; the next one may start.
+const LONGEST: Duration = Duration::from_mins(5);
+
+/// The suspects that a process works on. Clones share them.
+#[derive(Clone, Default)]
+pub(super) struct Quarantine(Arc<Mutex<Vec<Suspect>>>);
+
+struct Suspect {
+    run: RunId,
+    crashes: u32,
+    since: Instant,
+}
+
+/// Lets a suspect work until it is dropped.
+pub(super) struct QuarantinePermit {
+    quarantine: Quarantine,
+    run: RunId,
+}
+
+impl Drop for QuarantinePermit {
+    fn drop(&mut self) {
+        self.quarantine.0.lock().retain(|suspect| suspect.run != self.run);
+    }
+}
+
+/// The reason why a suspect is not worked on now: there are enough others.
+pub(super) struct Full;
+
+/// Returns the number of crashes of a run.
+pub(super) fn crashes_of(state: &RunState) -> u32 {
+    state.crashed.iter().map(|crashed| crashed.crashes).max().unwrap_or_default()
+}
+
+/// Returns how many suspects may work at once beside one with this many crashes.
+const fn at_once(crashes: u32) -> usize {
+    if crashes <= SUSPECT { GROUP } else { 1 }
+}
+
+impl Quarantine {
+    /// Lets a run with this many crashes work. It needs a permit only if it is a suspect.
+    pub(super) fn enter(&self, run: &RunId, crashes: u32) -> Result<Option<QuarantinePermit>, Full> {
+        if crashes < SUSPECT {
+            return Ok(None);
+        }
+        let mut suspects = self.0.lock();
+        if !fits(&suspects, crashes) {
+            return Err(Full);
+        }
+        suspects.push(Suspect { run: run.clone(), crashes, since: Instant::now() });
+        Ok(Some(QuarantinePermit { quarantine: self.clone(), run: run.clone() }))
+    }
+
+    /// Returns whether a run with this many crashes could work now.
+    pub(super) fn has_room(&self, crashes: u32) -> bool {
+        crashes < SUSPECT || fits(&self.0.lock(), crashes)
+    }
+}
+
+fn fits(suspects: &[Suspect], crashes: u32) -> bool {
+    let fresh = || suspects.iter().filter(|suspect| suspect.since.elapsed() < LONGEST);
+    let worst = fresh().map(|suspect| suspect.crashes).fold(crashes, u32::max);
+    fresh().count() < at_once(worst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GROUP, LONGEST, Quarantine};
+    use crate::record::RunId;
+
+    fn run(number: usize) -> RunId {
+        RunId::new(format!("run-{number}"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_worst_suspect_limits_how_many_work_at_once() {
+        for (crashes, most) in [(2, GROUP), (3, 1), (9, 1)] {
+            let quarantine = Quarantine::default();
+            let permits: Vec<_> =
+                (0..most).map(|n| quarantine.enter(&run(n), crashes).ok().flatten().unwrap()).collect();
+
+            assert!(!quarantine.has_room(crashes), "{crashes}");
+            assert!(!quarantine.has_room(2), "not even one with fewer crashes");
+            assert!(quarantine.has_room(1), "other runs need no permit");
+            drop(permits);
+            assert!(quarantine.has_room(crashes));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn suspect_with_many_crashes_waits_until_all_others_are_done() {
+        let quarantine = Quarantine::default();
+        let first = quarantine.enter(&run(1), 2).ok().flatten();
+
+        assert!(quarantine.enter(&run(2), 3).is_err());
+        drop(first);
+        assert!(quarantine.enter(&run(2), 3).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn suspect_that_works_on_for_long_delays_no_other() {
+        let quarantine = Quarantine::default();
+        let _long = quarantine.enter(&run(1), 7).ok().flatten();
+
+        tokio::time::advance(LONGEST).await;
+
+        assert!(quarantine.has_room(7));
+    }
+}
