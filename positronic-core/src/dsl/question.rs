@@ -10,6 +10,7 @@ use crate::definition::{Link, read_value};
 use crate::error::{Error, Result};
 use crate::record::{
     AnswerFault, FileRef, Finish, Misfit, ModelResponse, OutputFormat, Path, Question, Settings, Tier, Usage,
+    check_numbers,
 };
 use crate::tools::Schema;
 
@@ -165,7 +166,9 @@ fn useless(response: &ModelResponse, fault: &AnswerFault) -> Error {
 
 /// Decodes an answer; the error describes the mismatch.
 fn read<T: DeserializeOwned>(schema: &Schema, answer: &str) -> Result<T, String> {
-    let mut value: serde_json::Value = serde_json::from_str(unfenced(answer)).map_err(|error| error.to_string())?;
+    let answer = unfenced(answer);
+    let mut value: serde_json::Value = serde_json::from_str(answer).map_err(|error| error.to_string())?;
+    check_numbers(answer).map_err(|number| format!("it has {number}"))?;
     schema.accept(&mut value)?;
     read_value(schema.inner(&value)).map_err(|error| error.to_string())
 }

@@ -112,7 +112,7 @@ pub struct Piece {
     pub kind: DeltaKind,
     /// For a call: its index among the answer's calls, from 0.
     pub call: Option<u32>,
-    /// For a call: the tool's name, with its first piece.
+    /// For a call: the tool's name, with its first piece, and again if it becomes longer.
     pub tool: Option<String>,
     /// The piece.
     pub text: String,
@@ -123,8 +123,8 @@ pub trait DeltaSink: Send + Sync {
     /// Receives one piece. It must not block.
     fn piece(&self, piece: Piece);
 
-    /// Discards all pieces so far: the model failed during its answer, and another one answers from the beginning. A sink that
-    /// wraps another one forwards this.
+    /// Discards all pieces so far: the answer begins anew, by another model after a failure, or by the same server within its
+    /// stream. A sink that wraps another one forwards this.
     fn restart(&self);
 
     /// Returns whether pieces are used; if not, a model need not produce them.

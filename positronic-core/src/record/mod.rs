@@ -25,6 +25,7 @@ mod made_by;
 mod message;
 pub(crate) mod micros;
 mod name;
+pub(crate) mod number;
 mod ordered;
 mod part;
 mod path;
@@ -71,6 +72,7 @@ pub use limits::{BatchPolicy, BudgetRequest, LimitKind, LimitReached, Limits, On
 pub use made_by::{MadeBy, Recipient};
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub use name::{InvalidName, MAX_NAME_CHARS, check_name};
+pub use number::check_numbers;
 pub(crate) use ordered::property_order;
 pub use ordered::{OrderedJson, OrderedObject, PROPERTY_ORDERING};
 pub use part::{Citation, Part, ProviderToolUse};

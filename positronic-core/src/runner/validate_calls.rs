@@ -10,7 +10,7 @@ use super::catch::{at_home, caught, caught_now};
 use crate::definition::{LoopDefinition, Scope};
 use crate::error::Error;
 use crate::machine::Validated;
-use crate::record::{CallFlags, Path, ProposedCall, Repair, Segment, ToolCall, ToolSet, check_depth};
+use crate::record::{CallFlags, Path, ProposedCall, Repair, Segment, ToolCall, ToolSet, check_depth, check_numbers};
 use crate::tools::{accept_arguments, near_name, parse_arguments};
 
 /// Validates the calls of the answer at `path`, an iteration.
@@ -69,6 +69,7 @@ async fn complete(
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };
     let parsed = parse_arguments(text).map_err(|error| format!("are not valid JSON: {error}"));
     let parsed = parsed.and_then(|(mut json, mistakes)| {
+        check_numbers(text).map_err(|number| format!("have {number}"))?;
         check_depth(&json).map_err(|deep| format!("cannot be taken: {deep}"))?;
         json.sort_all_objects();
         Ok((json, mistakes))

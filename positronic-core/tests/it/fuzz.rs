@@ -88,7 +88,7 @@ fn events(bytes: &[u8], sizes: &[usize]) -> Result<Vec<String>, String> {
         rest = further;
     }
     all.extend(decoder.finish());
-    Ok(all)
+    Ok(all.into_iter().map(|event| event.data).collect())
 }
 
 /// Feeds chunks until one fails.

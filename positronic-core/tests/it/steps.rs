@@ -155,8 +155,11 @@ async fn question_can_ask_for_a_type() {
 
 #[tokio::test(start_paused = true)]
 async fn answer_of_another_form_fails_without_retries() {
-    for (answer, reason) in [("maybe", "expected value"), ("{\"spam\": 7}", "at `/spam`: 7 is not of type \"boolean\"")]
-    {
+    for (answer, reason) in [
+        ("maybe", "expected value"),
+        ("{\"spam\": 7}", "at `/spam`: 7 is not of type \"boolean\""),
+        ("{\"spam\": 18446744073709551617}", "it has a number with too many digits: 18446744073709551617"),
+    ] {
         let judge = brain("Judge").step("Judge", async |cx| cx.model().ask_for::<Verdict>("Is it spam?").await);
         let play = Play::new((0..3).map(|_| Reply::text(answer)));
 

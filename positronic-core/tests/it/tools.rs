@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Assistant, EndReason, Message, ToolResult};
+use positronic_core::record::{
+    Assistant, EndReason, Message, ModelResponse, Part, ProposedCall, ResponseMetadata, ToolResult,
+};
 use positronic_core::runner::Settled;
 use serde_json::json;
 
@@ -50,6 +52,51 @@ async fn failed_tool_reports_its_reason_with_all_causes() {
     play.run(&workshop(&journal, failing), ()).await;
 
     assert_eq!(play.last_results(), ["Error: the order could not be read: invalid digit found in string"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_with_a_number_that_would_be_rounded_are_refused_and_the_model_reads_why() {
+    let journal = Journal::default();
+    let numbers = ["18446744073709551617", "-9223372036854775809", "12345678901234567.89", "1e-400"];
+    let ask = |number: &&str| {
+        let call = ProposedCall {
+            provider_id: None,
+            name: "pay".to_owned(),
+            arguments: format!("{{\"amount\": {number}}}"),
+            data: None,
+        };
+        Reply::response(ModelResponse {
+            parts: vec![Part::Call { index: 0 }],
+            calls: vec![call],
+            metadata: ResponseMetadata::default(),
+        })
+    };
+    let play = Play::new(numbers.iter().map(ask).chain([done()]));
+    let pay = journal.clone();
+    let paying = move |config: ShopLoop| {
+        let pay = pay.clone();
+        config.tool("pay", move |t| {
+            t.execute(move |amount: std::collections::BTreeMap<String, f64>, _| {
+                pay.note(format!("{amount:?}"));
+                std::future::ready(Ok("paid"))
+            })
+        })
+    };
+
+    let story = play.run(&workshop(&journal, paying), ()).await;
+
+    for (result, number) in results(&story, "Work").iter().zip(numbers) {
+        let reason = format!(
+            "the arguments have a number with too many digits: {number}; write one that fits into 64 bits, or a string"
+        );
+        assert_eq!(error_of(result), reason);
+    }
+    assert!(journal.take().is_empty(), "no call has run");
+    let logged = story.json_lines();
+    assert!(
+        numbers.iter().all(|number| logged.contains(&format!("\\\"amount\\\": {number}"))),
+        "the log keeps them: {logged}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,13 +1,14 @@
 //! Assembles an answer of the Messages API from its events.
 //!
-//! Blocks are distinguished by their `index`. Unknown events, deltas and blocks are kept or skipped, never an error; the event
-//! with a `stop_reason` finishes the answer, and later ones change only its usage.
+//! Blocks are distinguished by their `index`. Unknown events, deltas and blocks are kept or skipped, never an error. A
+//! `stop_reason` finishes the answer, `message_stop` ends it. Another `message_start` begins the answer anew, also after its end:
+//! nothing before it is kept but what it used.
 
 use std::collections::BTreeMap;
 
 use positronic_core::model::Piece;
 use positronic_core::model::http::lenient::{any, count, document, list, object, text};
-use positronic_core::model::http::{Assemble, MAX_ITEMS, shorten, too_many_items};
+use positronic_core::model::http::{Assemble, MAX_ITEMS, Progress, shorten, too_many_items};
 use positronic_core::record::{
     DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ResponseMetadata, Usage,
 };
@@ -23,35 +24,50 @@ pub struct MessagesAssembler {
     usage: Value,
     finish: Option<Finish>,
     refusal: Option<String>,
+    has_begun: bool,
+    has_ended: bool,
+    /// Whether content followed a `stop_reason`.
+    is_contradicted: bool,
+    generation: u32,
+    /// What messages before the last beginning have used.
+    abandoned: Usage,
 }
 
 impl Assemble for MessagesAssembler {
     fn feed(&mut self, event: &str) -> Result<Vec<Piece>, ModelError> {
-        let event = document(event)?;
-        let index = count(&event, "index").unwrap_or(0);
-        match text(&event, "type").unwrap_or_default() {
-            "message_start" => {
-                if let Some(message) = object(&event, "message") {
-                    self.read_metadata(message);
-                }
-            }
-            "content_block_start" if self.finish.is_none() => {
-                if let Some(Value::Object(block)) = any(&event, "content_block").cloned() {
+        let read = match document(event) {
+            Err(_) if self.progress() != Progress::Open => return Ok(Vec::new()),
+            read => read?,
+        };
+        let index = count(&read, "index").unwrap_or(0);
+        match text(&read, "type").unwrap_or_default() {
+            "message_start" => self.begin(object(&read, "message").unwrap_or(&Value::Null)),
+            "message" => return self.feed_complete(event),
+            "content_block_start" | "content_block_delta" if self.has_ended => {}
+            "content_block_start" => {
+                if let Some(Value::Object(block)) = any(&read, "content_block").cloned() {
                     if self.blocks.len() >= MAX_ITEMS && !self.blocks.contains_key(&index) {
                         return Err(too_many_items());
                     }
+                    self.is_contradicted |= self.finish.is_some();
                     self.blocks.insert(index, Block::new(block));
                     return Ok(self.first_piece(index).into_iter().collect());
                 }
             }
-            "content_block_delta" if self.finish.is_none() => {
-                let delta = object(&event, "delta");
+            "content_block_delta" => {
+                self.is_contradicted |= self.finish.is_some();
+                let delta = object(&read, "delta");
                 let added = delta.and_then(|delta| self.blocks.get_mut(&index)?.add(delta));
                 return Ok(added.and_then(|added| self.piece(index, added)).into_iter().collect());
             }
+            "content_block_stop" => {
+                let rest = self.blocks.get_mut(&index).and_then(Block::end);
+                return Ok(rest.and_then(|rest| self.piece(index, rest)).into_iter().collect());
+            }
+            "message_stop" => self.has_ended = self.finish.is_some(),
             "message_delta" => {
-                self.read_usage(&event);
-                if let Some(delta) = object(&event, "delta") {
+                self.read_usage(&read);
+                if let Some(delta) = object(&read, "delta") {
                     self.read_end(delta);
                 }
             }
@@ -72,18 +88,35 @@ impl Assemble for MessagesAssembler {
         let mut pieces = Vec::new();
         for (index, block) in (0..).zip(content) {
             if let Value::Object(block) = block {
-                self.blocks.insert(index, Block::new(block.clone()));
+                let mut block = Block::new(block.clone());
+                block.end();
+                self.blocks.insert(index, block);
                 pieces.extend(self.first_piece(index));
             }
         }
         self.read_metadata(&message);
         self.read_end(&message);
         self.finish.get_or_insert(Finish::Stop);
+        self.has_ended = true;
         Ok(pieces)
     }
 
-    fn is_finished(&self) -> bool {
-        self.finish.is_some()
+    fn done(&mut self) {}
+
+    fn progress(&self) -> Progress {
+        match self.finish {
+            Some(_) if self.has_ended => Progress::Ended,
+            Some(_) if !self.is_contradicted => Progress::Finished,
+            _ => Progress::Open,
+        }
+    }
+
+    fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    fn metadata(&self) -> &ResponseMetadata {
+        &self.metadata
     }
 
     fn finish(self) -> Result<ModelResponse, ModelError> {
@@ -101,12 +134,26 @@ impl Assemble for MessagesAssembler {
         if let Some(text) = self.refusal.filter(|_| finish == Finish::Refused) {
             parts.push(Part::Refusal { text });
         }
-        let metadata = ResponseMetadata { finish, usage: usage(&self.usage), ..self.metadata };
+        let metadata = ResponseMetadata { finish, ..self.metadata };
         Ok(ModelResponse { parts, calls, metadata })
     }
 }
 
 impl MessagesAssembler {
+    /// Begins a message. An earlier one is void, but what it used counts.
+    fn begin(&mut self, message: &Value) {
+        if std::mem::replace(&mut self.has_begun, true) {
+            self.generation += 1;
+            self.blocks.clear();
+            (self.finish, self.refusal, self.has_ended, self.is_contradicted) = (None, None, false, false);
+            if text(message, "id") != self.metadata.response_id.as_deref() {
+                self.abandoned = self.metadata.usage;
+                self.usage = Value::Null;
+            }
+        }
+        self.read_metadata(message);
+    }
+
     fn read_metadata(&mut self, message: &Value) {
         self.metadata.response_id = text(message, "id").map(str::to_owned);
         self.metadata.answered_by = text(message, "model").map(str::to_owned);
@@ -121,6 +168,8 @@ impl MessagesAssembler {
             Value::Object(usage) => usage.extend(known.map(|(name, value)| (name.clone(), value.clone()))),
             other => *other = known.map(|(name, value)| (name.clone(), value.clone())).collect(),
         }
+        self.metadata.usage = usage(&self.usage);
+        self.metadata.usage += self.abandoned;
     }
 
     fn read_end(&mut self, end: &Value) {

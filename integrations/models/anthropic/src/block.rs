@@ -1,6 +1,7 @@
 //! A content block of an answer: text, thinking, a call, what a tool of the provider did, or an item that only the provider
 //! understands.
 
+use positronic_core::model::http::lenient::any;
 use positronic_core::record::{DeltaKind, Part, ProposedCall};
 use serde_json::{Map, Value, json};
 
@@ -20,6 +21,10 @@ pub(crate) struct Block {
     value: Map<String, Value>,
     /// The text, the thinking, or the JSON of a tool's input so far.
     text: String,
+    /// What deltas have repeated of the text with which the block began, as long as they may repeat all of it.
+    echo: Option<String>,
+    /// The input with which the block began; deltas replace it.
+    input: Option<String>,
     /// Whether a piece has named the tool.
     pub(crate) announced: bool,
 }
@@ -42,14 +47,15 @@ impl Block {
     pub(crate) fn new(value: Map<String, Value>) -> Self {
         let mut block = Self { value, ..Self::default() };
         if let Some(Value::String(text)) = block.field().and_then(|field| block.value.remove(field)) {
+            block.echo = (!text.is_empty()).then(String::new);
             block.text = text;
         }
         // A call that streams begins with an empty input.
-        if let Some(input) =
-            block.value.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()))
-        {
-            block.text = input.to_string();
-        }
+        block.input = match block.value.get("input") {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(fields)) if fields.is_empty() => None,
+            Some(input) => Some(json_text(input)),
+        };
         block
     }
 
@@ -94,15 +100,18 @@ impl Block {
     pub(crate) fn add(&mut self, delta: &Value) -> Option<String> {
         let text = |name: &str| delta.get(name).and_then(Value::as_str);
         let kind = text("type")?;
-        if let ("text_delta" | "thinking_delta" | "input_json_delta", Some(piece)) =
-            (kind, text("text").or_else(|| text("thinking")).or_else(|| text("partial_json")))
-        {
-            self.text.push_str(piece);
-            return Some(piece.to_owned());
+        if let ("text_delta" | "thinking_delta", Some(piece)) = (kind, text("text").or_else(|| text("thinking"))) {
+            return self.add_text(piece);
+        }
+        if let ("input_json_delta", Some(piece)) = (kind, any(delta, "partial_json")) {
+            let piece = json_text(piece);
+            self.text.push_str(&piece);
+            return Some(piece);
         }
         if kind == "citations_delta" {
             let citation = delta.get("citation")?.clone();
             match self.value.get_mut(CITATIONS) {
+                Some(Value::Array(list)) if list.contains(&citation) => {}
                 Some(Value::Array(list)) => list.push(citation),
                 _ => _ = self.value.insert(CITATIONS.to_owned(), json!([citation])),
             }
@@ -112,10 +121,38 @@ impl Block {
         let field = kind.strip_suffix("_delta")?;
         let more = text(field)?;
         match self.value.get_mut(field) {
+            Some(Value::String(known)) if known == more => {}
             Some(Value::String(known)) => known.push_str(more),
             _ => _ = self.value.insert(field.to_owned(), more.into()),
         }
         None
+    }
+
+    /// Adds a piece of text, and returns what is new: some servers repeat the text with which a block began.
+    fn add_text(&mut self, piece: &str) -> Option<String> {
+        let Some(before) = self.echo.take() else {
+            self.text.push_str(piece);
+            return Some(piece.to_owned());
+        };
+        let read = before + piece;
+        if self.text.len() > read.len() && self.text.starts_with(&read) {
+            self.echo = Some(read);
+            return None;
+        }
+        let new = read.strip_prefix(&*self.text).unwrap_or(&read).to_owned();
+        self.text.push_str(&new);
+        Some(new).filter(|new| !new.is_empty())
+    }
+
+    /// Ends the deltas, and returns the text or input that they leave to add.
+    pub(crate) fn end(&mut self) -> Option<String> {
+        let rest = match self.kind() {
+            Kind::Call if self.text.trim().is_empty() => self.input.take(),
+            _ => self.echo.take(),
+        };
+        let rest = rest.filter(|rest| !rest.is_empty())?;
+        self.text.push_str(&rest);
+        Some(rest)
     }
 
     /// Returns whether this is the result of the provider's call in the block before, with which it becomes one part.
@@ -139,6 +176,7 @@ impl Block {
 
     /// Converts the block into parts, with the result of the provider's call if it follows, and adds a call to `calls`.
     pub(crate) fn into_parts(mut self, result: Option<Self>, calls: &mut Vec<ProposedCall>) -> Vec<Part> {
+        self.end();
         match self.kind() {
             // An empty text block cannot be sent back.
             Kind::Text if self.text.is_empty() => Vec::new(),
@@ -200,4 +238,9 @@ impl Block {
         let data = (!self.value.is_empty()).then(|| json!({ ITEM: self.value }));
         ProposedCall { provider_id, name, arguments, data }
     }
+}
+
+/// Returns the JSON of an input, which some servers send as text.
+fn json_text(input: &Value) -> String {
+    input.as_str().map_or_else(|| input.to_string(), str::to_owned)
 }

@@ -1,13 +1,15 @@
 //! Assembles an answer of `streamGenerateContent` from its chunks.
 //!
 //! A chunk has whole parts. Texts in a row are one part of the answer, until one has a signature; the arguments of a call may
-//! stream over several chunks. Sources follow at the end. Unknown parts are kept. The chunk with a `finishReason` finishes the answer.
+//! stream over several chunks. Sources follow at the end. Unknown parts are kept. The chunk with a `finishReason` finishes the
+//! answer; where content follows one, the server sends it in every chunk, and only the end of the stream finishes the answer. This
+//! API has no event that begins an answer.
 
 use std::collections::BTreeMap;
 
 use positronic_core::model::Piece;
 use positronic_core::model::http::lenient::{any, count, document, list, object, objects, text};
-use positronic_core::model::http::{Assemble, MAX_ITEMS, shorten, too_many_items};
+use positronic_core::model::http::{Assemble, MAX_ITEMS, Progress, shorten, too_many_items};
 use positronic_core::record::{
     DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall, ResponseMetadata, Usage,
 };
@@ -25,24 +27,41 @@ pub struct GenerateContentAssembler {
     parts: Vec<Part>,
     calls: Vec<ProposedCall>,
     /// The arguments of the last call while they stream.
-    streaming: Option<Map<String, Value>>,
+    streaming: Option<Streaming>,
     /// Where the answer comes from, by the field of the candidate; a later chunk has all of the earlier ones.
     sources: BTreeMap<&'static str, Value>,
     metadata: ResponseMetadata,
     finish: Option<Finish>,
+    /// Whether the end was certain when it was last reported: without content.
+    is_certain: bool,
+    /// Whether content followed a `finishReason`.
+    is_contradicted: bool,
+}
+
+/// Arguments while they stream.
+#[derive(Debug)]
+enum Streaming {
+    /// With the pieces whose path cannot be read.
+    Fields(Map<String, Value>, Vec<Value>),
+    /// Anything but an object, as JSON.
+    Other(String),
 }
 
 impl Assemble for GenerateContentAssembler {
     fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
-        let chunk = document(chunk)?;
+        let chunk = match document(chunk) {
+            Err(_) if self.progress() != Progress::Open => return Ok(Vec::new()),
+            read => read?,
+        };
+        self.read_metadata(&chunk);
         if let Some(reason) = object(&chunk, "promptFeedback").and_then(|feedback| text(feedback, "blockReason")) {
             let sentence = format!("the provider blocked the prompt: {}", shorten(reason));
             let blocked = ModelError::new(ModelErrorKind::Filtered, sentence);
             return Err(ModelError { provider_code: Some(reason.to_owned()), ..blocked });
         }
-        self.read_metadata(&chunk);
         let Some(candidate) = objects(&chunk, "candidates").first() else { return Ok(Vec::new()) };
         let mut pieces = Vec::new();
+        let known = self.parts.len();
         let parts = object(candidate, "content").and_then(|content| list(content, "parts")).unwrap_or_default();
         for part in parts.iter().filter_map(Value::as_object) {
             if self.parts.len() >= MAX_ITEMS {
@@ -55,7 +74,13 @@ impl Assemble for GenerateContentAssembler {
                 self.sources.insert(field, sources.clone());
             }
         }
+        let has_content = !pieces.is_empty() || self.parts.len() > known;
+        if has_content {
+            self.is_contradicted |= self.finish.is_some();
+            self.is_certain = false;
+        }
         if let Some(reason) = text(candidate, "finishReason") {
+            self.is_certain = !has_content && !self.parts.is_empty() && !self.is_contradicted;
             pieces.extend(self.end_call());
             self.finish = Some(match reason {
                 "STOP" => Finish::Stop,
@@ -78,8 +103,24 @@ impl Assemble for GenerateContentAssembler {
         self.feed(answer)
     }
 
-    fn is_finished(&self) -> bool {
-        self.finish.is_some()
+    fn done(&mut self) {
+        self.is_certain = self.finish.is_some();
+    }
+
+    fn progress(&self) -> Progress {
+        match self.finish {
+            Some(_) if self.is_certain => Progress::Ended,
+            Some(_) if !self.is_contradicted => Progress::Finished,
+            _ => Progress::Open,
+        }
+    }
+
+    fn generation(&self) -> u32 {
+        0
+    }
+
+    fn metadata(&self) -> &ResponseMetadata {
+        &self.metadata
     }
 
     fn finish(mut self) -> Result<ModelResponse, ModelError> {
@@ -187,12 +228,17 @@ impl GenerateContentAssembler {
                 arguments: String::new(),
                 data: call_data(part, call),
             });
-            self.streaming = Some(call.get("args").and_then(Value::as_object).cloned().unwrap_or_default());
+            self.streaming = Some(match call.get("args") {
+                None | Some(Value::Null) => Streaming::Fields(Map::new(), Vec::new()),
+                Some(Value::Object(fields)) => Streaming::Fields(fields.clone(), Vec::new()),
+                Some(Value::String(text)) => Streaming::Other(text.clone()),
+                Some(other) => Streaming::Other(other.to_string()),
+            });
             pieces.push(Piece { tool: Some(name.to_owned()), ..self.call_piece(String::new()) });
         }
-        if let Some(arguments) = &mut self.streaming {
+        if let Some(Streaming::Fields(arguments, unread)) = &mut self.streaming {
             let partial = call.get("partialArgs").and_then(Value::as_array).into_iter().flatten();
-            partial.for_each(|piece| partial_args::set(arguments, piece));
+            unread.extend(partial.filter(|piece| !partial_args::set(arguments, piece)).cloned());
         }
         let continues = call.get("willContinue").and_then(Value::as_bool).unwrap_or_default();
         if !continues {
@@ -202,7 +248,13 @@ impl GenerateContentAssembler {
 
     /// Completes the call that streams, and returns its arguments as a piece.
     fn end_call(&mut self) -> Option<Piece> {
-        let arguments = Value::Object(self.streaming.take()?).to_string();
+        let arguments = match self.streaming.take()? {
+            Streaming::Fields(fields, unread) if unread.is_empty() => Value::Object(fields).to_string(),
+            // A list is no object of arguments, so the call is refused and the model reads why.
+            Streaming::Fields(_, unread) => Value::Array(unread).to_string(),
+            Streaming::Other(text) if text.trim().is_empty() => "{}".to_owned(),
+            Streaming::Other(text) => text,
+        };
         self.calls.last_mut()?.arguments.clone_from(&arguments);
         Some(self.call_piece(arguments))
     }

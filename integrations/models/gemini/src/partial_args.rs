@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 /// The largest index of a list element, far above what models write.
 const LARGEST_INDEX: usize = 4096;
 
-/// Sets the value at a path, or appends to the string there. A path that cannot be read changes nothing.
-pub(crate) fn set(arguments: &mut Map<String, Value>, piece: &Value) {
-    let Some(path) = piece.get("jsonPath").and_then(Value::as_str).and_then(steps) else { return };
+/// Sets the value at a path, or appends to the string there, and returns whether it did: a path that cannot be read changes nothing.
+pub(crate) fn set(arguments: &mut Map<String, Value>, piece: &Value) -> bool {
+    let Some(path) = piece.get("jsonPath").and_then(Value::as_str).and_then(steps) else { return false };
     let value = if let Some(text) = piece.get("stringValue") {
         text.clone()
     } else if let Some(value) = piece.get("numberValue").or_else(|| piece.get("boolValue")) {
@@ -15,18 +15,21 @@ pub(crate) fn set(arguments: &mut Map<String, Value>, piece: &Value) {
     } else if piece.get("nullValue").is_some() {
         Value::Null
     } else {
-        return;
+        // The value follows, as a path of its own or in the next piece.
+        return true;
     };
     let mut target = Value::Object(std::mem::take(arguments));
-    if let Some(place) = path.iter().try_fold(&mut target, |place, step| enter(place, step)) {
-        match (place, value) {
-            (Value::String(known), Value::String(more)) => known.push_str(&more),
-            (place, value) => *place = value,
-        }
+    let place = path.iter().try_fold(&mut target, |place, step| enter(place, step));
+    let is_set = place.is_some();
+    match (place, value) {
+        (Some(Value::String(known)), Value::String(more)) => known.push_str(&more),
+        (Some(place), value) => *place = value,
+        (None, _) => {}
     }
     if let Value::Object(changed) = target {
         *arguments = changed;
     }
+    is_set
 }
 
 /// A step of a path.
@@ -89,17 +92,17 @@ mod tests {
     #[test]
     fn values_are_set_at_their_paths() {
         let mut arguments = Map::new();
-        for piece in [
-            json!({ "jsonPath": "$.city", "stringValue": "Os" }),
-            json!({ "jsonPath": "$.city", "stringValue": "lo" }),
-            json!({ "jsonPath": "$.days[1].hour", "numberValue": 9 }),
-            json!({ "jsonPath": "$['is far']", "boolValue": true }),
-            json!({ "jsonPath": "$.none", "nullValue": null }),
-            json!({ "jsonPath": "$.city.name", "stringValue": "no object" }),
-            json!({ "jsonPath": "$.days[99999]", "stringValue": "too far" }),
-            json!({ "jsonPath": "city", "stringValue": "no path" }),
+        for (piece, is_set) in [
+            (json!({ "jsonPath": "$.city", "stringValue": "Os" }), true),
+            (json!({ "jsonPath": "$.city", "stringValue": "lo" }), true),
+            (json!({ "jsonPath": "$.days[1].hour", "numberValue": 9 }), true),
+            (json!({ "jsonPath": "$['is far']", "boolValue": true }), true),
+            (json!({ "jsonPath": "$.none", "nullValue": null }), true),
+            (json!({ "jsonPath": "$.city.name", "stringValue": "no object" }), false),
+            (json!({ "jsonPath": "$.days[99999]", "stringValue": "too far" }), false),
+            (json!({ "jsonPath": "city", "stringValue": "no path" }), false),
         ] {
-            set(&mut arguments, &piece);
+            assert_eq!(set(&mut arguments, &piece), is_set, "{piece}");
         }
 
         assert_eq!(

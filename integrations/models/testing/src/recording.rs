@@ -43,7 +43,7 @@ pub fn in_pieces(events: &[String], sizes: &[usize], line_end: &str) -> Vec<Stri
         }
     }
     decoded.extend(decoder.finish());
-    decoded
+    decoded.into_iter().map(|event| event.data).collect()
 }
 
 /// Checks that the pieces of an answer add up to its parts.

@@ -26,7 +26,8 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// Reads the error object of a body or a chunk: `{"error": {…}}`, `{"error": "…"}`, `{"object": "error", …}`.
+    /// Reads the error object of a body or a chunk: `{"error": {…}}`, `{"error": "…"}`, `{"object": "error", …}`,
+    /// `{"message": "…", "code": …}`.
     pub(super) fn read(document: &Value) -> Option<Self> {
         let inner = match document.get("error") {
             Some(error) if !error.is_null() => error,
@@ -81,9 +82,14 @@ fn upstream(error: &Value) -> Option<String> {
     })
 }
 
+/// Returns whether a document is an error object without a field around it.
 fn is_bare(document: &Value) -> bool {
-    let object = document.get("object").and_then(Value::as_str);
-    object == Some("error") || (object.is_none() && document.get("detail").is_some())
+    let text = |name: &str| document.get(name).and_then(Value::as_str);
+    let has = |name: &str| document.get(name).is_some_and(|value| !value.is_null());
+    let is_named = text("object") == Some("error") || text("type") == Some("error");
+    let is_answer = || ["choices", "candidates", "output", "content"].into_iter().any(has);
+    let is_error = || has("detail") || (text("message").is_some() && (has("code") || has("status")));
+    is_named || (text("object").is_none() && is_error() && !is_answer())
 }
 
 /// Makes the error of an error object, or of a string instead of one, that a server sends during an answer.
@@ -101,22 +107,36 @@ fn retry_delay(error: &Value) -> Option<Duration> {
 
 /// Makes the error of an answer with a failure status.
 pub(super) fn http_error(status: u16, body: &str, wait: Option<Duration>, request_id: Option<String>) -> ModelError {
-    let document: Option<Value> = serde_json::from_str(body).ok();
+    let document: Option<Value> = serde_json::from_str(body).ok().or_else(|| in_event(body));
     // Some servers wrap the object in a list.
     let document = document.map(|document| document.get(0).cloned().unwrap_or(document));
     let fault = document.as_ref().map_or_else(
         || Fault { message: prose(status, body), ..Fault::default() },
         |document| Fault::read(document).unwrap_or_else(|| Fault::of(document)),
     );
+    let kind = kind(Some(status), &fault);
     ModelError {
-        kind: kind(Some(status), &fault),
         retry_after: wait.or_else(|| document.as_ref().and_then(retry_delay)),
         status: Some(status),
         provider_code: fault.code.or(fault.kind),
         request_id,
-        message: fault.message,
-        via: Vec::new(),
+        ..ModelError::new(kind, fault.message)
     }
+}
+
+/// Reads the document in the first event of a body that is an event stream.
+fn in_event(body: &str) -> Option<Value> {
+    let data = body.lines().find_map(|line| line.strip_prefix("data:"))?;
+    serde_json::from_str(data).ok()
+}
+
+/// Makes the error of an event that is named `error`: an object in any form, or words.
+pub(super) fn named_error(data: &str) -> ModelError {
+    let fault = match serde_json::from_str::<Value>(data) {
+        Ok(document) => Fault::read(&document).unwrap_or_else(|| Fault::of(&document)),
+        Err(_) => Fault { message: shorten(data.trim()), ..Fault::default() },
+    };
+    fault.into_error()
 }
 
 /// Describes a body that is not JSON.
@@ -212,6 +232,23 @@ mod tests {
     }
 
     #[test]
+    fn event_named_error_shows_the_words_of_the_server() {
+        for (data, words, kind) in [
+            (r#"{"message":"overloaded","code":503}"#, "overloaded", ModelErrorKind::Server),
+            (r#"{"type":"rate_limit_error","message":"slow down"}"#, "slow down", ModelErrorKind::RateLimited),
+            (r#"{"error":{"message":"a","type":"overloaded_error"}}"#, "a", ModelErrorKind::Server),
+            (r#"{"reason":"gone"}"#, r#"{"reason":"gone"}"#, ModelErrorKind::Server),
+            ("upstream is full\n", "upstream is full", ModelErrorKind::Server),
+        ] {
+            let error = named_error(data);
+            assert_eq!((error.message.as_str(), error.kind), (words, kind), "{data}");
+        }
+        let body = "event: error\ndata: {\"error\":{\"message\":\"full\",\"code\":\"insufficient_quota\"}}\n\n";
+        let error = http_error(429, body, None, None);
+        assert_eq!((error.message.as_str(), error.kind), ("full", ModelErrorKind::QuotaExhausted));
+    }
+
+    #[test]
     fn every_form_of_an_error_object_is_read() {
         let sentence = |document: Value| Fault::read(&document).map(|fault| fault.into_error().message);
 
@@ -219,7 +256,10 @@ mod tests {
         assert_eq!(sentence(json!({"error": "b"})).as_deref(), Some("b"));
         assert_eq!(sentence(json!({"object": "error", "message": "c"})).as_deref(), Some("c"));
         assert_eq!(sentence(json!({"detail": "d"})).as_deref(), Some("d"));
+        assert_eq!(sentence(json!({"type": "error", "message": "f", "code": "server_error"})).as_deref(), Some("f"));
+        assert_eq!(sentence(json!({"message": "g", "code": 503})).as_deref(), Some("g"));
         assert_eq!(sentence(json!({"error": null, "choices": []})), None);
+        assert_eq!(sentence(json!({"message": "text", "status": "completed", "output": []})), None);
         assert_eq!(http_error(400, r#"[{"error":{"message":"e"}}]"#, None, None).message, "e");
     }
 }

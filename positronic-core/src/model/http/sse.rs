@@ -1,17 +1,17 @@
 //! Decoder for server-sent events (`text/event-stream`), as the WHATWG HTML standard defines the format.
 //!
-//! Bytes go in as received, the data of each complete event comes out. The decoder accepts all three line ends (LF, CR LF,
-//! CR), ignores a leading byte order mark, comments and fields other than `data`, and replaces invalid UTF-8. It deviates
-//! from the standard as servers do: [`finish`](SseDecoder::finish) returns an event without its final blank line, and
-//! events with blank data are skipped.
+//! Bytes go in as received, complete events come out. The decoder accepts all three line ends (LF, CR LF, CR), ignores a leading
+//! byte order mark, comments and fields other than `data` and `event`, and replaces invalid UTF-8. It deviates from the standard
+//! as servers do: [`finish`](SseDecoder::finish) returns an event without its final blank line, events with blank data are
+//! skipped, and a line that begins with `{`, which is no field, is data: some servers put an error between the events as it is.
 //!
 //! ```
 //! use positronic_core::model::http::SseDecoder;
 //!
 //! let mut decoder = SseDecoder::default();
-//! assert_eq!(decoder.feed(b"data: {\"a\":")?, Vec::<String>::new());
-//! assert_eq!(decoder.feed(b"1}\r\n\r\ndata: [DONE]")?, ["{\"a\":1}"]);
-//! assert_eq!(decoder.finish().as_deref(), Some("[DONE]"));
+//! assert_eq!(decoder.feed(b"data: {\"a\":")?, []);
+//! assert_eq!(decoder.feed(b"1}\r\n\r\ndata: [DONE]")?[0].data, "{\"a\":1}");
+//! assert_eq!(decoder.finish()[0].data, "[DONE]");
 //! # Ok::<(), positronic_core::model::http::SseError>(())
 //! ```
 
@@ -20,7 +20,16 @@ const LARGEST_EVENT: usize = 32 * 1024 * 1024;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Splits a stream of bytes into the data of its events. It does no I/O.
+/// An event of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SseEvent {
+    /// Its data; the lines are separated by LF.
+    pub data: String,
+    /// Whether its name is `error`.
+    pub is_error: bool,
+}
+
+/// Splits a stream of bytes into its events. It does no I/O.
 #[derive(Debug)]
 pub struct SseDecoder {
     limit: usize,
@@ -28,6 +37,10 @@ pub struct SseDecoder {
     line: Vec<u8>,
     /// The data of the unfinished event; its lines are separated by LF.
     data: Option<String>,
+    /// Whether the name of the unfinished event is `error`.
+    is_error: bool,
+    /// Whether the unfinished event is a document without field names.
+    is_bare: bool,
     /// Whether the last byte was a CR, so that an LF belongs to the same line end.
     after_cr: bool,
     /// Whether the first line, which may begin with a byte order mark, is unfinished.
@@ -56,15 +69,15 @@ impl SseDecoder {
     /// Creates a decoder that rejects events larger than `limit` bytes.
     #[must_use]
     pub const fn with_limit(limit: usize) -> Self {
-        Self { limit, line: Vec::new(), data: None, after_cr: false, at_start: true }
+        Self { limit, line: Vec::new(), data: None, is_error: false, is_bare: false, after_cr: false, at_start: true }
     }
 
-    /// Decodes bytes and returns the data of the events that they complete.
+    /// Decodes bytes and returns the events that they complete.
     ///
     /// # Errors
     ///
     /// [`SseError::TooLarge`] when an event exceeds the limit; the stream cannot be decoded further.
-    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Vec<String>, SseError> {
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Vec<SseEvent>, SseError> {
         let mut events = Vec::new();
         while let Some((&first, rest)) = bytes.split_first() {
             if std::mem::take(&mut self.after_cr) && first == b'\n' {
@@ -85,11 +98,11 @@ impl SseDecoder {
         Ok(events)
     }
 
-    /// Ends the stream and returns the data of an event without its final blank line.
+    /// Ends the stream and returns the events whose final blank line is missing.
     #[must_use]
-    pub fn finish(mut self) -> Option<String> {
-        let last = if self.line.is_empty() { None } else { self.end_line() };
-        last.or_else(|| self.end_event())
+    pub fn finish(mut self) -> Vec<SseEvent> {
+        let before = if self.line.is_empty() { None } else { self.end_line() };
+        before.into_iter().chain(self.end_event()).collect()
     }
 
     fn size(&self) -> usize {
@@ -97,7 +110,7 @@ impl SseDecoder {
     }
 
     /// Processes a complete line; a blank one ends the event.
-    fn end_line(&mut self) -> Option<String> {
+    fn end_line(&mut self) -> Option<SseEvent> {
         let bytes = std::mem::take(&mut self.line);
         let at_start = std::mem::take(&mut self.at_start);
         let line = bytes.strip_prefix(BYTE_ORDER_MARK).filter(|_| at_start).unwrap_or(&bytes);
@@ -106,22 +119,50 @@ impl SseDecoder {
         }
         let colon = line.iter().position(|byte| *byte == b':');
         let (name, value) = line.split_at(colon.unwrap_or(line.len()));
-        if name == b"data" {
-            let value = value.strip_prefix(b":").unwrap_or(value);
-            let value = String::from_utf8_lossy(value.strip_prefix(b" ").unwrap_or(value));
-            match &mut self.data {
-                Some(data) => {
-                    data.push('\n');
-                    data.push_str(&value);
-                }
-                None => self.data = Some(value.into_owned()),
+        let value = value.strip_prefix(b":").unwrap_or(value);
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        if line.starts_with(b"{") {
+            let before = self.end_event();
+            self.is_bare = true;
+            self.add(line);
+            return before;
+        }
+        match name {
+            b"data" | b"event" | b"id" | b"retry" if self.is_bare => {
+                let before = self.end_event();
+                self.field(name, value);
+                return before;
             }
+            _ if self.is_bare => self.add(line),
+            _ => self.field(name, value),
         }
         None
     }
 
-    fn end_event(&mut self) -> Option<String> {
-        self.data.take().filter(|data| !data.trim().is_empty())
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        match name {
+            b"data" => self.add(value),
+            b"event" => self.is_error = value == b"error",
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, line: &[u8]) {
+        let line = String::from_utf8_lossy(line);
+        match &mut self.data {
+            Some(data) => {
+                data.push('\n');
+                data.push_str(&line);
+            }
+            None => self.data = Some(line.into_owned()),
+        }
+    }
+
+    fn end_event(&mut self) -> Option<SseEvent> {
+        self.is_bare = false;
+        let is_error = std::mem::take(&mut self.is_error);
+        let data = self.data.take().filter(|data| !data.trim().is_empty())?;
+        Some(SseEvent { data, is_error })
     }
 }
 
@@ -136,7 +177,7 @@ mod tests {
         let mut decoder = SseDecoder::default();
         let mut events: Vec<_> = pieces.into_iter().flat_map(|piece| decoder.feed(piece).unwrap()).collect();
         events.extend(decoder.finish());
-        events
+        events.into_iter().map(|event| event.data).collect()
     }
 
     #[test]
@@ -171,6 +212,28 @@ mod tests {
     }
 
     #[test]
+    fn a_document_between_the_events_is_an_event() {
+        for (stream, events) in [
+            ("data: a\n\n{\"error\":1}\n", &["a", "{\"error\":1}"][..]),
+            ("data: a\n{\"error\":1}\n\ndata: b\n\n", &["a", "{\"error\":1}", "b"]),
+            ("{\"n\":1}\n{\"n\":2}", &["{\"n\":1}", "{\"n\":2}"]),
+            ("{\n  \"n\": 1\n}\ndata: a\n\n", &["{\n  \"n\": 1\n}", "a"]),
+        ] {
+            assert_eq!(decode([stream.as_bytes()]), events, "{stream:?}");
+        }
+    }
+
+    #[test]
+    fn an_event_named_error_is_marked() {
+        let mut decoder = SseDecoder::default();
+        let events =
+            decoder.feed(b"event: error\ndata: a\n\nevent: message\ndata: b\n\ndata: c\nevent: error\n\n").unwrap();
+
+        let marks: Vec<_> = events.iter().map(|event| (event.data.as_str(), event.is_error)).collect();
+        assert_eq!(marks, [("a", true), ("b", false), ("c", true)]);
+    }
+
+    #[test]
     fn replaces_invalid_utf_8() {
         assert_eq!(decode([&b"data: a\xFFb\n\n"[..]]), ["a\u{fffd}b"]);
     }
@@ -185,7 +248,10 @@ mod tests {
         }
         let mut decoder = SseDecoder::with_limit(16);
         for _ in 0..9 {
-            assert_eq!(decoder.feed(b"data: 0123456\n\n").unwrap(), ["0123456"], "the limit is that of one event");
+            let [event] = &decoder.feed(b"data: 0123456\n\n").unwrap()[..] else {
+                panic!("the limit is that of one event")
+            };
+            assert_eq!(event.data, "0123456");
         }
     }
 

@@ -3,7 +3,6 @@
 //! An answer with a failure status becomes a [`ModelError`] with information from its headers; an answer that is not streamed
 //! is read completely. A failure during a stream may leave a broken connection in the pool, so the pool is replaced.
 
-use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -12,17 +11,19 @@ use parking_lot::Mutex;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
+use super::assemble::{Assemble, Progress};
 use super::endpoint::Endpoint;
-use super::fault::{http_error, is_web_page, shorten};
+use super::events::{Event, Events, LARGEST_ANSWER, read};
+use super::fault::{http_error, is_web_page, named_error, shorten};
 use super::lenient::document;
 use super::options::HttpOptions;
+use super::repaired::Repaired;
 use super::retry_after::retry_after;
 use super::secrets::{Secrets, is_secret};
-use super::sse::{SseDecoder, SseError};
 use super::stopwatch::{Stopwatch, unix_seconds};
 use super::unreachable::{explain, root_cause};
-use crate::model::{DeltaSink, Piece};
-use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse};
+use crate::model::DeltaSink;
+use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, ResponseMetadata};
 
 /// How long to wait for more chunks after the model has finished.
 const AFTER_THE_END: Duration = Duration::from_secs(2);
@@ -30,46 +31,11 @@ const AFTER_THE_END: Duration = Duration::from_secs(2);
 /// How long to wait for the end of the body after `[DONE]`; a connection can be reused only when its body was read to the end.
 const AFTER_DONE: Duration = Duration::from_millis(100);
 
-/// The maximum sizes in bytes of an answer, a failure's body, and a stream.
-const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
+/// The maximum size in bytes of a failure's body.
 const LARGEST_FAILURE: usize = 64 * 1024;
-const LARGEST_STREAM: usize = 512 * 1024 * 1024;
-
-/// The end of a chat completions stream.
-const DONE: &str = "[DONE]";
 
 /// The user agent of requests.
 const USER_AGENT: &str = concat!("positronic/", env!("CARGO_PKG_VERSION"));
-
-/// Assembles an answer from its chunks, as a pure value.
-pub trait Assemble: Send {
-    /// Reads the data of one event of a stream and returns the pieces for people who watch.
-    ///
-    /// # Errors
-    ///
-    /// The failure that the server reports in the stream, or [`Malformed`](ModelErrorKind::Malformed).
-    fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError>;
-
-    /// Reads an answer that the server did not stream.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Assemble::feed`].
-    fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError>;
-
-    /// Processes `[DONE]`, which ends the streams of some servers.
-    fn done(&mut self) {}
-
-    /// Returns whether the model has finished; only usage may follow.
-    fn is_finished(&self) -> bool;
-
-    /// Returns the answer.
-    ///
-    /// # Errors
-    ///
-    /// [`Truncated`](ModelErrorKind::Truncated) if the stream ended too early, or [`Malformed`](ModelErrorKind::Malformed).
-    fn finish(self) -> Result<ModelResponse, ModelError>;
-}
 
 /// Sends requests to one server, each once.
 #[derive(Debug)]
@@ -114,15 +80,21 @@ impl Transport {
         deltas: &dyn DeltaSink,
     ) -> Result<ModelResponse, ModelError> {
         let request_id = OnceLock::new();
-        let exchange = self.exchange(endpoint, body, assembler, deltas, &request_id);
-        match within(endpoint, self.options.timeouts.total, "the full answer", exchange).await {
-            Ok(mut response) => {
-                let asked = request.settings.model.as_ref().unwrap_or(&self.options.model);
-                response.metadata.provider.clone_from(&self.options.provider);
-                response.metadata.model.clone_from(asked);
-                response.metadata.server = Some(endpoint.server().to_owned());
-                response.metadata.answered_by = response.metadata.answered_by.filter(|answering| answering != asked);
-                Ok(response)
+        let mut assembler = Repaired::new(assembler);
+        let receiving = self.receive(endpoint, body, &mut assembler, deltas, &request_id);
+        let received = within(endpoint, self.options.timeouts.total, "the full answer", receiving).await;
+        let asked = request.settings.model.as_ref().unwrap_or(&self.options.model);
+        let complete = |mut metadata: ResponseMetadata| {
+            metadata.provider.clone_from(&self.options.provider);
+            metadata.model.clone_from(asked);
+            metadata.server = Some(endpoint.server().to_owned());
+            metadata.answered_by = metadata.answered_by.filter(|answering| answering != asked);
+            metadata
+        };
+        match received.and_then(|first_chunk| Ok((first_chunk, assembler.finish()?))) {
+            Ok((first_chunk, response)) => {
+                let metadata = ResponseMetadata { first_chunk, ..complete(response.metadata) };
+                Ok(ModelResponse { metadata, ..response })
             }
             Err(error) => {
                 let secrets = Secrets::of(&self.headers);
@@ -146,42 +118,35 @@ impl Transport {
     pub async fn post(&self, endpoint: &Endpoint, body: String) -> Result<Value, ModelError> {
         let request_id = OnceLock::new();
         let exchange = async {
-            match self.open(endpoint, body, &request_id).await? {
-                Opened::Complete(answer) => document(&answer),
-                Opened::Stream(mut response) => {
-                    let (answer, end) = read(&mut response, LARGEST_ANSWER).await;
-                    end.and_then(|()| document(&answer))
-                }
-            }
+            let mut response = self.open(endpoint, body, &request_id).await?;
+            let (answer, end) = read(&mut response, LARGEST_ANSWER).await;
+            end.and_then(|()| document(&answer))
         };
         let answer = within(endpoint, self.options.timeouts.total, "the full answer", exchange).await;
         answer.map_err(|error| Secrets::of(&self.headers).hide_in(error))
     }
 
-    async fn exchange<A: Assemble>(
+    /// Feeds the answer to an assembler and returns the time to its first chunk.
+    async fn receive<A: Assemble>(
         &self,
         endpoint: &Endpoint,
         body: String,
-        mut assembler: A,
+        assembler: &mut Repaired<A>,
         deltas: &dyn DeltaSink,
         request_id: &OnceLock<String>,
-    ) -> Result<ModelResponse, ModelError> {
+    ) -> Result<Option<Duration>, ModelError> {
         let timeouts = self.options.timeouts;
         let watch = Stopwatch::start();
         let first_limit = if self.options.stream { timeouts.first_chunk } else { timeouts.total };
         let opening = async {
-            match self.open(endpoint, body, request_id).await? {
-                Opened::Complete(answer) => Ok((Events::default(), Some(Event::Complete(answer)))),
-                Opened::Stream(response) => {
-                    let mut events = Events { response: Some(response), ..Events::default() };
-                    let first = events.next().await?;
-                    Ok((events, first))
-                }
-            }
+            let mut events = Events::new(self.open(endpoint, body, request_id).await?);
+            let first = events.next().await?;
+            Ok((events, first))
         };
         let (mut events, mut next) = within(endpoint, first_limit, "the first chunk", opening).await?;
         let first_chunk = next.is_some().then(|| watch.elapsed());
         while let Some(event) = next {
+            let generation = assembler.generation();
             let pieces = match event {
                 Event::Chunk(chunk) => assembler.feed(&chunk)?,
                 Event::Complete(answer) => assembler.feed_complete(&answer)?,
@@ -190,24 +155,33 @@ impl Transport {
                     Err(error) if error.kind == ModelErrorKind::Malformed => Vec::new(),
                     fed => fed?,
                 },
+                Event::Failure(error) if assembler.progress() == Progress::Open => return Err(named_error(&error)),
+                Event::Failure(_) => Vec::new(),
+                Event::Text(page) if is_web_page(&page) => {
+                    let sentence = format!("{endpoint} answered with a web page; {}", self.advice_on_address(endpoint));
+                    return Err(ModelError::new(ModelErrorKind::NotFound, sentence));
+                }
+                Event::Text(text) => assembler.feed_complete(&text)?,
                 Event::Done => {
                     assembler.done();
                     _ = tokio::time::timeout(AFTER_DONE, events.drain()).await;
                     break;
                 }
             };
+            if assembler.generation() != generation {
+                deltas.restart();
+            }
             pieces.into_iter().for_each(|piece| deltas.piece(piece));
-            // Only the usage may follow, and some servers leave the connection open.
-            let limit = if assembler.is_finished() { timeouts.idle.min(AFTER_THE_END) } else { timeouts.idle };
+            // Some servers leave the connection open.
+            let has_ended = assembler.progress() == Progress::Ended;
+            let limit = if has_ended { timeouts.idle.min(AFTER_THE_END) } else { timeouts.idle };
             next = match within(endpoint, limit, "the next chunk", events.next()).await {
                 Ok(next) => next,
-                Err(_) if assembler.is_finished() => None,
+                Err(_) if assembler.progress() != Progress::Open => None,
                 Err(error) => return Err(error),
             };
         }
-        let mut response = assembler.finish()?;
-        response.metadata.first_chunk = first_chunk;
-        Ok(response)
+        Ok(first_chunk)
     }
 
     async fn open(
@@ -215,7 +189,7 @@ impl Transport {
         endpoint: &Endpoint,
         body: String,
         request_id: &OnceLock<String>,
-    ) -> Result<Opened, ModelError> {
+    ) -> Result<reqwest::Response, ModelError> {
         let http = self.http.lock().clone();
         let request = http
             .post(endpoint.url().clone())
@@ -242,18 +216,7 @@ impl Transport {
             let error = http_error(status.as_u16(), &body, retry_after(header, unix_seconds), id.map(str::to_owned));
             return Err(self.with_address(endpoint, error));
         }
-        let media_type = header("content-type").unwrap_or_default().to_ascii_lowercase();
-        let is_event_stream = media_type.contains("event-stream");
-        if is_event_stream || (self.options.stream && !media_type.contains("json") && !media_type.contains("html")) {
-            return Ok(Opened::Stream(response));
-        }
-        let (answer, end) = read(&mut response, LARGEST_ANSWER).await;
-        end?;
-        if is_web_page(&answer) {
-            let sentence = format!("{endpoint} answered with a web page; {}", self.advice_on_address(endpoint));
-            return Err(ModelError::new(ModelErrorKind::NotFound, sentence));
-        }
-        Ok(Opened::Complete(answer))
+        Ok(response)
     }
 
     /// Adds the URL and advice to an error that a wrong URL may explain.
@@ -365,81 +328,4 @@ fn read_proxy(address: &str) -> Result<reqwest::Proxy, ModelError> {
         let sentence = "invalid proxy URL; write it as http://host:port or socks5://host:port";
         ModelError::new(ModelErrorKind::BadRequest, sentence)
     })
-}
-
-/// An answer whose headers were received.
-enum Opened {
-    Stream(reqwest::Response),
-    Complete(String),
-}
-
-/// The next part of an answer.
-enum Event {
-    Chunk(String),
-    /// The last chunk of a stream that ended within it.
-    CutOff(String),
-    Done,
-    /// A complete answer that was not streamed.
-    Complete(String),
-}
-
-/// The events of a streamed answer.
-#[derive(Default)]
-struct Events {
-    response: Option<reqwest::Response>,
-    decoder: SseDecoder,
-    ready: VecDeque<String>,
-    bytes: usize,
-}
-
-impl Events {
-    async fn next(&mut self) -> Result<Option<Event>, ModelError> {
-        loop {
-            if let Some(chunk) = self.ready.pop_front() {
-                return Ok(Some(if chunk.trim() == DONE { Event::Done } else { Event::Chunk(chunk) }));
-            }
-            let Some(response) = &mut self.response else { return Ok(None) };
-            let Some(bytes) = response.chunk().await.map_err(|error| broken(&error))? else {
-                self.response = None;
-                let last = std::mem::take(&mut self.decoder).finish();
-                return Ok(last.map(|last| if last.trim() == DONE { Event::Done } else { Event::CutOff(last) }));
-            };
-            self.bytes = self.bytes.saturating_add(bytes.len());
-            if self.bytes > LARGEST_STREAM {
-                return Err(too_large(LARGEST_STREAM));
-            }
-            let refuse = |SseError::TooLarge { limit }| too_large(limit);
-            self.ready.extend(self.decoder.feed(&bytes).map_err(refuse)?);
-        }
-    }
-
-    /// Reads the body to its end.
-    async fn drain(&mut self) {
-        if let Some(response) = &mut self.response {
-            while let Ok(Some(_)) = response.chunk().await {}
-        }
-    }
-}
-
-/// Reads a body up to a limit. Returns the received part, and an error if it is incomplete.
-async fn read(response: &mut reqwest::Response, limit: usize) -> (String, Result<(), ModelError>) {
-    let mut body = Vec::new();
-    let end = loop {
-        match response.chunk().await {
-            Ok(Some(chunk)) if body.len().saturating_add(chunk.len()) <= limit => body.extend_from_slice(&chunk),
-            Ok(Some(_)) => break Err(too_large(limit)),
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(broken(&error)),
-        }
-    };
-    (String::from_utf8_lossy(&body).into_owned(), end)
-}
-
-fn too_large(limit: usize) -> ModelError {
-    ModelError::new(ModelErrorKind::Malformed, format!("the answer exceeds the limit of {limit} bytes"))
-}
-
-fn broken(error: &reqwest::Error) -> ModelError {
-    let kind = if error.is_timeout() { ModelErrorKind::Timeout } else { ModelErrorKind::Connection };
-    ModelError::new(kind, format!("the connection broke during the answer: {}", root_cause(error)))
 }

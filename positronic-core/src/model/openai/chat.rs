@@ -8,9 +8,9 @@ use super::config::OpenAiConfig;
 use super::server::Server;
 use super::text_marks::WithoutMarks;
 use super::{chat_files, chat_wire, text_marks};
-use crate::model::http::Assemble;
+use crate::model::http::{Assemble, Progress};
 use crate::model::{DeltaSink, Model, Piece};
-use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse};
+use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse, ResponseMetadata};
 
 /// A model behind a chat completions API.
 #[derive(Debug)]
@@ -44,11 +44,14 @@ impl Model for OpenAiChat {
             chat_wire::check(request)?;
             let request = self.server.readable(request, chat_files::takes)?;
             let body = self.wire(&request);
+            let has_choices =
+                request.settings.extra.get("n").and_then(serde_json::Value::as_u64).is_some_and(|n| n > 1);
+            let assembler = if has_choices { ChatAssembler::of_first_choice() } else { ChatAssembler::default() };
             if !self.server.config.text_marks {
-                return self.server.send(&request, body, ChatAssembler::default(), deltas).await;
+                return self.server.send(&request, body, assembler, deltas).await;
             }
             let shown = WithoutMarks::new(deltas);
-            self.server.send(&request, body, ChatAssembler::default(), &shown).await.map(text_marks::read)
+            self.server.send(&request, body, assembler, &shown).await.map(text_marks::read)
         }
         .boxed()
     }
@@ -75,8 +78,16 @@ impl Assemble for ChatAssembler {
         Self::done(self);
     }
 
-    fn is_finished(&self) -> bool {
-        Self::is_finished(self)
+    fn progress(&self) -> Progress {
+        Self::progress(self)
+    }
+
+    fn generation(&self) -> u32 {
+        0
+    }
+
+    fn metadata(&self) -> &ResponseMetadata {
+        Self::metadata(self)
     }
 
     fn finish(self) -> Result<ModelResponse, ModelError> {

@@ -1,22 +1,24 @@
 //! Assembles a chat answer from its chunks.
 //!
-//! Calls are distinguished by their `index`, else by their `id`; else a piece belongs to the last call. A known index with
-//! another id and name begins a new call, since some servers give every call index 0. An answer is finished by a finish
-//! reason, whether or not `[DONE]` follows; a later error does not revoke it. Servers that never send a reason end with
-//! the usage and `[DONE]`.
+//! An answer is finished by a finish reason, whether or not `[DONE]` follows; a later error does not revoke it. Where content
+//! follows a reason, the server sends one in every chunk: then only `[DONE]` or the end of the stream finishes the answer.
+//! Servers that never send a reason end with the usage and `[DONE]`.
+//!
+//! This API has no event that begins an answer. Another `id` does not begin one: routers change it with every chunk, and when they
+//! continue an answer with another model.
 
 use indexmap::IndexSet;
 use serde_json::{Map, Value, json};
 
-use super::chat_chunk::{arguments, cited_pages, content, usage};
+use super::chat_calls::{Added, ChatCalls};
+use super::chat_chunk::{cited_pages, content, usage};
 use super::responses_tools::citations;
 use super::wrapper::unwrap_parallel;
 use crate::model::Piece;
 use crate::model::http::lenient::{any, document, list, object, objects, text};
-use crate::model::http::{MAX_ITEMS, from_data_url, shorten, too_many_items};
+use crate::model::http::{MAX_ITEMS, Progress, from_data_url, shorten, too_many_items};
 use crate::record::{
-    Attachment, Citation, DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall,
-    ResponseMetadata,
+    Attachment, Citation, DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ResponseMetadata,
 };
 
 /// The finish reason of an answer that failed on the server.
@@ -28,20 +30,26 @@ const CUSTOM_CALL: &str = "custom_tool_call";
 /// Assembles a chat answer without I/O: chunks go in, pieces and finally the answer come out.
 #[derive(Debug, Default)]
 pub struct ChatAssembler {
+    /// Whether the request asks for several choices, of which the first one is read.
+    has_choices: bool,
     slots: Vec<Slot>,
-    calls: Vec<OpenCall>,
+    calls: ChatCalls,
     details: Vec<Value>,
     citations: IndexSet<Citation>,
     extra: Option<Value>,
     metadata: ResponseMetadata,
     finish: Option<Finish>,
+    /// Whether the end was certain when it was last reported: without content, or by usage.
+    is_certain: bool,
+    /// Whether content followed a finish reason.
+    is_contradicted: bool,
     answered: bool,
+    /// Whether content came in pieces.
+    is_streamed: bool,
     /// Whether a usage was received.
     counted: bool,
     /// The type of a call that our tools cannot answer.
     unanswerable: Option<&'static str>,
-    /// Whether there were more calls than an answer may have.
-    has_too_many: bool,
 }
 
 #[derive(Debug)]
@@ -53,19 +61,14 @@ enum Slot {
     File(Attachment),
 }
 
-#[derive(Debug, Default)]
-struct OpenCall {
-    index: Option<u64>,
-    /// Its place among the slots.
-    part: usize,
-    id: Option<String>,
-    name: String,
-    arguments: String,
-    data: Option<Value>,
-    announced: bool,
-}
-
 impl ChatAssembler {
+    /// Creates an assembler for a request that asks for several choices; the first one is read. The default one reads the only
+    /// choice, whatever its index is.
+    #[must_use]
+    pub fn of_first_choice() -> Self {
+        Self { has_choices: true, ..Self::default() }
+    }
+
     /// Processes a chunk and returns its pieces.
     ///
     /// # Errors
@@ -74,7 +77,7 @@ impl ChatAssembler {
     /// [`Malformed`](ModelErrorKind::Malformed) if it is not a JSON object.
     pub fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
         let chunk = match document(chunk) {
-            Err(_) if self.is_complete() => return Ok(Vec::new()),
+            Err(_) if self.progress() != Progress::Open && !self.has_failed() => return Ok(Vec::new()),
             read => read?,
         };
         if let Some(id) = text(&chunk, "id") {
@@ -84,17 +87,20 @@ impl ChatAssembler {
             self.metadata.answered_by = Some(model.to_owned());
         }
         self.cite(cited_pages(&chunk));
+        let choices = objects(&chunk, "choices");
         if let Some(usage) = usage(&chunk) {
             self.metadata.usage = usage;
             self.counted = true;
+            self.is_certain |= choices.is_empty() && self.finish.is_some();
         }
         let mut pieces = Vec::new();
-        for choice in objects(&chunk, "choices") {
-            if choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0 {
+        let is_only = choices.len() == 1 && !self.has_choices;
+        for choice in choices {
+            if is_only || choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0 {
                 self.choice(choice, &mut pieces);
             }
         }
-        if self.has_too_many { Err(too_many_items()) } else { Ok(pieces) }
+        if self.calls.has_too_many { Err(too_many_items()) } else { Ok(pieces) }
     }
 
     /// Processes an answer that was not streamed, as a single chunk.
@@ -117,17 +123,27 @@ impl ChatAssembler {
         if self.answered && self.counted {
             self.finish.get_or_insert(Finish::Stop);
         }
+        self.is_certain = self.finish.is_some();
     }
 
-    /// Returns whether the model has finished; a broken connection is harmless then.
+    /// Returns how far the answer is; a broken connection is harmless once the model has finished.
     #[must_use]
-    pub const fn is_finished(&self) -> bool {
-        self.finish.is_some()
+    pub fn progress(&self) -> Progress {
+        match self.finish {
+            Some(_) if self.is_certain || self.has_failed() => Progress::Ended,
+            Some(_) if !self.is_contradicted => Progress::Finished,
+            _ => Progress::Open,
+        }
     }
 
-    /// Returns whether the answer is finished without a server failure.
-    fn is_complete(&self) -> bool {
-        self.finish.as_ref().is_some_and(|finish| *finish != Finish::Other(FAILED.to_owned()))
+    /// Returns what the server has reported so far.
+    pub(super) const fn metadata(&self) -> &ResponseMetadata {
+        &self.metadata
+    }
+
+    /// Returns whether the server has failed.
+    fn has_failed(&self) -> bool {
+        matches!(&self.finish, Some(Finish::Other(reason)) if reason == FAILED)
     }
 
     /// Returns the answer.
@@ -137,7 +153,7 @@ impl ChatAssembler {
     /// [`Truncated`](ModelErrorKind::Truncated) without a finish reason, and [`Server`](ModelErrorKind::Server) if the reason
     /// is a failure of the server.
     pub fn finish(self) -> Result<ModelResponse, ModelError> {
-        if self.finish.is_some() && !self.is_complete() {
+        if self.has_failed() {
             let sentence = "the server ended the answer with the finish reason `error` but no error message";
             return Err(ModelError::new(ModelErrorKind::Server, sentence));
         }
@@ -168,7 +184,7 @@ impl ChatAssembler {
         if let Some(extra) = self.extra {
             parts.push(Part::Opaque { data: json!({ "extra_content": extra }) });
         }
-        let calls: Vec<_> = self.calls.into_iter().map(OpenCall::into_call).collect();
+        let calls = self.calls.into_calls();
         let finish = match self.unanswerable {
             Some(kind) => Finish::Other(kind.to_owned()),
             None if finish == Finish::Stop && !calls.is_empty() => Finish::Calls,
@@ -179,12 +195,69 @@ impl ChatAssembler {
     }
 
     fn choice(&mut self, choice: &Value, pieces: &mut Vec<Piece>) {
-        if let Some(delta) = object(choice, "delta").or_else(|| object(choice, "message")) {
-            self.answered = true;
-            self.delta(delta, pieces);
+        let before = (pieces.len(), self.slots.len());
+        let (delta, message) = (object(choice, "delta"), object(choice, "message"));
+        match (delta.filter(|delta| !is_void(delta)), message) {
+            (Some(delta), _) => {
+                self.answered = true;
+                self.is_streamed = true;
+                self.delta(delta, pieces);
+            }
+            (None, Some(message)) if self.is_streamed => self.whole(message, pieces),
+            (None, either) => {
+                if let Some(delta) = either.or(delta) {
+                    self.answered = true;
+                    self.delta(delta, pieces);
+                }
+            }
+        }
+        let has_content = (pieces.len(), self.slots.len()) != before;
+        if has_content {
+            self.is_contradicted |= self.finish.is_some();
+            self.is_certain = false;
         }
         if let Some(reason) = text(choice, "finish_reason") {
             self.finish = Some(finish(reason));
+            self.is_certain = !has_content && !self.slots.is_empty() && !self.is_contradicted;
+        }
+    }
+
+    /// Reads what a whole message, which repeats the streamed pieces, has beyond them.
+    fn whole(&mut self, message: &Value, pieces: &mut Vec<Piece>) {
+        let streamed = |slots: &[Slot], thought: bool| -> String {
+            let texts = slots.iter().filter_map(|slot| match slot {
+                Slot::Text(text) if !thought => Some(text.as_str()),
+                Slot::Reasoning { text, .. } if thought => Some(text.as_str()),
+                _ => None,
+            });
+            texts.collect()
+        };
+        let mut rest = message.clone();
+        for (thought, names) in [(true, ["reasoning_content", "reasoning"].as_slice()), (false, ["content"].as_slice())]
+        {
+            let known = streamed(&self.slots, thought);
+            for name in names {
+                let text = message.get(*name).and_then(Value::as_str);
+                let more = text.and_then(|text| text.strip_prefix(known.as_str())).unwrap_or_default();
+                if let Some(field) = rest.get_mut(*name).filter(|_| text.is_some() || !known.is_empty()) {
+                    *field = more.into();
+                }
+            }
+        }
+        if let Some(fields) = rest.as_object_mut() {
+            fields.remove("tool_calls");
+            if !self.details.is_empty() {
+                fields.remove("reasoning_details");
+            }
+            if self.slots.iter().any(|slot| matches!(slot, Slot::Refusal(_))) {
+                fields.remove("refusal");
+            }
+        }
+        self.delta(&rest, pieces);
+        for (number, call) in objects(message, "tool_calls").iter().enumerate() {
+            let (known, part) = (self.calls.len(), self.slots.len());
+            let added = self.calls.complete(number, call, part);
+            self.call_piece(known, added, pieces);
         }
     }
 
@@ -283,67 +356,35 @@ impl ChatAssembler {
     }
 
     fn call(&mut self, delta: &Value, pieces: &mut Vec<Piece>) {
-        let id = text(delta, "id");
-        let function = object(delta, "function").unwrap_or(&Value::Null);
-        let (name, piece) = (text(function, "name"), arguments(function));
-        let number = self.call_number(delta.get("index").and_then(Value::as_u64), id, name.is_some());
-        let Some((number, call)) = number.and_then(|number| Some((number, self.calls.get_mut(number)?))) else {
-            return;
-        };
-        if call.id.is_none() {
-            call.id = id.map(str::to_owned);
+        let known = self.calls.len();
+        let added = self.calls.add(delta, self.slots.len());
+        self.call_piece(known, added, pieces);
+    }
+
+    /// Adds the slot of a new call, and the piece of a call.
+    fn call_piece(&mut self, known: usize, added: Option<Added>, pieces: &mut Vec<Piece>) {
+        if self.calls.len() > known {
+            self.slots.push(Slot::Call(known));
         }
-        if let Some(name) = name.filter(|_| call.name.is_empty()) {
-            name.clone_into(&mut call.name);
-        }
-        call.arguments.push_str(&piece);
-        if let Some(extra) = any(delta, "extra_content") {
-            call.data = Some(json!({ "extra_content": extra }));
-        }
-        let tool = (!call.announced && !call.name.is_empty()).then(|| call.name.clone());
-        call.announced |= tool.is_some();
-        if tool.is_none() && piece.is_empty() {
-            return;
-        }
-        pieces.push(Piece {
-            part: u32::try_from(call.part).unwrap_or(u32::MAX),
+        pieces.extend(added.map(|Added { number, part, tool, text }| Piece {
+            part: u32::try_from(part).unwrap_or(u32::MAX),
             kind: DeltaKind::Arguments,
             call: u32::try_from(number).ok(),
             tool,
-            text: piece.into_owned(),
-        });
-    }
-
-    /// Returns the number of the call that a piece belongs to; adds a new one if needed and allowed.
-    fn call_number(&mut self, index: Option<u64>, id: Option<&str>, named: bool) -> Option<usize> {
-        let another = |call: &OpenCall| named && id.is_some() && call.id.is_some() && call.id.as_deref() != id;
-        let known = match (index, id) {
-            (Some(_), _) => self.calls.iter().rposition(|call| call.index == index && !another(call)),
-            (None, Some(id)) => self
-                .calls
-                .iter()
-                .rposition(|call| call.id.as_deref() == Some(id))
-                .or_else(|| self.calls.len().checked_sub(1).filter(|_| !named)),
-            (None, None) => self.calls.len().checked_sub(1).filter(|_| !named),
-        };
-        if known.is_some() {
-            return known;
-        }
-        self.has_too_many |= self.calls.len() >= MAX_ITEMS;
-        if self.has_too_many {
-            return None;
-        }
-        self.calls.push(OpenCall { index, part: self.slots.len(), ..OpenCall::default() });
-        self.slots.push(Slot::Call(self.calls.len() - 1));
-        Some(self.calls.len() - 1)
+            text,
+        }));
     }
 }
 
-impl OpenCall {
-    fn into_call(self) -> ProposedCall {
-        let arguments = if self.arguments.trim().is_empty() { "{}".to_owned() } else { self.arguments };
-        ProposedCall { provider_id: self.id, name: self.name, arguments, data: self.data }
-    }
+/// Returns whether a delta has no content.
+fn is_void(delta: &Value) -> bool {
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    delta.as_object().is_none_or(|fields| fields.iter().all(|(name, value)| name == "role" || is_empty(value)))
 }
 
 fn reasoning_data(field: &str, details: Option<Vec<Value>>) -> Value {

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::model::http::lenient::{count, object, objects};
+use super::responses_item::arguments_text;
+use crate::model::http::lenient::{any, count, object, objects};
 use crate::record::{Citation, Usage};
 
 /// Returns the text pieces of a delta's `content`, a string or a list of typed parts, and whether each is reasoning.
@@ -29,11 +30,7 @@ fn content_part(part: &Value) -> (bool, Cow<'_, str>) {
 
 /// Returns a piece of a call's arguments; some servers send them as one object.
 pub(super) fn arguments(function: &Value) -> Cow<'_, str> {
-    match function.get("arguments") {
-        None | Some(Value::Null) => "".into(),
-        Some(Value::String(text)) => text.into(),
-        Some(document) => document.to_string().into(),
-    }
+    any(function, "arguments").map_or("".into(), arguments_text)
 }
 
 /// Returns the addresses of the pages that an answer cites, as xAI and Perplexity send them.

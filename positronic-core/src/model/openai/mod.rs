@@ -15,6 +15,7 @@
 
 mod chat;
 mod chat_assembler;
+mod chat_calls;
 mod chat_chunk;
 mod chat_files;
 mod chat_wire;

@@ -8,9 +8,9 @@ use super::config::OpenAiConfig;
 use super::responses_assembler::ResponsesAssembler;
 use super::server::Server;
 use super::{responses_files, responses_wire};
-use crate::model::http::Assemble;
+use crate::model::http::{Assemble, Progress};
 use crate::model::{DeltaSink, Model, Piece};
-use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse};
+use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse, ResponseMetadata};
 
 /// A model behind a Responses API.
 #[derive(Debug)]
@@ -66,8 +66,18 @@ impl Assemble for ResponsesAssembler {
         Self::feed_complete(self, answer)
     }
 
-    fn is_finished(&self) -> bool {
-        Self::is_finished(self)
+    fn done(&mut self) {}
+
+    fn progress(&self) -> Progress {
+        if self.is_finished() { Progress::Ended } else { Progress::Open }
+    }
+
+    fn generation(&self) -> u32 {
+        Self::generation(self)
+    }
+
+    fn metadata(&self) -> &ResponseMetadata {
+        Self::metadata(self)
     }
 
     fn finish(self) -> Result<ModelResponse, ModelError> {

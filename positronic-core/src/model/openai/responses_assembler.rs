@@ -2,14 +2,15 @@
 //!
 //! Items are distinguished by `output_index`: some servers change an item's id with every event. The final item is
 //! authoritative; its pieces only fill what it omits. Unknown events are skipped; `response.completed` or
-//! `response.incomplete` finishes the answer, and later events do not change it.
+//! `response.incomplete` finishes the answer, and later events do not change it. Another `response.created` begins the answer
+//! anew, also after its end: nothing before it is kept but what it used.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use super::chat_chunk::cache;
-use super::responses_item::{Item, Kind, unanswerable};
+use super::responses_item::{Item, Kind, arguments_text, unanswerable};
 use super::wrapper::unwrap_parallel;
 use crate::model::Piece;
 use crate::model::http::lenient::{any, count, document, list, object, text};
@@ -22,6 +23,10 @@ pub struct ResponsesAssembler {
     items: BTreeMap<u64, Item>,
     metadata: ResponseMetadata,
     finish: Option<Finish>,
+    has_begun: bool,
+    generation: u32,
+    /// What responses before the last beginning have used.
+    abandoned: Usage,
 }
 
 impl ResponsesAssembler {
@@ -32,12 +37,15 @@ impl ResponsesAssembler {
     /// A [`ModelError`] of the kind that the server reports if the event is a failure, and
     /// [`Malformed`](ModelErrorKind::Malformed) if it is not a JSON object.
     pub fn feed(&mut self, event: &str) -> Result<Vec<Piece>, ModelError> {
-        if self.is_finished() {
-            return Ok(Vec::new());
-        }
-        let event = document(event)?;
-        if text(&event, "type") == Some("error") {
-            return Err(reported_error(&event));
+        let event = match document(event) {
+            Err(_) if self.is_finished() => return Ok(Vec::new()),
+            read => read?,
+        };
+        match text(&event, "type") {
+            Some("response.created") => self.begin(object(&event, "response").unwrap_or(&Value::Null)),
+            _ if self.is_finished() => return Ok(Vec::new()),
+            None if list(&event, "output").is_some() => return self.complete(&event),
+            _ => {}
         }
         self.event(&event)
     }
@@ -53,15 +61,22 @@ impl ResponsesAssembler {
             let sentence = format!("the answer contains no output: {}", shorten(answer));
             return Err(ModelError::new(ModelErrorKind::Malformed, sentence));
         }
-        self.end(&response)?;
-        let indexes: Vec<_> = self.items.keys().copied().collect();
-        Ok(indexes.into_iter().filter_map(|index| self.rest(index)).collect())
+        self.complete(&response)
     }
 
     /// Returns whether the model has finished; a broken connection is harmless then.
     #[must_use]
     pub const fn is_finished(&self) -> bool {
         self.finish.is_some()
+    }
+
+    pub(super) const fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Returns what the server has reported so far.
+    pub(super) const fn metadata(&self) -> &ResponseMetadata {
+        &self.metadata
     }
 
     /// Returns the answer.
@@ -87,6 +102,25 @@ impl ResponsesAssembler {
         };
         let metadata = ResponseMetadata { finish, ..self.metadata };
         Ok(unwrap_parallel(ModelResponse { parts, calls, metadata }))
+    }
+
+    /// Begins a response. An earlier one is void, but what it used counts.
+    fn begin(&mut self, response: &Value) {
+        if std::mem::replace(&mut self.has_begun, true) {
+            self.generation += 1;
+            self.items.clear();
+            self.finish = None;
+            if text(response, "id") != self.metadata.response_id.as_deref() {
+                self.abandoned = self.metadata.usage;
+            }
+        }
+    }
+
+    /// Reads a whole response.
+    fn complete(&mut self, response: &Value) -> Result<Vec<Piece>, ModelError> {
+        self.end(response)?;
+        let indexes: Vec<_> = self.items.keys().copied().collect();
+        Ok(indexes.into_iter().filter_map(|index| self.rest(index)).collect())
     }
 
     fn event(&mut self, event: &Value) -> Result<Vec<Piece>, ModelError> {
@@ -129,7 +163,12 @@ impl ResponsesAssembler {
                 pieces.extend(self.add(index, "reasoning", delta, count(event, "content_index")));
             }
             "response.function_call_arguments.delta" => {
-                pieces.extend(self.add(index, "function_call", delta, None));
+                let delta = any(event, "delta").map(arguments_text);
+                pieces.extend(self.add(index, "function_call", delta.as_deref(), None));
+            }
+            kind
+            @ ("response.output_text.done" | "response.refusal.done" | "response.function_call_arguments.done") => {
+                pieces.extend(self.whole(index, kind, event));
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
                 self.end(response.unwrap_or(&Value::Null))?;
@@ -162,6 +201,7 @@ impl ResponsesAssembler {
                 reasoning: reasoning.unwrap_or(0),
                 ..Usage::default()
             };
+            self.metadata.usage += self.abandoned;
         }
         if let Some(error) = any(response, "error") {
             return Err(reported_error(error));
@@ -203,6 +243,29 @@ impl ResponsesAssembler {
         item.section = section;
         item.text.push_str(&text);
         self.piece(index, text)
+    }
+
+    /// Reads the whole text or arguments of an item, where a server streams no pieces of it.
+    fn whole(&mut self, index: u64, kind: &str, event: &Value) -> Option<Piece> {
+        if self.items.get(&index).is_some_and(|item| item.done || !item.text.is_empty()) {
+            return None;
+        }
+        match kind {
+            "response.output_text.done" => {
+                self.add(index, "message", text(event, "text"), count(event, "content_index"))
+            }
+            "response.refusal.done" => {
+                let piece = self.add(index, "message", text(event, "refusal"), count(event, "content_index"));
+                if let Some(item) = self.items.get_mut(&index) {
+                    item.refuses = true;
+                }
+                piece
+            }
+            _ => {
+                let arguments = any(event, "arguments").map(arguments_text);
+                self.add(index, "function_call", arguments.as_deref(), None)
+            }
+        }
     }
 
     /// Returns the first piece of a call, with the tool's name.

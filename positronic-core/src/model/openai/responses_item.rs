@@ -1,11 +1,13 @@
 //! An item of a Responses answer: a message, reasoning, a call, or data that only the server understands.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
 use super::responses_files::made_image;
 use super::responses_tools::{citations, is_cited, tool_use};
+use crate::model::http::lenient::any;
 use crate::record::{Citation, Part, ProposedCall};
 
 /// The field of the opaque part before a text that stores the message's other fields: its id, status and phase, and whether
@@ -120,7 +122,7 @@ impl Item {
                 Some(text + &refusal)
             }
             Kind::Thought => Some(self.thought_text()),
-            Kind::Call => self.value.get("arguments").and_then(Value::as_str).map(str::to_owned),
+            Kind::Call => any(&self.value, "arguments").map(|arguments| arguments_text(arguments).into_owned()),
             Kind::Other => None,
         }
     }
@@ -162,14 +164,22 @@ impl Item {
 
     fn into_call(self) -> ProposedCall {
         let text = |name: &str| self.value.get(name).and_then(Value::as_str).map(str::to_owned);
-        let arguments =
-            text("arguments").filter(|arguments| !arguments.is_empty()).unwrap_or_else(|| self.text.clone());
+        let arguments = any(&self.value, "arguments").map(arguments_text).filter(|arguments| !arguments.is_empty());
+        let arguments = arguments.map_or_else(|| self.text.clone(), Cow::into_owned);
         ProposedCall {
             provider_id: text("call_id").or_else(|| text("id")),
             name: text("name").unwrap_or_default(),
             arguments: if arguments.trim().is_empty() { "{}".to_owned() } else { arguments },
             data: call_data(&self.value),
         }
+    }
+}
+
+/// Returns the JSON of arguments, which some servers send as a value instead of its text.
+pub(super) fn arguments_text(arguments: &Value) -> Cow<'_, str> {
+    match arguments {
+        Value::String(text) => text.into(),
+        value => value.to_string().into(),
     }
 }
 

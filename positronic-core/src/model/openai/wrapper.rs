@@ -4,7 +4,7 @@
 //! `{"tool_uses": [{"recipient_name": "functions.weather", "parameters": {…}}]}`.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::record::{ModelResponse, Part, ProposedCall};
 
@@ -16,8 +16,9 @@ struct Wrapped {
 #[derive(Deserialize)]
 struct ToolUse {
     recipient_name: String,
+    /// As the model wrote them: a value would round their numbers.
     #[serde(default)]
-    parameters: Value,
+    parameters: Option<Box<RawValue>>,
 }
 
 /// Replaces each wrapper by its calls, in order. The first keeps the wrapper's id, the others get derived ids.
@@ -61,7 +62,7 @@ fn inner_calls(call: &ProposedCall) -> Option<Vec<ProposedCall>> {
                 .as_ref()
                 .map(|id| if index == 0 { id.clone() } else { format!("{id}_{index}") }),
             name: inner.recipient_name.strip_prefix("functions.")?.to_owned(),
-            arguments: if inner.parameters.is_null() { "{}".to_owned() } else { inner.parameters.to_string() },
+            arguments: inner.parameters.map_or_else(|| "{}".to_owned(), |parameters| parameters.get().to_owned()),
             data: if index == 0 { call.data.clone() } else { None },
         })
     };

@@ -2,7 +2,7 @@
 
 use serde_json::{Deserializer, Map, Value};
 
-use crate::record::{Finish, ModelResponse, Part, ProposedCall, ToolDecl, ToolSet};
+use crate::record::{Finish, ModelResponse, Part, ProposedCall, ToolDecl, ToolSet, check_numbers};
 
 /// The decoded answer of a model.
 #[derive(Debug, PartialEq)]
@@ -104,6 +104,7 @@ fn object(response: &ModelResponse, batches: bool) -> Result<Map<String, Value>,
     };
     let rest = json.get(objects.byte_offset()..).unwrap_or_default();
     if rest.trim().is_empty() {
+        check_numbers(json).map_err(|number| format!("the answer has {number}"))?;
         return Ok(decision);
     }
     let next = rest.find('{').and_then(|begin| rest.get(begin..)).unwrap_or_default();

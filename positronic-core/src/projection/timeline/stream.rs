@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::detail::{Answer, AnswerNode, AnswerOutcome, Stream, StreamPart};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
-use crate::projection::CallCost;
+use crate::projection::{CallCost, Cost};
 use crate::record::{CODE, CallState, Delta, DeltaKind, Event, EventKind, Part, Path, ResponseMetadata};
 
 impl Timeline {
@@ -82,14 +82,8 @@ impl Timeline {
         }
     }
 
-    /// Counts an answer and returns it for a node. An answer scripted in code is not counted.
-    fn answer(
-        &mut self,
-        event: &Event,
-        parts: &Arc<[Part]>,
-        metadata: &ResponseMetadata,
-        duration: Duration,
-    ) -> Answer {
+    /// Counts what an answer used, and returns its cost.
+    pub(super) fn count(&mut self, event: &Event, metadata: &ResponseMetadata) -> Option<Cost> {
         self.usage += metadata.usage;
         self.answers += u64::from(metadata.provider != CODE);
         let call = self.prices.as_ref().and_then(|prices| CallCost::of(event, prices));
@@ -98,6 +92,18 @@ impl Timeline {
             self.spent += &call;
             costs.calls.push(call);
         }
+        cost
+    }
+
+    /// Counts an answer and returns it for a node. An answer scripted in code is not counted.
+    fn answer(
+        &mut self,
+        event: &Event,
+        parts: &Arc<[Part]>,
+        metadata: &ResponseMetadata,
+        duration: Duration,
+    ) -> Answer {
+        let cost = self.count(event, metadata);
         Answer { parts: Arc::clone(parts), metadata: metadata.clone(), duration, cost }
     }
 }
@@ -123,7 +129,7 @@ impl AnswerNode {
         match stream.parts.iter_mut().rev().find(is_same) {
             Some(part) => {
                 part.text.push_str(&delta.text);
-                part.tool = part.tool.take().or_else(|| delta.tool.clone());
+                part.tool = delta.tool.clone().or_else(|| part.tool.take());
             }
             None => stream.parts.push(StreamPart {
                 part: delta.part,

@@ -276,6 +276,7 @@ proptest! {
                 }
             }
             decoded.extend(decoder.finish());
+            let decoded: Vec<_> = decoded.into_iter().map(|event| event.data).collect();
             prop_assert_eq!(&decoded, &chunks, "{}", name);
         }
     }

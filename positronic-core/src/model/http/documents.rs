@@ -1,0 +1,127 @@
+//! Splits a body of JSON documents into its objects: one object, the elements of an array, or objects one after the other.
+
+/// Splits bytes into the objects at the top of a body. It does no I/O and does not check the JSON.
+#[derive(Debug, Default)]
+pub(super) struct Documents {
+    /// The bytes of the unfinished object, or of what is between two.
+    open: Vec<u8>,
+    /// How many of these bytes were looked at.
+    seen: usize,
+    depth: usize,
+    in_string: bool,
+    after_backslash: bool,
+    /// The first object, as long as it may be the only one.
+    first: Option<String>,
+    is_array: bool,
+    count: usize,
+}
+
+/// What a body of documents consists of.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// It was one object.
+    Only(String),
+    /// Its objects were returned before, the last one may be incomplete.
+    Nothing,
+    /// It has no object.
+    Text(String),
+}
+
+impl Documents {
+    /// Returns the number of bytes that wait for more.
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Adds bytes and returns the objects that they complete, except for the first one if it may be the only one.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<String> {
+        self.open.extend_from_slice(bytes);
+        let mut objects = Vec::new();
+        while let Some(byte) = self.open.get(self.seen).copied() {
+            self.seen += 1;
+            if self.ends_object(byte) {
+                let rest = self.open.split_off(self.seen);
+                let object = std::mem::replace(&mut self.open, rest);
+                self.seen = 0;
+                let text = String::from_utf8_lossy(&object);
+                let object = text.trim_start_matches(|c: char| c != '{').to_owned();
+                self.count += 1;
+                objects.extend(self.first.take());
+                if self.count == 1 && !self.is_array {
+                    self.first = Some(object);
+                } else {
+                    objects.push(object);
+                }
+            }
+        }
+        objects
+    }
+
+    /// Looks at the next byte and returns whether it ends an object at the top.
+    fn ends_object(&mut self, byte: u8) -> bool {
+        if self.in_string {
+            self.in_string = byte != b'"' || self.after_backslash;
+            self.after_backslash = byte == b'\\' && !self.after_backslash;
+            return false;
+        }
+        match byte {
+            b'"' => self.in_string = self.depth > 0,
+            b'[' if self.depth == 0 => self.is_array = true,
+            b'{' => self.depth += 1,
+            b'}' if self.depth > 0 => {
+                self.depth -= 1;
+                return self.depth == 0;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// Ends the body.
+    pub(super) fn finish(self) -> Rest {
+        match (self.first, self.count) {
+            (Some(only), _) => Rest::Only(only),
+            (None, 0) => Rest::Text(String::from_utf8_lossy(&self.open).into_owned()),
+            (None, _) => Rest::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(body: &str, size: usize) -> (Vec<String>, Rest) {
+        let mut documents = Documents::default();
+        let objects = body.as_bytes().chunks(size).flat_map(|bytes| documents.feed(bytes)).collect();
+        (objects, documents.finish())
+    }
+
+    #[test]
+    fn one_object_is_the_whole_answer() {
+        let body = " {\"a\": [{\"b\": \"} \\\" {\"}]}\n";
+        for size in 1..body.len() {
+            assert_eq!(split(body, size), (vec![], Rest::Only(body.trim().to_owned())), "{size}");
+        }
+    }
+
+    #[test]
+    fn elements_of_an_array_and_objects_in_a_row_are_returned_as_they_come() {
+        let objects = ["{\"a\":\"[{\"}", "{\"ü\":{}}", "{\"c\":[1]}"];
+        for body in
+            [format!("[{}]", objects.join(",\n")), objects.join("\n"), format!("\r\n[\n{}\n]\n", objects.join(" , "))]
+        {
+            for size in 1..body.len() {
+                assert_eq!(split(&body, size), (objects.map(str::to_owned).to_vec(), Rest::Nothing), "{body} {size}");
+            }
+        }
+        assert_eq!(split("[{\"a\":1}]", 3), (vec!["{\"a\":1}".to_owned()], Rest::Nothing));
+    }
+
+    #[test]
+    fn a_body_without_an_object_is_text() {
+        for body in ["[]", "[1, \"{\"", "{\"a\": 1", "<html>{", ""] {
+            assert_eq!(split(body, 2), (vec![], Rest::Text(body.to_owned())), "{body}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Numbers that JSON can write and a [`Value`](serde_json::Value) cannot keep: it holds integers of 64 bits and floats, and rounds
+//! all others without a word.
+
+/// The digits that every float keeps.
+const ALWAYS_KEPT: usize = 15;
+
+/// Returns the first number of a JSON text that a value would not keep exactly; texts are skipped.
+pub(crate) fn inexact_number(json: &str) -> Option<&str> {
+    let bytes = json.as_bytes();
+    let mut place = 0;
+    while let Some(byte) = bytes.get(place) {
+        match byte {
+            b'"' => place = end_of_string(bytes, place),
+            b'-' | b'0'..=b'9' => {
+                let literal = number_at(json, place);
+                if !is_kept(literal) {
+                    return Some(literal);
+                }
+                place += literal.len();
+            }
+            _ => place += 1,
+        }
+    }
+    None
+}
+
+/// Refuses a JSON text with a number that a [`Value`](serde_json::Value) would round.
+///
+/// ```
+/// use positronic_core::record::check_numbers;
+///
+/// assert!(check_numbers(r#"{"id": 18446744073709551615, "text": "18446744073709551617"}"#).is_ok());
+/// assert!(check_numbers(r#"{"id": 18446744073709551617}"#).is_err());
+/// ```
+///
+/// # Errors
+///
+/// A sentence for people and models, which names the number.
+pub fn check_numbers(json: &str) -> Result<(), String> {
+    match inexact_number(json) {
+        Some(number) => {
+            Err(format!("a number with too many digits: {number}; write one that fits into 64 bits, or a string"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns the place after the string that begins at a place.
+fn end_of_string(json: &[u8], start: usize) -> usize {
+    let mut place = start + 1;
+    loop {
+        match json.get(place) {
+            Some(b'"') => return place + 1,
+            Some(b'\\') => place += 2,
+            Some(_) => place += 1,
+            None => return json.len(),
+        }
+    }
+}
+
+/// Returns the number that begins at a place, which has at least one character.
+pub(crate) fn number_at(json: &str, start: usize) -> &str {
+    let rest = json.get(start..).unwrap_or_default();
+    let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+    let length = rest.bytes().position(|byte| !is_part(&byte)).unwrap_or(rest.len());
+    rest.get(..length.max(1)).unwrap_or(rest)
+}
+
+/// Returns whether a value keeps a number exactly. A float keeps it if it has the same digits when written with as many.
+pub(crate) fn is_kept(literal: &str) -> bool {
+    let is_float = literal.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
+    if !is_float {
+        return literal.len() <= ALWAYS_KEPT || literal.parse::<i64>().is_ok() || literal.parse::<u64>().is_ok();
+    }
+    if literal.len() <= ALWAYS_KEPT && !literal.contains(['e', 'E']) {
+        return true;
+    }
+    let digits = significant(literal);
+    let Ok(float) = literal.parse::<f64>() else { return true };
+    if digits.is_empty() || !float.is_finite() {
+        return digits.is_empty();
+    }
+    significant(&format!("{float:.*e}", digits.len() - 1)) == digits
+}
+
+/// Returns the digits of a number before its exponent, without zeros at both ends.
+fn significant(literal: &str) -> String {
+    let mantissa = literal.split(['e', 'E']).next().unwrap_or_default();
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    digits.trim_matches('0').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_a_value_keeps_are_accepted() {
+        for kept in [
+            "0",
+            "-0",
+            "9223372036854775807",
+            "18446744073709551615",
+            "-9223372036854775808",
+            "0.1",
+            "1e300",
+            "1E+3",
+            "0e999",
+            "59.913868799999996",
+            "0.10000000000000001",
+            "0.1000000000000000055511151231257827",
+            "5e-324",
+            "100.0000000000000000000",
+        ] {
+            assert_eq!(inexact_number(&format!("[{kept}]")), None, "{kept}");
+            let value: serde_json::Value = serde_json::from_str(kept).unwrap();
+            assert_eq!(value.as_f64(), kept.parse().ok(), "{kept}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_a_value_would_round_are_found() {
+        for rounded in [
+            "18446744073709551616",
+            "18446744073709551617",
+            "-9223372036854775809",
+            "100000000000000000000000000000",
+            "9007199254740993.0",
+            "12345678901234567.89",
+            "0.12345678901234567890123",
+            "1e-400",
+            "1e400",
+        ] {
+            let json = format!("{{\"a\": \"18446744073709551617 \\\" 1e400\", \"b\": [1, {rounded}]}}");
+            assert_eq!(inexact_number(&json), Some(rounded));
+        }
+    }
+
+    #[test]
+    fn text_that_is_not_json_is_read_to_its_end() {
+        for text in ["\"open", "\"\\", "-", "1.2.3", "ü-", "{\"a\":"] {
+            assert_eq!(inexact_number(text), None, "{text}");
+        }
+    }
+}
