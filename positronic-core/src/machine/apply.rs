@@ -210,6 +210,13 @@ impl RunState {
                 self.add_usage(path, metadata);
                 Ok(())
             }
+            EventKind::LoopAnswerBroken { metadata } => {
+                if !self.is_question(path) {
+                    apply_loop::apply(self, event)?;
+                }
+                self.add_usage(path, metadata);
+                Ok(())
+            }
             EventKind::LoopModelResult { metadata, .. } => {
                 apply_loop::apply(self, event)?;
                 self.add_usage(path, metadata);

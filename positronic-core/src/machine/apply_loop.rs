@@ -177,6 +177,7 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
             frame.asked.push(Asked { hash: question_hash(question), answer: None, finish: Finish::default() });
         }
         (EventKind::LoopModelRetry { .. }, LoopPhase::Prepare) => {}
+        (EventKind::LoopAnswerBroken { .. }, LoopPhase::Prepare | LoopPhase::Ask { intent: Intent::Running, .. }) => {}
         (EventKind::LoopModelResult { parts, metadata, .. }, LoopPhase::Prepare) => {
             let open = frame.asked.last_mut().filter(|asked| asked.answer.is_none());
             open.ok_or("no question is open")?.take(parts, metadata);

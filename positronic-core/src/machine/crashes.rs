@@ -203,6 +203,7 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::StepRetry { .. }
         | EventKind::LoopToolRetry { .. }
         | EventKind::LoopModelRetry { .. }
+        | EventKind::LoopAnswerBroken { .. }
         | EventKind::LoopToolCall(_)
         | EventKind::LoopToolStart { .. }
         | EventKind::LoopToolResult {

@@ -46,6 +46,7 @@ fn described(state: &RunState, event: &Event) -> Option<String> {
         E::LoopModelCall { model, .. } => format!("asked {model}"),
         E::LoopModelResult { .. } => "the model answered".to_owned(),
         E::LoopModelRetry { .. } => "the model failed and is asked again".to_owned(),
+        E::LoopAnswerBroken { .. } => "an answer broke after it had used tokens".to_owned(),
         E::LoopAnswerRefused { .. } => "an answer was refused".to_owned(),
         E::LoopToolCall(call) => format!("called {}", call.tool),
         E::LoopToolStart { .. } => format!("{} started", tool()),

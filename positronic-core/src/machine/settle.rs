@@ -18,8 +18,8 @@ use super::{Call, LoopFrame, REPLY, RunState, Stage, question};
 use crate::error::{Error, Result};
 use crate::record::{
     ActionFormat, BrainStart, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError,
-    ModelErrorKind, ModelResponse, NewEvent, Part, Path, PluginStates, ResponseMetadata, RetryPolicy, Segment,
-    Timestamp, ToolCall, ToolResult, TriggerChange, WaitSpec,
+    ModelErrorKind, ModelResponse, NewEvent, Part, Path, PluginStates, ResponseMetadata, RetryPolicy, RoutingStep,
+    Segment, Timestamp, ToolCall, ToolResult, TriggerChange, WaitSpec,
 };
 
 pub(crate) use iteration::{Configured, OPENING, begin_iteration, begin_loop};
@@ -114,6 +114,43 @@ pub(crate) fn settle(
     duration: Duration,
     inputs: &Inputs,
 ) -> Vec<NewEvent> {
+    let mut outcome = outcome;
+    let broken = take_broken(&mut outcome);
+    let new_events = settled(state, path, outcome, duration, inputs);
+    if broken.is_empty() {
+        return new_events;
+    }
+    broken.into_iter().map(|kind| NewEvent::new(path.clone(), kind)).chain(new_events).collect()
+}
+
+/// Takes the answers that broke out of the outcome of a request.
+fn take_broken(outcome: &mut Outcome) -> Vec<EventKind> {
+    let steps = match outcome {
+        Outcome::Answer(Answered { metadata: ResponseMetadata { via, .. }, .. })
+        | Outcome::Misfit { metadata: ResponseMetadata { via, .. }, .. }
+        | Outcome::ModelFailed { error: ModelError { via, .. }, .. }
+        | Outcome::Question { result: Err(ModelError { via, .. }), .. } => via,
+        Outcome::Question { result: Ok(response), .. } => &mut response.metadata.via,
+        Outcome::Step(_)
+        | Outcome::Tool(_)
+        | Outcome::ToolFailed { .. }
+        | Outcome::ToolInDoubt { .. }
+        | Outcome::NotConfigured(_)
+        | Outcome::BrainBegun(_)
+        | Outcome::BrainEnded(_)
+        | Outcome::BrainResult(_)
+        | Outcome::LoopClosed(..)
+        | Outcome::Resumed(_) => return Vec::new(),
+    };
+    let broken = steps.extract_if(.., |step| matches!(step, RoutingStep::Broken { .. }));
+    let event = |step| match step {
+        RoutingStep::Broken { metadata } => Some(EventKind::LoopAnswerBroken { metadata }),
+        _ => None,
+    };
+    broken.filter_map(event).collect()
+}
+
+fn settled(state: &RunState, path: &Path, outcome: Outcome, duration: Duration, inputs: &Inputs) -> Vec<NewEvent> {
     match outcome {
         Outcome::Step(result) => step(state, path, result, duration, inputs),
         Outcome::Answer(answered) => answer(state, path, answered, duration),

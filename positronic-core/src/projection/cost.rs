@@ -10,16 +10,17 @@ use crate::record::{CODE, Charge, Event, EventKind, Money, Path, PriceTable, Seq
 /// | event | path | usage that it carries | counted here |
 /// |---|---|---|---|
 /// | `LOOP_MODEL_RESULT` | an iteration; a question of a step or a plugin | `metadata.usage`: the tokens of this answer; `metadata.cost`: what they cost when it came | yes |
-/// | `LOOP_ANSWER_REFUSED` | an iteration | as `LOOP_MODEL_RESULT` | yes, and nothing else is |
+/// | `LOOP_ANSWER_REFUSED` | an iteration | as `LOOP_MODEL_RESULT` | yes |
+/// | `LOOP_ANSWER_BROKEN` | an iteration, a question | what the provider had reported when the answer broke | yes, and nothing else is |
 /// | `LOOP_COMPLETE` | a loop | `usage`: the sum of the loop and all below it | no, it is a sum |
 /// | `LOOP_LIMIT`, `BUDGET_REQUESTED` | a loop, a brain | `used`: iterations, tokens, money or time, against the limit | no, it is a sum |
-/// | `LOOP_MODEL_RETRY` | an iteration, a question | none: no provider says what a failed answer used | no |
-/// | `metadata.via` of an answer | an iteration, a question | models that failed before it: none, as above; an answer from a development cache: what it had used, which costs nothing again | no |
+/// | `LOOP_MODEL_RETRY` | an iteration, a question | none | no |
+/// | `metadata.via` of an answer | an iteration, a question | models that failed before it: none; an answer from a development cache: what it had used, which costs nothing again | no |
 ///
 /// Amounts follow from the given table; what limits of money have counted is [`Costs::counted`].
 /// [`Bill`](super::Bill) lists where each number is found, from one answer to a conversation.
 ///
-/// A provider's bill can be higher, by aborted answers and by requests that were sent again after a crash. A fork's
+/// A provider's bill can be higher, by answers that broke or were cancelled before their usage was reported, and by requests that were sent again after a crash. A fork's
 /// log begins with a copy of another run's, whose answers are counted in both. Answers of a cassette are priced like
 /// requested ones if they carry a model's metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +63,7 @@ impl CallCost {
     pub fn of(event: &Event, prices: &PriceTable) -> Option<Self> {
         let metadata = match &event.kind {
             EventKind::LoopModelResult { metadata, .. } => metadata,
-            EventKind::LoopAnswerRefused { metadata, .. } => &**metadata,
+            EventKind::LoopAnswerRefused { metadata, .. } | EventKind::LoopAnswerBroken { metadata } => &**metadata,
             _ => return None,
         };
         if metadata.provider == CODE {

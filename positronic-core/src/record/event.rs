@@ -156,7 +156,7 @@ impl Event {
                 return start.start.as_ref()?.shared_budget.as_ref()?.currency_of_limit();
             }
             EventKind::LoopModelResult { metadata, .. } => metadata,
-            EventKind::LoopAnswerRefused { metadata, .. } => &**metadata,
+            EventKind::LoopAnswerRefused { metadata, .. } | EventKind::LoopAnswerBroken { metadata } => &**metadata,
             _ => return None,
         };
         // An answer without a provider costs nothing, in no currency.

@@ -49,6 +49,7 @@ use super::usage::{ModelError, ResponseMetadata, Usage};
 /// | `LOOP_MODEL_RESULT` | iteration | the model answered | `parts, metadata, duration` |
 /// | `LOOP_MODEL_RETRY` | iteration | it failed and will be asked again | `attempt, error, due` |
 /// | `LOOP_ANSWER_REFUSED` | iteration | the answer is not a valid structured action; the model is asked again, or the loop fails | `attempt, message, parts, metadata, duration` |
+/// | `LOOP_ANSWER_BROKEN` | iteration | an answer broke after its provider had reported what it used | `metadata` |
 /// | `LOOP_TOOL_CALL` | call | the model requested a call | `tool, arguments, provider_id, data, flags, gate` |
 /// | `LOOP_TOOL_START` | call | the tool is about to run | `attempt` |
 /// | `LOOP_TOOL_RETRY` | call | it failed and will be retried | `attempt, message, due` |
@@ -83,7 +84,7 @@ use super::usage::{ModelError, ResponseMetadata, Usage};
 /// the step's path and the question's number; its `question` contains the request's system prompt and text. A plugin's question
 /// is recorded under the path of the iteration that it prepares, before the `LOOP_ITERATION`.
 ///
-/// Only `LOOP_MODEL_RESULT` and `LOOP_ANSWER_REFUSED` contain an answer's usage; for the attribution of usage see
+/// Only `LOOP_MODEL_RESULT`, `LOOP_ANSWER_REFUSED` and `LOOP_ANSWER_BROKEN` contain an answer's usage; for the attribution of usage see
 /// [`projection::Costs`](crate::projection::Costs).
 ///
 /// Serialized alone, a kind is `{name: {fields}}`, which is parsed in one pass; in an event's line its fields follow
@@ -274,6 +275,12 @@ pub enum EventKind {
         /// The time from the request to the end of the answer, stored in microseconds.
         #[serde(with = "super::micros")]
         duration: Duration,
+    },
+    /// An answer broke after its provider had reported what it used, which counts. How the request went on follows: it is sent
+    /// again, another model has answered it, or it has failed.
+    LoopAnswerBroken {
+        /// What was reported of the answer.
+        metadata: Box<ResponseMetadata>,
     },
     /// The model requested a call.
     LoopToolCall(Box<ToolCall>),

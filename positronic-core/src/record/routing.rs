@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::usage::{ModelErrorKind, Usage};
+use super::usage::{ModelErrorKind, ResponseMetadata, Usage};
 
 /// A step of a model wrapper for a request. Answers and failures list them in order; models without wrappers
 /// have none.
@@ -52,6 +52,11 @@ pub enum RoutingStep {
         key: String,
         /// The original usage.
         usage: Usage,
+    },
+    /// An answer broke. The runner moves this into an event of its own, `LOOP_ANSWER_BROKEN`.
+    Broken {
+        /// What the provider had reported of it, with what it used.
+        metadata: Box<ResponseMetadata>,
     },
     /// A development cache could not be read or written, and was bypassed.
     CacheFailed {

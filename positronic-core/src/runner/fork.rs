@@ -250,18 +250,29 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         | EventKind::LoopLimit(_)
         | EventKind::BrainCancelled { .. } => true,
         EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. } => {
-            matches!(before.kind, EventKind::LoopBrainComplete { .. }) || of_a_plugin(before)
+            matches!(before.kind, EventKind::LoopBrainComplete { .. }) || precedes_its_outcome(before)
         }
-        EventKind::LoopModelResult { .. } | EventKind::LoopAnswerRefused { .. } => of_a_plugin(before),
-        EventKind::LoopWait { .. } | EventKind::LoopTrigger { .. } => sets_a_trigger(before) || of_a_plugin(before),
+        EventKind::LoopModelResult { .. } | EventKind::LoopAnswerRefused { .. } | EventKind::LoopModelRetry { .. } => {
+            precedes_its_outcome(before)
+        }
+        EventKind::LoopWait { .. } | EventKind::LoopTrigger { .. } => {
+            sets_a_trigger(before) || precedes_its_outcome(before)
+        }
         EventKind::LoopToolResult { .. } => {
-            matches!(before.kind, EventKind::LoopBrainComplete { .. }) || sets_a_trigger(before) || of_a_plugin(before)
+            matches!(before.kind, EventKind::LoopBrainComplete { .. })
+                || sets_a_trigger(before)
+                || precedes_its_outcome(before)
         }
         EventKind::LoopIteration(_) => matches!(before.kind, EventKind::LoopStart { .. }) || opens(before),
         EventKind::LoopMessage { .. } => matches!(before.kind, EventKind::LoopStart { .. }) && opens(event),
         EventKind::BrainStart(_) => matches!(before.kind, EventKind::LoopBrainStart { .. }),
         EventKind::LoopComplete { .. } => {
-            matches!(before.kind, EventKind::LoopToolResult { .. } | EventKind::LoopAnswerRefused { .. })
+            matches!(
+                before.kind,
+                EventKind::LoopToolResult { .. }
+                    | EventKind::LoopAnswerRefused { .. }
+                    | EventKind::LoopAnswerBroken { .. }
+            )
         }
         EventKind::RunClaimed { .. } => matches!(before.kind, EventKind::BrainStart(_)),
         EventKind::BrainMigrated { .. } => true,
@@ -278,7 +289,7 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         | EventKind::ValueRecorded { .. }
         | EventKind::LoopStart { .. }
         | EventKind::LoopModelCall { .. }
-        | EventKind::LoopModelRetry { .. }
+        | EventKind::LoopAnswerBroken { .. }
         | EventKind::LoopToolStart { .. }
         | EventKind::LoopToolRetry { .. }
         | EventKind::LoopBrainStart { .. }
@@ -297,9 +308,12 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
     }
 }
 
-/// Returns whether an event is a plugin's: the event that it concerns follows in the same append.
-const fn of_a_plugin(event: &Event) -> bool {
-    matches!(event.kind, EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. })
+/// Returns whether an event is a plugin's, or of a broken answer: the event that it concerns follows in the same append.
+const fn precedes_its_outcome(event: &Event) -> bool {
+    matches!(
+        event.kind,
+        EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. } | EventKind::LoopAnswerBroken { .. }
+    )
 }
 
 /// Returns whether a call changes a trigger: its result follows in the same append.

@@ -124,9 +124,10 @@ impl Worker {
         mut asker: Asker,
         duration: Duration,
     ) -> Result<(), Stop> {
-        if let Ok(response) = &mut result {
-            response.metadata = self.charged(std::mem::take(&mut response.metadata));
-        }
+        result = match result {
+            Ok(response) => Ok(ModelResponse { metadata: self.charged(response.metadata), ..response }),
+            Err(error) => Err(self.charged_error(error)),
+        };
         let outcome = machine::Outcome::Question { result: result.clone(), attempt: asker.request.attempt };
         let new_events = settle(&self.shared.state(), path, outcome, duration, &self.inputs());
         let due = new_events.iter().find_map(|event| match &event.kind {

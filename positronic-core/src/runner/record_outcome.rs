@@ -12,7 +12,7 @@ use super::worker::Worker;
 use crate::definition::{StateValue, UntypedReply, recordable};
 use crate::error::Result;
 use crate::machine::{self, Inputs, Returned, settle};
-use crate::record::{EventKind, Path, ResponseMetadata};
+use crate::record::{EventKind, ModelError, Path, ResponseMetadata, RoutingStep};
 
 impl Worker {
     pub(super) async fn record_outcome(&mut self, path: &Path, outcome: Outcome) -> Result<(), Stop> {
@@ -26,6 +26,7 @@ impl Worker {
                 (Some(machine::Outcome::Answer(answered)), took)
             }
             Outcome::Answer { result: Err(error), attempt, took } => {
+                let error = self.charged_error(error);
                 (Some(machine::Outcome::ModelFailed { error, attempt }), took)
             }
             Outcome::Refused { response, message, attempt, took } => {
@@ -83,13 +84,31 @@ impl Worker {
         Some(machine::Outcome::Tool(Returned { output, brief, waits, triggers, changes }))
     }
 
-    /// Adds the cost of an answer, unless its provider has reported it.
+    /// Adds the cost of an answer and of those that broke before it, unless their provider has reported it.
     pub(super) fn charged(&self, mut metadata: ResponseMetadata) -> ResponseMetadata {
-        if metadata.cost.is_none() {
-            metadata.cost =
-                self.shared.runner.prices.as_ref().and_then(|prices| prices.charge(&metadata)).map(Box::new);
-        }
+        self.charge(&mut metadata);
+        self.charge_steps(&mut metadata.via);
         metadata
+    }
+
+    /// Adds the costs of answers that broke.
+    pub(super) fn charged_error(&self, mut error: ModelError) -> ModelError {
+        self.charge_steps(&mut error.via);
+        error
+    }
+
+    fn charge_steps(&self, steps: &mut [RoutingStep]) {
+        for step in steps {
+            if let RoutingStep::Broken { metadata } = step {
+                self.charge(metadata);
+            }
+        }
+    }
+
+    fn charge(&self, metadata: &mut ResponseMetadata) {
+        if metadata.cost.is_none() {
+            metadata.cost = self.shared.runner.prices.as_ref().and_then(|prices| prices.charge(metadata)).map(Box::new);
+        }
     }
 }
 

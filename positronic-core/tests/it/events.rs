@@ -108,6 +108,7 @@ fn examples() -> Vec<Value> {
             "type": "LOOP_ANSWER_REFUSED", "attempt": 0, "message": "no", "parts": [], "metadata": {"finish": "stop", "usage": {}},
             "duration": 1
         }),
+        json!({"type": "LOOP_ANSWER_BROKEN", "metadata": {"provider": "p", "model": "m", "finish": "stop", "usage": usage}}),
         json!({
             "type": "LOOP_ITERATION", "settings": {"hash": hash, "body": {
                 "output": {"type": "json_text", "name": "N", "schema": "{}"},

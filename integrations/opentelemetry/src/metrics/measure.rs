@@ -46,18 +46,19 @@ fn chat_values(span: &Span, chat: &Chat, error: &str, record: &mut impl FnMut(Me
     if chat.retried {
         record(Metric::Retries, 1.0, kind("model"));
     }
-    let Some(answer) = chat.answer.as_ref().filter(|answer| answer.provider != CODE) else { return };
-    let ResponseMetadata { usage, first_chunk, cost, .. } = answer;
-    if let Some(first) = first_chunk {
+    if let Some(first) = chat.answer.as_ref().and_then(|answer| answer.first_chunk) {
         record(Metric::FirstChunk, first.as_secs_f64(), model());
     }
-    record(Metric::Tokens, number(usage.input), with(Label::TokenType, "input"));
-    record(Metric::Tokens, number(usage.output), with(Label::TokenType, "output"));
-    record(Metric::CachedTokens, number(usage.cached), model());
-    match cost {
-        Some(cost) => record(Metric::Cost, money(cost.amount.nanos()), with(Label::Currency, &cost.currency)),
-        None if answer.is_free() => {}
-        None => record(Metric::UnpricedAnswers, 1.0, model()),
+    for answer in chat.broken.iter().chain(&chat.answer).filter(|answer| answer.provider != CODE) {
+        let ResponseMetadata { usage, cost, .. } = answer;
+        record(Metric::Tokens, number(usage.input), with(Label::TokenType, "input"));
+        record(Metric::Tokens, number(usage.output), with(Label::TokenType, "output"));
+        record(Metric::CachedTokens, number(usage.cached), model());
+        match cost {
+            Some(cost) => record(Metric::Cost, money(cost.amount.nanos()), with(Label::Currency, &cost.currency)),
+            None if answer.is_free() => {}
+            None => record(Metric::UnpricedAnswers, 1.0, model()),
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 //! | [`Step`](Operation::Step) | `STEP_START` | `STEP_COMPLETE`, `STEP_RETRY`, `STEP_BLOCKED` |
 //! | [`Loop`](Operation::Loop) | `LOOP_START` | `LOOP_COMPLETE` |
 //! | [`Iteration`](Operation::Iteration) | `LOOP_ITERATION` | the next one, or `LOOP_COMPLETE` |
-//! | [`Chat`](Operation::Chat) | `LOOP_MODEL_CALL` | `LOOP_MODEL_RESULT`, `LOOP_MODEL_RETRY`, `LOOP_ANSWER_REFUSED` |
+//! | [`Chat`](Operation::Chat) | `LOOP_MODEL_CALL` | `LOOP_MODEL_RESULT`, `LOOP_MODEL_RETRY`, `LOOP_ANSWER_REFUSED`, `LOOP_ANSWER_BROKEN` |
 //! | [`Tool`](Operation::Tool) | `LOOP_TOOL_START`, `LOOP_BRAIN_START`, `LOOP_RESUME` | `LOOP_TOOL_RESULT`, `LOOP_TOOL_RETRY`, `LOOP_WAIT` |
 //! | [`Wait`](Operation::Wait) | `LOOP_APPROVAL_REQUESTED`, `LOOP_WAIT`, `BUDGET_REQUESTED`, `BRAIN_PAUSED` | the decision, the answer, the expiry, `BRAIN_RESUMED` |
 //!

@@ -37,6 +37,11 @@ impl RunSpans {
                     chat.retried = true;
                 });
             }
+            EventKind::LoopAnswerBroken { metadata } => {
+                if let Some(OpenSpan { operation: Operation::Chat(chat), .. }) = self.find(path, Role::Chat) {
+                    chat.broken.push((**metadata).clone());
+                }
+            }
             EventKind::LoopModelRetry { error, .. } => {
                 let outcome = Outcome::failure(kind(error.kind), error.message.clone());
                 self.chat_end(event, outcome, None, |chat| {

@@ -187,6 +187,8 @@ pub struct Chat {
     pub question: Option<String>,
     /// The answer's metadata.
     pub answer: Option<ResponseMetadata>,
+    /// What was reported of answers that broke.
+    pub broken: Vec<ResponseMetadata>,
     /// The answer's parts.
     pub parts: Option<Arc<[Part]>>,
     /// The time that the worker measured.

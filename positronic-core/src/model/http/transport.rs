@@ -23,7 +23,7 @@ use super::secrets::{Secrets, is_secret};
 use super::stopwatch::{Stopwatch, unix_seconds};
 use super::unreachable::{explain, root_cause};
 use crate::model::DeltaSink;
-use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, ResponseMetadata};
+use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, ResponseMetadata, RoutingStep, Usage};
 
 /// How long to wait for more chunks after the model has finished.
 const AFTER_THE_END: Duration = Duration::from_secs(2);
@@ -91,6 +91,7 @@ impl Transport {
             metadata.answered_by = metadata.answered_by.filter(|answering| answering != asked);
             metadata
         };
+        let reported = assembler.metadata().clone();
         match received.and_then(|first_chunk| Ok((first_chunk, assembler.finish()?))) {
             Ok((first_chunk, response)) => {
                 let metadata = ResponseMetadata { first_chunk, ..complete(response.metadata) };
@@ -104,7 +105,11 @@ impl Transport {
                     self.renew_connections();
                 }
                 let seen = || request_id.get().map(|id| secrets.hide(id));
-                Err(ModelError { request_id: error.request_id.or_else(seen), ..error })
+                let mut error = ModelError { request_id: error.request_id.or_else(seen), ..error };
+                if reported.usage != Usage::default() {
+                    error.via.push(RoutingStep::Broken { metadata: Box::new(complete(reported)) });
+                }
+                Err(error)
             }
         }
     }

@@ -187,7 +187,9 @@ impl Record {
             EventKind::LoopModelResult { metadata, .. } if std::mem::take(&mut self.asking) => {
                 self.prompt.usage += metadata.usage;
             }
-            EventKind::LoopAnswerRefused { metadata, .. } => self.prompt.usage += metadata.usage,
+            EventKind::LoopAnswerRefused { metadata, .. } | EventKind::LoopAnswerBroken { metadata } => {
+                self.prompt.usage += metadata.usage;
+            }
             EventKind::LoopModelResult { parts, metadata, duration } => {
                 let iteration = match path.last() {
                     Some(Segment::Iteration(iteration)) => iteration,

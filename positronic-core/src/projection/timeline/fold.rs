@@ -84,6 +84,7 @@ impl Timeline {
             | EventKind::LoopModelResult { .. }
             | EventKind::LoopModelRetry { .. }
             | EventKind::LoopAnswerRefused { .. } => self.model_event(here, event),
+            EventKind::LoopAnswerBroken { metadata } => _ = self.count(event, metadata),
             EventKind::BudgetRequested(_) | EventKind::BudgetDecided { .. } | EventKind::BudgetExpired {} => {
                 self.budget_event(here, event);
             }

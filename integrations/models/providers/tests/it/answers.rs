@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use positronic_core::record::{ModelErrorKind, Settings};
+use positronic_core::record::{ModelError, ModelErrorKind, ResponseMetadata, RoutingStep, Settings};
 use positronic_model_testing::wire_forms::{self, Encode, Reply};
 use serde_json::{Value, json};
 
@@ -365,4 +365,34 @@ async fn block_whose_start_repeats_its_deltas_is_read_once() {
     let answer = hear("anthropic", Played::events(&block(signed, &deltas))).await.answer.unwrap();
     let shown = serde_json::to_value(&answer.parts).unwrap();
     assert_eq!((&shown[0]["text"], &shown[0]["data"]["signature"]), (&json!("Hm."), &json!("sig")));
+}
+
+/// Returns what an answer had used when it broke.
+fn spent(error: &ModelError) -> &ResponseMetadata {
+    let [RoutingStep::Broken { metadata }] = &error.via[..] else { panic!("{error:?}") };
+    metadata
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_answer_had_used_when_it_broke_is_in_its_error() {
+    for api in APIS {
+        let events = events(api, "I pay the bill.", 7, 0);
+        let usage = events.iter().position(|event| event.contains("90")).unwrap();
+        let broken = format!("{}data: {{\"error\":{{\"message\":\"down\"}}}}\n\n", stream(&events[..=usage]));
+        let error = match hear(api, Played::new(broken)).await.answer {
+            Err(error) => error,
+            // The usage comes with the end, which no error revokes.
+            Ok(_) => continue,
+        };
+        let spent = spent(&error);
+        assert_eq!(spent.usage.input, 90, "{api}");
+        assert!(!spent.provider.is_empty() && !spent.model.is_empty(), "{api}: {spent:?}");
+    }
+    let chunks = [
+        json!({"choices": [{"index": 0, "delta": {"content": "par"}}], "usage": {"prompt_tokens": 90, "completion_tokens": 2}}).to_string(),
+    ];
+    let error = hear("chat", Played::events(&chunks)).await.answer.unwrap_err();
+    assert_eq!((error.kind, spent(&error).usage.output), (ModelErrorKind::Truncated, 2));
+    let silent = hear("chat", Played::events(&chunks).staying_open()).await.answer.unwrap_err();
+    assert_eq!((silent.kind, spent(&silent).usage.input), (ModelErrorKind::Timeout, 90));
 }
