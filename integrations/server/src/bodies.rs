@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use axum::http::Method;
+use positronic_core::record::check_numbers;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
@@ -40,6 +41,8 @@ impl Bodies {
         }
         let value: Value =
             serde_json::from_slice(body).map_err(|error| Problem::new(ProblemType::InvalidJson).detail(error))?;
+        check_numbers(&String::from_utf8_lossy(body))
+            .map_err(|number| Problem::new(ProblemType::InvalidJson).detail(format!("the JSON has {number}")))?;
         let validator = self.0.get(&(route.method.clone(), route.path));
         let errors = validator.map_or_else(Vec::new, |validator| errors_of(validator, &value));
         if errors.is_empty() { Ok(value) } else { Err(Problem::new(ProblemType::InvalidBody).errors(errors)) }

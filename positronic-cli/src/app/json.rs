@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 
+use positronic_core::record::check_numbers;
 use serde_json::Value;
 
 use crate::app::{Failure, Ui};
@@ -32,10 +33,12 @@ fn read(input: impl Read) -> io::Result<String> {
 /// Reads the JSON of a flag, as [`text`] does.
 pub(crate) fn flag_json(flag: &str, given: &str, ui: &mut Ui) -> Result<Value, Failure> {
     let text = flag_text(given, ui)?;
-    serde_json::from_str(&text).map_err(|error| {
+    let value = serde_json::from_str(&text).map_err(|error| {
         Failure::usage(format!("{flag}: {}", no_json(&text, &error)))
             .hint(r#"write a text as '"text"'; @FILE reads a file, and - reads stdin"#)
-    })
+    })?;
+    check_numbers(&text).map_err(|number| Failure::usage(format!("{flag}: the JSON has {number}")))?;
+    Ok(value)
 }
 
 #[cfg(test)]

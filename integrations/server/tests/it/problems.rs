@@ -33,9 +33,12 @@ async fn refusals_before_the_handler_are_problem_documents() {
     assert_eq!(call("GET", "/api/v1/runs?cursor=x", None).await, "bad-cursor");
     assert_eq!(call("POST", "/api/v1/runs", Some(json!([]))).await, "invalid-body");
     assert_eq!(call("POST", "/api/v1/runs", None).await, "unsupported-media-type");
-    let broken = Request::builder().method("POST").uri("/api/v1/runs").header("host", "localhost");
-    let broken = broken.header("authorization", format!("Bearer {token}")).header("content-type", "application/json");
-    assert_eq!(shop.send(broken.body(Body::from("{")).unwrap()).await.problem(), "invalid-json");
+    for body in ["{", r#"{"brain": "Support", "options": {"amount": 18446744073709551617}}"#] {
+        let broken = Request::builder().method("POST").uri("/api/v1/runs").header("host", "localhost");
+        let broken =
+            broken.header("authorization", format!("Bearer {token}")).header("content-type", "application/json");
+        assert_eq!(shop.send(broken.body(Body::from(body)).unwrap()).await.problem(), "invalid-json", "{body}");
+    }
 }
 
 #[tokio::test]

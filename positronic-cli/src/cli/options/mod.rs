@@ -12,6 +12,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
+use positronic_core::record::check_numbers;
 use positronic_core::tools::with_integer_bounds;
 use serde_json::{Map, Value};
 
@@ -41,7 +42,10 @@ pub(crate) fn parse(schema: &Value, pairs: &[String], document: Option<&str>) ->
     let mut options = match document.map(|text| (text, serde_json::from_str(text))) {
         None if matches!(Shape::of(schema, schema).kind, Kind::Null) => Value::Null,
         None => Value::Object(Map::new()),
-        Some((_, Ok(document))) => document,
+        Some((text, Ok(document))) => match check_numbers(text) {
+            Ok(()) => document,
+            Err(number) => return refuse(vec![format!("--options: the JSON has {number}")]),
+        },
         Some((text, Err(error))) => return refuse(vec![format!("--options: {}", no_json(text, &error))]),
     };
     let mut reader = Reader { schema, problems: Vec::new(), given: Vec::new() };

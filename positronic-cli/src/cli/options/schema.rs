@@ -1,5 +1,6 @@
 //! The type that a JSON schema expects, as far as the command line can parse it from text.
 
+use positronic_core::record::check_numbers;
 use serde_json::Value;
 
 /// The expected type of a value.
@@ -148,7 +149,7 @@ impl<'a> Shape<'a> {
         if self.nullable && text == "null" && !matches!(self.kind, Kind::Text) {
             return Ok(Value::Null);
         }
-        let json = || serde_json::from_str::<Value>(text).ok();
+        let json = || serde_json::from_str::<Value>(text).ok().filter(|_| check_numbers(text).is_ok());
         let read = match &self.kind {
             Kind::Text => Some(Value::from(text)),
             Kind::Choice(choices) => choices
