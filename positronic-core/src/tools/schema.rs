@@ -16,7 +16,7 @@ use super::absent::remove_absent;
 use super::field_order::record_order;
 use super::integer_bounds::with_integer_bounds;
 use super::validation_work::{MAX_TRIES, Outline};
-use crate::record::check_depth;
+use crate::record::{check_depth, check_numbers};
 
 /// A JSON schema with its lazily compiled validator.
 ///
@@ -205,6 +205,9 @@ impl Schema {
             else {
                 continue;
             };
+            if check_numbers(text).is_err() {
+                continue;
+            }
             let Ok(json) = serde_json::from_str::<Value>(text) else { continue };
             let at = unquoted.get_or_insert_with(|| value.clone()).pointer_mut(error.instance_path().as_str());
             if let Some(at) = at {

@@ -7,7 +7,7 @@ use positronic_core::projection::{Cost, Costs, Prompts};
 use positronic_core::record::{
     EventKind, LimitKind, ModelError, ModelErrorKind, Money, PriceTable, ResponseMetadata, RoutingStep, Seq, Usage,
 };
-use positronic_core::runner::{Runner, Settled};
+use positronic_core::runner::Settled;
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use serde_json::json;
 

@@ -53,6 +53,10 @@ async fn every_reported_answer_is_read_as_its_file_says() {
             continue;
         }
         let file: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        // Those with several answers are conversations, which have tests of their own.
+        if file["answers"].is_array() {
+            continue;
+        }
         let heard = hear(file["api"].as_str().unwrap(), played(&file)).await;
         if let Ok(response) = &heard.answer {
             assert_eq!(heard.streamed(), response.text(), "{}: people saw the same", file["name"]);
