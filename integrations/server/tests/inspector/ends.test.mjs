@@ -1,4 +1,4 @@
-// The ends of runs: results of any type.
+// The ends of runs: results of any type, and what goes on from a failure.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { accessible, launch, open } from './browser.mjs';
@@ -8,6 +8,7 @@ const project = new Project();
 let [browser, page] = [];
 
 before(async () => {
+  project.import(endedLog('broke', { type: 'BRAIN_ERROR', code: 'step', message: 'cannot read `orders.csv`', retryable: false }));
   for (const [run, result] of [['number', 42], ['text', 'All is well.'], ['falsy', false], ['none', null], ['object', { total: 7 }]]) {
     project.import(endedLog(run, { type: 'BRAIN_COMPLETE', result }));
   }
@@ -20,8 +21,52 @@ test('a completed run shows its result, of whatever type it is', async () => {
   for (const [run, shown] of [['number', /42/], ['text', /All is well\./], ['falsy', /false/], ['object', /total\s+7/]]) {
     await page.to(`/runs/${run}`, '.run-head h1');
     assert.match(await page.getByRole('region', { name: 'Result' }).innerText(), shown, run);
+    assert.equal(await page.getByRole('button', { name: 'Retry' }).count(), 0);
   }
   await accessible(page, 'a run with a result');
   await page.to('/runs/none', '.run-head h1');
   assert.equal(await page.getByRole('region', { name: 'Result' }).count(), 0);
+});
+
+test('a failed run says what a retry does, and why it was refused', async () => {
+  await page.to('/runs/broke', '.run-head h1');
+  await page.getByText('A new run continues from the place of the failure. What has a result is not repeated.').waitFor();
+  await accessible(page, 'a failed run');
+  const refusal = { type: '/problems/not-failed', title: 'The run cannot be retried.', detail: 'the run has failed at a limit, which a retry would reach again', status: 409 };
+  await page.route('**/runs/broke/retry', (route) => route.fulfill({ status: 409, json: refusal }));
+  await page.getByRole('button', { name: 'Retry' }).click();
+  const dialog = page.getByRole('dialog', { name: 'The action failed' });
+  assert.match(await dialog.innerText(), /failed at a limit/);
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  await page.unroute('**/runs/broke/retry');
+});
+
+test('a retry goes to the run in which the work continues', async () => {
+  await page.to('/runs/broke', '.run-head h1');
+  const sent = [];
+  await page.route('**/runs/broke/retry', (route) => {
+    sent.push(route.request().method());
+    return route.fulfill({ json: { run: 'object', forked: true, seq: 0 } });
+  });
+  await page.getByRole('button', { name: 'Retry' }).dblclick();
+  await page.waitForURL('**/ui/runs/object');
+  assert.deepEqual(sent, ['POST'], 'once');
+  await page.unroute('**/runs/broke/retry');
+  page.check();
+});
+
+test('a parked run is retried in itself', async () => {
+  await page.route('**/api/v1/runs/broke', async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...await answer.json(), status: 'paused', parked: true } });
+  });
+  await page.route('**/runs/broke/retry', (route) => route.fulfill({ json: { run: 'broke', forked: false, seq: 2 } }));
+  await page.to('/runs/broke', '.run-head h1');
+  await page.getByText('The run continues from where it was parked. What has a result is not repeated.').waitFor();
+  const read = page.waitForRequest((request) => request.method() === 'GET' && request.url().endsWith('/api/v1/runs/broke'));
+  await page.getByRole('button', { name: 'Retry' }).click();
+  await read;
+  assert.match(page.url(), /\/runs\/broke$/);
+  await page.unrouteAll();
+  page.check();
 });

@@ -2,7 +2,7 @@
 import { tags, redraw } from '../lib/dom.js';
 import { post } from '../lib/api.js';
 import { openDialog } from '../lib/keys.js';
-import { apiUrl, at, go, load, query, runUrl, say, TABS, ui } from '../lib/page.js';
+import { apiUrl, at, go, load, may, query, runUrl, say, TABS, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
 import { compact, date, duration, millis, money, plural, shortId, who } from '../lib/format.js';
 import { RunModel, isError, isWait } from '../parts/model.js';
@@ -122,6 +122,7 @@ function head(view) {
     p.lead(sentence(model)),
     ending?.type === 'cancelled' && note(tone, shape, `Cancelled by ${who(ending.actor)}${ending.reason ? `: ${ending.reason}` : '.'}`),
     ending?.type === 'failed' ? note('bad', 'cross', `${ending.code}: ${ending.message}`) : !['completed', 'cancelled'].includes(run.status) && note(tone, shape, run.why, asked && button.small({ onclick: () => view.reveal(asked) }, 'Show')),
+    retry(view),
     note('wait', 'warn', run.refused?.message ?? run.refused), note('wait', 'warn', run.changed),
     div.inout(value('Started with', options), ending?.type === 'completed' && value('Result', run.result ?? ending.result)),
     stages(view),
@@ -147,12 +148,32 @@ const stages = ({ model, reveal }) => ol.stages({ 'aria-label': 'Stages' }, mode
     small(iteration != null ? plural(iteration + 1, 'iteration') : took(node) || (word !== 'done' && word))));
 }));
 
+/** Says why an action was refused. */
+function refused({ message }) {
+  say(message, true);
+  openDialog('The action failed', (close) => [h2('The action failed'), p(message), button({ onclick: close }, 'Close')]);
+}
+
+/** What a retry does, by the state of a run. */
+const RETRIES = { failed: 'A new run continues from the place of the failure.', parked: 'The run continues from where it was parked.' };
+function retry({ model, view }) {
+  const { run } = model;
+  const does = RETRIES[run.parked ? 'parked' : run.status];
+  async function send({ detail }) {
+    if (view.retrying || detail > 1) return;
+    view.retrying = true;
+    const answer = await post(`${model.path}/retry`).catch(refused);
+    view.retrying = false;
+    if (answer?.forked) go(at('runs', answer.run));
+    else model.refresh();
+  }
+  return does && may('operate') && p.retry(button({ 'aria-disabled': view.retrying ? 'true' : null, onclick: send }, icon('retry'), 'Retry'),
+    span.soft(`${does} What has a result is not repeated.`));
+}
+
 function actions({ model, dialog }) {
   const { run } = model;
-  const signal = (type) => post(`${model.path}/signals`, { type }).catch(({ message }) => {
-    say(message, true);
-    openDialog('The action failed', (close) => [h2('The action failed'), p(message), button({ onclick: close }, 'Close')]);
-  });
+  const signal = (type) => post(`${model.path}/signals`, { type }).catch(refused);
   const list = {
     pause: ['Pause', () => signal('pause')], resume: ['Resume', () => signal('resume')],
     message: ['Send a message…', () => dialog('message')], fork: ['Fork…', () => dialog('fork')],
