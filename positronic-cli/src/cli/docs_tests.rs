@@ -184,10 +184,11 @@ fn check(code: &Code) -> Result<(), String> {
                     return Err(format!("no command has the flag --{flag}"));
                 }
             }
-            (Code::Span(_), None) if words.len() > 1 && words.iter().skip(1).any(|word| word.starts_with("--")) => {
-                if Cli::command().find_subcommand(begins).is_some() {
-                    check_span(&words)?;
-                }
+            (Code::Span(_), None)
+                if words.iter().skip(1).any(|word| word.starts_with("--"))
+                    && Cli::command().find_subcommand(begins).is_some() =>
+            {
+                check_span(&words)?;
             }
             _ => {}
         }

@@ -6,7 +6,8 @@ mod brains;
 mod command;
 mod conversations;
 mod costs;
-#[cfg(all(test, feature = "serve"))]
+#[cfg(test)]
+#[cfg(feature = "serve")]
 mod docs_tests;
 mod exit;
 mod json;

@@ -18,9 +18,9 @@ pub(crate) async fn retry(args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure
             let line = json!({"run": row.run, "seq": seq});
             let text = format!("retried (event {seq} of {})", row.run);
             if args.by.json {
-                ui.json_line(&line)?
+                ui.json_line(&line)?;
             } else {
-                ui.print(&text)?
+                ui.print(&text)?;
             }
             row.run.clone()
         }
@@ -28,9 +28,9 @@ pub(crate) async fn retry(args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure
             let line = json!({"run": run, "forked_from": [row.run, at]});
             let text = format!("retried {} after event {at} as {run}", row.run);
             if args.by.json {
-                ui.json_line(&line)?
+                ui.json_line(&line)?;
             } else {
-                ui.print(&text)?
+                ui.print(&text)?;
             }
             run.clone()
         }

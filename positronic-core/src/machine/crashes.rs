@@ -88,7 +88,7 @@ impl RunState {
             match open {
                 Open::Brain(brain) => match &brain.stage {
                     Stage::Step(step) if step.intent == Intent::Running => {
-                        add(&brain.current_path().unwrap_or_default())
+                        add(&brain.current_path().unwrap_or_default());
                     }
                     _ => {}
                 },

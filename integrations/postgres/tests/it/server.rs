@@ -165,6 +165,7 @@ fn unprivileged(is_root: bool, program: &Path) -> Command {
     command
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes the error by value")]
 fn text(error: std::io::Error) -> String {
     error.to_string()
 }

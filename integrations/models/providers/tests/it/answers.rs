@@ -379,11 +379,8 @@ async fn what_an_answer_had_used_when_it_broke_is_in_its_error() {
         let events = events(api, "I pay the bill.", 7, 0);
         let usage = events.iter().position(|event| event.contains("90")).unwrap();
         let broken = format!("{}data: {{\"error\":{{\"message\":\"down\"}}}}\n\n", stream(&events[..=usage]));
-        let error = match hear(api, Played::new(broken)).await.answer {
-            Err(error) => error,
-            // The usage comes with the end, which no error revokes.
-            Ok(_) => continue,
-        };
+        // Where the usage comes with the end, no error revokes the answer.
+        let Err(error) = hear(api, Played::new(broken)).await.answer else { continue };
         let spent = spent(&error);
         assert_eq!(spent.usage.input, 90, "{api}");
         assert!(!spent.provider.is_empty() && !spent.model.is_empty(), "{api}: {spent:?}");

@@ -22,8 +22,8 @@ async fn told(pieces: &[Value]) -> Vec<String> {
 }
 
 /// A piece of a call; a field whose value is the word `absent` is left out.
-fn piece(index: Value, id: Value, name: &str, arguments: &str) -> Value {
-    let mut piece = json!({"index": index, "id": id, "function": {"name": name, "arguments": arguments}});
+fn piece(index: impl Into<Value>, id: impl Into<Value>, name: &str, arguments: &str) -> Value {
+    let mut piece = json!({"index": index.into(), "id": id.into(), "function": {"name": name, "arguments": arguments}});
     for field in ["index", "id"] {
         if piece[field] == "absent" {
             piece.as_object_mut().unwrap().remove(field);

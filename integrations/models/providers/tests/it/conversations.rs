@@ -132,7 +132,7 @@ async fn reported(report: &str) -> Value {
 }
 
 fn ids(body: &Value) -> Vec<&str> {
-    let calls = body["messages"].as_array().unwrap().iter().flat_map(|message| message["tool_calls"].as_array());
+    let calls = body["messages"].as_array().unwrap().iter().filter_map(|message| message["tool_calls"].as_array());
     calls.flatten().map(|call| call["id"].as_str().unwrap()).collect()
 }
 

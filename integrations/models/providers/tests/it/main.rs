@@ -1,5 +1,5 @@
 //! Tests of the crate's public API.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "helpers of tests")]
 
 mod answers;
 mod calls;

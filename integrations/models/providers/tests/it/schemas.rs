@@ -21,14 +21,14 @@ use serde_json::{Value, json};
 #[expect(dead_code, reason = "only the schema is used")]
 struct Tree {
     name: String,
-    children: Vec<Tree>,
+    children: Vec<Self>,
 }
 
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only the schema is used")]
 struct Chain {
     /// The next link
-    next: Option<Box<Chain>>,
+    next: Option<Box<Self>>,
     kind: Option<Kind>,
 }
 
