@@ -3,7 +3,7 @@
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
 /// Chooses the provider of cryptography of the process, unless the program has chosen one. With `sslmode=verify-ca` rustls
-/// takes this one, and panics if there is none and other crates of the program have brought several.
+/// takes this one, and panics if the process has chosen none and its crates enable several.
 pub(crate) fn choose_cryptography() {
     if CryptoProvider::get_default().is_none() {
         // Another thread may have been faster.

@@ -26,10 +26,10 @@ const CODE_CHECKS: usize = 1000;
 
 /// From how many bytes on a body is not decoded where it would block other requests, and few bodies are in memory at once.
 pub(crate) const LARGE: usize = 64 << 10;
-/// How many large bodies are in memory at once, and how many of them before their signature is checked, so that strangers leave room for
-/// callers.
+/// How many large bodies are in memory at once, and how many of them before their signature is checked, so that anonymous
+/// senders leave room for callers.
 const MAX_LARGE_BODIES: usize = 8;
-const MAX_LARGE_BODIES_OF_STRANGERS: usize = 4;
+const MAX_LARGE_ANONYMOUS_BODIES: usize = 4;
 
 /// The state of a router.
 pub(crate) struct App {
@@ -41,7 +41,7 @@ pub(crate) struct App {
     pub(crate) limits: Limits,
     /// The large bodies that may be in memory.
     pub(crate) large_bodies: Arc<Semaphore>,
-    pub(crate) large_bodies_of_strangers: Arc<Semaphore>,
+    pub(crate) large_anonymous_bodies: Arc<Semaphore>,
     pub(crate) bodies: Bodies,
     pub(crate) folds: Folds,
     pub(crate) states: States,
@@ -68,7 +68,7 @@ impl App {
             callers,
             limits,
             large_bodies: places(MAX_LARGE_BODIES),
-            large_bodies_of_strangers: places(MAX_LARGE_BODIES_OF_STRANGERS),
+            large_anonymous_bodies: places(MAX_LARGE_ANONYMOUS_BODIES),
             bodies,
             folds,
             states,

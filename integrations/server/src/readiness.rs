@@ -1,4 +1,4 @@
-//! Whether the store can be read and written, as a probe of the platform asks.
+//! Readiness probe: whether the store can be read and written.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use tokio::time::Instant;
 /// The entry that a check writes; all servers of a store share it.
 const KIND: &str = "readiness";
 const KEY: &str = "probe";
-/// How long the outcome of a check holds: strangers may ask, and each check writes.
+/// How long the outcome of a check is reused, since callers without authentication may ask and each check writes.
 const HOLDS: Duration = Duration::from_secs(5);
-/// How long a failure holds, so that a repaired store is ready soon.
+/// How long a failure is reused, so that a repaired store is ready soon.
 const FAILURE_HOLDS: Duration = Duration::from_secs(1);
 
 /// The last check of the store. Requests during a check wait for it.

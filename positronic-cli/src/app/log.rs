@@ -80,7 +80,7 @@ impl Log {
         let is_json = settings.format.as_deref() == Some("json");
         if let Some(format) = settings.format.as_ref().filter(|format| !matches!(format.as_str(), "json" | "text")) {
             problem.get_or_insert(format!(
-                "POSITRONIC_LOG_FORMAT: there is no format `{}`; it is `json` or `text`",
+                "POSITRONIC_LOG_FORMAT: unknown format `{}`; use `json` or `text`",
                 one_line(format)
             ));
         }
@@ -167,7 +167,7 @@ impl<'a> MakeWriter<'a> for MakeLine {
 impl Write for Line<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        // Errors may quote texts of models and strangers.
+        // Errors may quote texts of models and of unauthenticated callers.
         let line = if self.0.is_json { harmless_json(text.trim_end()) } else { one_line(text.trim_end()) };
         self.0.log.line(line);
         Ok(bytes.len())

@@ -1,8 +1,8 @@
-//! Output stream that never blocks the work: a thread of its own writes it.
+//! Output stream that never blocks its writers for long: a separate thread writes it.
 //!
-//! A writer hands its text to the thread and waits a moment until it is written, so the streams of a process keep their order. If the
-//! reader does not read, the stream is *behind*: then nothing waits for it. What a stream may lose is dropped once a mebibyte is unwritten,
-//! and the number of its lines is written when the reader goes on.
+//! A writer passes its text to the thread and waits a moment until it is written, so the streams of a process keep their order. If the
+//! reader does not read, the stream is *behind*: then writers do not wait. Text that may be lost is dropped once a mebibyte is unwritten,
+//! and the number of dropped lines is written when the reader reads again.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -44,9 +44,9 @@ struct Queue {
     bytes: VecDeque<u8>,
     /// How many bytes the thread is writing.
     writing: usize,
-    /// Whether a writer has waited in vain, and not all is written since.
+    /// Whether a writer has waited in vain, and the stream has not written everything since.
     is_behind: bool,
-    /// How many lines were dropped since the last report of it.
+    /// The number of lines that were dropped since the last report.
     lost: usize,
     /// Why the stream cannot be written any longer.
     broken: Option<(io::ErrorKind, Option<i32>)>,

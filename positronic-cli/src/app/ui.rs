@@ -41,7 +41,7 @@ pub(crate) struct Ui {
     pub(crate) log: Log,
     /// Whether output that nothing reads is dropped.
     pub(crate) drops_unread: bool,
-    /// Why data was not written, if the work went on all the same.
+    /// The error that lost data, if the work continued after it.
     pub(crate) unwritten: Arc<Mutex<Option<io::Error>>>,
 }
 

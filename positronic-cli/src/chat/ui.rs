@@ -182,7 +182,7 @@ impl ChatUi<'_> {
                 }
                 Some(update) = self.updates.next(), if has_room(self.streams.as_ref()) => match update {
                     Ok(update) => self.update(update).await?,
-                    // The run goes on without its display, which begins again where it was.
+                    // The run continues without its display, which resumes where it was.
                     Err(error @ StoreError::Failed { .. }) => {
                         self.input(Input::Hint(format!("cannot show the run, trying again: {error}")));
                         self.updates = match &self.run {

@@ -307,7 +307,7 @@ impl Session<'_> {
         Ok(Ending::Released(interrupt))
     }
 
-    /// Shows an update. If the log cannot be read, the run goes on without its display, which begins again where it was.
+    /// Shows an update. If the log cannot be read, the run continues without its display, which resumes where it was.
     async fn update(&mut self, update: Result<RunUpdate, StoreError>) -> Result<Option<Settled>, Failure> {
         let error = match update {
             Ok(update) => return self.show(update).await,

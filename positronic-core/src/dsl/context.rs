@@ -193,7 +193,7 @@ impl<O, S, V> StepContext<O, S, V> {
 pub struct LoopContext<O = (), S = (), V = NoServices> {
     inputs: LoopInputs<O, S, V>,
     scope: Scope,
-    /// Without `Sync`, a capture of this context is an error of [`Standalone`](super::Standalone), whose message says the mend,
+    /// Without `Sync`, a capture of this context is an error of [`Standalone`](super::Standalone), whose message says what to do,
     /// and not one about lifetimes.
     _unshared: PhantomData<Cell<()>>,
 }

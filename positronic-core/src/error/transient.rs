@@ -1,4 +1,4 @@
-//! Tells the errors that another try may mend from the others.
+//! Recognition of transient errors, after which another try may succeed.
 
 use std::any::Any;
 use std::error::Error as StdError;

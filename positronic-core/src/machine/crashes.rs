@@ -1,9 +1,9 @@
 //! Crash counting: during which work the process ended, how often in a row, and when the run is parked because of it.
 //!
-//! A claim over an unreleased one is a crash. It takes all runs of the process with it, so it proves nothing against any of
-//! them: it counts for each piece of work that was in flight, as a step, a loop, or a tool of a loop. Only an outcome of
-//! that same work ends its count. What the crash itself caused, as the `interrupted` result of a call and the model's
-//! answer to it, is no such outcome. Workers keep runs with crashes apart, so that the culprit meets its own end.
+//! A claim over an unreleased one is a crash. All runs of the process share it, and which of them caused it is unknown. So it
+//! counts for each piece of work that was in flight: a step, a loop, or a tool of a loop. Only an outcome of that same work ends
+//! its count. What the crash itself caused, such as the `interrupted` result of a call and the model's answer to it, does not.
+//! The runner limits how many runs with crashes work at once, so that the others make progress.
 //!
 //! Work that reaches [`MAX_CRASHES`] is not begun again. The run is parked instead: paused with its failure, until a person
 //! retries it. Each call also counts the crashes that interrupted it, and its tool's retries limit them.
@@ -188,7 +188,7 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::LoopBrainComplete { .. }
         | EventKind::LoopWait { .. }
         | EventKind::LoopComplete { .. } => true,
-        // Claims, intents, side effects of work that goes on, signals, and what a crash causes.
+        // Claims, intents, side effects of unfinished work, signals, and what a crash causes.
         EventKind::RunClaimed { .. }
         | EventKind::RunReleased { .. }
         | EventKind::RunNotClaimed { .. }
@@ -198,7 +198,7 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::StepStart { .. }
         | EventKind::LoopStart { .. }
         | EventKind::LoopModelCall { .. }
-        // A retry is no progress: a detached call whose process ended is retried, too, and a step's rerun repeats its question
+        // A retry does not prove progress: a detached call whose process ended is retried, too, and a step's rerun repeats its question
         // from the first attempt. An attempt that succeeds or is the last one has an outcome.
         | EventKind::StepRetry { .. }
         | EventKind::LoopToolRetry { .. }

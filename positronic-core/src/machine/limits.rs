@@ -157,8 +157,8 @@ impl<'a> Bound<'a> {
     /// Returns whether a person is asked for more. More does not help against an unknown cost or against
     /// failing calls.
     fn asks(self, reached: &LimitReached) -> Option<AskForMore> {
-        let mends = reached.unpriced.is_none() && reached.kind != LimitKind::Failures;
-        self.budget().ask.filter(|_| mends && !self.grants().refused)
+        let helps = reached.unpriced.is_none() && reached.kind != LimitKind::Failures;
+        self.budget().ask.filter(|_| helps && !self.grants().refused)
     }
 
     /// Returns the consequence for the brain whose loop it ends.

@@ -51,7 +51,7 @@ pub fn why(state: &RunState) -> Option<Waiting> {
     if let Some(since) = state.paused {
         let sentence = match &state.parked {
             Some(failure) => {
-                format!("The run is parked since event {since}: {failure}. Mend the cause, then retry the run.")
+                format!("The run is parked since event {since}: {failure}. Fix the cause, then retry the run.")
             }
             None => format!("The run is paused since event {since}, until a person resumes it."),
         };

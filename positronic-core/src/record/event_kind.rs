@@ -276,8 +276,8 @@ pub enum EventKind {
         #[serde(with = "super::micros")]
         duration: Duration,
     },
-    /// An answer broke after its provider had reported what it used, which counts. How the request went on follows: it is sent
-    /// again, another model has answered it, or it has failed.
+    /// An answer broke after its provider had reported what it used, which counts. The next event says what became of the
+    /// request: it is sent again, another model has answered it, or it has failed.
     LoopAnswerBroken {
         /// What was reported of the answer.
         metadata: Box<ResponseMetadata>,

@@ -1,4 +1,4 @@
-//! The model that made an answer, and with it the private data of its parts.
+//! The model that made an answer, which alone may get the answer's private data back.
 //!
 //! Signatures, encrypted reasoning and items of a provider's own tools are bound to the model that made them, and to the server
 //! that knows them: another model of the same provider refuses the whole request (Anthropic: "Invalid `signature` in `thinking`
@@ -13,7 +13,7 @@ use super::message::Message;
 
 /// The model that made an answer; unknown for an answer of an older log, and for one that no model made.
 ///
-/// It is no part of what an answer says: all values are equal, so that messages are compared by their content.
+/// All values are equal, so that messages are compared by their content.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MadeBy(Option<Arc<Maker>>);

@@ -26,7 +26,7 @@ pub enum ArgumentMistake {
     InCodeFence,
     /// They had one closing bracket too many.
     ExtraBracket,
-    /// An argument that is no text was in a string.
+    /// An argument of another type was in a string.
     ValueInString,
 }
 
@@ -46,7 +46,7 @@ impl Repair {
                 ArgumentMistake::InString => "its arguments were JSON in a string",
                 ArgumentMistake::InCodeFence => "its arguments were in a code fence",
                 ArgumentMistake::ExtraBracket => "its arguments had one closing bracket too many",
-                ArgumentMistake::ValueInString => "an argument that is no text was in a string",
+                ArgumentMistake::ValueInString => "an argument of another type was in a string",
             }
             .to_owned()
         });

@@ -181,7 +181,7 @@ impl Worker {
         if lost { Err(Stop::Lost) } else { Ok(events) }
     }
 
-    /// Makes room for another suspect once the run is none any more.
+    /// Returns the permit of a suspect once its run has made progress.
     fn leave_quarantine(&mut self) {
         if self.quarantined.is_some() && crashes_of(&self.shared.state()) < SUSPECT {
             self.quarantined = None;

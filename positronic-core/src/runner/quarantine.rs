@@ -1,10 +1,10 @@
 //! Quarantine of suspects: runs during whose work the process ended repeatedly.
 //!
-//! A process that ends takes all of its runs with it, so a crash counts for each of them, and the culprit must be told from the
-//! others. A run becomes a suspect after its second crash without progress. A process works on at most [`GROUP`] suspects at once,
-//! and from the third crash on only on one: innocent runs then make progress, which ends their counts, and the culprit ends the
-//! process alone until it is parked. So an innocent run is hit three times at most, which the retries of a tool allow by
-//! default. A group, since many runs that have to wait for each other take long. Other runs are not delayed.
+//! When a process ends, all of its runs count a crash, although only one of them may have caused it. A run becomes a suspect after
+//! its second crash without progress. A process works on at most [`MAX_SUSPECTS`] suspects at once, and from the third crash on
+//! only on one: the other runs then make progress, which ends their counts, and the one that ends the process does so alone until
+//! it is parked. So any other run counts at most three crashes, which the retries of a tool allow by default. Several suspects
+//! work at once at first, since many runs that wait for each other take long. Runs that are not suspects are not delayed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use tokio::time::Instant;
 use crate::machine::RunState;
 use crate::record::RunId;
 
-/// After how many crashes a run is a suspect.
+/// The number of crashes from which on a run is a suspect.
 pub(super) const SUSPECT: u32 = 2;
-/// How many suspects that are in their first suspicion work at once.
-const GROUP: usize = 16;
+/// The maximum number of suspects that work at once, as long as none has more than [`SUSPECT`] crashes.
+const MAX_SUSPECTS: usize = 16;
 /// A suspect that works this long has survived; the next one may start.
-const LONGEST: Duration = Duration::from_mins(5);
+const SURVIVED_AFTER: Duration = Duration::from_mins(5);
 
-/// The suspects that a process works on. Clones share them.
+/// The suspects that a process works on now. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Quarantine(Arc<Mutex<Vec<Suspect>>>);
 
@@ -32,7 +32,7 @@ struct Suspect {
     since: Instant,
 }
 
-/// Lets a suspect work until it is dropped.
+/// The permit of a suspect to work, until it is dropped.
 pub(super) struct QuarantinePermit {
     quarantine: Quarantine,
     run: RunId,
@@ -44,28 +44,28 @@ impl Drop for QuarantinePermit {
     }
 }
 
-/// The reason why a suspect is not worked on now: there are enough others.
-pub(super) struct Full;
+/// The refusal of a permit: enough other suspects work.
+pub(super) struct QuarantineFull;
 
-/// Returns the number of crashes of a run.
+/// Returns the largest number of consecutive crashes during one piece of a run's work.
 pub(super) fn crashes_of(state: &RunState) -> u32 {
-    state.crashed.iter().map(|crashed| crashed.crashes).max().unwrap_or_default()
+    state.crashes().map_or(0, |crashes| crashes.count)
 }
 
 /// Returns how many suspects may work at once beside one with this many crashes.
 const fn at_once(crashes: u32) -> usize {
-    if crashes <= SUSPECT { GROUP } else { 1 }
+    if crashes <= SUSPECT { MAX_SUSPECTS } else { 1 }
 }
 
 impl Quarantine {
     /// Lets a run with this many crashes work. It needs a permit only if it is a suspect.
-    pub(super) fn enter(&self, run: &RunId, crashes: u32) -> Result<Option<QuarantinePermit>, Full> {
+    pub(super) fn enter(&self, run: &RunId, crashes: u32) -> Result<Option<QuarantinePermit>, QuarantineFull> {
         if crashes < SUSPECT {
             return Ok(None);
         }
         let mut suspects = self.0.lock();
         if !fits(&suspects, crashes) {
-            return Err(Full);
+            return Err(QuarantineFull);
         }
         suspects.push(Suspect { run: run.clone(), crashes, since: Instant::now() });
         Ok(Some(QuarantinePermit { quarantine: self.clone(), run: run.clone() }))
@@ -78,14 +78,14 @@ impl Quarantine {
 }
 
 fn fits(suspects: &[Suspect], crashes: u32) -> bool {
-    let fresh = || suspects.iter().filter(|suspect| suspect.since.elapsed() < LONGEST);
+    let fresh = || suspects.iter().filter(|suspect| suspect.since.elapsed() < SURVIVED_AFTER);
     let worst = fresh().map(|suspect| suspect.crashes).fold(crashes, u32::max);
     fresh().count() < at_once(worst)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{GROUP, LONGEST, Quarantine};
+    use super::{MAX_SUSPECTS, Quarantine, SURVIVED_AFTER};
     use crate::record::RunId;
 
     fn run(number: usize) -> RunId {
@@ -94,7 +94,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_worst_suspect_limits_how_many_work_at_once() {
-        for (crashes, most) in [(2, GROUP), (3, 1), (9, 1)] {
+        for (crashes, most) in [(2, MAX_SUSPECTS), (3, 1), (9, 1)] {
             let quarantine = Quarantine::default();
             let permits: Vec<_> =
                 (0..most).map(|n| quarantine.enter(&run(n), crashes).ok().flatten().unwrap()).collect();
@@ -122,7 +122,7 @@ mod tests {
         let quarantine = Quarantine::default();
         let _long = quarantine.enter(&run(1), 7).ok().flatten();
 
-        tokio::time::advance(LONGEST).await;
+        tokio::time::advance(SURVIVED_AFTER).await;
 
         assert!(quarantine.has_room(7));
     }

@@ -1,4 +1,4 @@
-//! Retries of runs that have failed or were parked: work goes on at the failed place, and what has a result is not done again.
+//! Retries of runs that have failed or were parked: work continues at the failed place, and what has a result is not repeated.
 //!
 //! A parked run continues itself. A failed one has ended, so a fork at the place of the failure continues its work; the fork's
 //! id follows from the failure, so that a repeated retry finds the same fork.
@@ -68,7 +68,7 @@ impl From<StoreError> for RetryError {
 
 impl Client {
     /// Continues the work of a run that has failed or was parked, at the place of the failure. Effects with results are not
-    /// repeated; a step or a call that was in flight runs again as after a crash. The counts of crashes begin anew. No worker
+    /// repeated; a step or a call that was in flight runs again as after a crash. The counts of crashes start at zero. No worker
     /// claims the run until [`Runner::retry`], [`Runner::resume`] or a server does.
     ///
     /// # Errors

@@ -112,7 +112,7 @@ impl ScheduleRecord {
         // Its times can be computed again.
         self.broken.take_if(|broken| broken.times && Times::of(&self.schedule.when).is_ok());
         if self.paused.is_none() {
-            // The clock went back: the times between have ticks already, and those before `since` are none.
+            // The clock went back: the times between have ticks already, and times before `since` do not count.
             self.decided = self.decided.min(now).max(self.since());
             let due = due(&self.id, &self.schedule.when, self.decided, now)?;
             if let Some((since, until)) = due.unlisted {

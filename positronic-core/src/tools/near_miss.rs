@@ -7,13 +7,13 @@ use serde_json::{Deserializer, Value};
 use super::Schema;
 use crate::record::{ArgumentMistake, ToolDecl, ToolSet};
 
-/// Before a tool's name, what models copy from the declarations of their prompt templates.
+/// Prefixes of tool names, which models copy from the declarations of their prompt templates.
 const PREFIXES: [&str; 5] = ["functions", "function", "tools", "tool", "default_api"];
 
 /// The maximum number of layers around arguments.
 const MAX_LAYERS: usize = 3;
 
-/// Finds the only tool that a name can mean which no tool has.
+/// Finds the only tool that an unknown name can mean.
 pub(crate) fn near_name<'t>(tools: &'t ToolSet, name: &str) -> Option<&'t ToolDecl> {
     let readings = readings(name);
     let folded: Vec<_> = readings.iter().map(|name| fold(name)).collect();
@@ -64,7 +64,7 @@ fn fold(name: &str) -> String {
 ///
 /// # Errors
 ///
-/// The error of the text as it is, when it is not JSON and is no near miss.
+/// The error of the unrepaired text, if it is neither JSON nor a near miss.
 pub(crate) fn parse_arguments(text: &str) -> Result<(Value, Vec<ArgumentMistake>), serde_json::Error> {
     let error = match serde_json::from_str(text) {
         Ok(json) => return Ok((json, Vec::new())),

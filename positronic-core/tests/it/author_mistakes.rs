@@ -1,4 +1,4 @@
-//! Mistakes of authors that types cannot prevent: each panics before anything runs, with the mend.
+//! Mistakes of authors that types cannot prevent: each panics before anything runs, and says what to do.
 
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;

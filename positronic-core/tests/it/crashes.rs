@@ -167,7 +167,7 @@ fn step_that_kills_its_process_is_parked_at_the_limit() {
     let why = why(&state).unwrap();
     assert_eq!(
         why.sentence,
-        "The run is parked since event 22: the process ended 10 times in a row during `Deadly`. Mend the cause, then retry the run."
+        "The run is parked since event 22: the process ended 10 times in a row during `Deadly`. Fix the cause, then retry the run."
     );
 }
 

@@ -250,7 +250,7 @@ impl GenerateContentAssembler {
     fn end_call(&mut self) -> Option<Piece> {
         let arguments = match self.streaming.take()? {
             Streaming::Fields(fields, unread) if unread.is_empty() => Value::Object(fields).to_string(),
-            // A list is no object of arguments, so the call is refused and the model reads why.
+            // Arguments must be an object, so a list makes the call invalid, and the model reads why.
             Streaming::Fields(_, unread) => Value::Array(unread).to_string(),
             Streaming::Other(text) if text.trim().is_empty() => "{}".to_owned(),
             Streaming::Other(text) => text,

@@ -1,4 +1,4 @@
-//! `?wait=`: a request that is answered once its run has ended or waits for an answer, and the result of a run.
+//! Requests that wait for a run (`?wait=`): until it has ended, is paused or waits for an answer. Results of runs.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl Wait {
     }
 }
 
-/// Waits until a run has ended, is paused or waits for an answer. A run that waits only for its next try goes on by itself.
+/// Waits until a run has ended, is paused or waits for an answer. A run that waits only for its next try continues by itself.
 async fn settled(app: &App, run: &RunId) -> Result<(), Problem> {
     let next = app.client.store().run(run).await?.next;
     let mut updates = app.client.follow(run, next);

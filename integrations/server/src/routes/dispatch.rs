@@ -78,7 +78,7 @@ async fn checked(
     let most = max_bytes(&app, route, &parts)?;
     (route.before_body)(&app, &params, &parts)?;
     let key = Limits::key(caller.as_ref(), address).unwrap_or_default();
-    let sender = Sender { key: &key, is_stranger: caller.is_none() };
+    let sender = Sender { key: &key, is_anonymous: caller.is_none() };
     // Until the answer is made.
     let (body, value, _turn) = read(&app, route, &parts, body, most, sender).await?;
     let place = if route.large_answers { app.limits.answers.place(&key).await } else { None };
@@ -149,11 +149,11 @@ fn max_bytes(app: &App, route: &Route, parts: &Parts) -> Result<usize, Problem> 
 struct Sender<'a> {
     /// The name by which its large bodies are counted.
     key: &'a str,
-    /// Whether nothing has shown yet who it is.
-    is_stranger: bool,
+    /// Whether the sender is not authenticated yet.
+    is_anonymous: bool,
 }
 
-/// The permits of a large body: of its sender, of all strangers, and of the server.
+/// The permits of a large body: of its sender, of all anonymous senders, and of the server.
 type Turn = (Option<Place>, Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>);
 
 /// Reads the body, of at most so many bytes, and decodes its JSON.
@@ -214,11 +214,11 @@ impl App {
     /// Waits until a large body of a sender may be in memory.
     async fn turn(&self, sender: Sender<'_>) -> Turn {
         let own = self.limits.bodies.place(sender.key).await;
-        let of_strangers = match sender.is_stranger {
-            true => Arc::clone(&self.large_bodies_of_strangers).acquire_owned().await.ok(),
+        let anonymous = match sender.is_anonymous {
+            true => Arc::clone(&self.large_anonymous_bodies).acquire_owned().await.ok(),
             false => None,
         };
-        (own, of_strangers, Arc::clone(&self.large_bodies).acquire_owned().await.ok())
+        (own, anonymous, Arc::clone(&self.large_bodies).acquire_owned().await.ok())
     }
 }
 

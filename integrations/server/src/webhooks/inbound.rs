@@ -224,7 +224,7 @@ impl Hooks {
     fn find(&self, name: &str, identifier: Option<&str>) -> Result<&Hook, HookError> {
         let hook = self.0.get(name).filter(|hook| identifier.is_none() || hook.is_in_path());
         hook.ok_or(HookError::Unknown).inspect_err(|_| {
-            // A stranger chooses the name.
+            // The sender, who is not authenticated, chooses the name.
             tracing::warn!(
                 webhook = cut(name),
                 "refused a webhook: it is unknown, or its identifier is not in the path"

@@ -81,7 +81,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Shows the work until the server ends. An interrupt releases every run after its effects in flight; a second one exits at
-    /// once. The work needs the display for nothing: what cannot be read or written is shown later or not at all.
+    /// once. A display that cannot be read or written does not delay the work: it is shown later or not at all.
     pub(super) async fn serve<F: FindRunner>(
         mut self,
         server: &Server<F>,
@@ -267,7 +267,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Writes a message. If that fails, the work goes on without it.
+    /// Writes a message. If that fails, the work continues without it.
     fn say(&mut self, text: &str) {
         _ = self.ui.notice(text);
     }

@@ -52,7 +52,7 @@ impl Paced {
             if event.data.as_ref().is_some_and(|data| !data.is_empty()) {
                 empty.store(0, Ordering::Relaxed);
             }
-            event.data = event.data.map(mended);
+            event.data = event.data.map(repaired);
             event
         };
         events.map(move |event| event.map(&pace)).boxed()
@@ -69,7 +69,7 @@ impl Paced {
 }
 
 /// Rewrites a message that the transport could not read, and would drop.
-fn mended(data: String) -> String {
+fn repaired(data: String) -> String {
     match readable::read(data.as_bytes()).map(|message| serde_json::to_string(&message)) {
         Some(Ok(message)) if serde_json::from_str::<ServerJsonRpcMessage>(&data).is_err() => message,
         _ => data,

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The code of the error that an unreadable reply becomes; no server uses it.
 pub(in crate::mcp) const UNREADABLE: i32 = i32::MIN;
 
-/// Reads a message; `None` for what is no message, such as a log line on the output of a program.
+/// Reads a message; `None` if it is something else, such as a log line of the server's program.
 pub(super) fn read(text: &[u8]) -> Option<ServerJsonRpcMessage> {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text).trim_ascii();
     if text.is_empty() {
@@ -20,13 +20,13 @@ pub(super) fn read(text: &[u8]) -> Option<ServerJsonRpcMessage> {
         Err(error) => error,
     };
     match serde_json::from_slice::<Value>(text) {
-        Ok(document) => mended(document, &error),
+        Ok(document) => repaired(document, &error),
         Err(_) => id_in(&String::from_utf8_lossy(text)).map(|id| unreadable(id, &error)),
     }
 }
 
 /// Reads JSON that is not a message as it stands.
-fn mended(document: Value, error: &serde_json::Error) -> Option<ServerJsonRpcMessage> {
+fn repaired(document: Value, error: &serde_json::Error) -> Option<ServerJsonRpcMessage> {
     let mut fields = match document {
         Value::Object(fields) => fields,
         Value::Array(mut batch) if batch.len() == 1 => match batch.pop() {

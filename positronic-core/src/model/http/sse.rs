@@ -3,7 +3,7 @@
 //! Bytes go in as received, complete events come out. The decoder accepts all three line ends (LF, CR LF, CR), ignores a leading
 //! byte order mark, comments and fields other than `data` and `event`, and replaces invalid UTF-8. It deviates from the standard
 //! as servers do: [`finish`](SseDecoder::finish) returns an event without its final blank line, events with blank data are
-//! skipped, and a line that begins with `{`, which is no field, is data: some servers put an error between the events as it is.
+//! skipped, and a line that begins with `{` instead of a field's name is data: some servers put an error between the events as it is.
 //!
 //! ```
 //! use positronic_core::model::http::SseDecoder;

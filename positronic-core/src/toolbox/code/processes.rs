@@ -37,7 +37,7 @@ pub(super) fn memory_above(limit: u64, members: &[Member]) -> Option<u64> {
     (used > limit).then_some(used)
 }
 
-/// Returns a process's share of the memory: its own, and of what several have in use, its part.
+/// Returns a process's share of the memory: its own, and its part of what several processes share.
 fn share(member: &Member) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", member.id)).ok()?;
     Some(bytes(&text, "Pss:")?.saturating_add(bytes(&text, "SwapPss:").unwrap_or(0)))
@@ -49,8 +49,8 @@ fn bytes(text: &str, name: &str) -> Option<u64> {
     Some(value.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.saturating_mul(1024))
 }
 
-/// Parses the group of a process, the third field after its name in parentheses. Kernel threads have the group 0. A
-/// zombie counts as none.
+/// Parses the group of a process, the third field after its name in parentheses; `None` for a zombie. Kernel threads have
+/// the group 0.
 fn group_of(stat: &str) -> Option<i32> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();

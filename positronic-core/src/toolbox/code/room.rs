@@ -1,4 +1,4 @@
-//! Room that a program has in its folder and on its disk. No limit of the kernel binds a folder, so it is watched.
+//! Limits of a program's output folder and its disk. The kernel does not limit the size of a folder, so it is polled.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,16 @@ use crate::toolbox::folder::{FolderError, OutputFolder};
 const RESERVE: u64 = 256 << 20;
 
 /// How much the free space may shrink, in bytes, before the folder is counted out of turn.
-const SUSPECT: u64 = 64 << 20;
+const MAX_SHRINKAGE: u64 = 64 << 20;
 
-/// After how many polls the folder is counted: of every fifth or so, and rarer if counting is work.
+/// The number of polls before the folder is counted for the first time.
 const FIRST: usize = 8;
+/// The number of polls between two counts of an empty folder.
 const EVERY: usize = 5;
+/// The number of entries for which there is one more poll between two counts, since counting them takes time.
 const ENTRIES_A_POLL: usize = 200;
 
-/// The room of a program.
+/// The room that a program has left.
 pub(super) struct Room<'a> {
     folder: &'a OutputFolder,
     /// The size of the program's own file, which does not count.
@@ -48,7 +50,7 @@ impl<'a> Room<'a> {
         }
         let free = disk.map_or(0, |disk| disk.free);
         self.polls = self.polls.saturating_sub(1);
-        if self.polls > 0 && free.saturating_add(SUSPECT.max(self.folder.options().max_total)) > self.free {
+        if self.polls > 0 && free.saturating_add(MAX_SHRINKAGE.max(self.folder.options().max_total)) > self.free {
             return None;
         }
         let mut usage = self.folder.usage().ok()?;
