@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_text_is_written_in_order_when_the_reader_goes_on() {
+    fn kept_text_is_written_in_order_when_the_reader_reads_again() {
         let (output, reader, taken) = slow(None);
         let mut writer = output.clone().writer(Unread::IsKept);
         let lines: String = (0..300_000).map(|number| format!("{number}\n")).collect();

@@ -177,7 +177,7 @@ fn insists() -> ScriptedModel {
 }
 
 #[test]
-fn what_a_crash_causes_is_no_progress() {
+fn events_that_a_crash_causes_do_not_end_its_count() {
     let journal = Journal::default();
     let brain = workshop(&journal, |config| {
         config.tool("safe", |t| t.read_only().description("Works").execute(async |_: Job, _| Ok("done"))).tool(
@@ -200,7 +200,7 @@ fn what_a_crash_causes_is_no_progress() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retry_continues_a_parked_run_and_counts_anew() {
+async fn retry_continues_a_parked_run_and_counts_from_zero() {
     let journal = Journal::default();
     let store = MemoryStore::new();
     let log = tokio::task::spawn_blocking({

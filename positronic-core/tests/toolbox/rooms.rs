@@ -103,7 +103,7 @@ const LEAVES: &str = "import os\n\
     open('bottom', 'w').write('x')\n\
     print('done')\n";
 
-async fn what_it_leaves_is_named_and_does_no_harm() -> Ran {
+async fn run_that_leaves_unreadable_files() -> Ran {
     let place = Place::new();
 
     let ran = runner(&place).run("python3", LEAVES).await.unwrap();
@@ -124,16 +124,16 @@ async fn what_it_leaves_is_named_and_does_no_harm() -> Ran {
 }
 
 #[tokio::test]
-async fn what_a_program_leaves_behind_is_named_and_does_no_harm() {
-    what_it_leaves_is_named_and_does_no_harm().await;
+async fn files_that_a_program_makes_unreadable_are_named_and_its_result_is_kept() {
+    run_that_leaves_unreadable_files().await;
 }
 
 #[tokio::test]
-async fn what_a_program_of_an_ordinary_user_leaves_behind_is_named_and_does_no_harm() {
-    if !is_ordinary_user("rooms::what_a_program_of_an_ordinary_user_leaves_behind_is_named_and_does_no_harm") {
+async fn files_that_a_program_of_an_ordinary_user_makes_unreadable_are_named() {
+    if !is_ordinary_user("rooms::files_that_a_program_of_an_ordinary_user_makes_unreadable_are_named") {
         return;
     }
-    let notes = what_it_leaves_is_named_and_does_no_harm().await.notes.join("\n");
+    let notes = run_that_leaves_unreadable_files().await.notes.join("\n");
     for name in ["`closed`: it could not be read", "`blind`: it could not be read", "`unreadable`"] {
         assert!(notes.contains(name), "{name}: {notes}");
     }

@@ -105,7 +105,7 @@ async fn body_of_an_unknown_webhook_or_without_a_signature_is_not_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn large_bodies_of_strangers_wait_for_each_other_and_keep_no_caller_waiting() {
+async fn large_anonymous_bodies_wait_for_each_other_and_delay_no_caller() {
     let shop = shop_with_hooks();
     let ann = shop.token(Some("ann"), &[Scope::Run]).await;
     let begun = Instant::now();
@@ -153,7 +153,7 @@ async fn bodies_with_many_values_are_refused_and_long_texts_are_not() {
 }
 
 #[tokio::test]
-async fn strangers_send_small_bodies() {
+async fn anonymous_senders_send_small_bodies() {
     let shop = Shop::new();
     let begin = async |code: String| shop.post("", "/api/v1/session", json!({ "code": code })).await.problem();
 

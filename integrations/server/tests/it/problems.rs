@@ -242,7 +242,7 @@ async fn failure_of_the_store_is_not_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_whose_store_cannot_be_written_is_not_ready_and_questions_of_strangers_write_little() {
+async fn server_whose_store_cannot_be_written_is_not_ready_and_repeated_probes_write_little() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

@@ -156,7 +156,7 @@ fn backup_copies_a_store_and_replaces_no_file() {
 }
 
 #[test]
-fn unknown_kind_of_store_is_a_usage_error_and_no_folder() {
+fn unknown_scheme_of_a_store_is_a_usage_error_and_creates_no_folder() {
     let desk = Desk::new();
     for (store, scheme) in
         [("mysql://ann:s3cret@db/runs", "mysql"), ("sqlite://runs.db", "sqlite"), ("file:///runs.db", "file")]

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn output_that_is_no_reply_is_skipped() {
+    fn output_other_than_replies_is_skipped() {
         for text in [
             "",
             "server listening on stdio",

@@ -3,9 +3,9 @@
 /// Splits bytes into the objects at the top of a body. It does no I/O and does not check the JSON.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
-    /// The bytes of the unfinished object, or of what is between two.
+    /// The bytes of the unfinished object, or between two objects.
     open: Vec<u8>,
-    /// How many of these bytes were looked at.
+    /// The number of these bytes that were examined.
     seen: usize,
     depth: usize,
     in_string: bool,
@@ -16,7 +16,7 @@ pub(super) struct Documents {
     count: usize,
 }
 
-/// What a body of documents consists of.
+/// The end of a body of documents.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     /// It was one object.
@@ -57,7 +57,7 @@ impl Documents {
         objects
     }
 
-    /// Looks at the next byte and returns whether it ends an object at the top.
+    /// Examines the next byte and returns whether it ends an object at the top.
     fn ends_object(&mut self, byte: u8) -> bool {
         if self.in_string {
             self.in_string = byte != b'"' || self.after_backslash;

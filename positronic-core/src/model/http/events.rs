@@ -1,5 +1,5 @@
-//! The events of an answer, told by its first bytes: servers and gateways label event streams as JSON, and JSON as event streams
-//! or text.
+//! Decoder of an answer's body into events. The first bytes tell its form, since servers and gateways label event streams as JSON,
+//! and JSON as event streams or text.
 //!
 //! ```text
 //! bytes ─▶ Unpack ─▶ `{` or `[`: Documents · `<`: a web page, as text · anything else: SseDecoder ─▶ Event
@@ -17,7 +17,7 @@ use crate::record::{ModelError, ModelErrorKind};
 pub(super) const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
 const LARGEST_STREAM: usize = 512 * 1024 * 1024;
 
-/// The length in bytes of the beginning of a stream that is kept for a message, in case that it has no events.
+/// The length in bytes of the beginning of a stream that is kept for an error message, in case it has no events.
 const BEGINNING: usize = 1024;
 
 /// The end of a chat completions stream.
@@ -88,7 +88,7 @@ struct Body {
 enum Form {
     /// Nothing but blanks so far, and a part of a byte order mark.
     Unknown(Vec<u8>),
-    /// With the beginning, as long as there is no event.
+    /// With the beginning of the body, until the first event.
     Stream(SseDecoder, Option<Vec<u8>>),
     Documents(Documents),
     Text(Vec<u8>),
@@ -167,7 +167,7 @@ const LARGEST_TEXT: usize = 64 * 1024;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Tells the form of a body by its first bytes, and returns them without blanks in front.
+/// Recognises the form of a body by its first bytes, and returns them; those of JSON and of text without blanks in front.
 fn begin(first: &mut Vec<u8>) -> Option<(Form, Vec<u8>)> {
     let text = first.strip_prefix(BYTE_ORDER_MARK).unwrap_or(first).trim_ascii_start();
     let form = match text.first()? {

@@ -1,6 +1,6 @@
 //! The kind of a failure that a server reports, from its code, its message and its status.
 //!
-//! A known code decides first, then a telling message, then the status. A status of the 4xx class overrules a code that means a
+//! A known code decides first, then a known message, then the status. A status of the 4xx class overrules a code that means a
 //! failure of the server: a wrong key does not become right when the request is sent again.
 
 use super::fault::Fault;
@@ -13,7 +13,7 @@ pub(super) fn kind(status: Option<u16>, fault: &Fault) -> ModelErrorKind {
     match (named, kind_of_message(status, &fault.message)) {
         // Groq and GitHub report a request that is larger than its limit per minute as one of too many requests, for which a
         // pause does not help.
-        (Some(ModelErrorKind::RateLimited) | None, Some(told)) => told,
+        (Some(ModelErrorKind::RateLimited) | None, Some(by_message)) => by_message,
         (Some(named), _) => named,
         (None, None) => kind_of_status(status),
     }
@@ -155,10 +155,10 @@ fn is_too_long(message: &str) -> bool {
     if is_text_of_input_too_long(message) {
         return true;
     }
-    let told = contains_any(message, &TOO_LONG);
+    let is_stated = contains_any(message, &TOO_LONG);
     let measured = contains_any(message, &MEASURED) && contains_any(message, &TOO_MUCH);
     let is_other = contains_any(message, &OTHER_LIMITS) && !contains_any(message, &["request too large for"]);
-    (told || measured) && !is_other
+    (is_stated || measured) && !is_other
 }
 
 /// Recognises OpenAI's limit of a single text. The same sentence about a name or a tool is a bad request.

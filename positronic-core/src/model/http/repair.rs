@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_nobody_reads_become_null_or_rounded() {
+    fn numbers_outside_of_arguments_become_null_or_rounded() {
         let text = r#"{"a":[NaN,-Infinity,Infinity],"b":1e400,"c":18446744073709551617,"d":"NaN"}"#;
 
         assert_eq!(

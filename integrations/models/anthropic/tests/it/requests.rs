@@ -285,7 +285,7 @@ fn data_of_other_providers_is_not_sent() {
 }
 
 #[test]
-fn turn_that_another_model_began_goes_on_without_thinking() {
+fn turn_that_another_model_began_continues_without_thinking() {
     let own = model(|config| config.thinking = Thinking::Enabled { budget_tokens: 1024 });
     let sent_after = |model: &str| {
         let data = Some(json!({ "type": "thinking", "signature": "s" }));

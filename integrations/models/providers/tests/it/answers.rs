@@ -187,7 +187,7 @@ async fn answer_with_a_finish_reason_in_every_chunk_is_read_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answer_that_went_on_after_its_finish_reason_is_not_cut_in_silence() {
+async fn answer_that_continued_after_its_finish_reason_needs_the_end_of_its_stream() {
     for api in ["chat", "gemini"] {
         let (one, two) = match api {
             "gemini" => (json!({"text": "one"}), json!({"text": " two"})),
@@ -254,7 +254,7 @@ async fn surrogates_are_joined_across_chunks_and_lone_ones_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn numbers_that_are_not_json_do_not_matter_where_nobody_reads_them() {
+async fn numbers_that_are_not_json_are_ignored_outside_of_arguments() {
     for api in APIS {
         for number in ["NaN", "-Infinity", "Infinity", "1e999", "123456789012345678901234567890"] {
             let note = format!("{{\"logprobs\":{{\"a\":[{number}]}},");

@@ -191,7 +191,7 @@ async fn arguments_of_wrapped_parallel_calls_keep_their_numbers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn partial_arguments_without_a_readable_path_are_no_arguments() {
+async fn partial_arguments_without_a_readable_path_make_the_call_invalid() {
     let call = |partial: Value, goes_on: bool| json!({"functionCall": {"name": "pay", "partialArgs": [partial], "willContinue": goes_on}});
     let event = json!({"candidates": [{"content": {"parts": [call(json!({"jsonPath": "to", "stringValue": "Eve"}), false)]}, "finishReason": "STOP"}]});
 
