@@ -5,7 +5,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Number, Value};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::document::nests_within;
@@ -169,35 +169,6 @@ pub fn hash_text(text: &str) -> ContentHash {
     ContentHash::of(text.as_bytes())
 }
 
-/// Turns each number without a fraction into an integer, so that `50`, `50.0` and `5e1` are one value, as they are for a JSON schema.
-/// What no integer of 64 bits holds stays as it is.
-pub fn unify_numbers(value: &mut Value) {
-    match value {
-        Value::Number(number) => {
-            if let Some(integer) = integer(number) {
-                *number = integer;
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(unify_numbers),
-        Value::Object(fields) => fields.values_mut().for_each(unify_numbers),
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
-    }
-}
-
-/// Returns a number without a fraction as an integer; `None` if it is one.
-fn integer(number: &Number) -> Option<Number> {
-    /// One more than the largest number of 64 bits, without and with a sign.
-    const END: f64 = 18_446_744_073_709_551_616.0;
-    let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)?;
-    if (0.0..END).contains(&float) {
-        Some((float as u64).into())
-    } else if (-END / 2.0..0.0).contains(&float) {
-        Some((float as i64).into())
-    } else {
-        None
-    }
-}
-
 /// Hashes a JSON document in its canonical form.
 #[must_use]
 pub fn hash_json(document: &Value) -> ContentHash {
@@ -247,20 +218,6 @@ mod tests {
         let copied = change(&json!({"op": "copy", "from": "/0", "path": format!("{place}/0")}));
         assert!(matches!(copied.apply(&mut document), Err(ChangeError::TooDeep)));
         assert_eq!(document, before);
-    }
-
-    #[test]
-    fn numbers_without_a_fraction_become_integers() {
-        let mut value: Value = serde_json::from_str(
-            r#"{"a": [50.0, 5e1, -0.0, -3.0, 0.5, 1e300, 18446744073709549568.0, -9223372036854775808.0], "b": "50.0"}"#,
-        )
-        .unwrap();
-        unify_numbers(&mut value);
-
-        assert_eq!(
-            value.to_string(),
-            r#"{"a":[50,50,0,-3,0.5,1e+300,18446744073709549568,-9223372036854775808],"b":"50.0"}"#
-        );
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub use approval::{Approval, ApprovalOutcome};
 pub use budget::{Amounts, AskForMore, Budget, SharedBudget};
 pub(crate) use call::Before;
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
-pub use canonical::{Change, ChangeError, ContentHash, hash_json, hash_text, sha256, unify_numbers};
+pub use canonical::{Change, ChangeError, ContentHash, hash_json, hash_text, sha256};
 pub use document::{
     DocumentError, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, check_depth, check_document, encode_document,
 };
@@ -72,7 +72,7 @@ pub use limits::{BatchPolicy, BudgetRequest, LimitKind, LimitReached, Limits, On
 pub use made_by::{MadeBy, Recipient};
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub use name::{InvalidName, MAX_NAME_CHARS, check_name};
-pub use number::check_numbers;
+pub use number::{check_numbers, unify_numbers};
 pub(crate) use ordered::property_order;
 pub use ordered::{OrderedJson, OrderedObject, PROPERTY_ORDERING};
 pub use part::{Citation, Part, ProviderToolUse};

@@ -1,5 +1,8 @@
-//! Numbers that JSON can write and a [`Value`](serde_json::Value) cannot keep: it holds integers of 64 bits and floats, and rounds
-//! all others without a word.
+//! Numbers of JSON documents: those that a [`Value`] would round, and those without a fraction.
+//!
+//! A [`Value`] holds integers of 64 bits and floats, and rounds all other numbers without an error.
+
+use serde_json::{Number, Value};
 
 /// The digits that every float keeps.
 const ALWAYS_KEPT: usize = 15;
@@ -24,7 +27,7 @@ pub(crate) fn inexact_number(json: &str) -> Option<&str> {
     None
 }
 
-/// Refuses a JSON text with a number that a [`Value`](serde_json::Value) would round.
+/// Refuses a JSON text with a number that a [`Value`] would round.
 ///
 /// ```
 /// use positronic_core::record::check_numbers;
@@ -42,6 +45,35 @@ pub fn check_numbers(json: &str) -> Result<(), String> {
             Err(format!("a number with too many digits: {number}; write one that fits into 64 bits, or a string"))
         }
         None => Ok(()),
+    }
+}
+
+/// Turns each number without a fraction into an integer, so that `50`, `50.0` and `5e1` are one value, as they are for a JSON schema.
+/// Numbers beyond 64 bits stay as they are.
+pub fn unify_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if let Some(integer) = integer(number) {
+                *number = integer;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(unify_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(unify_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// Returns a number without a fraction as an integer; `None` if it is one.
+fn integer(number: &Number) -> Option<Number> {
+    /// One more than the largest number of 64 bits, without and with a sign.
+    const END: f64 = 18_446_744_073_709_551_616.0;
+    let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)?;
+    if (0.0..END).contains(&float) {
+        Some((float as u64).into())
+    } else if (-END / 2.0..0.0).contains(&float) {
+        Some((float as i64).into())
+    } else {
+        None
     }
 }
 
@@ -113,7 +145,7 @@ mod tests {
             "100.0000000000000000000",
         ] {
             assert_eq!(inexact_number(&format!("[{kept}]")), None, "{kept}");
-            let value: serde_json::Value = serde_json::from_str(kept).unwrap();
+            let value: Value = serde_json::from_str(kept).unwrap();
             assert_eq!(value.as_f64(), kept.parse().ok(), "{kept}");
         }
     }
@@ -141,5 +173,19 @@ mod tests {
         for text in ["\"open", "\"\\", "-", "1.2.3", "ü-", "{\"a\":"] {
             assert_eq!(inexact_number(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn numbers_without_a_fraction_become_integers() {
+        let mut value: Value = serde_json::from_str(
+            r#"{"a": [50.0, 5e1, -0.0, -3.0, 0.5, 1e300, 18446744073709549568.0, -9223372036854775808.0], "b": "50.0"}"#,
+        )
+        .unwrap();
+        unify_numbers(&mut value);
+
+        assert_eq!(
+            value.to_string(),
+            r#"{"a":[50,50,0,-3,0.5,1e+300,18446744073709549568,-9223372036854775808],"b":"50.0"}"#
+        );
     }
 }
