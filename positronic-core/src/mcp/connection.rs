@@ -35,9 +35,9 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum shown characters of a server's name, version and progress messages.
 const SHOWN: usize = 200;
 
-/// What a server lists.
+/// The tools that a server lists.
 #[derive(Debug, Default)]
-pub(super) struct Listed {
+pub(super) struct ServerTools {
     pub(super) tools: Vec<Tool>,
     /// The tools that cannot be read, each with the reason.
     pub(super) skipped: Vec<(String, String)>,
@@ -187,13 +187,13 @@ impl Connection {
     }
 
     /// Lists the tools of all pages. What cannot be read is skipped, and a list that does not end is used as far as it was read.
-    pub(super) async fn list(&self, time: Duration) -> Result<Listed, McpError> {
+    pub(super) async fn list(&self, time: Duration) -> Result<ServerTools, McpError> {
         let offers = self.connected.service.peer_info().is_some_and(|info| info.capabilities.tools.is_some());
         if !offers {
-            return Ok(Listed::default());
+            return Ok(ServerTools::default());
         }
         let listing = async {
-            let (mut listed, mut cursor) = (Listed::default(), None);
+            let (mut listed, mut cursor) = (ServerTools::default(), None);
             let mut cursors = HashSet::new();
             for _ in 0..MAX_PAGES {
                 let page = PaginatedRequestParams::default().with_cursor(cursor);

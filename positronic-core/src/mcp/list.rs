@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::connection::Listed as Given;
+use super::connection::ServerTools;
 use super::error::McpError;
 use super::names::{NAME, printable, renamed, rest_of, tool_name};
 use super::options::McpOptions;
@@ -48,11 +48,11 @@ pub(super) struct Listed {
 /// offered, or a list of which no tool can.
 pub(super) fn checked(
     server: &str,
-    given: Given,
+    given: ServerTools,
     options: &McpOptions,
     is_first: bool,
 ) -> Result<(Vec<Arc<Listed>>, Vec<String>), McpError> {
-    let Given { tools, skipped, endless } = given;
+    let ServerTools { tools, skipped, endless } = given;
     if is_first {
         names_exist(server, &tools, &skipped, options)?;
     }

@@ -70,8 +70,11 @@ impl Paced {
 
 /// Rewrites a message that the transport could not read, and would drop.
 fn repaired(data: String) -> String {
+    if serde_json::from_str::<ServerJsonRpcMessage>(&data).is_ok() {
+        return data;
+    }
     match readable::read(data.as_bytes()).map(|message| serde_json::to_string(&message)) {
-        Some(Ok(message)) if serde_json::from_str::<ServerJsonRpcMessage>(&data).is_err() => message,
+        Some(Ok(message)) => message,
         _ => data,
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Documents {
 
 /// The end of a body of documents.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum DocumentsEnd {
     /// It was one object.
     Only(String),
     /// Its objects were returned before, the last one may be incomplete.
@@ -78,11 +78,11 @@ impl Documents {
     }
 
     /// Ends the body.
-    pub(super) fn finish(self) -> Rest {
+    pub(super) fn finish(self) -> DocumentsEnd {
         match (self.first, self.count) {
-            (Some(only), _) => Rest::Only(only),
-            (None, 0) => Rest::Text(String::from_utf8_lossy(&self.open).into_owned()),
-            (None, _) => Rest::Nothing,
+            (Some(only), _) => DocumentsEnd::Only(only),
+            (None, 0) => DocumentsEnd::Text(String::from_utf8_lossy(&self.open).into_owned()),
+            (None, _) => DocumentsEnd::Nothing,
         }
     }
 }
@@ -91,7 +91,7 @@ impl Documents {
 mod tests {
     use super::*;
 
-    fn split(body: &str, size: usize) -> (Vec<String>, Rest) {
+    fn split(body: &str, size: usize) -> (Vec<String>, DocumentsEnd) {
         let mut documents = Documents::default();
         let objects = body.as_bytes().chunks(size).flat_map(|bytes| documents.feed(bytes)).collect();
         (objects, documents.finish())
@@ -101,7 +101,7 @@ mod tests {
     fn one_object_is_the_whole_answer() {
         let body = " {\"a\": [{\"b\": \"} \\\" {\"}]}\n";
         for size in 1..body.len() {
-            assert_eq!(split(body, size), (vec![], Rest::Only(body.trim().to_owned())), "{size}");
+            assert_eq!(split(body, size), (vec![], DocumentsEnd::Only(body.trim().to_owned())), "{size}");
         }
     }
 
@@ -112,16 +112,20 @@ mod tests {
             [format!("[{}]", objects.join(",\n")), objects.join("\n"), format!("\r\n[\n{}\n]\n", objects.join(" , "))]
         {
             for size in 1..body.len() {
-                assert_eq!(split(&body, size), (objects.map(str::to_owned).to_vec(), Rest::Nothing), "{body} {size}");
+                assert_eq!(
+                    split(&body, size),
+                    (objects.map(str::to_owned).to_vec(), DocumentsEnd::Nothing),
+                    "{body} {size}"
+                );
             }
         }
-        assert_eq!(split("[{\"a\":1}]", 3), (vec!["{\"a\":1}".to_owned()], Rest::Nothing));
+        assert_eq!(split("[{\"a\":1}]", 3), (vec!["{\"a\":1}".to_owned()], DocumentsEnd::Nothing));
     }
 
     #[test]
     fn a_body_without_an_object_is_text() {
         for body in ["[]", "[1, \"{\"", "{\"a\": 1", "<html>{", ""] {
-            assert_eq!(split(body, 2), (vec![], Rest::Text(body.to_owned())), "{body}");
+            assert_eq!(split(body, 2), (vec![], DocumentsEnd::Text(body.to_owned())), "{body}");
         }
     }
 }

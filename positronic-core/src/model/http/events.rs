@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::documents::{Documents, Rest};
+use super::documents::{Documents, DocumentsEnd};
 use super::sse::{SseDecoder, SseError, SseEvent};
 use super::unpack::Unpack;
 use super::unreachable::root_cause;
@@ -42,13 +42,13 @@ pub(super) enum Event {
 #[derive(Debug)]
 pub(super) struct Events {
     response: Option<reqwest::Response>,
-    body: Body,
+    body: BodyDecoder,
 }
 
 impl Events {
     pub(super) fn new(response: reqwest::Response) -> Self {
         let encoding = response.headers().get("content-encoding").and_then(|value| value.to_str().ok());
-        Self { body: Body::new(Unpack::of(encoding)), response: Some(response) }
+        Self { body: BodyDecoder::new(Unpack::of(encoding)), response: Some(response) }
     }
 
     pub(super) async fn next(&mut self) -> Result<Option<Event>, ModelError> {
@@ -75,9 +75,9 @@ impl Events {
     }
 }
 
-/// Decodes a body. It does no I/O.
+/// A decoder of a body into events. It does no I/O.
 #[derive(Debug)]
-struct Body {
+struct BodyDecoder {
     unpack: Unpack,
     form: Form,
     ready: VecDeque<Event>,
@@ -94,7 +94,7 @@ enum Form {
     Text(Vec<u8>),
 }
 
-impl Body {
+impl BodyDecoder {
     const fn new(unpack: Unpack) -> Self {
         Self { unpack, form: Form::Unknown(Vec::new()), ready: VecDeque::new(), bytes: 0 }
     }
@@ -153,9 +153,9 @@ impl Body {
                 self.ready.extend(words.filter(|words| !is_event_stream(words)).map(Event::Text));
             }
             Form::Documents(documents) => self.ready.extend(match documents.finish() {
-                Rest::Only(answer) => Some(Event::Complete(answer)),
-                Rest::Text(text) => Some(Event::Text(text)),
-                Rest::Nothing => None,
+                DocumentsEnd::Only(answer) => Some(Event::Complete(answer)),
+                DocumentsEnd::Text(text) => Some(Event::Text(text)),
+                DocumentsEnd::Nothing => None,
             }),
             Form::Text(text) => self.ready.push_back(Event::Text(String::from_utf8_lossy(&text).into_owned())),
         }
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     fn events(body: &[u8], size: usize) -> Vec<Event> {
-        let mut decoded = Body::new(Unpack::of(None));
+        let mut decoded = BodyDecoder::new(Unpack::of(None));
         body.chunks(size).for_each(|bytes| decoded.feed(bytes).unwrap());
         decoded.end();
         decoded.ready.into()

@@ -89,12 +89,12 @@ fn call(inner: &str) -> Option<ProposedCall> {
 /// Shows the pieces of an answer without its marks, and its thinking as such.
 pub(super) struct WithoutMarks<'a> {
     show: &'a dyn DeltaSink,
-    place: Mutex<Place>,
+    reader: Mutex<MarkReader>,
 }
 
-/// Where in an answer the next piece of text is.
+/// A reader of marks in a stream: where in the answer the next piece of text is.
 #[derive(Default)]
-struct Place {
+struct MarkReader {
     within: Within,
     /// The last characters, which may be the beginning of a mark.
     held: String,
@@ -112,27 +112,27 @@ enum Within {
 
 impl<'a> WithoutMarks<'a> {
     pub(super) fn new(show: &'a dyn DeltaSink) -> Self {
-        Self { show, place: Mutex::default() }
+        Self { show, reader: Mutex::default() }
     }
 }
 
 impl DeltaSink for WithoutMarks<'_> {
     fn piece(&self, piece: Piece) {
-        let mut place = self.place.lock();
+        let mut reader = self.reader.lock();
         if piece.kind != DeltaKind::Text {
-            let part = piece.part + u32::from(place.has_thought);
+            let part = piece.part + u32::from(reader.has_thought);
             self.show.piece(Piece { part, ..piece });
             return;
         }
-        for (kind, text) in place.feed(&piece.text) {
-            let is_after = kind == DeltaKind::Text && place.has_thought;
+        for (kind, text) in reader.feed(&piece.text) {
+            let is_after = kind == DeltaKind::Text && reader.has_thought;
             let part = piece.part + u32::from(is_after);
             self.show.piece(Piece { part, kind, text, call: None, tool: None });
         }
     }
 
     fn restart(&self) {
-        *self.place.lock() = Place::default();
+        *self.reader.lock() = MarkReader::default();
         self.show.restart();
     }
 
@@ -141,7 +141,7 @@ impl DeltaSink for WithoutMarks<'_> {
     }
 }
 
-impl Place {
+impl MarkReader {
     /// Takes a piece of text, and returns what can be shown.
     fn feed(&mut self, piece: &str) -> Vec<(DeltaKind, String)> {
         let mut text = std::mem::take(&mut self.held) + piece;
@@ -250,9 +250,9 @@ mod tests {
     fn pieces_are_shown_without_marks_wherever_the_stream_is_cut() {
         let said = "<think>hm <b></think>\nI look.<tool_call>{}</tool_call>Done <i>.";
         for size in 1..said.len() {
-            let (mut place, mut thought, mut text) = (Place::default(), String::new(), String::new());
+            let (mut reader, mut thought, mut text) = (MarkReader::default(), String::new(), String::new());
             for piece in said.as_bytes().chunks(size) {
-                for (kind, shown) in place.feed(std::str::from_utf8(piece).unwrap()) {
+                for (kind, shown) in reader.feed(std::str::from_utf8(piece).unwrap()) {
                     if kind == DeltaKind::Reasoning { thought.push_str(&shown) } else { text.push_str(&shown) }
                 }
             }
