@@ -208,7 +208,7 @@ fn cannot_start(reason: &str) -> ExitCode {
 
 /// How long a process that drops what nothing reads waits for its readers at the end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How often it is checked whether a slow reader has read all.
+/// The pause between two checks whether a slow reader has read everything.
 const CHECK: Duration = Duration::from_millis(20);
 
 /// Waits until the readers have read what is kept for them. Returns the exit code of an interrupt that ends the wait.

@@ -31,7 +31,7 @@ pub(crate) fn parsed(url: &str) -> Result<Address, StoreError> {
             ("schema", _) => schema = Some(value),
             ("prepared_statements", "true") => prepared_statements = true,
             ("prepared_statements", "false") => prepared_statements = false,
-            ("prepared_statements", _) => return Err(invalid("`prepared_statements` is neither `true` nor `false`")),
+            ("prepared_statements", _) => return Err(invalid("`prepared_statements` must be `true` or `false`")),
             _ => _ = rest.append_pair(&name, &value),
         }
     }

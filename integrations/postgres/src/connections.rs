@@ -38,7 +38,7 @@ pub(crate) fn statement(sql: String) -> Statement {
     sqlx_core::query::query(AssertSqlSafe(sql))
 }
 
-/// Creates a statement without a name, for a transaction that has begun: it is parsed each time, and also holds behind a
+/// Creates a statement without a name, for a transaction that has begun: it is parsed each time, and also works behind a
 /// pooler that does not know prepared statements.
 pub(crate) fn unnamed(sql: String) -> Statement {
     statement(sql).persistent(false)
@@ -91,7 +91,7 @@ pub(crate) struct Connections {
     idle: Arc<Mutex<Vec<Idle>>>,
     connect_timeout: Duration,
     answer_timeout: Duration,
-    /// What begins the transaction of each statement, if statements are not prepared.
+    /// The SQL that begins the transaction of each statement, if statements are not prepared.
     begin: Option<Arc<str>>,
 }
 
@@ -114,7 +114,7 @@ impl Connections {
         Self { options, places, idle: Arc::default(), connect_timeout, answer_timeout, begin: None }
     }
 
-    /// Executes each statement without preparing it, in a transaction that begins so: a pooler in transaction mode may give
+    /// Executes each statement without preparing it, in a transaction that `begin` starts: a pooler in transaction mode may give
     /// two transactions two connections of the server.
     pub(crate) fn unprepared(self, begin: String) -> Self {
         Self { begin: Some(begin.into()), ..self }
@@ -192,7 +192,7 @@ impl Connections {
 /// Returns whether a server may accept a connection soon.
 fn is_starting(error: &sqlx_core::Error) -> bool {
     match error {
-        // A certificate that is refused is so again.
+        // A refused certificate is refused again.
         sqlx_core::Error::Io(error) => error.kind() != std::io::ErrorKind::InvalidData,
         // It starts, stops or recovers, or has too many connections.
         sqlx_core::Error::Database(error) => {

@@ -11,7 +11,7 @@ pub(crate) const POOLER: &str = "Connect to the server itself, or add the parame
 /// Describes an error of a connection with what to do about a certificate.
 pub(crate) fn explained(error: &Error) -> String {
     match error {
-        // What rustls says of a certificate.
+        // rustls reports certificates with this kind.
         Error::Io(io) if io.kind() == std::io::ErrorKind::InvalidData => format!(
             "{io}. Check the server's certificate: `sslrootcert` of the address names the file with its certificate \
              authority, and `sslmode=verify-full` compares its host name, too"

@@ -106,7 +106,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 impl Drop for Guard {
     fn drop(&mut self) {
         let connect = self.connect.clone();
-        // Without parameters, it is one message, and also holds behind a pooler.
+        // A statement without parameters is one message, so it also works behind a pooler.
         let release = format!("SELECT {}.end_leases('{}')", self.schema, self.owner.replace('\'', "''"));
         let work = move || -> Result<(), String> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -253,7 +253,7 @@ impl PostgresStore {
 
 /// Returns a name that no other process returns.
 fn unique() -> String {
-    // Its time is not needed, and a clock before 1970 has none.
+    // The time part is not used; `now_v7` panics at a clock before 1970.
     let id = uuid::Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, 0, 0)).simple().to_string();
     id.get(12..).unwrap_or_default().to_owned()
 }

@@ -41,7 +41,7 @@ pub(crate) enum Outcome {
     Tool(Returned),
     /// A tool has failed, which may be tried again so often.
     ToolFailed { error: Error, attempt: u32, retries: u32 },
-    /// Whether a tool has had its effect is unknown. If it may run again, then so often.
+    /// It is unknown whether a tool has had its effect. `retries` limits how often it may run again.
     ToolInDoubt { reason: String, attempt: u32, retries: u32 },
     /// A model has answered a question of a step or a plugin, or given no answer.
     Question { result: Result<ModelResponse, ModelError>, attempt: u32 },

@@ -83,7 +83,7 @@ pub struct Claim {
 /// Consecutive ends of the process during the same work of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crashes {
-    /// How many there were.
+    /// The number of crashes.
     pub count: u32,
     /// The work, as the object of a sentence.
     pub during: String,

@@ -28,8 +28,9 @@ impl Runner {
         self.resume_as(run, Resumption { place, definition: None, served: true }).await
     }
 
-    /// Resumes every run that has work and no live worker, as after a crash. It returns when all are claimed; of runs
-    /// during which the process ended repeatedly, only few are claimed at once. A run whose plugins wait for a server does not delay the others.
+    /// Resumes every run that has work and no live worker, as after a crash. It returns when all are claimed; of runs during whose
+    /// work the process ended repeatedly, only a few are claimed at once. A run whose plugins wait for a server does not delay the
+    /// others.
     ///
     /// # Errors
     ///

@@ -100,7 +100,7 @@ pub enum ServeEvent {
         /// The number of its next event at that time.
         from: Seq,
     },
-    /// The server claimed a run during which the process ended repeatedly. It works on few such runs at once.
+    /// The server claimed a run during whose work the process ended repeatedly. It works on a few such runs at once.
     Suspect {
         /// The run.
         run: RunId,

@@ -1,8 +1,8 @@
 //! Assembles an answer of the Messages API from its events.
 //!
 //! Blocks are distinguished by their `index`. Unknown events, deltas and blocks are kept or skipped, never an error. A
-//! `stop_reason` finishes the answer, `message_stop` ends it. Another `message_start` begins the answer anew, also after its end:
-//! nothing before it is kept but what it used.
+//! `stop_reason` finishes the answer, `message_stop` ends it. Another `message_start` restarts the answer, also after its end:
+//! only the usage of the earlier one is kept.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct MessagesAssembler {
     /// Whether content followed a `stop_reason`.
     is_contradicted: bool,
     generation: u32,
-    /// What messages before the last beginning have used.
+    /// The usage of the messages before the last beginning.
     abandoned: Usage,
 }
 
@@ -140,7 +140,7 @@ impl Assemble for MessagesAssembler {
 }
 
 impl MessagesAssembler {
-    /// Begins a message. An earlier one is void, but what it used counts.
+    /// Begins a message. An earlier one is discarded, but its usage counts.
     fn begin(&mut self, message: &Value) {
         if std::mem::replace(&mut self.has_begun, true) {
             self.generation += 1;

@@ -1,9 +1,9 @@
-//! Names of fields that the API refuses.
+//! Replacement of field names that the API refuses.
 //!
 //! Its rule for the properties of a tool's input: "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'", status 400. Tools of
 //! others have such names, `$filter` or `filter[id]`, and one of them would make the API refuse every request. So a field gets
 //! another name on its way to the model, which no other field of its tool has, and its own name back in the arguments of calls, at every depth.
-//! A model that uses the own name, which it may know from the history, is understood, too.
+//! Arguments with a field's own name, which the model may know from the history, are accepted, too.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -146,8 +146,8 @@ fn write_tool_choice(body: &mut RequestBody<'_>, settings: &Settings) {
 }
 
 /// Returns the thinking of a request. With a budget of tokens, a turn with calls must begin with thinking ("When `thinking` is enabled,
-/// a final `assistant` message must start with a thinking block"), so the rest of a turn that does not goes without: another
-/// model began it, or a call was required.
+/// a final `assistant` message must start with a thinking block"), so the rest of a turn that does not begin so has
+/// none: another model began it, or a call was required.
 fn thinking(config: &AnthropicConfig, to: Recipient<'_>, request: &ModelRequest) -> Option<Thinking> {
     let set = config.thinking(request.settings.tool_choice)?;
     if !matches!(set, Thinking::Enabled { .. }) {

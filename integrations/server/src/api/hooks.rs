@@ -34,7 +34,7 @@ struct AcceptedHook {
     accepted: Accepted,
 }
 
-/// Refuses what no body makes genuine.
+/// Refuses a webhook whose headers alone show that it is not genuine.
 fn check_headers(app: &App, params: &Params, parts: &Parts) -> Result<(), Problem> {
     if app.options.read_only {
         return Err(ProblemType::ReadOnly.into());

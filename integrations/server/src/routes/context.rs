@@ -52,7 +52,7 @@ impl RequestContext {
         self.run.as_ref().ok_or_else(|| ProblemType::UnknownRun.into())
     }
 
-    /// Waits for the place of a large answer that the handler makes late: the wait before it takes none.
+    /// Waits for the place of a large answer, for a handler that waits before it answers: the wait itself takes no place.
     pub(crate) async fn answer_place(&self) -> Option<Place> {
         let caller = Limits::key(self.caller.as_ref(), None)?;
         self.app.limits.answers.place(&caller).await

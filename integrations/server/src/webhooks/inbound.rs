@@ -232,7 +232,7 @@ impl Hooks {
         })
     }
 
-    /// Refuses a request that no body makes genuine, before its body is read.
+    /// Refuses a request whose headers alone show that it is not genuine, before its body is read.
     pub(crate) fn check_headers(
         &self,
         name: &str,

@@ -29,7 +29,7 @@ export const isField = (node) => Boolean(node?.closest?.(FIELDS));
 export function release() {
   [inUse, isMissed] = [null, false];
 }
-const OFF = 'What had the focus is gone, so that single keys do nothing. Click, or press Tab or Escape.';
+const OFF = 'The focused element was removed, so single keys are off. Click, or press Tab or Escape.';
 export const offHint = () => isMissed && isOff() && span.link.lost({ title: OFF }, 'keys are off: ', kbd('esc'));
 
 // The focus that a program sets is not an act of the person.

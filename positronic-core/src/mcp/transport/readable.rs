@@ -1,4 +1,4 @@
-//! Reads the messages of servers that deviate from JSON-RPC.
+//! Reader of messages from servers that deviate from JSON-RPC.
 //!
 //! A reply that is lost would leave its request waiting for the whole timeout. A reply that cannot be read therefore becomes an
 //! error of its request.

@@ -25,8 +25,8 @@ pub trait Assemble: Send {
     /// Returns how far the answer is.
     fn progress(&self) -> Progress;
 
-    /// Returns how often the server has begun its answer anew. Nothing of an earlier beginning is in the answer, and the pieces
-    /// of it are void.
+    /// Returns how often the server has restarted its answer. Nothing of an earlier start is in the answer, and its pieces are
+    /// discarded.
     fn generation(&self) -> u32;
 
     /// Returns what the server has reported of the answer so far. Its usage counts even if the answer breaks.

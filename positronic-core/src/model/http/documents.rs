@@ -1,4 +1,4 @@
-//! Splits a body of JSON documents into its objects: one object, the elements of an array, or objects one after the other.
+//! Splitter of a body of JSON documents into its objects: one object, the elements of an array, or objects one after the other.
 
 /// Splits bytes into the objects at the top of a body. It does no I/O and does not check the JSON.
 #[derive(Debug, Default)]

@@ -1,10 +1,10 @@
-//! Repairs JSON that a strict parser refuses or rounds: lone surrogates, `NaN` and infinities, control characters in texts, and
+//! Repair of JSON that a strict parser refuses or rounds: lone surrogates, `NaN` and infinities, control characters in texts, and
 //! numbers that a value cannot keep.
 //!
 //! What JSON cannot hold travels through the parser as a mark, a character for private use: a half of a surrogate pair, whose
 //! other half may be in the next chunk, and the literal of a number. [`join_halves`] and [`restore_literals`] turn the marks of a
 //! finished answer into text. Outside of a call's arguments a literal is only marked until the document is parsed: there it is a
-//! rounded number, or `null`, as nothing is done with it.
+//! rounded number, or `null`, since nothing reads it exactly.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Unpacks bodies that a server compressed, although the requests do not allow it.
+//! Decompression of bodies that a server compressed, although the requests do not allow it.
 
 use std::borrow::Cow;
 use std::io::Write as _;

@@ -2,8 +2,8 @@
 //!
 //! Items are distinguished by `output_index`: some servers change an item's id with every event. The final item is
 //! authoritative; its pieces only fill what it omits. Unknown events are skipped; `response.completed` or
-//! `response.incomplete` finishes the answer, and later events do not change it. Another `response.created` begins the answer
-//! anew, also after its end: nothing before it is kept but what it used.
+//! `response.incomplete` finishes the answer, and later events do not change it. Another `response.created` restarts the
+//! answer, also after its end: only the usage of the earlier one is kept.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub struct ResponsesAssembler {
     finish: Option<Finish>,
     has_begun: bool,
     generation: u32,
-    /// What responses before the last beginning have used.
+    /// The usage of the responses before the last beginning.
     abandoned: Usage,
 }
 
@@ -104,7 +104,7 @@ impl ResponsesAssembler {
         Ok(unwrap_parallel(ModelResponse { parts, calls, metadata }))
     }
 
-    /// Begins a response. An earlier one is void, but what it used counts.
+    /// Begins a response. An earlier one is discarded, but its usage counts.
     fn begin(&mut self, response: &Value) {
         if std::mem::replace(&mut self.has_begun, true) {
             self.generation += 1;

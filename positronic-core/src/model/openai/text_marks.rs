@@ -1,4 +1,4 @@
-//! Reads `<think>` and `<tool_call>` in a text as thinking and calls, for servers that do not separate them.
+//! Parser for `<think>` and `<tool_call>` in texts, which become thinking and calls, for servers that do not separate them.
 //!
 //! The marks are those of the templates of Qwen, Hermes and DeepSeek: a text may begin with `<think>…</think>`, and each call is
 //! `<tool_call>{"name": …, "arguments": {…}}</tool_call>`. A mark whose content is something else stays text.

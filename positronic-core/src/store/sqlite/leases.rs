@@ -102,7 +102,7 @@ fn ignore_not_found(result: std::io::Result<()>) -> std::io::Result<()> {
 
 /// Creates a unique worker name: the process id, for people, and a random part.
 fn new_id() -> String {
-    // Its time is not needed, and a clock before 1970 has none.
+    // The time part is not used; `now_v7` panics at a clock before 1970.
     let id = uuid::Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, 0, 0)).simple().to_string();
     let random = id.get(20..).unwrap_or_default();
     format!("{}-{random}", std::process::id())

@@ -78,7 +78,7 @@ pub trait SignatureScheme: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`SignatureError`] if no body makes the request genuine.
+    /// [`SignatureError`] if the headers alone show that the request is not genuine.
     fn check_headers(&self, _headers: &HeaderMap, _now: Timestamp) -> Result<(), SignatureError> {
         Ok(())
     }
