@@ -1,10 +1,14 @@
 //! The error type for an author's code.
 
+mod path;
 mod transient;
 
 use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
+use std::panic::Location;
+
+pub use path::IoContext;
 
 /// The return type of steps and tools, and of their helpers.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -23,6 +27,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// [`Error::transient`] and [`Error::permanent`] override this. The content of a bare `anyhow::Error` is only inspected with the
 /// feature `anyhow`; one with a context is always inspected.
+///
+/// An [`std::io::Error`] names no file: [`IoContext::path`] adds it. Without it, a failed step names the line of `?`.
 ///
 /// ```
 /// use positronic_core::{Error, Result};
@@ -44,22 +50,24 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct Error {
     source: Box<dyn StdError + Send + Sync>,
     transient: bool,
+    /// The line that converted an error without a path.
+    line: Option<&'static Location<'static>>,
 }
 
 impl Error {
     /// Creates a permanent error from a message.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { source: message.into().into(), transient: false }
+        Self { source: message.into().into(), transient: false, line: None }
     }
 
     /// Creates a transient error, which a retry may fix.
     pub fn transient(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { source: source.into(), transient: true }
+        Self { source: source.into(), transient: true, line: None }
     }
 
     /// Creates a permanent error, whatever its source.
     pub fn permanent(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { source: source.into(), transient: false }
+        Self { source: source.into(), transient: false, line: None }
     }
 
     /// Returns whether a retry may succeed.
@@ -78,6 +86,14 @@ impl Error {
     #[must_use]
     pub fn into_source(self) -> Box<dyn StdError + Send + Sync> {
         self.source
+    }
+
+    /// Returns the message for the author: with the line of the code, if the error says nothing about what failed.
+    pub(crate) fn with_line(&self) -> String {
+        match self.line {
+            Some(line) => format!("{self}, at {}:{}", line.file(), line.line()),
+            None => self.to_string(),
+        }
     }
 }
 
@@ -100,11 +116,13 @@ impl fmt::Debug for Error {
 }
 
 impl<E: Into<Box<dyn StdError + Send + Sync>> + Any> From<E> for Error {
+    #[track_caller]
     fn from(error: E) -> Self {
         // Boxing an `anyhow::Error` hides the type of its content, so it is inspected before.
         let wraps_transient = transient::is_wrapped(&error);
         let source = error.into();
         let transient = wraps_transient || transient::is_transient(&*source);
-        Self { source, transient }
+        let line = path::line_of(&*source, Location::caller());
+        Self { source, transient, line }
     }
 }

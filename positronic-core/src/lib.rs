@@ -84,7 +84,7 @@ pub mod testing;
 pub mod toolbox;
 pub mod tools;
 
-pub use error::{Error, Result};
+pub use error::{Error, IoContext, Result};
 #[cfg(feature = "macros")]
 pub use positronic_macros::{Actions, brain, tool};
 

@@ -6,6 +6,6 @@
 pub use positronic_macros::{Actions, brain, tool};
 
 pub use crate::dsl::{Brain, Needs, NoArgs, NoServices, Tool, ToolContext, ToolReply, Webhook, brain, webhook};
-pub use crate::error::{Error, Result};
+pub use crate::error::{Error, IoContext as _, Result};
 pub use crate::record::OnLimit;
 pub use crate::runner::Runner;

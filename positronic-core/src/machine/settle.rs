@@ -178,7 +178,7 @@ fn settled(state: &RunState, path: &Path, outcome: Outcome, duration: Duration, 
         Outcome::Question { result: Ok(response), .. } => question::answered(path, response, duration),
         Outcome::Question { result: Err(error), attempt } => question::failed(path, error, attempt, inputs),
         Outcome::NotConfigured(error) => {
-            let message = format!("the loop `{path}` cannot be configured: {error}");
+            let message = format!("the loop `{path}` cannot be configured: {}", error.with_line());
             fail_loop(state, path, Failure { code: EndReason::Config, message, retryable: false })
         }
         Outcome::BrainBegun(begun) => code::begin_brain(path, begun),
@@ -217,12 +217,12 @@ fn step(state: &RunState, path: &Path, result: Result<Value>, duration: Duration
         Err(error) => error,
     };
     if let Some(due) = error.is_transient().then(|| inputs.again(attempt, STEP_RETRIES)).flatten() {
-        let message = error.to_string();
+        let message = error.with_line();
         return vec![NewEvent::new(path.clone(), EventKind::StepRetry { attempt, message, due })];
     }
     let failure = Failure {
         code: EndReason::Step,
-        message: format!("the step `{path}` failed: {error}"),
+        message: format!("the step `{path}` failed: {}", error.with_line()),
         retryable: error.is_transient(),
     };
     vec![NewEvent::new(brain.path.clone(), EventKind::BrainError(failure))]

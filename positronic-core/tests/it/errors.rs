@@ -6,6 +6,7 @@ use std::io;
 
 use anyhow::Context as _;
 use positronic_core::prelude::*;
+use positronic_core::runner::Settled;
 
 use crate::support::{
     Job, Journal, Play, Shop, ShopBuilder, ShopTool, batch, done, error_of, events_named, results, success, workshop,
@@ -48,6 +49,44 @@ fn question_mark_converts_any_error_and_keeps_its_chain() {
     assert_eq!(sentence().unwrap_err().to_string(), "no such order");
     let source = anyhow().unwrap_err().into_source();
     assert_eq!(source.source().and_then(StdError::source).unwrap().to_string(), "no answer within 5 s");
+}
+
+#[test]
+fn path_of_an_io_error_is_named_and_keeps_it_transient() {
+    let missing = std::fs::read("none/prices.csv").path("none/prices.csv").unwrap_err();
+    let late = Err::<(), _>(timed_out()).path("/mnt/prices.csv").unwrap_err();
+
+    assert_eq!(missing.to_string(), "`none/prices.csv`: No such file or directory (os error 2)");
+    assert_eq!(late.to_string(), "`/mnt/prices.csv`: no answer within 5 s");
+    assert_eq!((missing.is_transient(), late.is_transient()), (false, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn step_names_the_path_of_an_io_error_or_the_line_without_one() {
+    fn read() -> Result<Vec<u8>> {
+        Ok(std::fs::read("none/prices.csv")?)
+    }
+    let line = line!() - 2;
+    let bare = brain("Bare").step("Load", async |_| read().map(drop));
+    let function = brain("Function").step("Load", async |_| std::fs::read("none").map(drop).map_err(Error::from));
+    let named = brain("Named").step("Load", async |_| std::fs::read("none").map(drop).path("none"));
+
+    let mut messages = Vec::new();
+    for brain in [bare, function, named] {
+        let story = Play::new([]).run(&brain, ()).await;
+        let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+        messages.push(failure.message.clone());
+    }
+
+    let missing = "No such file or directory (os error 2)";
+    assert_eq!(
+        messages,
+        [
+            format!("the step `Load` failed: {missing}, at {}:{line}", file!()),
+            format!("the step `Load` failed: {missing}"),
+            format!("the step `Load` failed: `none`: {missing}"),
+        ]
+    );
 }
 
 #[test]
