@@ -9,6 +9,8 @@
 //! | widget | nothing |
 //! | custom | what its type says, in the tool message of the call that made it |
 //!
+//! An answer of calls without text has no text output: its first call begins the assistant message.
+//!
 //! A file's line is part of a tool message, because providers allow nothing between an assistant's calls and their
 //! results.
 
@@ -27,19 +29,20 @@ pub fn messages(outputs: &[Output]) -> Vec<Message> {
     let mut messages = Vec::with_capacity(outputs.len());
     let mut rest = outputs;
     while let Some((first, after)) = rest.split_first() {
+        if let (Some(parts), Some(by)) = (first.kind.parts(), first.kind.made_by()) {
+            let of_iteration = after.iter().take_while(|output| is_of_batch(&output.kind)).count();
+            let is_call = matches!(first.kind, OutputKind::Tool(_));
+            let batch = if is_call { rest } else { after };
+            let (batch, after) = batch.split_at(of_iteration + usize::from(is_call));
+            rest = after;
+            messages.push(assistant(parts, by, batch));
+            tool_messages(batch, &mut messages);
+            continue;
+        }
         rest = after;
-        match &first.kind {
-            OutputKind::Message { text, files, .. } => messages.push(said(text, files)),
-            OutputKind::Text { parts, by, .. } => {
-                let of_iteration = after.iter().take_while(|output| is_of_batch(&output.kind)).count();
-                let (batch, after) = after.split_at(of_iteration);
-                rest = after;
-                messages.push(assistant(parts, by, batch));
-                tool_messages(batch, &mut messages);
-            }
-            // A call without the text of its iteration does not occur in a log; providers would refuse its
-            // result alone.
-            _ => {}
+        // A call without the answer of its iteration does not occur in a log; providers would refuse its result alone.
+        if let OutputKind::Message { text, files, .. } = &first.kind {
+            messages.push(said(text, files));
         }
     }
     messages
@@ -67,8 +70,9 @@ pub(super) fn said(text: &str, files: &[FileRef]) -> Message {
     Message::User { text: text.to_owned(), files: files.iter().cloned().map(Attachment::from).collect() }
 }
 
-const fn is_of_batch(kind: &OutputKind) -> bool {
-    matches!(kind, OutputKind::Tool(_)) || kind.is_aside()
+/// Returns whether an output belongs to the answer before it.
+fn is_of_batch(kind: &OutputKind) -> bool {
+    matches!(kind, OutputKind::Tool(call) if call.answer.is_none()) || kind.is_aside()
 }
 
 fn assistant(parts: &[Part], by: &MadeBy, batch: &[Output]) -> Message {

@@ -7,6 +7,7 @@
 //! them into a state, [`projection`](crate::projection) reads them, a [`store`](crate::store) persists them.
 
 mod answer;
+mod answer_without_text;
 mod approval;
 pub(crate) mod base64;
 mod budget;
@@ -49,6 +50,7 @@ mod trigger;
 mod usage;
 
 pub use answer::AnswerFault;
+pub use answer_without_text::AnswerWithoutText;
 pub use approval::{Approval, ApprovalOutcome};
 pub use budget::{Amounts, AskForMore, Budget, SharedBudget};
 pub(crate) use call::Before;

@@ -79,10 +79,17 @@ impl Part {
     #[must_use]
     pub fn says_something(&self) -> bool {
         match self {
+            Self::Opaque { data } => data.get("type").is_some(),
+            part => part.is_for_people(),
+        }
+    }
+
+    /// Returns whether people read it as a part of the answer: items that only the provider understands are not.
+    pub(crate) fn is_for_people(&self) -> bool {
+        match self {
             Self::Text { text } => !text.trim().is_empty(),
             Self::Refusal { .. } | Self::ProviderTool(_) | Self::File { .. } => true,
-            Self::Opaque { data } => data.get("type").is_some(),
-            Self::Citations { .. } | Self::Reasoning { .. } | Self::Call { .. } => false,
+            Self::Citations { .. } | Self::Reasoning { .. } | Self::Call { .. } | Self::Opaque { .. } => false,
         }
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::answer_without_text::AnswerWithoutText;
 use super::approval::Approval;
 use super::call::{CallFlags, CallState};
 use super::file::FileRef;
@@ -184,7 +185,8 @@ pub enum OutputKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<FileRef>,
     },
-    /// The model's answer, apart from its calls.
+    /// The model's answer, apart from its calls. An answer of calls without text has none: its first call contains
+    /// the rest of it ([`ToolOutput::answer`]).
     Text {
         /// The iteration.
         iteration: u32,
@@ -241,7 +243,38 @@ impl OutputKind {
         }
     }
 
-    /// Returns the model's text, if the entry is an answer.
+    /// Returns the parts of the model's answer that begins with this entry: a text, or the first call of an answer
+    /// without text.
+    #[must_use]
+    pub fn parts(&self) -> Option<&Arc<[Part]>> {
+        match self {
+            Self::Text { parts, .. } => Some(parts),
+            Self::Tool(call) => call.answer.as_ref().map(|answer| &answer.parts),
+            _ => None,
+        }
+    }
+
+    /// Returns the model that gave the answer that begins with this entry.
+    #[must_use]
+    pub fn made_by(&self) -> Option<&MadeBy> {
+        match self {
+            Self::Text { by, .. } => Some(by),
+            Self::Tool(call) => call.answer.as_ref().map(|answer| &answer.by),
+            _ => None,
+        }
+    }
+
+    /// Returns what the answer that begins with this entry cost, if that is known.
+    #[must_use]
+    pub fn cost(&self) -> Option<&Charge> {
+        match self {
+            Self::Text { cost, .. } => cost.as_deref(),
+            Self::Tool(call) => call.answer.as_ref()?.cost.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the model's text, if the entry is an answer with one.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         let Self::Text { parts, .. } = self else { return None };
@@ -290,6 +323,9 @@ pub struct ToolOutput {
     /// Provider data that is sent back unchanged.
     #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
+    /// The model's answer, if it has no text and this is its first call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Box<AnswerWithoutText>>,
 }
 
 /// A file that a tool made or loaded.

@@ -77,7 +77,7 @@ async fn pending_success_and_error_replace_one_entry_in_place() {
     let ended = record();
     assert_eq!(shown(&ended), ["gated Done success", "gated Done error"]);
     assert_eq!(ended.output.len(), pending.output.len() + 1, "only the last answer is a new entry");
-    let OutputKind::Tool(call) = &ended.output[1].kind else { panic!("{:?}", ended.output) };
+    let OutputKind::Tool(call) = &ended.output[0].kind else { panic!("{:?}", ended.output) };
     assert_eq!((call.path.clone(), call.state), (path("Work/0.0"), CallState::Done));
 }
 

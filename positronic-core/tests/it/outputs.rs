@@ -53,7 +53,7 @@ async fn application_adds_an_output_without_changing_the_loop() {
     let story = play.run(&reporter(), ()).await;
 
     let record = prompt(&story, "Report");
-    let OutputKind::Custom(custom) = &record.output[3].kind else { panic!("{:?}", record.output) };
+    let OutputKind::Custom(custom) = &record.output[2].kind else { panic!("{:?}", record.output) };
     assert_eq!(custom.read::<Citation>().unwrap(), Some(Citation { title: "On Rust".to_owned() }));
     assert_eq!(tool_texts(&play.last_request()), ["3 rows\n[the user sees On Rust]"]);
     insta::assert_snapshot!(story.transcript(), @r#"
@@ -132,6 +132,7 @@ fn call(index: u32, state: CallState, edited: Option<Value>, result: Option<Tool
         result,
         provider_id: Some(format!("c{index}")),
         data: None,
+        answer: None,
     })))
 }
 

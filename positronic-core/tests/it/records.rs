@@ -7,7 +7,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::Prompts;
 use positronic_core::record::{
-    Actor, ApprovalOutcome, CallState, Decision, OutputKind, Prompt, PromptState, SignalKind, ToolOutput, Usage,
+    Actor, ApprovalOutcome, CallState, Decision, Message, OutputKind, Part, Prompt, PromptState, SignalKind,
+    ToolOutput, Usage,
 };
 use positronic_core::runner::RunHandle;
 use positronic_core::testing::{CountedIds, TestClock};
@@ -171,6 +172,48 @@ async fn answer_has_its_cost() {
 
     let prompt = prompt(&play.run(&greeter, ()).await, "Greet");
 
-    let OutputKind::Text { cost: Some(cost), .. } = &prompt.output[0].kind else { panic!("{prompt:?}") };
+    let cost = prompt.output[0].kind.cost().unwrap();
     assert_eq!((cost.amount.to_string().as_str(), cost.currency.as_str()), ("1", "EUR"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn answer_of_calls_only_adds_no_text_to_the_record() {
+    let journal = Journal::default();
+    let usage = Usage { input: 1_000, output: 0, ..Usage::default() };
+    let prices = json!({"scripted/*": {"input": 1_000, "output": 0}});
+    let job = |id: &str| ("work", json!({ "id": id }));
+    let silent = Reply::calls([job("a"), job("b")]).and_text(" \n").and_reasoning("Both are due.").usage(usage);
+    let replies = [silent, Reply::calls([job("c")]), Reply::calls([job("d")]).and_text("One more."), done()];
+    let play = Play::priced(ScriptedModel::new(replies), true, &prices);
+
+    let story = play.run(&workshop(&journal, |config| config.tools([worker("work", |t| t)])), ()).await;
+
+    let record = prompt(&story, "Work");
+    let entries = record.output.iter().map(|output| match &output.kind {
+        OutputKind::Tool(call) => call.arguments["id"].as_str().unwrap().to_owned(),
+        kind => format!("text: {}", kind.text().unwrap()),
+    });
+    assert_eq!(entries.collect::<Vec<_>>(), ["a", "b", "c", "text: One more.", "d", "text: Done."]);
+    let first = &record.output[0].kind;
+    let text = Part::Text { text: " \n".to_owned() };
+    let thought = Part::Reasoning { text: "Both are due.".to_owned(), data: None };
+    assert_eq!(**first.parts().unwrap(), [thought, text, Part::Call { index: 0 }, Part::Call { index: 1 }]);
+    assert_eq!(first.cost().unwrap().amount.to_string(), "1");
+    assert_eq!(record.output[1].kind.parts(), None, "the first call has the answer");
+    let read: Prompt = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
+    assert_eq!(read, record);
+    let kinds = |messages: &[Message]| -> Vec<String> {
+        let one = |message: &Message| match message {
+            Message::User { .. } => "user".to_owned(),
+            Message::Assistant { parts, .. } => format!("assistant {}", parts.len()),
+            Message::Tool { .. } => "tool".to_owned(),
+        };
+        messages.iter().map(one).collect()
+    };
+    let sent = play.last_request().messages.messages();
+    assert_eq!(
+        kinds(&sent),
+        ["user", "assistant 3", "tool", "tool", "assistant 1", "tool", "assistant 2", "tool"],
+        "{sent:?}"
+    );
 }

@@ -7,7 +7,7 @@ use positronic_core::prelude::*;
 use positronic_core::projection::Costs;
 use positronic_core::record::{
     ActionFormat, Actor, Assistant, EndReason, EventKind, Message, ModelError, ModelErrorKind, ModelRequest,
-    OutputFormat, OutputKind, Part, PriceTable, Seq, SignalKind, ToolResult, Usage,
+    OutputFormat, Part, PriceTable, Seq, SignalKind, ToolResult, Usage,
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::sink::Recorder;
@@ -81,7 +81,7 @@ async fn structured_action_is_a_call_with_a_reason_and_its_result_is_read_next()
     assert_eq!(journal.take(), ["a", "end"]);
     assert_eq!(results(&story, "Work"), [ToolResult::success("a done"), ToolResult::success("end done")]);
     let record = prompt(&story, "Work").output;
-    let OutputKind::Text { parts, .. } = &record[0].kind else { panic!("{record:?}") };
+    let parts = record[0].kind.parts().unwrap();
     assert_eq!(**parts, [Part::Reasoning { text: "It is due.".to_owned(), data: None }, Part::Call { index: 0 }]);
     assert_eq!(
         render_messages(&play.last_request()),

@@ -109,7 +109,7 @@ async fn slow_tool_fails_and_is_stopped() {
 
     let results = results(&story, "Work");
     assert_eq!(error_of(&results[0]), "the tool took longer than 2s; whether it had its effect is unknown");
-    assert_eq!(prompt(&story, "Work").output[1].duration, Some(Duration::from_secs(2)));
+    assert_eq!(prompt(&story, "Work").output[0].duration, Some(Duration::from_secs(2)));
     tokio::time::advance(Duration::from_secs(10)).await;
     assert_eq!(journal.take(), ["a"], "its future was dropped");
     assert_eq!(*story.state(), json!({"done": []}));

@@ -299,7 +299,7 @@ async fn promise_14_process_killed_at_random_moments_loses_nothing() {
                 // The undisturbed run had idempotent tools, and decisions at other times.
                 let timeless = |call: &ToolOutput| {
                     let (approval, flags) = (None, CallFlags::default());
-                    ToolOutput { approval, flags, ..call.clone() }
+                    ToolOutput { approval, flags, answer: None, ..call.clone() }
                 };
                 assert_eq!(timeless(call), timeless(&baseline.calls[path]));
             }

@@ -8,8 +8,8 @@ use crate::projection::dialogue::{count, dialogue, extend};
 use crate::projection::history::History;
 use crate::projection::messages::{messages, opening};
 use crate::record::{
-    Approval, BatchPolicy, Before, CallState, Event, EventKind, FileRef, Message, Output, OutputKind, Path, Prompt,
-    PromptState, Segment, Settings, Speaker, ToolCall, ToolOutput, Transcript, Usage,
+    AnswerWithoutText, Approval, BatchPolicy, Before, CallState, Event, EventKind, FileRef, Message, Output,
+    OutputKind, Path, Prompt, PromptState, Segment, Settings, Speaker, ToolCall, ToolOutput, Transcript, Usage,
 };
 
 /// The outputs and messages of one loop, folded from its events.
@@ -140,8 +140,7 @@ impl Record {
     /// Updates the states of the last batch's calls (queued or deferred) and of the prompt, which follow from the
     /// calls and their brains.
     pub(super) fn settle(&mut self) {
-        let is_answer = |output: &Output| matches!(output.kind, OutputKind::Text { .. });
-        let batch = self.prompt.output.iter().rposition(is_answer).unwrap_or(0);
+        let batch = self.prompt.output.iter().rposition(begins_answer).unwrap_or(0);
         let mut before = Before::default();
         let (mut approval, mut webhook) = (false, false);
         for output in self.prompt.output.iter_mut().skip(batch) {
@@ -205,9 +204,12 @@ impl Record {
                 self.prompt.usage += metadata.usage;
             }
             EventKind::LoopToolCall(call) => {
-                let kind = OutputKind::Tool(Box::new(proposed(path, call)));
-                let output = Output { at: event.at, duration: None, id: None, kind };
-                self.prompt.output.insert(self.batch_end(), output);
+                let mut call = proposed(path, call);
+                let place = self.batch_end();
+                call.answer = self.take_answer_without_text(place);
+                let place = place - usize::from(call.answer.is_some());
+                let kind = OutputKind::Tool(Box::new(call));
+                self.prompt.output.insert(place, Output { at: event.at, duration: None, id: None, kind });
                 self.settle();
             }
             EventKind::LoopToolStart { .. } | EventKind::LoopBrainStart { .. } | EventKind::LoopResume { .. } => {
@@ -264,10 +266,18 @@ impl Record {
     /// Returns the position after the calls of the last answer.
     pub(super) fn batch_end(&self) -> usize {
         let outputs = &self.prompt.output;
-        let answer = outputs.iter().rposition(|output| matches!(output.kind, OutputKind::Text { .. }));
+        let answer = outputs.iter().rposition(begins_answer);
         let Some(begin) = answer.filter(|_| self.rules > 0).map(|answer| answer + 1) else { return outputs.len() };
         let is_call = |output: &&Output| matches!(output.kind, OutputKind::Tool(_)) || output.kind.is_aside();
         begin + outputs.iter().skip(begin).take_while(is_call).count()
+    }
+
+    /// Removes the answer before a position, if it has no text: its first call, which is inserted there, then contains it.
+    fn take_answer_without_text(&mut self, before: usize) -> Option<Box<AnswerWithoutText>> {
+        let place = before.checked_sub(1)?;
+        let answer = AnswerWithoutText::of(self.prompt.output.get(place)?)?;
+        self.prompt.output.remove(place);
+        Some(Box::new(answer))
     }
 
     /// Inserts a side output after its tool's entry and earlier side outputs.
@@ -320,13 +330,17 @@ impl Record {
     pub(super) fn latest(&self, kept: usize) -> usize {
         let output = &self.prompt.output;
         let begins = |index: &usize| {
-            let kind = output.get(*index).map(|output| &output.kind);
-            matches!(kind, Some(OutputKind::Text { .. } | OutputKind::Message { .. }))
+            let is_message = |output: &Output| matches!(output.kind, OutputKind::Message { .. });
+            output.get(*index).is_some_and(|output| begins_answer(output) || is_message(output))
         };
         let is_enough = |index: &usize| self.count(output.get(*index..).unwrap_or_default()) >= kept;
         let begin = (self.from..output.len()).rev().filter(begins).find(is_enough);
         begin.filter(|_| kept > 0).unwrap_or(output.len())
     }
+}
+
+fn begins_answer(output: &Output) -> bool {
+    output.kind.parts().is_some()
 }
 
 fn proposed(path: &Path, call: &ToolCall) -> ToolOutput {
@@ -342,5 +356,6 @@ fn proposed(path: &Path, call: &ToolCall) -> ToolOutput {
         result: None,
         provider_id: call.provider_id.clone(),
         data: call.data.clone(),
+        answer: None,
     }
 }

@@ -9,7 +9,7 @@ use crate::model::scripted::{Reply, ScriptedModel};
 use crate::plugins::Compaction;
 use crate::prelude::*;
 use crate::projection::RULES;
-use crate::record::Event;
+use crate::record::{AnswerWithoutText, Event, OutputKind};
 use crate::runner::Settled;
 
 /// Everything that readers get of prompts.
@@ -32,12 +32,30 @@ fn stored(part: &PromptsPart) -> PromptsPart {
     serde_json::from_str(&serde_json::to_string(part).unwrap()).unwrap()
 }
 
+/// Checks that a record makes the messages that it made when each answer, also one without text, had an entry of its own.
+fn makes_the_messages_of_texts(prompt: &Prompt) {
+    let mut older = Vec::new();
+    for output in &prompt.output {
+        let mut output = output.clone();
+        if let OutputKind::Tool(call) = &mut output.kind
+            && let Some(answer) = call.answer.take()
+        {
+            let AnswerWithoutText { iteration, parts, cost, by, duration } = *answer;
+            let kind = OutputKind::Text { iteration, parts, cost, by };
+            older.push(Output { at: output.at, duration, id: None, kind });
+        }
+        older.push(output);
+    }
+    assert_eq!(messages(&prompt.output), messages(&older));
+}
+
 /// Saves a part every `every` events and compares after each event.
 fn check(log: &[Arc<Event>], history: &History, every: u64) {
     let mut folded = Prompts::after(history.clone());
     let (mut parts, mut end) = (Vec::new(), Seq(0));
     for event in log {
         folded.apply(event);
+        folded.iter().for_each(makes_the_messages_of_texts);
         let next = event.seq.next();
         if next.0 % every == 0 {
             let (from, part) = folded.part(next);
