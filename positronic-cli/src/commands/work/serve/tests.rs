@@ -146,11 +146,18 @@ fn away() -> StoreError {
     StoreError::Failed { message: "the database is away".to_owned() }
 }
 
-/// A store of a display, which can be read only while it is not away.
-fn readable_unless(is_away: &Arc<AtomicBool>, memory: &Arc<dyn EventStore>) -> ProjectStore {
-    let is_away = Arc::clone(is_away);
-    let store =
-        FaultyStore::new(Arc::clone(memory), |_, _| None).reading(move |_| is_away.load(Ordering::SeqCst).then(away));
+/// A store of a display, which can be read only while it is not away; it says whether it has refused to be read.
+fn readable_unless(
+    is_away: &Arc<AtomicBool>,
+    has_refused: &Arc<AtomicBool>,
+    memory: &Arc<dyn EventStore>,
+) -> ProjectStore {
+    let (is_away, has_refused) = (Arc::clone(is_away), Arc::clone(has_refused));
+    let store = FaultyStore::new(Arc::clone(memory), |_, _| None).reading(move |_| {
+        let refuses = is_away.load(Ordering::SeqCst);
+        has_refused.fetch_or(refuses, Ordering::SeqCst);
+        refuses.then(away)
+    });
     ProjectStore { backend: Arc::new(store), ..ProjectStore::memory() }
 }
 
@@ -167,7 +174,8 @@ async fn status(store: &ProjectStore, run: &RunId) -> Status {
 #[tokio::test]
 async fn store_that_the_display_cannot_read_ends_no_work_and_is_shown_later() {
     let (store, is_away) = (ProjectStore::memory(), Arc::new(AtomicBool::new(true)));
-    let display = readable_unless(&is_away, &store.backend);
+    let has_refused = Arc::new(AtomicBool::new(false));
+    let display = readable_unless(&is_away, &has_refused, &store.backend);
     let greeting = brain("Greeting").step("Greet", async |_| Ok("hello".to_owned()));
     let run = submit(Arc::clone(&store.backend), &greeting).await;
     let project = Project::new().brain(greeting);
@@ -177,7 +185,7 @@ async fn store_that_the_display_cannot_read_ends_no_work_and_is_shown_later() {
     let server = Server::new(store.client(), runners);
     let (told, interrupts) = tokio::sync::mpsc::unbounded_channel();
     let outage = async {
-        while status(&store, &run).await != Status::Completed {
+        while status(&store, &run).await != Status::Completed || !has_refused.load(Ordering::SeqCst) {
             tokio::task::yield_now().await;
         }
         is_away.store(false, Ordering::SeqCst);
