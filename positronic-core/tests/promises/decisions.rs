@@ -253,7 +253,9 @@ async fn promise_08_edited_arguments_run_in_every_process<S: Fresh>() {
         _ => None,
     });
     assert_eq!(*proposed.unwrap(), json!({"id": "a"}), "the proposal stays as it was");
-    assert!(cut.transcript().await.contains(r#"gated({"id":"a"}) edited to {"id":"b","takes":0} -> b done"#));
+    let transcript = cut.transcript().await;
+    assert!(transcript.contains(r#"gated({"id":"a"}) [approved by ann: "#), "{transcript}");
+    assert!(transcript.contains(r#"] edited to {"id":"b","takes":0} -> b done"#), "{transcript}");
     assert_eq!(
         cut.last_results(),
         ["A person changed the arguments before the call ran: {\"id\":\"b\",\"takes\":0}\n\nb done"]

@@ -78,7 +78,7 @@ async fn brain_of_the_macros_runs() {
     # Chat
     user: My tea never came.
     search_docs({"word":"tea"}) -> ["tea comes by post"]
-    payment.refund({"order":"A1"}) -> A1 is paid back
+    payment.refund({"order":"A1"}) [approved: refunds need a person] -> A1 is paid back
     resolve({"resolution":"paid back"}) -> ok
     = {"type":"exited","tool":"resolve"}
     "#);
