@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crate::record::{
     Content, Decision, Event, EventKind, Finish, Iteration, LimitReached, LoopOutcome, Path, ResumeCause, Segment,
-    Settings, Speaker, StageKind, ToolCall, ToolResult, ToolSet, hash_json, unify_numbers,
+    Settings, Speaker, StageKind, ToolCall, ToolResult, ToolSet,
 };
 
 use super::apply::{Reason, change_state};
 use super::apply_step::{question_hash, record_value};
-use super::call::{Call, CallPhase};
+use super::call::{Call, CallPhase, denial};
 use super::known_contents::KnownContent;
 use super::loop_frame::{LoopFrame, LoopPhase, Refused};
 use super::state::{Asked, BrainFrame, Intent, RunState, Stage, owner_of};
@@ -75,8 +75,8 @@ fn start(brain: &mut BrainFrame, path: &Path, limits: &crate::record::Limits, pr
 
 fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
     match &event.kind {
-        EventKind::LoopMessage { from: Speaker::Engine, .. } if wraps_up(frame).is_some() => {
-            let outcome = wraps_up(frame).cloned();
+        EventKind::LoopMessage { from: Speaker::Engine, .. } if frame.wraps_up().is_some() => {
+            let outcome = frame.wraps_up().cloned();
             if frame.cut {
                 next_iteration(frame);
             }
@@ -136,18 +136,6 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         _ => return Err("this is a loop's path".to_owned()),
     }
     Ok(())
-}
-
-/// Returns the outcome of a loop that has one iteration left to sum up.
-pub(super) const fn wraps_up(frame: &LoopFrame) -> Option<&LoopOutcome> {
-    match &frame.phase {
-        LoopPhase::Ending(outcome @ (LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }))
-            if frame.limits.wrap_up && frame.wrap_up.is_none() && frame.ended_by.is_none() =>
-        {
-            Some(outcome)
-        }
-        _ => None,
-    }
 }
 
 fn all_done(frame: &LoopFrame) -> Result<(), Reason> {
@@ -416,11 +404,4 @@ fn settle(frame: &mut LoopFrame) {
     if complete && !exited && frame.batch.iter().all(|call| call.result().is_some()) {
         next_iteration(frame);
     }
-}
-
-/// Hashes a tool with its arguments, to recognise identical calls: also where one has `50` and the other `50.0`.
-pub(crate) fn denial(tool: &str, arguments: &serde_json::Value) -> crate::record::ContentHash {
-    let mut call = serde_json::json!([tool, arguments]);
-    unify_numbers(&mut call);
-    hash_json(&call)
 }

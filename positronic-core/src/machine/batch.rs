@@ -12,8 +12,7 @@ use crate::record::{
     hash_json,
 };
 
-use super::apply_loop::denial;
-use super::call::{Call, CallPhase};
+use super::call::{Call, CallPhase, denial};
 use super::close;
 use super::effect::{Effect, Next};
 use super::limits::Around;

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::state::{BrainFrame, Intent, Values};
 use crate::record::skip::is_default;
-use crate::record::{CallFlags, Gate, Path, Seq, Timestamp, ToolResult, WaitSpec};
+use crate::record::{
+    CallFlags, ContentHash, Gate, Path, Seq, Timestamp, ToolResult, WaitSpec, hash_json, unify_numbers,
+};
 
 /// A call of the current batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -129,4 +131,11 @@ impl Call {
             CallPhase::Gated | CallPhase::Pending { .. } | CallPhase::Waiting { .. } | CallPhase::Done(_) => false,
         }
     }
+}
+
+/// Hashes a tool with its arguments, to recognise identical calls: also where one has `50` and the other `50.0`.
+pub(super) fn denial(tool: &str, arguments: &Value) -> ContentHash {
+    let mut call = json!([tool, arguments]);
+    unify_numbers(&mut call);
+    hash_json(&call)
 }

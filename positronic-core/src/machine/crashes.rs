@@ -10,13 +10,12 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::record::{
     Actor, Crashes, EndReason, Event, EventKind, Failure, NewEvent, Path, Segment, Seq, SignalId, Timestamp, ToolResult,
 };
 
 use super::call::{Call, CallPhase};
+use super::crashed_work::{CrashedWork, Work};
 use super::effect::{Effect, Next};
 use super::loop_frame::LoopPhase;
 use super::next::effects;
@@ -24,39 +23,6 @@ use super::state::{BrainFrame, Intent, Open, RunState, Stage};
 
 /// The maximum number of consecutive crashes during the same work.
 pub const MAX_CRASHES: u32 = 10;
-
-/// Work during which the process ended, without an outcome since.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CrashedWork {
-    /// What it is.
-    pub work: Work,
-    /// The number of consecutive crashes.
-    pub crashes: u32,
-    /// When the first one was found.
-    pub first: Timestamp,
-    /// When the last one was found.
-    pub last: Timestamp,
-}
-
-/// A piece of work, the same in each iteration of the loops around it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Work {
-    /// The step, loop or nested brain: the names of its stages, without iterations and calls.
-    pub stage: Path,
-    /// The tool, if a call of the loop is meant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
-}
-
-impl Work {
-    fn describe(&self) -> String {
-        match (&self.tool, &self.stage) {
-            (Some(tool), stage) => format!("a call of `{tool}` in `{stage}`"),
-            (None, stage) if stage.is_root() => "the end of the run".to_owned(),
-            (None, stage) => format!("`{stage}`"),
-        }
-    }
-}
 
 impl RunState {
     /// Returns the largest count of consecutive crashes during one piece of work.

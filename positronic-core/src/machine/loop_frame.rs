@@ -155,6 +155,18 @@ impl LoopFrame {
         Self { path, projection, limits, seen, ..Self::default() }
     }
 
+    /// Returns the outcome of a loop that has one iteration left to sum up.
+    pub(super) const fn wraps_up(&self) -> Option<&LoopOutcome> {
+        match &self.phase {
+            LoopPhase::Ending(outcome @ (LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }))
+                if self.limits.wrap_up && self.wrap_up.is_none() && self.ended_by.is_none() =>
+            {
+                Some(outcome)
+            }
+            _ => None,
+        }
+    }
+
     /// Returns whether the loop's next `LOOP_ITERATION` can reference this content by hash.
     #[must_use]
     pub fn knows(&self, hash: &ContentHash) -> bool {

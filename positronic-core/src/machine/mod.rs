@@ -29,6 +29,7 @@ mod batch;
 mod call;
 mod close;
 mod conversation_budget;
+mod crashed_work;
 mod crashes;
 mod detached;
 mod effect;
@@ -49,7 +50,8 @@ mod waiting;
 
 pub use admit::{Refusal, decided};
 pub use apply::IllegalEvent;
-pub use crashes::{CrashedWork, MAX_CRASHES, Work};
+pub use crashed_work::{CrashedWork, Work};
+pub use crashes::MAX_CRASHES;
 pub use state::{KNOWN_SIGNALS, NotClaimed, OlderAnswer, RunState};
 pub use status::{pending, status};
 pub use summary::summary;

@@ -4,7 +4,6 @@ use crate::record::{
     EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, Speaker, StageKind, Timestamp,
 };
 
-use super::apply_loop::wraps_up;
 use super::batch;
 use super::crashes::park;
 use super::effect::{Effect, Next};
@@ -171,7 +170,7 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
                 around.at_limit(frame, Before::Iteration, now, out);
             }
         }
-        LoopPhase::Ending(_) if wraps_up(frame).is_some() => {
+        LoopPhase::Ending(_) if frame.wraps_up().is_some() => {
             out.effects.push(engine_message(frame, summary_request(frame)));
         }
         LoopPhase::Ending(outcome) => {

@@ -13,7 +13,7 @@ use crate::record::{
 
 use super::active_frame::ActiveFrame;
 use super::call::{Call, CallPhase};
-use super::crashes::CrashedWork;
+use super::crashed_work::CrashedWork;
 use super::grants::{Grants, SharedLimits, Spending};
 use super::loop_frame::LoopFrame;
 use crate::record::skip::is_default;
