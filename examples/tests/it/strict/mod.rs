@@ -9,7 +9,7 @@ mod server;
 
 use std::sync::{Arc, Mutex};
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, LocalBoxFuture};
 use positronic_anthropic::{Anthropic, AnthropicConfig};
 use positronic_core::dsl::Runnable;
 use positronic_core::model::cassette::Cassette;
@@ -114,10 +114,22 @@ impl Lane {
         Behind { cassette, adapter, endpoint: self.endpoint.clone(), asked: Arc::default() }
     }
 
-    async fn play<B: Runnable>(&mut self, title: &str, cassette: &str, brain: B, options: B::Options) {
+    /// Plays an example. Its future is boxed: those of all examples together do not fit the stack of a test.
+    fn play<'a, B: Runnable + 'a>(
+        &'a mut self,
+        title: &'a str,
+        cassette: &str,
+        brain: B,
+        options: B::Options,
+    ) -> LocalBoxFuture<'a, ()>
+    where
+        B::Options: 'a,
+    {
         let model = self.model(cassette);
-        Test::new(model.clone()).play_with(&model.cassette, brain, options).await;
-        self.judge(title, &model);
+        Box::pin(async move {
+            Test::new(model.clone()).play_with(&model.cassette, brain, options).await;
+            self.judge(title, &model);
+        })
     }
 
     /// Sends a message in a conversation, and approves pending calls.
