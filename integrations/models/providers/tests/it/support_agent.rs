@@ -123,14 +123,14 @@ async fn people_see_the_same_with_all_four_apis() {
     check_order_status({"order_id":"A-1001"}) -> {"arrived":12,"id":"A-1001","item":"espresso machine","price":249}
     search_knowledge_base({"query":"leaks refunds"}) -> Refunds: within 30 days the whole price, after that half of it.
     Leaks: fasten the lid of the tank; a tank that still leaks is broken.
-    send_response({"message":"I am sorry to hear that, Mira. Does it still leak when the lid of the tank is fastened?"}) -> {"answer":{"text":"It does, the tank has a crack."},"result":"sent","webhook":"slack"}
+    send_response({"message":"I am sorry to hear that, Mira. Does it still leak when the lid of the tank is fastened?"}) [answered by ann: slack thread-7] -> {"answer":{"text":"It does, the tank has a crack."},"result":"sent","webhook":"slack"}
     process_refund({}) -> {"amount":249,"reason":"It is broken and arrived 12 days ago."}
-    refund({"amount":249,"order":"A-1001"}) -> {"number":"R-1","refund":{"amount":249,"order":"A-1001"}}
+    refund({"amount":249,"order":"A-1001"}) [approved by ann: a refund of 249 euros] -> {"number":"R-1","refund":{"amount":249,"order":"A-1001"}}
     resolve_ticket({"resolution":"The tank is broken; 249 euros were paid back."}) -> resolved
     = {"type":"exited","tool":"resolve_ticket"}
     # Survey/Ask
     engine: Begin.
-    ask_customer({"message":"Your 249 euros are on their way. How satisfied are you, from 1 to 5?"}) -> {"answer":{"text":"5, that was quick!"},"result":"sent"}
+    ask_customer({"message":"Your 249 euros are on their way. How satisfied are you, from 1 to 5?"}) [answered by ann: slack thread-7] -> {"answer":{"text":"5, that was quick!"},"result":"sent"}
     record_score({"score":5}) -> thank you
     = {"type":"exited","tool":"record_score"}
     "#);
