@@ -9,6 +9,5 @@ use clap::Args;
 #[command(disable_help_flag = true)]
 pub(crate) struct AbsentArgs {
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    #[expect(dead_code, reason = "it only takes all arguments")]
     rest: Vec<OsString>,
 }

@@ -70,6 +70,7 @@ impl Limits {
     }
 
     /// Counts a request of an address for a file of the page. They count apart, so that loading the page uses up no requests to the API.
+    #[cfg(feature = "ui")]
     pub(crate) fn page(&self, address: Option<IpAddr>) -> Result<(), Problem> {
         match address {
             Some(address) => self.count(&format!("page {}", client_prefix(address))).map(drop),
