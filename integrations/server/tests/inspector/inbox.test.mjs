@@ -542,10 +542,10 @@ test('an answer that is older than its question is named where a person decides,
 });
 
 test('of three days, three are left at once', async () => {
-  project.import(waitingLog('days', { calls: [pay({ to: 'Ida' }, { expires: Date.now() * 1000 + 72 * 3_600_000_000 })] }));
+  project.import(waitingLog('days', { calls: [pay({ to: 'Quentin' }, { expires: Date.now() * 1000 + 72 * 3_600_000_000 })] }));
   await page.to('/inbox', '.decide');
-  await item(page, 'Ida').waitFor();
-  assert.match(await item(page, 'Ida').innerText(), /expires in 3 d\b/);
+  await item(page, 'Quentin').waitFor();
+  assert.match(await item(page, 'Quentin').innerText(), /expires in 3 d\b/);
 });
 
 test('an expired request says so', async () => {

@@ -112,10 +112,10 @@ test('keys do nothing after a view was replaced while a person typed, until Esca
     const address = page.url();
     await page.keyboard.type(REST);
     await isUntouched(address);
-    await page.getByText('keys are off').waitFor();
+    await page.getByText('keys are off:').waitFor();
     await accessible(page, 'a page whose keys are off');
     await revive();
-    await page.getByText('keys are off').waitFor({ state: 'detached' });
+    await page.getByText('keys are off:').waitFor({ state: 'detached' });
     assert.equal(page.url(), address, 'what revives the keys does nothing else');
     await page.keyboard.press('?');
     await page.getByRole('dialog', { name: 'Keys' }).waitFor();
