@@ -250,12 +250,12 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
         }
     }
 
-    /// Returns the missing tools of an iteration that is resumed after a restart; `None` for a new iteration.
-    #[cfg(feature = "mcp")]
-    pub(crate) fn lacks(&self) -> Option<Vec<ToolDecl>> {
+    /// Returns the tools that an iteration had when it began and that nothing has added yet, if it is resumed after a restart;
+    /// `None` for a new iteration. A plugin whose tools change adds these, so that open calls find theirs.
+    pub fn missing_tools(&self) -> Option<Vec<ToolDecl>> {
         let begun = self.definition.begun.as_ref()?;
-        let lacks = begun.tools().iter().filter(|tool| !self.definition.tools.contains_key(&tool.id));
-        Some(lacks.cloned().collect())
+        let missing = begun.tools().iter().filter(|tool| !self.definition.tools.contains_key(&tool.id));
+        Some(missing.cloned().collect())
     }
 
     /// Creates a question to a model. It is recorded with its answer, but is not part of the conversation; after a

@@ -383,27 +383,42 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     {
         let mut schema = schema;
         schema.sort_all_objects();
-        if !describes_object(&schema) {
-            usage_panic(&format!(
-                "the schema of the tool `{}` does not describe an object: give it `\"type\": \"object\"`",
-                self.about.id
-            ));
-        }
+        self.check_object(&schema);
         self.made(Arc::new(Schema::new(schema)), execute)
     }
 
-    /// Makes the tool with a compiled object schema of another program.
-    #[cfg(feature = "mcp")]
-    pub(crate) fn execute_checked<F, Fut, R>(self, schema: Arc<Schema>, execute: F) -> Tool<O, S, V>
+    /// Makes the tool of another program, such as a server: as [`ToolBuilder::execute_json`], with a schema that is compiled
+    /// once, so that a plugin can make the tool in every iteration.
+    ///
+    /// That program may change its schema while a call waits, for instance for an approval: the call keeps its validated
+    /// arguments, and the program decides whether they are still valid. An open call of any other tool whose schema has changed
+    /// stops the run.
+    ///
+    /// # Panics
+    ///
+    /// If the schema does not describe an object, as providers require.
+    #[track_caller]
+    pub fn execute_foreign<F, Fut, R>(self, schema: Arc<Schema>, execute: F) -> Tool<O, S, V>
     where
         A: Agrees<Value>,
         F: Fn(Value, ToolContext<O, S, V>) -> Fut + Standalone,
         Fut: Future<Output = Result<R>> + Send + 'static,
         R: IntoReply<S>,
     {
+        self.check_object(schema.json());
         let mut tool = self.made(schema, execute);
         Arc::make_mut(&mut tool.definition).foreign = true;
         tool
+    }
+
+    #[track_caller]
+    fn check_object(&self, schema: &Value) {
+        if !describes_object(schema) {
+            usage_panic(&format!(
+                "the schema of the tool `{}` does not describe an object: give it `\"type\": \"object\"`",
+                self.about.id
+            ));
+        }
     }
 
     fn made<T, F, Fut, R>(self, schema: Arc<Schema>, execute: F) -> Tool<O, S, V>

@@ -70,7 +70,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Mcp {
     }
 
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, McpState>) -> Result<()> {
-        if let Some(iteration) = cx.lacks() {
+        if let Some(iteration) = cx.missing_tools() {
             for server in &self.servers {
                 cx.brain_tools(&server.recalled(&iteration))?;
             }

@@ -12,7 +12,7 @@ use super::error::McpError;
 use super::list::Listed;
 use super::session::Session;
 use crate::dsl::{Options, Services, State, Tool, ToolBuilder, ToolContext};
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// Additional time of a call beyond the server's: for a ping, and for storing files.
 const GRACE: Duration = Duration::from_secs(15);
@@ -41,7 +41,7 @@ pub(super) fn tool<O: Options, S: State, V: Services>(
         let time = wait.saturating_add(options.call_timeout).saturating_add(GRACE);
         let t = flagged(t.description(&listed.description).timeout(time), listed);
         let (session, listed) = (Arc::clone(session), Arc::clone(listed));
-        t.execute_checked(Arc::clone(&listed.schema), move |arguments: Value, cx: ToolContext<O, S, V>| {
+        t.execute_foreign(Arc::clone(&listed.schema), move |arguments: Value, cx: ToolContext<O, S, V>| {
             let shown = cx.clone();
             let progress: OnProgress = Box::new(move |text| shown.progress(text));
             // Boxed to limit the size of the types for the compiler.

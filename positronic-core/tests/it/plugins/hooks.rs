@@ -1,4 +1,6 @@
-//! Hooks: their order, errors in each, and their edits.
+//! Hooks: their order, errors in each, their edits, and tools of other programs.
+
+use std::sync::Arc;
 
 use positronic_core::dsl::{
     CallAround, CallReply, Options, Plugin, PluginContext, PluginState, Preparation, RequestEdit, ResponseInspection,
@@ -6,14 +8,16 @@ use positronic_core::dsl::{
 };
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{EventKind, ModelResponse, ToolResult};
-use positronic_core::runner::Settled;
+use positronic_core::record::{EventKind, ModelResponse, RunId, Seq, ToolResult};
+use positronic_core::runner::{RunHandle, Settled};
+use positronic_core::testing::Story;
+use positronic_core::tools::Schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Nothing, contexts};
-use crate::support::{Journal, Play, done, events_named, results, success};
+use crate::support::{Journal, Play, done, events_named, path, results, settled, success, waits};
 
 /// Records the order of hooks.
 #[derive(Debug, Clone)]
@@ -266,4 +270,98 @@ async fn plugin_edits_the_request_and_adds_tools_of_the_brain() {
     assert_eq!(*story.state(), json!(3));
     let refused = ToolResult::error("there is no tool `wipe`; the tools are `add`");
     assert_eq!(results(&story, "Count"), [success("added"), success("nothing to add"), refused]);
+}
+
+/// Adds the tool of another program, whose list of tools may have changed since a call was begun.
+#[derive(Debug, Clone)]
+struct Bridge {
+    listed: (&'static str, &'static str),
+}
+
+fn object_with(field: &str) -> Value {
+    json!({"type": "object", "properties": {field: {"type": "string"}}, "required": [field]})
+}
+
+fn bridged(name: &str, schema: Value) -> Tool<(), Value> {
+    Tool::new(name, |t| {
+        let t = t.requires_approval("it is another program's");
+        t.execute_foreign(Arc::new(Schema::new(schema)), async |arguments: Value, _| Ok(arguments))
+    })
+}
+
+impl Plugin<(), Value, NoServices> for Bridge {
+    type State = Nothing;
+
+    fn initial(&self) -> Nothing {
+        Nothing {}
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, (), Value, NoServices, Nothing>) -> Result<()> {
+        let tools: Vec<_> = match cx.missing_tools() {
+            Some(missing) => {
+                missing.iter().map(|tool| bridged(tool.id.as_str(), Value::clone(&tool.parameters))).collect()
+            }
+            None => {
+                let (name, field) = self.listed;
+                vec![bridged(name, object_with(field))]
+            }
+        };
+        cx.brain_tools(&tools)
+    }
+}
+
+/// Continues a run of the agent in another process, with other code.
+async fn continue_run(run: &RunHandle<Value>, play: Play, agent: Brain<(), Value>) -> (Play, RunHandle<Value>) {
+    let log = run.events(Seq(0)).await.unwrap();
+    let play = play.map(|runner| runner.brain(agent));
+    let (runner, id) = (play.test.runner(), RunId::new("run-1"));
+    runner.client().import(&id, &log).await.unwrap();
+    let run = runner.resume(&id).await.unwrap();
+    (play, run)
+}
+
+#[tokio::test(start_paused = true)]
+async fn open_call_finds_its_tool_after_a_restart_though_the_plugin_lists_others() {
+    let agent = |listed| {
+        let bridge = Bridge { listed };
+        brain("Agent").state(Value::Null).r#loop("Work", move |cx| cx.system("Work.").plugin(bridge.clone()))
+    };
+    let play = Play::new([Reply::call("look", json!({"at": "the sky"}))]);
+    let run = play.start(agent(("look", "at")), ()).await;
+    waits(&run).await;
+
+    let after = Play::new([Reply::call("find", json!({"what": "a star"})), done()]);
+    let (_after, run) = continue_run(&run, after, agent(("find", "what"))).await;
+    for call in ["Work/0.0", "Work/1.0"] {
+        assert_eq!(waits(&run).await, [call]);
+        run.approve(&path(call), "ann").await.unwrap();
+    }
+    settled(&run).await;
+
+    let found = [success(json!({"at": "the sky"})), success(json!({"what": "a star"}))];
+    assert_eq!(results(&Story::of(&run).await, "Work"), found);
+}
+
+#[tokio::test(start_paused = true)]
+async fn open_call_of_another_programs_tool_keeps_its_arguments_if_the_schema_changes() {
+    let agent = |field| {
+        let look = bridged("look", object_with(field));
+        brain("Agent").state(Value::Null).r#loop("Work", move |cx| cx.system("Work.").tools([look.clone()]))
+    };
+    let play = Play::new([Reply::call("look", json!({"at": "the sky"}))]);
+    let run = play.start(agent("at"), ()).await;
+    waits(&run).await;
+
+    let (_after, run) = continue_run(&run, Play::new([done()]), agent("where")).await;
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    settled(&run).await;
+
+    assert_eq!(results(&Story::of(&run).await, "Work"), [success(json!({"at": "the sky"}))]);
+}
+
+#[test]
+#[should_panic = "the schema of the tool `look` does not describe an object"]
+fn schema_of_another_program_must_describe_an_object() {
+    bridged("look", json!({"type": "string"}));
 }
