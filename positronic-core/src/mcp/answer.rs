@@ -1,9 +1,20 @@
 //! Conversion of a server's answer into a tool result and files.
 
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value, json};
 
-use crate::record::{base64, check_depth};
+use crate::record::check_depth;
+
+/// Base64 of servers, which may lack its padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 
 /// The maximum number of stored files per answer.
 const MAX_FILES: usize = 50;
@@ -107,7 +118,7 @@ impl Files {
     }
 
     fn decoded(&mut self, what: &str, name: Option<String>, media_type: &str, data: &str) -> String {
-        let Some(bytes) = base64::decode(data) else {
+        let Ok(bytes) = BASE64.decode(data.trim()) else {
             return format!("[{what}: {media_type} that cannot be read: it is not valid Base64]");
         };
         if self.found.len() >= MAX_FILES {
@@ -231,7 +242,7 @@ mod tests {
         let answer = read(
             json!({"content": [
                 {"type": "text", "text": "Here:"},
-                {"type": "image", "mimeType": "image/png", "data": "iVBORw=="},
+                {"type": "image", "mimeType": "image/png", "data": "iVBORw\n"},
                 {"type": "audio", "mimeType": "../evil", "data": "AAAA"},
                 blob("file:///a/sales.csv"), blob("file:///b/sales.csv"), blob("x:/../..\\..\u{202e}"),
                 {"type": "image", "mimeType": "image/png", "data": "%%%"},

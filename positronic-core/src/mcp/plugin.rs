@@ -12,8 +12,8 @@ use super::error::McpError;
 use super::names::{NAME, names_of, printable};
 use super::server::McpServer;
 use super::server_identity::McpSeen;
-use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State, usage_panic};
-use crate::error::Result;
+use crate::Result;
+use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use crate::record::is_invisible;
 
 /// The maximum characters of a server's instructions.
@@ -39,11 +39,12 @@ impl Mcp {
     ///
     /// If two of them have the same name, since their tools would have the same names, too.
     #[track_caller]
+    #[expect(clippy::panic, reason = "an author's mistake, reported at its source before anything runs")]
     pub fn of<'a>(servers: impl IntoIterator<Item = &'a McpServer>) -> Self {
         let servers: Vec<_> = servers.into_iter().cloned().collect();
         let mut names = std::collections::BTreeSet::new();
         if let Some(name) = servers.iter().map(McpServer::name).find(|name| !names.insert(*name)) {
-            usage_panic(&format!("two MCP servers are named `{name}`; give one of them another name"));
+            panic!("two MCP servers are named `{name}`; give one of them another name");
         }
         Self { servers }
     }

@@ -62,6 +62,17 @@ impl ToolResult {
     pub fn error(message: impl Into<String>) -> Self {
         Self::Error { message: message.into() }
     }
+
+    /// Returns why the call has no output; `None` if the tool succeeded.
+    #[must_use]
+    pub fn into_failure(self) -> Option<String> {
+        match self {
+            Self::Success { .. } => None,
+            Self::Error { message } => Some(message),
+            Self::Denied { reason, .. } => Some(reason.unwrap_or_else(|| "a person refused it".to_owned())),
+            Self::Skipped { reason } | Self::Interrupted { reason } => Some(reason),
+        }
+    }
 }
 
 /// What denied a call.

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::blocking::blocking;
 use super::folder::{FolderError, OutputFolder, Overwrite};
+use crate::Result;
 use crate::dsl::{Options, Services, State, Tool, ToolContext};
-use crate::error::Result;
 use crate::record::{FileRef, LARGEST_BLOB};
 
 /// The maximum number of entries in a listing.

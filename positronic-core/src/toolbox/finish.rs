@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::blocking::blocking;
 use super::folder::{FolderError, OutputFolder};
 use crate::dsl::{Options, Services, State, Tool, ToolContext};
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// What an agent says at its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use typed_builder::TypedBuilder;
 
 use crate::dsl::{Brain, LoopContext, Options, Services, State, StepContext, Tool, Within, brain};
-use crate::error::{Error, Result};
-use crate::record::{OutputKind, Path, Prompt, Segment, ToolResult};
+use crate::record::{OutputKind, Path, Prompt, Segment};
+use crate::{Error, Result};
 
 /// The coordinator's stage for the sub-goals. Its name is used to count nested plans.
 const STAGE: &str = "Sub-goals";
@@ -274,13 +274,7 @@ fn ended(record: Prompt) -> Vec<(String, Option<String>)> {
         OutputKind::Tool(call) => Some((call.tool, call.result?)),
         _ => None,
     });
-    let error = |result| match result {
-        ToolResult::Success { .. } => None,
-        ToolResult::Error { message } => Some(message),
-        ToolResult::Denied { reason, .. } => Some(reason.unwrap_or_else(|| "a person refused it".to_owned())),
-        ToolResult::Skipped { reason } | ToolResult::Interrupted { reason } => Some(reason),
-    };
-    calls.map(|(tool, result)| (tool, error(result))).collect()
+    calls.map(|(tool, result)| (tool, result.into_failure())).collect()
 }
 
 /// Merges the failures into the results.
