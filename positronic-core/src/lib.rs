@@ -66,8 +66,6 @@ pub mod machine;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod model;
-#[cfg(feature = "net")]
-pub mod net;
 pub mod plugins;
 pub mod prelude;
 #[doc(hidden)]

@@ -13,7 +13,7 @@ const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
 
 /// Files of the core that may use tokio: the runner, the tests' clock, the timers of the two adapters, the wrappers that
 /// queue requests or time a model's rest, the sink whose writes may block, the files of the toolbox that block or wait,
-/// the resolver of addresses, and the MCP client.
+/// and the MCP client.
 const TOKIO: &[&str] = &[
     "runner/",
     "testing/",
@@ -27,7 +27,6 @@ const TOKIO: &[&str] = &[
     "mcp/connection.rs",
     "mcp/session.rs",
     "mcp/transport/",
-    "net/guard.rs",
     "toolbox/blocking.rs",
     "toolbox/code/runner.rs",
     "toolbox/web/fetcher.rs",

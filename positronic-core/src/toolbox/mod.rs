@@ -42,11 +42,11 @@ mod random;
 mod search;
 mod web;
 
-pub use crate::net::{HostResolver, PrivateAddresses, SystemResolver};
 pub use code::{CodeError, CodeLimits, CodeOptions, CodeRunner, Interpreter, OnMissing, Protection, Ran, run_code};
 pub use files::{files, list_files, read_file, write_file};
 pub use finish::{Finished, finish, finish_with};
 pub use folder::{FolderEntry, FolderError, FolderOptions, OutputFolder, Overwrite, ReadText};
 pub use plan::{OnFailure, PartStatus, PlanOptions, PlanOrder, PlanPart, PlanResult, SubGoal, plan};
+pub use positronic_net::{HostResolver, PrivateAddresses, SystemResolver};
 pub use search::{DuckDuckGo, SearchError, SearchHit, SearchOptions, SearchProvider, WebSearch, search_web};
 pub use web::{FetchError, FetchOptions, Fetched, Fetcher, HtmlAs, Unlisted, http_fetch};

@@ -14,7 +14,7 @@ pub use outgoing::{
     HttpTransport, OutgoingRequest, OutgoingResponse, TransportError, WebhookEvent, WebhookSender, WebhookService,
     WebhookTransport,
 };
-pub use positronic_core::net::{HostResolver, PrivateAddresses, SystemResolver};
+pub use positronic_net::{HostResolver, PrivateAddresses, SystemResolver};
 pub use signature::{
     GitHub, HookAnswer, PayloadError, SecretError, SignatureError, SignatureScheme, SignedRequest, Slack,
     StandardWebhooks, TOLERANCE, Unsigned, WebhookSecret,

@@ -14,8 +14,8 @@ use url::Url;
 use super::error::{FetchError, REDIRECTS};
 use super::hosts::{HostPattern, Unlisted};
 use super::text::readable;
-use crate::net::{AddressGuard, HostResolver, NotPublic, PrivateAddresses, SystemResolver};
 use crate::toolbox::blocking::blocking;
+use positronic_net::{AddressGuard, HostResolver, NotPublic, PrivateAddresses, SystemResolver};
 
 /// Options of a fetcher.
 #[derive(Clone, TypedBuilder)]

@@ -1,6 +1,6 @@
 //! `http_fetch`: pages and files of listed hosts, but not of the author's internal network.
 //!
-//! Every connection goes to an address that [`AddressGuard`](crate::net::AddressGuard) allows. A redirect is a new request,
+//! Every connection goes to an address that [`AddressGuard`](positronic_net::AddressGuard) allows. A redirect is a new request,
 //! with all checks.
 
 mod error;

@@ -11,12 +11,12 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::net::{AddressGuard, PrivateAddresses, SystemResolver};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, Path, RunId, Timestamp};
 use positronic_core::runner::{Client, Clock, Settled};
 use positronic_core::store::{EventStore, MemoryStore, StoreError};
 use positronic_core::testing::TestClock;
+use positronic_net::{AddressGuard, PrivateAddresses, SystemResolver};
 use serde_json::{Value, json};
 
 use super::*;

@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use axum::http::HeaderMap;
 use axum::http::header::RETRY_AFTER;
 use futures::future::BoxFuture;
-use positronic_core::net::{AddressGuard, HostResolver, NotPublic, PrivateAddresses, SystemResolver};
+use positronic_net::{AddressGuard, HostResolver, NotPublic, PrivateAddresses, SystemResolver};
 use url::Url;
 
 /// A request to an endpoint, with its signature.

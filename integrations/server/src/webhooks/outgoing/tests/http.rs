@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Redirect};
 use axum::routing::post;
-use positronic_core::net::HostResolver;
+use positronic_net::HostResolver;
 
 use super::*;
 

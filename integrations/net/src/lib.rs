@@ -1,6 +1,6 @@
 //! Guard against connections to internal networks (server-side request forgery).
 //!
-//! This module is for code that sends requests to URLs of models, users or tenants: the toolbox and servers.
+//! This crate is for code that sends requests to URLs of models, users or tenants: the toolbox and servers.
 //!
 //! A host name is resolved once: the connection uses the checked addresses and does not resolve the name again, which
 //! defeats DNS rebinding.
