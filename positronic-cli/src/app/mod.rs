@@ -42,7 +42,7 @@ pub(crate) use atomic_write::replace_file;
 pub(crate) use attach::{attachment, attachments, message, store_attachments};
 pub(crate) use by_tier::ByTier;
 pub(crate) use cassette_position::{CassetteFollower, NO_ANSWER_LEFT, REPLY, answers_for, has_answers_left, rewind};
-pub(crate) use changed::changed_runs;
+pub(crate) use changed::{changed_runs, code_check};
 pub(crate) use conversation::{Recorded, format_of, write_conversation};
 pub(crate) use endpoint::{Advised, SET_MODEL, model_name, provided_model, secrets, short_secret_warning};
 pub(crate) use failure::Failure;

@@ -3,16 +3,21 @@
 use positronic_core::runner::{Retried, RetryError};
 use serde_json::json;
 
-use crate::app::{Failure, ProjectStore, Ui, find_run};
+use crate::app::{Failure, Models, Project, ProjectStore, Ui, find_run};
 use crate::cli::{Exit, RunByArgs};
 use crate::render::ShortIds;
+use crate::render::words::code_changed;
 
-pub(crate) async fn retry(args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn retry(project: Option<&Project>, args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let store = ProjectStore::open_existing(ui).await?;
     let row = find_run(&store, &args.run, ui).await?;
     let client = store.client();
     let actor = ui.actor(args.by.by.as_deref());
-    let retried = client.retry(&row.run, actor).await.map_err(|error| refused(error, &args.run, ui))?;
+    let retried = match project {
+        Some(project) => Models::none().runner(project, &store).record_retry(&row.run, actor).await,
+        None => client.retry(&row.run, actor).await,
+    };
+    let retried = retried.map_err(|error| refused(error, &args.run, ui))?;
     let run = match &retried {
         Retried::Resumed(seq) => {
             let line = json!({"run": row.run, "seq": seq});
@@ -52,6 +57,8 @@ fn refused(error: RetryError, run: &str, ui: &Ui) -> Failure {
             "{failure}; a retry would reach the same limit again"
         ))
         .hint(format!("raise the limit, then run the stage again: {}", ui.command(&["fork", run, "--stage", "STAGE"]))),
+        RetryError::Changed { difference } => Failure::refused(code_changed(&difference))
+            .hint("nothing was changed; restore the code that the run needs, then retry it"),
         error => Failure::refused(error),
     }
 }

@@ -5,12 +5,14 @@ use positronic_core::runner::{Client, Delivered, Ids as _, UuidIds};
 use positronic_core::store::{DeliveryState, MailboxEntry, StoreError};
 use serde_json::{Value, json};
 
-use crate::app::{Failure, ProjectStore, Ui, attachments, find_run, flag_json, message, parse_call, store_attachments};
+use crate::app::{
+    Failure, Project, ProjectStore, Ui, attachments, find_run, flag_json, message, parse_call, store_attachments,
+};
 use crate::cli::{Exit, SendArgs};
 use crate::render::figures::age;
 use crate::session::send_signals;
 
-pub(crate) async fn send(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn send(project: Option<&Project>, args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match (&args.run, &args.discard) {
         (_, Some(id)) => discard(id, args.by.json, ui).await,
         (Some(run), None) => {
@@ -21,7 +23,7 @@ pub(crate) async fn send(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> 
                 find_run(&store, run, ui).await?;
                 store_attachments(&attached, &store.client()).await?;
             }
-            send_signals(run, args.id.as_deref(), &[signal], &args.by, ui).await
+            send_signals(project, run, args.id.as_deref(), &[signal], &args.by, ui).await
         }
         (None, None) => deliver(args, ui).await,
     }

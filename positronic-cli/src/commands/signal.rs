@@ -7,27 +7,28 @@ use positronic_core::record::{LimitKind, Path, Pending, PendingKind, Segment, Si
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingFilter;
 
-use crate::app::{Failure, Ui, currency, flag_json, open_run, parse_call};
+use crate::app::{Failure, Project, Ui, currency, flag_json, open_run, parse_call};
 use crate::cli::limits::enough_money;
 use crate::cli::{ApproveArgs, By, CancelArgs, Exit, RejectArgs, RunByArgs};
 use crate::render::figures::{self, money};
 use crate::session::{WHOLE_RUN, answer_commands, question_text, send_signals};
 
-pub(crate) async fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn approve(project: Option<&Project>, args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.args.is_some() && args.calls.len() > 1 {
         return Err(Failure::usage("--args replaces the arguments of one call, but several calls are named")
             .hint("approve that call alone, then the others"));
     }
     if let Some(written) = &args.more {
-        return grant(args, written, ui).await;
+        return grant(project, args, written, ui).await;
     }
     let arguments = args.args.as_ref().map(|given| flag_json("--args", given, ui)).transpose()?;
     let kind = |call: &Path| SignalKind::Approve { call: call.clone(), arguments: arguments.clone() };
-    decide(&args.run, &args.calls, (args.all, false), &args.by, kind, |call| format!("approved {call}"), ui).await
+    decide((project, &args.run), &args.calls, (args.all, false), &args.by, kind, |call| format!("approved {call}"), ui)
+        .await
 }
 
 /// Grants an amount to the named limit question, or to the only one.
-async fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure> {
+async fn grant(project: Option<&Project>, args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure> {
     let named = match args.calls.as_slice() {
         [] => None,
         [one] => Some(frame(one)?),
@@ -61,7 +62,7 @@ async fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, F
         return Err(Failure::refused(message).hint(format!("{} {asks}", place(&to))));
     }
     let done = format!("granted {} {}", place(&to), figures::more(kind, more.of(kind), currency));
-    send_signals(&args.run, None, &[(SignalKind::Grant { to, more }, done)], &args.by, ui).await
+    send_signals(project, &args.run, None, &[(SignalKind::Grant { to, more }, done)], &args.by, ui).await
 }
 
 /// Reports that there is no limit question at a path, and lists the existing ones.
@@ -116,26 +117,26 @@ fn line(pending: &Pending, question: &str) -> String {
     format!("{at}  {} {}", pending.tool, question).replace("   ", "  ")
 }
 
-pub(crate) async fn reject(args: &RejectArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn reject(project: Option<&Project>, args: &RejectArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kind = |call: &Path| SignalKind::Reject { call: call.clone(), reason: not_blank(args.reason.as_deref()) };
     let done = |at: &Path| match at.last() {
         Some(Segment::Call(..)) => format!("rejected {at}"),
         None | Some(Segment::Stage(_) | Segment::Iteration(_)) => format!("refused {} more", place(at)),
     };
-    decide(&args.run, &args.calls, (args.all, true), &args.by, kind, done, ui).await
+    decide((project, &args.run), &args.calls, (args.all, true), &args.by, kind, done, ui).await
 }
 
-pub(crate) async fn pause(args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    send_signals(&args.run, None, &[(SignalKind::Pause, "paused".to_owned())], &args.by, ui).await
+pub(crate) async fn pause(project: Option<&Project>, args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    send_signals(project, &args.run, None, &[(SignalKind::Pause, "paused".to_owned())], &args.by, ui).await
 }
 
-pub(crate) async fn resume(args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    send_signals(&args.run, None, &[(SignalKind::Resume, "lifted the pause".to_owned())], &args.by, ui).await
+pub(crate) async fn resume(project: Option<&Project>, args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    send_signals(project, &args.run, None, &[(SignalKind::Resume, "lifted the pause".to_owned())], &args.by, ui).await
 }
 
-pub(crate) async fn cancel(args: &CancelArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn cancel(project: Option<&Project>, args: &CancelArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kind = SignalKind::Cancel { reason: not_blank(args.reason.as_deref()) };
-    send_signals(&args.run, None, &[(kind, "cancelled".to_owned())], &args.by, ui).await
+    send_signals(project, &args.run, None, &[(kind, "cancelled".to_owned())], &args.by, ui).await
 }
 
 /// Returns a reason unless it is blank.
@@ -144,7 +145,7 @@ fn not_blank(reason: Option<&str>) -> Option<String> {
 }
 
 async fn decide(
-    run: &str,
+    (project, run): (Option<&Project>, &str),
     calls: &[String],
     (all, limits): (bool, bool),
     by: &By,
@@ -167,7 +168,7 @@ async fn decide(
         }
     };
     let signals: Vec<_> = calls.iter().map(|call| (kind(call), done(call))).collect();
-    send_signals(run, None, &signals, by, ui).await
+    send_signals(project, run, None, &signals, by, ui).await
 }
 
 /// Finds the calls that wait for a decision, and limit questions with `limits`: the only one, or all.

@@ -7,13 +7,15 @@ use positronic_core::store::{PendingFilter, StoreError};
 use serde_json::json;
 
 use super::pending::answer_commands;
-use crate::app::{Failure, ProjectStore, Ui, find_run};
+use crate::app::{Failure, Project, ProjectStore, Ui, code_check, find_run};
 use crate::cli::{By, Exit};
 use crate::render::ShortIds;
-use crate::render::words::no_worker;
+use crate::render::words::{code_changed, no_worker};
 
-/// Sends signals to a run, all or none, and prints the event that accepts each.
+/// Sends signals to a run, all or none, and prints the event that accepts each. What the project's code could not carry out is
+/// refused.
 pub(crate) async fn send_signals(
+    project: Option<&Project>,
     run: &str,
     id: Option<&str>,
     labelled: &[(SignalKind, String)],
@@ -34,6 +36,13 @@ pub(crate) async fn send_signals(
         for signal in &signals {
             said_before(&client, &row.run, signal).await?;
         }
+    }
+    let check = code_check(project, &store, &row.run).await?;
+    if let Some(difference) = signals.iter().find_map(|signal| check.refuses(&signal.kind)) {
+        let show = ui.command(&["show", row.run.as_str()]);
+        return Err(
+            Failure::refused(code_changed(difference)).hint(format!("nothing was changed; `{show}` shows the run"))
+        );
     }
     let accepted = match client.send(&row.run, &signals).await {
         Ok(accepted) => accepted,

@@ -25,8 +25,8 @@ use crate::definition::{BrainDefinition, LimitGuard, StageBody, with_document_li
 use crate::machine::{IllegalEvent, RunState, has_limit_of_money};
 use crate::projection::Prompts;
 use crate::record::{
-    BrainStart, EndReason, Epoch, EventKind, Failure, NewEvent, Path, PluginStates, RunId, RunSummary, Seq, Start,
-    Timestamp, check_document, check_message, sha256,
+    BrainStart, EndReason, Epoch, EventKind, Failure, NewEvent, Path, PluginStates, RunId, RunSummary, Seq, SignalKind,
+    Start, Timestamp, check_document, check_message, sha256,
 };
 use crate::store::StoreError;
 
@@ -38,6 +38,24 @@ pub struct CodeCheck {
     pub brain: Option<String>,
     /// What its open calls need and the code does not have.
     pub calls: Option<String>,
+}
+
+impl CodeCheck {
+    /// Returns the difference because of which a signal must not be sent: the code could not carry out an answer to an open call,
+    /// or could not continue a resumed run. The other signals, such as a rejection, need no code.
+    #[must_use]
+    pub fn refuses(&self, signal: &SignalKind) -> Option<&str> {
+        match signal {
+            SignalKind::Approve { .. }
+            | SignalKind::Grant { .. }
+            | SignalKind::Webhook { .. }
+            | SignalKind::Reply { .. } => self.calls.as_deref(),
+            SignalKind::Resume => self.brain.as_deref(),
+            SignalKind::Reject { .. } | SignalKind::Message { .. } | SignalKind::Pause | SignalKind::Cancel { .. } => {
+                None
+            }
+        }
+    }
 }
 
 impl Runner {

@@ -44,6 +44,12 @@ pub enum RetryError {
         /// The failure.
         failure: String,
     },
+    /// The code cannot continue the run ([`Runner::check_code`], [`Runner::fork_difference`]).
+    #[error("the code cannot continue the run: {difference}")]
+    Changed {
+        /// How the code differs.
+        difference: String,
+    },
     /// The parked run did not accept it.
     #[error(transparent)]
     Signal(#[from] SignalError),
@@ -69,7 +75,7 @@ impl From<StoreError> for RetryError {
 impl Client {
     /// Continues the work of a run that has failed or was parked, at the place of the failure. Effects with results are not
     /// repeated; a step or a call that was in flight runs again as after a crash. The counts of crashes start at zero. No worker
-    /// claims the run until [`Runner::retry`], [`Runner::resume`] or a server does.
+    /// claims the run until [`Runner::resume`] or a server does. [`Runner::record_retry`] compares the code first.
     ///
     /// # Errors
     ///
@@ -117,13 +123,31 @@ impl Client {
 }
 
 impl Runner {
-    /// Retries a run and works on it; see [`Client::retry`].
+    /// Records a retry as [`Client::retry`] does, unless this runner knows the brain and its code cannot continue the run.
+    ///
+    /// # Errors
+    ///
+    /// [`RetryError`]; nothing has changed then.
+    pub async fn record_retry(&self, run: &RunId, actor: Actor) -> Result<Retried, RetryError> {
+        let client = self.client();
+        let row = client.store().run(run).await?;
+        let difference = match row.status {
+            Status::Failed => self.fork_difference(run, client.retry_event(&row).await?).await?,
+            _ => self.check_code(run).await?.brain,
+        };
+        match difference {
+            Some(difference) => Err(RetryError::Changed { difference }),
+            None => client.retry(run, actor).await,
+        }
+    }
+
+    /// Retries a run and works on it; see [`Runner::record_retry`].
     ///
     /// # Errors
     ///
     /// [`RetryError`]; after [`RetryError::Resume`] the retry is recorded, and another runner can resume the run.
     pub async fn retry(&self, run: &RunId, actor: Actor) -> Result<RunHandle<Value>, RetryError> {
-        let run = match self.client().retry(run, actor).await? {
+        let run = match self.record_retry(run, actor).await? {
             Retried::Resumed(_) => run.clone(),
             Retried::Forked { run, .. } => run,
         };

@@ -7,7 +7,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, Event, ModelError, ModelErrorKind, ModelRequest, RunId, Seq, Status};
 use positronic_core::runner::{Client, Retried, RetryError, RunHandle, Settled};
-use positronic_core::store::MemoryStore;
+use positronic_core::store::{EventStore as _, MemoryStore, RunFilter};
 use positronic_core::testing::{CountedIds, TestClock};
 use serde_json::{Value, json};
 
@@ -161,4 +161,24 @@ async fn run_that_failed_at_a_limit_or_has_not_failed_is_not_retried() {
     assert!(matches!(at_limit, RetryError::AtLimit { .. }), "{at_limit}");
     assert!(matches!(completed, RetryError::NotFailed { status: Status::Completed }), "{completed}");
     assert_eq!(completed.to_string(), "the run is completed; only a run that has failed or was parked can be retried");
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_with_changed_code_makes_no_fork() {
+    let (journal, broken) = (Journal::default(), Broken::new(true.into()));
+    let (shop, store) = (shop(&journal, &broken), MemoryStore::new());
+    let process = || Runner::builder().model(pays()).store(store.clone()).clock(TestClock::default()).build();
+    let run = failed(&process().start(shop, ()).await.unwrap()).await;
+    let renamed = brain("Shop").state(0_u32).r#loop("Charge", |cx| cx.system("Charge.").input("begin"));
+    let newer = process().brain(renamed);
+
+    for refused in [
+        newer.retry(&run, Actor::default()).await.err().unwrap(),
+        newer.record_retry(&run, Actor::default()).await.unwrap_err(),
+    ] {
+        let RetryError::Changed { difference } = refused else { panic!("{refused}") };
+        assert!(difference.contains("stage 1 of `Shop` was `Pay`, and is `Charge` now"), "{difference}");
+    }
+
+    assert_eq!(store.runs(&RunFilter::default()).await.unwrap().len(), 1, "there is no fork");
 }

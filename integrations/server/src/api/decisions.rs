@@ -263,11 +263,8 @@ async fn decide(
             }
         }
     }
-    // What the code could not carry out is not approved; a rejection needs no code.
-    if !matches!(kind, SignalKind::Reject { .. })
-        && let Some(difference) = checked_code(app, row).await?.calls
-    {
-        return Err(code_differs(&difference));
+    if let Some(difference) = checked_code(app, row).await?.refuses(&kind) {
+        return Err(code_differs(difference));
     }
     let signal = Signal { id: signal_id, actor: cx.actor()?, kind };
     match app.client.send(run, std::slice::from_ref(&signal)).await {

@@ -1,7 +1,6 @@
 //! `/runs/{run}/retry`: continues the work of a run that has failed or was parked.
 
 use axum::response::Response;
-use positronic_core::record::{RunSummary, Seq, Status};
 use positronic_core::runner::{Retried, RetryError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,29 +39,19 @@ struct Retry {
 async fn retry(cx: RequestContext) -> Result<Response, Problem> {
     let (app, row) = (&cx.app, cx.run()?);
     app.may_start(cx.caller()?, &row.brain)?;
-    if let Some(difference) = difference(app, row).await? {
-        return Err(code_differs(&difference));
-    }
-    let retried = match app.client.retry(&row.run, cx.actor()?).await? {
+    let runner = match app.brain(&row.brain) {
+        Ok(_) => app.options.brains.runner(&row.brain).await.ok(),
+        Err(_) => None,
+    };
+    let retried = match runner {
+        Some(runner) => runner.record_retry(&row.run, cx.actor()?).await?,
+        None => app.client.retry(&row.run, cx.actor()?).await?,
+    };
+    let retried = match retried {
         Retried::Resumed(seq) => Retry { run: row.run.to_string(), forked: false, seq: seq.0 },
         Retried::Forked { run, at } => Retry { run: run.to_string(), forked: true, seq: at.0 },
     };
     json(&retried)
-}
-
-/// Returns how the code of this server differs from that with which the retry would have to continue.
-async fn difference(app: &App, row: &RunSummary) -> Result<Option<String>, Problem> {
-    if row.status != Status::Failed {
-        return Ok(super::run::checked_code(app, row).await?.brain);
-    }
-    let at: Seq = app.client.retry_event(row).await?;
-    if app.brain(&row.brain).is_err() {
-        return Ok(None);
-    }
-    match app.options.brains.runner(&row.brain).await {
-        Ok(runner) => Ok(runner.fork_difference(&row.run, at).await?),
-        Err(_) => Ok(None),
-    }
 }
 
 impl From<RetryError> for Problem {
@@ -70,6 +59,7 @@ impl From<RetryError> for Problem {
         let kind = match error {
             RetryError::Signal(error) => return error.into(),
             RetryError::Fork(error) => return error.into(),
+            RetryError::Changed { difference } => return code_differs(&difference),
             RetryError::NotFailed { .. } | RetryError::AtLimit { .. } => ProblemType::NotFailed,
             _ => ProblemType::CodeDiffers,
         };

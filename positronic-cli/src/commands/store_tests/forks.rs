@@ -1,6 +1,7 @@
 //! Forks, and differences between two runs.
 
 use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, begun, refund, scripted};
@@ -159,4 +160,21 @@ fn failed_run_is_retried_from_the_failed_place() {
     assert_eq!(desk.call(&project(), &["run", "survey", "--id", "over"]).code, 0);
     let refused = desk.refused(&["retry", "over"]);
     assert!(refused.starts_with("7\nerror: the run is completed; only a run that has failed"), "{refused}");
+}
+
+#[test]
+fn failed_run_is_not_retried_with_changed_code() {
+    let desk = Desk::new();
+    assert_eq!(desk.call(&project(), &["run", "broken", "--id", "one"]).code, 1);
+    let renamed = Project::new().brain(brain("Broken").step("Other", async |_| Ok(())));
+
+    let refused = desk.call(&renamed, &["retry", "one"]);
+
+    assert_eq!((refused.code, refused.out.as_str()), (7, ""), "{}", refused.err);
+    assert!(
+        refused.err.starts_with("error: the code has changed since the start of the run: stage 1 of `Broken` was"),
+        "{}",
+        refused.err
+    );
+    assert_eq!(desk.call(&Project::new(), &["runs"]).out.lines().count(), 2, "there is no fork");
 }

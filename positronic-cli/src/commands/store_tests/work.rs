@@ -183,6 +183,27 @@ fn runs_and_show_mark_a_run_whose_code_has_changed() {
     assert!(!desk.call(&changed(), &["runs"]).out.contains("changed since"), "a run that is over needs no code");
 }
 
+#[test]
+fn call_whose_tool_was_renamed_is_rejected_and_not_approved() {
+    let desk = Desk::new();
+    begun_batch(&desk, "one");
+    let renamed = Project::new().brain(brain("Batch").state(Vec::<String>::new()).r#loop("Work", |cx| {
+        cx.system("You note.").input("Note it.").tool("write", |t| t.execute(async |_: NoArgs, _| Ok("noted")))
+    }));
+    let said = "the code has changed since the start of the run: the call `Work/0.0` is open, and its tool `note` no longer \
+                exists: restore the tool, or reject the call";
+
+    for words in [&["approve", "one", "Work/0.0"][..], &["approve", "one", "--all"]] {
+        let refused = desk.call(&renamed, words);
+        assert_eq!((refused.code, refused.out.as_str()), (7, ""), "{}", refused.err);
+        assert!(refused.err.starts_with(&format!("error: {said}\n")), "{}", refused.err);
+    }
+    let shown = desk.call(&renamed, &["show", "one"]).out;
+    assert!(shown.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{shown}");
+
+    assert_eq!(desk.call(&renamed, &["reject", "one", "--all"]).code, 0);
+}
+
 /// A brain whose model sets a trigger on request, and names the trigger that started it.
 fn gardener() -> Project {
     let triggers = positronic_core::plugins::Triggers::new();
