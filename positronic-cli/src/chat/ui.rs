@@ -284,7 +284,7 @@ impl ChatUi<'_> {
                 }
                 Action::Release => {
                     let runner = self.runner.clone();
-                    self.released = Some(Box::pin(async move { runner.release().await }));
+                    self.released = Some(Box::pin(async move { _ = runner.release().await }));
                 }
                 Action::Exit => return Ok(false),
             }

@@ -294,7 +294,7 @@ impl Session<'_> {
                 self.screen.say(AT_ONCE)?;
             }
             let runner = self.runner.clone();
-            let mut released = pin!(runner.release());
+            let mut released = pin!(async { _ = runner.release().await });
             loop {
                 match self.next(released.as_mut()).await? {
                     Next::Ready(()) => break,

@@ -90,6 +90,7 @@ pub use follow::RunUpdate;
 pub use fork::{Fork, ForkError};
 pub use handle::{RunError, RunHandle, Settled};
 pub use open::CodeCheck;
+pub use registry::Release;
 pub use retry::{Retried, RetryError};
 #[cfg(feature = "schedules")]
 pub use schedules::{ScheduleError, Schedules};

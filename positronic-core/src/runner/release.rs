@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Runner;
+use super::registry::Release;
 
 /// How long a worker may take to record the release of its run after the grace period. A failed append would be retried
 /// for longer, but a container kills a process ten seconds after the signal to stop.
@@ -14,12 +15,13 @@ impl Runner {
     /// iteration are not waited for. From now on, neither this runner nor a clone of it starts or resumes a run.
     ///
     /// It returns when the last run is released, at the latest a second after the grace period, even if code
-    /// blocks its thread or the store cannot be written. A process that ends earlier leaves its work as a crash
-    /// does.
-    pub async fn release(&self) {
-        let left = self.registry.release(self.release_grace.saturating_add(RECORDING_TIME)).await;
-        if left > 0 {
-            tracing::warn!(runs = left, "not all runs could be released in time");
+    /// blocks its thread or the store cannot be written. [`Release`] says which runs are released. A process that ends
+    /// earlier leaves its work as a crash does.
+    pub async fn release(&self) -> Release {
+        let release = self.registry.release(self.release_grace.saturating_add(RECORDING_TIME)).await;
+        if !release.kept.is_empty() {
+            tracing::warn!(runs = ?release.kept, "not all runs could be released");
         }
+        release
     }
 }

@@ -26,6 +26,7 @@ use super::due::Due;
 use super::firing::may_retry;
 use super::lease::LeaseKeeper;
 use super::quarantine::{Quarantine, SUSPECT};
+use super::registry::Release;
 use super::resume_backoff::ResumeBackoffs;
 use super::resume_options::{Place, Places};
 use super::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
@@ -154,10 +155,12 @@ impl<F: FindRunner> Server<F> {
     }
 
     /// Stops claiming and releases the claimed runs, as [`Runner::release`] does, for each of its runners.
-    pub async fn release(&self) {
+    pub async fn release(&self) -> Release {
         self.leaves.send_replace(true);
         let runners: Vec<Runner> = self.known.0.lock().values().cloned().collect();
-        join_all(runners.iter().map(Runner::release)).await;
+        let mut release = Release::default();
+        join_all(runners.iter().map(Runner::release)).await.into_iter().for_each(|one| release.add(one));
+        release
     }
 }
 

@@ -16,7 +16,7 @@ use super::frames::Frames;
 use super::lease::HeldLease;
 use super::link::RunLink;
 use super::quarantine::QuarantinePermit;
-use super::registry::RunGuard;
+use super::registry::{Departure, RunGuard};
 use super::report;
 use super::report::{Report, Reports};
 use super::shared::{Phase, Shared};
@@ -55,7 +55,7 @@ pub(super) struct Worker {
     pub(super) mail_unread: bool,
     /// The permit to work on a suspect, until it makes progress.
     pub(super) quarantined: Option<QuarantinePermit>,
-    _guard: RunGuard,
+    guard: RunGuard,
 }
 
 /// A task that is in flight.
@@ -121,7 +121,7 @@ impl Worker {
             shared: Arc::clone(shared),
             mail_unread: true,
             quarantined: None,
-            _guard: guard,
+            guard,
         }))
     }
 
@@ -136,7 +136,12 @@ impl Worker {
             flight.task.abort();
         }
         let stop = match driven.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string()))) {
-            Ok(left) => return left,
+            Ok(left) => {
+                if matches!(left, Left::Released) {
+                    self.guard.departs(Departure::Released);
+                }
+                return left;
+            }
             Err(Stop::Lost) if in_flight.is_empty() || self.lease.ttl().is_none() => {
                 tracing::warn!(run = %self.shared.run, ?in_flight, "another worker has claimed the run");
                 return Left::Lost;
@@ -159,10 +164,18 @@ impl Worker {
         let next = self.shared.state().next;
         // Before the release wakes other tasks of this runner.
         let paused = self.shared.runner.backoffs.add(&self.shared.run, next, Some(stop.clone().into()));
-        let mut free = self.mail_unread || self.shared.state().has_ended();
-        while !free {
+        self.guard.departs(Departure::Kept);
+        let mut free = self.mail_unread;
+        while !free && !self.shared.state().has_ended() {
             // After a release another worker need not wait until this process ends.
-            free = self.give_up(&stop).await.unwrap_or(true) || self.shared.state().has_ended();
+            let released = self.give_up(&stop).await;
+            if matches!(released, Ok(true)) {
+                self.guard.departs(Departure::Released);
+            }
+            free = released.unwrap_or(true);
+        }
+        if self.shared.state().has_ended() {
+            self.guard.departs(Departure::Unclaimed);
         }
         self.shared.defer(&paused).await;
         Left::Failed(stop)

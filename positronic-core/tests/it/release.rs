@@ -36,8 +36,9 @@ async fn release_finishes_effects_in_flight_and_starts_none() {
     }
     let held = other.resume(run.id()).await;
 
-    one.release().await;
+    let release = one.release().await;
 
+    assert_eq!((release.released, release.kept), (vec![run.id().clone()], vec![]));
     assert!(matches!(held, Err(ResumeError::Claimed { .. })), "{held:?}");
     assert_eq!(journal.take(), ["a-"], "the tool that was in flight has ended");
     let log = store.read(run.id(), Seq(0), usize::MAX).await.unwrap();
@@ -189,14 +190,15 @@ async fn release_with_nothing_in_flight_ends_within_three_seconds_although_the_d
     let store = MemoryStore::new();
     let journal = Journal::default();
     let runner = filled(&full(&store));
-    let _run = runner.start(&workshop(&journal, tools), ()).await.unwrap();
+    let run = runner.start(&workshop(&journal, tools), ()).await.unwrap();
     while journal.take().is_empty() {
         tokio::task::yield_now().await;
     }
 
     let began = tokio::time::Instant::now();
-    runner.release().await;
+    let release = runner.release().await;
 
+    assert_eq!((release.released, release.kept), (vec![], vec![run.id().clone()]), "its release is not recorded");
     assert!(began.elapsed() <= Duration::from_secs(3), "{:?}", began.elapsed());
 }
 

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use futures::future::OptionFuture;
 use futures::stream::{BoxStream, FuturesUnordered};
 use positronic_core::record::{Event, EventKind, RunId, Seq, Timer};
-use positronic_core::runner::{FindRunner, NotFired, RunUpdate, ServeEvent, Server};
+use positronic_core::runner::{FindRunner, NotFired, Release, RunUpdate, ServeEvent, Server};
 use positronic_core::store::StoreError;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -22,6 +22,7 @@ use super::runners::Runners;
 use super::served::Served;
 use crate::app::{Failure, Project, ProjectStore, Ui};
 use crate::cli::{Exit, OutputArgs, WorkArgs};
+use crate::render::figures::many;
 use crate::render::{Plain, ShortIds, Style};
 use crate::session::{AT_ONCE, Interrupt, interrupts};
 
@@ -89,6 +90,7 @@ impl<'a> Shown<'a> {
     ) -> Result<Exit, Failure> {
         let mut events = server.events();
         let (mut is_leaving, mut is_released, mut has_ended, mut failed) = (false, false, false, None);
+        let mut release = Release::default();
         let mut released = pin!(OptionFuture::from(None));
         // A tool that blocks its thread never releases its run.
         let mut last_words = pin!(OptionFuture::from(None));
@@ -116,8 +118,8 @@ impl<'a> Shown<'a> {
                     Some(event) => self.event(event).await,
                     None => has_ended = true,
                 },
-                Some(()) = &mut released, if is_leaving && !is_released => {
-                    is_released = true;
+                Some(done) = &mut released, if is_leaving && !is_released => {
+                    (is_released, release) = (true, done);
                     // A container kills the process ten seconds after the signal, and a release takes up to nine.
                     last_words.set(Some(tokio::time::sleep(PATIENCE / 2)).into());
                 }
@@ -129,9 +131,26 @@ impl<'a> Shown<'a> {
             return Err(error.into());
         }
         if is_leaving {
-            self.say("released all runs; another `work` can continue them");
+            let text = self.released(&release).await;
+            self.say(&text);
         }
         Ok(Exit::Done)
+    }
+
+    /// Says which runs were released.
+    async fn released(&self, Release { released, kept, .. }: &Release) -> String {
+        if kept.is_empty() {
+            return "released all runs; another `work` can continue them".to_owned();
+        }
+        let mut names = Vec::new();
+        for run in kept {
+            names.push(self.name(run).await);
+        }
+        let (count, all) = (released.len(), many(released.len() + kept.len(), "run"));
+        format!(
+            "released {count} of {all}; another `work` can continue the others ({}) when this process has ended",
+            names.join(", ")
+        )
     }
 
     /// Shows the events of all runs up to now, as far as they can be read soon.

@@ -264,3 +264,20 @@ async fn work_once_lets_effects_end_when_the_store_cannot_be_listed() {
     let events = memory.client().events(&run, Seq(0)).await.unwrap();
     assert!(events.iter().any(|event| event.kind.name() == "STEP_COMPLETE"), "the step has ended");
 }
+
+#[tokio::test]
+async fn release_names_the_runs_that_it_could_not_release() {
+    let store = ProjectStore::memory();
+    let (mut ui, _out, _err) = paper_ui(crate::app::Settings::default());
+    let shown = Shown::new((false, OutputArgs { json: false, plain: false }), &store, &mut ui);
+    let runs = |names: &[&str]| names.iter().map(|name| RunId::new(*name)).collect::<Vec<_>>();
+    let mut release = Release::default();
+
+    (release.released, release.kept) = (runs(&["a", "b"]), vec![]);
+    assert_eq!(shown.released(&release).await, "released all runs; another `work` can continue them");
+    (release.released, release.kept) = (runs(&["a", "b"]), runs(&["c", "d"]));
+    assert_eq!(
+        shown.released(&release).await,
+        "released 2 of 4 runs; another `work` can continue the others (c, d) when this process has ended"
+    );
+}
