@@ -1,7 +1,9 @@
 //! `positronic schedule`: adds, lists, pauses, resumes, removes, previews and triggers schedules.
 
 use positronic_core::record::{RunSummary, Status, Timestamp};
-use positronic_core::runner::{Client, Clock as _, ScheduleError, Schedules, SystemClock};
+use positronic_core::runner::{
+    Client, Clock as _, ScheduleError, ScheduleList, Schedules, SystemClock, UnreadableSchedule,
+};
 use positronic_core::schedule::{
     CatchUp, Interval, PreviewedTime, Schedule, ScheduleRecord, ScheduleSpec, Tick, TickOutcome, TimeShift, preview,
 };
@@ -97,12 +99,12 @@ async fn list(args: &ScheduleListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         let ticks = schedules.ticks(id, None, args.limit).await.map_err(|error| failure(error, ui))?;
         return print_ticks(&ticks, args.json, ui);
     }
-    let all = schedules.list().await?;
-    if !args.json && all.is_empty() {
+    let ScheduleList { schedules, unreadable, .. } = schedules.list().await?;
+    if !args.json && schedules.is_empty() && unreadable.is_empty() {
         ui.notice(&format!("no schedule is set in {}", store.location))?;
     }
     let now = SystemClock.now();
-    for record in &all {
+    for record in &schedules {
         if args.json {
             ui.json_line(record)?;
             continue;
@@ -110,6 +112,15 @@ async fn list(args: &ScheduleListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         ui.row(&head(record, now))?;
         for line in details(record, now, &open_runs(record, &store.client()).await?) {
             ui.row(&format!("  {}", one_line(&line)))?;
+        }
+    }
+    for UnreadableSchedule { id, error, .. } in &unreadable {
+        if args.json {
+            ui.json_line(&json!({"id": id, "unreadable": error.to_string()}))?;
+        } else {
+            ui.row(&format!("{id}  unreadable"))?;
+            ui.row(&format!("  {}", one_line(&error.to_string())))?;
+            ui.row(&format!("  remove it with: {}", ui.command(&["schedule", "remove", id])))?;
         }
     }
     Ok(Exit::Done)

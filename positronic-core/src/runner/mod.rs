@@ -93,7 +93,7 @@ pub use open::CodeCheck;
 pub use registry::Release;
 pub use retry::{Retried, RetryError};
 #[cfg(feature = "schedules")]
-pub use schedules::{ScheduleError, Schedules};
+pub use schedules::{ScheduleError, ScheduleList, Schedules, UnreadableSchedule};
 pub use serve::Service;
 pub use serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
 pub use server::Server;

@@ -31,7 +31,7 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/schedules", "List the schedules", list)
             .query::<PageQuery>()
-            .returns::<List<ScheduleItem>>(200)
+            .returns::<ScheduleList>(200)
             .problems(&[P::BadCursor]),
         Route::get(PATH, "Read a schedule", read).returns::<ScheduleItem>(200).problems(&[P::UnknownSchedule]),
         admin(Route::new(Method::PUT, PATH, "Create or replace a schedule; `If-Match` has its version", put))
@@ -201,15 +201,35 @@ struct BackfillBody {
     overlap: Option<OverlapName>,
 }
 
+/// A list of schedules.
+#[derive(Serialize, JsonSchema)]
+struct ScheduleList {
+    items: Vec<ScheduleItem>,
+    /// The cursor of the next page; `null` at the end of the list.
+    next: Option<String>,
+    /// The schedules whose records cannot be read, such as those of a later release. Callers that see only one user's schedules see none.
+    unreadable: Vec<Unreadable>,
+}
+
+/// A schedule whose record cannot be read.
+#[derive(Serialize, JsonSchema)]
+struct Unreadable {
+    id: String,
+    error: String,
+}
+
 async fn list(cx: RequestContext) -> Result<Response, Problem> {
     let PageQuery { cursor, limit } = cx.query()?;
     let (caller, limit) = (cx.caller()?, page(limit)?);
     let filter = ("schedules", caller.only_user());
     let after = cursor.map(|text| cursor::decode::<String>(&text, &filter)).transpose()?;
-    let all = cx.app.client.schedules().list().await?.into_iter();
+    let all = cx.app.client.schedules().list().await?;
+    // Whose they are is not known.
+    let unreadable = all.unreadable.into_iter().filter(|_| caller.only_user().is_none());
+    let unreadable = unreadable.map(|one| Unreadable { id: one.id, error: one.error.to_string() }).collect();
     let seen = |record: &ScheduleRecord| caller.only_user().is_none_or(|user| is_of(record, user));
     let is_later = |record: &ScheduleRecord| after.as_ref().is_none_or(|after| record.id > *after);
-    let mut records: Vec<_> = all.filter(seen).filter(is_later).collect();
+    let mut records: Vec<_> = all.schedules.into_iter().filter(seen).filter(is_later).collect();
     let more = records.len() > limit;
     records.truncate(limit);
     let next = records.last().filter(|_| more).map(|last| cursor::encode(&last.id, &filter));
@@ -217,7 +237,7 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     for record in records {
         items.push(item(&cx, record).await?);
     }
-    json(&List { items, next })
+    json(&ScheduleList { items, next, unreadable })
 }
 
 /// Returns the schedule in the path. That of another user does not exist for the caller.

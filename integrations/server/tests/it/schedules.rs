@@ -210,3 +210,24 @@ async fn users_see_only_their_own_schedules_and_change_none() {
         assert_eq!(office.send("ann", request, None, json!({})).await.0, 403, "{request}");
     }
 }
+
+#[tokio::test]
+async fn list_names_a_schedule_that_cannot_be_read() {
+    let office = Office::new();
+    for id in ["audit", "broken"] {
+        let (status, _, answer) = office.send("admin", &format!("PUT /{id}"), None, daily()).await;
+        assert_eq!(status, 201, "{answer}");
+    }
+    let client = office.runner.client();
+    let entry = client.store().entry("schedule", "broken").await.unwrap().unwrap();
+    client.store().put_entry("schedule", "broken", &json!("of a later release"), Some(entry.revision)).await.unwrap();
+
+    let (status, _, listed) = office.send("admin", "GET ", None, Value::Null).await;
+
+    assert_eq!((status, &listed["items"][0]["id"]), (200, &json!("audit")), "{listed}");
+    let unreadable = &listed["unreadable"][0];
+    assert_eq!(unreadable["id"], "broken");
+    assert!(unreadable["error"].as_str().unwrap().contains("the schedule `broken`"), "{unreadable}");
+    let (_, _, of_user) = office.send("ann", "GET ", None, Value::Null).await;
+    assert_eq!(of_user["unreadable"], json!([]), "whose it is is not known");
+}

@@ -1,11 +1,12 @@
 //! `schedule`, and the runs that `work` starts for schedules.
 
 use positronic_core::prelude::*;
+use positronic_core::store::{EventStore as _, SqliteStore};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::desk::Desk;
+use super::desk::{Desk, scripted};
 use crate::app::Project;
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -111,4 +112,33 @@ fn work_starts_the_runs_of_schedules_and_their_ticks_are_listed() {
     let tick: Value =
         serde_json::from_str(&call(&["schedule", "list", "report", "--limit", "1", "--json"]).out).unwrap();
     assert_eq!(tick["outcome"], json!({"type": "due"}));
+}
+
+#[test]
+fn unreadable_schedule_is_listed_with_its_error_and_can_be_removed() {
+    let desk = Desk::new();
+    for id in ["audit", "broken"] {
+        let added = desk.call(&scripted([]), &["schedule", "add", id, "batch", "--every", "1h"]);
+        assert_eq!(added.code, 0, "{}", added.err);
+    }
+    let path = desk.path("runs.db");
+    let damage = async {
+        let store = SqliteStore::open(&path).unwrap();
+        let entry = store.entry("schedule", "broken").await.unwrap().unwrap();
+        store.put_entry("schedule", "broken", &json!("of a later release"), Some(entry.revision)).await.unwrap();
+    };
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(damage);
+
+    let listed = desk.call(&Project::new(), &["schedule", "list"]);
+    let lines = desk.call(&Project::new(), &["schedule", "list", "--json"]).out;
+
+    assert_eq!(listed.code, 0, "{}", listed.err);
+    assert!(listed.out.starts_with("audit  "), "{}", listed.out);
+    assert!(listed.out.contains("broken  unreadable\n  cannot read the schedule `broken`: "), "{}", listed.out);
+    assert!(listed.out.ends_with("remove it with: desk schedule remove broken\n"), "{}", listed.out);
+    let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    assert_eq!(last["id"], "broken");
+    assert!(last["unreadable"].as_str().unwrap().contains("the schedule `broken`"), "{last}");
+    assert_eq!(desk.call(&Project::new(), &["schedule", "remove", "broken"]).code, 0);
+    assert!(!desk.call(&Project::new(), &["schedule", "list"]).out.contains("broken"));
 }

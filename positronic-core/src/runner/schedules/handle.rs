@@ -79,6 +79,26 @@ pub enum ScheduleError {
     Store(#[from] StoreError),
 }
 
+/// The schedules of a store.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct ScheduleList {
+    /// Those that can be read, by their ids.
+    pub schedules: Vec<ScheduleRecord>,
+    /// Those whose records cannot be decoded, by their ids. They start no runs; [`Schedules::remove`] removes them.
+    pub unreadable: Vec<UnreadableSchedule>,
+}
+
+/// A schedule whose record cannot be decoded, such as one of a later release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnreadableSchedule {
+    /// Its id.
+    pub id: String,
+    /// Why it cannot be read.
+    pub error: StoreError,
+}
+
 /// A change of a schedule that is not stored yet.
 pub(super) struct Change {
     revision: u64,
@@ -114,19 +134,22 @@ impl Schedules {
         Self { by: Some(name.into()), ..self }
     }
 
-    /// Lists the schedules by their ids.
+    /// Lists the schedules by their ids. One that cannot be read does not hide the others.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if the store fails.
-    pub async fn list(&self) -> Result<Vec<ScheduleRecord>, StoreError> {
-        let (mut all, mut after) = (Vec::new(), None);
+    pub async fn list(&self) -> Result<ScheduleList, StoreError> {
+        let (mut all, mut after) = (ScheduleList::default(), None);
         loop {
             let page = self.page(after.as_deref()).await?;
             let Some((last, _)) = page.last() else { return Ok(all) };
             after = Some(last.clone());
-            for (_, entry) in page {
-                all.push(Self::record(entry)?);
+            for (id, entry) in page {
+                match Self::record(entry) {
+                    Ok(record) => all.schedules.push(record),
+                    Err(error) => all.unreadable.push(UnreadableSchedule { id, error }),
+                }
             }
         }
     }
@@ -247,15 +270,26 @@ impl Schedules {
         Ok(self.change(id, ScheduleRecord::resume).await?.0)
     }
 
-    /// Removes a schedule and its list of ticks. Runs that have started continue. Returns whether it existed.
+    /// Removes a schedule and its list of ticks, also one that cannot be read. Runs that have started continue. Returns whether it
+    /// existed.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if the store fails.
     pub async fn remove(&self, id: &str) -> Result<bool, StoreError> {
-        while let Some((revision, record)) = self.load(id).await? {
-            if self.remove_record(revision, &record).await? {
-                return Ok(true);
+        loop {
+            match self.load(id).await {
+                Ok(Some((revision, record))) => {
+                    if self.remove_record(revision, &record).await? {
+                        return Ok(true);
+                    }
+                }
+                Ok(None) => break,
+                Err(StoreError::Corrupt { .. }) => {
+                    self.remove_unreadable(id).await?;
+                    return Ok(true);
+                }
+                Err(error) => return Err(error),
             }
         }
         // An earlier removal may have failed halfway.

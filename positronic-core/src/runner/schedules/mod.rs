@@ -20,4 +20,4 @@ mod handle;
 mod store;
 mod ticks;
 
-pub use handle::{ScheduleError, Schedules};
+pub use handle::{ScheduleError, ScheduleList, Schedules, UnreadableSchedule};

@@ -148,6 +148,12 @@ impl Schedules {
         Ok(true)
     }
 
+    /// Removes a record that cannot be decoded. When it must be checked is not known; the next check removes that entry.
+    pub(super) async fn remove_unreadable(&self, id: &str) -> Result<(), StoreError> {
+        self.remove_key(SCHEDULE, id).await?;
+        self.remove_ticks(id).await
+    }
+
     /// Removes the list of ticks of a schedule.
     pub(super) async fn remove_ticks(&self, id: &str) -> Result<(), StoreError> {
         let kind = ticks_of(id);

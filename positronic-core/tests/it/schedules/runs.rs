@@ -263,7 +263,10 @@ async fn removed_schedule_starts_nothing<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(schedules.remove("report").await, Ok(false));
     let changed = |version| Err(ScheduleError::Changed { id: "report".to_owned(), version });
     assert_eq!(schedules.remove_if("report", 1).await, changed(0));
-    assert_eq!(schedules.list().await.unwrap().iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["other"]);
+    assert_eq!(
+        schedules.list().await.unwrap().schedules.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(),
+        ["other"]
+    );
     assert_eq!(fire(&runner).await.len(), 1, "the other one");
 
     // A new one with the same id does not have the ticks of the old one.

@@ -68,7 +68,7 @@ async fn schedule_whose_zone_is_missing_shows_it_in_the_list_until_the_zone_is_t
 
     assert_eq!(schedules.due_of_all().await.unwrap(), [], "also before a time is due");
     let listed = schedules.list().await.unwrap();
-    let broken = listed[0].broken.clone().unwrap();
+    let broken = listed.schedules[0].broken.clone().unwrap();
     assert!(broken.times && broken.reason.contains("unknown time zone `Europe/Atlantis`"), "{broken:?}");
     clock.passes(HOUR);
     assert!(fire(&runner).await.is_empty());
@@ -77,4 +77,28 @@ async fn schedule_whose_zone_is_missing_shows_it_in_the_list_until_the_zone_is_t
     store_zone("Europe/Berlin").await;
     assert_eq!(fire(&runner).await.len(), 1);
     assert_eq!(record(&runner).await.broken, None);
+}
+
+#[tokio::test]
+async fn schedule_that_cannot_be_read_does_not_hide_the_others_and_can_be_removed() {
+    let (clock, store) = (ManualClock::new(), MemoryStore::new());
+    let runner = process("one", store.clone(), clock.clone());
+    let schedules = runner.client().schedules();
+    for id in ["audit", "broken", "report"] {
+        schedules.set(id, hourly("work")).await.unwrap();
+    }
+    let entry = store.entry("schedule", "broken").await.unwrap().unwrap();
+    store.put_entry("schedule", "broken", &"of a later release".into(), Some(entry.revision)).await.unwrap();
+
+    let listed = schedules.list().await.unwrap();
+
+    assert_eq!(listed.schedules.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["audit", "report"]);
+    let [unreadable] = listed.unreadable.as_slice() else { panic!("{listed:?}") };
+    assert_eq!(unreadable.id, "broken");
+    assert!(unreadable.error.to_string().contains("the schedule `broken`"), "{}", unreadable.error);
+    clock.passes(HOUR);
+    assert_eq!(fire(&runner).await.len(), 2, "the others start their runs");
+    assert_eq!(schedules.remove("broken").await, Ok(true));
+    assert_eq!(schedules.list().await.unwrap().unreadable, []);
+    assert_eq!(schedules.remove("broken").await, Ok(false));
 }
