@@ -119,6 +119,9 @@ fn dispatch<'a>(
     ui: &'a mut Ui,
 ) -> LocalBoxFuture<'a, Result<Exit, Failure>> {
     let program = ui.program.clone();
+    if let Command::Run(_) | Command::Work(_) | Command::Serve(_) = command {
+        ui.settings.warn_of_unused_endpoint(matches!(command, Command::Serve(_)));
+    }
     let with_brains = move || project.map_or_else(|| cargo::no_project(&program), Ok);
     match command {
         Command::List(args) => Box::pin(async move { commands::list::list(with_brains()?, args, ui) }),

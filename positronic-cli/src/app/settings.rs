@@ -11,6 +11,7 @@
 //! | `POSITRONIC_CAPABILITIES` | file that says which models read which kinds of files |
 //! | `POSITRONIC_ACTION_FORMAT` | default of `--action-format` |
 //! | `POSITRONIC_LOG`, `POSITRONIC_LOG_FORMAT` | what is logged, and whether as text or as JSON |
+//! | `OTEL_EXPORTER_OTLP_ENDPOINT` and other variables of OpenTelemetry | where `serve` exports traces and metrics to, with the feature `otel` |
 //! | `USER`, `USERNAME` | the person at the terminal |
 //! | `NO_COLOR` | no colours, unless `--color always` |
 //! | `TERM`, `LC_ALL`, `LC_CTYPE`, `LANG` | whether the terminal can move the cursor and print non-ASCII characters |
@@ -26,6 +27,10 @@ use positronic_providers::Providers;
 
 use super::LogSettings;
 use crate::render::Graphics;
+
+/// The variables that ask for an export over OTLP.
+const OTLP_ENDPOINTS: [&str; 3] =
+    ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"];
 
 /// The settings of one call of the command.
 #[derive(Clone, Default)]
@@ -61,6 +66,8 @@ pub(crate) struct Settings {
     pub(crate) unicode: bool,
     /// How the terminal shows images.
     pub(crate) graphics: Option<Graphics>,
+    /// The variable that names an endpoint of OTLP.
+    pub(crate) otlp_endpoint: Option<&'static str>,
     /// What is exported over OTLP.
     #[cfg(feature = "otel")]
     pub(crate) otlp: positronic_opentelemetry::otlp::OtlpOptions,
@@ -113,9 +120,25 @@ impl Settings {
             dumb: variable("TERM").is_some_and(|term| term == "dumb"),
             unicode: locale.as_ref().is_none_or(utf8),
             graphics: graphics(variable),
+            otlp_endpoint: OTLP_ENDPOINTS
+                .into_iter()
+                .find(|name| variable(name).is_some())
+                .filter(|_| !variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))),
             #[cfg(feature = "otel")]
             otlp: positronic_opentelemetry::otlp::OtlpOptions::from_variables(variable),
             ..Self::default()
+        }
+    }
+
+    /// Warns of an endpoint to which this command exports nothing.
+    pub(crate) fn warn_of_unused_endpoint(&self, is_server: bool) {
+        let Some(variable) = self.otlp_endpoint else { return };
+        match (cfg!(feature = "otel"), is_server) {
+            (true, true) => {}
+            (true, false) => tracing::warn!("{variable} is set, but only `serve` exports traces and metrics"),
+            (false, _) => tracing::warn!(
+                "{variable} is set, but this binary exports nothing: build it with the feature `otel` of `positronic-cli` and use `serve`"
+            ),
         }
     }
 

@@ -480,3 +480,32 @@ fn invalid_name_is_refused() {
         assert!(error.contains("invalid value"), "{error}");
     }
 }
+
+#[test]
+fn endpoint_to_which_a_command_exports_nothing_is_named_once() {
+    let logged = |arguments: &[&str], variables: &[&str]| {
+        let (log, set) = (Paper::default(), |name: &str| variables.contains(&name).then(|| "true".into()));
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        let _default = tracing::subscriber::set_default(subscriber);
+        call_with(&Project::new(), arguments, Settings::from_variables(set));
+        log.text()
+    };
+    let (endpoint, traces) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("runs.db").display().to_string();
+    let work = ["work", "--once", "--store", &store];
+
+    for (arguments, variable) in [(&work[..], endpoint), (&["run", "nothing"], traces)] {
+        let log = logged(arguments, &[variable]);
+        assert_eq!(log.matches("WARN").count(), 1, "{log}");
+        assert!(log.contains(&format!("{variable} is set, but ")), "{log}");
+    }
+    for (arguments, variables) in [
+        (&["run", "nothing"][..], &[][..]),
+        (&["run", "nothing"], &[endpoint, "OTEL_SDK_DISABLED"]),
+        (&["list"], &[endpoint]),
+    ] {
+        assert_eq!(logged(arguments, variables), "", "{arguments:?} {variables:?}");
+    }
+}
