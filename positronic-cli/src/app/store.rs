@@ -82,7 +82,8 @@ impl ProjectStore {
     #[cfg(not(feature = "sqlite"))]
     fn file(path: &Path, here: &Path, _: bool) -> Result<Self, Failure> {
         let path = shown(path, here);
-        Err(Failure::feature(format!("this binary cannot open {path}"), "sqlite").hint("or use --memory"))
+        Err(Failure::feature(format!("this binary cannot open the SQLite store {path}"), "sqlite")
+            .hint("or use --memory"))
     }
 
     #[cfg(feature = "sqlite")]
@@ -95,8 +96,10 @@ impl ProjectStore {
             opened = SqliteStore::with(options);
         }
         if matches!(opened, Err(StoreError::Older { .. })) && !holds_something() {
-            let message = format!("{} is an empty file without an event store", shown(path, here));
-            return Err(Failure::environment(message).hint("`run` and `import` create the store in it"));
+            let message = format!("cannot open the store {}: the file is empty", shown(path, here));
+            let hint =
+                "name another file with --store or POSITRONIC_STORE; `run` and `import` create a store in this one";
+            return Err(Failure::environment(message).hint(hint));
         }
         Ok(Self { backend: Arc::new(opened?), location: shown(path, here), path: Some(path.to_owned()) })
     }
@@ -105,7 +108,8 @@ impl ProjectStore {
     #[expect(clippy::unused_async, reason = "with the feature `postgres` it connects")]
     async fn database(url: &str, _: &Path, _: Access) -> Result<Self, Failure> {
         let place = without_password(url);
-        Err(Failure::feature(format!("this binary cannot open {place}"), "postgres").hint("or name a file"))
+        let message = format!("this binary cannot open the PostgreSQL store {place}");
+        Err(Failure::feature(message, "postgres").hint("or name a file, such as --store runs.db"))
     }
 
     #[cfg(feature = "postgres")]
@@ -189,8 +193,16 @@ fn named(ui: &Ui) -> Result<Option<Named>, Failure> {
     match named.to_str().map(|text| (text, scheme(text))) {
         Some((url, _)) if is_address(url) => Ok(Some(Named::Database(url.to_owned()))),
         // The rest may have a password.
-        Some((_, Some(scheme))) => Err(Failure::usage(format!("there is no store of the kind `{scheme}://`"))
-            .hint("name a file, or an address that begins with `postgres://` or `postgresql://`")),
+        Some((_, Some(scheme))) => {
+            let message = format!("cannot open a store at `{scheme}://…`: a store is a file or a PostgreSQL database");
+            let hint = match scheme.to_ascii_lowercase().as_str() {
+                "sqlite" | "file" => "write the path of the file without a scheme, such as --store runs.db",
+                _ => {
+                    "name a file, such as --store runs.db, or a database, such as --store postgres://USER@HOST/DATABASE"
+                }
+            };
+            Err(Failure::usage(message).hint(hint))
+        }
         _ => Ok(Some(Named::File(named))),
     }
 }

@@ -68,7 +68,7 @@ fn reading_commands_do_not_write() {
         let looked = desk.call(&Project::new(), arguments);
         assert_eq!(looked.code, 6, "{arguments:?}: an empty file is no store");
         assert!(
-            looked.err.contains("is an empty file") && looked.err.contains("create the store in it"),
+            looked.err.contains("the file is empty") && looked.err.contains("create a store in this one"),
             "{}",
             looked.err
         );
@@ -158,14 +158,17 @@ fn backup_copies_a_store_and_replaces_no_file() {
 #[test]
 fn unknown_scheme_of_a_store_is_a_usage_error_and_creates_no_folder() {
     let desk = Desk::new();
-    for (store, scheme) in
-        [("mysql://ann:s3cret@db/runs", "mysql"), ("sqlite://runs.db", "sqlite"), ("file:///runs.db", "file")]
-    {
+    let path = "write the path of the file without a scheme, such as --store runs.db";
+    let kinds = "name a file, such as --store runs.db, or a database, such as --store postgres://USER@HOST/DATABASE";
+    for (store, scheme, hint) in [
+        ("mysql://ann:s3cret@db/runs", "mysql", kinds),
+        ("sqlite://runs.db", "sqlite", path),
+        ("file:///runs.db", "file", path),
+    ] {
         for arguments in [&["runs"][..], &["prune", "--before", "1d"], &["backup", "new.db"]] {
             let refused = desk.refused(&[arguments, &["--store", store]].concat());
             let expected = format!(
-                "2\nerror: there is no store of the kind `{scheme}://`\n  name a file, or an address that begins with \
-                 `postgres://` or `postgresql://`\n"
+                "2\nerror: cannot open a store at `{scheme}://…`: a store is a file or a PostgreSQL database\n  {hint}\n"
             );
             assert_eq!(refused, expected);
         }
