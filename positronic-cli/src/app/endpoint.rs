@@ -68,6 +68,7 @@ fn options(flags: &EndpointArgs, settings: &Settings) -> Result<ModelOptions, Fa
     options.reasoning.clone_from(&flags.reasoning);
     options.headers = flags.headers.iter().map(|text| header(text)).collect::<Result<_, _>>()?;
     options.proxy.clone_from(&flags.proxy);
+    options.text_marks = flags.text_marks;
     Ok(options)
 }
 
@@ -299,5 +300,34 @@ mod tests {
         let error = failed(EndpointArgs { proxy, ..EndpointArgs::default() }).await;
         assert!(error.contains(" through the proxy http://127.0.0.1:1: "), "{error}");
         assert!(error.ends_with("; check --proxy, and check ANTHROPIC_BASE_URL"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn flag_reads_the_calls_in_a_text() {
+        use std::io::{Read as _, Write as _};
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let said = "<tool_call><function=look><parameter=city>Oslo</parameter></function></tool_call>";
+        let answer =
+            serde_json::json!({"choices": [{"message": {"content": said}, "finish_reason": "stop"}]}).to_string();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                _ = stream.read(&mut [0; 1 << 16]);
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+                _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{answer}", answer.len());
+            }
+        });
+        let settings = settings(&[("OPENAI_BASE_URL", &*url)]);
+        let calls = async |flags: EndpointArgs| {
+            let model = provided_model("qwen3-coder", &with(flags), &settings).unwrap();
+            let answer = model.call(&request(), &NoDeltas).await.unwrap();
+            answer.calls.into_iter().map(|call| (call.name, call.arguments)).collect::<Vec<_>>()
+        };
+
+        let read = calls(EndpointArgs { text_marks: true, ..EndpointArgs::default() }).await;
+        assert_eq!(read, [("look".to_owned(), r#"{"city":"Oslo"}"#.to_owned())]);
+        assert!(calls(EndpointArgs::default()).await.is_empty());
     }
 }

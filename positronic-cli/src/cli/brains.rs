@@ -155,17 +155,21 @@ pub(crate) struct EndpointArgs {
     /// Proxy for requests to models, http://HOST:PORT or socks5://HOST:PORT
     #[arg(long, value_name = "URL")]
     pub(crate) proxy: Option<String>,
+    /// Read <think> and <tool_call> in texts as thinking and calls, for OpenAI-compatible servers that do not separate them
+    #[arg(long)]
+    pub(crate) text_marks: bool,
 }
 
 impl EndpointArgs {
     /// Returns the first flag that was given.
     pub(crate) fn first_given(&self) -> Option<&'static str> {
-        let Self { max_output_tokens, reasoning, headers, proxy } = self;
+        let Self { max_output_tokens, reasoning, headers, proxy, text_marks } = self;
         let given = [
             ("--max-output-tokens", max_output_tokens.is_some()),
             ("--reasoning", reasoning.is_some()),
             ("--header", !headers.is_empty()),
             ("--proxy", proxy.is_some()),
+            ("--text-marks", *text_marks),
         ];
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }

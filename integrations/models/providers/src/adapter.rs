@@ -58,6 +58,7 @@ impl Parts<'_> {
             .headers(options.headers.clone())
             .action_format(options.action_format)
             .capabilities(options.capabilities.clone())
+            .text_marks(options.text_marks)
             // Ollama does not know the newer name of the limit.
             .max_tokens(self.name.provider == Provider::Ollama)
             .build();

@@ -40,6 +40,9 @@ pub struct ModelOptions {
     /// Which kinds of files models read.
     #[builder(setter(!strip_option))]
     pub capabilities: Capabilities,
+    /// Whether `<think>` and `<tool_call>` in texts are thinking and calls, for OpenAI-compatible servers that do not separate them.
+    #[builder(setter(!strip_option))]
+    pub text_marks: bool,
 }
 
 impl ModelOptions {

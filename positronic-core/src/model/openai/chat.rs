@@ -6,8 +6,7 @@ use futures::future::BoxFuture;
 use super::chat_assembler::ChatAssembler;
 use super::config::OpenAiConfig;
 use super::server::Server;
-use super::text_marks::WithoutMarks;
-use super::{chat_files, chat_wire, text_marks};
+use super::{chat_files, chat_wire};
 use crate::model::http::{Assemble, Progress};
 use crate::model::{DeltaSink, Model, Piece};
 use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse, ResponseMetadata};
@@ -47,11 +46,7 @@ impl Model for OpenAiChat {
             let has_choices =
                 request.settings.extra.get("n").and_then(serde_json::Value::as_u64).is_some_and(|n| n > 1);
             let assembler = if has_choices { ChatAssembler::of_first_choice() } else { ChatAssembler::default() };
-            if !self.server.config.text_marks {
-                return self.server.send(&request, body, assembler, deltas).await;
-            }
-            let shown = WithoutMarks::new(deltas);
-            self.server.send(&request, body, assembler, &shown).await.map(text_marks::read)
+            self.server.send(&request, body, assembler, deltas).await
         }
         .boxed()
     }

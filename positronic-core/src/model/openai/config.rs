@@ -51,7 +51,8 @@ pub struct OpenAiConfig {
     /// Which reasoning the chat API sends back.
     #[builder(default)]
     pub reasoning_back: ReasoningBack,
-    /// Whether `<think>` and `<tool_call>` in the texts of the chat API are thinking and calls, for servers that do not separate them.
+    /// Whether `<think>` and `<tool_call>` in texts are thinking and calls, for servers that do not separate them. A call is JSON, or
+    /// `<function=…>` with `<parameter=…>`, as Qwen3-Coder writes it.
     #[builder(default)]
     pub text_marks: bool,
     /// How requests describe the format of actions, for a loop with structured actions that does not set it.

@@ -2,7 +2,7 @@
 //!
 //! `chat_wire` and `responses_wire` write the requests, `chat_files` and `responses_files` the files in them, `formats` their
 //! schemas, and `context` places the changing context after the history. `responses_tools` declares tools of the provider and reads
-//! what they did. [`http`](super::http) sends a request and feeds the answer to an assembler, a pure value that tolerates
+//! what they did, `text_marks` reads calls and thinking that a server left in the text. [`http`](super::http) sends a request and feeds the answer to an assembler, a pure value that tolerates
 //! the deviations of compatible servers.
 //!
 //! ```no_run
@@ -22,6 +22,7 @@ mod chat_wire;
 mod config;
 mod context;
 mod formats;
+mod function_mark;
 mod responses;
 mod responses_assembler;
 mod responses_files;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::config::OpenAiConfig;
+use super::text_marks::{self, WithoutMarks};
 use crate::model::DeltaSink;
 use crate::model::http::{Assemble, Endpoint, Reader, Transport, readable};
 use crate::record::{FileKind, FileLocation, ModelError, ModelRequest, ModelResponse, Recipient};
@@ -45,6 +46,7 @@ impl Server {
         readable(request, Reader { provider, model, capabilities }, takes)
     }
 
+    /// Sends a request and reads the answer, with the marks in its texts if the configuration says so.
     pub(super) async fn send<A: Assemble>(
         &self,
         request: &ModelRequest,
@@ -52,6 +54,11 @@ impl Server {
         assembler: A,
         deltas: &dyn DeltaSink,
     ) -> Result<ModelResponse, ModelError> {
-        self.transport.send(&self.endpoint, request, body, assembler, deltas).await
+        let sent = |deltas| self.transport.send(&self.endpoint, request, body, assembler, deltas);
+        if !self.config.text_marks {
+            return sent(deltas).await;
+        }
+        let shown = WithoutMarks::new(deltas);
+        sent(&shown).await.map(|response| text_marks::read(response, &request.tools))
     }
 }

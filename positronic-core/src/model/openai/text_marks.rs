@@ -1,13 +1,16 @@
 //! Parser for `<think>` and `<tool_call>` in texts, which become thinking and calls, for servers that do not separate them.
 //!
 //! The marks are those of the templates of Qwen, Hermes and DeepSeek: a text may begin with `<think>…</think>`, and each call is
-//! `<tool_call>{"name": …, "arguments": {…}}</tool_call>`. A mark whose content is something else stays text.
+//! `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, or in the [form of Qwen3-Coder](super::function_mark). A mark whose content
+//! is something else stays text.
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
+use super::function_mark;
+use super::responses_item::MESSAGE_MARK;
 use crate::model::{DeltaSink, Piece};
-use crate::record::{DeltaKind, Finish, ModelResponse, Part, ProposedCall};
+use crate::record::{DeltaKind, Finish, ModelResponse, Part, ProposedCall, ToolSet};
 
 const THINK: &str = "<think>";
 const THINK_END: &str = "</think>";
@@ -15,17 +18,22 @@ const CALL: &str = "<tool_call>";
 const CALL_END: &str = "</tool_call>";
 
 /// Replaces the marks in the texts of an answer. An answer with calls of its own keeps those alone.
-pub(super) fn read(response: ModelResponse) -> ModelResponse {
+pub(super) fn read(response: ModelResponse, tools: &ToolSet) -> ModelResponse {
     let ModelResponse { parts, mut calls, mut metadata } = response;
     let (reads_calls, mut may_think) = (calls.is_empty(), true);
     let mut read = Vec::with_capacity(parts.len());
     for part in parts {
         match part {
             Part::Text { text } => {
+                let has_marks = (may_think && text.contains(THINK_END)) || (reads_calls && text.contains(CALL));
+                // A message goes back with its id only as it came.
+                if has_marks && read.last().is_some_and(is_message_mark) {
+                    read.pop();
+                }
                 let rest = if may_think { thinking(&text, &mut read) } else { &text };
                 may_think = false;
                 if reads_calls {
-                    texts_and_calls(rest, &mut read, &mut calls);
+                    texts_and_calls(rest, tools, &mut read, &mut calls);
                 } else {
                     push_text(rest, &mut read);
                 }
@@ -37,6 +45,11 @@ pub(super) fn read(response: ModelResponse) -> ModelResponse {
         metadata.finish = Finish::Calls;
     }
     ModelResponse { parts: read, calls, metadata }
+}
+
+/// Returns whether a part has the other fields of the message whose text follows, in an answer of the Responses API.
+fn is_message_mark(part: &Part) -> bool {
+    matches!(part, Part::Opaque { data } if data.get(MESSAGE_MARK).is_some())
 }
 
 /// Takes the thinking from the beginning of a text, and returns the rest. Some templates begin the thinking themselves, so that the
@@ -55,12 +68,12 @@ fn thinking<'t>(text: &'t str, parts: &mut Vec<Part>) -> &'t str {
     rest.trim_start()
 }
 
-fn texts_and_calls(text: &str, parts: &mut Vec<Part>, calls: &mut Vec<ProposedCall>) {
+fn texts_and_calls(text: &str, tools: &ToolSet, parts: &mut Vec<Part>, calls: &mut Vec<ProposedCall>) {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(CALL) {
         // The end of the last call may be the token that ends the answer.
         let (inner, next) = after.split_once(CALL_END).unwrap_or((after, ""));
-        let Some(call) = call(inner) else { break };
+        let Some(call) = function_mark::call(inner, tools).or_else(|| call(inner)) else { break };
         push_text(before.trim_end(), parts);
         parts.push(Part::Call { index: u32::try_from(calls.len()).unwrap_or(u32::MAX) });
         calls.push(call);
@@ -201,7 +214,7 @@ mod tests {
     }
 
     fn read_text(said: &str) -> (Vec<Part>, Vec<(String, String)>) {
-        let response = read(ModelResponse { parts: vec![text(said)], ..ModelResponse::default() });
+        let response = read(ModelResponse { parts: vec![text(said)], ..ModelResponse::default() }, &ToolSet::default());
         (response.parts, response.calls.into_iter().map(|call| (call.name, call.arguments)).collect())
     }
 
@@ -241,7 +254,7 @@ mod tests {
         let parts = vec![text(said), Part::Call { index: 0 }];
         let response = ModelResponse { parts: parts.clone(), calls: vec![own.clone()], ..ModelResponse::default() };
 
-        let read = read(response);
+        let read = read(response, &ToolSet::default());
 
         assert_eq!((read.parts, read.calls), (parts, vec![own]));
     }
