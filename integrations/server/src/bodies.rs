@@ -41,8 +41,11 @@ impl Bodies {
         }
         let value: Value =
             serde_json::from_slice(body).map_err(|error| Problem::new(ProblemType::InvalidJson).detail(error))?;
-        check_numbers(&String::from_utf8_lossy(body))
-            .map_err(|number| Problem::new(ProblemType::InvalidJson).detail(format!("the JSON has {number}")))?;
+        check_numbers(&String::from_utf8_lossy(body)).map_err(|number| {
+            let detail = format!("the JSON has {number}");
+            let place = FieldError::new(cut(&number.pointer), cut(&number.to_string()));
+            Problem::new(ProblemType::InvalidJson).detail(cut(&detail)).errors(vec![place])
+        })?;
         let validator = self.0.get(&(route.method.clone(), route.path));
         let errors = validator.map_or_else(Vec::new, |validator| errors_of(validator, &value));
         if errors.is_empty() { Ok(value) } else { Err(Problem::new(ProblemType::InvalidBody).errors(errors)) }

@@ -56,7 +56,7 @@ problem_types! {
     InvalidPath "invalid-path" 400 "A part of the path is invalid." "A part of the URL's path cannot be decoded, such as a number of an event with letters in it.";
     InvalidHeader "invalid-header" 400 "A header is invalid." "`detail` names the header and says which values it accepts.";
     BadCursor "bad-cursor" 400 "The cursor does not belong to this list." "A cursor continues the list that returned it, with the same filter. Begin again without a cursor.";
-    InvalidJson "invalid-json" 400 "The body is not valid JSON." "The body cannot be parsed as JSON.";
+    InvalidJson "invalid-json" 400 "The body is not valid JSON." "The body cannot be parsed as JSON, or has a number that 64 bits would round; `errors` lists the number's place as a JSON pointer.";
     Unauthenticated "unauthenticated" 401 "Authentication is required." "Send a token in the header `Authorization: Bearer …`, or log the browser in with the URL that `serve` prints. `token create` creates a token.";
     BadSignature "bad-signature" 401 "The webhook is unknown or its signature is wrong." "A request to a webhook is authenticated by its sender's signature over the raw body. It is refused if there is no webhook of this name, if no signature matches under one of its keys, or if it was signed more than five minutes ago. The log of the server has the reason.";
     ScopeMissing "scope-missing" 403 "The caller lacks a scope." "The token or the session does not have the scope that this route needs. `required` lists the scopes of which one is enough.";

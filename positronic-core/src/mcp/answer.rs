@@ -6,7 +6,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value, json};
 
-use crate::record::check_depth;
+use crate::record::{check_depth, quote_inexact_numbers};
 
 /// Base64 of servers, which may lack its padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -74,7 +74,7 @@ fn value(text: String, structured: Option<Value>) -> Value {
         return Value::String(text);
     }
     let repeats = || {
-        serde_json::from_str::<Value>(&text).is_ok_and(|mut parsed| {
+        serde_json::from_str::<Value>(&quote_inexact_numbers(&text)).is_ok_and(|mut parsed| {
             parsed.sort_all_objects();
             parsed == structured || wrapped == Some(&parsed)
         })

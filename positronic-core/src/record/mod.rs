@@ -74,7 +74,7 @@ pub use limits::{BatchPolicy, BudgetRequest, LimitKind, LimitReached, Limits, On
 pub use made_by::{MadeBy, Recipient};
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub use name::{InvalidName, MAX_NAME_CHARS, check_name};
-pub use number::{check_numbers, unify_numbers};
+pub use number::{InexactNumber, check_numbers, quote_inexact_numbers, unify_numbers};
 pub(crate) use ordered::property_order;
 pub use ordered::{OrderedJson, OrderedObject, PROPERTY_ORDERING};
 pub use part::{Citation, Part, ProviderToolUse};

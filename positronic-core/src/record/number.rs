@@ -2,49 +2,123 @@
 //!
 //! A [`Value`] holds integers of 64 bits and floats, and rounds all other numbers without an error.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use serde_json::{Number, Value};
 
 /// The digits that every float keeps.
 const ALWAYS_KEPT: usize = 15;
 
-/// Returns the first number of a JSON text that a value would not keep exactly; texts are skipped.
-pub(crate) fn inexact_number(json: &str) -> Option<&str> {
-    let bytes = json.as_bytes();
-    let mut place = 0;
-    while let Some(byte) = bytes.get(place) {
-        match byte {
-            b'"' => place = end_of_string(bytes, place),
-            b'-' | b'0'..=b'9' => {
-                let literal = number_at(json, place);
-                if !is_kept(literal) {
-                    return Some(literal);
-                }
-                place += literal.len();
-            }
-            _ => place += 1,
-        }
-    }
-    None
+/// A number of a JSON text that a [`Value`] would round.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a number with too many digits{}: {number}; write one that fits into 64 bits, or a string",
+    if pointer.is_empty() { String::new() } else { format!(" at `{pointer}`") }
+)]
+pub struct InexactNumber {
+    /// Its place, as a JSON pointer (RFC 6901).
+    pub pointer: String,
+    /// The number as it is written.
+    pub number: String,
 }
 
-/// Refuses a JSON text with a number that a [`Value`] would round.
+/// Refuses a JSON text with a number that a [`Value`] would round; digits in strings are not numbers.
 ///
 /// ```
 /// use positronic_core::record::check_numbers;
 ///
 /// assert!(check_numbers(r#"{"id": 18446744073709551615, "text": "18446744073709551617"}"#).is_ok());
-/// assert!(check_numbers(r#"{"id": 18446744073709551617}"#).is_err());
+/// assert_eq!(check_numbers(r#"{"id": 18446744073709551617}"#).unwrap_err().pointer, "/id");
 /// ```
 ///
 /// # Errors
 ///
-/// A sentence for people and models, which names the number.
-pub fn check_numbers(json: &str) -> Result<(), String> {
-    match inexact_number(json) {
-        Some(number) => {
-            Err(format!("a number with too many digits: {number}; write one that fits into 64 bits, or a string"))
-        }
+/// [`InexactNumber`], the first of them.
+pub fn check_numbers(json: &str) -> Result<(), InexactNumber> {
+    match inexact_numbers(json).next() {
+        Some(place) => Err(InexactNumber { pointer: pointer(json, place), number: number_at(json, place).to_owned() }),
         None => Ok(()),
+    }
+}
+
+/// Writes each number that a [`Value`] would round as a string with its digits, for a reader that must not refuse the text.
+#[must_use]
+pub fn quote_inexact_numbers(json: &str) -> Cow<'_, str> {
+    let mut quoted = String::new();
+    let mut copied = 0;
+    for place in inexact_numbers(json) {
+        let number = number_at(json, place);
+        quoted.extend([json.get(copied..place).unwrap_or_default(), "\"", number, "\""]);
+        copied = place + number.len();
+    }
+    if copied == 0 {
+        return Cow::Borrowed(json);
+    }
+    quoted.push_str(json.get(copied..).unwrap_or_default());
+    Cow::Owned(quoted)
+}
+
+/// Finds the numbers of a JSON text that a value would not keep exactly.
+fn inexact_numbers(json: &str) -> impl Iterator<Item = usize> {
+    let bytes = json.as_bytes();
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        while let Some(byte) = bytes.get(next) {
+            let place = next;
+            match byte {
+                b'"' => next = end_of_string(bytes, place),
+                b'-' | b'0'..=b'9' => {
+                    let literal = number_at(json, place);
+                    next += literal.len();
+                    if !is_kept(literal) {
+                        return Some(place);
+                    }
+                }
+                _ => next += 1,
+            }
+        }
+        None
+    })
+}
+
+/// Returns the JSON pointer of a place in a JSON text.
+fn pointer(json: &str, end: usize) -> String {
+    let bytes = json.as_bytes();
+    let mut steps = Vec::new();
+    let (mut text, mut place) = ("", 0);
+    while let Some(byte) = bytes.get(place).filter(|_| place < end) {
+        let begin = place;
+        place = if *byte == b'"' { end_of_string(bytes, begin) } else { begin + 1 };
+        match (byte, steps.last_mut()) {
+            (b'"', _) => text = json.get(begin..place).unwrap_or_default(),
+            (b'{', _) => steps.push(Step::Field("")),
+            (b'[', _) => steps.push(Step::Item(0)),
+            (b'}' | b']', _) => _ = steps.pop(),
+            (b':', Some(Step::Field(name))) => *name = text,
+            (b',', Some(Step::Item(index))) => *index += 1,
+            _ => {}
+        }
+    }
+    steps.iter().map(ToString::to_string).collect()
+}
+
+/// A step of a JSON pointer.
+enum Step<'a> {
+    /// The name of a field, as it is written.
+    Field(&'a str),
+    Item(usize),
+}
+
+impl fmt::Display for Step<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(name) => {
+                let name: String = serde_json::from_str(name).unwrap_or_else(|_| (*name).to_owned());
+                write!(f, "/{}", name.replace('~', "~0").replace('/', "~1"))
+            }
+            Self::Item(index) => write!(f, "/{index}"),
+        }
     }
 }
 
@@ -144,7 +218,7 @@ mod tests {
             "5e-324",
             "100.0000000000000000000",
         ] {
-            assert_eq!(inexact_number(&format!("[{kept}]")), None, "{kept}");
+            assert_eq!(check_numbers(&format!("[{kept}]")), Ok(()), "{kept}");
             let value: Value = serde_json::from_str(kept).unwrap();
             assert_eq!(value.as_f64(), kept.parse().ok(), "{kept}");
         }
@@ -164,15 +238,37 @@ mod tests {
             "1e400",
         ] {
             let json = format!("{{\"a\": \"18446744073709551617 \\\" 1e400\", \"b\": [1, {rounded}]}}");
-            assert_eq!(inexact_number(&json), Some(rounded));
+            let error = check_numbers(&json).unwrap_err();
+            assert_eq!((&*error.number, &*error.pointer), (rounded, "/b/1"));
+            assert_eq!(
+                quote_inexact_numbers(&json),
+                json.replace(&format!(" {rounded}]"), &format!(" \"{rounded}\"]"))
+            );
         }
     }
 
     #[test]
     fn text_that_is_not_json_is_read_to_its_end() {
         for text in ["\"open", "\"\\", "-", "1.2.3", "ü-", "{\"a\":"] {
-            assert_eq!(inexact_number(text), None, "{text}");
+            assert_eq!(check_numbers(text), Ok(()), "{text}");
         }
+    }
+
+    #[test]
+    fn place_of_a_number_is_a_json_pointer() {
+        for (json, pointer) in [
+            ("1e400", ""),
+            (r#"[[], {"a": [1]}, 1e400]"#, "/2"),
+            (r#"{"a": {"b": ",:{[\"", "c": [{}, [2, 1e400]]}}"#, "/a/c/1/1"),
+            (r#"{"~/\u0061": {"": 1e400}}"#, "/~0~1a/"),
+        ] {
+            assert_eq!(check_numbers(json).unwrap_err().pointer, pointer, "{json}");
+        }
+        let error = check_numbers("[1e400]").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "a number with too many digits at `/0`: 1e400; write one that fits into 64 bits, or a string"
+        );
     }
 
     #[test]

@@ -158,7 +158,7 @@ async fn answer_of_another_form_fails_without_retries() {
     for (answer, reason) in [
         ("maybe", "expected value"),
         ("{\"spam\": 7}", "at `/spam`: 7 is not of type \"boolean\""),
-        ("{\"spam\": 18446744073709551617}", "it has a number with too many digits: 18446744073709551617"),
+        ("{\"spam\": 18446744073709551617}", "it has a number with too many digits at `/spam`: 18446744073709551617"),
     ] {
         let judge = brain("Judge").step("Judge", async |cx| cx.model().ask_for::<Verdict>("Is it spam?").await);
         let play = Play::new((0..3).map(|_| Reply::text(answer)));

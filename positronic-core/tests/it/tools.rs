@@ -87,7 +87,7 @@ async fn arguments_with_a_number_that_would_be_rounded_are_refused_and_the_model
 
     for (result, number) in results(&story, "Work").iter().zip(numbers) {
         let reason = format!(
-            "the arguments have a number with too many digits: {number}; write one that fits into 64 bits, or a string"
+            "the arguments have a number with too many digits at `/amount`: {number}; write one that fits into 64 bits, or a string"
         );
         assert_eq!(error_of(result), reason);
     }

@@ -94,6 +94,22 @@ async fn structured_content_is_the_value_and_images_are_files_of_the_run() {
 }
 
 #[tokio::test]
+async fn number_that_would_be_rounded_is_a_string_with_its_digits() {
+    let structured = r#"{"id":18446744073709551617,"share":0.5}"#;
+    let repeated = serde_json::to_string(structured).unwrap();
+    let line = format!(
+        r#"{{"jsonrpc":"2.0","id":{{id}},"result":{{"content":[{{"type":"text","text":{repeated}}}],"structuredContent":{structured}}}}}"#
+    );
+    let bounded = json!({"name": "find", "inputSchema": {"type": "object", "properties": {"n": {"maximum": 1e30}}}});
+    let fake = Fake::new([bounded], move |_, _| Act::Lines(vec![line.clone()]));
+    let play = Play::new([Reply::call("desk__find", json!({"n": 1})), done()]);
+
+    let story = play.run(&desk(&[&fake.server(trusting())]), ()).await;
+
+    assert_eq!(results(&story, "Work"), [success(json!({"id": "18446744073709551617", "share": 0.5}))]);
+}
+
+#[tokio::test]
 async fn long_result_is_a_file_and_the_model_reads_its_ends() {
     let fake = Fake::new([tool("dump")], |_, _| text(&format!("begin{}end", "x".repeat(100_000))));
     let play = Play::new([Reply::call("desk__dump", json!({})), done()]);

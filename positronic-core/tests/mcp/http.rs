@@ -160,6 +160,23 @@ async fn http_server_gets_its_session_and_the_authors_headers() {
 }
 
 #[tokio::test]
+async fn streamed_number_that_would_be_rounded_is_a_string_with_its_digits() {
+    let site = Site::start(|asked| {
+        if asked.body["method"] != "tools/call" {
+            return well(asked, "s1");
+        }
+        let id = &asked.body["id"];
+        let result = r#"{"content":[],"structuredContent":{"id":18446744073709551617}}"#;
+        let event = format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n\n");
+        ("200 OK\r\nContent-Type: text/event-stream".to_owned(), event)
+    });
+
+    let story = Play::new(echo(1)).run(desk(&[&site.server(|http| http)]), ()).await;
+
+    assert_eq!(results(&story, "Work"), [success(json!({"id": "18446744073709551617"}))]);
+}
+
+#[tokio::test]
 async fn forgotten_session_is_restarted() {
     let sessions = Mutex::new(1);
     let site = Site::start(move |asked| {

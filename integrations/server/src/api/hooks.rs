@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::app::App;
+use crate::bodies::cut;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{Access, Params, RequestContext, Route, json};
 use crate::webhooks::{Accepted, HookError, HookOutcome};
@@ -62,7 +63,7 @@ impl From<HookError> for Problem {
         match error {
             // The answer does not tell which names exist.
             HookError::Unknown | HookError::Signature(_) => Self::new(ProblemType::BadSignature),
-            HookError::Payload(error) => Self::new(ProblemType::PayloadInvalid).detail(error),
+            HookError::Payload(error) => Self::new(ProblemType::PayloadInvalid).detail(cut(&error.to_string())),
             HookError::Misfit(reason) => Self::new(ProblemType::PayloadInvalid).detail(reason),
             HookError::Store(error) => error.into(),
         }

@@ -37,7 +37,10 @@ async fn refusals_before_the_handler_are_problem_documents() {
         let broken = Request::builder().method("POST").uri("/api/v1/runs").header("host", "localhost");
         let broken =
             broken.header("authorization", format!("Bearer {token}")).header("content-type", "application/json");
-        assert_eq!(shop.send(broken.body(Body::from(body)).unwrap()).await.problem(), "invalid-json", "{body}");
+        let answer = shop.send(broken.body(Body::from(body)).unwrap()).await;
+        assert_eq!(answer.problem(), "invalid-json", "{body}");
+        let number = body.contains("amount").then(|| json!("/options/amount"));
+        assert_eq!(answer.json()["errors"][0].get("pointer"), number.as_ref(), "{body}");
     }
 }
 

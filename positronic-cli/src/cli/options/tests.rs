@@ -137,7 +137,7 @@ fn schema_validates_the_document() {
     sizes.1: got `"2"`, expected a whole number
     "#);
     insta::assert_snapshot!(read(&[], Some("{")).unwrap_err(), @"--options: invalid JSON: it ends too early");
-    insta::assert_snapshot!(read(&[], Some(r#"{"amount": 18446744073709551617}"#)).unwrap_err(), @"--options: the JSON has a number with too many digits: 18446744073709551617; write one that fits into 64 bits, or a string");
+    insta::assert_snapshot!(read(&[], Some(r#"{"amount": 18446744073709551617}"#)).unwrap_err(), @"--options: the JSON has a number with too many digits at `/amount`: 18446744073709551617; write one that fits into 64 bits, or a string");
     insta::assert_snapshot!(read(&[], Some("[]")).unwrap_err(), @"the options are `[]`, expected a JSON object");
 }
 

@@ -82,6 +82,9 @@ fn fields_of_flat_arguments_are_edited_one_by_one() {
         "{}",
         draw(&mut question, 30)
     );
+    assert_eq!(write(&mut question, "18446744073709551617"), None);
+    let refused = draw(&mut question, 30);
+    assert!(refused.contains("the JSON has a number with too many digits"), "{refused}");
     assert_eq!(write(&mut question, "13"), None);
     let answer = write(&mut question, "bob");
 

@@ -1,6 +1,8 @@
 //! Scripts of questions: which fields a pending item asks for, one after the other, and the answer they make.
 
-use positronic_core::record::{BudgetRequest, Gate, LimitKind, Pending, PendingKind, SignalKind, WaitSpec};
+use positronic_core::record::{
+    BudgetRequest, Gate, LimitKind, Pending, PendingKind, SignalKind, WaitSpec, check_numbers,
+};
 use serde_json::{Map, Value};
 
 use super::delivery;
@@ -291,7 +293,7 @@ impl<'a> Script<'a> {
 
     fn json(&mut self, message: &str, initial: &str) -> Asked<Value> {
         let check = |text: &str| match serde_json::from_str::<Value>(text) {
-            Ok(_) => Ok(()),
+            Ok(_) => check_numbers(text).map_err(|number| format!("the JSON has {number}")),
             Err(error) => Err(no_json(text, &error)),
         };
         let text = self.text(message, initial, "JSON", check)?;

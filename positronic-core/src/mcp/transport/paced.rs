@@ -3,6 +3,7 @@
 //! A server sets the pause before its event stream is reopened with `retry:`. A client that obeys any value would send
 //! hundreds of requests per second to a server with `retry: 0` that closes each stream.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -68,9 +69,10 @@ impl Paced {
     }
 }
 
-/// Rewrites a message that the transport could not read, and would drop.
+/// Rewrites a message that the transport could not read, and would drop, and one whose numbers it would round.
 fn repaired(data: String) -> String {
-    if serde_json::from_str::<ServerJsonRpcMessage>(&data).is_ok() {
+    if serde_json::from_str::<ServerJsonRpcMessage>(&data).is_ok() && matches!(readable::exact(&data), Cow::Borrowed(_))
+    {
         return data;
     }
     match readable::read(data.as_bytes()).map(|message| serde_json::to_string(&message)) {

@@ -1,10 +1,15 @@
 //! Reader of messages from servers that deviate from JSON-RPC.
 //!
 //! A reply that is lost would leave its request waiting for the whole timeout. A reply that cannot be read therefore becomes an
-//! error of its request.
+//! error of its request. A number of a tool's result that a [`Value`] would round becomes a string with its digits: the tool has
+//! acted, so a refusal would lose its result.
+
+use std::borrow::Cow;
 
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcMessage, NumberOrString, RequestId, ServerJsonRpcMessage};
 use serde_json::Value;
+
+use crate::record::quote_inexact_numbers;
 
 /// The code of the error that an unreadable reply becomes; no server uses it.
 pub(in crate::mcp) const UNREADABLE: i32 = i32::MIN;
@@ -15,6 +20,8 @@ pub(super) fn read(text: &[u8]) -> Option<ServerJsonRpcMessage> {
     if text.is_empty() {
         return None;
     }
+    let exact = std::str::from_utf8(text).map(exact);
+    let text = exact.as_ref().map_or(text, |exact| exact.as_bytes());
     let error = match serde_json::from_slice(text) {
         Ok(message) => return Some(with_number(message)),
         Err(error) => error,
@@ -23,6 +30,12 @@ pub(super) fn read(text: &[u8]) -> Option<ServerJsonRpcMessage> {
         Ok(document) => repaired(document, &error),
         Err(_) => id_in(&String::from_utf8_lossy(text)).map(|id| unreadable(id, &error)),
     }
+}
+
+/// Quotes the numbers of a tool's result that would be rounded. Other messages stay as they are: the bounds in a schema have to be
+/// numbers.
+pub(super) fn exact(message: &str) -> Cow<'_, str> {
+    if message.contains("\"structuredContent\"") { quote_inexact_numbers(message) } else { Cow::Borrowed(message) }
 }
 
 /// Reads JSON that is not a message as it stands.

@@ -10,8 +10,7 @@ use serde_json::Value;
 use super::assemble::{Assemble, Progress};
 use super::repair::{half, join_halves, repaired, replace_lone_escapes, restore_literals};
 use crate::model::Piece;
-use crate::record::number::inexact_number;
-use crate::record::{ModelError, ModelErrorKind, ModelResponse, Part, ResponseMetadata};
+use crate::record::{ModelError, ModelErrorKind, ModelResponse, Part, ResponseMetadata, check_numbers};
 
 /// An assembler with its repairs.
 #[derive(Debug)]
@@ -33,7 +32,7 @@ impl<A: Assemble> Repaired<A> {
         read: impl Fn(&mut A, &str) -> Result<Vec<Piece>, ModelError>,
     ) -> Result<Vec<Piece>, ModelError> {
         let generation = self.inner.generation();
-        let is_exact = inexact_number(text).is_none();
+        let is_exact = check_numbers(text).is_ok();
         let mut fed = if is_exact { read(&mut self.inner, text) } else { Ok(Vec::new()) };
         let is_malformed = matches!(&fed, Err(error) if error.kind == ModelErrorKind::Malformed);
         if !is_exact || is_malformed {

@@ -3,7 +3,7 @@
 use axum::http::header::CONTENT_TYPE;
 use serde_json::{Map, Value};
 
-use super::{PayloadError, SignedRequest};
+use super::{PayloadError, SignedRequest, json};
 
 /// The field with JSON.
 const PAYLOAD: &str = "payload";
@@ -20,7 +20,7 @@ impl SignedRequest<'_> {
         let mut fields = Map::new();
         for (name, value) in url::form_urlencoded::parse(self.body) {
             if name == PAYLOAD {
-                return serde_json::from_str(&value).map_err(|error| PayloadError::Json { reason: error.to_string() });
+                return json(value.as_bytes());
             }
             fields.insert(name.into_owned(), value.into());
         }

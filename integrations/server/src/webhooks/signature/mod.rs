@@ -14,7 +14,7 @@ mod unsigned;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
-use positronic_core::record::Timestamp;
+use positronic_core::record::{InexactNumber, Timestamp, check_numbers};
 use serde_json::Value;
 
 pub use github::GitHub;
@@ -162,6 +162,9 @@ pub enum PayloadError {
         /// What is wrong, and where.
         reason: String,
     },
+    /// The body has a number that would be rounded.
+    #[error("the body has {0}")]
+    Number(#[from] InexactNumber),
     /// Something is missing.
     #[error("{what} is missing")]
     Missing {
@@ -209,9 +212,9 @@ impl<'a> SignedRequest<'a> {
     ///
     /// # Errors
     ///
-    /// [`PayloadError::Json`].
+    /// [`PayloadError::Json`], [`PayloadError::Number`].
     pub fn json(&self) -> Result<Value, PayloadError> {
-        serde_json::from_slice(self.body).map_err(|error| PayloadError::Json { reason: error.to_string() })
+        json(self.body)
     }
 
     /// Checks the time of a signature, in seconds since 1970, against the clock.
@@ -242,6 +245,13 @@ impl<'a> SignedRequest<'a> {
         let given = digest::from_hex(hexadecimal).ok_or(SignatureError::Mismatch)?;
         if digest::is_among(digests, &[given]) { Ok(()) } else { Err(SignatureError::Mismatch) }
     }
+}
+
+/// Decodes JSON with exact numbers.
+fn json(text: &[u8]) -> Result<Value, PayloadError> {
+    let value = serde_json::from_slice(text).map_err(|error| PayloadError::Json { reason: error.to_string() })?;
+    check_numbers(&String::from_utf8_lossy(text))?;
+    Ok(value)
 }
 
 #[cfg(test)]

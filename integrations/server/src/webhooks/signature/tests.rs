@@ -227,6 +227,8 @@ fn interactive_payloads_and_checks_of_slack_are_understood() {
     assert_eq!(slack.answer(&request, &check), Some(HookAnswer { text: "3eZbrw1aB".to_owned() }));
     let broken = SignedRequest::new(&form, b"payload=%7B", at(AT));
     assert!(matches!(slack.payload(&broken), Err(PayloadError::Json { .. })));
+    let rounded = SignedRequest::new(&form, b"payload=%7B%22a%22%3A%5B18446744073709551617%5D%7D", at(AT));
+    assert!(matches!(slack.payload(&rounded), Err(PayloadError::Number(number)) if number.pointer == "/a/0"));
 }
 
 proptest! {
