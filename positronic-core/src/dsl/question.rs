@@ -9,8 +9,8 @@ use super::trait_bounds::TypedAnswer;
 use crate::definition::{Link, read_value};
 use crate::error::{Error, Result};
 use crate::record::{
-    AnswerFault, FileRef, Finish, Misfit, ModelResponse, OutputFormat, Path, Question, Settings, Tier, Usage,
-    check_numbers,
+    AnswerFault, FileRef, Finish, Misfit, ModelResponse, OutputFormat, Path, PausedAnswer, Question, Settings, Tier,
+    Usage, check_numbers,
 };
 use crate::tools::Schema;
 
@@ -124,11 +124,13 @@ impl ModelCall {
         let mut question = Question { system, text, files, settings, misfits, so_far: Vec::new() };
         loop {
             let mut answer = self.link.ask(self.path.clone(), question.clone()).await?;
-            question.so_far.append(&mut answer.parts);
             usage += answer.metadata.usage;
+            let by = answer.metadata.made_by();
+            question.so_far.push(PausedAnswer { parts: std::mem::take(&mut answer.parts), by });
             if answer.metadata.finish != Finish::Paused {
                 answer.metadata.usage = usage;
-                return Ok(ModelResponse { parts: question.so_far, ..answer });
+                let parts = question.so_far.into_iter().flat_map(|paused| paused.parts).collect();
+                return Ok(ModelResponse { parts, ..answer });
             }
             pauses += 1;
             if pauses > PAUSES {

@@ -2,7 +2,8 @@
 
 use crate::machine::{IllegalEvent, LoopFrame, RunState};
 use crate::record::{
-    Assistant, Event, EventKind, Message, Misfit, ModelRequest, Output, Part, Path, Question, Seq, Transcript,
+    Assistant, Event, EventKind, Message, Misfit, ModelRequest, Output, Part, Path, PausedAnswer, Question, Seq,
+    Transcript,
 };
 
 use super::history::History;
@@ -90,8 +91,9 @@ pub(crate) fn question_request(path: Path, attempt: u32, question: &Question) ->
             "That answer does not fit: {message}. Answer again, with JSON of the form that was asked for and nothing else."
         )));
     }
-    if !question.so_far.is_empty() {
-        messages.push(Message::assistant(question.so_far.iter().filter_map(Part::sent_back).collect()));
-    }
+    messages.extend(question.so_far.iter().map(|PausedAnswer { parts, by }| Message::Assistant {
+        parts: parts.iter().filter_map(Part::sent_back).collect(),
+        by: by.clone(),
+    }));
     prepared.request(path, attempt, Transcript::new(messages))
 }

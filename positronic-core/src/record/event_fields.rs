@@ -11,6 +11,7 @@ use super::call::{CallFlags, Gate, ToolDecl, ToolId};
 use super::canonical::ContentHash;
 use super::file::FileRef;
 use super::limits::Limits;
+use super::made_by::MadeBy;
 use super::part::Part;
 use super::plugin::{PluginChange, PluginStates};
 use super::repair::Repair;
@@ -118,9 +119,19 @@ pub struct Question {
     /// The model's earlier answers that did not match, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub misfits: Vec<Misfit>,
-    /// The beginning of the answer, after which the model paused.
+    /// The beginning of the answer, each part of it up to where the model paused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub so_far: Vec<Part>,
+    pub so_far: Vec<PausedAnswer>,
+}
+
+/// The beginning of an answer that a model interrupted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PausedAnswer {
+    /// The parts.
+    pub parts: Vec<Part>,
+    /// The model, which alone gets the private data of the parts back.
+    #[serde(default, skip_serializing_if = "MadeBy::is_unknown")]
+    pub by: MadeBy,
 }
 
 /// An answer to a question that did not match the requested form.

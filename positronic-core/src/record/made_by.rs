@@ -18,10 +18,14 @@ use super::message::Message;
 #[serde(transparent)]
 pub struct MadeBy(Option<Arc<Maker>>);
 
+/// A model.
 #[derive(Debug, Serialize, Deserialize)]
 struct Maker {
+    /// The provider.
     provider: String,
+    /// The model that was asked for.
     model: String,
+    /// The server, as host and port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     server: Option<String>,
 }

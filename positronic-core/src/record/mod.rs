@@ -62,8 +62,8 @@ pub use document::{
 pub(crate) use document::{check_message, check_text};
 pub use event::{Event, EventError, FORMAT_VERSION, NewEvent};
 pub use event_fields::{
-    BrainStart, Content, Decision, EndReason, Failure, Iteration, Misfit, Question, ResumeCause, Speaker, ToolCall,
-    ToolEntry,
+    BrainStart, Content, Decision, EndReason, Failure, Iteration, Misfit, PausedAnswer, Question, ResumeCause, Speaker,
+    ToolCall, ToolEntry,
 };
 pub use event_kind::EventKind;
 pub(crate) use file::stored_files;

@@ -11,8 +11,8 @@ use positronic_core::prelude::*;
 use positronic_core::projection::timeline::Timeline;
 use positronic_core::projection::{FileOrigin, transcript};
 use positronic_core::record::{
-    Attachment, Citation, FileRef, Finish, Message, ModelError, ModelRequest, ModelResponse, Part, ResponseMetadata,
-    RunId, Seq, Timestamp, UserMessage,
+    Attachment, Citation, FileRef, Finish, Message, ModelError, ModelRequest, ModelResponse, Part, Recipient,
+    ResponseMetadata, RunId, Seq, Timestamp, UserMessage,
 };
 use positronic_core::runner::Client;
 use positronic_core::store::{EventStore, MemoryStore, SqliteStore, StoreError};
@@ -268,16 +268,21 @@ async fn question_of_a_step_has_files() {
 
 #[tokio::test]
 async fn question_of_a_step_continues_after_a_pause() {
-    let part = |text: &str| vec![Part::Text { text: text.to_owned() }];
+    let thinking = Part::Reasoning { text: "hm".to_owned(), data: Some(json!({"signature": "x"})) };
     let metadata = ResponseMetadata { finish: Finish::Paused, ..ResponseMetadata::default() };
-    let paused = Reply::response(ModelResponse { parts: part("I search. "), calls: Vec::new(), metadata });
+    let parts = vec![thinking, Part::Text { text: "I search. ".to_owned() }];
+    let paused = Reply::response(ModelResponse { parts, calls: Vec::new(), metadata });
     let model = Arc::new(ScriptedModel::new([paused, Reply::text("A bee.")]));
     let asker = brain("Asker").state(String::new()).step("Ask", async |cx| cx.model().ask("What is it?").await);
 
     let run = runner(MemoryStore::new(), Arc::clone(&model)).start(&asker, ()).await.unwrap();
 
     assert_eq!(run.result().await.unwrap(), "I search. A bee.");
-    assert_eq!(model.requests()[1].messages.len(), 2, "the beginning of the answer goes back");
+    let sent = model.requests()[1].messages.messages();
+    assert_eq!(sent.len(), 2, "the beginning of the answer goes back");
+    let to = |model| Recipient { provider: "scripted", model, server: "" };
+    let private = ["scripted", "other"].map(|model| to(model).made(&sent[1]));
+    assert_eq!(private, [true, false], "only its own model gets the private data back");
 }
 
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
