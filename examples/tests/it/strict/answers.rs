@@ -12,8 +12,10 @@ pub(super) fn written(dialect: Dialect, stream: bool, answer: &ModelResponse, nu
         (Dialect::Chat, true) => ("text/event-stream", chat_stream(&chat(answer, number))),
         (Dialect::Responses, false) => ("application/json", response(answer, number).to_string()),
         (Dialect::Responses, true) => ("text/event-stream", response_stream(&response(answer, number))),
-        (Dialect::Messages, _) => ("application/json", message(answer, number).to_string()),
-        (Dialect::GenerateContent, _) => ("application/json", content(answer, number).to_string()),
+        (Dialect::Messages, false) => ("application/json", message(answer, number).to_string()),
+        (Dialect::Messages, true) => ("text/event-stream", message_stream(&message(answer, number))),
+        (Dialect::GenerateContent, false) => ("application/json", content(answer, number).to_string()),
+        (Dialect::GenerateContent, true) => ("text/event-stream", content_stream(&content(answer, number))),
     }
 }
 
@@ -137,6 +139,11 @@ fn response_stream(whole: &Value) -> String {
     }
     let end = if whole["status"] == "completed" { "response.completed" } else { "response.incomplete" };
     events.push(json!({"type": end, "response": whole}));
+    named(&events)
+}
+
+/// Writes events with their type as their name.
+fn named(events: &[Value]) -> String {
     events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())).collect()
 }
 
@@ -167,6 +174,39 @@ fn message(answer: &ModelResponse, number: usize) -> Value {
     })
 }
 
+fn message_stream(whole: &Value) -> String {
+    let mut begun = whole.clone();
+    begun["content"] = json!([]);
+    begun["stop_reason"] = Value::Null;
+    begun["usage"]["output_tokens"] = json!(1);
+    let mut events = vec![json!({"type": "message_start", "message": begun}), json!({"type": "ping"})];
+    for (index, block) in whole["content"].as_array().unwrap().iter().enumerate() {
+        let mut begun = block.clone();
+        let mut deltas = Vec::new();
+        for (field, kind) in [("text", "text_delta"), ("thinking", "thinking_delta"), ("signature", "signature_delta")]
+        {
+            if let Some(text) = block[field].as_str() {
+                begun[field] = "".into();
+                deltas.extend(text.split_inclusive(' ').map(|word| json!({"type": kind, field: word})));
+            }
+        }
+        if block["type"] == "tool_use" {
+            begun["input"] = json!({});
+            let input = block["input"].to_string();
+            let pieces = [""].into_iter().chain(input.split_inclusive(','));
+            deltas.extend(pieces.map(|piece| json!({"type": "input_json_delta", "partial_json": piece})));
+        }
+        events.push(json!({"type": "content_block_start", "index": index, "content_block": begun}));
+        let delta = |delta| json!({"type": "content_block_delta", "index": index, "delta": delta});
+        events.extend(deltas.into_iter().map(delta));
+        events.push(json!({"type": "content_block_stop", "index": index}));
+    }
+    let delta = json!({"stop_reason": whole["stop_reason"], "stop_sequence": null});
+    events.push(json!({"type": "message_delta", "delta": delta, "usage": whole["usage"]}));
+    events.push(json!({"type": "message_stop"}));
+    named(&events)
+}
+
 fn content(answer: &ModelResponse, number: usize) -> Value {
     let parts = answer.parts.iter().filter_map(|part| match part {
         Part::Text { text } => Some(json!({"text": text})),
@@ -191,6 +231,31 @@ fn content(answer: &ModelResponse, number: usize) -> Value {
         }],
         "usageMetadata": {"promptTokenCount": usage.input, "candidatesTokenCount": usage.output},
     })
+}
+
+fn content_stream(whole: &Value) -> String {
+    let candidate = &whole["candidates"][0];
+    let mut chunks = Vec::new();
+    let mut chunk = |part: Value, reason: &Value| {
+        let mut chunk = whole.clone();
+        chunk["candidates"][0]["content"]["parts"] = json!([part]);
+        chunk["candidates"][0]["finishReason"] = reason.clone();
+        chunks.push(chunk);
+    };
+    for part in candidate["content"]["parts"].as_array().unwrap() {
+        match part["text"].as_str() {
+            Some(text) => {
+                for word in text.split_inclusive(' ') {
+                    let mut part = part.clone();
+                    part["text"] = word.into();
+                    chunk(part, &Value::Null);
+                }
+            }
+            None => chunk(part.clone(), &Value::Null),
+        }
+    }
+    chunk(json!({"text": ""}), &candidate["finishReason"]);
+    chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect()
 }
 
 /// Returns arguments as these APIs send them: as an object.

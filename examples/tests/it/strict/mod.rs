@@ -1,5 +1,5 @@
-//! Every example against an endpoint that refuses everything that any real endpoint refuses, over chat completions and
-//! the Responses API, streamed and unstreamed, and over the APIs of Anthropic and Google. The examples' cassettes provide the answers; the adapters send the
+//! Every example against an endpoint that refuses everything that any real endpoint refuses, over chat completions,
+//! the Responses API and the APIs of Anthropic and Google, streamed and unstreamed. The examples' cassettes provide the answers; the adapters send the
 //! requests and parse the answers, so a request contains the adapter's rendering of earlier answers.
 
 mod answers;
@@ -252,11 +252,21 @@ async fn responses_endpoint_accepts_every_example_unstreamed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_endpoint_accepts_every_example() {
+async fn messages_endpoint_accepts_every_example_streamed() {
+    Lane::new(Dialect::Messages, true, ContextAfterResults::OwnMessage).every_example().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_endpoint_accepts_every_example_unstreamed() {
     Lane::new(Dialect::Messages, false, ContextAfterResults::OwnMessage).every_example().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn generate_content_endpoint_accepts_every_example() {
+async fn generate_content_endpoint_accepts_every_example_streamed() {
+    Lane::new(Dialect::GenerateContent, true, ContextAfterResults::OwnMessage).every_example().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn generate_content_endpoint_accepts_every_example_unstreamed() {
     Lane::new(Dialect::GenerateContent, false, ContextAfterResults::OwnMessage).every_example().await;
 }

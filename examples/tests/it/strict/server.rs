@@ -57,14 +57,16 @@ impl Endpoint {
 impl Kept {
     fn exchange(&self, mut stream: &TcpStream) -> Option<()> {
         let (path, body) = read(stream)?;
+        let is_stream_path = path.contains(":streamGenerateContent");
         let dialect = match &*path {
             path if path.ends_with("/chat/completions") => Dialect::Chat,
             path if path.ends_with("/messages") => Dialect::Messages,
-            path if path.ends_with(":generateContent") => Dialect::GenerateContent,
+            path if path.contains(":generateContent") || is_stream_path => Dialect::GenerateContent,
             _ => Dialect::Responses,
         };
         let request: Value = serde_json::from_str(&body).ok()?;
         self.refused.lock().unwrap().extend(broken(dialect, &request, self.results_last));
+        let is_streamed = request["stream"] == true || is_stream_path;
         let answer = self.answers.lock().unwrap().get_mut(&body).and_then(VecDeque::pop_front);
         let number = {
             let mut answered = self.answered.lock().unwrap();
@@ -73,7 +75,7 @@ impl Kept {
         };
         let (status, media_type, body) = match answer {
             Some(answer) => {
-                let (media_type, body) = written(dialect, request["stream"] == true, &answer, number);
+                let (media_type, body) = written(dialect, is_streamed, &answer, number);
                 (200, media_type, body)
             }
             None => (400, "application/json", r#"{"error":{"message":"unexpected request"}}"#.to_owned()),
