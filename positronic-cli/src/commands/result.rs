@@ -1,7 +1,6 @@
 //! `positronic result`: what a run has returned, with an exit code by its status.
 
 use futures::StreamExt as _;
-use positronic_core::machine::BrainEnd;
 use positronic_core::record::{RunId, RunSummary, Status};
 use positronic_core::runner::{Client, RunUpdate, Settled};
 use positronic_core::store::StoreError;
@@ -80,8 +79,5 @@ async fn ended(client: &Client, row: &RunSummary, ui: &mut Ui) -> Result<(), Fai
 
 async fn result_of(client: &Client, run: &RunId) -> Result<Value, StoreError> {
     let state = client.state(run).await?;
-    Ok(match state.root.as_deref().and_then(|root| root.end.as_ref()) {
-        Some(BrainEnd::Completed(result)) => result.clone(),
-        Some(BrainEnd::Failed(_) | BrainEnd::Cancelled) | None => Value::Null,
-    })
+    Ok(state.result().cloned().unwrap_or_default())
 }

@@ -375,6 +375,15 @@ impl RunState {
     pub fn has_ended(&self) -> bool {
         self.root.as_ref().is_some_and(|root| root.end.is_some())
     }
+
+    /// Returns the result of a run that has completed.
+    #[must_use]
+    pub fn result(&self) -> Option<&Value> {
+        match self.root.as_ref()?.end.as_ref()? {
+            BrainEnd::Completed(result) => Some(result),
+            BrainEnd::Failed(_) | BrainEnd::Cancelled => None,
+        }
+    }
 }
 
 /// A brain, the loop of its current stage, or a call of that loop's batch.

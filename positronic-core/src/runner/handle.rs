@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::ResumeError;
 use super::shared::{Phase, Shared};
 use super::signals::{SignalError, send};
-use crate::machine::{BrainEnd, RunState, Waiting, pending, status, why};
+use crate::machine::{RunState, Waiting, pending, status, why};
 use crate::projection::Prompts;
 use crate::record::{
     Actor, Amounts, Event, Failure, Path, Pending, RunId, Seq, Signal, SignalId, SignalKind, Status, UserMessage,
@@ -348,11 +348,13 @@ impl<R: DeserializeOwned> RunHandle<R> {
         if let Ok((Phase::Stopped(reason), _)) = watch.wait_for(settled).await.as_deref() {
             return Err(RunError::Stopped { reason: reason.clone() });
         }
-        let result = match self.shared.state().root.as_ref().and_then(|root| root.end.clone()) {
-            Some(BrainEnd::Completed(result)) => result,
-            Some(BrainEnd::Failed(failure)) => return Err(RunError::Failed(failure)),
-            Some(BrainEnd::Cancelled) => return Err(RunError::Cancelled),
-            None => return Err(RunError::Stopped { reason: ResumeError::NoProgress }),
+        let result = match Settled::of(&self.shared.state()) {
+            Settled::Completed(result) => result,
+            Settled::Failed(failure) => return Err(RunError::Failed(failure)),
+            Settled::Cancelled => return Err(RunError::Cancelled),
+            Settled::Waiting(_) | Settled::Paused | Settled::Stopped(_) => {
+                return Err(RunError::Stopped { reason: ResumeError::NoProgress });
+            }
         };
         serde_json::from_value(result).map_err(|error| RunError::Result { reason: error.to_string() })
     }

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::items::{RunRow, head, value};
 use super::pending_items::{Allowed, PendingItem};
-use super::wait::{Wait, WaitQuery, result_of};
+use super::wait::{Wait, WaitQuery};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{Problem, ProblemType};
@@ -90,7 +90,7 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
     let (brain_changed, changed) = (check.brain.clone(), check.brain.or(check.calls));
     let detail = RunDetail {
         options: root.map(|root| Value::clone(&root.options)).unwrap_or_default(),
-        result: result_of(&state).filter(|_| row.status == Status::Completed),
+        result: state.result().cloned().filter(|_| row.status == Status::Completed),
         budget: root.and_then(|root| root.budget.as_deref()).map(value),
         actions: actions(app, caller, &state, brain_changed.as_deref()),
         brain_known: app.brain(&row.brain).is_ok(),

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
-use positronic_core::machine::{BrainEnd, RunState};
 use positronic_core::record::{RunId, Status};
 use positronic_core::runner::{RunUpdate, Settled};
 use schemars::JsonSchema;
@@ -72,20 +71,12 @@ async fn settled(app: &App, run: &RunId) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Returns the result of a run that has completed.
-pub(super) fn result_of(state: &RunState) -> Option<Value> {
-    match state.root.as_deref()?.end.as_ref()? {
-        BrainEnd::Completed(result) => Some(result.clone()),
-        BrainEnd::Failed(_) | BrainEnd::Cancelled => None,
-    }
-}
-
 impl App {
     /// Reads the result of a run that has completed.
     pub(super) async fn result(&self, run: &RunId, status: Status) -> Result<Option<Value>, Problem> {
         if status != Status::Completed {
             return Ok(None);
         }
-        Ok(result_of(&self.client.state(run).await?))
+        Ok(self.client.state(run).await?.result().cloned())
     }
 }
