@@ -22,7 +22,7 @@ pub enum ToolResult {
         /// The error message, which the model reads.
         message: String,
     },
-    /// A person rejected the call, or nobody approved it.
+    /// A person rejected the call or an identical one before it, or the time for its approval was over.
     Denied {
         /// What denied it. Earlier releases did not record it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
