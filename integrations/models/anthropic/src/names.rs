@@ -1,17 +1,15 @@
 //! Replacement of field names that the API refuses.
 //!
-//! Its rule for the properties of a tool's input: "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'", status 400. Tools of
-//! others have such names, `$filter` or `filter[id]`, and one of them would make the API refuse every request. So a field gets
-//! another name on its way to the model, which no other field of its tool has, and its own name back in the arguments of calls, at every depth.
-//! Arguments with a field's own name, which the model may know from the history, are accepted, too.
+//! Its rule for the properties of a tool's input ([`AnthropicName`]) has status 400. Tools of others have names that break it, `$filter` or
+//! `filter[id]`, and one of them would make the API refuse every request. So a field gets another name on its way to the model, which no
+//! other field of its tool has, and its own name back in the arguments of calls, at every depth. Arguments with a field's own name, which
+//! the model may know from the history, are accepted, too.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use positronic_core::model::schema::AnthropicName;
 use positronic_core::record::{ModelResponse, OrderedJson, ToolDecl};
 use serde_json::Value;
-
-/// The maximum length of a name.
-const LONGEST: usize = 64;
 
 /// Keywords whose values are data.
 const DATA: [&str; 4] = ["enum", "const", "default", "examples"];
@@ -52,25 +50,18 @@ impl FieldNames {
     }
 }
 
-fn is_valid(name: &str) -> bool {
-    (1..=LONGEST).contains(&name.len()) && name.chars().all(is_valid_char)
-}
-
-const fn is_valid_char(char: char) -> bool {
-    char.is_ascii_alphanumeric() || matches!(char, '_' | '.' | '-')
-}
-
 /// Chooses a name for each field whose own name is not valid.
 fn choose(schema: &Value) -> BTreeMap<String, String> {
     let mut known = BTreeSet::new();
     collect(schema, &mut known);
     let mut names = BTreeMap::new();
-    for own in known.iter().filter(|own| !is_valid(own)) {
-        let readable: String = own.chars().map(|char| if is_valid_char(char) { char } else { '_' }).collect();
+    for own in known.iter().filter(|own| !AnthropicName::is_valid(own)) {
+        let readable: String =
+            own.chars().map(|char| if AnthropicName::is_valid_char(char) { char } else { '_' }).collect();
         let readable = if readable.is_empty() { "field" } else { &readable };
         let numbered = |number: u32| {
             let end = if number == 1 { String::new() } else { format!("_{number}") };
-            let start = readable.get(..LONGEST - end.len()).unwrap_or(readable);
+            let start = readable.get(..AnthropicName::MAX - end.len()).unwrap_or(readable);
             format!("{start}{end}")
         };
         let is_free = |name: &String| !known.contains(name.as_str()) && !names.values().any(|taken| taken == name);
@@ -258,7 +249,7 @@ mod tests {
         assert_eq!(sent["properties"]["properties"]["properties"]["a_b"]["enum"], json!([{"a b": 1}]));
         let mut known = BTreeSet::new();
         collect(&sent, &mut known);
-        assert!(known.iter().all(|name| is_valid(name)), "{known:?}");
+        assert!(known.iter().all(|name| AnthropicName::is_valid(name)), "{known:?}");
 
         let arguments = format!(
             r#"{{"_filter": "_filter: \"_filter\":", "filter_id_" :[{{"gr__e_2":1e400,"gr__e":"b","_":18446744073709551617,"field":[],"{}":0}}]}}"#,

@@ -125,16 +125,33 @@ impl Parameters {
     }
 }
 
+/// Anthropic's rule for the name of a property: "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'".
+#[derive(Debug)]
+pub struct AnthropicName;
+
+impl AnthropicName {
+    /// The maximum length, in bytes.
+    pub const MAX: usize = 64;
+
+    /// Returns whether Anthropic accepts a name.
+    #[must_use]
+    pub fn is_valid(name: &str) -> bool {
+        (1..=Self::MAX).contains(&name.len()) && name.chars().all(Self::is_valid_char)
+    }
+
+    /// Returns whether a name may have a character.
+    #[must_use]
+    pub const fn is_valid_char(char: char) -> bool {
+        char.is_ascii_alphanumeric() || matches!(char, '_' | '.' | '-')
+    }
+}
+
 /// Returns whether Anthropic accepts the names of all fields.
 fn names_fit(schema: &OrderedJson) -> bool {
-    let fits = |name: &String| {
-        let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
-        (1..=64).contains(&name.len()) && name.bytes().all(is_valid)
-    };
     match schema {
         OrderedJson::Object(fields) => fields.iter().all(|(keyword, value)| match (keyword.as_str(), value) {
             ("properties", OrderedJson::Object(properties)) => {
-                properties.keys().all(fits) && properties.values().all(names_fit)
+                properties.keys().all(|name| AnthropicName::is_valid(name)) && properties.values().all(names_fit)
             }
             ("enum", _) => true,
             _ => names_fit(value),

@@ -21,7 +21,7 @@ mod values;
 mod words;
 
 pub use cache::FormatCache;
-pub use dialect::{Parameters, SchemaDialect};
+pub use dialect::{AnthropicName, Parameters, SchemaDialect};
 pub use gemini::gemini_schema;
 pub use lenient::lenient_schema;
 pub use strict::{NotStrict, strict_schema};
