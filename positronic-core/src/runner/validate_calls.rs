@@ -7,10 +7,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::catch::{at_home, caught, caught_now};
-use crate::definition::{LoopDefinition, Scope};
+use crate::definition::{LoopDefinition, Scope, ToolDefinition};
 use crate::error::Error;
 use crate::machine::Validated;
-use crate::record::{CallFlags, Path, ProposedCall, Repair, Segment, ToolCall, ToolSet, check_depth, check_numbers};
+use crate::record::{
+    ArgumentMistake, CallFlags, Gate, Path, ProposedCall, Repair, Segment, ToolCall, ToolSet, check_depth,
+    check_numbers,
+};
 use crate::tools::{accept_arguments, near_name, parse_arguments};
 
 /// Validates the calls of the answer at `path`, an iteration.
@@ -66,15 +69,7 @@ async fn complete(
     definition: Option<&LoopDefinition>,
     scope: Scope,
 ) -> Result<(), String> {
-    let text = if arguments.trim().is_empty() { "{}" } else { arguments };
-    let parsed = parse_arguments(text).map_err(|error| format!("are not valid JSON: {error}"));
-    let parsed = parsed.and_then(|(mut json, mistakes)| {
-        check_numbers(text).map_err(|number| format!("have {number}"))?;
-        check_depth(&json).map_err(|deep| format!("cannot be taken: {deep}"))?;
-        json.sort_all_objects();
-        Ok((json, mistakes))
-    });
-    let (json, invalid) = match parsed {
+    let (json, invalid) = match read_arguments(arguments) {
         Ok((json, mistakes)) => {
             repair.arguments = mistakes;
             (json, None)
@@ -82,39 +77,71 @@ async fn complete(
         Err(reason) => (Value::String(arguments.to_owned()), Some(reason)),
     };
     call.arguments = Arc::new(json);
-    let decl = tools.find(&call.tool).or_else(|| {
-        let near = near_name(tools, &call.tool)?;
-        repair.name = Some(call.tool.clone());
-        Some(near)
-    });
-    let tool = decl.zip(definition).and_then(|(decl, definition)| definition.tools.get(&decl.id)).ok_or_else(|| {
-        let known: Vec<_> = tools.tools().iter().map(|tool| format!("`{}`", tool.id.wire_name())).collect();
-        format!("there is no tool `{}`; the tools are {}", call.tool, known.join(", "))
-    })?;
+    let tool = find_tool(&call.tool, repair, tools, definition)?;
     call.tool = tool.decl.id.as_str().to_owned();
     if let Some(reason) = invalid {
         return Err(format!("the arguments {reason}"));
     }
+    repair.arguments.extend(fit_arguments(&mut call.arguments, tool)?);
+    call.flags = tool.decl.flags;
+    call.flags.exit = call.flags.exit && ends_loop(&call.arguments, tool)?;
+    call.gate = gate(&call.arguments, tool, scope).await?;
+    Ok(())
+}
+
+/// Reads the JSON of arguments, with what was repaired in it.
+fn read_arguments(arguments: &str) -> Result<(Value, Vec<ArgumentMistake>), String> {
+    let text = if arguments.trim().is_empty() { "{}" } else { arguments };
+    let (mut json, mistakes) = parse_arguments(text).map_err(|error| format!("are not valid JSON: {error}"))?;
+    check_numbers(text).map_err(|number| format!("have {number}"))?;
+    check_depth(&json).map_err(|deep| format!("cannot be taken: {deep}"))?;
+    json.sort_all_objects();
+    Ok((json, mistakes))
+}
+
+/// Finds the tool of a name, or of one that is nearly the same.
+fn find_tool<'a>(
+    name: &str,
+    repair: &mut Repair,
+    tools: &ToolSet,
+    definition: Option<&'a LoopDefinition>,
+) -> Result<&'a ToolDefinition, String> {
+    let decl = tools.find(name).or_else(|| {
+        let near = near_name(tools, name)?;
+        repair.name = Some(name.to_owned());
+        Some(near)
+    });
+    decl.zip(definition).and_then(|(decl, definition)| definition.tools.get(&decl.id)).map(|tool| &**tool).ok_or_else(
+        || {
+            let known: Vec<_> = tools.tools().iter().map(|tool| format!("`{}`", tool.id.wire_name())).collect();
+            format!("there is no tool `{name}`; the tools are {}", known.join(", "))
+        },
+    )
+}
+
+/// Decodes arguments as the tool's code does, and returns what was repaired in them.
+fn fit_arguments(arguments: &mut Arc<Value>, tool: &ToolDefinition) -> Result<Vec<ArgumentMistake>, String> {
     let accept = |value: &mut Value| {
         let decoded = caught_now(|| tool.accept(value).map_err(Error::new));
         decoded.map_err(|error| error.to_string())
     };
-    let mistakes = accept_arguments(Arc::make_mut(&mut call.arguments), accept, &tool.schema)
-        .map_err(|reason| format!("the arguments do not fit: {reason}"))?;
-    repair.arguments.extend(mistakes);
-    call.flags = tool.decl.flags;
-    if let Some(exits) = tool.exits.as_ref().filter(|_| call.flags.exit) {
-        call.flags.exit = caught_now(|| exits(&call.arguments))
-            .map_err(|error| format!("cannot determine whether the call ends the loop: {error}"))?;
-    }
-    if let Some(gate) = &tool.gate {
-        let arguments = Arc::clone(&call.arguments);
-        let verdict = match at_home(Some(tool), scope).and_then(|scope| caught_now(|| Ok(gate(arguments, scope)))) {
-            Ok(verdict) => caught(verdict).await,
-            Err(error) => Err(error),
-        };
-        // After an error, it is unknown whether the call needs an approval, so it does not run.
-        call.gate = verdict.map_err(|error| format!("cannot determine whether the call needs an approval: {error}"))?;
-    }
-    Ok(())
+    accept_arguments(Arc::make_mut(arguments), accept, &tool.schema)
+        .map_err(|reason| format!("the arguments do not fit: {reason}"))
+}
+
+/// Returns whether a call of an exit tool ends the loop.
+fn ends_loop(arguments: &Arc<Value>, tool: &ToolDefinition) -> Result<bool, String> {
+    let Some(exits) = &tool.exits else { return Ok(true) };
+    caught_now(|| exits(arguments)).map_err(|error| format!("cannot determine whether the call ends the loop: {error}"))
+}
+
+/// Returns the approval that a call needs. After an error, it is unknown whether it needs one, so the call does not run.
+async fn gate(arguments: &Arc<Value>, tool: &ToolDefinition, scope: Scope) -> Result<Option<Gate>, String> {
+    let Some(gate) = &tool.gate else { return Ok(None) };
+    let arguments = Arc::clone(arguments);
+    let verdict = match at_home(Some(tool), scope).and_then(|scope| caught_now(|| Ok(gate(arguments, scope)))) {
+        Ok(verdict) => caught(verdict).await,
+        Err(error) => Err(error),
+    };
+    verdict.map_err(|error| format!("cannot determine whether the call needs an approval: {error}"))
 }
