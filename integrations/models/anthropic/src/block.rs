@@ -1,7 +1,7 @@
 //! A content block of an answer: text, thinking, a call, what a tool of the provider did, or an item that only the provider
 //! understands.
 
-use positronic_core::model::http::lenient::any;
+use positronic_core::model::http::lenient::{any, json_text};
 use positronic_core::record::{DeltaKind, Part, ProposedCall};
 use serde_json::{Map, Value, json};
 
@@ -54,7 +54,7 @@ impl Block {
         block.input = match block.value.get("input") {
             None | Some(Value::Null) => None,
             Some(Value::Object(fields)) if fields.is_empty() => None,
-            Some(input) => Some(json_text(input)),
+            Some(input) => Some(json_text(input).into_owned()),
         };
         block
     }
@@ -104,7 +104,7 @@ impl Block {
             return self.add_text(piece);
         }
         if let ("input_json_delta", Some(piece)) = (kind, any(delta, "partial_json")) {
-            let piece = json_text(piece);
+            let piece = json_text(piece).into_owned();
             self.text.push_str(&piece);
             return Some(piece);
         }
@@ -238,9 +238,4 @@ impl Block {
         let data = (!self.value.is_empty()).then(|| json!({ ITEM: self.value }));
         ProposedCall { provider_id, name, arguments, data }
     }
-}
-
-/// Returns the JSON of an input, which some servers send as text.
-fn json_text(input: &Value) -> String {
-    input.as_str().map_or_else(|| input.to_string(), str::to_owned)
 }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use positronic_core::model::Piece;
-use positronic_core::model::http::lenient::{any, count, document, list, object, objects, text};
+use positronic_core::model::http::lenient::{any, count, document, json_text, list, object, objects, text};
 use positronic_core::model::http::{Assemble, MAX_ITEMS, Progress, shorten, too_many_items};
 use positronic_core::record::{
     DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall, ResponseMetadata, Usage,
@@ -231,8 +231,7 @@ impl GenerateContentAssembler {
             self.streaming = Some(match call.get("args") {
                 None | Some(Value::Null) => Streaming::Fields(Map::new(), Vec::new()),
                 Some(Value::Object(fields)) => Streaming::Fields(fields.clone(), Vec::new()),
-                Some(Value::String(text)) => Streaming::Other(text.clone()),
-                Some(other) => Streaming::Other(other.to_string()),
+                Some(other) => Streaming::Other(json_text(other).into_owned()),
             });
             pieces.push(Piece { tool: Some(name.to_owned()), ..self.call_piece(String::new()) });
         }

@@ -1,5 +1,7 @@
 //! Lenient reading of JSON from compatible servers: a field that is absent, `null` or of another type counts as missing.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::fault::{Fault, shorten};
@@ -51,6 +53,15 @@ pub fn objects<'a>(object: &'a Value, name: &str) -> &'a [Value] {
 #[must_use]
 pub fn any<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     object.get(name).filter(|value| !value.is_null())
+}
+
+/// Reads the JSON of arguments, which some servers send as a value and others as its text.
+#[must_use]
+pub fn json_text(arguments: &Value) -> Cow<'_, str> {
+    match arguments {
+        Value::String(text) => text.into(),
+        value => value.to_string().into(),
+    }
 }
 
 /// Reads a count, which may be a float.

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::responses_item::arguments_text;
-use crate::model::http::lenient::{any, count, object, objects};
+use crate::model::http::lenient::{any, count, json_text, object, objects};
 use crate::record::{Citation, Usage};
 
 /// Returns the text pieces of a delta's `content`, a string or a list of typed parts, and whether each is reasoning.
@@ -30,7 +29,7 @@ fn content_part(part: &Value) -> (bool, Cow<'_, str>) {
 
 /// Returns a piece of a call's arguments; some servers send them as one object.
 pub(super) fn arguments(function: &Value) -> Cow<'_, str> {
-    any(function, "arguments").map_or("".into(), arguments_text)
+    any(function, "arguments").map_or("".into(), json_text)
 }
 
 /// Returns the addresses of the pages that an answer cites, as xAI and Perplexity send them.

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::chat_chunk::cache;
-use super::responses_item::{Item, Kind, arguments_text, unanswerable};
+use super::responses_item::{Item, Kind, unanswerable};
 use super::wrapper::unwrap_parallel;
 use crate::model::Piece;
-use crate::model::http::lenient::{any, count, document, list, object, text};
+use crate::model::http::lenient::{any, count, document, json_text, list, object, text};
 use crate::model::http::{MAX_ITEMS, reported_error, shorten, too_many_items};
 use crate::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, ResponseMetadata, Usage};
 
@@ -163,7 +163,7 @@ impl ResponsesAssembler {
                 pieces.extend(self.add(index, "reasoning", delta, count(event, "content_index")));
             }
             "response.function_call_arguments.delta" => {
-                let delta = any(event, "delta").map(arguments_text);
+                let delta = any(event, "delta").map(json_text);
                 pieces.extend(self.add(index, "function_call", delta.as_deref(), None));
             }
             kind
@@ -262,7 +262,7 @@ impl ResponsesAssembler {
                 piece
             }
             _ => {
-                let arguments = any(event, "arguments").map(arguments_text);
+                let arguments = any(event, "arguments").map(json_text);
                 self.add(index, "function_call", arguments.as_deref(), None)
             }
         }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::responses_files::made_image;
 use super::responses_tools::{citations, is_cited, tool_use};
-use crate::model::http::lenient::any;
+use crate::model::http::lenient::{any, json_text};
 use crate::record::{Citation, Part, ProposedCall};
 
 /// The field of the opaque part before a text that stores the message's other fields: its id, status and phase, and whether
@@ -122,7 +122,7 @@ impl Item {
                 Some(text + &refusal)
             }
             Kind::Thought => Some(self.thought_text()),
-            Kind::Call => any(&self.value, "arguments").map(|arguments| arguments_text(arguments).into_owned()),
+            Kind::Call => any(&self.value, "arguments").map(|arguments| json_text(arguments).into_owned()),
             Kind::Other => None,
         }
     }
@@ -164,7 +164,7 @@ impl Item {
 
     fn into_call(self) -> ProposedCall {
         let text = |name: &str| self.value.get(name).and_then(Value::as_str).map(str::to_owned);
-        let arguments = any(&self.value, "arguments").map(arguments_text).filter(|arguments| !arguments.is_empty());
+        let arguments = any(&self.value, "arguments").map(json_text).filter(|arguments| !arguments.is_empty());
         let arguments = arguments.map_or_else(|| self.text.clone(), Cow::into_owned);
         ProposedCall {
             provider_id: text("call_id").or_else(|| text("id")),
@@ -172,14 +172,6 @@ impl Item {
             arguments: if arguments.trim().is_empty() { "{}".to_owned() } else { arguments },
             data: call_data(&self.value),
         }
-    }
-}
-
-/// Returns the JSON of arguments, which some servers send as a value instead of its text.
-pub(super) fn arguments_text(arguments: &Value) -> Cow<'_, str> {
-    match arguments {
-        Value::String(text) => text.into(),
-        value => value.to_string().into(),
     }
 }
 
