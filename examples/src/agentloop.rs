@@ -17,9 +17,9 @@ use futures::future::BoxFuture;
 use positronic_core::plugins::Compaction;
 use positronic_core::prelude::*;
 use positronic_core::record::{LimitKind, LoopOutcome};
-use positronic_core::toolbox::{
-    self, CodeOptions, CodeRunner, DuckDuckGo, Finished, OutputFolder, SearchError, SearchHit, SearchOptions,
-    SearchProvider, WebSearch,
+use positronic_toolbox::{
+    self as toolbox, CodeOptions, CodeRunner, DuckDuckGo, Finished, OutputFolder, SearchError, SearchHit,
+    SearchOptions, SearchProvider, WebSearch,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`dsl`] | brains, loops and tools over the author's types |
-//! | [`plugins`], `toolbox`, `mcp` | extensions of loops, ready-made tools, tools of MCP servers |
+//! | [`plugins`], `mcp` | extensions of loops, tools of MCP servers |
 //! | [`runner`] | starts, resumes and serves runs, and answers their questions from any process |
 //! | [`model`] | language models, their wrappers, and scripted and recorded ones for tests |
 //! | `schedule` | runs that start at given times |
@@ -78,8 +78,6 @@ pub mod schedule;
 pub mod sink;
 pub mod store;
 pub mod testing;
-#[cfg(feature = "toolbox")]
-pub mod toolbox;
 pub mod tools;
 
 pub use error::{Error, IoContext, Result};

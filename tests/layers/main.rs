@@ -12,8 +12,7 @@ use modules::{Modules, circles};
 const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
 
 /// Files of the core that may use tokio: the runner, the tests' clock, the timers of the two adapters, the wrappers that
-/// queue requests or time a model's rest, the sink whose writes may block, the files of the toolbox that block or wait,
-/// and the MCP client.
+/// queue requests or time a model's rest, the sink whose writes may block, and the MCP client.
 const TOKIO: &[&str] = &[
     "runner/",
     "testing/",
@@ -27,9 +26,6 @@ const TOKIO: &[&str] = &[
     "mcp/connection.rs",
     "mcp/session.rs",
     "mcp/transport/",
-    "toolbox/blocking.rs",
-    "toolbox/code/runner.rs",
-    "toolbox/web/fetcher.rs",
 ];
 
 /// The most files of the core in one circle.

@@ -10,7 +10,11 @@ use syn::{Attribute, Item, UseTree, Visibility};
 type Api = BTreeMap<String, Vec<String>>;
 
 /// The crates of the snapshot, and their folders.
-const CRATES: [(&str, &str); 2] = [("positronic_core", "."), ("positronic_net", "../integrations/net")];
+const CRATES: [(&str, &str); 3] = [
+    ("positronic_core", "."),
+    ("positronic_net", "../integrations/net"),
+    ("positronic_toolbox", "../integrations/tools/toolbox"),
+];
 
 #[test]
 fn public_names_match_the_snapshot() {
@@ -25,7 +29,7 @@ fn public_names_match_the_snapshot() {
 }
 
 /// The modules that an author of brains reads; each other one says for whom it is.
-const FOR_AUTHORS: [&str; 8] = ["dsl", "mcp", "model", "model::scripted", "plugins", "runner", "testing", "toolbox"];
+const FOR_AUTHORS: [&str; 7] = ["dsl", "mcp", "model", "model::scripted", "plugins", "runner", "testing"];
 
 #[test]
 fn authors_need_fewer_than_half_of_the_types() {
@@ -48,7 +52,7 @@ fn authors_need_fewer_than_half_of_the_types() {
         }
     }
     assert!(own * 2 < all, "{own} of {all}");
-    assert!(own < 188, "{own}");
+    assert!(own < 150, "{own}");
 }
 
 #[test]
