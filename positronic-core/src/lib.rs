@@ -9,7 +9,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`dsl`] | brains, loops and tools over the author's types |
-//! | [`plugins`], `mcp` | extensions of loops, tools of MCP servers |
+//! | [`plugins`] | extensions of loops |
 //! | [`runner`] | starts, resumes and serves runs, and answers their questions from any process |
 //! | [`model`] | language models, their wrappers, and scripted and recorded ones for tests |
 //! | `schedule` | runs that start at given times |
@@ -63,8 +63,6 @@ pub mod definition;
 pub mod dsl;
 mod error;
 pub mod machine;
-#[cfg(feature = "mcp")]
-pub mod mcp;
 pub mod model;
 pub mod plugins;
 pub mod prelude;

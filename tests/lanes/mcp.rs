@@ -4,13 +4,13 @@ use std::path::Path as FilePath;
 use std::process::Command;
 use std::time::Duration;
 
-use positronic_core::mcp::{Mcp, McpCommand, McpOptions, McpServer};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{OutputKind, Path, Status, ToolResult};
 use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::sink::Recorder;
 use positronic_core::testing::{CountedIds, Story, Test};
+use positronic_mcp::{Mcp, McpCommand, McpOptions, McpServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -12,7 +12,7 @@ use modules::{Modules, circles};
 const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
 
 /// Files of the core that may use tokio: the runner, the tests' clock, the timers of the two adapters, the wrappers that
-/// queue requests or time a model's rest, the sink whose writes may block, and the MCP client.
+/// queue requests or time a model's rest, and the sink whose writes may block.
 const TOKIO: &[&str] = &[
     "runner/",
     "testing/",
@@ -23,9 +23,6 @@ const TOKIO: &[&str] = &[
     "model/wrap/rate_limit.rs",
     "sink/json_lines.rs",
     "store/memory/",
-    "mcp/connection.rs",
-    "mcp/session.rs",
-    "mcp/transport/",
 ];
 
 /// The most files of the core in one circle.

@@ -42,7 +42,7 @@ fn is_transient_link(error: &(dyn StdError + 'static)) -> bool {
         let inner = error.get_ref().map(|inner| -> &(dyn StdError + 'static) { inner });
         return is_transient_kind(error.kind()) || inner.is_some_and(is_transient);
     }
-    #[cfg(any(feature = "http", feature = "mcp"))]
+    #[cfg(feature = "http")]
     if let Some(error) = error.downcast_ref::<reqwest::Error>()
         && (error.is_timeout() || error.is_connect())
     {

@@ -10,8 +10,9 @@ use syn::{Attribute, Item, UseTree, Visibility};
 type Api = BTreeMap<String, Vec<String>>;
 
 /// The crates of the snapshot, and their folders.
-const CRATES: [(&str, &str); 3] = [
+const CRATES: [(&str, &str); 4] = [
     ("positronic_core", "."),
+    ("positronic_mcp", "../integrations/tools/mcp"),
     ("positronic_net", "../integrations/net"),
     ("positronic_toolbox", "../integrations/tools/toolbox"),
 ];
@@ -29,7 +30,7 @@ fn public_names_match_the_snapshot() {
 }
 
 /// The modules that an author of brains reads; each other one says for whom it is.
-const FOR_AUTHORS: [&str; 7] = ["dsl", "mcp", "model", "model::scripted", "plugins", "runner", "testing"];
+const FOR_AUTHORS: [&str; 6] = ["dsl", "model", "model::scripted", "plugins", "runner", "testing"];
 
 #[test]
 fn authors_need_fewer_than_half_of_the_types() {
@@ -52,7 +53,7 @@ fn authors_need_fewer_than_half_of_the_types() {
         }
     }
     assert!(own * 2 < all, "{own} of {all}");
-    assert!(own < 150, "{own}");
+    assert!(own < 140, "{own}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ type Open = dyn Fn() -> BoxFuture<'static, io::Result<(Reading, Writing)>> + Sen
 /// A stream with one message per line: a socket, the pipes of a container, or a server in the same process.
 ///
 /// ```
-/// use positronic_core::mcp::{McpOptions, McpServer, McpStream};
+/// use positronic_mcp::{McpOptions, McpServer, McpStream};
 /// use tokio::net::TcpStream;
 ///
 /// let stream = McpStream::new(async || Ok(TcpStream::connect("127.0.0.1:4040").await?.into_split()));

@@ -20,5 +20,5 @@ mod lists;
 mod process;
 mod restarts;
 #[allow(dead_code, reason = "other test binaries use the remaining items")]
-#[path = "../support/mod.rs"]
+#[path = "../../../../../positronic-core/tests/support/mod.rs"]
 mod support;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::mcp::McpOptions;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventKind, RunId, Seq, ToolResult};
 use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{CountedIds, Story, TestClock};
+use positronic_mcp::McpOptions;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

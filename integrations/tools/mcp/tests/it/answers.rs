@@ -1,10 +1,10 @@
 //! Calls that a server answers: texts for the model and outputs for people.
 
-use positronic_core::mcp::{Mcp, McpOptions};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::ToolResult;
 use positronic_core::sink::Recorder;
+use positronic_mcp::{Mcp, McpOptions};
 use serde_json::{Value, json};
 
 use crate::desk::{desk, shown_files};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use positronic_core::mcp::{Mcp, McpError, McpOptions, McpServer};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::EventKind;
+use positronic_mcp::{Mcp, McpError, McpOptions, McpServer};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -259,7 +259,7 @@ async fn list_that_does_not_end_is_used_as_far_as_it_was_read() {
 
 #[test]
 fn author_errors_are_reported_before_anything_starts() {
-    use positronic_core::mcp::{McpCommand, McpHttp};
+    use positronic_mcp::{McpCommand, McpHttp};
 
     let named = |name: &str| McpServer::new(name, McpCommand::new("true"), McpOptions::default()).unwrap_err();
     assert!(named("my__server").to_string().contains("is not a valid name of an MCP server"));
@@ -272,7 +272,7 @@ fn author_errors_are_reported_before_anything_starts() {
 
 #[test]
 fn debug_output_contains_no_secret() {
-    use positronic_core::mcp::{McpCommand, McpHttp};
+    use positronic_mcp::{McpCommand, McpHttp};
 
     let command = McpCommand::new("npx").arg("--token=s3cret").env("TOKEN", "s3cret");
     let http = McpHttp::new("https://a.example/mcp?key=s3cret").bearer("s3cret").header("x-key", "s3cret");

@@ -1,8 +1,8 @@
 //! Approvals of server calls, and the recorded flags of a tool.
 
-use positronic_core::mcp::McpOptions;
 use positronic_core::model::scripted::Reply;
 use positronic_core::record::ToolResult;
+use positronic_mcp::McpOptions;
 use serde_json::{Value, json};
 
 use crate::desk::{desk, reasons};

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use positronic_core::record::{CallFlags, ToolDecl, check_depth, is_invisible};
+use positronic_core::tools::Schema;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -12,8 +14,6 @@ use super::names::{NAME, printable, renamed, rest_of, tool_name};
 use super::options::McpOptions;
 use super::policy::Policy;
 use super::server_identity::McpSeen;
-use crate::record::{CallFlags, ToolDecl, check_depth, is_invisible};
-use crate::tools::Schema;
 
 /// The maximum characters of a tool's description that a model reads: some 2,000 tokens, many times the usual size.
 const DESCRIPTION: usize = 8 << 10;

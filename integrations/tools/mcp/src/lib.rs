@@ -4,7 +4,7 @@
 //! its current tools to every iteration.
 //!
 //! ```no_run
-//! use positronic_core::mcp::{Mcp, McpCommand, McpHttp, McpOptions, McpServer};
+//! use positronic_mcp::{Mcp, McpCommand, McpHttp, McpOptions, McpServer};
 //! use positronic_core::prelude::*;
 //!
 //! # fn main() -> positronic_core::Result<()> {

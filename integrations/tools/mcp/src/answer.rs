@@ -3,10 +3,9 @@
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use positronic_core::record::{check_depth, quote_inexact_numbers};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value, json};
-
-use crate::record::{check_depth, quote_inexact_numbers};
 
 /// Base64 of servers, which may lack its padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(

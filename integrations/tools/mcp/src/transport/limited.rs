@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 /// Reports that a line was too long.
 #[derive(Debug, Clone)]
-pub(in crate::mcp) struct Overflow {
+pub(crate) struct Overflow {
     seen: Arc<AtomicBool>,
     limit: usize,
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use positronic_core::mcp::{Mcp, McpServer};
 use positronic_core::prelude::*;
 use positronic_core::record::{FileRef, LoopOutcome, OutputKind, Pending, PendingKind};
 use positronic_core::runner::RunHandle;
 use positronic_core::testing::Story;
+use positronic_mcp::{Mcp, McpServer};
 use serde_json::Value;
 
 use crate::support::prompt;

@@ -13,9 +13,9 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfi
 use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 
 use super::paced::Paced;
-use crate::mcp::names::printable;
-use crate::mcp::options::McpOptions;
-use crate::mcp::secrets::Secrets;
+use crate::names::printable;
+use crate::options::McpOptions;
+use crate::secrets::Secrets;
 
 /// The maximum number of redirects, such as for a missing slash at the end.
 const REDIRECTS: usize = 3;

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use positronic_core::mcp::{McpHttp, McpOptions, McpServer};
 use positronic_core::model::scripted::Reply;
+use positronic_mcp::{McpHttp, McpOptions, McpServer};
 use serde_json::{Value, json};
 
 use crate::desk::{desk, eventually};

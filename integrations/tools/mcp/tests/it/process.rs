@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use positronic_core::mcp::{McpCommand, McpOptions, McpServer};
 use positronic_core::model::scripted::Reply;
+use positronic_mcp::{McpCommand, McpOptions, McpServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

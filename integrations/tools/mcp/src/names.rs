@@ -1,7 +1,8 @@
 //! Names of a server's tools for models and people.
 
+use positronic_core::record::{ToolId, hash_text, is_invisible};
+
 use super::error::McpError;
-use crate::record::{ToolId, hash_text, is_invisible};
 
 /// Separates the names of server and tool. Server names cannot contain it, so the prefix is unambiguous.
 const BETWEEN: &str = "__";

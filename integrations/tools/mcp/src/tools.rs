@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use positronic_core::dsl::{Options, Services, State, Tool, ToolBuilder, ToolContext};
+use positronic_core::{Error, Result};
 use serde_json::Value;
 
 use super::answer::Answer;
@@ -11,8 +13,6 @@ use super::connection::OnProgress;
 use super::error::McpError;
 use super::list::Listed;
 use super::session::Session;
-use crate::dsl::{Options, Services, State, Tool, ToolBuilder, ToolContext};
-use crate::{Error, Result};
 
 /// Additional time of a call beyond the server's: for a ping, and for storing files.
 const GRACE: Duration = Duration::from_secs(15);

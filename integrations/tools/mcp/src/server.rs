@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use positronic_core::dsl::{Options, Services, State, Tool};
+use positronic_core::record::ToolDecl;
+
 use super::error::McpError;
 use super::list::{Listing, recalled};
 use super::names::server_name;
@@ -10,8 +13,6 @@ use super::options::McpOptions;
 use super::session::Session;
 use super::tools::{Known, tool};
 use super::transport::McpTransport;
-use crate::dsl::{Options, Services, State, Tool};
-use crate::record::ToolDecl;
 
 /// An MCP server whose tools a loop uses. Clones share the connection.
 ///
@@ -59,11 +60,11 @@ impl McpServer {
         self.listing(Duration::ZERO).await.map(drop)
     }
 
-    /// Returns the server's current tools, for a loop's [`tools`](crate::dsl::Loop::tools). The list is fixed; the plugin
+    /// Returns the server's current tools, for a loop's [`tools`](positronic_core::dsl::Loop::tools). The list is fixed; the plugin
     /// [`Mcp`](super::Mcp) updates it when it changes.
     ///
     /// ```no_run
-    /// # async fn doc(files: positronic_core::mcp::McpServer) -> positronic_core::Result<()> {
+    /// # async fn doc(files: positronic_mcp::McpServer) -> positronic_core::Result<()> {
     /// use positronic_core::prelude::*;
     ///
     /// let tools = files.tools().await?;

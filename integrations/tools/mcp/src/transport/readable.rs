@@ -6,13 +6,12 @@
 
 use std::borrow::Cow;
 
+use positronic_core::record::quote_inexact_numbers;
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcMessage, NumberOrString, RequestId, ServerJsonRpcMessage};
 use serde_json::Value;
 
-use crate::record::quote_inexact_numbers;
-
 /// The code of the error that an unreadable reply becomes; no server uses it.
-pub(in crate::mcp) const UNREADABLE: i32 = i32::MIN;
+pub(crate) const UNREADABLE: i32 = i32::MIN;
 
 /// Reads a message; `None` if it is something else, such as a log line of the server's program.
 pub(super) fn read(text: &[u8]) -> Option<ServerJsonRpcMessage> {

@@ -187,7 +187,7 @@ impl McpError {
     }
 
     /// Converts into a tool error, which is transient if a retry may succeed.
-    pub(super) fn into_result(self) -> crate::Error {
-        if self.is_transient() { crate::Error::transient(self) } else { self.into() }
+    pub(super) fn into_result(self) -> positronic_core::Error {
+        if self.is_transient() { positronic_core::Error::transient(self) } else { self.into() }
     }
 }

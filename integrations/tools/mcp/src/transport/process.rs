@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use positronic_core::record::is_invisible;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
@@ -14,7 +15,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::command::McpCommand;
 use super::descendants::{Mark, VARIABLE};
 use super::limited::{Limited, Overflow};
-use crate::record::is_invisible;
 
 /// How long a server may take to exit after its input was closed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -29,7 +29,7 @@ const MAX_STORED: usize = 4096;
 const SHOWN: usize = 6;
 
 /// A server's process. Dropping it kills the process group.
-pub(in crate::mcp) struct Process {
+pub(crate) struct Process {
     ended: watch::Receiver<Option<String>>,
     reported: ErrorOutput,
     overflow: Overflow,

@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use futures::future::join_all;
+use positronic_core::Result;
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use positronic_core::record::is_invisible;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,14 +15,11 @@ use super::error::McpError;
 use super::names::{NAME, names_of, printable};
 use super::server::McpServer;
 use super::server_identity::McpSeen;
-use crate::Result;
-use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
-use crate::record::is_invisible;
 
 /// The maximum characters of a server's instructions.
 const INSTRUCTIONS: usize = 8 << 10;
 
-/// Adds the current tools of MCP servers to every iteration of a loop; see the [module](crate::mcp).
+/// Adds the current tools of MCP servers to every iteration of a loop; see the [crate](crate).
 ///
 /// A server that was listed once may be unavailable in later iterations: its tools stay, and calls report the error. One that was
 /// never reached fails the loop, unless it is [optional](super::McpOptions::optional). After a restart of the process the servers are

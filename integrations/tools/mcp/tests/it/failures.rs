@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use positronic_core::mcp::{Mcp, McpError, McpOptions};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, RunId, ToolResult};
 use positronic_core::runner::Settled;
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{CountedIds, Story, TestClock};
+use positronic_mcp::{Mcp, McpError, McpOptions};
 use serde_json::{Value, json};
 
 use crate::desk::{desk, eventually, failure_of};
