@@ -1,4 +1,4 @@
-//! Which folders and files of the core and the command line may use which, as `ARCHITECTURE.md` says.
+//! Which crates may use which, and which folders and files of the core and the command line, as `ARCHITECTURE.md` says.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
@@ -25,8 +25,16 @@ const TOKIO: &[&str] = &[
     "store/memory/",
 ];
 
-/// The most files of the core in one circle.
+/// The most files of a crate in one circle.
 const LARGEST_CIRCLE: usize = 5;
+
+/// The core and the crates that were parts of it, by folder: which crates of the workspace each may use, beside in tests.
+const CRATES: &[(&str, &[&str])] = &[
+    ("positronic-core", &["positronic-macros"]),
+    ("integrations/net", &[]),
+    ("integrations/tools/mcp", &["positronic-core"]),
+    ("integrations/tools/toolbox", &["positronic-core", "positronic-net"]),
+];
 
 fn sources(package: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package).join("src")
@@ -107,11 +115,25 @@ fn cli_files_have_no_circle() {
 }
 
 #[test]
-fn core_files_have_only_small_circles() {
-    let modules = Modules::of(&sources("positronic-core"));
-    let mut circles = circles(&modules.uses(false));
-    circles.retain(|circle| circle.len() > LARGEST_CIRCLE);
-    assert!(circles.is_empty(), "{circles:#?}");
+fn files_of_the_core_and_its_former_parts_have_only_small_circles() {
+    for (package, _) in CRATES {
+        let modules = Modules::of(&sources(package));
+        let mut circles = circles(&modules.uses(false));
+        circles.retain(|circle| circle.len() > LARGEST_CIRCLE);
+        assert!(circles.is_empty(), "{package}: {circles:#?}");
+    }
+}
+
+#[test]
+fn crates_use_only_their_listed_crates() {
+    for (package, allowed) in CRATES {
+        let manifest = std::fs::read_to_string(sources(package).with_file_name("Cargo.toml")).unwrap();
+        let section = manifest.split("\n[dependencies]\n").nth(1).unwrap().split("\n[").next().unwrap();
+        let used = section.lines().filter(|line| line.starts_with("positronic-"));
+        let mut used: Vec<_> = used.map(|line| line.split(['.', ' ', '=']).next().unwrap()).collect();
+        used.retain(|used| !allowed.contains(used));
+        assert!(used.is_empty(), "{package} uses {used:?}");
+    }
 }
 
 #[test]
