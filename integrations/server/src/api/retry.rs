@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::signals::code_differs;
-use crate::app::App;
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, json};
