@@ -9,6 +9,8 @@ use std::io;
 const MESSAGES: &[&str] = &[
     // reqwest, where its own time-out ends a request
     "operation timed out",
+    // hyper-util, under reqwest: no connection, for want of a name, of a port or of a TLS session
+    "client error (Connect)",
     // tokio's `Elapsed`
     "deadline has elapsed",
     // hyper, where a server closes a connection that was kept alive
@@ -41,17 +43,6 @@ fn is_transient_link(error: &(dyn StdError + 'static)) -> bool {
         // The sources of an `io::Error` leave out the error that it wraps itself.
         let inner = error.get_ref().map(|inner| -> &(dyn StdError + 'static) { inner });
         return is_transient_kind(error.kind()) || inner.is_some_and(is_transient);
-    }
-    #[cfg(feature = "http")]
-    if let Some(error) = error.downcast_ref::<reqwest::Error>()
-        && (error.is_timeout() || error.is_connect())
-    {
-        return true;
-    }
-    #[cfg(feature = "sqlite")]
-    if let Some(error) = error.downcast_ref::<rusqlite::Error>() {
-        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
-        return matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked));
     }
     let message = error.to_string();
     MESSAGES.iter().any(|known| message.ends_with(known))

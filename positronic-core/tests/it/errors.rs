@@ -120,7 +120,6 @@ fn timeouts_and_connection_errors_are_transient_anywhere_in_the_chain() {
     assert!(!Error::new("operation timed out").is_transient());
 }
 
-#[cfg(feature = "sqlite")]
 #[test]
 fn busy_database_is_transient() {
     let failure = |code| rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
@@ -129,14 +128,23 @@ fn busy_database_is_transient() {
     assert!(!Error::from(failure(rusqlite::ffi::SQLITE_CONSTRAINT)).is_transient());
 }
 
-#[cfg(feature = "openai")]
 #[tokio::test]
-async fn refused_reqwest_connection_is_transient() {
-    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+async fn reqwest_that_cannot_connect_is_transient() {
+    let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let plain = server.local_addr().unwrap();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // A server without TLS.
+    let answers = tokio::spawn(async move {
+        let (mut stream, _) = server.accept().await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut stream, b"no TLS").await.unwrap();
+    });
 
-    let refused = reqwest::get(format!("http://{address}/")).await.unwrap_err();
-
-    assert!(Error::from(refused).is_transient());
+    for url in [format!("http://{closed}/"), "http://absent.invalid/".to_owned(), format!("https://{plain}/")] {
+        let error = reqwest::get(&url).await.unwrap_err();
+        assert!(error.is_connect(), "{url}: {error:?}");
+        assert!(Error::from(error).is_transient(), "{url}");
+    }
+    answers.await.unwrap();
 }
 
 fn flaky(flags: fn(ShopBuilder) -> ShopBuilder) -> ShopTool {
