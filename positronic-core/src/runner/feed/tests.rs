@@ -1,22 +1,41 @@
 //! Consecutive feeds of a sink.
 
 use super::*;
+use crate::dsl::brain;
+use crate::model::scripted::ScriptedModel;
+use crate::record::Start;
+use crate::runner::Runner;
 use crate::sink::Recorder;
 use crate::store::MemoryStore;
-use crate::testing::store_suite::Sample;
 
-/// Returns a sink, its feeds, and a store with a run of this many events.
-async fn with(events: usize) -> (Recorder, Arc<Feeds>, Arc<dyn EventStore>, Sample) {
-    let (store, recorder) = (MemoryStore::new(), Recorder::default());
-    let run = (0..events)
-        .fold(Sample::new("run"), |run, _| run.says("it"))
-        .row(|row| row.status = crate::record::Status::Completed);
-    let run = run.appended(&store).await;
-    (recorder.clone(), Feeds::new(Arc::new(recorder)), Arc::new(store), run)
+struct Bench {
+    recorder: Recorder,
+    feeds: Arc<Feeds>,
+    memory: MemoryStore,
+    store: Arc<dyn EventStore>,
+    run: RunId,
+}
+
+fn bench() -> Bench {
+    let (memory, recorder) = (MemoryStore::new(), Recorder::default());
+    let feeds = Feeds::new(Arc::new(recorder.clone()));
+    Bench { recorder, feeds, store: Arc::new(memory.clone()), memory, run: RunId::from("run") }
+}
+
+/// Runs a brain to its end and returns the number of its events.
+async fn ran(bench: &Bench, steps: usize) -> u64 {
+    let first = brain("It").step("Step 0", async |_| Ok(()));
+    let brain = (1..steps).fold(first, |brain, step| brain.step(&format!("Step {step}"), async |_| Ok(())));
+    let runner = Runner::builder().model(ScriptedModel::new([])).store(bench.memory.clone()).build();
+    let run = runner.start_with(&brain, (), Start { id: Some("run".into()), ..Start::default() }).await.unwrap();
+    run.result().await.unwrap();
+    run.settled().await;
+    bench.store.run(&bench.run).await.unwrap().next.0
 }
 
 /// Feeds the sink with the events between two numbers, and drops the feed.
-async fn fed(feeds: &Arc<Feeds>, store: &Arc<dyn EventStore>, run: &RunId, from: u64, until: u64) {
+async fn fed(bench: &Bench, from: u64, until: u64) {
+    let Bench { feeds, store, run, .. } = bench;
     let feed = feeds.feed(store, (&LiveDeltas::default(), &LeaseKeeper::default()), run, Seq(from), false);
     assert!(feed.reached(Seq(until)).await);
     drop(feed);
@@ -25,30 +44,30 @@ async fn fed(feeds: &Arc<Feeds>, store: &Arc<dyn EventStore>, run: &RunId, from:
     }
 }
 
-fn shown(recorder: &Recorder) -> Vec<u64> {
-    recorder.events().iter().map(|event| event.seq.0).collect()
+fn shown(bench: &Bench) -> Vec<u64> {
+    bench.recorder.events().iter().map(|event| event.seq.0).collect()
 }
 
 #[tokio::test]
 async fn sink_that_read_ahead_gets_each_event_once() {
-    let (recorder, feeds, store, run) = with(5).await;
-    fed(&feeds, &store, &run.run, 0, 5).await;
+    let bench = bench();
+    let events = ran(&bench, 1).await;
+    fed(&bench, 0, events).await;
 
-    fed(&feeds, &store, &run.run, 3, 5).await;
+    fed(&bench, 3, events).await;
 
-    assert_eq!(shown(&recorder), [0, 1, 2, 3, 4]);
+    assert_eq!(shown(&bench), Vec::from_iter(0..events));
 }
 
 #[tokio::test]
 async fn a_run_that_was_removed_and_taken_in_anew_is_shown_from_where_it_is() {
-    let (recorder, feeds, store, run) = with(5).await;
-    fed(&feeds, &store, &run.run, 0, 5).await;
-    assert_eq!(store.remove(std::slice::from_ref(&run.run)).await, Ok(1));
-    let mut anew = Sample::new("run").says("anew").says("and on").says("and on");
-    store.append(&anew.run, anew.append.clone()).await.unwrap();
-    anew.append.events.clear();
+    let bench = bench();
+    let events = ran(&bench, 2).await;
+    fed(&bench, 0, events).await;
+    assert_eq!(bench.store.remove(std::slice::from_ref(&bench.run)).await, Ok(1));
+    let anew = ran(&bench, 1).await;
 
-    fed(&feeds, &store, &run.run, 2, 3).await;
+    fed(&bench, anew - 1, anew).await;
 
-    assert_eq!(shown(&recorder), [0, 1, 2, 3, 4, 2]);
+    assert_eq!(shown(&bench), Vec::from_iter((0..events).chain([anew - 1])));
 }

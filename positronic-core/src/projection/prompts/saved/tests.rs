@@ -2,15 +2,43 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use crate::model::scripted::{Reply, ScriptedModel};
-use crate::plugins::Compaction;
 use crate::prelude::*;
 use crate::projection::RULES;
 use crate::record::{AnswerWithoutText, Event, OutputKind};
 use crate::runner::Settled;
+
+/// Replaces older messages by the model's summary.
+struct Shortening;
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Shortened {}
+
+impl PluginState for Shortened {
+    const NAME: &'static str = "shortening";
+}
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Shortening {
+    type State = Shortened;
+
+    fn initial(&self) -> Shortened {
+        Shortened {}
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Shortened>) -> crate::Result<()> {
+        if cx.messages().len() > 4 {
+            let summary = cx.model().system("Summarise.").ask("The messages.").await?;
+            cx.compact(2, summary);
+        }
+        Ok(())
+    }
+}
 
 /// Everything that readers get of prompts.
 fn shown(prompts: &Prompts) -> Value {
@@ -105,7 +133,7 @@ async fn dialogue(line: &str, compaction: bool) -> Vec<Arc<Event>> {
         let (user, tools) = (turn["user"].as_str().unwrap().to_owned(), tools.clone());
         assistant = assistant.r#loop(&format!("Turn {number}"), move |cx| {
             let config = cx.system("Help.").input(&user).tools(tools.clone()).unlimited();
-            if compaction { config.plugin(Compaction::new().iterations(2).keep(1)) } else { config }
+            if compaction { config.plugin(Shortening) } else { config }
         });
     }
     let model = move |request: &crate::record::ModelRequest| {
