@@ -21,7 +21,7 @@ use positronic_core::record::{Gate, Path as CallPath, Pending, PendingKind, Seq,
 use positronic_core::store::{
     Durability, EventSearch, EventStore as _, PendingFilter, RunFilter, SqliteOptions, SqliteStore,
 };
-use positronic_core::testing::store_suite::{Sample, event};
+use positronic_store_suite::{Sample, event};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

@@ -65,7 +65,7 @@ pub use watchers::Watchers;
 /// Every method can also fail with [`StoreError::Failed`] or [`StoreError::Unusable`] when the store itself fails;
 /// nothing is written then, except by [`EventStore::remove`]. A method that writes can fail with [`StoreError::Unknown`].
 ///
-/// [`store_suite!`](crate::store_suite) generates tests of what every implementation must do. A store that wraps another
+/// The crate `positronic-store-suite` tests what every implementation must do. A store that wraps another
 /// one forwards the methods that it does not change. This one makes a store read-only:
 ///
 /// ```

@@ -30,7 +30,6 @@
 mod clock;
 mod faults;
 mod play;
-pub mod store_suite;
 mod story;
 mod tool_test;
 

@@ -10,7 +10,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::record::{Delta, DeltaKind, Event, EventKind, Path, RunId, Seq};
 use positronic_core::runner::{Client, RunUpdate, Runner, Settled};
 use positronic_core::store::{MemoryStore, SqliteStore, StoreError};
-use positronic_core::testing::store_suite::Sample;
+use positronic_store_suite::Sample;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;

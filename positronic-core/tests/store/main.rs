@@ -1,4 +1,4 @@
-//! The stores: one suite for all, and the specifics of SQLite.
+//! SQLite: the suite of all stores, and its own specifics.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,13 +7,6 @@
     clippy::indexing_slicing,
     reason = "a helper of a test fails as the test does"
 )]
-
-mod memory {
-    positronic_core::store_suite!({
-        let store = positronic_core::store::MemoryStore::new();
-        move || store.clone()
-    });
-}
 
 #[cfg(feature = "sqlite")]
 mod sqlite;

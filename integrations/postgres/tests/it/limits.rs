@@ -10,8 +10,8 @@ use positronic_core::store::{
     DueFilter, EventSearch, EventStore as _, InboundWebhook, PendingFilter, PendingItem, PostOutcome, RunFilter,
     RunPages, StoreError, TimerChange, TimerFilter, TimerOwner,
 };
-use positronic_core::testing::store_suite::Sample;
 use positronic_postgres::PostgresStore;
+use positronic_store_suite::Sample;
 use serde_json::json;
 use sqlx_core::connection::Connection as _;
 use sqlx_core::executor::Executor as _;

@@ -2,8 +2,8 @@
 
 use positronic_core::record::{RunId, Seq};
 use positronic_core::store::{EventSearch, EventStore as _, RunFilter, StoreError};
-use positronic_core::testing::store_suite::Sample;
 use positronic_postgres::{PostgresOptions, PostgresStore};
+use positronic_store_suite::Sample;
 use sqlx_core::executor::Executor as _;
 use sqlx_core::query_scalar::query_scalar;
 use sqlx_core::row::Row as _;

@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use positronic_core::store::{EventSearch, EventStore as _, RunFilter, StoreError};
-use positronic_core::testing::store_suite::Sample;
 use positronic_postgres::{PostgresOptions, PostgresStore};
+use positronic_store_suite::Sample;
 
 use crate::server::{self, Database};
 

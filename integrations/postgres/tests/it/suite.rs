@@ -2,7 +2,7 @@
 
 use crate::server;
 
-positronic_core::store_suite!({
+positronic_store_suite::store_suite!({
     let Some(database) = server::database().await else { return };
     let mut handles = Vec::new();
     for _ in 0..16 {

@@ -1,8 +1,8 @@
 //! Encrypted connections, with a server whose certificate an authority of its own has signed for `localhost`.
 
 use positronic_core::store::{EventStore as _, StoreError};
-use positronic_core::testing::store_suite::Sample;
 use positronic_postgres::{PostgresOptions, PostgresStore};
+use positronic_store_suite::Sample;
 
 use crate::server::{self, Server};
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use positronic_core::record::{RunId, Seq};
 use positronic_core::store::{EventStore as _, StoreError, Watcher};
-use positronic_core::testing::store_suite::Sample;
 use positronic_postgres::PostgresStore;
+use positronic_store_suite::Sample;
 use sqlx_core::executor::Executor as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};

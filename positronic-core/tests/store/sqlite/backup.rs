@@ -1,7 +1,7 @@
 //! Copies of a store that is in use.
 
 use positronic_core::store::{EventStore as _, StoreError};
-use positronic_core::testing::store_suite::Sample;
+use positronic_store_suite::Sample;
 
 use super::{lines, quick};
 

@@ -6,7 +6,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{RunId, Seq};
 use positronic_core::store::{EventSearch, EventStore as _, SqliteOptions, SqliteStore, StoreError, Watcher};
-use positronic_core::testing::store_suite::Sample;
+use positronic_store_suite::Sample;
 
 use super::{beside, lines, quick};
 

@@ -9,7 +9,7 @@ use positronic_core::projection::timeline::Timeline;
 use positronic_core::projection::transcript;
 use positronic_core::record::{ModelRequest, RunId, Seq, Status};
 use positronic_core::store::{EventStore as _, SqliteStore};
-use positronic_core::testing::store_suite::Sample;
+use positronic_store_suite::Sample;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

@@ -10,7 +10,7 @@ use positronic_core::store::{
     Deferral, DueFilter, Entry, EventStore as _, InboundWebhook, PendingFilter, RunFilter, SqliteStore, TimerChange,
     TimerFilter,
 };
-use positronic_core::testing::store_suite::Sample;
+use positronic_store_suite::Sample;
 use rusqlite::Connection;
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use positronic_core::record::{RunId, Seq, Status};
 use positronic_core::store::{EventStore as _, SqliteStore, StoreError};
-use positronic_core::testing::store_suite::Sample;
+use positronic_store_suite::Sample;
 use proptest::prelude::*;
 
 use super::{beside, lines, quick};

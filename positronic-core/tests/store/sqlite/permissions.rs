@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use positronic_core::store::EventStore as _;
-use positronic_core::testing::store_suite::Sample;
+use positronic_store_suite::Sample;
 
 use super::quick;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use positronic_core::record::{RunId, Seq};
 use positronic_core::store::{EventStore as _, StoreError, Watcher};
-use positronic_core::testing::store_suite::Sample;
+use positronic_store_suite::Sample;
 
 use super::{beside, lines, quick};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use positronic_core::record::{Actor, Path as CallPath, Pending, PendingKind, Seq, Status, WaitSpec};
 use positronic_core::runner::{Client, Delivered};
 use positronic_core::store::{EventStore as _, PendingFilter, RunFilter, SqliteOptions, SqliteStore, StoreError};
-use positronic_core::testing::store_suite::Sample;
+use positronic_store_suite::Sample;
 use rusqlite::Connection;
 use serde_json::json;
 

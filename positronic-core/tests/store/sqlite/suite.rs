@@ -2,7 +2,7 @@
 
 use positronic_core::store::SqliteStore;
 
-positronic_core::store_suite!({
+positronic_store_suite::store_suite!({
     let folder = tempfile::tempdir().unwrap();
     move || SqliteStore::open(folder.path().join("runs.db")).unwrap()
 });

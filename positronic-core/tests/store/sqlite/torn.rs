@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use positronic_core::store::{EventStore as _, SqliteStore, StoreError};
-use positronic_core::testing::store_suite::Sample;
+use positronic_store_suite::Sample;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 

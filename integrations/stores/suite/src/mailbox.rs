@@ -3,8 +3,10 @@
 use serde_json::json;
 
 use super::Sample;
-use crate::record::{Actor, Seq, SignalId, Timestamp};
-use crate::store::{DeliveryState, EventStore, InboundWebhook, MailboxEntry, PostOutcome, RunFilter, StoreError};
+use positronic_core::record::{Actor, Seq, SignalId, Timestamp};
+use positronic_core::store::{
+    DeliveryState, EventStore, InboundWebhook, MailboxEntry, PostOutcome, RunFilter, StoreError,
+};
 
 /// Makes a webhook.
 pub(super) fn mail(id: &str, at: i64, expires: i64) -> InboundWebhook {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::Sample;
-use crate::record::{
+use positronic_core::record::{
     BudgetRequest, Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage,
     WaitSpec,
 };
-use crate::store::{
+use positronic_core::store::{
     EventMatch, EventSearch, EventStore, PendingFilter, PendingItem, PendingPages, RunCursor, RunFilter, RunPages,
     StoreError,
 };
@@ -310,12 +310,9 @@ pub async fn search_ignores_case<S: EventStore>(open: impl Fn() -> S) {
         new.append.events.iter().map(|event| event.to_json().unwrap()).collect(),
     );
     let (old, new) = (old.appended(&store).await, new.appended(&store).await);
-    let of_old = |seq: u64| EventMatch {
-        run: old.run.clone(),
-        seq: Seq(seq),
-        line: old_lines[usize::try_from(seq).unwrap()].clone(),
-    };
-    let of_new = EventMatch { run: new.run.clone(), seq: Seq(0), line: new_lines[0].clone() };
+    let of_old =
+        |seq: u64| EventMatch::new(old.run.clone(), Seq(seq), old_lines[usize::try_from(seq).unwrap()].clone());
+    let of_new = EventMatch::new(new.run.clone(), Seq(0), new_lines[0].clone());
 
     assert_eq!(
         store.search(&EventSearch::new("iNvOiCe", 10)).await.unwrap().found,

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::record::{
+use positronic_core::record::{
     Actor, ClaimRefusal, Epoch, Event, EventKind, FileRef, Path, Pending, RunId, RunSummary, Seq, SideOutput, SignalId,
     Status, Timestamp, Usage, sha256,
 };
-use crate::store::{Append, EventStore, Index, SavedPrompts, Snapshot, StoreError, TimerChange};
+use positronic_core::store::{Append, EventStore, Index, SavedPrompts, Snapshot, StoreError, TimerChange};
 
 /// Makes an event with a text.
 #[must_use]

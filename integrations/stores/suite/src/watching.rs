@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::Sample;
-use crate::record::{RunId, Seq};
-use crate::store::{EventStore, Watcher};
+use positronic_core::record::{RunId, Seq};
+use positronic_core::store::{EventStore, Watcher};
 
 /// How long a test waits for a watcher; a store notifies within a second of appends by others.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -94,7 +94,7 @@ pub async fn watcher_sees_appends_of_others<S: EventStore>(open: impl Fn() -> S)
     of_one.hears("run-1", 2).await;
     of_all.hears("run-1", 2).await;
 
-    let over = Sample::new("run-2").says("one").row(|row| row.status = crate::record::Status::Completed);
+    let over = Sample::new("run-2").says("one").row(|row| row.status = positronic_core::record::Status::Completed);
     let over = over.appended(&other).await;
     of_all.hears("run-2", 1).await;
     assert_eq!(other.remove(&[over.run]).await, Ok(1));

@@ -1,6 +1,6 @@
 //! Schedules of several servers.
 
-use crate::store::EventStore;
+use positronic_core::store::EventStore;
 
 /// Of many servers that look at a schedule at once, one starts the run of each tick.
 #[cfg(feature = "schedules")]
@@ -9,13 +9,13 @@ pub async fn one_of_many_servers_starts_a_tick<S: EventStore>(open: impl Fn() ->
 
     use futures::future::join_all;
 
-    use crate::dsl::brain;
-    use crate::model::scripted::ScriptedModel;
-    use crate::record::Timestamp;
-    use crate::runner::{Clock, FireError, Runner};
-    use crate::schedule::{Overlap, Schedule, TickOutcome};
-    use crate::store::RunFilter;
-    use crate::testing::TestClock;
+    use positronic_core::dsl::brain;
+    use positronic_core::model::scripted::ScriptedModel;
+    use positronic_core::record::Timestamp;
+    use positronic_core::runner::{Clock, FireError, Runner};
+    use positronic_core::schedule::{Overlap, Schedule, TickOutcome};
+    use positronic_core::store::RunFilter;
+    use positronic_core::testing::TestClock;
 
     struct Stopped(Timestamp);
     impl Clock for Stopped {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::store::{Entry, EntryFilter, EventStore, StoreError};
+use positronic_core::store::{Entry, EntryFilter, EventStore, StoreError};
 
 const KIND: &str = "note";
 

@@ -1,12 +1,12 @@
-//! The contract of an [`EventStore`](crate::store::EventStore), as tests for any implementation.
+//! The contract of an [`EventStore`](positronic_core::store::EventStore), as tests for any implementation.
 //!
 //! Each case is an async function. Its argument opens a store that is empty at first; every call returns another handle of
-//! the same store, like another process. [`store_suite!`](crate::store_suite) makes a test of each case:
+//! the same store, like another process. [`store_suite!`](crate::store_suite!) makes a test of each case:
 //!
 //! ```
 //! # #[cfg(test)]
 //! mod memory {
-//!     positronic_core::store_suite!({
+//!     positronic_store_suite::store_suite!({
 //!         let store = positronic_core::store::MemoryStore::new();
 //!         move || store.clone()
 //!     });
@@ -111,7 +111,7 @@ macro_rules! store_suite {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
-                $crate::testing::store_suite::$case($open).await;
+                $crate::$case($open).await;
             }
         )+
     };

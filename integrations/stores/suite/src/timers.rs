@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::Sample;
-use crate::record::{Busy, RunId, Status, Timer, Timestamp, Trigger, TriggerId};
-use crate::store::{EventStore, StoreError, TimerChange, TimerFilter, TimerOwner};
+use positronic_core::record::{Busy, RunId, Status, Timer, Timestamp, Trigger, TriggerId};
+use positronic_core::store::{EventStore, StoreError, TimerChange, TimerFilter, TimerOwner};
 
 fn timer(id: &str, due: i64) -> Timer {
     Timer {

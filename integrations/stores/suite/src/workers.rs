@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::Sample;
-use crate::record::{Claim, Epoch, RunSummary, Seq, Status, Timestamp};
-use crate::store::{Deferral, DueFilter, EventStore, Lease, StoreError};
+use positronic_core::record::{Claim, Epoch, RunSummary, Seq, Status, Timestamp};
+use positronic_core::store::{Deferral, DueFilter, EventStore, Lease, StoreError};
 
 /// How long a test waits for a lease to lapse; longer than any time to live that a store has in tests.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -52,6 +52,11 @@ fn filter(lease: &Lease, code: &str) -> DueFilter {
     DueFilter::builder().now(Timestamp(9_000_000)).owner(lease.owner()).code(code).limit(100).reserve(HOUR).build()
 }
 
+fn changed(mut filter: DueFilter, change: impl FnOnce(&mut DueFilter)) -> DueFilter {
+    change(&mut filter);
+    filter
+}
+
 async fn due(store: &impl EventStore, filter: &DueFilter) -> Vec<String> {
     store.due(filter).await.unwrap().iter().map(|due| due.summary.run.to_string()).collect()
 }
@@ -84,9 +89,11 @@ pub async fn due_runs_are_free_ones_with_work<S: EventStore>(open: impl Fn() -> 
     run(&store, "released", |row| row.claim = released).await;
     run(&store, "mail", |row| (row.status, row.mail, row.claim) = (Status::Waiting, true, claimed_by(&dead))).await;
 
-    let only = DueFilter { runs: vec!["early".into(), "claimed".into(), "unknown".into()], ..filter(&worker, "a") };
+    let only = changed(filter(&worker, "a"), |filter| {
+        filter.runs = vec!["early".into(), "claimed".into(), "unknown".into()];
+    });
     assert_eq!(due(&store, &only).await, ["early"]);
-    let two = DueFilter { limit: 2, ..filter(&worker, "a") };
+    let two = changed(filter(&worker, "a"), |filter| filter.limit = 2);
     let first: BTreeSet<_> = due(&store, &two).await.into_iter().collect();
     let rest = due(&store, &filter(&worker, "a")).await;
 
@@ -108,7 +115,7 @@ pub async fn due_run_is_reserved_for_one_worker<S: EventStore>(open: impl Fn() -
     assert_eq!(due(&store, &filter(&one, "a")).await, [""; 0]);
 
     store.defer(&sample.run, next, &Deferral::Released).await.unwrap();
-    let brief = DueFilter { reserve: Duration::ZERO, ..filter(&two, "a") };
+    let brief = changed(filter(&two, "a"), |filter| filter.reserve = Duration::ZERO);
     assert_eq!(due(&other, &brief).await, ["run-1"]);
     assert_eq!(due(&other, &filter(&two, "a")).await, ["run-1"]);
     _ = sample.claimed(1).appended(&store).await;
@@ -126,7 +133,7 @@ pub async fn many_workers_reserve_each_run_once<S: EventStore>(open: impl Fn() -
         let store = open();
         tokio::spawn(async move {
             let lease = store.acquire_lease().await.unwrap();
-            let filter = DueFilter { limit: 7, ..filter(&lease, "a") };
+            let filter = changed(filter(&lease, "a"), |filter| filter.limit = 7);
             let mut got = Vec::new();
             for _ in 0..RUNS {
                 got.extend(due(&store, &filter).await);
@@ -169,7 +176,9 @@ pub async fn paused_run_is_due_after_its_pause_or_a_signal<S: EventStore>(open: 
 
     store.defer(&sample.run, sample.append.expected, &paused(1, HOUR)).await.unwrap();
     assert_eq!(due(&store, &filter(&lease, "a")).await, [""; 0]);
-    let again = DueFilter { paused: true, reserve: Duration::ZERO, ..filter(&lease, "a") };
+    let again = changed(filter(&lease, "a"), |filter| {
+        (filter.paused, filter.reserve) = (true, Duration::ZERO);
+    });
     assert_eq!(due(&store, &again).await, ["run-1"]);
 
     store.defer(&sample.run, sample.append.expected, &paused(2, Duration::ZERO)).await.unwrap();
@@ -188,7 +197,7 @@ pub async fn paused_run_is_due_after_its_pause_or_a_signal<S: EventStore>(open: 
 pub async fn refused_run_is_hidden_from_the_same_code<S: EventStore>(open: impl Fn() -> S) {
     let (store, lease) = (open(), open().acquire_lease().await.unwrap());
     let sample = run(&store, "run-1", |_| {}).await;
-    let brief = |code| DueFilter { reserve: Duration::ZERO, ..filter(&lease, code) };
+    let brief = |code| changed(filter(&lease, code), |filter| filter.reserve = Duration::ZERO);
     let refused = |code: &str| Deferral::Refused { code: code.to_owned() };
     assert_eq!(due(&store, &filter(&lease, "a")).await, ["run-1"]);
 
