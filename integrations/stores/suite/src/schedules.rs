@@ -1,22 +1,19 @@
 //! Schedules of several servers.
 
-use positronic_core::store::EventStore;
+use std::time::Duration;
+
+use futures::future::join_all;
+
+use positronic_core::dsl::brain;
+use positronic_core::model::scripted::ScriptedModel;
+use positronic_core::record::Timestamp;
+use positronic_core::runner::{Clock, FireError, Runner};
+use positronic_core::schedule::{Overlap, Schedule, TickOutcome};
+use positronic_core::store::{EventStore, RunFilter};
+use positronic_core::testing::TestClock;
 
 /// Of many servers that look at a schedule at once, one starts the run of each tick.
-#[cfg(feature = "schedules")]
 pub async fn one_of_many_servers_starts_a_tick<S: EventStore>(open: impl Fn() -> S) {
-    use std::time::Duration;
-
-    use futures::future::join_all;
-
-    use positronic_core::dsl::brain;
-    use positronic_core::model::scripted::ScriptedModel;
-    use positronic_core::record::Timestamp;
-    use positronic_core::runner::{Clock, FireError, Runner};
-    use positronic_core::schedule::{Overlap, Schedule, TickOutcome};
-    use positronic_core::store::RunFilter;
-    use positronic_core::testing::TestClock;
-
     struct Stopped(Timestamp);
     impl Clock for Stopped {
         fn now(&self) -> Timestamp {
@@ -52,7 +49,3 @@ pub async fn one_of_many_servers_starts_a_tick<S: EventStore>(open: impl Fn() ->
     assert_eq!(ticks.len(), 3);
     assert!(ticks.iter().all(|tick| matches!(tick.outcome, TickOutcome::Started { .. })), "{ticks:?}");
 }
-
-/// Without schedules there is nothing to test.
-#[cfg(not(feature = "schedules"))]
-pub async fn one_of_many_servers_starts_a_tick<S: EventStore>(_: impl Fn() -> S) {}
