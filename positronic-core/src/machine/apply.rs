@@ -260,6 +260,9 @@ impl RunState {
             | EventKind::LoopCompacted { .. } => apply_loop::apply(self, event),
         };
         applied?;
+        // A signal is not the worker's, and a claim may migrate the run.
+        let begun = event.epoch.is_some() && !matches!(event.kind, EventKind::BrainMigrated { .. });
+        self.restoring = claims || (self.restoring && !begun);
         if let Some(work) = crashed {
             self.count_progress(event, &work);
         }

@@ -42,14 +42,9 @@ impl RunState {
     }
 
     fn work_in_flight(&self, at: Timestamp, shared: Option<Seq>) -> Vec<Work> {
-        let mut found = Vec::new();
-        let Some(root) = self.root.as_deref().filter(|root| root.end.is_none()) else { return found };
-        let mut add = |path: &Path| {
-            let work = self.work_at(path);
-            if !found.contains(&work) {
-                found.push(work);
-            }
-        };
+        let mut paths = Vec::new();
+        let Some(root) = self.root.as_deref().filter(|root| root.end.is_none()) else { return Vec::new() };
+        let mut add = |path: &Path| paths.push(path.clone());
         root.find_open(&mut |open| {
             match open {
                 Open::Brain(brain) => match &brain.stage {
@@ -85,11 +80,24 @@ impl RunState {
                 Effect::Append(_) | Effect::Step { .. } | Effect::Ask { .. } | Effect::Execute { .. } => {}
             }
         }
-        // The process ended between the claim and the next intent.
-        if found.is_empty() {
-            due.iter().filter_map(Effect::path).for_each(|path| found.push(self.work_at(path)));
+        if paths.is_empty() && self.restoring {
+            paths.extend(self.work_to_restore(&due));
+        }
+        let mut found = Vec::new();
+        for work in paths.iter().map(|path| self.work_at(path)) {
+            if !found.contains(&work) {
+                found.push(work);
+            }
         }
         found
+    }
+
+    /// Returns the paths of the work for which a run is restored: the due effects, or its stage if only events are due.
+    fn work_to_restore(&self, due: &[Effect]) -> impl Iterator<Item = Path> {
+        let paths: Vec<_> = due.iter().filter_map(Effect::path).cloned().collect();
+        let only_events = paths.is_empty() && !due.is_empty();
+        let stage = self.root.as_ref().filter(|_| only_events).and_then(|root| root.current_path());
+        paths.into_iter().chain(stage)
     }
 
     /// Counts the ends of the process of a detached call that is given up: the log has them as its tries.
@@ -198,8 +206,14 @@ const fn is_outcome(kind: &EventKind) -> bool {
     }
 }
 
+/// Parks a run that has just been claimed if its next work, or restoring it, has crashed too often.
+#[must_use]
+pub(crate) fn parked(state: &RunState, now: Timestamp) -> Option<NewEvent> {
+    park(state, &effects(state, now))
+}
+
 /// Parks a run whose next work has crashed too often.
-pub(super) fn park(state: &RunState, next: &Next) -> Option<Effect> {
+pub(super) fn park(state: &RunState, next: &Next) -> Option<NewEvent> {
     if state.crashed.is_empty() {
         return None;
     }
@@ -207,12 +221,14 @@ pub(super) fn park(state: &RunState, next: &Next) -> Option<Effect> {
         let work = state.work_at(path);
         state.crashed.iter().find(|crashed| crashed.work == work && crashed.crashes >= MAX_CRASHES)
     };
-    let CrashedWork { work, crashes, .. } = next.effects.iter().filter_map(Effect::path).find_map(at_limit)?;
+    let begun = state.restoring.then(|| state.work_to_restore(&next.effects)).into_iter().flatten();
+    let mut paths = next.effects.iter().filter_map(Effect::path).cloned().chain(begun);
+    let CrashedWork { work, crashes, .. } = paths.find_map(|path| at_limit(&path))?;
     let message = format!("the process ended {crashes} times in a row during {}", work.describe());
     let failure = Failure { code: EndReason::Crash, message, retryable: true };
     let signal = SignalId::new(format!("parked-{}", state.next));
     let paused = EventKind::BrainPaused { signal, actor: Actor::default(), failure: Some(failure) };
-    Some(Effect::Append(vec![NewEvent::new(Path::root(), paused)]))
+    Some(NewEvent::new(Path::root(), paused))
 }
 
 /// Returns whether a call in flight outlives the worker: a detached call that this run itself started. The next worker

@@ -52,6 +52,7 @@ pub use admit::{Refusal, decided};
 pub use apply::IllegalEvent;
 pub use crashed_work::{CrashedWork, Work};
 pub use crashes::MAX_CRASHES;
+pub(crate) use crashes::parked;
 pub use state::{KNOWN_SIGNALS, NotClaimed, OlderAnswer, RunState};
 pub use status::{pending, status};
 pub use summary::summary;

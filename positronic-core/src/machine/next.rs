@@ -18,7 +18,7 @@ use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage};
 pub fn next(state: &RunState, now: Timestamp) -> Next {
     let out = effects(state, now);
     match park(state, &out) {
-        Some(parked) => Next { effects: vec![parked], ..Next::default() },
+        Some(parked) => Next { effects: vec![Effect::Append(vec![parked])], ..Next::default() },
         None => out,
     }
 }

@@ -52,6 +52,9 @@ pub struct RunState {
     /// The work during which the process ended, without an outcome since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub crashed: Vec<CrashedWork>,
+    /// Whether a worker has claimed the run and has recorded nothing since. It restores the run, which calls the author's code.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub restoring: bool,
     /// The failure for which the engine parked the run: it is paused until a person retries it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parked: Option<Arc<Failure>>,

@@ -1,20 +1,18 @@
 //! Claiming of runs: which worker may, and what it restores first.
 
-use std::pin::pin;
 use std::sync::Arc;
 
 use super::Runner;
 use super::append::{Extras, Stamp, append, append_of, follow, stamp, worker_of};
 use super::lease::HeldLease;
 use super::quarantine::crashes_of;
-use super::registry::RunGuard;
 use super::restore::migration;
 use super::shared::Shared;
 use super::stop::Stop;
 use super::worker::Worker;
 use crate::definition::BrainDefinition;
-use crate::machine::RunState;
-use crate::record::{Claim, Epoch, EventKind, NewEvent, Path};
+use crate::machine::{RunState, parked};
+use crate::record::{Claim, ClaimRefusal, Epoch, EventKind, NewEvent, Path};
 use crate::store::StoreError;
 
 /// The reason why a run is not claimed.
@@ -37,7 +35,8 @@ impl<E: Into<Stop>> From<E> for NoClaim {
     }
 }
 
-/// Claims a run with work and creates its worker. A run that waits for a webhook is claimed from a dead worker, too,
+/// Claims a run with work and restores its worker. The claim is recorded first, except after a refusal, since the restore calls the
+/// author's code. A run that waits for a webhook is claimed from a dead worker, too,
 /// which may have died before it read the mailbox.
 pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> {
     let Some(definition) = &shared.definition else { return Err(NoClaim::NoCode) };
@@ -69,52 +68,73 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         let migrated =
             state.root.as_ref().map(|root| migration(root, definition)).transpose().map_err(Stop::Changed)?;
         new_events.extend(migrated.flatten().map(|kind| NewEvent::new(Path::root(), kind)));
-        let events = stamp(new_events, state.next, Stamp::of_worker(shared.now(), state.at), Some(epoch));
-        let after = follow(&state, &events)?;
-        let crashes = crashes_of(&after);
-        let Ok(permit) = runner.quarantine.enter(&shared.run, crashes) else {
-            return Err(NoClaim::Quarantined { crashes });
-        };
-        let Some(mut worker) = restored(shared, &after, definition, (epoch, lease), guard).await? else { continue };
-        worker.quarantined = permit;
+        let at = Stamp::of_worker(shared.now(), state.at);
+        let mut events = stamp(new_events, state.next, at, Some(epoch));
+        let mut after = follow(&state, &events)?;
+        let parked = parked(&after, shared.now().max(after.at));
+        let is_parked = parked.is_some();
+        let mut worker = Worker::new(shared, (epoch, lease), guard);
+        if let Some(parked) = parked {
+            let released = EventKind::RunReleased { reason: "the run is parked".to_owned() };
+            let last = stamp(vec![parked, NewEvent::new(Path::root(), released)], after.next, at, Some(epoch));
+            after = follow(&after, &last)?;
+            events.extend(last);
+        } else {
+            let crashes = crashes_of(&after);
+            let Ok(permit) = runner.quarantine.enter(&shared.run, crashes) else {
+                return Err(NoClaim::Quarantined { crashes });
+            };
+            worker.quarantined = permit;
+        }
+        // Of several workers whose code does not fit, only the first one lets the log grow.
+        let was_refused = state.refused.as_ref().is_some_and(|refused| refused.reason == ClaimRefusal::Changed);
+        if was_refused && !is_parked && !worker.restore(&after, definition).await? {
+            continue;
+        }
         let row = shared.summary().clone();
         let extras = Extras { epoch: Some(epoch), sinks: runner.durable_sinks(), ..Extras::default() };
         let claimed = append_of(&shared.run, &state, &after, Some(&row), &events, extras);
         let summary = claimed.index.summary.clone();
         match append(&*runner.store, &shared.run, claimed).await {
-            Ok(()) => {
-                shared.take_over(after, summary, &events);
-                return Ok(worker);
-            }
+            Ok(()) => shared.take_over(after, summary, &events),
             Err(StoreError::Conflict { .. }) => {
                 // Another writer was first: decide again.
                 shared.catch_up().await?;
+                continue;
             }
             Err(error) => return Err(error.into()),
         }
+        if is_parked {
+            return Err(NoClaim::Idle);
+        }
+        return restored(worker, definition, was_refused).await;
     }
 }
 
-/// Restores the worker of a run. Plugins may take any time for that, so it is abandoned when the runner releases its
-/// runs, and returns `None` when another writer appends, because the claim must be decided again.
+/// Restores the worker of a run that it has claimed, so that the process never ends in the author's code without a trace in the
+/// log. The mailbox comes first: a worker that fails releases the run only if no webhook for it is left there.
 async fn restored(
-    shared: &Arc<Shared>,
-    after: &RunState,
+    mut worker: Box<Worker>,
     definition: &Arc<BrainDefinition>,
-    claim: (Epoch, Arc<HeldLease>),
-    guard: RunGuard,
-) -> Result<Option<Box<Worker>>, Stop> {
-    let mut worker = pin!(Worker::restored(shared, after, definition, claim, guard));
-    loop {
-        tokio::select! {
-            biased;
-            worker = &mut worker => return worker.map(Some),
-            () = shared.runner.registry.left() => return Err(Stop::Leaves),
-            () = shared.bell.notified() => {
-                if !shared.catch_up().await?.is_empty() {
-                    return Ok(None);
-                }
-            }
+    is_restored: bool,
+) -> Result<Box<Worker>, NoClaim> {
+    let shared = Arc::clone(&worker.shared);
+    let restored = async {
+        worker.take_mail().await?;
+        let state = shared.state().clone();
+        let has_work = !state.has_ended() && shared.summary().has_work(shared.now());
+        Ok::<_, Stop>(has_work && (is_restored || worker.restore(&state, definition).await?))
+    };
+    match restored.await {
+        Ok(true) => Ok(worker),
+        Ok(false) => {
+            while !shared.state().has_ended() && !worker.release("nothing to do".to_owned()).await? {}
+            Err(NoClaim::Idle)
+        }
+        Err(stop @ (Stop::Lost | Stop::LeaseLost { .. })) => Err(NoClaim::Stopped(stop)),
+        Err(stop) => {
+            worker.give_up(&stop).await;
+            Err(NoClaim::Stopped(stop))
         }
     }
 }

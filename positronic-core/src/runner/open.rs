@@ -170,7 +170,14 @@ impl Runner {
         shared.feed(Seq(0));
         let begun = shared.state().clone();
         let made = match guard {
-            Some(guard) => Worker::restored(&shared, &begun, &definition, (epoch, lease), guard).await.map(Some),
+            Some(guard) => {
+                let mut worker = Worker::new(&shared, (epoch, lease), guard);
+                let frames = Frames::restored(run, &begun, &definition, &worker.link).await;
+                frames.map(|frames| {
+                    worker.frames = frames;
+                    Some(worker)
+                })
+            }
             None => Ok(None),
         };
         let worker = match made {

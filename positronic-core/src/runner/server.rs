@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::due::Due;
+use super::due::{Due, after_claims};
 use super::firing::may_retry;
 use super::lease::LeaseKeeper;
 use super::quarantine::{Quarantine, SUSPECT};
@@ -371,6 +371,8 @@ impl<'a, F: FindRunner> Serving<'a, F> {
         if is_elsewhere {
             return self.due.give_back(row).await;
         }
+        // The claim itself may have been recorded.
+        let row = &RunSummary { next: after_claims(self.server.client.store(), row).await, ..row.clone() };
         match (error.refusal(), &error) {
             (Some(reason), _) => self.due.refuse(row, reason, &error.to_string()).await,
             (None, ClaimError::Resume(error)) => self.due.rest(row, Some(error.clone())).await,

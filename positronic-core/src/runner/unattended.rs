@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::clock::sleep_until;
+use super::due::after_claims;
 use super::lease::{LeaseKeeper, WeakKeeper};
 use super::resume_options::Resumption;
 use super::shared::Shared;
@@ -249,8 +250,9 @@ async fn continued(
         Err(ResumeError::Claimed { .. } | ResumeError::Quarantined { .. }) => Checked::Waits(Some(now.after(POLL))),
         Err(error) => {
             tracing::warn!(%run, %error, "cannot resume the run");
-            let paused = runner.backoffs.add(run, row.next, Some(error));
-            runner.store.defer(run, row.next, &paused).await?;
+            let next = after_claims(&*runner.store, &row).await;
+            let paused = runner.backoffs.add(run, next, Some(error));
+            runner.store.defer(run, next, &paused).await?;
             let rest = runner.backoffs.rest(run).map_or(POLL, |rest| rest.left);
             Checked::Waits(Some(now.after(rest)))
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use super::registry::{Departure, RunGuard};
 use super::report;
 use super::report::{Report, Reports};
 use super::shared::{Phase, Shared};
-use super::stop::{Stop, passes};
+use super::stop::{ResumeError, Stop, passes};
 use crate::definition::{BrainDefinition, with_document_limit};
 use crate::error::Error;
 use crate::machine::{Effect, Outcome, RunState, end_brain, next};
@@ -53,7 +54,7 @@ pub(super) struct Worker {
     /// Whether the mailbox may have unread webhooks for the run. A worker that stops then does not release the
     /// run, so that it counts as orphaned.
     pub(super) mail_unread: bool,
-    /// The permit to work on a suspect, until it makes progress.
+    /// The permit to work on a suspect, until it makes progress or waits.
     pub(super) quarantined: Option<QuarantinePermit>,
     guard: RunGuard,
 }
@@ -91,23 +92,14 @@ pub(super) enum Left {
 }
 
 impl Worker {
-    /// Creates the worker of a run and restores the code of its open frames: the author's configurations rerun on
-    /// the state that they saw.
-    pub(super) async fn restored(
-        shared: &Arc<Shared>,
-        state: &RunState,
-        definition: &Arc<BrainDefinition>,
-        (epoch, lease): (Epoch, Arc<HeldLease>),
-        guard: RunGuard,
-    ) -> Result<Box<Self>, Stop> {
+    /// Creates the worker of a run, without the code of its open frames.
+    pub(super) fn new(shared: &Arc<Shared>, (epoch, lease): (Epoch, Arc<HeldLease>), guard: RunGuard) -> Box<Self> {
         let (reports, incoming) = mpsc::unbounded_channel();
-        let link = Arc::new(RunLink::new(shared, reports.clone()));
-        let frames = Frames::restored(&shared.run, state, definition, &link).await?;
-        Ok(Box::new(Self {
+        Box::new(Self {
             epoch,
             lease,
-            frames,
-            link,
+            frames: Frames::new(&shared.run, None),
+            link: Arc::new(RunLink::new(shared, reports.clone())),
             reports,
             used_answers: HashMap::new(),
             announced: Vec::new(),
@@ -119,10 +111,36 @@ impl Worker {
             leaves: shared.runner.registry.leaves(),
             leaves_at: None,
             shared: Arc::clone(shared),
-            mail_unread: true,
+            mail_unread: false,
             quarantined: None,
             guard,
-        }))
+        })
+    }
+
+    /// Restores the code of the open frames: the author's configurations rerun on the state that they saw. Plugins may take any
+    /// time for that, so it is abandoned when the runner releases its runs. Returns `false` if another writer ended or
+    /// paused the run meanwhile.
+    pub(super) async fn restore(&mut self, state: &RunState, definition: &Arc<BrainDefinition>) -> Result<bool, Stop> {
+        let (shared, link) = (Arc::clone(&self.shared), Arc::clone(&self.link));
+        let mut restored = pin!(Frames::restored(&shared.run, state, definition, &link));
+        loop {
+            tokio::select! {
+                biased;
+                frames = &mut restored => {
+                    self.frames = frames?;
+                    self.frames.forget_closed(&shared.state());
+                    return Ok(true);
+                }
+                () = shared.runner.registry.left() => return Err(Stop::Leaves),
+                () = shared.bell.notified() => {
+                    self.catch_up().await?;
+                    let state = shared.state();
+                    if state.has_ended() || state.paused.is_some() {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
     }
 
     /// Works on the run until it ends or has been idle for a while.
@@ -164,19 +182,7 @@ impl Worker {
         let next = self.shared.state().next;
         // Before the release wakes other tasks of this runner.
         let paused = self.shared.runner.backoffs.add(&self.shared.run, next, Some(stop.clone().into()));
-        self.guard.departs(Departure::Kept);
-        let mut free = self.mail_unread;
-        while !free && !self.shared.state().has_ended() {
-            // After a release another worker need not wait until this process ends.
-            let released = self.give_up(&stop).await;
-            if matches!(released, Ok(true)) {
-                self.guard.departs(Departure::Released);
-            }
-            free = released.unwrap_or(true);
-        }
-        if self.shared.state().has_ended() {
-            self.guard.departs(Departure::Unclaimed);
-        }
+        self.give_up(&stop).await;
         self.shared.defer(&paused).await;
         Left::Failed(stop)
     }
@@ -198,20 +204,39 @@ impl Worker {
         }
     }
 
-    /// Releases the run after a failure. If the store has failed, this is tried once: appends were retried for long already.
-    async fn give_up(&mut self, stop: &Stop) -> Result<bool, Stop> {
-        let released = vec![NewEvent::new(Path::root(), EventKind::RunReleased { reason: stop.to_string() })];
-        if passes(stop) { self.append_once(released).await } else { self.append_last(released).await }
+    /// Releases the run after a failure, so that another worker need not wait until this process ends. If the store has
+    /// failed, this is tried once: appends were retried for long already.
+    pub(super) async fn give_up(&mut self, stop: &Stop) {
+        let error = ResumeError::from(stop.clone());
+        let refused = error.refusal().map(|reason| {
+            let owner = self.lease.owner().to_owned();
+            EventKind::RunNotClaimed { owner, reason, message: error.to_string() }
+        });
+        let released = EventKind::RunReleased { reason: stop.to_string() };
+        let kinds: Vec<_> = [released].into_iter().chain(refused).collect();
+        self.guard.departs(Departure::Kept);
+        let mut free = self.mail_unread;
+        while !free && !self.shared.state().has_ended() {
+            let new_events = kinds.iter().map(|kind| NewEvent::new(Path::root(), kind.clone())).collect();
+            let released =
+                if passes(stop) { self.append_once(new_events).await } else { self.append_last(new_events).await };
+            if matches!(released, Ok(true)) {
+                self.guard.departs(Departure::Released);
+            }
+            free = released.unwrap_or(true);
+        }
+        if self.shared.state().has_ended() {
+            self.guard.departs(Departure::Unclaimed);
+        }
     }
 
-    async fn release(&mut self, reason: String) -> Result<bool, Stop> {
+    pub(super) async fn release(&mut self, reason: String) -> Result<bool, Stop> {
         self.append_last(vec![NewEvent::new(Path::root(), EventKind::RunReleased { reason })]).await
     }
 
     async fn drive(&mut self) -> Result<Left, Stop> {
         self.end_broken().await?;
         self.attach_detached();
-        self.take_mail().await?;
         loop {
             let leaves = self.leaves();
             self.spawn_announced();
@@ -232,6 +257,8 @@ impl Worker {
             self.shared.publish(if idle { Phase::Suspended } else { Phase::Working });
             let patience = match (leaves, idle) {
                 (true, _) => self.grace(),
+                // Other suspects may work while this one waits.
+                (false, true) if self.quarantined.is_some() => Duration::ZERO,
                 (false, true) => self.shared.runner.linger,
                 (false, false) => Duration::MAX,
             };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use positronic_core::dsl::{Plugin, PluginState, Preparation};
 use positronic_core::machine::{MAX_CRASHES, RunState, why};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -13,6 +14,8 @@ use positronic_core::record::{
 use positronic_core::runner::{Retried, RetryError, RunHandle, Settled};
 use positronic_core::store::{EventStore as _, MemoryStore};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::crash::undisturbed;
@@ -54,21 +57,25 @@ fn processes(brain: &Brain<(), Board>, journal: &Journal, model: fn() -> Scripte
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         let log = runtime.block_on(async {
             let worker = runner(store.clone(), model()).brain(brain.clone());
-            let run = match process {
-                1 => worker
-                    .start_definition(
-                        positronic_core::dsl::Runnable::definition(brain),
-                        json!(null),
-                        Default::default(),
-                    )
-                    .await
-                    .unwrap(),
-                _ => worker.recover().await.unwrap().pop().unwrap().1.unwrap(),
+            let settled = async {
+                let run = match process {
+                    1 => worker
+                        .start_definition(
+                            positronic_core::dsl::Runnable::definition(brain),
+                            json!(null),
+                            Default::default(),
+                        )
+                        .await
+                        .unwrap(),
+                    _ => worker.recover().await.unwrap().pop().unwrap().1.unwrap(),
+                };
+                _ = run.settled().await;
+                run
             };
-            tokio::select! {
-                _ = run.settled() => {}
+            let run = tokio::select! {
+                run = settled => run,
                 () = async { while journal.take().is_empty() { tokio::task::yield_now().await } } => return None,
-            }
+            };
             Some(store.read(run.id(), Seq(0), usize::MAX).await.unwrap())
         });
         if let Some(log) = log {
@@ -145,7 +152,8 @@ fn deadly_step(journal: &Journal) -> Brain<(), Board> {
 }
 
 fn parked(log: &[Arc<Event>]) -> &str {
-    match &log.last().unwrap().kind {
+    assert_eq!(log.last().unwrap().kind.name(), "RUN_RELEASED", "no worker keeps it");
+    match &log[log.len() - 2].kind {
         EventKind::BrainPaused { failure: Some(failure), .. } => {
             assert_eq!(failure.code, EndReason::Crash);
             &failure.message
@@ -169,6 +177,59 @@ fn step_that_kills_its_process_is_parked_at_the_limit() {
         why.sentence,
         "The run is parked since event 22: the process ended 10 times in a row during `Deadly`. Fix the cause, then retry the run."
     );
+}
+
+/// A plugin that kills every process that restores its loop.
+#[derive(Clone)]
+struct DeadlyRestore(Journal, Arc<AtomicBool>);
+
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+struct Nothing {}
+
+impl PluginState for Nothing {
+    const NAME: &'static str = "deadly";
+}
+
+impl Plugin<(), Board, Journal> for DeadlyRestore {
+    type State = Nothing;
+
+    fn initial(&self) -> Nothing {
+        Nothing::default()
+    }
+
+    async fn prepare(&self, _: &mut Preparation<'_, (), Board, Journal, Nothing>) -> Result<()> {
+        if self.1.swap(true, Ordering::Relaxed) {
+            self.0.note("it restores");
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn crashes_during_the_restore_of_a_run_park_it() {
+    let flags: [(fn(ShopBuilder) -> ShopBuilder, _, _); 2] = [
+        (ShopBuilder::idempotent, 1, "a call of `deadly` in `Work`"),
+        // The interrupted call is over with the first crash.
+        (|t| t, 2, "`Work`"),
+    ];
+    for (flags, more, work) in flags {
+        let journal = Journal::default();
+        let plugin = DeadlyRestore(journal.clone(), Arc::default());
+        let brain = workshop(&journal, move |config| {
+            config.plugin(plugin.clone()).tool("deadly", |t| {
+                flags(t).description("Ends its process").execute(async |_: NoArgs, cx| {
+                    cx.services.note("it runs");
+                    std::future::pending::<Result<()>>().await
+                })
+            })
+        });
+
+        let (log, processes) = processes(&brain, &journal, asks_for_it);
+
+        assert_eq!(processes, usize::try_from(MAX_CRASHES).unwrap() + more, "{work}");
+        assert_eq!(parked(&log), format!("the process ended 10 times in a row during {work}"));
+    }
 }
 
 /// Calls the deadly tool again and again, beside one that works.

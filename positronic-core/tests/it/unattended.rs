@@ -7,12 +7,14 @@ use std::time::Duration;
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, ClaimRefusal, EventKind, ModelRequest, RunId, Seq, Status};
-use positronic_core::runner::ResumeError;
+use positronic_core::runner::{ResumeError, Settled};
 use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::{FaultyStore, TestClock};
 use serde_json::json;
 
-use crate::support::{Board, Journal, ShopLoop, batch, done, path, slow_batch, tools, waits, worker, workshop};
+use crate::support::{
+    Board, Journal, ShopLoop, batch, done, path, settled, slow_batch, tools, waits, worker, workshop,
+};
 
 fn runner(store: impl EventStore) -> Runner {
     let model = ScriptedModel::from_fn(|request: &ModelRequest| match request.path.as_str() {
@@ -143,6 +145,33 @@ async fn unclaimable_run_is_reported_once_in_its_log_and_row() {
     let _service = stranger.brain(shop).serve();
     assert_eq!(status(&store, &run).await, Status::Completed);
     assert_eq!(store.run(&run).await.unwrap().refused, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_with_an_open_call_that_no_code_fits_is_claimed_once() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let shop = workshop(&journal, tools);
+    let one = runner(store.clone());
+    let run = left(&one, &store, &shop).await;
+    drop(one);
+    let changed = workshop(&journal, |config: ShopLoop| {
+        config.tool("gated", |t| t.requires_approval("it pays").execute(async |_: NoArgs, _| Ok("paid")))
+    });
+    let other = brain("Other").state(Board::default()).step("Step", async |cx| Ok(cx.state));
+    let (stranger, another) = (runner(store.clone()).brain(changed.clone()), runner(store.clone()).brain(changed));
+    let another = another.brain(other);
+    let services = [stranger.serve(), another.serve()];
+    approve(&stranger, &run).await;
+
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+
+    let log = store.read(&run, Seq(0), usize::MAX).await.unwrap();
+    let names: Vec<_> = log.iter().rev().take(4).map(|event| event.kind.name()).collect();
+    assert_eq!(names, ["RUN_NOT_CLAIMED", "RUN_RELEASED", "RUN_CLAIMED", "LOOP_APPROVAL_DECIDED"]);
+    assert_eq!(store.run(&run).await.unwrap().refused, Some(ClaimRefusal::Changed));
+    drop(services);
+    let resumed = runner(store.clone()).brain(shop).resume(&run).await.unwrap();
+    assert!(matches!(settled(&resumed).await, Settled::Completed(_)));
 }
 
 #[tokio::test(start_paused = true)]

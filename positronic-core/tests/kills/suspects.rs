@@ -31,7 +31,7 @@ async fn no_run_fails(place: &'static str, work: Duration) {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_run_fails_beside_one_that_ends_its_process() {
     let mut cells = tokio::task::JoinSet::new();
-    for place in ["step", "call", "nested call", "plugin"] {
+    for place in ["step", "call", "nested call", "plugin", "restore"] {
         for millis in [5, 600] {
             cells.spawn(no_run_fails(place, Duration::from_millis(millis)));
         }

@@ -2,6 +2,7 @@
 
 use std::path::{Path as File, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
@@ -49,6 +50,27 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Deadly {
     }
 }
 
+/// Whether this process has begun the culprit.
+static BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// A plugin that ends a process that restores its loop.
+struct DeadlyRestore;
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for DeadlyRestore {
+    type State = Nothing;
+
+    fn initial(&self) -> Nothing {
+        Nothing::default()
+    }
+
+    async fn prepare(&self, _: &mut Preparation<'_, O, S, V, Nothing>) -> Result<()> {
+        if !BEGUN.load(Ordering::SeqCst) {
+            explode().await;
+        }
+        Ok(())
+    }
+}
+
 /// A loop whose tool ends the process and may not run twice; the model calls it again after each interruption.
 fn caller(title: &str) -> Brain<(), u32> {
     brain(title).state(0_u32).r#loop("Call", |cx| {
@@ -74,6 +96,20 @@ fn culprit(place: &str) -> Brain<(), u32> {
         "plugin" => {
             brain("Culprit").state(0_u32).r#loop("Plugged", |cx| cx.system("Talk.").input("begin").plugin(Deadly))
         }
+        "restore" => brain("Culprit")
+            .state(0_u32)
+            .step("Begin", async |cx| {
+                BEGUN.store(true, Ordering::SeqCst);
+                Ok(cx.state)
+            })
+            .r#loop("Call", |cx| {
+                cx.system("Call.").input("begin").plugin(DeadlyRestore).tool("deadly", |t| {
+                    t.idempotent().description("Ends the process").execute(async |_: NoArgs, _| {
+                        explode().await;
+                        Ok("never")
+                    })
+                })
+            }),
         other => panic!("{other}"),
     }
 }
