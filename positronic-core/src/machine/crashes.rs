@@ -3,7 +3,8 @@
 //! A claim over an unreleased one is a crash. All runs of the process share it, and which of them caused it is unknown. So it
 //! counts for each piece of work that was in flight: a step, a loop, or a tool of a loop. Only an outcome of that same work ends
 //! its count. What the crash itself caused, such as the `interrupted` result of a call and the model's answer to it, does not.
-//! The runner limits how many runs with crashes work at once, so that the others make progress.
+//! The runner limits how many runs with crashes work at once, and the calls of such a run are executed one at a time, so that the
+//! others make progress.
 //!
 //! Work that reaches [`MAX_CRASHES`] is not begun again. The run is parked instead: paused with its failure, until a person
 //! retries it. Each call also counts the crashes that interrupted it, and its tool's retries limit them.
@@ -21,6 +22,8 @@ use super::loop_frame::LoopPhase;
 use super::next::effects;
 use super::state::{BrainFrame, Intent, Open, RunState, Stage};
 
+/// The number of consecutive crashes during the same work from which on a run is a suspect.
+pub(crate) const SUSPECT: u32 = 2;
 /// The maximum number of consecutive crashes during the same work.
 pub const MAX_CRASHES: u32 = 10;
 
@@ -204,6 +207,20 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::LoopPluginFailed { .. }
         | EventKind::LoopCompacted { .. } => false,
     }
+}
+
+/// Lets the calls of a suspect run one at a time, as the suspects of a process do. One that survives ends the count of its
+/// tool, also if something else ends the process before a whole batch could be done, and one that ends the process does so alone.
+pub(super) fn isolate(state: &RunState, next: &mut Next) {
+    if state.crashed.iter().all(|crashed| crashed.crashes < SUSPECT) {
+        return;
+    }
+    let mut running = |open: Open<'_>| match open {
+        Open::Call(call) if call.phase == CallPhase::Open(Intent::Running) && call.detached.is_none() => Some(()),
+        _ => None,
+    };
+    let mut busy = state.root.as_deref().and_then(|root| root.find_open(&mut running)).is_some();
+    next.effects.retain(|effect| !matches!(effect, Effect::Execute { .. }) || !std::mem::replace(&mut busy, true));
 }
 
 /// Parks a run that has just been claimed if its next work, or restoring it, has crashed too often.

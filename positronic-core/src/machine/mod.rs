@@ -52,7 +52,7 @@ pub use admit::{Refusal, decided};
 pub use apply::IllegalEvent;
 pub use crashed_work::{CrashedWork, Work};
 pub use crashes::MAX_CRASHES;
-pub(crate) use crashes::parked;
+pub(crate) use crashes::{SUSPECT, parked};
 pub use state::{KNOWN_SIGNALS, NotClaimed, OlderAnswer, RunState};
 pub use status::{pending, status};
 pub use summary::summary;

@@ -5,7 +5,7 @@ use crate::record::{
 };
 
 use super::batch;
-use super::crashes::park;
+use super::crashes::{isolate, park};
 use super::effect::{Effect, Next};
 use super::faults::EMPTY;
 use super::limits::{Around, Before, Bound};
@@ -31,6 +31,7 @@ pub(super) fn effects(state: &RunState, now: Timestamp) -> Next {
         && root.end.is_none()
     {
         brain(root, now, &mut Around::default(), &mut out);
+        isolate(state, &mut out);
     }
     out
 }

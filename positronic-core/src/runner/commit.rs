@@ -7,12 +7,12 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 
 use super::append::{Extras, Stamp, append_of, follow, stamp};
 use super::clock::pauses;
-use super::quarantine::{SUSPECT, crashes_of};
+use super::quarantine::crashes_of;
 use super::saved::Saved;
 use super::stop::{Stop, passes};
 use super::timers::timers;
 use super::worker::{Announced, Worker};
-use crate::machine::{Effect, IllegalEvent, RunState, awaits};
+use crate::machine::{Effect, IllegalEvent, RunState, SUSPECT, awaits};
 use crate::record::{Event, EventKind, NewEvent, Path};
 use crate::store::StoreError;
 

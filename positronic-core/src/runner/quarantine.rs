@@ -12,11 +12,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::machine::RunState;
+use crate::machine::{RunState, SUSPECT};
 use crate::record::RunId;
 
-/// The number of crashes from which on a run is a suspect.
-pub(super) const SUSPECT: u32 = 2;
 /// The maximum number of suspects that work at once, as long as none has more than [`SUSPECT`] crashes.
 const MAX_SUSPECTS: usize = 16;
 /// A suspect that works this long has survived; the next one may start.

@@ -25,13 +25,14 @@ use tokio::time::Instant;
 use super::due::{Due, after_claims};
 use super::firing::may_retry;
 use super::lease::LeaseKeeper;
-use super::quarantine::{Quarantine, SUSPECT};
+use super::quarantine::Quarantine;
 use super::registry::Release;
 use super::resume_backoff::ResumeBackoffs;
 use super::resume_options::{Place, Places};
 use super::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
 use super::trigger_backoffs::TriggerBackoffs;
 use super::{Client, ConversationError, FireError, Firing, ResumeError, RunHandle, Runner, Settled};
+use crate::machine::SUSPECT;
 use crate::record::{RunId, RunSummary, Timer};
 use crate::store::StoreError;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use positronic_core::dsl::{Plugin, PluginState, Preparation};
-use positronic_core::machine::{MAX_CRASHES, RunState, why};
+use positronic_core::machine::{Effect, MAX_CRASHES, RunState, next, why};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{
@@ -316,6 +316,28 @@ async fn run_that_always_crashes_is_parked_exactly_at_the_limit() {
         }
     }
     assert!(at_limit > 3, "{at_limit}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_a_suspect_run_one_at_a_time() {
+    let journal = Journal::default();
+    let shop = workshop(&journal, |config| config.tools([worker("safe", ShopBuilder::idempotent)]));
+    let model = ScriptedModel::from_fn(|request: &ModelRequest| match request.path.as_str() {
+        "Work/0" => batch([("safe", "a"), ("safe", "b"), ("safe", "c")]),
+        _ => done(),
+    });
+    let (baseline, _) = undisturbed(&shop, model).await;
+    let started = baseline.log().iter().rposition(|event| event.kind.name() == "LOOP_TOOL_START").unwrap();
+
+    for (crashes, calls) in [(1, 3), (2, 1)] {
+        let log = crashed(&baseline.log()[..=started], crashes);
+        let state = RunState::replay(log.iter().map(|event| &**event)).unwrap();
+
+        let effects = next(&state, state.at).effects;
+
+        assert_eq!(effects.iter().filter(|effect| matches!(effect, Effect::Execute { .. })).count(), calls);
+        assert_eq!(state.crashes().unwrap().count, u32::try_from(crashes).unwrap(), "once for all calls of a tool");
+    }
 }
 
 #[tokio::test(start_paused = true)]
