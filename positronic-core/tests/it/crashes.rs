@@ -208,7 +208,8 @@ impl Plugin<(), Board, Journal> for DeadlyRestore {
 
 #[test]
 fn crashes_during_the_restore_of_a_run_park_it() {
-    let flags: [(fn(ShopBuilder) -> ShopBuilder, _, _); 2] = [
+    type Flags = fn(ShopBuilder) -> ShopBuilder;
+    let flags: [(Flags, _, _); 2] = [
         (ShopBuilder::idempotent, 1, "a call of `deadly` in `Work`"),
         // The interrupted call is over with the first crash.
         (|t| t, 2, "`Work`"),
