@@ -19,7 +19,7 @@ use super::message::Message;
 pub struct MadeBy(Option<Arc<Maker>>);
 
 /// A model.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Maker {
     /// The provider.
     provider: String,
@@ -38,6 +38,11 @@ impl MadeBy {
         let maker =
             || Maker { provider: provider.to_owned(), model: model.to_owned(), server: server.map(str::to_owned) };
         Self(is_known.then(|| Arc::new(maker())))
+    }
+
+    /// Returns whether both name the same model.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.0 == other.0
     }
 
     /// Returns whether the model is unknown.
@@ -70,7 +75,13 @@ impl Recipient<'_> {
     /// Returns whether a message holds no private data of another model. An unknown model counts as this one.
     #[must_use]
     pub fn made(&self, message: &Message) -> bool {
-        let Message::Assistant { by: MadeBy(Some(maker)), .. } = message else { return true };
+        let Message::Assistant { by, .. } = message else { return true };
+        self.is(by)
+    }
+
+    /// Returns whether this is a model, or the model is unknown.
+    pub(super) fn is(&self, by: &MadeBy) -> bool {
+        let MadeBy(Some(maker)) = by else { return true };
         maker.model == self.model
             && maker.provider == self.provider
             && maker.server.as_deref().is_none_or(|server| server == self.server)

@@ -14,7 +14,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::file::Attachment;
-use super::made_by::MadeBy;
+use super::made_by::{MadeBy, Recipient};
 
 /// One message of a conversation with a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -215,11 +215,16 @@ struct List {
     entries: Vec<Arc<TranscriptEntry>>,
     /// The first message with a call of an id, by the id's hash: enough to know that an id is new.
     calls: HashMap<u64, usize>,
+    /// The models of the answers, each once.
+    makers: Vec<MadeBy>,
 }
 
 impl List {
     fn push(&mut self, entry: Arc<TranscriptEntry>) {
-        if let Message::Assistant { parts, .. } = &entry.message {
+        if let Message::Assistant { parts, by } = &entry.message {
+            if !self.makers.iter().any(|known| known.is_same(by)) {
+                self.makers.push(by.clone());
+            }
             for part in parts {
                 if let Assistant::Call { call, .. } = part {
                     self.calls.entry(hash(call)).or_insert(self.entries.len());
@@ -234,6 +239,7 @@ impl List {
         Self {
             entries: self.entries.iter().take(len).cloned().collect(),
             calls: self.calls.iter().filter(|(_, at)| **at < len).map(|(id, at)| (*id, *at)).collect(),
+            makers: self.makers.clone(),
         }
     }
 }
@@ -274,6 +280,12 @@ impl Transcript {
         own.push(entry);
         self.len = own.entries.len();
         self.list = Arc::new(RwLock::new(own));
+    }
+
+    /// Returns a test of its messages: [`Recipient::made`], at no cost where all answers are of the recipient.
+    pub fn made_by<'a>(&self, to: Recipient<'a>) -> impl Fn(&Message) -> bool + use<'a> {
+        let is_only = self.list.read().makers.iter().all(|by| to.is(by));
+        move |message| is_only || to.made(message)
     }
 
     /// Returns whether a message has a call with this id.

@@ -175,11 +175,11 @@ fn messages(
     let (dialect, of_others) =
         if cites { ("anthropic citing", "anthropic citing of others") } else { ("anthropic", "anthropic of others") };
     let history = request.messages.read();
-    let marked = cache::marked(&history);
+    let (marked, is_own) = (cache::marked(&history), request.messages.made_by(to));
     let mut turns = Turns::new("content");
     for (index, entry) in history.iter().enumerate() {
         let encode = |message: &Message| encode_message(message, cites);
-        let blocks = if to.made(&entry.message) {
+        let blocks = if is_own(&entry.message) {
             entry.wire(dialect, encode)
         } else {
             let Some(blocks) = entry.for_others(of_others, encode) else { continue };

@@ -175,7 +175,7 @@ fn generation_config<'a>(
 /// Encodes the history and the context that follows it.
 fn contents(to: Recipient<'_>, request: &ModelRequest) -> String {
     let signed = needs_signatures(to.model);
-    let history = request.messages.read();
+    let (history, is_own) = (request.messages.read(), request.messages.made_by(to));
     // The API knows only the ids that it gave itself.
     let mut ids = HashSet::new();
     let mut turns = Turns::new("parts");
@@ -201,7 +201,7 @@ fn contents(to: Recipient<'_>, request: &ModelRequest) -> String {
             }
             Message::Assistant { parts, .. } => {
                 let encode = |message: &Message| encode_message(message, signed);
-                if to.made(&entry.message) {
+                if is_own(&entry.message) {
                     ids.extend(parts.iter().filter_map(given_id));
                     let dialect = if signed { "gemini with signatures" } else { "gemini" };
                     turns.add("model", entry.wire(dialect, encode).get());

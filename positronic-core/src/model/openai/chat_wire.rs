@@ -31,6 +31,7 @@ pub(super) fn body(config: &OpenAiConfig, to: Recipient<'_>, request: &ModelRequ
             message(to_raw_value(&prompt).unwrap_or_default().get());
         }
         let (tail, history) = (tail(config, request), request.messages.read());
+        let is_own = request.messages.made_by(to);
         let kept = history.len() - usize::from(matches!(tail, Some(Tail::Instead(_))));
         // The files of results, which are in a message of the user after them.
         let mut files: Vec<Attachment> = Vec::new();
@@ -40,7 +41,7 @@ pub(super) fn body(config: &OpenAiConfig, to: Recipient<'_>, request: &ModelRequ
                 _ if files.is_empty() => {}
                 _ => message(user("", &std::mem::take(&mut files)).get()),
             }
-            if to.made(&entry.message) {
+            if is_own(&entry.message) {
                 message(entry.wire(dialect(back), |entry| encode_message(back, entry)).get());
             } else if let Some(other) = entry.for_others("openai-chat of others", |entry| encode_message(back, entry)) {
                 message(other.get());

@@ -38,9 +38,10 @@ pub(super) fn body(config: &OpenAiConfig, to: Recipient<'_>, request: &ModelRequ
             }
         };
         let (tail, history) = (tail(config, request), request.messages.read());
+        let is_own = request.messages.made_by(to);
         let kept = history.len() - usize::from(matches!(tail, Some(Tail::Instead(_))));
         for entry in history.iter().take(kept) {
-            if to.made(&entry.message) {
+            if is_own(&entry.message) {
                 add(&entry.wire(DIALECT, encode_message));
             } else if let Some(other) = entry.for_others("openai-responses of others", encode_message) {
                 add(&other);
