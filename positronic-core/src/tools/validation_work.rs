@@ -39,6 +39,9 @@ pub(super) const MAX_TRIES: usize = 10_000;
 const MAX_STEPS: u64 = 1_000_000;
 const MAX_STEPS_EACH: u64 = 32;
 
+/// Up to how many steps a check is not counted, if the sizes of schema and value bound it.
+const MAX_UNCOUNTED: u64 = 100_000;
+
 /// How many bytes of pattern matching count as one step.
 const BYTES_PER_STEP: usize = 256;
 
@@ -50,6 +53,17 @@ const SAME_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const SAME_MAP: [&str; 2] = ["dependentSchemas", "dependencies"];
 /// Keywords with a reference.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+/// Keywords by which a schema applies several times, or for as long as a text is.
+const REPEATED: [&str; 8] = [
+    "$ref",
+    "$dynamicRef",
+    "$recursiveRef",
+    "pattern",
+    "patternProperties",
+    "format",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+];
 /// Keywords with one subschema that applies to every member of a value.
 const EACH: [&str; 7] = [
     "additionalProperties",
@@ -68,6 +82,8 @@ const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 pub(super) struct Outline {
     /// The JSON pointers of anchors.
     anchors: HashMap<String, String>,
+    /// The number of values in the schema, if each of its subschemas applies to a value at most once and in one step.
+    applied_once: Option<u64>,
 }
 
 impl Outline {
@@ -88,13 +104,14 @@ impl Outline {
         }
         let mut anchors = HashMap::new();
         find_anchors(schema, &mut String::new(), true, &mut anchors)?;
-        let outline = Self { anchors };
+        let applied_once = (!has_any(schema, &REPEATED)).then(|| u64::try_from(nodes).unwrap_or(u64::MAX));
+        let outline = Self { anchors, applied_once };
         let mut reader = Reader { outline: &outline, root: schema, applied: HashMap::new(), depth: 0 };
         reader.visit_all(schema)?;
         Ok(outline)
     }
 
-    /// Returns the maximum number of steps of a check.
+    /// Returns the maximum number of steps of a check, or one above it that is small anyway.
     ///
     /// # Errors
     ///
@@ -102,7 +119,12 @@ impl Outline {
     pub(super) fn bound(&self, schema: &Value, value: &Value) -> Result<u64, String> {
         let (mut nodes, mut text) = (0, 0);
         count(value, &mut nodes, &mut text);
-        let most = MAX_STEPS.max(MAX_STEPS_EACH.saturating_mul(u64::try_from(nodes).unwrap_or(u64::MAX)));
+        let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
+        let uncounted = self.applied_once.map(|schemas| schemas.saturating_mul(nodes));
+        if let Some(steps) = uncounted.filter(|steps| *steps <= MAX_UNCOUNTED) {
+            return Ok(steps);
+        }
+        let most = MAX_STEPS.max(MAX_STEPS_EACH.saturating_mul(nodes));
         let mut counter = Counter { outline: self, root: schema, steps: 0, most, depth: 0 };
         match counter.visit(schema, value) {
             Some(()) => Ok(counter.steps),
@@ -189,6 +211,17 @@ fn has_reference(value: &Value) -> bool {
                 || fields.values().any(has_reference)
         }
         Value::Array(items) => items.iter().any(has_reference),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Returns whether there is a field with one of these names.
+fn has_any(value: &Value, names: &[&str]) -> bool {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().any(|(name, inner)| names.contains(&name.as_str()) || has_any(inner, names))
+        }
+        Value::Array(items) => items.iter().any(|item| has_any(item, names)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
@@ -412,6 +445,25 @@ mod tests {
         assert!(Outline::of(&doubling(10)).is_ok());
         let error = Outline::of(&doubling(30)).unwrap_err();
         assert!(error.starts_with("its references and combinators apply 4294967294 schemas"), "{error}");
+    }
+
+    #[test]
+    fn small_check_whose_subschemas_apply_once_is_not_counted() {
+        let schema = json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}});
+        let outline = Outline::of(&schema).unwrap();
+        let bound = |value: &Value| outline.bound(&schema, value).unwrap();
+        let counted = |value: &Value| {
+            let mut counter = Counter { outline: &outline, root: &schema, steps: 0, most: u64::MAX, depth: 0 };
+            counter.visit(&schema, value).map(|()| counter.steps).unwrap()
+        };
+
+        let small = json!({"a": "b"});
+        assert_eq!(bound(&small), 2 * 9, "values of the value, times those of the schema");
+        assert!(counted(&small) <= bound(&small));
+        let large = json!({"a": vec![0; 20_000]});
+        assert_eq!(bound(&large), counted(&large));
+        let patterned = json!({"type": "string", "pattern": "(?=a)"});
+        assert_eq!(Outline::of(&patterned).unwrap().bound(&patterned, &json!("a".repeat(256))), Ok(2 + 256));
     }
 
     #[test]
