@@ -36,6 +36,9 @@ pub struct InexactNumber {
 ///
 /// [`InexactNumber`], the first of them.
 pub fn check_numbers(json: &str) -> Result<(), InexactNumber> {
+    if !may_have_long_number(json.as_bytes()) {
+        return Ok(());
+    }
     match inexact_numbers(json).next() {
         Some(place) => Err(InexactNumber { pointer: pointer(json, place), number: number_at(json, place).to_owned() }),
         None => Ok(()),
@@ -59,26 +62,41 @@ pub fn quote_inexact_numbers(json: &str) -> Cow<'_, str> {
     Cow::Owned(quoted)
 }
 
+/// Returns whether a text has a digit before an `e`, or more digits in a row than are always kept; both may be in its strings. Nearly
+/// no text has, and this looks at many bytes at once.
+fn may_have_long_number(text: &[u8]) -> bool {
+    let exponent = |(digit, letter): (&u8, &u8)| digit.is_ascii_digit() & (letter | 0x20 == b'e');
+    if text.iter().zip(text.iter().skip(1)).fold(false, |found, pair| found | exponent(pair)) {
+        return true;
+    }
+    let is_part = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
+    let length = |place: usize| {
+        let (before, after) = text.split_at(place);
+        before.iter().rev().take_while(is_part).count() + after.iter().take_while(is_part).count()
+    };
+    // A row of this many digits covers one of these places.
+    let mut places = (ALWAYS_KEPT..text.len()).step_by(ALWAYS_KEPT + 1);
+    places.any(|place| text.get(place).as_ref().is_some_and(is_part) && length(place) > ALWAYS_KEPT)
+}
+
 /// Finds the numbers of a JSON text that a value would not keep exactly.
 fn inexact_numbers(json: &str) -> impl Iterator<Item = usize> {
     let bytes = json.as_bytes();
     let mut next = 0;
     std::iter::from_fn(move || {
-        while let Some(byte) = bytes.get(next) {
-            let place = next;
-            match byte {
-                b'"' => next = end_of_string(bytes, place),
-                b'-' | b'0'..=b'9' => {
-                    let literal = number_at(json, place);
-                    next += literal.len();
-                    if !is_kept(literal) {
-                        return Some(place);
-                    }
-                }
-                _ => next += 1,
+        loop {
+            let rest = bytes.get(next..).unwrap_or_default();
+            let place = next + rest.iter().position(|byte| matches!(byte, b'"' | b'-' | b'0'..=b'9'))?;
+            if bytes.get(place) == Some(&b'"') {
+                next = end_of_string(bytes, place);
+                continue;
+            }
+            let literal = number_at(json, place);
+            next = place + literal.len();
+            if !is_kept(literal) {
+                return Some(place);
             }
         }
-        None
     })
 }
 
@@ -155,11 +173,12 @@ fn integer(number: &Number) -> Option<Number> {
 fn end_of_string(json: &[u8], start: usize) -> usize {
     let mut place = start + 1;
     loop {
+        let rest = json.get(place..).unwrap_or_default();
+        let Some(found) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) else { return json.len() };
+        place += found;
         match json.get(place) {
             Some(b'"') => return place + 1,
-            Some(b'\\') => place += 2,
-            Some(_) => place += 1,
-            None => return json.len(),
+            _ => place += 2,
         }
     }
 }
@@ -244,6 +263,16 @@ mod tests {
                 quote_inexact_numbers(&json),
                 json.replace(&format!(" {rounded}]"), &format!(" \"{rounded}\"]"))
             );
+        }
+    }
+
+    #[test]
+    fn numbers_are_found_at_every_place() {
+        for before in 0..40 {
+            for number in ["18446744073709551616", "-9223372036854775809", "9007199254740993.0", "1E400"] {
+                let json = format!("[\"{}\",{number}]", "x".repeat(before));
+                assert_eq!(check_numbers(&json).unwrap_err().number, number, "{before}");
+            }
         }
     }
 

@@ -37,44 +37,52 @@ impl Documents {
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<String> {
         self.open.extend_from_slice(bytes);
         let mut objects = Vec::new();
-        while let Some(byte) = self.open.get(self.seen).copied() {
-            self.seen += 1;
-            if self.ends_object(byte) {
-                let rest = self.open.split_off(self.seen);
-                let object = std::mem::replace(&mut self.open, rest);
-                self.seen = 0;
-                let text = String::from_utf8_lossy(&object);
-                let object = text.trim_start_matches(|c: char| c != '{').to_owned();
-                self.count += 1;
-                objects.extend(self.first.take());
-                if self.count == 1 && !self.is_array {
-                    self.first = Some(object);
-                } else {
-                    objects.push(object);
-                }
+        while let Some(end) = self.end_of_object() {
+            let rest = self.open.split_off(end);
+            let object = std::mem::replace(&mut self.open, rest);
+            let text = String::from_utf8_lossy(&object);
+            let object = text.trim_start_matches(|c: char| c != '{').to_owned();
+            self.count += 1;
+            objects.extend(self.first.take());
+            if self.count == 1 && !self.is_array {
+                self.first = Some(object);
+            } else {
+                objects.push(object);
             }
         }
         objects
     }
 
-    /// Examines the next byte and returns whether it ends an object at the top.
-    fn ends_object(&mut self, byte: u8) -> bool {
-        if self.in_string {
-            self.in_string = byte != b'"' || self.after_backslash;
-            self.after_backslash = byte == b'\\' && !self.after_backslash;
-            return false;
-        }
-        match byte {
-            b'"' => self.in_string = self.depth > 0,
-            b'[' if self.depth == 0 => self.is_array = true,
-            b'{' => self.depth += 1,
-            b'}' if self.depth > 0 => {
-                self.depth -= 1;
-                return self.depth == 0;
+    /// Examines the new bytes up to the end of an object at the top, and returns that place. Each byte of every answer passes
+    /// here, so the loop works on locals.
+    fn end_of_object(&mut self) -> Option<usize> {
+        let (mut depth, mut in_string, mut after_backslash) = (self.depth, self.in_string, self.after_backslash);
+        let mut end = None;
+        for (place, byte) in (self.seen..).zip(self.open.get(self.seen..).unwrap_or_default()) {
+            if after_backslash {
+                after_backslash = false;
+            } else if in_string {
+                in_string = *byte != b'"';
+                after_backslash = *byte == b'\\';
+            } else {
+                match byte {
+                    b'"' => in_string = depth > 0,
+                    b'[' if depth == 0 => self.is_array = true,
+                    b'{' => depth += 1,
+                    b'}' if depth > 0 => {
+                        depth -= 1;
+                        if depth == 0 {
+                            end = Some(place + 1);
+                            break;
+                        }
+                    }
+                    _ => {}
+                }
             }
-            _ => {}
         }
-        false
+        (self.depth, self.in_string, self.after_backslash) = (depth, in_string, after_backslash);
+        self.seen = if end.is_some() { 0 } else { self.open.len() };
+        end
     }
 
     /// Ends the body.
