@@ -1,4 +1,4 @@
-//! Which crates may use which, and which folders and files of the core and the command line, as `ARCHITECTURE.md` says.
+//! Which crates may use which, and, as `ARCHITECTURE.md` says, which folders of the core and the command line may.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
@@ -28,7 +28,7 @@ const TOKIO: &[&str] = &[
 /// The most files of a crate in one circle.
 const LARGEST_CIRCLE: usize = 5;
 
-/// The core and the crates that were parts of it, by folder: which crates of the workspace each may use, beside in tests.
+/// The core and the crates that were parts of it, by folder: which crates of the workspace each may use outside of tests.
 const CRATES: &[(&str, &[&str])] = &[
     ("positronic-core", &["positronic-macros"]),
     ("integrations/net", &[]),

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn flag_reads_the_calls_in_a_text() {
+    async fn text_marks_flag_reads_the_calls_in_a_text() {
         use std::io::{Read as _, Write as _};
 
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

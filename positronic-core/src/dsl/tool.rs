@@ -387,12 +387,12 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         self.made(Arc::new(Schema::new(schema)), execute)
     }
 
-    /// Makes the tool of another program, such as a server: as [`ToolBuilder::execute_json`], with a schema that is compiled
-    /// once, so that a plugin can make the tool in every iteration.
+    /// Creates a tool that another program executes, such as a server. It works as [`ToolBuilder::execute_json`] does, but its schema
+    /// is compiled once, so that a plugin can create the tool in every iteration.
     ///
     /// That program may change its schema while a call waits, for instance for an approval: the call keeps its validated
-    /// arguments, and the program decides whether they are still valid. An open call of any other tool whose schema has changed
-    /// stops the run.
+    /// arguments, and the program decides whether they are still valid. A run with an open call of
+    /// any other tool whose schema has changed is not resumed (`ResumeError::Changed`).
     ///
     /// # Panics
     ///

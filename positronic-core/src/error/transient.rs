@@ -4,12 +4,12 @@ use std::any::Any;
 use std::error::Error as StdError;
 use std::io;
 
-/// Messages of types that cannot be named here, since their crates are no dependencies or come in several versions: each with
-/// the crate that writes it.
+/// Messages of errors that are recognised by their text, since their crates are no dependencies or come in several versions: each
+/// with the crate that writes it.
 const MESSAGES: &[&str] = &[
     // reqwest, where its own time-out ends a request
     "operation timed out",
-    // hyper-util, under reqwest: no connection, for want of a name, of a port or of a TLS session
+    // hyper-util, under reqwest, where name resolution, the TCP connection or the TLS handshake fails
     "client error (Connect)",
     // tokio's `Elapsed`
     "deadline has elapsed",

@@ -3,8 +3,8 @@
 //! A claim over an unreleased one is a crash. All runs of the process share it, and which of them caused it is unknown. So it
 //! counts for each piece of work that was in flight: a step, a loop, or a tool of a loop. Only an outcome of that same work ends
 //! its count. What the crash itself caused, such as the `interrupted` result of a call and the model's answer to it, does not.
-//! The runner limits how many runs with crashes work at once, and the calls of such a run are executed one at a time, so that the
-//! others make progress.
+//! A run with `SUSPECT` crashes is a suspect: the runner limits how many suspects work at once, and a suspect's calls run one at
+//! a time, so that the others make progress.
 //!
 //! Work that reaches [`MAX_CRASHES`] is not begun again. The run is parked instead: paused with its failure, until a person
 //! retries it. Each call also counts the crashes that interrupted it, and its tool's retries limit them.
@@ -209,8 +209,8 @@ const fn is_outcome(kind: &EventKind) -> bool {
     }
 }
 
-/// Lets the calls of a suspect run one at a time, as the suspects of a process do. One that survives ends the count of its
-/// tool, also if something else ends the process before a whole batch could be done, and one that ends the process does so alone.
+/// Limits a suspect to one running call. A call that survives ends the count of its tool, even if the process is killed before the
+/// rest of the batch is done, and a call that ends the process does so alone.
 pub(super) fn isolate(state: &RunState, next: &mut Next) {
     if state.crashed.iter().all(|crashed| crashed.crashes < SUSPECT) {
         return;

@@ -119,7 +119,7 @@ pub struct Question {
     /// The model's earlier answers that did not match, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub misfits: Vec<Misfit>,
-    /// The beginning of the answer, each part of it up to where the model paused.
+    /// The beginning of the answer, one entry for each pause of the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub so_far: Vec<PausedAnswer>,
 }

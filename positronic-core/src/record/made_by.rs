@@ -79,7 +79,7 @@ impl Recipient<'_> {
         self.is(by)
     }
 
-    /// Returns whether this is a model, or the model is unknown.
+    /// Returns whether `by` names this recipient or is unknown.
     pub(super) fn is(&self, by: &MadeBy) -> bool {
         let MadeBy(Some(maker)) = by else { return true };
         maker.model == self.model

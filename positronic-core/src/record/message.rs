@@ -282,7 +282,7 @@ impl Transcript {
         self.list = Arc::new(RwLock::new(own));
     }
 
-    /// Returns a test of its messages: [`Recipient::made`], at no cost where all answers are of the recipient.
+    /// Returns [`Recipient::made`] as a closure for the messages of this transcript. It compares nothing if no answer is of another model.
     pub fn made_by<'a>(&self, to: Recipient<'a>) -> impl Fn(&Message) -> bool + use<'a> {
         let is_only = self.list.read().makers.iter().all(|by| to.is(by));
         move |message| is_only || to.made(message)

@@ -22,7 +22,7 @@ pub enum ToolResult {
         /// The error message, which the model reads.
         message: String,
     },
-    /// A person rejected the call or an identical one before it, or the time for its approval was over.
+    /// A person rejected the call or an identical one before it, or its approval expired.
     Denied {
         /// What denied it. Earlier releases did not record it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ impl ToolResult {
         match self {
             Self::Success { .. } => None,
             Self::Error { message } => Some(message),
-            Self::Denied { reason, .. } => Some(reason.unwrap_or_else(|| "a person refused it".to_owned())),
+            Self::Denied { reason, .. } => Some(reason.unwrap_or_else(|| "it was denied without a reason".to_owned())),
             Self::Skipped { reason } | Self::Interrupted { reason } => Some(reason),
         }
     }

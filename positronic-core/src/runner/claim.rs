@@ -1,4 +1,4 @@
-//! Claiming of runs: which worker may, and what it restores first.
+//! Claims of runs: which worker may claim one, what it records, and when it restores the run.
 
 use std::sync::Arc;
 

@@ -3,8 +3,9 @@
 //! When a process ends, all of its runs count a crash, although only one of them may have caused it. A run becomes a suspect after
 //! its second crash without progress. A process works on at most [`MAX_SUSPECTS`] suspects at once, and from the third crash on
 //! only on one: the other runs then make progress, which ends their counts, and the one that ends the process does so alone until
-//! it is parked. A suspect whose work has an outcome, or that waits, makes room for the next one. So any other run counts at most three crashes, which the retries of a tool allow by default. Several suspects
-//! work at once at first, since many runs that wait for each other take long. Runs that are not suspects are not delayed.
+//! it is parked. So any other run counts at most three crashes, which the retries of a tool allow by default. A suspect makes
+//! room for the next one when its work has an outcome, or when it waits. Several suspects work at once at first, since many runs
+//! that wait for each other take long. Runs that are not suspects are not delayed.
 
 use std::sync::Arc;
 use std::time::Duration;

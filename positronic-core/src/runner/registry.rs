@@ -24,7 +24,7 @@ struct Registry {
     empty: Notify,
 }
 
-/// What a release has led to. Runs that ended before their release are in neither list.
+/// The outcome of [`Runner::release`](super::Runner::release). Runs that ended before their release are in neither list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Release {

@@ -74,8 +74,8 @@ impl From<StoreError> for RetryError {
 
 impl Client {
     /// Continues the work of a run that has failed or was parked, at the place of the failure. Effects with results are not
-    /// repeated; a step or a call that was in flight runs again as after a crash. The counts of crashes start at zero. No worker
-    /// claims the run until [`Runner::resume`] or a server does. [`Runner::record_retry`] compares the code first.
+    /// repeated; a step or a call that was in flight runs again as after a crash. The counts of crashes start at zero. The run
+    /// continues when [`Runner::resume`] or a server claims it. [`Runner::record_retry`] compares the code first.
     ///
     /// # Errors
     ///

@@ -155,7 +155,7 @@ impl<F: FindRunner> Server<F> {
         unfold(serving, async |mut serving| Some((serving.next().await?, serving))).fuse().boxed()
     }
 
-    /// Stops claiming and releases the claimed runs, as [`Runner::release`] does, for each of its runners.
+    /// Stops claiming, releases the claimed runs of each of its runners as [`Runner::release`] does, and returns the joint outcome.
     pub async fn release(&self) -> Release {
         self.leaves.send_replace(true);
         let runners: Vec<Runner> = self.known.0.lock().values().cloned().collect();

@@ -215,15 +215,15 @@ impl Worker {
         let released = EventKind::RunReleased { reason: stop.to_string() };
         let kinds: Vec<_> = [released].into_iter().chain(refused).collect();
         self.guard.departs(Departure::Kept);
-        let mut free = self.mail_unread;
-        while !free && !self.shared.state().has_ended() {
+        let mut is_done = self.mail_unread;
+        while !is_done && !self.shared.state().has_ended() {
             let new_events = kinds.iter().map(|kind| NewEvent::new(Path::root(), kind.clone())).collect();
             let released =
                 if passes(stop) { self.append_once(new_events).await } else { self.append_last(new_events).await };
             if matches!(released, Ok(true)) {
                 self.guard.departs(Departure::Released);
             }
-            free = released.unwrap_or(true);
+            is_done = released.unwrap_or(true);
         }
         if self.shared.state().has_ended() {
             self.guard.departs(Departure::Unclaimed);

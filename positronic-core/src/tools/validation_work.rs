@@ -39,7 +39,7 @@ pub(super) const MAX_TRIES: usize = 10_000;
 const MAX_STEPS: u64 = 1_000_000;
 const MAX_STEPS_EACH: u64 = 32;
 
-/// Up to how many steps a check is not counted, if the sizes of schema and value bound it.
+/// The largest bound, from the sizes of schema and value, up to which the steps of a check are not counted.
 const MAX_UNCOUNTED: u64 = 100_000;
 
 /// How many bytes of pattern matching count as one step.
@@ -53,7 +53,7 @@ const SAME_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const SAME_MAP: [&str; 2] = ["dependentSchemas", "dependencies"];
 /// Keywords with a reference.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// Keywords by which a schema applies several times, or for as long as a text is.
+/// Keywords by which a schema can apply several times, or whose check takes longer for a longer text.
 const REPEATED: [&str; 8] = [
     "$ref",
     "$dynamicRef",
@@ -111,7 +111,7 @@ impl Outline {
         Ok(outline)
     }
 
-    /// Returns the maximum number of steps of a check, or one above it that is small anyway.
+    /// Returns an upper bound of the steps of a check: from the sizes of schema and value if that is small, counted otherwise.
     ///
     /// # Errors
     ///

@@ -129,7 +129,7 @@ fn busy_database_is_transient() {
 }
 
 #[tokio::test]
-async fn reqwest_that_cannot_connect_is_transient() {
+async fn failed_connection_of_reqwest_is_transient() {
     let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let plain = server.local_addr().unwrap();
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

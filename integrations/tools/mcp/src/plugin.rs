@@ -87,7 +87,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Mcp {
             let listing = match listing {
                 Ok(listing) => listing,
                 Err(error) if server.options().optional => {
-                    tracing::warn!(server = server.name(), %error, "a loop goes on without an MCP server");
+                    tracing::warn!(server = server.name(), %error, "a loop continues without an MCP server");
                     cx.state.servers.remove(server.name());
                     let renamed = server.options().renamed.iter().map(|(_, name)| name.clone());
                     cx.later_tools(renamed.chain([names_of(server.name())]));

@@ -184,7 +184,7 @@ fn runs_and_show_mark_a_run_whose_code_has_changed() {
 }
 
 #[test]
-fn call_whose_tool_was_renamed_is_rejected_and_not_approved() {
+fn call_of_a_renamed_tool_can_be_rejected_but_not_approved() {
     let desk = Desk::new();
     begun_batch(&desk, "one");
     let renamed = Project::new().brain(brain("Batch").state(Vec::<String>::new()).r#loop("Work", |cx| {

@@ -148,7 +148,7 @@ impl<'a> Shown<'a> {
         }
         let (count, all) = (released.len(), many(released.len() + kept.len(), "run"));
         format!(
-            "released {count} of {all}; another `work` can continue the others ({}) when this process has ended",
+            "released {count} of {all}; the others ({}) did not stop in time or could not be recorded as released: another `work` can continue them when this process has ended",
             names.join(", ")
         )
     }

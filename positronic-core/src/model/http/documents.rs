@@ -53,8 +53,8 @@ impl Documents {
         objects
     }
 
-    /// Examines the new bytes up to the end of an object at the top, and returns that place. Each byte of every answer passes
-    /// here, so the loop works on locals.
+    /// Scans the new bytes up to the end of a top-level object, and returns the position after it. Every byte of every answer
+    /// passes through this loop, so it works on local variables.
     fn end_of_object(&mut self) -> Option<usize> {
         let (mut depth, mut in_string, mut after_backslash) = (self.depth, self.in_string, self.after_backslash);
         let mut end = None;

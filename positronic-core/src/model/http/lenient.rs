@@ -55,7 +55,7 @@ pub fn any<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     object.get(name).filter(|value| !value.is_null())
 }
 
-/// Reads the JSON of arguments, which some servers send as a value and others as its text.
+/// Returns the JSON text of arguments, which some servers send as a value and others as its text.
 #[must_use]
 pub fn json_text(arguments: &Value) -> Cow<'_, str> {
     match arguments {

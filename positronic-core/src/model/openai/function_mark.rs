@@ -21,7 +21,7 @@ const FUNCTION: &str = "<function=";
 const FUNCTION_END: &str = "</function>";
 const PARAMETER: &str = "<parameter=";
 const PARAMETER_END: &str = "</parameter>";
-/// How deep types are looked for in a schema, whose references may be cyclic.
+/// The maximum depth of the search for types in a schema, whose references may be cyclic.
 const MAX_DEPTH: usize = 8;
 
 /// Reads the content of a `<tool_call>`; `None` if it has another form.
@@ -53,7 +53,7 @@ fn split_value(begun: &str) -> (&str, &str) {
     (value.strip_suffix('\n').unwrap_or(value), after)
 }
 
-/// Returns the JSON of a value. What its schema does not allow is a text, which the check of the arguments refuses.
+/// Returns the JSON of a value. One that its schema does not allow becomes a string, which the validation of the arguments refuses.
 fn as_json(text: &str, property: Option<&Value>, root: &Value) -> String {
     let mut types = Vec::new();
     add_types(property.unwrap_or(&Value::Null), root, 0, &mut types);

@@ -46,7 +46,7 @@ impl Server {
         readable(request, Reader { provider, model, capabilities }, takes)
     }
 
-    /// Sends a request and reads the answer, with the marks in its texts if the configuration says so.
+    /// Sends a request and reads the answer. Marks in its texts become thinking and calls if the configuration says so.
     pub(super) async fn send<A: Assemble>(
         &self,
         request: &ModelRequest,

@@ -17,7 +17,7 @@ const THINK_END: &str = "</think>";
 const CALL: &str = "<tool_call>";
 const CALL_END: &str = "</tool_call>";
 
-/// Replaces the marks in the texts of an answer. An answer with calls of its own keeps those alone.
+/// Replaces the marks in the texts of an answer. If the answer already has calls, its texts are not searched for more.
 pub(super) fn read(response: ModelResponse, tools: &ToolSet) -> ModelResponse {
     let ModelResponse { parts, mut calls, mut metadata } = response;
     let (reads_calls, mut may_think) = (calls.is_empty(), true);
@@ -26,7 +26,7 @@ pub(super) fn read(response: ModelResponse, tools: &ToolSet) -> ModelResponse {
         match part {
             Part::Text { text } => {
                 let has_marks = (may_think && text.contains(THINK_END)) || (reads_calls && text.contains(CALL));
-                // A message goes back with its id only as it came.
+                // Only an unchanged message may go back with its id.
                 if has_marks && read.last().is_some_and(is_message_mark) {
                     read.pop();
                 }

@@ -60,7 +60,7 @@ async fn sink_that_read_ahead_gets_each_event_once() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_removed_and_taken_in_anew_is_shown_from_where_it_is() {
+async fn run_recreated_under_the_same_id_is_shown_from_its_new_position() {
     let bench = bench();
     let events = ran(&bench, 2).await;
     fed(&bench, 0, events).await;

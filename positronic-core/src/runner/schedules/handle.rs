@@ -83,9 +83,9 @@ pub enum ScheduleError {
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ScheduleList {
-    /// Those that can be read, by their ids.
+    /// The schedules that can be read, sorted by id.
     pub schedules: Vec<ScheduleRecord>,
-    /// Those whose records cannot be decoded, by their ids. They start no runs; [`Schedules::remove`] removes them.
+    /// The schedules whose records cannot be decoded, sorted by id. They start no runs; [`Schedules::remove`] removes them.
     pub unreadable: Vec<UnreadableSchedule>,
 }
 

@@ -148,7 +148,7 @@ impl Schedules {
         Ok(true)
     }
 
-    /// Removes a record that cannot be decoded. When it must be checked is not known; the next check removes that entry.
+    /// Removes a record that cannot be decoded. The entry of its next check stays, since its time is unknown; that check removes it.
     pub(super) async fn remove_unreadable(&self, id: &str) -> Result<(), StoreError> {
         self.remove_key(SCHEDULE, id).await?;
         self.remove_ticks(id).await

@@ -23,17 +23,17 @@ pub(super) fn copy(store_file: &StoreFile, to: &Path) -> Result<(), DbError> {
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Not every system opens a folder.
     let folder = fs::File::open(folder).ok();
-    // Backups into one folder wait for each other, so that none replaces the partial file of another one. A network's file system may
-    // lock no folders.
+    // Backups into one folder wait for each other, so that none replaces the partial file of another one. A network file system may
+    // not support locks on folders.
     _ = folder.as_ref().map(fs::File::lock);
-    is_new(to).map_err(unusable)?;
+    check_absent(to).map_err(unusable)?;
     let partial = partial(to);
     // What a killed backup has left.
     _ = fs::remove_file(&partial);
     // Its owner alone can read it.
     private::options().write(true).create_new(true).open(&partial).map_err(unusable)?;
     let copied = write(store_file, &partial).and_then(|()| {
-        let renamed = is_new(to).and_then(|()| fs::rename(&partial, to));
+        let renamed = check_absent(to).and_then(|()| fs::rename(&partial, to));
         let synced = renamed.and_then(|()| folder.as_ref().map_or(Ok(()), fs::File::sync_all));
         Ok(synced.map_err(unusable)?)
     });
@@ -44,7 +44,7 @@ pub(super) fn copy(store_file: &StoreFile, to: &Path) -> Result<(), DbError> {
     copied
 }
 
-fn is_new(to: &Path) -> io::Result<()> {
+fn check_absent(to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -247,7 +247,7 @@ impl<'a> SignedRequest<'a> {
     }
 }
 
-/// Decodes JSON with exact numbers.
+/// Decodes JSON, and refuses numbers that would be rounded.
 fn json(text: &[u8]) -> Result<Value, PayloadError> {
     let value = serde_json::from_slice(text).map_err(|error| PayloadError::Json { reason: error.to_string() })?;
     check_numbers(&String::from_utf8_lossy(text))?;

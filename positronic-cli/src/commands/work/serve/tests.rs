@@ -278,6 +278,6 @@ async fn release_names_the_runs_that_it_could_not_release() {
     (release.released, release.kept) = (runs(&["a", "b"]), runs(&["c", "d"]));
     assert_eq!(
         shown.released(&release).await,
-        "released 2 of 4 runs; another `work` can continue the others (c, d) when this process has ended"
+        "released 2 of 4 runs; the others (c, d) did not stop in time or could not be recorded as released: another `work` can continue them when this process has ended"
     );
 }
