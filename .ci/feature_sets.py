@@ -1,4 +1,4 @@
-"""Prints the arguments of one `cargo check` per line: each published package without features, and with each feature alone."""
+"""Prints the arguments of one `cargo check` per line: each published package that has features, without them and with each alone."""
 
 import json
 import subprocess

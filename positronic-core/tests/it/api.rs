@@ -10,10 +10,11 @@ use syn::{Attribute, Item, UseTree, Visibility};
 type Api = BTreeMap<String, Vec<String>>;
 
 /// The crates of the snapshot, and their folders.
-const CRATES: [(&str, &str); 4] = [
+const CRATES: [(&str, &str); 5] = [
     ("positronic_core", "."),
     ("positronic_mcp", "../integrations/tools/mcp"),
     ("positronic_net", "../integrations/net"),
+    ("positronic_store_suite", "../integrations/stores/suite"),
     ("positronic_toolbox", "../integrations/tools/toolbox"),
 ];
 
