@@ -16,7 +16,7 @@ use super::resume_backoff::ResumeBackoffs;
 use super::server::KnownRunners;
 use super::stop::ResumeError;
 use crate::record::{ClaimRefusal, EventKind, RunId, RunSummary, Seq};
-use crate::store::{Deferral, DueFilter, EventStore, RunFilter, StoreError, Watcher};
+use crate::store::{Deferral, DueFilter, RunFilter, StoreError, Watcher};
 
 /// How often to poll for due runs and for dead workers of other processes.
 const POLL: Duration = Duration::from_secs(1);
@@ -272,13 +272,6 @@ impl Due {
             tracing::debug!(run = %row.run, %error, "the store does not know when the run is due again");
         }
     }
-}
-
-/// Returns the number of a run's next event after those that a failed claim has recorded; a signal among them counts as news.
-pub(super) async fn after_claims(store: &dyn EventStore, row: &RunSummary) -> Seq {
-    let events = store.read(&row.run, row.next, usize::MAX).await.unwrap_or_default();
-    let last = events.last().filter(|_| events.iter().all(|event| event.epoch.is_some()));
-    last.map_or(row.next, |last| last.seq.next())
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::stop::ResumeError;
-use crate::record::{Event, RunId, Seq};
-use crate::store::Deferral;
+use crate::record::{Event, RunId, RunSummary, Seq};
+use crate::store::{Deferral, EventStore};
 
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(5 * 60);
@@ -96,4 +96,11 @@ impl ResumeBackoffs {
     pub(super) fn clear(&self, run: &RunId) -> bool {
         self.0.lock().remove(run).is_some()
     }
+}
+
+/// Returns the number of a run's next event after those that a failed claim has recorded; a signal among them counts as news.
+pub(super) async fn after_claims(store: &dyn EventStore, row: &RunSummary) -> Seq {
+    let events = store.read(&row.run, row.next, usize::MAX).await.unwrap_or_default();
+    let last = events.last().filter(|_| events.iter().all(|event| event.epoch.is_some()));
+    last.map_or(row.next, |last| last.seq.next())
 }

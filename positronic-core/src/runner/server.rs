@@ -22,12 +22,12 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::due::{Due, after_claims};
+use super::due::Due;
 use super::firing::may_retry;
 use super::lease::LeaseKeeper;
 use super::quarantine::Quarantine;
 use super::registry::Release;
-use super::resume_backoff::ResumeBackoffs;
+use super::resume_backoff::{ResumeBackoffs, after_claims};
 use super::resume_options::{Place, Places};
 use super::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
 use super::trigger_backoffs::TriggerBackoffs;

@@ -19,8 +19,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::clock::sleep_until;
-use super::due::after_claims;
 use super::lease::{LeaseKeeper, WeakKeeper};
+use super::resume_backoff::after_claims;
 use super::resume_options::Resumption;
 use super::shared::Shared;
 use super::{Clock, ResumeError, Runner};
