@@ -14,9 +14,9 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use positronic_core::plugins::Compaction;
 use positronic_core::prelude::*;
 use positronic_core::record::{LimitKind, LoopOutcome};
+use positronic_plugins::Compaction;
 use positronic_toolbox::{
     self as toolbox, CodeOptions, CodeRunner, DuckDuckGo, Finished, OutputFolder, SearchError, SearchHit,
     SearchOptions, SearchProvider, WebSearch,

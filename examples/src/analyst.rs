@@ -8,8 +8,8 @@
 //! `docs/guide/appendix/langgraph.md` compares it with the design's graph of the same agent.
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services};
-use positronic_core::plugins::Toolsets;
 use positronic_core::prelude::*;
+use positronic_plugins::Toolsets;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

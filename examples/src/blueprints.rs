@@ -4,8 +4,8 @@
 //! user says something else during the work, other templates replace them. The index is in memory here;
 //! `MarkdownFolder` reads a folder, and a custom `DocumentSource` uses any search engine.
 
-use positronic_core::plugins::{Blueprints, Document, MemoryIndex};
 use positronic_core::prelude::*;
+use positronic_plugins::{Blueprints, Document, MemoryIndex};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -5,8 +5,8 @@
 //! written replaces all but the latest two. Before the report it calls `recall`: the state then switches compaction
 //! off, and the next request contains every chapter again, since the record is complete.
 
-use positronic_core::plugins::Compaction;
 use positronic_core::prelude::*;
+use positronic_plugins::Compaction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use positronic_cli::Project;
-use positronic_core::plugins::MemoryFacts;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
 use positronic_examples::{
     agentloop, analyst, blueprints, compaction, delegate, flags, kitchen, memory, minimal, modes, nested, release,
     rover, support, toolsets, triggers, weather,
 };
+use positronic_plugins::MemoryFacts;
 
 fn main() -> ExitCode {
     Project::new()

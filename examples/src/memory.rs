@@ -4,8 +4,8 @@
 //! the customer's words before it answers, even weeks later in another run. It forgets outdated facts.
 //! The facts are in memory here; `SqliteFacts::open("facts.db")` stores them across processes.
 
-use positronic_core::plugins::{FactStore, Memory};
 use positronic_core::prelude::*;
+use positronic_plugins::{FactStore, Memory};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,8 +4,8 @@
 //! `mode.enter`. Entering `awaiting_response` waits for the customer's answer, entering `resolved` ends the loop;
 //! neither needs its own tool.
 
-use positronic_core::plugins::Modes;
 use positronic_core::prelude::*;
+use positronic_plugins::Modes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

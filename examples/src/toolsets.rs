@@ -3,8 +3,8 @@
 //! An assistant with forty tools does not send forty tools with every request. The calendar set is
 //! active from the start; the model activates mail and travel when needed, and deactivates mail again.
 
-use positronic_core::plugins::Toolsets;
 use positronic_core::prelude::*;
+use positronic_plugins::Toolsets;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use positronic_core::plugins::Triggers;
 use positronic_core::prelude::*;
+use positronic_plugins::Triggers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -10,8 +10,8 @@
 //! Each prompt is a run with the earlier ones as its history: `chat weather` on the command line,
 //! `runner.conversation("weather")` in a program. Only people get the card's data; the model gets the tool's result.
 
-use positronic_core::plugins::Triggers;
 use positronic_core::prelude::*;
+use positronic_plugins::Triggers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -9,7 +9,6 @@
 //! | module | content |
 //! |---|---|
 //! | [`dsl`] | brains, loops and tools over the author's types |
-//! | [`plugins`] | extensions of loops |
 //! | [`runner`] | starts, resumes and serves runs, and answers their questions from any process |
 //! | [`model`] | language models, their wrappers, and scripted and recorded ones for tests |
 //! | `schedule` | runs that start at given times |
@@ -64,7 +63,6 @@ pub mod dsl;
 mod error;
 pub mod machine;
 pub mod model;
-pub mod plugins;
 pub mod prelude;
 #[doc(hidden)]
 pub mod private;

@@ -32,6 +32,7 @@ const LARGEST_CIRCLE: usize = 5;
 const CRATES: &[(&str, &[&str])] = &[
     ("positronic-core", &["positronic-macros"]),
     ("integrations/net", &[]),
+    ("integrations/plugins", &["positronic-core"]),
     ("integrations/stores/suite", &["positronic-core"]),
     ("integrations/tools/mcp", &["positronic-core"]),
     ("integrations/tools/toolbox", &["positronic-core", "positronic-net"]),

@@ -1,7 +1,6 @@
 //! Every example dies at every append, and continues in another process.
 
 use positronic_core::dsl::Runnable;
-use positronic_core::plugins::MemoryFacts;
 use positronic_core::record::EventKind;
 use positronic_core::testing::Test;
 use positronic_examples::acme::Acme;
@@ -10,6 +9,7 @@ use positronic_examples::{
     agentloop, analyst, blueprints, compaction, delegate, memory, minimal, modes, nested, release, rover, support,
     toolsets,
 };
+use positronic_plugins::MemoryFacts;
 use serde::Serialize;
 use serde_json::Value;
 

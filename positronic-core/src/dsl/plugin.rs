@@ -1,7 +1,7 @@
 //! Plugins: extensions of a loop with tools, context and a state of their own.
 //!
-//! A plugin is registered with [`Loop::plugin`](super::Loop::plugin) and takes part in every iteration. The library's own are in
-//! [`plugins`](crate::plugins).
+//! A plugin is registered with [`Loop::plugin`](super::Loop::plugin) and takes part in every iteration. The crate
+//! `positronic-plugins` has ready-made ones.
 //!
 //! | hook | when | effect of an error |
 //! |---|---|---|

@@ -64,8 +64,8 @@ impl<S> ToolReply<S> {
     /// run's conversation and for its user. It replaces one with the same id; ids are unique in the
     /// store, and [`ToolContext::trigger`](super::ToolContext::trigger) creates new ones.
     ///
-    /// [`Runner::serve`](crate::runner::Runner::serve) fires it. The plugin [`Triggers`](crate::plugins::Triggers) lets a
-    /// model set them.
+    /// [`Runner::serve`](crate::runner::Runner::serve) fires it. The plugin `Triggers` of the crate `positronic-plugins`
+    /// lets a model set them.
     ///
     /// ```
     /// use std::time::Duration;
@@ -95,8 +95,12 @@ impl<S> ToolReply<S> {
         self.wait_for([Wait::<S, P>::reply(prompt)])
     }
 
-    /// Changes a plugin's state when the result is recorded, after the changes of the brain's state.
-    pub(crate) fn update_plugin<P: PluginState>(mut self, update: impl FnOnce(&mut P) + Send + 'static) -> Self {
+    /// Changes the state of the plugin whose tool this is, when the result is recorded, after the changes of the brain's
+    /// state. For a tool that has both states; [`update`](Self::update) of a tool that a plugin adds with
+    /// [`Preparation::tool`](super::Preparation::tool) changes the plugin's state already.
+    ///
+    /// A panicking update makes the call an error, and both states stay.
+    pub fn update_plugin<P: PluginState>(mut self, update: impl FnOnce(&mut P) + Send + 'static) -> Self {
         let update = Box::new(move |document: &StateValue| document.updated(update));
         self.plugin_updates.push((owner::<P>(), update));
         self

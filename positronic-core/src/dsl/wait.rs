@@ -215,8 +215,8 @@ impl<S, P> Wait<S, P> {
         self.terms
     }
 
-    /// Erases the payload's type.
-    pub(crate) fn erased(self) -> Wait<S> {
+    /// Erases the payload's type of a wait with or without a handler, for [`ToolBuilder::wait`](super::ToolBuilder::wait).
+    pub fn erased(self) -> Wait<S> {
         Wait { terms: self.terms, types: PhantomData }
     }
 }

@@ -6,7 +6,6 @@ use positronic_core::dsl::{Options, Plugin, PluginState, ResponseInspection, Ser
 use positronic_core::model::cassette::Cassette;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::{DeltaSink, Model};
-use positronic_core::plugins::Compaction;
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::Timeline;
 use positronic_core::projection::{FileOrigin, transcript};
@@ -17,6 +16,7 @@ use positronic_core::record::{
 use positronic_core::runner::Client;
 use positronic_core::store::{EventStore, MemoryStore, SqliteStore, StoreError};
 use positronic_core::testing::{CountedIds, TestClock};
+use positronic_plugins::Compaction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -2,10 +2,10 @@
 
 use positronic_core::dsl::Action;
 use positronic_core::model::scripted::Reply;
-use positronic_core::plugins::Toolsets;
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, EndReason, LoopOutcome, SignalKind, ToolResult};
 use positronic_core::runner::Settled;
+use positronic_plugins::Toolsets;
 use serde_json::json;
 
 use crate::support::{

@@ -1,7 +1,6 @@
 //! Failures at three levels: an action, a model, a run; and how a loop ends with a partial result.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::plugins::Compaction;
 use positronic_core::prelude::*;
 use positronic_core::record::{
     EndReason, EventKind, LimitKind, LimitReached, LoopOutcome, Message, ModelError, ModelErrorKind, ModelRequest,
@@ -9,6 +8,7 @@ use positronic_core::record::{
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::testing::Story;
+use positronic_plugins::Compaction;
 use serde_json::{Value, json};
 
 use crate::support::{

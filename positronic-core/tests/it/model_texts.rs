@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use positronic_core::dsl::{Loop, ToolBuilder};
 use positronic_core::model::scripted::Reply;
-use positronic_core::plugins::Toolsets;
 use positronic_core::prelude::*;
 use positronic_core::projection::result_text;
 use positronic_core::record::{Actor, EventKind, ModelResponse, Part, ProposedCall, SignalKind, Speaker};
 use positronic_core::testing::Story;
+use positronic_plugins::Toolsets;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

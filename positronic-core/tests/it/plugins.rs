@@ -1,20 +1,14 @@
 //! Plugins: their additions to an iteration, their state, and crashes.
 
-mod blueprints;
-mod compaction;
 mod hooks;
-mod memory;
-mod modes;
 mod plugin_state;
 mod questions;
 mod services;
-mod toolsets;
-mod triggers;
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{ModelRequest, PluginDocument, SignalKind};
+use positronic_core::record::{PluginDocument, SignalKind};
 use positronic_core::runner::Settled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,8 +16,8 @@ use serde_json::{Value, json};
 
 use self::hooks::Spy;
 use self::questions::Asking;
-use crate::support::boundaries::{Baseline, Ledger, Tale};
-use crate::support::{Journal, Play, done};
+use crate::support::boundaries::{Ledger, Tale};
+use crate::support::{Journal, Play, contexts, done};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Notes {
@@ -68,25 +62,6 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Notebook {
 
 fn note(line: &str) -> Reply {
     Reply::call("note", json!({ "line": line }))
-}
-
-pub(crate) fn contexts(request: &ModelRequest) -> Vec<String> {
-    request.context.iter().map(|item| format!("{}: {}", item.name, item.text)).collect()
-}
-
-/// Repeats a story with a crash at every possible moment: it ends the same, with the same plugin state.
-pub(crate) async fn crash_everywhere(tale: &Tale, plugin: &str, kept: &Value) -> Baseline {
-    let baseline = tale.undisturbed().await;
-    assert!(baseline.deaths.len() > 5);
-    for death in &baseline.deaths {
-        let Some((end, log)) = tale.after(&baseline, death).await else { continue };
-
-        assert_eq!(end, baseline.end, "after {}", death.until);
-        let state = positronic_core::machine::RunState::replay(log.iter().map(|event| &**event)).unwrap();
-        let document = state.root.as_ref().unwrap().plugins.get(plugin).cloned();
-        assert_eq!(document.map(|kept| Value::clone(&kept.state)).as_ref(), Some(kept), "after {}", death.until);
-    }
-    baseline
 }
 
 fn secretary() -> Brain<(), ()> {

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::plugins::{Compaction, Memory, MemoryFacts, Modes};
 use positronic_core::prelude::*;
 use positronic_core::record::{EndReason, Message, ModelRequest, OutputFormat, Start, ToolResult};
 use positronic_core::runner::Settled;
+use positronic_plugins::{Compaction, Memory, MemoryFacts, Modes};
 use serde_json::{Value, json};
 
-use crate::plugins::{contexts, crash_everywhere};
+use crate::support::boundaries::crash_everywhere;
 use crate::support::boundaries::{Ledger, Tale};
+use crate::support::contexts;
 use crate::support::{
     Board, Job, Journal, Play, Shop, ShopBuilder, ShopLoop, error_of, events_named, results, success, waits, worker,
     workshop,

@@ -382,3 +382,18 @@ pub(crate) fn answers_as_in(log: &[Arc<Event>]) -> Answers {
         vec![kind]
     })
 }
+
+/// Repeats a story with a crash at every possible moment: it ends the same, with the same plugin state.
+pub(crate) async fn crash_everywhere(tale: &Tale, plugin: &str, kept: &Value) -> Baseline {
+    let baseline = tale.undisturbed().await;
+    assert!(baseline.deaths.len() > 5);
+    for death in &baseline.deaths {
+        let Some((end, log)) = tale.after(&baseline, death).await else { continue };
+
+        assert_eq!(end, baseline.end, "after {}", death.until);
+        let state = RunState::replay(log.iter().map(|event| &**event)).unwrap();
+        let document = state.root.as_ref().unwrap().plugins.get(plugin).cloned();
+        assert_eq!(document.map(|kept| Value::clone(&kept.state)).as_ref(), Some(kept), "after {}", death.until);
+    }
+    baseline
+}

@@ -126,6 +126,11 @@ impl Play {
     }
 }
 
+/// Returns the context items of a request as `name: text`.
+pub(crate) fn contexts(request: &ModelRequest) -> Vec<String> {
+    request.context.iter().map(|item| format!("{}: {}", item.name, item.text)).collect()
+}
+
 /// Returns the texts of a request's tool messages.
 pub(crate) fn tool_texts(request: &ModelRequest) -> Vec<String> {
     let messages = request.messages.messages();

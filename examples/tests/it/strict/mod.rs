@@ -15,7 +15,6 @@ use positronic_core::dsl::Runnable;
 use positronic_core::model::cassette::Cassette;
 use positronic_core::model::openai::{ContextAfterResults, OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::model::{DeltaSink, Model, NoDeltas};
-use positronic_core::plugins::MemoryFacts;
 use positronic_core::record::{ActionFormat, Message, ModelError, ModelRequest, ModelResponse, Transcript};
 use positronic_core::runner::{Runner, Settled};
 use positronic_core::testing::Test;
@@ -25,6 +24,7 @@ use positronic_examples::{
     agentloop, analyst, blueprints, compaction, delegate, flags, kitchen, memory, minimal, modes, nested, release,
     rover, support, toolsets, triggers, weather,
 };
+use positronic_plugins::MemoryFacts;
 
 use positronic_gemini::{Gemini, GeminiConfig};
 use rules::Dialect;

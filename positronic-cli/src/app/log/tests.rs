@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::plugins::{Fact, FactId, FactOwner, FactStore, Memory};
 use positronic_core::prelude::*;
+use positronic_plugins::{Fact, FactId, FactOwner, FactStore, Memory};
 use tracing::subscriber::{DefaultGuard, set_default};
 
 use super::*;

@@ -206,7 +206,7 @@ fn call_of_a_renamed_tool_can_be_rejected_but_not_approved() {
 
 /// A brain whose model sets a trigger on request, and names the trigger that started it.
 fn gardener() -> Project {
-    let triggers = positronic_core::plugins::Triggers::new();
+    let triggers = positronic_plugins::Triggers::new();
     let gardener = brain("Gardener").r#loop("Chat", move |cx| {
         let chat = cx.system("You look after a garden.").plugin(triggers.clone());
         if cx.fired().is_none() { chat.input("Water the beans!") } else { chat }
@@ -260,7 +260,7 @@ fn work_fires_due_triggers_and_they_can_be_listed_and_deleted() {
 
 #[test]
 fn chat_fires_due_triggers_of_its_conversation_only() {
-    let triggers = positronic_core::plugins::Triggers::new();
+    let triggers = positronic_plugins::Triggers::new();
     let project = || {
         let triggers = triggers.clone();
         let keeper = brain("Keeper").r#loop("Chat", move |cx| cx.system("You keep bees.").plugin(triggers.clone()));
@@ -326,7 +326,7 @@ const KEEPER: &str = r#"{"cassette": 1, "note": "written by hand", "model": "cas
 
 /// A brain without a model, for which the recording answers.
 fn recorded_keeper() -> Project {
-    let triggers = positronic_core::plugins::Triggers::new();
+    let triggers = positronic_plugins::Triggers::new();
     let keeper = brain("Keeper").r#loop("Chat", move |cx| {
         cx.system("You keep bees.")
             .plugin(triggers.clone())

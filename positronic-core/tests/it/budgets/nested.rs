@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::plugins::Triggers;
 use positronic_core::prelude::*;
 use positronic_core::record::{
     Amounts, Budget, LimitKind, LoopOutcome, ModelError, ModelErrorKind, Path, Start, Status, ToolResult, Usage,
@@ -11,6 +10,7 @@ use positronic_core::record::{
 use positronic_core::runner::Settled;
 use positronic_core::store::TimerFilter;
 use positronic_core::testing::Story;
+use positronic_plugins::Triggers;
 use serde_json::json;
 
 use super::{Depth, Then, Whose, asked, budgeted, model, prices, tokens, tree};

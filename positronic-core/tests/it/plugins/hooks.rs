@@ -16,7 +16,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Nothing, contexts};
+use super::Nothing;
+use crate::support::contexts;
 use crate::support::{Journal, Play, done, events_named, path, results, settled, success, waits};
 
 /// Records the order of hooks.

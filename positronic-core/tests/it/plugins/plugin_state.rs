@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Notebook, Notes, contexts, note, secretary};
+use super::{Notebook, Notes, note, secretary};
+use crate::support::contexts;
 use crate::support::{Play, done, results, success};
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

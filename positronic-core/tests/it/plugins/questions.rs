@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Nothing, contexts};
+use super::Nothing;
+use crate::support::contexts;
 use crate::support::{Play, done, tool_texts};
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

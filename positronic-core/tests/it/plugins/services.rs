@@ -3,7 +3,8 @@
 use positronic_core::dsl::{Options, Plugin, Preparation, Provides, State};
 use positronic_core::prelude::*;
 
-use super::{Nothing, contexts};
+use super::Nothing;
+use crate::support::contexts;
 use crate::support::{Play, done};
 
 /// A service that a plugin needs.

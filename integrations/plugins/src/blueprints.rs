@@ -14,9 +14,9 @@ pub use folder::MarkdownFolder;
 pub use index::MemoryIndex;
 
 use super::latest_input;
-use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
-use crate::error::Result;
-use crate::record::{ContentHash, Path, hash_text};
+use positronic_core::Result;
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use positronic_core::record::{ContentHash, Path, hash_text};
 
 /// A searchable document.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -48,7 +48,7 @@ impl Document {
 /// A searchable source of documents: a [`MemoryIndex`], a [`MarkdownFolder`], or an application's own index.
 ///
 /// ```
-/// use positronic_core::plugins::{Document, DocumentSource};
+/// use positronic_plugins::{Document, DocumentSource};
 /// use positronic_core::Result;
 ///
 /// struct Wiki { url: String }
@@ -70,7 +70,7 @@ pub trait DocumentSource: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// An [`Error`](crate::Error) when the search fails.
+    /// An [`Error`](positronic_core::Error) when the search fails.
     fn search(&self, query: &str, limit: usize) -> impl Future<Output = Result<Vec<Document>>> + Send;
 }
 
@@ -90,7 +90,7 @@ impl<D: DocumentSource> DocumentSource for Arc<D> {
 /// When the search fails, a warning is logged, the iteration uses the earlier matches, and the next one searches again.
 ///
 /// ```
-/// use positronic_core::plugins::{Blueprints, Document, MemoryIndex};
+/// use positronic_plugins::{Blueprints, Document, MemoryIndex};
 /// use positronic_core::prelude::*;
 ///
 /// let rules = MemoryIndex::new([

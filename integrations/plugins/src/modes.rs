@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::listed;
-use crate::dsl::{
+use super::usage_panic::usage_panic;
+use positronic_core::dsl::{
     Options, Plugin, PluginState, Preparation, RequestEdit, Services, State, Tool, ToolContext, ToolReply, Wait,
-    usage_panic,
 };
-use crate::error::{Error, Result};
-use crate::record::{ContextItem, Path, ToolDecl};
+use positronic_core::record::{ContextItem, Path, ToolDecl};
+use positronic_core::{Error, Result};
 
 const ENTER: &str = "mode.enter";
 
@@ -29,7 +29,7 @@ const ENTER: &str = "mode.enter";
 /// begins in its initial mode. Register it after plugins that add tools, and before those that remove tools.
 ///
 /// ```
-/// use positronic_core::plugins::Modes;
+/// use positronic_plugins::Modes;
 /// use positronic_core::prelude::*;
 ///
 /// let brain = brain("Support").r#loop("Chat", |cx| {
@@ -138,7 +138,7 @@ impl<S> Mode<S> {
     /// stays in it after a timeout. A closure of [`Wait::resume`] must state the state's type here:
     ///
     /// ```
-    /// # use positronic_core::plugins::Modes;
+    /// # use positronic_plugins::Modes;
     /// # use positronic_core::prelude::*;
     /// # #[derive(serde::Serialize, serde::Deserialize)]
     /// # struct Ticket { answers: Vec<String> }

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::plugins::Triggers;
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventKind, Fired, Message, ModelRequest, RunId, Seq, Timer, Timestamp, Trigger};
 use positronic_core::runner::{Client, Clock, FireError};
 use positronic_core::store::{EventStore, StoreError, TimerFilter};
 use positronic_core::testing::{Fault, FaultyStore, TestClock};
+use positronic_plugins::Triggers;
 use serde_json::Value;
 
 use crate::support::boundaries::OwnIds;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::plugins::{Fact, FactId, FactOwner, FactStore, Memory, MemoryFacts, SqliteFacts};
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, SignalKind, Start};
 use positronic_core::testing::{CountedIds, Story, TestClock};
+use positronic_plugins::{Fact, FactId, FactOwner, FactStore, Memory, MemoryFacts, SqliteFacts};
 use serde_json::{Value, json};
 
-use super::contexts;
 use crate::support::boundaries::{Ledger, Tale};
+use crate::support::contexts;
 use crate::support::{Journal, Play, done, tool_texts};
 
 fn user(name: &str) -> FactOwner {

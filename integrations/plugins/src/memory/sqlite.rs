@@ -11,8 +11,8 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, TransactionBe
 
 use super::rank::{best, split, words};
 use super::{Fact, FactId, FactOwner, FactStore};
-use crate::error::{Error, Result};
-use crate::record::hash_text;
+use positronic_core::record::hash_text;
+use positronic_core::{Error, Result};
 
 /// Marks the file as a store of facts, in its header.
 const APPLICATION: i32 = 0x504f_5346;
@@ -33,7 +33,7 @@ const CANDIDATES: usize = 500;
 /// case, plurals and word order, but finds no synonyms.
 ///
 /// ```no_run
-/// use positronic_core::plugins::{Memory, SqliteFacts};
+/// use positronic_plugins::{Memory, SqliteFacts};
 ///
 /// # fn main() -> positronic_core::Result<()> {
 /// let memory = Memory::new(SqliteFacts::open("facts.db")?);

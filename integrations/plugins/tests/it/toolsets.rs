@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::Reply;
-use positronic_core::plugins::{ActiveToolsets, Toolsets};
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, SignalKind, ToolResult};
 use positronic_core::runner::Settled;
+use positronic_plugins::{ActiveToolsets, Toolsets};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{contexts, crash_everywhere};
+use crate::support::boundaries::crash_everywhere;
 use crate::support::boundaries::{Ledger, Tale};
+use crate::support::contexts;
 use crate::support::{Play, done, results, success};
 
 #[derive(Deserialize, JsonSchema)]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 
-use crate::error::{Error, Result};
-use crate::record::Timestamp;
+use positronic_core::record::Timestamp;
+use positronic_core::{Error, Result};
 
 /// Parses a future time.
 pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp> {

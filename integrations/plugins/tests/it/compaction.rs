@@ -5,18 +5,18 @@ use std::sync::Arc;
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Runnable as _, Services, State};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::{DeltaSink, Model};
-use positronic_core::plugins::Compaction;
 use positronic_core::prelude::*;
 use positronic_core::projection::{messages, request_for};
 use positronic_core::record::{
     EventKind, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Output, SignalKind, Usage,
 };
 use positronic_core::runner::Settled;
+use positronic_plugins::Compaction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::crash_everywhere;
+use crate::support::boundaries::crash_everywhere;
 use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{Play, calls, done, events_named};
 

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::when::{duration, moment, pause};
-use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
-use crate::error::{Error, Result};
-use crate::record::{Busy, Fired, Timer, Timestamp, Trigger, TriggerId};
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use positronic_core::record::{Busy, Fired, Timer, Timestamp, Trigger, TriggerId};
+use positronic_core::{Error, Result};
 
 /// The maximum length of a trigger's task, in characters.
 const LONGEST: usize = 1000;
@@ -39,11 +39,11 @@ const LONGEST: usize = 1000;
 ///
 /// **Exactly once.** The append that records the tool's result sets the trigger, and the append that begins its run removes it.
 /// So it survives every restart and fires once, even if several processes serve the store. One that was due while no process
-/// served the store fires once afterwards. [`Runner::serve`](crate::runner::Runner::serve) and `positronic work` serve a store;
+/// served the store fires once afterwards. [`Runner::serve`](positronic_core::runner::Runner::serve) and `positronic work` serve a store;
 /// they must know the brain.
 ///
 /// ```
-/// use positronic_core::plugins::Triggers;
+/// use positronic_plugins::Triggers;
 /// use positronic_core::prelude::*;
 ///
 /// let triggers = Triggers::new();

@@ -10,10 +10,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::listed;
-use crate::dsl::{
-    IntoTool, NoServices, Options, Plugin, PluginState, Preparation, RequestEdit, Services, State, Tool, usage_panic,
+use super::usage_panic::usage_panic;
+use positronic_core::dsl::{
+    IntoTool, NoServices, Options, Plugin, PluginState, Preparation, RequestEdit, Services, State, Tool,
 };
-use crate::error::{Error, Result};
+use positronic_core::{Error, Result};
 
 const ACTIVATE: &str = "toolset.activate";
 const DEACTIVATE: &str = "toolset.deactivate";
@@ -26,7 +27,7 @@ const DEACTIVATE: &str = "toolset.deactivate";
 ///
 /// ```
 /// use positronic_core::dsl::Tool;
-/// use positronic_core::plugins::Toolsets;
+/// use positronic_plugins::Toolsets;
 /// use positronic_core::prelude::*;
 ///
 /// fn read_mail() -> Tool {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Document, DocumentSource};
-use crate::error::Result;
+use positronic_core::Result;
 
 /// Term frequency saturation, with the usual value of BM25.
 const SATURATION: f64 = 1.2;

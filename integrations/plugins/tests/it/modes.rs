@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use positronic_core::dsl::{Loop, Runnable as _, Wait};
 use positronic_core::model::scripted::Reply;
-use positronic_core::plugins::{CurrentMode, Modes, Toolsets};
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, SignalKind, ToolResult};
 use positronic_core::runner::Settled;
 use positronic_core::testing::Story;
+use positronic_plugins::{CurrentMode, Modes, Toolsets};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{contexts, crash_everywhere};
+use crate::support::boundaries::crash_everywhere;
 use crate::support::boundaries::{Ledger, Tale};
+use crate::support::contexts;
 use crate::support::{Play, done, error_of, results, success, tool_texts, waits};
 
 #[derive(Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Document, DocumentSource, MemoryIndex};
-use crate::error::{Error, Result};
+use positronic_core::{Error, Result};
 
 /// The Markdown files of a folder and its subfolders.
 ///
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// whose names begin with a dot are skipped. [`MarkdownFolder::open`] reads everything once.
 ///
 /// ```no_run
-/// use positronic_core::plugins::{Blueprints, MarkdownFolder};
+/// use positronic_plugins::{Blueprints, MarkdownFolder};
 ///
 /// # fn main() -> positronic_core::Result<()> {
 /// let blueprints = Blueprints::new(MarkdownFolder::open("docs/blueprints")?);

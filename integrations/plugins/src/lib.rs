@@ -1,5 +1,5 @@
-//! Plugins of the library. Each is registered with [`Loop::plugin`](crate::dsl::Loop::plugin), and uses only the public
-//! API of [`dsl`](crate::dsl), like any other [`Plugin`](crate::dsl::Plugin).
+//! Extends the loops of Positronic. Each plugin is registered with [`Loop::plugin`](positronic_core::dsl::Loop::plugin), and
+//! uses only the public API, as any other [`Plugin`](positronic_core::dsl::Plugin) does.
 //!
 //! | plugin | purpose | state |
 //! |---|---|---|
@@ -16,8 +16,9 @@ mod memory;
 mod modes;
 mod toolsets;
 mod triggers;
+mod usage_panic;
 
-use crate::record::{OutputKind, Prompt};
+use positronic_core::record::{OutputKind, Prompt};
 
 pub use blueprints::{Blueprints, Document, DocumentSource, FoundBlueprints, MarkdownFolder, MemoryIndex};
 pub use compaction::{Compacted, Compaction};

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::dsl::{Options, Plugin, PluginState, Preparation, ResponseInspection, Services, State};
-use crate::error::{Error, Result};
-use crate::record::{Assistant, Message, ModelResponse, Path, Tier};
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, ResponseInspection, Services, State};
+use positronic_core::record::{Assistant, Message, ModelResponse, Path, Tier};
+use positronic_core::{Error, Result};
 
 /// The heading of the summary.
 const HEADING: &str = "Summary of the conversation before this point:";
@@ -31,7 +31,7 @@ const INSTRUCTIONS: &str = "You summarise the earlier part of a conversation bet
 /// sends all messages, a warning is logged, and the next iteration asks again.
 ///
 /// ```
-/// use positronic_core::plugins::Compaction;
+/// use positronic_plugins::Compaction;
 /// use positronic_core::prelude::*;
 /// use serde::{Deserialize, Serialize};
 ///

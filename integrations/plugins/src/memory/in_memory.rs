@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::rank::{best, words};
 use super::{Fact, FactId, FactOwner, FactStore};
-use crate::error::Result;
+use positronic_core::Result;
 
 /// Facts in memory, lost when the process ends; clones share them. The search is that of `SqliteFacts`.
 #[derive(Debug, Clone, Default)]

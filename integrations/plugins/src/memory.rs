@@ -21,9 +21,9 @@ pub use in_memory::MemoryFacts;
 pub use sqlite::SqliteFacts;
 
 use super::latest_input;
-use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
-use crate::error::{Error, Result};
-use crate::record::{ContentHash, Path, hash_text};
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use positronic_core::record::{ContentHash, Path, hash_text};
+use positronic_core::{Error, Result};
 
 /// The maximum length of a fact, in characters.
 const LONGEST: usize = 1000;
@@ -38,7 +38,7 @@ const ANSWERED: usize = 20;
 /// the same text twice has no effect, and a retried call after a crash stores nothing twice.
 ///
 /// ```
-/// use positronic_core::plugins::{Fact, FactId, FactOwner, FactStore, MemoryFacts};
+/// use positronic_plugins::{Fact, FactId, FactOwner, FactStore, MemoryFacts};
 /// use positronic_core::Result;
 ///
 /// /// Never shows what looks like a secret.
@@ -133,7 +133,7 @@ impl<F: FactStore> FactStore for Arc<F> {
 /// The store is a constructor argument, so a brain needs no services for it.
 ///
 /// ```
-/// use positronic_core::plugins::{Memory, MemoryFacts};
+/// use positronic_plugins::{Memory, MemoryFacts};
 /// use positronic_core::prelude::*;
 ///
 /// let memory = Memory::new(MemoryFacts::default()).top(3);

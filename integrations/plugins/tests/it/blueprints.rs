@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::Reply;
-use positronic_core::plugins::{Blueprints, Document, DocumentSource, FoundBlueprints, MarkdownFolder, MemoryIndex};
 use positronic_core::prelude::*;
 use positronic_core::record::SignalKind;
 use positronic_core::runner::Settled;
+use positronic_plugins::{Blueprints, Document, DocumentSource, FoundBlueprints, MarkdownFolder, MemoryIndex};
 use serde_json::{Value, json};
 
-use super::{contexts, crash_everywhere};
+use crate::support::boundaries::crash_everywhere;
 use crate::support::boundaries::{Ledger, Tale};
+use crate::support::contexts;
 use crate::support::{Journal, Play, done};
 
 /// An index that records its queries and fails on request.

@@ -1,0 +1,19 @@
+//! The plugins of the library, in brains that run: what the model sees, what is stored, and what a crash leaves.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a helper of a test fails as the test does"
+)]
+
+mod blueprints;
+mod compaction;
+mod memory;
+mod modes;
+#[allow(dead_code, reason = "other test binaries use the remaining items")]
+#[path = "../../../../positronic-core/tests/support/mod.rs"]
+mod support;
+mod toolsets;
+mod triggers;
