@@ -89,13 +89,9 @@ impl ProjectStore {
     #[cfg(feature = "sqlite")]
     fn file(path: &Path, here: &Path, read_only: bool) -> Result<Self, Failure> {
         let options = SqliteOptions::builder().path(path).read_only(read_only).build();
-        let mut opened = SqliteStore::with(options.clone());
-        // Opening a file of an older format for writing converts it to this format.
-        let holds_something = || fs::metadata(path).is_ok_and(|file| file.len() > 0);
-        if matches!(opened, Err(StoreError::Older { .. })) && holds_something() && SqliteStore::open(path).is_ok() {
-            opened = SqliteStore::with(options);
-        }
-        if matches!(opened, Err(StoreError::Older { .. })) && !holds_something() {
+        let opened = SqliteStore::with(options);
+        let is_empty = || fs::metadata(path).is_ok_and(|file| file.len() == 0);
+        if matches!(opened, Err(StoreError::Older { .. })) && is_empty() {
             let message = format!("cannot open the store {}: the file is empty", shown(path, here));
             let hint =
                 "name another file with --store or POSITRONIC_STORE; `run` and `import` create a store in this one";
@@ -257,19 +253,14 @@ fn shown(path: &Path, here: &Path) -> String {
 mod tests {
     use super::*;
 
-    /// A store as an earlier release wrote it.
-    const OLDER: &str = include_str!("../../../positronic-core/tests/store/sqlite/format_4.sql");
-
     #[test]
-    fn older_store_is_readable_and_other_files_stay_unchanged() {
+    fn files_that_are_not_stores_stay_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let look = |name: &str| ProjectStore::file(&folder.path().join(name), folder.path(), true);
-        let sqlite = |name: &str| rusqlite::Connection::open(folder.path().join(name)).unwrap();
-        sqlite("older.db").execute_batch(OLDER).unwrap();
-        sqlite("other.db").execute_batch("CREATE TABLE things (thing TEXT)").unwrap();
+        let other = rusqlite::Connection::open(folder.path().join("other.db")).unwrap();
+        other.execute_batch("CREATE TABLE things (thing TEXT)").unwrap();
+        drop(other);
         fs::write(folder.path().join("empty.db"), "").unwrap();
-
-        assert!(look("older.db").is_ok());
 
         for name in ["other.db", "empty.db"] {
             let before = fs::read(folder.path().join(name)).unwrap();

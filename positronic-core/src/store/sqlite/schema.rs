@@ -1,8 +1,7 @@
 //! The tables, and their migrations.
 //!
 //! The format's number is the file's `user_version`. Step *n* of [`STEPS`] migrates format *n* to format *n* + 1, so a
-//! new file takes all steps. A released step is never changed; a new format adds a step and a fixture of the format
-//! before it.
+//! new file takes all steps. A released step is never changed; a new format adds a step and a fixture of its own.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -12,183 +11,7 @@ use crate::store::StoreError;
 /// Marks the file as a store of Positronic, for `file` and for programs that open it by mistake: `Posi`.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Posi");
 
-const STEPS: &[&str] = &["
-CREATE TABLE runs (
-    key INTEGER PRIMARY KEY,
-    run TEXT NOT NULL UNIQUE,
-    next INTEGER NOT NULL,
-    epoch INTEGER NOT NULL,
-    change INTEGER NOT NULL,
-    status TEXT NOT NULL,
-    brain TEXT NOT NULL,
-    user TEXT,
-    conversation TEXT,
-    converses INTEGER NOT NULL,
-    started INTEGER NOT NULL,
-    at INTEGER NOT NULL,
-    wake INTEGER,
-    summary TEXT NOT NULL
-) STRICT;
-CREATE INDEX runs_by_start ON runs (started, run);
-CREATE INDEX runs_by_status ON runs (status, started, run);
-CREATE INDEX runs_by_user ON runs (user, started, run) WHERE user IS NOT NULL;
-CREATE INDEX runs_by_conversation ON runs (conversation, started, run) WHERE conversation IS NOT NULL;
-CREATE INDEX runs_by_wake ON runs (wake) WHERE wake IS NOT NULL;
-CREATE INDEX runs_by_change ON runs (change);
-
--- A run's events are contiguous: id is the run's key times 2^32, plus the event's number.
-CREATE TABLE events (id INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT;
-
-CREATE TABLE snapshots (
-    run INTEGER PRIMARY KEY,
-    next INTEGER NOT NULL,
-    version INTEGER NOT NULL,
-    content TEXT NOT NULL
-) STRICT;
-
--- The index has the order of the list. The run is stored as its key and as its id for that order; the brain's title
--- is repeated here, so that the list reads no run rows.
-CREATE TABLE pending (
-    id INTEGER PRIMARY KEY,
-    key INTEGER NOT NULL,
-    at INTEGER NOT NULL,
-    run TEXT NOT NULL,
-    brain TEXT NOT NULL,
-    since INTEGER NOT NULL,
-    person INTEGER NOT NULL,
-    call TEXT NOT NULL,
-    tool TEXT NOT NULL,
-    arguments TEXT NOT NULL,
-    kind TEXT NOT NULL
-) STRICT;
-CREATE INDEX pending_by_age ON pending (at, run, since, id, person);
-CREATE INDEX pending_of_run ON pending (key);
-
-CREATE TABLE waits (
-    webhook TEXT NOT NULL,
-    identifier TEXT NOT NULL,
-    pending INTEGER NOT NULL,
-    PRIMARY KEY (webhook, identifier, pending)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX waits_of_pending ON waits (pending);
-
--- A delivered webhook keeps its id until it expires, without its content.
-CREATE TABLE mail (
-    id TEXT PRIMARY KEY,
-    webhook TEXT NOT NULL,
-    identifier TEXT NOT NULL,
-    at INTEGER NOT NULL,
-    expires INTEGER NOT NULL,
-    taken_by TEXT,
-    taken_at INTEGER,
-    content TEXT
-) STRICT, WITHOUT ROWID;
-CREATE INDEX mail_to_take ON mail (webhook, identifier, at, id) WHERE taken_by IS NULL;
-CREATE INDEX mail_by_expiry ON mail (expires);
-
--- Continues the numbers of changes after the rows with the last ones are removed.
-CREATE TABLE counter (change INTEGER NOT NULL) STRICT;
-INSERT INTO counter VALUES (0);
-", "
--- The contents of files; at is the time of their last storing.
-CREATE TABLE blobs (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, bytes BLOB NOT NULL) STRICT;
-
--- The files that runs reference, by the runs' keys.
-CREATE TABLE blob_refs (sha256 TEXT NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (sha256, run)) STRICT, WITHOUT ROWID;
-CREATE INDEX blob_refs_of_run ON blob_refs (run);
-", "
--- Timers that start prompts. The columns override the document.
-CREATE TABLE timers (
-    id TEXT PRIMARY KEY,
-    due INTEGER NOT NULL,
-    fired INTEGER NOT NULL,
-    conversation TEXT,
-    user TEXT,
-    origin TEXT NOT NULL,
-    content TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE INDEX timers_by_due ON timers (due, id);
-CREATE INDEX timers_of_conversation ON timers (conversation) WHERE conversation IS NOT NULL;
-CREATE INDEX timers_of_user ON timers (user) WHERE conversation IS NULL AND user IS NOT NULL;
-", "
--- The signals that a run accepted, by its key, with the number of the event.
-CREATE TABLE signals (
-    run INTEGER NOT NULL,
-    signal TEXT NOT NULL,
-    seq INTEGER NOT NULL,
-    PRIMARY KEY (run, signal)
-) STRICT, WITHOUT ROWID;
-INSERT OR IGNORE INTO signals
-    SELECT id >> 32, signal, id & 4294967295 FROM (
-        SELECT id, CASE WHEN json_valid(line) THEN
-            coalesce(json_extract(line, '$.signal'), json_extract(line, '$.start.id'))
-        END AS signal
-        FROM events WHERE line LIKE '%\"signal\":\"%' OR line LIKE '%\"start\":{\"id\":\"%'
-    ) WHERE signal IS NOT NULL ORDER BY id;
-", "
--- A run's pending items are contiguous, like its events: id is the run's key times 2^32, plus a number.
-UPDATE waits SET pending = (SELECT key * 4294967296 + id FROM pending WHERE id = waits.pending);
-UPDATE pending SET id = key * 4294967296 + id;
-DROP INDEX pending_of_run;
-ALTER TABLE pending DROP COLUMN key;
-DROP INDEX waits_of_pending;
-
--- The files that a run references, by its key.
-CREATE TABLE run_blobs (run INTEGER NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (run, sha256)) STRICT, WITHOUT ROWID;
-INSERT INTO run_blobs SELECT run, sha256 FROM blob_refs;
-DROP TABLE blob_refs;
-
-DROP INDEX timers_of_conversation;
-DROP INDEX timers_of_user;
-CREATE INDEX timers_by_owner ON timers (conversation, user);
-
--- When a run has work; a running one always has some.
-UPDATE runs SET wake = -9223372036854775808 WHERE status = 'running';
-UPDATE runs SET wake = NULL WHERE status NOT IN ('running', 'waiting');
-DROP INDEX runs_by_status;
-", "
--- The worker that has claimed the run and not released it.
-ALTER TABLE runs ADD COLUMN owner TEXT;
-UPDATE runs SET owner = json_extract(summary, '$.claim.owner')
-    WHERE wake IS NOT NULL AND json_valid(summary) AND NOT coalesce(json_extract(summary, '$.claim.released'), false);
-
--- When a run with work is due again, by its key: until is a time on the clock of the machine, owner is the worker for
--- which it is reserved, and refusals are the codes that have refused it, as a JSON array.
-CREATE TABLE deferrals (
-    run INTEGER PRIMARY KEY,
-    owner TEXT,
-    until INTEGER,
-    failures INTEGER NOT NULL,
-    refusals TEXT NOT NULL
-) STRICT;
-", "
--- The saved parts of runs' prompts: id is the run's key times 2^32, plus the number of the first event after the part.
-CREATE TABLE saved_prompts (
-    id INTEGER PRIMARY KEY,
-    first INTEGER NOT NULL,
-    version INTEGER NOT NULL,
-    content TEXT NOT NULL
-) STRICT;
-
--- The positions of durable sinks in runs, by the runs' keys, with the worker that feeds them.
-CREATE TABLE sinks (
-    run INTEGER NOT NULL,
-    sink TEXT NOT NULL,
-    next INTEGER NOT NULL,
-    feeder TEXT,
-    PRIMARY KEY (run, sink)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX sinks_by_feeder ON sinks (sink, feeder) WHERE feeder IS NOT NULL;
-", "
--- Small documents beside the logs.
-CREATE TABLE entries (
-    kind TEXT NOT NULL,
-    key TEXT NOT NULL,
-    revision INTEGER NOT NULL,
-    value TEXT NOT NULL,
-    PRIMARY KEY (kind, key)
-) STRICT, WITHOUT ROWID;
-"];
+const STEPS: &[&str] = &[include_str!("schema.sql")];
 
 /// Checks that the file is an event store, and returns whether it is new.
 ///
@@ -208,8 +31,8 @@ fn is_new_by(db: &Connection, store_file: &StoreFile, newest: usize) -> Result<b
     match (id, format) {
         (0, 0) if tables == 0 => Ok(true),
         (APPLICATION_ID, format) if index(format) > newest => unusable(format!(
-            "the event store `{file}` has format {format}, but this release reads only up to {newest}: use a newer release \
- of positronic"
+            "the event store `{file}` has format {format}, but this release reads only up to {newest}: use the \
+             release that wrote it, or a newer one"
         )),
         // The first step writes both in one transaction.
         (APPLICATION_ID, 0) => unusable(format!(
