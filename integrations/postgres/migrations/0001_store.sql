@@ -158,6 +158,15 @@ CREATE TABLE leases (
     until timestamptz NOT NULL
 );
 
+-- Small documents beside the logs.
+CREATE TABLE entries (
+    kind text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    revision bigint NOT NULL,
+    value text NOT NULL,
+    PRIMARY KEY (kind, key)
+);
+
 -- The unit of runs.changed.
 CREATE FUNCTION change_time() RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT floor(extract(epoch FROM clock_timestamp()) / 15)::bigint

@@ -17,10 +17,7 @@ use crate::connections::{get, unnamed};
 use crate::failure::{DbError, POOLER, Place, explained};
 
 /// The migrations in their order: description and statements.
-const MIGRATIONS: &[(&str, &str)] = &[
-    ("store", include_str!("../migrations/0001_store.sql")),
-    ("entries", include_str!("../migrations/0002_entries.sql")),
-];
+const MIGRATIONS: &[(&str, &str)] = &[("store", include_str!("../migrations/0001_store.sql"))];
 /// The oldest supported server.
 const OLDEST_SERVER: i32 = 130_000;
 /// The longest name of a schema in bytes.
@@ -57,8 +54,8 @@ pub(crate) async fn prepare(options: &PgConnectOptions, place: &Place, change: C
     db.execute("COMMIT").await?;
     if found > newest() {
         let message = format!(
-            "the event store in {place} has format {found}, but this release reads only up to {}: use a newer release of \
-             positronic",
+            "the event store in {place} has format {found}, but this release reads only up to {}: use the release \
+             that wrote it, or a newer one",
             newest()
         );
         return Err(StoreError::Unusable { message }.into());
