@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
+use super::client::feed::Feeds;
+use super::client::live::LiveDeltas;
+use super::conversation::histories::Histories;
 use super::detached::call::ToolExecutor;
-use super::feed::Feeds;
-use super::histories::Histories;
-use super::lease::{HeldLease, LeaseKeeper};
-use super::live::LiveDeltas;
-use super::quarantine::Quarantine;
-use super::registry::RunRegistry;
-use super::resume_backoff::ResumeBackoffs;
-use super::resume_options::Places;
-use super::trigger_backoffs::TriggerBackoffs;
-use super::unattended::{Started, Unattended};
+use super::work::quarantine::Quarantine;
+use super::work::resume_backoff::ResumeBackoffs;
+use super::work::resume_options::Places;
+use super::work::trigger_backoffs::TriggerBackoffs;
+use super::work::unattended::{Started, Unattended};
+use super::worker::lease::{HeldLease, LeaseKeeper};
+use super::worker::registry::RunRegistry;
 use crate::definition::{ActionSet, BrainDefinition, LimitGuard, encode};
 use crate::dsl::{Action, Runnable, usage_panic};
 use crate::model::{Model, RetryPolicy};

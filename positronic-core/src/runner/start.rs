@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::stop::LEAVES;
+use super::worker::stop::LEAVES;
 use crate::definition::{BrainDefinition, UnknownAction};
 use crate::machine::RunState;
 use crate::record::{

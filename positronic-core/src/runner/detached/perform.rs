@@ -14,16 +14,17 @@ use crate::definition::{Scope, StateValue, ToolBody, ToolDefinition, ToolFn, Unt
 use crate::error::{Error, Result};
 use crate::machine::{CallPhase, Intent, RunState};
 use crate::record::{EventKind, NewEvent};
-use crate::runner::append::{self, Extras, append_of, follow, stamp};
 use crate::runner::catch::{at_home, caught};
 use crate::runner::clock::pauses;
-use crate::runner::frames::Frames;
-use crate::runner::link::RunLink;
-use crate::runner::record_outcome::updated;
-use crate::runner::report::Report;
-use crate::runner::shared::Shared;
-use crate::runner::stop::{Stop, passes};
-use crate::runner::{ResumeError, Runner, load};
+use crate::runner::effects::link::RunLink;
+use crate::runner::effects::record_outcome::updated;
+use crate::runner::effects::report::Report;
+use crate::runner::worker::append::{self, Extras, append_of, follow, stamp};
+use crate::runner::worker::frames::Frames;
+use crate::runner::worker::load;
+use crate::runner::worker::shared::Shared;
+use crate::runner::worker::stop::{Stop, passes};
+use crate::runner::{ResumeError, Runner};
 use crate::store::StoreError;
 
 /// A detached call whose tool is ready to be called.

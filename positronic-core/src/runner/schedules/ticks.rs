@@ -10,8 +10,9 @@ use crate::record::{
     Actor, EventKind, RunId, Scheduled, Seq, Signal, SignalId, SignalKind, Start, Status, TickCause, Timer, Timestamp,
     Trigger, TriggerId, UserMessage,
 };
-use crate::runner::firing::may_retry;
-use crate::runner::{ConversationError, FireError, Firing, RunHandle, Runner, SignalError, StartError, load};
+use crate::runner::work::firing::may_retry;
+use crate::runner::worker::load;
+use crate::runner::{ConversationError, FireError, Firing, RunHandle, Runner, SignalError, StartError};
 use crate::schedule::{Observed, RunEnd, ScheduleRecord, time_key};
 use crate::store::{EventStore, StoreError};
 

@@ -1,0 +1,251 @@
+//! Following a run: its events, its live deltas and how it settles, as one stream.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::stream::{BoxStream, StreamExt as _, unfold};
+use tokio::sync::watch;
+
+use super::follower::{Followed, Follower};
+use crate::machine::{BrainEnd, RunState, pending};
+use crate::record::{Delta, Event, EventKind, RunId, Seq, Status};
+use crate::runner::worker::load;
+use crate::runner::worker::shared::{Phase, Shared};
+use crate::runner::{Client, RunHandle, Runner, Settled};
+use crate::store::{EventStore, StoreError};
+
+/// An update of a followed run.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum RunUpdate {
+    /// An event of the log. Events arrive in order, each once, without gaps.
+    Event(Arc<Event>),
+    /// A piece of a streaming answer, before the event with the whole answer. Deltas are live: they exist only in
+    /// the process that works on the run, are not stored, and are dropped for a reader that is more than 1024
+    /// deltas behind. [`Delta::n`] counts them, so a reader sees a gap; the event fills it.
+    Delta(Delta),
+    /// The run has ended, waits, is paused, or its worker stopped, as of the events before. A run that has ended
+    /// has no later update; any other may continue and settle again.
+    Settled(Settled),
+}
+
+impl<R> RunHandle<R> {
+    /// Follows the run from an event's number on: every event in order and without gaps, the live deltas, and
+    /// each time that the run settles. The stream ends after the [`RunUpdate::Settled`] of a run that has ended.
+    ///
+    /// Events are read from the store on demand, so a slow reader delays neither the run nor other readers.
+    /// Deltas are those of this runner and its clones from now on; there are none while another process works on
+    /// the run. The stream keeps the run loaded, as a handle does.
+    ///
+    /// ```
+    /// # use positronic_core::record::Seq;
+    /// # use positronic_core::runner::{RunHandle, RunUpdate};
+    /// # use positronic_core::store::StoreError;
+    /// use futures::StreamExt as _;
+    ///
+    /// # async fn example(run: RunHandle<()>) -> Result<(), StoreError> {
+    /// let mut updates = run.follow(Seq(0));
+    /// while let Some(update) = updates.next().await {
+    ///     match update? {
+    ///         RunUpdate::Event(event) => println!("{} {}", event.seq, event.kind.name()),
+    ///         RunUpdate::Delta(delta) => print!("{}", delta.text),
+    ///         RunUpdate::Settled(settled) => println!("{settled:?}"),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The stream yields a [`StoreError`] and ends if the store still cannot be read after retries for 45
+    /// seconds. Follow the run again from the next number then.
+    #[must_use]
+    pub fn follow(&self, from: Seq) -> BoxStream<'static, Result<RunUpdate, StoreError>> {
+        let (shared, sent) = (Arc::clone(self.shared()), Arc::clone(self.sent()));
+        let follower = Follower::new(&shared.runner.store, &shared.runner.live, &shared.run, from);
+        let phase = shared.settled.subscribe();
+        updates(follower, Source::Handle { shared, sent, phase })
+    }
+}
+
+impl Runner {
+    /// Streams the live deltas of this runner's workers to the readers of a client and its clones, as to those of
+    /// [`Runner::client`]. Several runners of a process can stream to one client.
+    #[must_use]
+    pub fn stream_to(self, client: &Client) -> Self {
+        Self { live: client.live().clone(), ..self }
+    }
+}
+
+impl Client {
+    /// Follows a run of any process from an event's number on, as [`RunHandle::follow`] does, except that the log
+    /// alone says when the run settles, so it is never [`Settled::Stopped`]. Events of another process arrive
+    /// within a second. The client of a runner also streams the deltas of that runner's workers; [`Client::new`]
+    /// streams none.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunHandle::follow`]; [`StoreError::NoSuchRun`] if there is no such run.
+    #[must_use]
+    pub fn follow(&self, run: &RunId, from: Seq) -> BoxStream<'static, Result<RunUpdate, StoreError>> {
+        let store = self.shared_store();
+        let follower = Follower::new(&store, self.live(), run, from);
+        updates(follower, Source::Log { store, run: run.clone(), asked: None })
+    }
+}
+
+fn updates(follower: Follower, source: Source) -> BoxStream<'static, Result<RunUpdate, StoreError>> {
+    let updates = Updates { follower, source, settled: None, is_over: false };
+    unfold(updates, async |mut updates| Some((updates.next().await?, updates))).fuse().boxed()
+}
+
+struct Updates {
+    follower: Follower,
+    source: Source,
+    /// The last settled state, unless an event has followed.
+    settled: Option<Settled>,
+    is_over: bool,
+}
+
+/// The source of the settled state.
+enum Source {
+    /// The run's task in this process.
+    Handle {
+        shared: Arc<Shared>,
+        /// The number after the last signal that the handle sent.
+        sent: Arc<AtomicU64>,
+        phase: watch::Receiver<(Phase, Seq)>,
+    },
+    /// The run's row.
+    Log {
+        store: Arc<dyn EventStore>,
+        run: RunId,
+        /// The event number at which the row was read.
+        asked: Option<Seq>,
+    },
+}
+
+impl Updates {
+    async fn next(&mut self) -> Option<Result<RunUpdate, StoreError>> {
+        while !self.is_over {
+            match self.step().await {
+                Ok(None) => {}
+                Ok(Some(update)) => return Some(Ok(update)),
+                Err(error) => {
+                    self.is_over = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+
+    async fn step(&mut self) -> Result<Option<RunUpdate>, StoreError> {
+        match self.follower.next().await? {
+            Some(Followed::Delta(delta)) => return Ok(Some(RunUpdate::Delta(delta))),
+            Some(Followed::Event(event)) => {
+                if !is_of_claims(&event.kind) {
+                    self.settled = None;
+                }
+                return Ok(Some(RunUpdate::Event(event)));
+            }
+            None => {}
+        }
+        let settled = match self.source.settled(&self.follower).await? {
+            Known::Settled(settled) if self.settled.as_ref() != Some(&settled) => settled,
+            Known::Settled(_) | Known::Not => {
+                self.wait().await;
+                return Ok(None);
+            }
+            // It is read first.
+            Known::Grown(next) => {
+                self.follower.bell().ring(next);
+                return Ok(None);
+            }
+        };
+        self.is_over = matches!(settled, Settled::Completed(_) | Settled::Failed(_) | Settled::Cancelled);
+        self.settled = Some(settled.clone());
+        Ok(Some(RunUpdate::Settled(settled)))
+    }
+
+    async fn wait(&mut self) {
+        match &mut self.source {
+            Source::Handle { phase, .. } => tokio::select! {
+                () = self.follower.more() => {}
+                // The sender lives as long as the shared part.
+                _ = phase.changed() => {}
+            },
+            Source::Log { .. } => self.follower.more().await,
+        }
+    }
+}
+
+/// Returns whether an event concerns only claims.
+const fn is_of_claims(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::RunClaimed { .. } | EventKind::RunReleased { .. } | EventKind::RunNotClaimed { .. })
+}
+
+/// Whether a run has settled.
+enum Known {
+    Settled(Settled),
+    Not,
+    /// The log has unread events before this number.
+    Grown(Seq),
+}
+
+impl Source {
+    /// Returns whether the run has settled as of the follower's position.
+    async fn settled(&mut self, follower: &Follower) -> Result<Known, StoreError> {
+        let position = follower.position();
+        Ok(match self {
+            Self::Handle { shared, sent, phase } => {
+                let (phase, at) = phase.borrow_and_update().clone();
+                let state = shared.state();
+                if state.next > position {
+                    return Ok(Known::Grown(state.next));
+                }
+                let is_current = at == state.next && at.0 >= sent.load(Ordering::Acquire);
+                match phase {
+                    Phase::Stopped(reason) => Known::Settled(Settled::Stopped(reason)),
+                    Phase::Ended => Known::Settled(Settled::of(&state)),
+                    Phase::Suspended if is_current && at == position => Known::Settled(Settled::of(&state)),
+                    Phase::Suspended | Phase::Working => Known::Not,
+                }
+            }
+            Self::Log { store, run, asked } => {
+                if *asked == Some(position) {
+                    return Ok(Known::Not);
+                }
+                let row = store.run(run).await?;
+                if row.next > position {
+                    return Ok(Known::Grown(row.next));
+                }
+                if row.status == Status::Running || (row.next < position && !row.status.is_over()) {
+                    *asked = (row.next == position).then_some(position);
+                    return Ok(Known::Not);
+                }
+                let state = load::state(&**store, run).await?;
+                if state.next > row.next {
+                    return Ok(Known::Grown(state.next));
+                }
+                *asked = Some(position);
+                Known::Settled(Settled::of(&state))
+            }
+        })
+    }
+}
+
+impl Settled {
+    /// Returns the settled state from a run's state.
+    pub(super) fn of(state: &RunState) -> Self {
+        match state.root.as_ref().and_then(|root| root.end.as_ref()) {
+            Some(BrainEnd::Completed(result)) => Self::Completed(result.clone()),
+            Some(BrainEnd::Failed(failure)) => Self::Failed(failure.clone()),
+            Some(BrainEnd::Cancelled) => Self::Cancelled,
+            None if state.paused.is_some() => Self::Paused,
+            None => Self::Waiting(pending(state)),
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Handle of a run: its outcome, its state, and its signals.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use derive_where::derive_where;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::signals::{SignalError, send};
+use crate::machine::{RunState, Waiting, pending, status, why};
+use crate::projection::Prompts;
+use crate::record::{
+    Actor, Amounts, Event, Failure, Path, Pending, RunId, Seq, Signal, SignalId, SignalKind, Status, UserMessage,
+};
+use crate::runner::ResumeError;
+use crate::runner::worker::shared::{Phase, Shared};
+use crate::store::StoreError;
+
+/// A handle of a run. The run continues when the handle is dropped. `R` is the type of the run's result.
+#[derive_where(Clone, Debug)]
+pub struct RunHandle<R> {
+    shared: Arc<Shared>,
+    /// The event number after the last signal that this handle sent, so that an earlier settled state is not
+    /// taken for the answer to it.
+    sent: Arc<AtomicU64>,
+    result: PhantomData<fn() -> R>,
+}
+
+/// The current or final state of a run that makes no progress by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Settled {
+    /// It completed with this result.
+    Completed(Value),
+    /// It failed.
+    Failed(Failure),
+    /// It was cancelled.
+    Cancelled,
+    /// It waits for these items.
+    Waiting(Vec<Pending>),
+    /// It is paused.
+    Paused,
+    /// Its worker stopped for this reason; the log has everything until then.
+    Stopped(ResumeError),
+}
+
+/// The reason why a run has no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// It failed.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// It was cancelled.
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// Its worker stopped.
+    #[error("the run's worker stopped: {reason}; its log has everything until then")]
+    Stopped {
+        /// The reason.
+        reason: ResumeError,
+    },
+    /// Its result has another type.
+    #[error("the run's result is not of the expected type: {reason}")]
+    Result {
+        /// The mismatch.
+        reason: String,
+    },
+}
+
+impl<R> RunHandle<R> {
+    pub(in crate::runner) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, sent: Arc::new(AtomicU64::new(0)), result: PhantomData }
+    }
+
+    pub(in crate::runner) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Returns the event number after the last signal that this handle sent.
+    pub(super) const fn sent(&self) -> &Arc<AtomicU64> {
+        &self.sent
+    }
+
+    pub(in crate::runner) fn typed<T>(self) -> RunHandle<T> {
+        RunHandle { shared: self.shared, sent: self.sent, result: PhantomData }
+    }
+
+    /// Returns the run's id.
+    #[must_use]
+    pub fn id(&self) -> &RunId {
+        &self.shared.run
+    }
+
+    /// Returns the run's current state.
+    #[must_use]
+    pub fn state(&self) -> RunState {
+        self.shared.state().clone()
+    }
+
+    /// Returns the run's current status.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        status(&self.shared.state())
+    }
+
+    /// Returns the run's pending items.
+    #[must_use]
+    pub fn pending(&self) -> Vec<Pending> {
+        pending(&self.shared.state())
+    }
+
+    /// Explains why the run waits, since which event, and for whom; `None` if it does not wait.
+    #[must_use]
+    pub fn why(&self) -> Option<Waiting> {
+        why(&self.shared.state())
+    }
+
+    /// Returns the current prompts of the run's loops.
+    #[must_use]
+    pub fn prompts(&self) -> Prompts {
+        self.shared.prompts().clone()
+    }
+
+    /// Returns the final text of the run: that of the last visible loop of its own brain. `None` while that loop
+    /// runs.
+    #[must_use]
+    pub fn answer(&self) -> Option<String> {
+        self.shared.prompts().answer()
+    }
+
+    /// Returns the state of the run's brain, as JSON.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        self.shared.state().root.as_ref().map(|root| Value::clone(&root.state)).unwrap_or_default()
+    }
+
+    /// Returns the public view of the run: what the brain's `.public(…)` derives from its state. `None` without
+    /// `.public(…)`.
+    ///
+    /// # Errors
+    ///
+    /// The error of `.public(…)`, also if it panics. [`ResumeError::NoBrain`] if the runner that opened the run
+    /// does not know its brain.
+    pub fn public(&self) -> crate::Result<Option<Value>> {
+        let Shared { runner, definition, .. } = &*self.shared;
+        let brain = self.shared.state().root.as_ref().map(|root| root.title.to_string()).unwrap_or_default();
+        // An opened run has no code of its own; its runner may know the brain.
+        let Some(definition) = definition.clone().or_else(|| runner.definition_of(&brain)) else {
+            return Err(ResumeError::NoBrain { brain }.into());
+        };
+        let Some(public) = &definition.public else { return Ok(None) };
+        let state = self.shared.state().root.as_ref().map(|root| Arc::clone(&root.state)).unwrap_or_default();
+        crate::runner::catch::caught_now(|| public(&crate::definition::StateValue::new(state))).map(Some)
+    }
+
+    /// Reads the run's events from a number on.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn events(&self, from: Seq) -> Result<Vec<Arc<Event>>, StoreError> {
+        self.shared.runner.store.read(&self.shared.run, from, usize::MAX).await
+    }
+
+    /// Waits until the run has ended, or makes no progress without a signal.
+    pub async fn settled(&self) -> Settled {
+        let sent = Seq(self.sent.load(Ordering::Acquire));
+        let stopped = self.shared.stopped.subscribe();
+        let mut watch = self.shared.settled.subscribe();
+        let settled = |(phase, seq): &(Phase, Seq)| match phase {
+            Phase::Working => false,
+            // Events after the suspension may have given it work.
+            Phase::Suspended => *seq >= sent && *seq == self.shared.state().next,
+            Phase::Ended => *seq >= sent,
+            Phase::Stopped(_) => true,
+        };
+        // The handle shares the sender, so the channel stays open.
+        if let Ok((Phase::Stopped(reason), _)) = watch.wait_for(settled).await.as_deref() {
+            return Settled::Stopped(reason.clone());
+        }
+        // The run's task may have read since then that another worker has ended the run.
+        if stopped.has_changed().unwrap_or_default()
+            && let Some(reason) = &*stopped.borrow()
+        {
+            return Settled::Stopped(reason.clone());
+        }
+        Settled::of(&self.shared.state())
+    }
+
+    /// Waits until the run continues, ends, or waits again at a later event.
+    pub fn changed(&self) -> impl Future<Output = ()> + Send + use<R> {
+        let mut watch = self.shared.settled.subscribe();
+        async move {
+            // After the end of the run's task nothing changes.
+            if watch.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Waits until every sink has taken the events so far, for at most `patience`. Returns whether all have; a
+    /// sink that was given up has not, and is not waited for.
+    pub async fn flushed(&self, patience: Duration) -> bool {
+        let next = self.shared.state().next;
+        let all = futures::future::join_all(self.shared.feeds().iter().map(|feed| feed.reached(next)));
+        tokio::time::timeout(patience, all).await.is_ok_and(|reached| reached.into_iter().all(|reached| reached))
+    }
+
+    /// Sends a signal under a new id.
+    ///
+    /// # Errors
+    ///
+    /// [`SignalError::Refused`] if it does not fit the run's state, [`SignalError::Store`] if the store fails.
+    pub async fn signal(&self, kind: SignalKind, actor: Actor) -> Result<Seq, SignalError> {
+        let id = self.shared.runner.ids.signal();
+        self.send(Signal { id, actor, kind }).await
+    }
+
+    /// Sends a signal with an id of its own and returns the number of the event that accepts it. A repeated id
+    /// returns the same number.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunHandle::signal`].
+    pub async fn send(&self, signal: Signal) -> Result<Seq, SignalError> {
+        let Shared { runner, run, .. } = &*self.shared;
+        let state = self.shared.state().clone();
+        let sent = send(&*runner.store, &*runner.clock, run, state, &[signal], None).await?;
+        self.sent.fetch_max(sent.next.0, Ordering::AcqRel);
+        self.shared.settled.send_if_modified(|(phase, _)| {
+            // The run's task tries again and publishes the outcome.
+            let stopped = matches!(phase, Phase::Stopped(_));
+            if stopped {
+                *phase = Phase::Working;
+            }
+            stopped
+        });
+        Ok(sent.accepted.first().copied().unwrap_or_default())
+    }
+
+    /// Approves a pending call.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunHandle::signal`].
+    pub async fn approve(&self, call: &Path, by: &str) -> Result<Seq, SignalError> {
+        let kind = SignalKind::Approve { call: call.clone(), arguments: None };
+        self.signal(kind, Actor::builder().by(by).build()).await
+    }
+
+    /// Grants more to a loop or a brain that has reached a limit and asks for it. The path of the run's own brain
+    /// is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunHandle::signal`].
+    pub async fn grant(&self, to: &Path, more: Amounts, by: &str) -> Result<Seq, SignalError> {
+        let kind = SignalKind::Grant { to: to.clone(), more };
+        self.signal(kind, Actor::builder().by(by).build()).await
+    }
+
+    /// Rejects a pending call, or a request for more.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunHandle::signal`].
+    pub async fn reject(&self, call: &Path, reason: &str, by: &str) -> Result<Seq, SignalError> {
+        let kind = SignalKind::Reject { call: call.clone(), reason: Some(reason.to_owned()) };
+        self.signal(kind, Actor::builder().by(by).build()).await
+    }
+
+    /// Delivers a webhook's payload.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunHandle::signal`].
+    pub async fn webhook(&self, name: &str, identifier: &str, payload: Value) -> Result<Seq, SignalError> {
+        let kind = SignalKind::Webhook { name: name.to_owned(), identifier: identifier.to_owned(), payload };
+        self.signal(kind, Actor::default()).await
+    }
+
+    /// Answers a call that waits for a reply.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunHandle::signal`].
+    pub async fn reply(&self, call: &Path, payload: Value, by: &str) -> Result<Seq, SignalError> {
+        self.signal(SignalKind::Reply { call: call.clone(), payload }, Actor::builder().by(by).build()).await
+    }
+
+    /// Sends a message to the open loop.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunHandle::signal`].
+    pub async fn message(&self, message: impl Into<UserMessage>, by: &str) -> Result<Seq, SignalError> {
+        let kind = SignalKind::message(message);
+        self.signal(kind, Actor::builder().by(by).build()).await
+    }
+
+    /// Pauses the run: no new work starts, and work in flight completes.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunHandle::signal`].
+    pub async fn pause(&self) -> Result<Seq, SignalError> {
+        self.signal(SignalKind::Pause, Actor::default()).await
+    }
+
+    /// Resumes a paused run.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunHandle::signal`].
+    pub async fn resume(&self) -> Result<Seq, SignalError> {
+        self.signal(SignalKind::Resume, Actor::default()).await
+    }
+
+    /// Cancels the run: work in flight is aborted, and every open call gets a typed result.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunHandle::signal`].
+    pub async fn cancel(&self, reason: &str) -> Result<Seq, SignalError> {
+        let kind = SignalKind::Cancel { reason: Some(reason.to_owned()) };
+        self.signal(kind, Actor::default()).await
+    }
+
+    /// Returns a signal id that is not in use.
+    #[must_use]
+    pub fn new_signal_id(&self) -> SignalId {
+        self.shared.runner.ids.signal()
+    }
+}
+
+impl<R: DeserializeOwned> RunHandle<R> {
+    /// Waits for the end of the run and returns its result.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError`] if the run failed, was cancelled or stopped, or if its result is not an `R`.
+    pub async fn result(&self) -> Result<R, RunError> {
+        let mut watch = self.shared.settled.subscribe();
+        let settled = |(phase, _): &(Phase, Seq)| matches!(phase, Phase::Ended | Phase::Stopped(_));
+        if let Ok((Phase::Stopped(reason), _)) = watch.wait_for(settled).await.as_deref() {
+            return Err(RunError::Stopped { reason: reason.clone() });
+        }
+        let result = match Settled::of(&self.shared.state()) {
+            Settled::Completed(result) => result,
+            Settled::Failed(failure) => return Err(RunError::Failed(failure)),
+            Settled::Cancelled => return Err(RunError::Cancelled),
+            Settled::Waiting(_) | Settled::Paused | Settled::Stopped(_) => {
+                return Err(RunError::Stopped { reason: ResumeError::NoProgress });
+            }
+        };
+        serde_json::from_value(result).map_err(|error| RunError::Result { reason: error.to_string() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

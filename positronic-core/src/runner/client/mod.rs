@@ -1,0 +1,14 @@
+//! Access to runs from outside of their workers: handles, signals, readers, sinks, forks and retries.
+
+mod bill;
+pub(super) mod client;
+mod durable_sinks;
+pub(super) mod feed;
+pub(super) mod follow;
+mod follower;
+pub(super) mod fork;
+pub(super) mod handle;
+pub(super) mod live;
+mod prune;
+pub(super) mod retry;
+pub(super) mod signals;

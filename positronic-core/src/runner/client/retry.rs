@@ -1,0 +1,165 @@
+//! Retries of runs that have failed or were parked: work continues at the failed place, and what has a result is not repeated.
+//!
+//! A parked run continues itself. A failed one has ended, so a fork at the place of the failure continues its work; the fork's
+//! id follows from the failure, so that a repeated retry finds the same fork.
+
+use serde_json::Value;
+
+use super::fork::{Fork, ForkError};
+use super::signals::SignalError;
+use crate::machine::{FailedPlace, failed_place};
+use crate::record::{Actor, RunId, RunSummary, Seq, Signal, SignalKind, Status, Timestamp, sha256};
+use crate::runner::{Client, ResumeError, RunHandle, Runner};
+use crate::store::StoreError;
+
+/// What a retry leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Retried {
+    /// The parked run itself continues, since this event.
+    Resumed(Seq),
+    /// A fork continues, after this event of the failed run.
+    Forked {
+        /// The fork.
+        run: RunId,
+        /// The last event that both share.
+        at: Seq,
+    },
+}
+
+/// The reason why a run is not retried.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RetryError {
+    /// The run has neither failed, nor was it parked.
+    #[error("the run is {}; only a run that has failed or was parked can be retried", .status.as_str())]
+    NotFailed {
+        /// Its status.
+        status: Status,
+    },
+    /// It failed at a limit, which a retry would reach again.
+    #[error(
+        "{failure}; a retry would reach the same limit again: raise it in the code and fork the run before the stage"
+    )]
+    AtLimit {
+        /// The failure.
+        failure: String,
+    },
+    /// The code cannot continue the run ([`Runner::check_code`], [`Runner::fork_difference`]).
+    #[error("the code cannot continue the run: {difference}")]
+    Changed {
+        /// How the code differs.
+        difference: String,
+    },
+    /// The parked run did not accept it.
+    #[error(transparent)]
+    Signal(#[from] SignalError),
+    /// The failed run cannot be forked, or its fork cannot be resumed.
+    #[error(transparent)]
+    Fork(#[from] ForkError),
+    /// The run, or its fork, cannot be resumed.
+    #[error("the run `{run}` cannot be resumed: {reason}")]
+    Resume {
+        /// The run.
+        run: RunId,
+        /// The reason.
+        reason: ResumeError,
+    },
+}
+
+impl From<StoreError> for RetryError {
+    fn from(error: StoreError) -> Self {
+        Self::Fork(error.into())
+    }
+}
+
+impl Client {
+    /// Continues the work of a run that has failed or was parked, at the place of the failure. Effects with results are not
+    /// repeated; a step or a call that was in flight runs again as after a crash. The counts of crashes start at zero. The run
+    /// continues when [`Runner::resume`] or a server claims it. [`Runner::record_retry`] compares the code first.
+    ///
+    /// # Errors
+    ///
+    /// [`RetryError`]; nothing has changed then.
+    pub async fn retry(&self, run: &RunId, actor: Actor) -> Result<Retried, RetryError> {
+        let row = self.store().run(run).await?;
+        match row.status {
+            Status::Paused if row.parked => {
+                let signal = Signal { id: self.new_signal(), actor, kind: SignalKind::Resume };
+                let accepted = self.send(run, &[signal]).await?;
+                Ok(Retried::Resumed(accepted.first().copied().unwrap_or_default()))
+            }
+            Status::Failed => self.fork_failed(row, actor).await,
+            status => Err(RetryError::NotFailed { status }),
+        }
+    }
+
+    /// Returns the event after which a retry of a failed run forks it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::retry`].
+    pub async fn retry_event(&self, row: &RunSummary) -> Result<Seq, RetryError> {
+        let log = self.events(&row.run, Seq(0)).await?;
+        let found = failed_place(log.iter().map(|event| &**event));
+        match found.map_err(|error| StoreError::corrupt_log(&row.run, error))? {
+            Some(FailedPlace { at_limit: true, .. }) => {
+                Err(RetryError::AtLimit { failure: row.why.clone().unwrap_or_default() })
+            }
+            Some(FailedPlace { before, .. }) => Ok(before),
+            None => Err(RetryError::NotFailed { status: row.status }),
+        }
+    }
+
+    async fn fork_failed(&self, row: RunSummary, actor: Actor) -> Result<Retried, RetryError> {
+        let at = self.retry_event(&row).await?;
+        let new = retry_id(&row.run, at, row.since);
+        let fork = Fork::builder().actor(actor).run(new.clone()).build();
+        match self.fork_exactly(&row.run, at, fork).await {
+            Ok(run) => Ok(Retried::Forked { run, at }),
+            Err(ForkError::Store(StoreError::Conflict { .. })) => Ok(Retried::Forked { run: new, at }),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Runner {
+    /// Records a retry as [`Client::retry`] does, unless this runner knows the brain and its code cannot continue the run.
+    ///
+    /// # Errors
+    ///
+    /// [`RetryError`]; nothing has changed then.
+    pub async fn record_retry(&self, run: &RunId, actor: Actor) -> Result<Retried, RetryError> {
+        let client = self.client();
+        let row = client.store().run(run).await?;
+        let difference = match row.status {
+            Status::Failed => self.fork_difference(run, client.retry_event(&row).await?).await?,
+            _ => self.check_code(run).await?.brain,
+        };
+        match difference {
+            Some(difference) => Err(RetryError::Changed { difference }),
+            None => client.retry(run, actor).await,
+        }
+    }
+
+    /// Retries a run and works on it; see [`Runner::record_retry`].
+    ///
+    /// # Errors
+    ///
+    /// [`RetryError`]; after [`RetryError::Resume`] the retry is recorded, and another runner can resume the run.
+    pub async fn retry(&self, run: &RunId, actor: Actor) -> Result<RunHandle<Value>, RetryError> {
+        let run = match self.record_retry(run, actor).await? {
+            Retried::Resumed(_) => run.clone(),
+            Retried::Forked { run, .. } => run,
+        };
+        self.resume(&run).await.map_err(|reason| RetryError::Resume { run, reason })
+    }
+}
+
+/// Returns the id of the fork that retries a run: a UUID of version 7 with the time of the failure, the same for each retry.
+fn retry_id(run: &RunId, at: Seq, failed: Timestamp) -> RunId {
+    let hash = sha256(format!("retry of {run} after event {at}").as_bytes());
+    let part = |from, to| hash.get(from..to).unwrap_or_default();
+    let millis = failed.0.unsigned_abs() / 1000;
+    let (high, low) = (millis >> 16 & 0xffff_ffff, millis & 0xffff);
+    RunId::from(format!("{high:08x}-{low:04x}-7{}-8{}-{}", part(0, 3), part(3, 6), part(6, 18)))
+}

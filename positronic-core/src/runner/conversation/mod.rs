@@ -1,0 +1,6 @@
+//! Conversations: consecutive runs with a shared history and a shared budget.
+
+mod budget;
+pub(super) mod conversation;
+pub(super) mod histories;
+pub(super) mod list;

@@ -1,0 +1,279 @@
+//! The connection from the author's code to its run.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::files::store_file;
+use super::report::{Report, Reports};
+use crate::definition::{BrainDefinition, Link, ToolDefinition, recordable};
+use crate::error::{Error, Result};
+use crate::record::{
+    Delta, DeltaKind, FileRef, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Scheduled, Segment,
+    SideOutput, Timer, Timestamp,
+};
+use crate::runner::worker::shared::Shared;
+use crate::store::{StoreError, TimerFilter};
+
+/// The maximum number of files and widgets of a call. Each one is an event.
+const OUTPUTS: usize = 1000;
+
+pub(in crate::runner) struct RunLink {
+    // The author's code may keep a context after the end of its run.
+    shared: Weak<Shared>,
+    reports: Reports,
+    /// What each running call has reported and shown.
+    counts: Mutex<HashMap<Path, Counts>>,
+}
+
+/// The number of reports of a running call, by kind.
+#[derive(Default)]
+struct Counts {
+    progress: u32,
+    /// `None` before the first output of this attempt; earlier attempts may have outputs, too.
+    outputs: Option<usize>,
+    turns: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
+}
+
+impl RunLink {
+    pub(in crate::runner) fn new(shared: &Arc<Shared>, reports: Reports) -> Self {
+        Self { shared: Arc::downgrade(shared), reports, counts: Mutex::default() }
+    }
+
+    /// Removes the counts of a call that has ended.
+    pub(in crate::runner) fn forget(&self, call: &Path) {
+        self.counts.lock().remove(call);
+    }
+
+    fn turn(&self, path: &Path, name: &str) -> Arc<tokio::sync::Mutex<()>> {
+        self.count(path, |counts| Arc::clone(counts.turns.entry(name.to_owned()).or_default()))
+    }
+
+    fn count<T>(&self, call: &Path, count: impl FnOnce(&mut Counts) -> T) -> T {
+        let mut counts = self.counts.lock();
+        count(counts.entry(call.clone()).or_default())
+    }
+}
+
+impl Link for RunLink {
+    fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId> {
+        match &output {
+            SideOutput::Widget(widget) => recordable("the widget's data", &widget.data)?,
+            SideOutput::Custom(custom) => recordable("the output's data", &custom.data)?,
+            SideOutput::File(file) => {
+                let FileRef { name, media_type, sha256, uri, .. } = &file.file;
+                let described = [name, media_type, sha256, uri];
+                let described = Value::from_iter(described.map(String::as_str));
+                recordable("the file's description", &described)?;
+            }
+        }
+        let (recorded, before) = self.shared.upgrade().map_or((0, 0), |shared| {
+            shared.state().call(path).map_or((0, 0), |call| (call.outputs as usize, call.outputs_before as usize))
+        });
+        let index = self.count(path, |counts| {
+            // Each attempt has its own outputs; a rerun after a crash repeats those of the interrupted
+            // one.
+            let index = counts.outputs.unwrap_or(before);
+            counts.outputs = Some((index + 1).min(OUTPUTS));
+            index
+        });
+        if index >= OUTPUTS {
+            return Err(Error::new(format!("a call can show at most {OUTPUTS} files and widgets")));
+        }
+        let id = path.output_id(index);
+        if index < recorded {
+            return Ok(id);
+        }
+        _ = self.reports.send(Box::new(Report::Output { path: path.clone(), id: id.clone(), output }));
+        Ok(id)
+    }
+
+    fn keep(&self, bytes: Vec<u8>) -> BoxFuture<'static, Result<String>> {
+        let shared = self.shared.upgrade();
+        Box::pin(async move {
+            let shared = shared.ok_or_else(|| Error::new("the run has ended, so its files are no longer stored"))?;
+            store_file(&shared, &bytes).await.map_err(|error| match error {
+                StoreError::Failed { message } => Error::new(format!("cannot store the file: {message}")),
+                error => Error::new(format!("cannot store the file: {error}")),
+            })
+        })
+    }
+
+    fn is_approved(&self, call: &Path) -> bool {
+        // A call with a gate runs only after its approval.
+        self.shared.upgrade().is_some_and(|shared| shared.state().call(call).is_some_and(|call| call.gate.is_some()))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.shared.upgrade().map(|shared| shared.now()).unwrap_or_default()
+    }
+
+    fn triggers(&self) -> BoxFuture<'static, Result<Vec<Timer>>> {
+        let shared = self.shared.upgrade();
+        Box::pin(async move {
+            let shared = shared.ok_or_else(|| Error::new("the run has ended, so it has no triggers"))?;
+            let filter = TimerFilter::of(&shared.run, &shared.state().start);
+            let timers = shared.runner.store.timers(&filter).await;
+            timers.map_err(|error| Error::new(format!("the triggers cannot be listed: {error}")))
+        })
+    }
+
+    fn fired(&self) -> Option<Fired> {
+        self.shared.upgrade().and_then(|shared| shared.state().start.fired.clone())
+    }
+
+    fn scheduled(&self) -> Option<Scheduled> {
+        self.shared.upgrade().and_then(|shared| shared.state().start.scheduled.clone())
+    }
+
+    fn progress(&self, path: &Path, text: String) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let n = self.count(path, |counts| {
+            let n = counts.progress;
+            counts.progress = n.saturating_add(1);
+            n
+        });
+        let (path, kind) = (path.clone(), DeltaKind::Progress);
+        let delta = Delta { path, attempt: 0, generation: 0, part: 0, kind, call: None, tool: None, n, text };
+        let after = shared.state().next;
+        shared.live.send(after, &delta);
+    }
+
+    fn ask(&self, path: Path, question: Question) -> BoxFuture<'static, Result<ModelResponse>> {
+        let (reply, answer) = oneshot::channel();
+        // The questions of an iteration share its path, so they are asked one after the other.
+        let turn = matches!(path.last(), Some(Segment::Iteration(_))).then(|| self.turn(&path, "model"));
+        let reports = self.reports.clone();
+        Box::pin(async move {
+            let turn = match turn {
+                Some(turn) => Some(turn.lock_owned().await),
+                None => None,
+            };
+            let gone = || Error::new("the run has ended, so the model is not asked");
+            reports.send(Box::new(Report::Question { path, question, reply, turn })).map_err(|_| gone())?;
+            answer.await.map_err(|_| gone())?
+        })
+    }
+
+    fn once<'a>(
+        &'a self,
+        path: &'a Path,
+        name: &'a str,
+        work: BoxFuture<'a, Result<Value>>,
+    ) -> BoxFuture<'a, Result<Arc<Value>>> {
+        Box::pin(async move {
+            let gone = || Error::new("the run's worker has stopped, so the value is not recorded");
+            // In turn, so that a value with the same name is computed once.
+            let turn = self.turn(path, name).lock_owned().await;
+            if let Some(known) = self.shared.upgrade().ok_or_else(gone)?.state().value(path, name) {
+                return Ok(known);
+            }
+            let value = Arc::new(work.await?);
+            recordable(&format!("the value `{name}`"), &value)?;
+            let (reply, kept) = oneshot::channel();
+            let report = Report::Value { path: path.clone(), name: name.to_owned(), value, reply, turn };
+            self.reports.send(Box::new(report)).map_err(|_| gone())?;
+            kept.await.map_err(|_| gone())?
+        })
+    }
+
+    fn record(&self, path: &Path) -> Option<Prompt> {
+        self.shared.upgrade()?.prompts().get(path).cloned()
+    }
+
+    fn messages(&self, path: &Path) -> Vec<Message> {
+        self.shared.upgrade().map(|shared| shared.prompts().next_messages(path)).unwrap_or_default()
+    }
+
+    fn brain(&self, title: &str) -> Option<Arc<BrainDefinition>> {
+        self.shared.upgrade()?.runner.brains.get(title).cloned()
+    }
+
+    fn brains(&self) -> Vec<String> {
+        self.shared.upgrade().map(|shared| shared.runner.brains.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    fn action(&self, name: &str) -> Option<Arc<ToolDefinition>> {
+        self.shared.upgrade()?.runner.actions.get(name).cloned()
+    }
+}
+
+/// A read-only link for author's code that reruns after a restart to find its functions.
+pub(in crate::runner) struct Quiet(pub(in crate::runner) Arc<dyn Link>);
+
+impl Quiet {
+    fn refused<T: Send + 'static>() -> BoxFuture<'static, Result<T>> {
+        let reason = "an iteration that is restored after a restart cannot ask or record anything";
+        Box::pin(std::future::ready(Err(Error::new(reason))))
+    }
+}
+
+impl Link for Quiet {
+    fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId> {
+        _ = output;
+        Ok(path.public_id())
+    }
+
+    fn keep(&self, _: Vec<u8>) -> BoxFuture<'static, Result<String>> {
+        Self::refused()
+    }
+
+    fn is_approved(&self, call: &Path) -> bool {
+        self.0.is_approved(call)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn triggers(&self) -> BoxFuture<'static, Result<Vec<Timer>>> {
+        self.0.triggers()
+    }
+
+    fn fired(&self) -> Option<Fired> {
+        self.0.fired()
+    }
+
+    fn scheduled(&self) -> Option<Scheduled> {
+        self.0.scheduled()
+    }
+
+    fn progress(&self, _: &Path, _: String) {}
+
+    fn ask(&self, _: Path, _: Question) -> BoxFuture<'static, Result<ModelResponse>> {
+        Self::refused()
+    }
+
+    fn once<'a>(
+        &'a self,
+        _: &'a Path,
+        _: &'a str,
+        _: BoxFuture<'a, Result<Value>>,
+    ) -> BoxFuture<'a, Result<Arc<Value>>> {
+        Self::refused()
+    }
+
+    fn record(&self, path: &Path) -> Option<Prompt> {
+        self.0.record(path)
+    }
+
+    fn messages(&self, path: &Path) -> Vec<Message> {
+        self.0.messages(path)
+    }
+
+    fn brain(&self, title: &str) -> Option<Arc<BrainDefinition>> {
+        self.0.brain(title)
+    }
+
+    fn brains(&self) -> Vec<String> {
+        self.0.brains()
+    }
+
+    fn action(&self, name: &str) -> Option<Arc<ToolDefinition>> {
+        self.0.action(name)
+    }
+}

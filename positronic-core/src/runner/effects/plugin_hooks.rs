@@ -1,0 +1,96 @@
+//! The plugins of a loop in order of registration, around an iteration, an answer and a call.
+
+use futures::future::BoxFuture;
+
+use crate::definition::{Invocation, LoopDefinition, NextCall, Scope, UntypedReply};
+use crate::error::{Error, Result};
+use crate::record::{ModelResponse, Part, PluginStates};
+use crate::runner::catch::{caught, caught_now};
+
+/// An iteration with the additions of its plugins.
+pub(in crate::runner) struct PreparedIteration {
+    pub(super) definition: LoopDefinition,
+    /// The next states of the plugins.
+    pub(super) plugins: PluginStates,
+}
+
+/// Lets the plugins of a loop prepare an iteration, and then check its whole request.
+pub(super) async fn prepared(mut definition: LoopDefinition, mut scope: Scope) -> Result<PreparedIteration> {
+    let plugins = definition.plugins.clone();
+    for (name, plugin) in &plugins {
+        let named = |error: Error| Error::new(format!("the plugin `{name}` failed: {error}"));
+        let kept = caught(plugin.prepare(scope.clone(), &mut definition)).await.map_err(named)?;
+        scope.plugins.set(name, kept);
+    }
+    definition.mark_exits()?;
+    for (name, plugin) in &plugins {
+        let named = |error: Error| Error::new(format!("the plugin `{name}` refused the request: {error}"));
+        let kept = caught(plugin.request(scope.clone(), &mut definition)).await.map_err(named)?;
+        scope.plugins.set(name, kept);
+    }
+    Ok(PreparedIteration { definition, plugins: scope.plugins })
+}
+
+/// Restores the tools that plugins have added to an iteration. A plugin that fails now only lacks its tools: the rest
+/// is in the log.
+pub(in crate::runner) async fn found_again(mut definition: LoopDefinition, mut scope: Scope) -> LoopDefinition {
+    let plugins = definition.plugins.clone();
+    for (name, plugin) in &plugins {
+        match caught(plugin.prepare(scope.clone(), &mut definition)).await {
+            Ok(kept) => scope.plugins.set(name, kept),
+            Err(error) => {
+                tracing::warn!(run = %scope.run, path = %scope.path, plugin = name, %error, "cannot restore the plugin's tools");
+            }
+        }
+    }
+    // A name without a tool marks nothing.
+    _ = definition.mark_exits();
+    for (name, plugin) in &plugins {
+        if let Ok(kept) = caught(plugin.request(scope.clone(), &mut definition)).await {
+            scope.plugins.set(name, kept);
+        }
+    }
+    definition
+}
+
+/// Lets the plugins of a loop inspect an answer, and adds the sources that they name. Returns their next states, and the errors of those
+/// that failed.
+pub(super) async fn inspected(
+    definition: &LoopDefinition,
+    mut scope: Scope,
+    response: &mut ModelResponse,
+) -> (PluginStates, Vec<(&'static str, String)>) {
+    let (mut failed, mut all) = (Vec::new(), Vec::new());
+    for (name, plugin) in &definition.plugins {
+        let mut citations = Vec::new();
+        match caught(plugin.response(scope.clone(), response, &mut citations)).await {
+            Ok(kept) => {
+                scope.plugins.set(name, kept);
+                all.extend(citations);
+            }
+            Err(error) => failed.push((*name, error.to_string())),
+        }
+    }
+    if !all.is_empty() {
+        response.parts.push(Part::Citations { citations: all, data: None });
+    }
+    (scope.plugins, failed)
+}
+
+/// Runs a call with the plugins of its loop around it, the first one outermost.
+pub(super) async fn around<'a>(
+    definition: Option<&'a LoopDefinition>,
+    scope: &Scope,
+    call: &'a Invocation,
+    tool: impl FnOnce() -> BoxFuture<'static, Result<UntypedReply>> + Send + 'a,
+) -> Result<UntypedReply> {
+    let mut next: NextCall<'a> = Box::new(|| match caught_now(|| Ok(tool())) {
+        Ok(running) => Box::pin(caught(running)),
+        Err(error) => Box::pin(std::future::ready(Err(error))),
+    });
+    for plugin in definition.iter().flat_map(|definition| definition.plugins.values().rev()) {
+        let (inner, scope) = (next, scope.clone());
+        next = Box::new(move || Box::pin(async move { caught(plugin.call(scope, call, inner)).await }));
+    }
+    next().await
+}

@@ -1,0 +1,58 @@
+//! The state that a tool changes: that of its brain, or that of the plugin that added it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::definition::{StateOwner, StateValue, Update, recordable};
+use crate::error::Result;
+use crate::machine::{Changes, plugin_steps};
+use crate::record::{Change, Path, PluginStates};
+use crate::runner::catch::caught_now;
+use crate::runner::worker::Worker;
+
+/// The states that the result of a call can change.
+pub(super) struct States {
+    /// The state of the tool's owner.
+    pub(super) document: StateValue,
+    owner: Option<StateOwner>,
+    plugins: PluginStates,
+}
+
+impl Worker {
+    /// Returns the states that the result of a call can change; those of the brain for a stage.
+    pub(super) fn states(&mut self, path: &Path) -> Option<Result<States>> {
+        let shared = Arc::clone(&self.shared);
+        let state = shared.state();
+        let brain = state.owner(path)?;
+        let tool = state.call(path).and_then(|call| self.frames.tool(path, &call.tool));
+        let (owner, plugins) = (tool.and_then(|tool| tool.owner), brain.plugins.clone());
+        let document = match &owner {
+            Some(owner) => owner.document(plugins.get(owner.plugin)),
+            None => Ok(self.frames.document(brain)),
+        };
+        Some(document.map(|document| States { document, owner, plugins }))
+    }
+}
+
+impl States {
+    /// Applies the next state of the owner, then the updates of the plugins that took part in the call.
+    pub(super) fn step(self, path: &Path, next: Option<Value>, updates: Vec<(StateOwner, Update)>) -> Result<Changes> {
+        next.as_ref().map_or(Ok(()), |next| recordable("the next state", next))?;
+        let mut after = self.plugins.clone();
+        let mut changes = Changes::default();
+        match (self.owner, next) {
+            (Some(owner), Some(next)) => after.set(owner.plugin, owner.keep(Arc::new(next))),
+            (None, Some(next)) => changes.change = Change::between(self.document.json(), &next),
+            (_, None) => {}
+        }
+        for (owner, update) in updates {
+            let document = owner.document(after.get(owner.plugin))?;
+            let next = caught_now(|| update(&document))?;
+            recordable("what the plugin keeps", &next)?;
+            after.set(owner.plugin, owner.keep(Arc::new(next)));
+        }
+        changes.new_events = plugin_steps(path, &self.plugins, &after);
+        Ok(changes)
+    }
+}

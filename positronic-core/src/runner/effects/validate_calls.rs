@@ -1,0 +1,147 @@
+//! Validation of the calls of an answer: the tool, the arguments, and whether an approval is required.
+//!
+//! What a person is asked about has been decoded as the tool's code decodes it. Near misses are repaired, and the call says so.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::definition::{LoopDefinition, Scope, ToolDefinition};
+use crate::error::Error;
+use crate::machine::Validated;
+use crate::record::{
+    ArgumentMistake, CallFlags, Gate, Path, ProposedCall, Repair, Segment, ToolCall, ToolSet, check_depth,
+    check_numbers,
+};
+use crate::runner::catch::{at_home, caught, caught_now};
+use crate::tools::{accept_arguments, near_name, parse_arguments};
+
+/// Validates the calls of the answer at `path`, an iteration.
+pub(super) async fn validate_calls(
+    calls: &[ProposedCall],
+    path: &Path,
+    tools: &ToolSet,
+    definition: Option<&LoopDefinition>,
+    scope: &Scope,
+) -> Vec<Validated> {
+    let mut validated = Vec::with_capacity(calls.len());
+    let loop_at = path.parent().unwrap_or_default();
+    let iteration = match path.last() {
+        Some(Segment::Iteration(iteration)) => iteration,
+        _ => 0,
+    };
+    for (index, call) in (0..).zip(calls) {
+        let scope = Scope { path: loop_at.call(iteration, index), ..scope.clone() };
+        validated.push(validate(call, tools, definition, scope).await);
+    }
+    validated
+}
+
+async fn validate(
+    call: &ProposedCall,
+    tools: &ToolSet,
+    definition: Option<&LoopDefinition>,
+    scope: Scope,
+) -> Validated {
+    let mut made = ToolCall {
+        tool: call.name.clone(),
+        arguments: Arc::default(),
+        provider_id: call.provider_id.clone(),
+        data: call.data.clone(),
+        flags: CallFlags::default(),
+        gate: None,
+        repair: None,
+    };
+    let mut repair = Repair::default();
+    let refused = complete(&mut made, &mut repair, &call.arguments, tools, definition, scope).await.err();
+    if !repair.is_empty() {
+        made.repair = Some(Box::new(repair));
+    }
+    Validated { call: made, refused }
+}
+
+/// Sets the tool, the arguments, the flags and the gate of a call, up to the first that is invalid.
+async fn complete(
+    call: &mut ToolCall,
+    repair: &mut Repair,
+    arguments: &str,
+    tools: &ToolSet,
+    definition: Option<&LoopDefinition>,
+    scope: Scope,
+) -> Result<(), String> {
+    let (json, invalid) = match read_arguments(arguments) {
+        Ok((json, mistakes)) => {
+            repair.arguments = mistakes;
+            (json, None)
+        }
+        Err(reason) => (Value::String(arguments.to_owned()), Some(reason)),
+    };
+    call.arguments = Arc::new(json);
+    let tool = find_tool(&call.tool, repair, tools, definition)?;
+    call.tool = tool.decl.id.as_str().to_owned();
+    if let Some(reason) = invalid {
+        return Err(format!("the arguments {reason}"));
+    }
+    repair.arguments.extend(fit_arguments(&mut call.arguments, tool)?);
+    call.flags = tool.decl.flags;
+    call.flags.exit = call.flags.exit && ends_loop(&call.arguments, tool)?;
+    call.gate = gate(&call.arguments, tool, scope).await?;
+    Ok(())
+}
+
+/// Reads the JSON of arguments, with what was repaired in it.
+fn read_arguments(arguments: &str) -> Result<(Value, Vec<ArgumentMistake>), String> {
+    let text = if arguments.trim().is_empty() { "{}" } else { arguments };
+    let (mut json, mistakes) = parse_arguments(text).map_err(|error| format!("are not valid JSON: {error}"))?;
+    check_numbers(text).map_err(|number| format!("have {number}"))?;
+    check_depth(&json).map_err(|deep| format!("cannot be taken: {deep}"))?;
+    json.sort_all_objects();
+    Ok((json, mistakes))
+}
+
+/// Finds the tool of a name, or of one that is nearly the same.
+fn find_tool<'a>(
+    name: &str,
+    repair: &mut Repair,
+    tools: &ToolSet,
+    definition: Option<&'a LoopDefinition>,
+) -> Result<&'a ToolDefinition, String> {
+    let decl = tools.find(name).or_else(|| {
+        let near = near_name(tools, name)?;
+        repair.name = Some(name.to_owned());
+        Some(near)
+    });
+    decl.zip(definition).and_then(|(decl, definition)| definition.tools.get(&decl.id)).map(|tool| &**tool).ok_or_else(
+        || {
+            let known: Vec<_> = tools.tools().iter().map(|tool| format!("`{}`", tool.id.wire_name())).collect();
+            format!("there is no tool `{name}`; the tools are {}", known.join(", "))
+        },
+    )
+}
+
+/// Decodes arguments as the tool's code does, and returns what was repaired in them.
+fn fit_arguments(arguments: &mut Arc<Value>, tool: &ToolDefinition) -> Result<Vec<ArgumentMistake>, String> {
+    let accept = |value: &mut Value| {
+        let decoded = caught_now(|| tool.accept(value).map_err(Error::new));
+        decoded.map_err(|error| error.to_string())
+    };
+    accept_arguments(Arc::make_mut(arguments), accept, &tool.schema)
+        .map_err(|reason| format!("the arguments do not fit: {reason}"))
+}
+
+/// Returns whether a call of an exit tool ends the loop.
+fn ends_loop(arguments: &Arc<Value>, tool: &ToolDefinition) -> Result<bool, String> {
+    let Some(exits) = &tool.exits else { return Ok(true) };
+    caught_now(|| exits(arguments)).map_err(|error| format!("cannot determine whether the call ends the loop: {error}"))
+}
+
+/// Returns the approval that a call needs. After an error, it is unknown whether it needs one, so the call does not run.
+async fn gate(arguments: &Arc<Value>, tool: &ToolDefinition, scope: Scope) -> Result<Option<Gate>, String> {
+    let Some(gate) = &tool.gate else { return Ok(None) };
+    let arguments = Arc::clone(arguments);
+    let verdict = match at_home(Some(tool), scope).and_then(|scope| caught_now(|| Ok(gate(arguments, scope)))) {
+        Ok(verdict) => caught(verdict).await,
+        Err(error) => Err(error),
+    };
+    verdict.map_err(|error| format!("cannot determine whether the call needs an approval: {error}"))
+}

@@ -1,0 +1,102 @@
+//! Runs that another engine schedules: the runner works on a run until it waits, and the engine calls it again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::resume_options::Resumption;
+use crate::definition::BrainDefinition;
+use crate::record::{RunId, Seq, Start, Timestamp};
+use crate::runner::clock::sleep;
+use crate::runner::worker::shared::{Phase, Shared};
+use crate::runner::{ResumeError, RunHandle, Runner, Settled, StartError};
+
+/// How long until another attempt to claim a run that another worker has claimed.
+const POLL: Duration = Duration::from_millis(500);
+
+/// A run that has ended, or waits without a worker.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Driven {
+    /// How it settled.
+    pub settled: Settled,
+    /// The number of the next event. A waiting run has work again once its log has an event with this number.
+    pub next: Seq,
+    /// When a waiting run has work without a new event.
+    pub wake: Option<Timestamp>,
+}
+
+impl Runner {
+    /// Works on a run until it ends or waits, then releases it, and leaves it to the caller to continue it: this runner does
+    /// not resume it after a wait. While another worker has claimed the run, it waits for that worker, and while the run is quarantined after
+    /// crashes, for the other runs.
+    ///
+    /// If the future is dropped, the work goes on until the run waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::resume`], except that a claimed run and one that has ended are no errors.
+    pub async fn drive(&self, run: &RunId) -> Result<Driven, ResumeError> {
+        let driver = self.driver();
+        loop {
+            let resumed = driver.resume_as(run, Resumption { served: true, ..Resumption::default() }).await;
+            let handle = match resumed {
+                Ok(handle) => handle,
+                Err(ResumeError::Over { .. }) => driver.open(run).await?,
+                Err(ResumeError::Claimed { .. } | ResumeError::Quarantined { .. }) => {
+                    sleep(POLL).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            return driven(&handle).await;
+        }
+    }
+
+    /// Starts a run and works on it as [`Runner::drive`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::start`]. A worker that stops is in [`Driven::settled`].
+    pub async fn start_driven(
+        &self,
+        definition: Arc<BrainDefinition>,
+        options: Value,
+        start: Start,
+    ) -> Result<Driven, StartError> {
+        let handle = self.driver().start_definition(definition, options, start).await?;
+        let next = handle.state().next;
+        Ok(driven(&handle).await.unwrap_or_else(|error| Driven { settled: Settled::Stopped(error), next, wake: None }))
+    }
+
+    fn driver(&self) -> Self {
+        Self { driven: true, linger: Duration::ZERO, ..self.clone() }
+    }
+}
+
+/// Waits until a run has ended, or waits and is released.
+async fn driven(handle: &RunHandle<Value>) -> Result<Driven, ResumeError> {
+    let shared = handle.shared();
+    let mut phases = shared.settled.subscribe();
+    loop {
+        let phase = phases.borrow_and_update().0.clone();
+        let is_settled = match phase {
+            Phase::Working => false,
+            Phase::Suspended => is_released(shared),
+            Phase::Ended => true,
+            Phase::Stopped(reason) => return Err(reason),
+        };
+        if is_settled {
+            let next = shared.state().next;
+            let wake = shared.summary().wake;
+            return Ok(Driven { settled: handle.settled().await, next, wake });
+        }
+        // The handle shares the sender, so the channel stays open.
+        _ = phases.changed().await;
+    }
+}
+
+fn is_released(shared: &Shared) -> bool {
+    shared.state().claim.as_ref().is_none_or(|claim| claim.released)
+}

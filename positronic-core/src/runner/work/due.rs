@@ -1,0 +1,278 @@
+//! The runs of a store that have work, for a server.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::quarantine::Quarantine;
+use super::resume_backoff::ResumeBackoffs;
+use super::server::KnownRunners;
+use crate::record::{ClaimRefusal, EventKind, RunId, RunSummary, Seq};
+use crate::runner::Client;
+use crate::runner::ResumeError;
+use crate::runner::worker::append::worker_of;
+use crate::runner::worker::lease::LeaseKeeper;
+use crate::store::{Deferral, DueFilter, RunFilter, StoreError, Watcher};
+
+/// How often to poll for due runs and for dead workers of other processes.
+const POLL: Duration = Duration::from_secs(1);
+/// How long a run is reserved at most: it waits for a permit, its log is loaded, and its plugins are asked.
+const RESERVED: Duration = Duration::from_mins(1);
+/// How long a quarantined run is hidden, on average.
+const QUARANTINED: Duration = Duration::from_secs(1);
+/// How long other workers have to claim a run that this one cannot, before its log says that no worker has claimed
+/// it.
+const NOTED_AFTER: Duration = Duration::from_secs(10);
+
+/// Finds the runs with work: runs to which a process appends at once, all others within a second.
+pub(super) struct Due {
+    client: Client,
+    /// The runners of the server, which know their own workers.
+    known: KnownRunners,
+    backoffs: ResumeBackoffs,
+    quarantine: Quarantine,
+    /// Under which runs are reserved.
+    lease: LeaseKeeper,
+    /// Identifies the server's code; without it, only this server skips the runs that it has refused.
+    code: Option<String>,
+    /// Whether pauses do not count.
+    once: bool,
+    rung: Arc<Rung>,
+    /// When all runs are listed again.
+    list: Instant,
+    /// The runs that cannot be claimed here, until their logs say so.
+    refused: HashMap<RunId, Refused>,
+}
+
+/// A run that cannot be claimed here.
+struct Refused {
+    /// The number of its next event at that time.
+    next: Seq,
+    since: Instant,
+    reason: ClaimRefusal,
+    message: String,
+}
+
+/// The runs whose logs have grown.
+#[derive(Default)]
+struct Rung {
+    runs: Mutex<BTreeSet<RunId>>,
+    bell: Notify,
+}
+
+impl Rung {
+    fn take(&self) -> BTreeSet<RunId> {
+        std::mem::take(&mut self.runs.lock())
+    }
+}
+
+impl Watcher for Rung {
+    fn appended(&self, run: &RunId, _: Seq) {
+        self.runs.lock().insert(run.clone());
+        self.bell.notify_one();
+    }
+}
+
+impl Due {
+    pub(super) fn new(
+        client: Client,
+        (known, lease): (KnownRunners, LeaseKeeper),
+        (backoffs, quarantine): (ResumeBackoffs, Quarantine),
+        code: Option<String>,
+        once: bool,
+    ) -> Self {
+        let rung = Arc::new(Rung::default());
+        let watcher: Arc<dyn Watcher> = Arc::clone(&rung) as Arc<dyn Watcher>;
+        client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        let (list, refused) = (Instant::now(), HashMap::new());
+        Self { client, known, backoffs, quarantine, lease, code, once, rung, list, refused }
+    }
+
+    /// Waits until the next poll is worthwhile. Cancel-safe.
+    pub(super) async fn wait(&self) {
+        tokio::select! {
+            () = self.rung.bell.notified() => {}
+            () = tokio::time::sleep_until(self.list) => {}
+        }
+    }
+
+    /// Reserves and returns up to `limit` runs with work that no live worker has claimed, except `busy` ones. It reads
+    /// only their rows. What it misses because the store fails is found within a second.
+    pub(super) async fn rows(
+        &mut self,
+        limit: usize,
+        busy: impl Fn(&RunId) -> bool,
+    ) -> Result<Vec<RunSummary>, StoreError> {
+        if limit == 0 {
+            self.list = Instant::now() + POLL;
+            return Ok(Vec::new());
+        }
+        let listed = Instant::now() >= self.list;
+        let runs: Vec<_> =
+            self.rung.take().into_iter().filter(|run| !listed && !busy(run) && !self.known.have(run)).collect();
+        let mut rows = Vec::new();
+        if listed {
+            self.list = Instant::now() + POLL;
+            self.note_refusals().await;
+            rows = self.own_failures(limit).await;
+        } else if runs.is_empty() {
+            return Ok(rows);
+        }
+        let (owner, code) = self.names().await?;
+        let filter = DueFilter { runs, paused: self.once, ..self.filter(owner, code, limit) };
+        let due = self.client.store().due(&filter).await?;
+        if due.len() == limit {
+            self.list = Instant::now();
+        }
+        // Those that are left out here are found by the next list.
+        rows.truncate(limit.saturating_sub(due.len()));
+        for run in due {
+            self.backoffs.know(&run.summary.run, run.failures);
+            if rows.iter().all(|row| row.run != run.summary.run) {
+                rows.push(run.summary);
+            }
+        }
+        let mut fresh = Vec::with_capacity(rows.len());
+        for row in rows {
+            if busy(&row.run) || self.rests(&row).await {
+                self.give_back(&row).await;
+            } else if !self.has_room(&row) {
+                self.postpone(&row).await;
+            } else {
+                fresh.push(row);
+            }
+        }
+        Ok(fresh)
+    }
+
+    fn filter(&self, owner: String, code: String, limit: usize) -> DueFilter {
+        DueFilter::builder().now(self.client.now()).owner(owner).code(code).limit(limit).reserve(RESERVED).build()
+    }
+
+    /// Returns the owner of the server's lease and the name of its code.
+    async fn names(&self) -> Result<(String, String), StoreError> {
+        let lease = self.lease.get(&self.client.shared_store()).await?;
+        let owner = lease.owner().to_owned();
+        let code = self.code.clone().unwrap_or_else(|| owner.clone());
+        Ok((owner, code))
+    }
+
+    /// Returns the runs that have failed here, whose pause is over, and that no other worker has claimed. A worker that
+    /// fails may leave its run without a release.
+    async fn own_failures(&self, limit: usize) -> Vec<RunSummary> {
+        let (store, filter) = (self.client.store(), RunFilter::builder().due(self.client.now()).build());
+        let mut rows = Vec::new();
+        for run in self.backoffs.over().into_iter().take(limit) {
+            // What cannot be read now is read again in a second.
+            let Ok(row) = store.run(&run).await else { continue };
+            let is_free = match worker_of(store, row.claim.as_ref()).await {
+                Ok(Some(owner)) => self.known.get(owner).is_some_and(|runner| !runner.registry.has(&run)),
+                Ok(None) => true,
+                Err(_) => continue,
+            };
+            if is_free && filter.passes(&row) {
+                rows.push(row);
+            }
+        }
+        rows
+    }
+
+    /// Returns whether a run may be claimed beside the suspects in progress. The claim of a run that was not released counts
+    /// another crash.
+    fn has_room(&self, row: &RunSummary) -> bool {
+        let crashes = row.crashes.as_ref().map_or(0, |crashes| crashes.count);
+        let crashed = row.claim.as_ref().is_some_and(|claim| !claim.released);
+        self.quarantine.has_room(crashes.saturating_add(u32::from(crashed)))
+    }
+
+    /// Hides a quarantined run for a moment, at random, so that the runs behind it and other processes get their turn.
+    pub(super) async fn postpone(&self, row: &RunSummary) {
+        let pause = QUARANTINED.mul_f64(0.5 + self.client.jitter());
+        let failures = self.backoffs.failures(&row.run);
+        self.defer(row, &Deferral::Paused { failures, pause }).await;
+    }
+
+    /// Returns whether a run is paused after a failure here and no signal has arrived since.
+    async fn rests(&self, row: &RunSummary) -> bool {
+        let Some(rest) = self.backoffs.rest(&row.run) else { return false };
+        let events = self.client.store().read(&row.run, rest.since, usize::MAX).await.unwrap_or_default();
+        !self.backoffs.records_signal(&row.run, &events)
+    }
+
+    /// Records once per claim in the log of each refused run that no worker claims it, after other workers had
+    /// time to. A failed append is retried with the next list.
+    async fn note_refusals(&mut self) {
+        let late: Vec<_> = self
+            .refused
+            .iter()
+            .filter(|(_, refused)| refused.since.elapsed() >= NOTED_AFTER)
+            .map(|(run, _)| run.clone())
+            .collect();
+        for run in late {
+            let Some(refused) = self.refused.remove(&run) else { continue };
+            if let Err(error) = self.note(&run, &refused).await {
+                tracing::warn!(%run, %error, "the log does not say yet that the run is not claimed");
+                self.refused.insert(run, refused);
+            }
+        }
+    }
+
+    async fn note(&self, run: &RunId, refused: &Refused) -> Result<(), StoreError> {
+        let row = match self.client.store().run(run).await {
+            Ok(row) => row,
+            Err(StoreError::NoSuchRun { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if row.refused.is_some() || row.next != refused.next {
+            return Ok(());
+        }
+        let owner = self.known.only().unwrap_or_default();
+        let (reason, message) = (refused.reason, refused.message.clone());
+        self.client.note(&row, EventKind::RunNotClaimed { owner, reason, message }).await
+    }
+
+    /// Checks a run again that was busy.
+    pub(super) fn again(&self, run: &RunId) {
+        self.rung.appended(run, Seq(0));
+    }
+
+    /// Hides a run that cannot be claimed here until it changes: from this server, or from all with the same code. If no other worker
+    /// claims it within ten seconds, its log says so once, as `RUN_NOT_CLAIMED`, and its row says why.
+    pub(super) async fn refuse(&mut self, row: &RunSummary, reason: ClaimRefusal, message: &str) {
+        let refused = Refused { next: row.next, since: Instant::now(), reason, message: message.to_owned() };
+        if row.refused.is_none() {
+            self.refused.insert(row.run.clone(), refused);
+        }
+        if let Ok((owner, code)) = self.names().await {
+            // Models and prices may be others in the next process.
+            let depends_on_code = matches!(reason, ClaimRefusal::NoBrain | ClaimRefusal::Changed);
+            let code = if depends_on_code { code } else { owner };
+            self.defer(row, &Deferral::Refused { code }).await;
+        }
+    }
+
+    /// Pauses a run after a failure that a retry may fix, until a signal arrives or the pause is over: one second
+    /// at first, doubled after each failure, up to five minutes.
+    pub(super) async fn rest(&self, row: &RunSummary, reason: Option<ResumeError>) {
+        let paused = self.backoffs.add(&row.run, row.next, reason);
+        self.defer(row, &paused).await;
+    }
+
+    /// Ends the reservation of a run that this server does not claim.
+    pub(super) async fn give_back(&self, row: &RunSummary) {
+        self.defer(row, &Deferral::Released).await;
+    }
+
+    async fn defer(&self, row: &RunSummary, deferral: &Deferral) {
+        if let Err(error) = self.client.store().defer(&row.run, row.next, deferral).await {
+            tracing::debug!(run = %row.run, %error, "the store does not know when the run is due again");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

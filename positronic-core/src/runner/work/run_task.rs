@@ -1,0 +1,157 @@
+//! The task of a run: works on it while there is work, and follows its log otherwise.
+//!
+//! ```text
+//!            work, and no worker has claimed the run: RUN_CLAIMED
+//!   follow ──────────────────────────────────────────────────▶ work
+//!     ▲                                                          │
+//!     └── idle: RUN_RELEASED ────────────────────────────────────┘
+//!         another worker claimed it, or the store failed
+//! ```
+//!
+//! While it follows, the task has only a weak reference to the run, so a waiting run leaves memory when its handle is
+//! dropped. `unattended` then keeps its id and loads it again when there is work.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+
+use super::unattended::Unheld;
+use crate::definition::with_document_limit;
+use crate::machine::next;
+use crate::record::{Status, Timestamp};
+use crate::runner::catch::panicked;
+use crate::runner::clock::NAP;
+use crate::runner::clock::sleep;
+use crate::runner::worker::claim::{NoClaim, claim};
+use crate::runner::worker::shared::{Phase, Shared};
+use crate::runner::worker::stop::{ResumeError, Stop};
+use crate::runner::worker::{Left, Worker};
+use crate::store::Deferral;
+
+/// What the store keeps of the failures of a run that has made progress.
+const NO_FAILURES: Deferral = Deferral::Paused { failures: 0, pause: Duration::ZERO };
+/// How often to check whether another process's worker is alive.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Attends to a run until it has ended or its handle is dropped.
+pub(in crate::runner) async fn attend(shared: Arc<Shared>, begun: Option<Box<Worker>>) {
+    let max_bytes = shared.runner.max_document_bytes;
+    with_document_limit(max_bytes, attend_within(shared, begun)).await;
+}
+
+async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
+    let (bell, weak) = (Arc::clone(&shared.bell), Arc::downgrade(&shared));
+    let left = Unheld::of(&shared);
+    let mut held = Some(shared);
+    loop {
+        let Some(shared) = held.take().or_else(|| weak.upgrade()) else {
+            // Its handle was dropped before the run ended.
+            return left.into_iter().for_each(Unheld::keep);
+        };
+        let backoffs = &shared.runner.backoffs;
+        let rest = || backoffs.rest(&shared.run).map(|rest| rest.left);
+        let mut poll = None;
+        if let Some(worker) = begun.take() {
+            match worker.work().await {
+                Left::Ended => {
+                    backoffs.clear(&shared.run);
+                    return shared.publish(Phase::Ended);
+                }
+                Left::Released if backoffs.clear(&shared.run) => shared.defer(&NO_FAILURES).await,
+                Left::Released => {}
+                Left::Lost => _ = backoffs.clear(&shared.run),
+                Left::Failed(stop) => {
+                    shared.publish(Phase::Stopped(stop.into()));
+                    // Not at once, so that those who wait for the run see the reason.
+                    poll = rest().or(Some(POLL));
+                }
+            }
+        }
+        if poll.is_none() {
+            poll = match caught(follow(&shared)).await {
+                Ok(Followed::Ended) => return shared.publish(Phase::Ended),
+                Ok(Followed::Begun(worker)) => {
+                    begun = Some(worker);
+                    held = Some(shared);
+                    continue;
+                }
+                Ok(Followed::Wait { again }) => again,
+                Err(Stop::Leaves) => {
+                    shared.publish(Phase::Stopped(ResumeError::Leaves));
+                    None
+                }
+                Err(stop) => {
+                    let reason = ResumeError::from(stop);
+                    let next = shared.state().next;
+                    let paused = backoffs.add(&shared.run, next, Some(reason.clone()));
+                    shared.defer(&paused).await;
+                    shared.publish(Phase::Stopped(reason));
+                    rest()
+                }
+            };
+        }
+        drop(shared);
+        tokio::select! {
+            () = bell.notified() => {}
+            () = sleep(poll.unwrap_or(Duration::MAX)) => {}
+        }
+    }
+}
+
+/// Turns a panic into a reason to stop, so that the handle's waiters get an answer.
+async fn caught<T>(work: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string())))
+}
+
+enum Followed {
+    Ended,
+    Begun(Box<Worker>),
+    Wait { again: Option<Duration> },
+}
+
+/// Reads new events, and claims the run if it has unclaimed work.
+async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
+    let events = shared.catch_up().await?;
+    if shared.state().has_ended() {
+        return Ok(Followed::Ended);
+    }
+    let backoffs = &shared.runner.backoffs;
+    if !backoffs.records_signal(&shared.run, &events)
+        && let Some(rest) = backoffs.rest(&shared.run)
+    {
+        if let Some(reason) = rest.reason {
+            shared.publish(Phase::Stopped(reason));
+        }
+        return Ok(Followed::Wait { again: Some(rest.left) });
+    }
+    match claim(shared).await {
+        Ok(worker) => Ok(Followed::Begun(worker)),
+        // Another writer ended the run during the restore.
+        Err(NoClaim::Idle) if shared.state().has_ended() => Ok(Followed::Ended),
+        Err(NoClaim::Idle) => {
+            shared.publish(Phase::Suspended);
+            Ok(Followed::Wait { again: due(shared) })
+        }
+        Err(NoClaim::Claimed { .. } | NoClaim::Quarantined { .. }) => {
+            shared.publish(Phase::Working);
+            Ok(Followed::Wait { again: Some(POLL) })
+        }
+        Err(NoClaim::NoCode) => {
+            // Timers of a waiting run are left to the runners that have its code.
+            let idle = shared.summary().status != Status::Running;
+            shared.publish(if idle { Phase::Suspended } else { Phase::Working });
+            Ok(Followed::Wait { again: None })
+        }
+        Err(NoClaim::Stopped(stop)) => Err(stop),
+    }
+}
+
+/// Returns the time until something is due in a waiting run, at most [`NAP`].
+fn due(shared: &Shared) -> Option<Duration> {
+    let now: Timestamp = shared.now();
+    let wake = next(&shared.state(), now).wake?;
+    Some(wake.since(now).clamp(Duration::from_micros(1), NAP))
+}

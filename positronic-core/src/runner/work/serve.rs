@@ -1,0 +1,118 @@
+//! Resumes all runs with work: once, or as long as a runner serves a store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::future::join_all;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use super::resume_options::{Place, Resumption};
+use super::serve_event::ServeEvent;
+use super::server::Server;
+use crate::record::{RunId, RunSummary};
+use crate::runner::clock::sleep;
+use crate::runner::{ResumeError, RunHandle, Runner};
+use crate::store::{Deferral, DueFilter, StoreError};
+
+/// How many runs are reserved at once, and for how long: until the last of them is claimed.
+const PAGE: usize = 256;
+const RESERVED: Duration = Duration::from_mins(1);
+/// How often to check whether a quarantined run may be claimed.
+const QUARANTINE_POLL: Duration = Duration::from_millis(500);
+
+impl Runner {
+    /// Resumes a run for a server, with the permit to load it.
+    pub(super) async fn claim_due(&self, run: &RunId, place: Option<Place>) -> Result<RunHandle<Value>, ResumeError> {
+        self.resume_as(run, Resumption { place, definition: None, served: true }).await
+    }
+
+    /// Resumes every run that has work and no live worker, as after a crash. It returns when all are claimed; of runs during whose
+    /// work the process ended repeatedly, only a few are claimed at once. A run whose plugins wait for a server does not delay the
+    /// others.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the runs cannot be listed. The error of a single run is in its result.
+    pub async fn recover(&self) -> Result<Vec<(RunId, Result<RunHandle<Value>, ResumeError>)>, StoreError> {
+        let lease = self.lease().await?;
+        let mut free = Vec::new();
+        loop {
+            let due = DueFilter::builder().now(self.clock.now()).owner(lease.owner()).code(self.code_name());
+            let due = self.store.due(&due.paused(true).limit(PAGE).reserve(RESERVED).build()).await?;
+            if due.is_empty() {
+                break;
+            }
+            free.extend(due.into_iter().map(|due| due.summary));
+        }
+        let claim = |row: RunSummary| async move {
+            // The semaphore is never closed.
+            let resumed = loop {
+                let place = Arc::clone(&self.places.0).acquire_owned().await.ok();
+                match self.claim_due(&row.run, place).await {
+                    Err(ResumeError::Quarantined { .. }) => sleep(QUARANTINE_POLL).await,
+                    resumed => break resumed,
+                }
+            };
+            if resumed.is_err() {
+                // The reservation would end by itself.
+                _ = self.store.defer(&row.run, row.next, &Deferral::Released).await;
+            }
+            (row.run, resumed)
+        };
+        Ok(join_all(free.into_iter().map(claim)).await)
+    }
+
+    /// Serves the store's runs with this runner until the result is dropped: claims every run that has work and
+    /// no live worker, and starts due triggers. Logs to `tracing`; [`Server`] yields the same as values.
+    #[must_use = "dropping it stops serving"]
+    pub fn serve(&self) -> Service {
+        let runner = self.clone();
+        Service { task: tokio::spawn(async move { serve_alone(runner).await }) }
+    }
+}
+
+/// Serves a store's runs until it is dropped.
+#[derive(Debug)]
+pub struct Service {
+    task: JoinHandle<()>,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Serves a store with one runner until the runner releases its runs.
+async fn serve_alone(runner: Runner) {
+    let server = Server::alone(&runner, runner.clone()).await;
+    let mut events = server.events();
+    loop {
+        tokio::select! {
+            biased;
+            () = runner.registry.left() => return,
+            Some(event) = events.next() => log(&event),
+        }
+    }
+}
+
+fn log(event: &ServeEvent) {
+    match event {
+        ServeEvent::Claimed { run, .. } => tracing::info!(%run, "claimed the run"),
+        ServeEvent::Suspect { run, crashes } => {
+            tracing::warn!(%run, count = crashes.count, during = %crashes.during, "{}", crashes.sentence());
+        }
+        ServeEvent::Settled { run, settled } => tracing::debug!(%run, ?settled, "the run has settled"),
+        ServeEvent::Released { run } => tracing::info!(%run, "released the run"),
+        ServeEvent::Refused { run, error } => tracing::warn!(%run, %error, "cannot claim the run"),
+        ServeEvent::Fired { timer, run } => {
+            tracing::info!(trigger = %timer.trigger.id, %run, "started the trigger's run");
+        }
+        ServeEvent::NotFired { timer, error } => {
+            tracing::warn!(trigger = %timer.trigger.id, %error, "cannot start the trigger's run");
+        }
+        ServeEvent::Failed(error) => tracing::warn!(%error, "cannot list the work of the store"),
+    }
+}

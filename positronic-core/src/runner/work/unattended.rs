@@ -1,0 +1,260 @@
+//! Runs whose handle was dropped before they ended.
+//!
+//! A runner continues the runs that it started or resumed without their handles. It keeps the id and the brain's code
+//! of a waiting run, watches its log, and claims it again when there is work: an answer arrived, a time is up, or a
+//! pause is over. This ends with the runner and its clones, which the task does not keep alive.
+//!
+//! ```text
+//! attend ──handle dropped──▶ Runs ──an append, a time──▶ check the row ──work──▶ claim ──▶ attend
+//! ```
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::resume_backoff::after_claims;
+use super::resume_options::Resumption;
+use crate::definition::BrainDefinition;
+use crate::record::{RunId, Seq, Timestamp};
+use crate::runner::clock::sleep_until;
+use crate::runner::worker::lease::{LeaseKeeper, WeakKeeper};
+use crate::runner::worker::shared::Shared;
+use crate::runner::{Clock, ResumeError, Runner};
+use crate::store::{StoreError, Watcher};
+
+/// How long until another check of a run that another worker has claimed or whose row could not be read.
+const POLL: Duration = Duration::from_secs(1);
+
+/// The brains that a runner has started, by title. Clones share them.
+#[derive(Clone, Default)]
+pub(in crate::runner) struct Started(Arc<Mutex<HashMap<String, Arc<BrainDefinition>>>>);
+
+impl Started {
+    /// Adds a brain, replacing an earlier one with its title.
+    pub(in crate::runner) fn insert(&self, definition: &Arc<BrainDefinition>) {
+        let mut all = self.0.lock();
+        if all.get(&definition.title).is_none_or(|known| !Arc::ptr_eq(known, definition)) {
+            all.insert(definition.title.clone(), Arc::clone(definition));
+        }
+    }
+
+    pub(in crate::runner) fn get(&self, title: &str) -> Option<Arc<BrainDefinition>> {
+        self.0.lock().get(title).cloned()
+    }
+}
+
+/// A runner's share of its unattended runs. Clones share it; when the last one is dropped, the runs are left to other
+/// workers.
+#[derive(Clone)]
+pub(in crate::runner) struct Unattended {
+    runs: Arc<Runs>,
+    /// `None` in the task itself, and in the runs that it continues without handles.
+    _owner: Option<Arc<Owner>>,
+}
+
+impl Unattended {
+    /// Creates the share of a new runner.
+    pub(in crate::runner) fn new() -> Self {
+        let runs = Arc::<Runs>::default();
+        Self { _owner: Some(Arc::new(Owner(Arc::clone(&runs)))), runs }
+    }
+
+    /// Creates a share that does not keep a runner alive.
+    fn weak(&self) -> Self {
+        Self { runs: Arc::clone(&self.runs), _owner: None }
+    }
+}
+
+struct Owner(Arc<Runs>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.closed.store(true, Ordering::Release);
+        self.0.known.lock().clear();
+        self.0.bell.notify_one();
+    }
+}
+
+#[derive(Default)]
+struct Runs {
+    known: Mutex<HashMap<RunId, Known>>,
+    rung: Mutex<HashSet<RunId>>,
+    bell: Notify,
+    closed: AtomicBool,
+    /// Whether the task is running.
+    works: AtomicBool,
+}
+
+/// An unattended run.
+struct Known {
+    runner: Asleep,
+    definition: Arc<BrainDefinition>,
+    /// When to check it without an append.
+    wake: Option<Timestamp>,
+    _watch: Arc<Watch>,
+}
+
+/// Notified of appends to a run.
+struct Watch(Weak<Runs>);
+
+impl Watcher for Watch {
+    fn appended(&self, run: &RunId, _: Seq) {
+        if let Some(runs) = self.0.upgrade() {
+            runs.ring(run.clone());
+        }
+    }
+}
+
+impl Runs {
+    fn ring(&self, run: RunId) {
+        self.rung.lock().insert(run);
+        self.bell.notify_one();
+    }
+
+    /// Removes the runs to check now, and returns the time of the next one.
+    fn ready(&self, now: Timestamp) -> (Vec<(RunId, Known)>, Option<Timestamp>) {
+        let mut rung = std::mem::take(&mut *self.rung.lock());
+        let mut known = self.known.lock();
+        let timed = known.iter().filter(|(_, known)| known.wake.is_some_and(|wake| wake <= now));
+        rung.extend(timed.map(|(run, _)| run.clone()));
+        let ready = rung.into_iter().filter_map(|run| known.remove_entry(&run)).collect();
+        (ready, known.values().filter_map(|known| known.wake).min())
+    }
+
+    /// Adds a run, unless its runner is gone or has added it again.
+    fn keep(&self, run: RunId, known: Known) {
+        let mut all = self.known.lock();
+        if !self.closed.load(Ordering::Acquire) {
+            all.entry(run).or_insert(known);
+        }
+    }
+}
+
+/// A runner that holds no lease: other workers may claim its runs as soon as the runner itself is gone.
+struct Asleep {
+    runner: Runner,
+    lease: WeakKeeper,
+}
+
+impl Asleep {
+    fn of(runner: &Runner) -> Self {
+        let lease = runner.lease.downgrade();
+        let runner = Runner { unattended: runner.unattended.weak(), lease: LeaseKeeper::default(), ..runner.clone() };
+        Self { runner, lease }
+    }
+
+    fn wake(&self) -> Option<Runner> {
+        Some(Runner { lease: self.lease.upgrade()?, ..self.runner.clone() })
+    }
+}
+
+/// The parts of a run that remain after its last handle.
+pub(super) struct Unheld {
+    runner: Asleep,
+    run: RunId,
+    definition: Arc<BrainDefinition>,
+}
+
+impl Unheld {
+    /// Returns the parts of a run that the runner continues by itself.
+    pub(super) fn of(shared: &Shared) -> Option<Self> {
+        let definition = shared.definition.clone().filter(|_| !shared.served)?;
+        Some(Self { runner: Asleep::of(&shared.runner), run: shared.run.clone(), definition })
+    }
+
+    /// Adds the run and checks it at once: an answer may have just arrived.
+    pub(super) fn keep(self) {
+        let Self { runner, run, definition } = self;
+        let Runner { unattended, store, clock, .. } = &runner.runner;
+        let (runs, clock) = (Arc::clone(&unattended.runs), Arc::clone(clock));
+        let watch = Arc::new(Watch(Arc::downgrade(&runs)));
+        let watcher: Arc<dyn Watcher> = Arc::clone(&watch) as Arc<dyn Watcher>;
+        store.watch(Some(&run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        runs.keep(run.clone(), Known { runner, definition, wake: None, _watch: watch });
+        runs.ring(run);
+        if !runs.closed.load(Ordering::Acquire) && !runs.works.swap(true, Ordering::AcqRel) {
+            tokio::spawn(work(runs, clock));
+        }
+    }
+}
+
+/// Continues unattended runs until their runner is gone.
+async fn work(runs: Arc<Runs>, clock: Arc<dyn Clock>) {
+    let mut checks = FuturesUnordered::new();
+    while !runs.closed.load(Ordering::Acquire) {
+        let (ready, wake) = runs.ready(clock.now());
+        checks.extend(ready.into_iter().map(|(run, known)| check(&runs, run, known)));
+        tokio::select! {
+            Some(()) = checks.next() => {}
+            () = runs.bell.notified() => {}
+            () = sleep_until(&*clock, wake) => {}
+        }
+    }
+}
+
+/// Checks a run, and continues it if it has unclaimed work.
+async fn check(runs: &Runs, run: RunId, mut known: Known) {
+    let now = known.runner.runner.clock.now();
+    known.wake = match continued(&known.runner, &run, &known.definition, now).await {
+        Ok(Checked::Gone) => return,
+        Ok(Checked::Waits(wake)) => wake,
+        Err(error) => {
+            tracing::warn!(%run, %error, "cannot read the run");
+            Some(now.after(POLL))
+        }
+    };
+    runs.keep(run, known);
+}
+
+enum Checked {
+    /// It has ended, or another task attends to it.
+    Gone,
+    /// It has no work before this time without an append.
+    Waits(Option<Timestamp>),
+}
+
+async fn continued(
+    asleep: &Asleep,
+    run: &RunId,
+    definition: &Arc<BrainDefinition>,
+    now: Timestamp,
+) -> Result<Checked, StoreError> {
+    let runner = &asleep.runner;
+    let row = match runner.store.run(run).await {
+        Ok(row) => row,
+        Err(StoreError::NoSuchRun { .. }) => return Ok(Checked::Gone),
+        Err(error) => return Err(error),
+    };
+    if row.status.is_over() || runner.registry.is_leaving() || runner.registry.has(run) {
+        return Ok(Checked::Gone);
+    }
+    if !row.has_work(now) {
+        return Ok(Checked::Waits(row.wake));
+    }
+    if let Some(rest) = runner.backoffs.rest(run)
+        && !runner.backoffs.records_signal(run, &runner.store.read(run, rest.since, usize::MAX).await?)
+    {
+        return Ok(Checked::Waits(Some(now.after(rest.left))));
+    }
+    // Only now is the runner revived: a check must not make a dropped runner count as live.
+    let Some(runner) = asleep.wake() else { return Ok(Checked::Gone) };
+    let how = Resumption { definition: Some(Arc::clone(definition)), ..Resumption::default() };
+    Ok(match runner.resume_as(run, how).await {
+        Ok(_) | Err(ResumeError::Over { .. } | ResumeError::Leaves) => Checked::Gone,
+        Err(ResumeError::Claimed { .. } | ResumeError::Quarantined { .. }) => Checked::Waits(Some(now.after(POLL))),
+        Err(error) => {
+            tracing::warn!(%run, %error, "cannot resume the run");
+            let next = after_claims(&*runner.store, &row).await;
+            let paused = runner.backoffs.add(run, next, Some(error));
+            runner.store.defer(run, next, &paused).await?;
+            let rest = runner.backoffs.rest(run).map_or(POLL, |rest| rest.left);
+            Checked::Waits(Some(now.after(rest)))
+        }
+    })
+}

@@ -1,0 +1,163 @@
+//! What open frames need besides their state: definitions, services, and the configurations of loops.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::definition::{
+    AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, Scope, StageBody, StateValue, ToolBody,
+    ToolDefinition,
+};
+use crate::machine::{BrainFrame, Call, RunState, Stage, pending};
+use crate::record::{Path, RunId, Segment, Seq, parent_of};
+use crate::runner::catch::caught_now;
+use crate::runner::effects::link::RunLink;
+
+/// The parts of open frames that are not data.
+pub(in crate::runner) struct Frames {
+    run: RunId,
+    user: Option<Arc<str>>,
+    brains: HashMap<Path, Brain>,
+    loops: HashMap<Path, Arc<LoopDefinition>>,
+    /// The loops whose configuration failed during the restore, with the error.
+    pub(in crate::runner) broken: Vec<(Path, String)>,
+}
+
+struct Brain {
+    definition: Arc<BrainDefinition>,
+    services: AnyServices,
+    options: StateValue,
+    state: (Seq, StateValue),
+}
+
+impl Frames {
+    pub(super) fn new(run: &RunId, user: Option<&str>) -> Self {
+        Self {
+            run: run.clone(),
+            user: user.map(Arc::from),
+            brains: HashMap::new(),
+            loops: HashMap::new(),
+            broken: Vec::new(),
+        }
+    }
+
+    /// Returns the services of a brain, derived from those of the outer brain.
+    pub(in crate::runner) fn provided(definition: &BrainDefinition, around: AnyServices) -> crate::Result<AnyServices> {
+        let Some(provide) = &definition.provide else { return Ok(around) };
+        caught_now(|| Ok(provide(around))).map_err(|error| {
+            crate::Error::new(format!("the services of the brain `{}` cannot be provided: {error}", definition.title))
+        })
+    }
+
+    /// Adds a brain that has begun.
+    pub(in crate::runner) fn begin(
+        &mut self,
+        frame: &BrainFrame,
+        definition: Arc<BrainDefinition>,
+        services: AnyServices,
+    ) {
+        let options = StateValue::new(Arc::clone(&frame.options));
+        let state = (frame.changed, StateValue::new(Arc::clone(&frame.state)));
+        self.brains.insert(frame.path.clone(), Brain { definition, services, options, state });
+    }
+
+    pub(in crate::runner) fn definition(&self, brain: &Path) -> Option<&Arc<BrainDefinition>> {
+        self.brains.get(brain).map(|brain| &brain.definition)
+    }
+
+    pub(in crate::runner) fn services(&self, brain: &Path) -> AnyServices {
+        self.brains.get(brain).map_or_else(|| Arc::new(()) as AnyServices, |brain| Arc::clone(&brain.services))
+    }
+
+    pub(in crate::runner) fn stage(&self, brain: &Path, name: &str) -> Option<&StageBody> {
+        Some(&self.definition(brain)?.stage(name)?.body)
+    }
+
+    pub(in crate::runner) fn set_loop(&mut self, path: Path, definition: Arc<LoopDefinition>) {
+        self.loops.insert(path, definition);
+    }
+
+    pub(in crate::runner) fn loop_at(&self, path: &Path) -> Option<&Arc<LoopDefinition>> {
+        self.loops.get(path)
+    }
+
+    /// Finds the tool of a call in the tools of its iteration.
+    pub(in crate::runner) fn tool(&self, call: &Path, tool: &str) -> Option<&Arc<ToolDefinition>> {
+        self.loops.get(parent_of(call.as_str())?)?.tools.get(tool)
+    }
+
+    /// Returns that the code does not have the tool of a call that waits for a person or a program. What they send would lead to an
+    /// error.
+    pub(in crate::runner) fn missing_tool(&self, state: &RunState) -> Option<String> {
+        let missing = |call: &&Call| {
+            let is_known = parent_of(call.path.as_str()).is_some_and(|at| self.loops.contains_key(at));
+            is_known && self.tool(&call.path, &call.tool).is_none()
+        };
+        let around = |path: &Path| std::iter::successors(Some(path.clone()), Path::parent);
+        let is_call = |path: &Path| matches!(path.last(), Some(Segment::Call(..)));
+        let waiting = pending(state);
+        let mut calls = waiting.iter().flat_map(|pending| around(&pending.call)).filter(is_call);
+        calls.find_map(|path| state.call(&path).filter(|call| missing(call)).map(|call| {
+            let Call { path, tool, .. } = call;
+            format!("the call `{path}` is open, and its tool `{tool}` no longer exists: restore the tool, or reject the call")
+        }))
+    }
+
+    /// Finds the brain of a stage or a call.
+    pub(in crate::runner) fn nested(&self, state: &RunState, path: &Path) -> Option<NestedDefinition> {
+        match path.last()? {
+            Segment::Stage(name) => match self.stage(&path.parent()?, name)? {
+                StageBody::Brain(nested) => Some(nested.clone()),
+                StageBody::Step(_) | StageBody::Loop(_) => None,
+            },
+            Segment::Call(..) => match &self.tool(path, &state.call(path)?.tool)?.body {
+                ToolBody::Brain(nested) => Some(nested.clone()),
+                ToolBody::Function { .. } => None,
+            },
+            Segment::Iteration(_) => None,
+        }
+    }
+
+    /// Returns the state of a brain. The decoded value is cached until the state changes.
+    pub(in crate::runner) fn document(&mut self, frame: &BrainFrame) -> StateValue {
+        let fresh = || (frame.changed, StateValue::new(Arc::clone(&frame.state)));
+        match self.brains.get_mut(&frame.path) {
+            Some(brain) => {
+                if brain.state.0 != frame.changed {
+                    brain.state = fresh();
+                }
+                brain.state.1.clone()
+            }
+            None => fresh().1,
+        }
+    }
+
+    /// Returns the scope that the author's code at `path` gets.
+    pub(in crate::runner) fn scope(&mut self, frame: &BrainFrame, path: Path, link: &Arc<RunLink>) -> Scope {
+        let state = self.document(frame);
+        let brain = self.brains.get(&frame.path);
+        Scope {
+            state,
+            plugins: frame.plugins.clone(),
+            options: brain.map_or_else(|| StateValue::new(Arc::clone(&frame.options)), |brain| brain.options.clone()),
+            services: self.services(&frame.path),
+            run: self.run.clone(),
+            user: self.user.clone(),
+            path,
+            link: Arc::clone(link) as Arc<dyn crate::definition::Link>,
+        }
+    }
+
+    /// Removes closed frames.
+    pub(super) fn forget_closed(&mut self, state: &RunState) {
+        if self.brains.len() > 1 {
+            self.brains.retain(|path, _| state.brain(path).is_some());
+        }
+        if !self.loops.is_empty() {
+            self.loops.retain(|path, _| {
+                path.parent()
+                    .and_then(|brain| state.brain(&brain))
+                    .is_some_and(|brain| matches!(&brain.stage, Stage::Loop(frame) if frame.path == *path))
+            });
+        }
+    }
+}

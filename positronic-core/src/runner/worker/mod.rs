@@ -1,0 +1,27 @@
+//! The worker of a run: it claims the run, restores its code, appends its events and releases it.
+//!
+//! ```text
+//! claim ──▶ restore ──▶ next(state) ──▶ effects ──▶ outcomes ──▶ commit ──┐
+//!                          ▲                                             │
+//!                          └───────────── until idle, then release ──────┘
+//! ```
+//!
+//! The lease of the claim fences off earlier workers. An append carries what later loads need: the row of the run, its
+//! timers, snapshots and prompts.
+
+pub(super) mod append;
+pub(super) mod claim;
+mod commit;
+mod early_webhooks;
+pub(super) mod frames;
+pub(super) mod lease;
+pub(super) mod load;
+pub(super) mod registry;
+pub(super) mod restore;
+mod saved;
+pub(super) mod shared;
+pub(super) mod stop;
+pub(super) mod timers;
+mod worker;
+
+pub(in crate::runner) use worker::{Left, Worker};

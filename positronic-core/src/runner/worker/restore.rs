@@ -1,0 +1,197 @@
+//! Restores the code of open frames after a restart, and refuses code that differs from the run's.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use super::frames::Frames;
+use super::stop::Stop;
+use crate::definition::{
+    AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, StageBody, StateValue, ToolBody, ToolDefinition,
+    encode,
+};
+use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState, Stage};
+use crate::record::{Change, EventKind, RunId, ToolDecl};
+use crate::runner::catch::caught_now;
+use crate::runner::effects::link::{Quiet, RunLink};
+use crate::runner::effects::plugin_hooks::found_again;
+
+impl Frames {
+    /// Finds the definitions, services and tools of all open frames. Configurations rerun on the state that they
+    /// saw.
+    pub(in crate::runner) async fn restored(
+        run: &RunId,
+        state: &RunState,
+        definition: &Arc<BrainDefinition>,
+        link: &Arc<RunLink>,
+    ) -> Result<Self, Stop> {
+        let mut frames = Self::new(run, state.start.user.as_deref());
+        if let Some(root) = &state.root {
+            frames.restore(root, definition, &(Arc::new(()) as AnyServices), link).await?;
+        }
+        Ok(frames)
+    }
+
+    /// Boxed, because brains nest.
+    fn restore<'a>(
+        &'a mut self,
+        frame: &'a BrainFrame,
+        definition: &'a Arc<BrainDefinition>,
+        around: &'a AnyServices,
+        link: &'a Arc<RunLink>,
+    ) -> BoxFuture<'a, Result<(), Stop>> {
+        Box::pin(self.restore_brain(frame, definition, around, link))
+    }
+
+    async fn restore_brain(
+        &mut self,
+        frame: &BrainFrame,
+        definition: &Arc<BrainDefinition>,
+        around: &AnyServices,
+        link: &Arc<RunLink>,
+    ) -> Result<(), Stop> {
+        if let Some(difference) = difference(frame, definition) {
+            return Err(Stop::Changed(difference));
+        }
+        // Services depend on the outside world, where a retry may succeed: a failure delays the run.
+        let provided = Self::provided(definition, Arc::clone(around));
+        let services = provided.map_err(|error| Stop::Services(error.to_string()))?;
+        self.begin(frame, Arc::clone(definition), Arc::clone(&services));
+        let body = frame.current().and_then(|stage| definition.stage(&stage.name)).map(|stage| &stage.body);
+        match (&frame.stage, body) {
+            (Stage::Brain(inner), Some(StageBody::Brain(nested))) => {
+                self.restore(inner, &nested.definition, &services, link).await
+            }
+            (Stage::Loop(loop_at), Some(StageBody::Loop(configure))) => {
+                let mut scope = self.scope(frame, loop_at.path.clone(), link);
+                scope.state = StateValue::new(Arc::clone(&loop_at.seen));
+                scope.plugins = loop_at.seen_plugins.clone();
+                // A loop between iterations is configured after the claim, so that a crash of its
+                // closure counts.
+                if matches!(loop_at.phase, LoopPhase::Prepare) {
+                    return Ok(());
+                }
+                let mut yielded = match caught_now(|| configure(scope.clone())) {
+                    Ok(yielded) => yielded,
+                    Err(error) => {
+                        self.broken.push((loop_at.path.clone(), error.to_string()));
+                        return Ok(());
+                    }
+                };
+                scope.link = Arc::new(Quiet(scope.link));
+                scope.path = loop_at.path.iteration(loop_at.iteration);
+                yielded.begun = Some(Arc::clone(&loop_at.prepared.tools));
+                yielded = found_again(yielded, scope).await;
+                self.restore_calls(loop_at, &yielded, &services, link).await?;
+                self.set_loop(loop_at.path.clone(), Arc::new(yielded));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn restore_calls(
+        &mut self,
+        loop_at: &LoopFrame,
+        definition: &LoopDefinition,
+        services: &AnyServices,
+        link: &Arc<RunLink>,
+    ) -> Result<(), Stop> {
+        for call in loop_at.batch.iter().filter(|call| call.result().is_none()) {
+            let declared = loop_at.prepared.tools.tools().iter().find(|tool| tool.id.as_str() == call.tool);
+            // A missing tool gives the call a typed result; a tool with other parameters would misread its
+            // arguments.
+            let Some((declared, tool)) = declared.and_then(|tool| Some((tool, definition.tools.get(&tool.id)?))) else {
+                continue;
+            };
+            if let Some(difference) = tool_difference(declared, tool) {
+                return Err(Stop::Changed(format!("the call `{}` is open, and {difference}", call.path)));
+            }
+            if let (CallPhase::Brain(inner), ToolBody::Brain(NestedDefinition { definition, .. })) =
+                (&call.phase, &tool.body)
+            {
+                self.restore(inner, definition, services, link).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tool_difference(then: &ToolDecl, now: &ToolDefinition) -> Option<String> {
+    // Another program's tool reports itself which arguments no longer fit.
+    (!now.foreign && then.parameters != now.decl.parameters)
+        .then(|| format!("its tool `{}` has other parameters now; restore the old ones until it is done", then.id))
+}
+
+/// Returns the event that migrates a run to its brain's code if the code has changed: stages that the run has not
+/// reached may change, and a new version may migrate the state. Otherwise returns the difference.
+pub(in crate::runner) fn migration(
+    frame: &BrainFrame,
+    definition: &BrainDefinition,
+) -> Result<Option<EventKind>, String> {
+    let migrated = |change| EventKind::BrainMigrated {
+        version: definition.version,
+        fingerprint: definition.fingerprint(),
+        stages: definition.shape(),
+        change,
+    };
+    let Some(difference) = difference(frame, definition) else {
+        return Ok((definition.fingerprint() != frame.fingerprint).then(|| migrated(None)));
+    };
+    let migrate = definition.migrations.get(&frame.version).filter(|_| *frame.title == *definition.title);
+    let Some(migrate) = migrate.filter(|_| frame.version != definition.version) else { return Err(difference) };
+    let failed = |error: crate::Error| {
+        let (from, to) = (frame.version, definition.version);
+        format!("{difference}, and the state cannot be migrated from version {from} to {to}: {error}")
+    };
+    let next = caught_now(|| encode(&migrate(&frame.state)?)).map_err(failed)?;
+    Ok(Some(migrated(Change::between(&frame.state, &next))))
+}
+
+/// Returns that a run has begun with a version that the code cannot migrate, from its row. The log is loaded for all other
+/// differences.
+pub(in crate::runner) fn version_difference(title: &str, then: u32, definition: &BrainDefinition) -> Option<String> {
+    let fits = [0, definition.version].contains(&then) || definition.migrations.contains_key(&then);
+    (!fits).then(|| other_version(title, then, definition.version))
+}
+
+fn other_version(title: &str, then: u32, now: u32) -> String {
+    format!("the run has begun with version {then} of `{title}`, the code has version {now}")
+}
+
+/// Returns how a brain's code differs from the code that a run began with, up to its current stage. The code of a
+/// closure is invisible; its author changes the brain's version instead.
+pub(super) fn difference(frame: &BrainFrame, definition: &BrainDefinition) -> Option<String> {
+    let title = &frame.title;
+    if **title != *definition.title {
+        return Some(format!("the run is of the brain `{title}`, the code is that of `{}`", definition.title));
+    }
+    if frame.version != definition.version {
+        return Some(other_version(title, frame.version, definition.version));
+    }
+    if frame.stages.fingerprint(title, frame.version, definition.options.json()) != frame.fingerprint {
+        return Some(format!("the options of `{title}` have another schema now"));
+    }
+    let now = definition.shape();
+    let reached = frame.stages.0.iter().take(frame.index + 1);
+    for (place, then) in (1..).zip(reached) {
+        let name = &then.name;
+        match now.0.get(place - 1) {
+            None => return Some(format!("`{title}` has no stage {place} any more, which was `{name}`")),
+            Some(stage) if stage.name != *name => {
+                return Some(format!("stage {place} of `{title}` was `{name}`, and is `{}` now", stage.name));
+            }
+            Some(stage) if stage.kind != then.kind => {
+                return Some(format!(
+                    "the stage `{name}` of `{title}` was a {}, and is a {} now",
+                    then.kind, stage.kind
+                ));
+            }
+            Some(stage) if stage.brain != then.brain => {
+                return Some(format!("the brain that the stage `{name}` of `{title}` runs is another one now"));
+            }
+            Some(_) => {}
+        }
+    }
+    None
+}

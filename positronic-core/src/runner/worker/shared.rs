@@ -1,0 +1,181 @@
+//! The current state of a run, shared by its worker and its handles.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::{Notify, watch};
+
+use super::append::{follow, index};
+use super::stop::ResumeError;
+use super::stop::Stop;
+use crate::definition::BrainDefinition;
+use crate::machine::RunState;
+use crate::projection::Prompts;
+use crate::record::{Event, RunId, RunSummary, Seq, Timestamp};
+use crate::runner::Runner;
+use crate::runner::client::feed::{Feed, Feeds};
+use crate::runner::client::live::LiveRun;
+use crate::store::{Deferral, Watcher};
+
+pub(in crate::runner) struct Shared {
+    pub(in crate::runner) runner: Runner,
+    pub(in crate::runner) run: RunId,
+    /// The brain's code; `None` for a run that was only opened.
+    pub(in crate::runner) definition: Option<Arc<BrainDefinition>>,
+    /// Whether a server continues the run after a wait, instead of the runner itself.
+    pub(in crate::runner) served: bool,
+    feeds: OnceLock<Vec<Feed>>,
+    /// Receives the deltas of the run's answers.
+    pub(in crate::runner) live: Arc<LiveRun>,
+    pub(in crate::runner) settled: watch::Sender<(Phase, Seq)>,
+    /// The last reason for which a worker stopped. `settled` has it only until the next phase, which may follow at once.
+    pub(in crate::runner) stopped: watch::Sender<Option<ResumeError>>,
+    /// Notified when another writer has appended, and when the last handle is dropped.
+    pub(in crate::runner) bell: Arc<Notify>,
+    /// The number up to which the worker itself appends, so that its own events do not wake it.
+    pub(super) own: AtomicU64,
+    /// The number up to which the last known snapshot goes.
+    pub(super) snapshot: AtomicU64,
+    state: Mutex<RunState>,
+    prompts: Mutex<Prompts>,
+    summary: Mutex<RunSummary>,
+}
+
+/// What a worker is doing, as of an event number.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::runner) enum Phase {
+    Working,
+    Suspended,
+    Ended,
+    Stopped(ResumeError),
+}
+
+/// A run as of an event.
+pub(in crate::runner) struct Folded {
+    pub(in crate::runner) state: RunState,
+    pub(in crate::runner) prompts: Prompts,
+    pub(in crate::runner) summary: RunSummary,
+    /// The number up to which the last snapshot goes.
+    pub(in crate::runner) snapshot: Seq,
+}
+
+impl Shared {
+    /// Creates the shared part of a run, without feeding its sinks.
+    pub(in crate::runner) fn new(
+        runner: Runner,
+        run: RunId,
+        definition: Option<Arc<BrainDefinition>>,
+        served: bool,
+        folded: Folded,
+    ) -> Arc<Self> {
+        let Folded { state, prompts, summary, snapshot } = folded;
+        let shared = Arc::new(Self {
+            settled: watch::Sender::new((Phase::Working, state.next)),
+            stopped: watch::Sender::new(None),
+            bell: Arc::new(Notify::new()),
+            own: AtomicU64::new(state.next.0),
+            snapshot: AtomicU64::new(snapshot.0),
+            state: Mutex::new(state),
+            prompts: Mutex::new(prompts),
+            summary: Mutex::new(summary),
+            live: runner.live.of(&run),
+            runner,
+            run,
+            definition,
+            served,
+            feeds: OnceLock::new(),
+        });
+        let watcher: Arc<dyn Watcher> = Arc::clone(&shared) as Arc<dyn Watcher>;
+        shared.runner.store.watch(Some(&shared.run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        shared
+    }
+
+    /// Feeds the runner's sinks with the run's events: from their own position, else from `from`.
+    pub(in crate::runner) fn feed(&self, from: Seq) {
+        let (Runner { sinks, store, live, lease, .. }, over) = (&self.runner, self.state().has_ended());
+        let feed = |sink: &Arc<Feeds>| sink.feed(store, (live, lease), &self.run, from, over);
+        self.feeds.get_or_init(|| sinks.iter().map(feed).collect());
+    }
+
+    pub(in crate::runner) fn feeds(&self) -> &[Feed] {
+        self.feeds.get().map_or(&[], Vec::as_slice)
+    }
+
+    pub(in crate::runner) fn state(&self) -> MutexGuard<'_, RunState> {
+        self.state.lock()
+    }
+
+    pub(in crate::runner) fn prompts(&self) -> MutexGuard<'_, Prompts> {
+        self.prompts.lock()
+    }
+
+    pub(in crate::runner) fn summary(&self) -> MutexGuard<'_, RunSummary> {
+        self.summary.lock()
+    }
+
+    pub(in crate::runner) fn now(&self) -> Timestamp {
+        self.runner.clock.now()
+    }
+
+    pub(in crate::runner) fn publish(&self, phase: Phase) {
+        let next = self.state().next;
+        if let Phase::Stopped(reason) = &phase {
+            self.stopped.send_replace(Some(reason.clone()));
+        }
+        self.settled.send_if_modified(|known| {
+            let fresh = (phase, next);
+            // A worker that keeps working is not a change, and would wake every waiter at each event.
+            let news = *known != fresh && (known.0 != Phase::Working || fresh.0 != Phase::Working);
+            *known = fresh;
+            news
+        });
+    }
+
+    /// Replaces the state by that after these events.
+    pub(in crate::runner) fn take_over(&self, after: RunState, summary: RunSummary, events: &[Arc<Event>]) {
+        // Under one lock, so that no reader sees a state without its prompts.
+        let mut state = self.state();
+        *state = after;
+        let mut prompts = self.prompts();
+        for event in events {
+            prompts.apply(event);
+        }
+        *self.summary() = summary;
+    }
+
+    /// Tells the store when the run is due again.
+    pub(in crate::runner) async fn defer(&self, deferral: &Deferral) {
+        let next = self.state().next;
+        if let Err(error) = self.runner.store.defer(&self.run, next, deferral).await {
+            tracing::debug!(run = %self.run, %error, "the store does not know when the run is due again");
+        }
+    }
+
+    /// Folds in the events of other writers and returns them.
+    pub(in crate::runner) async fn catch_up(&self) -> Result<Vec<Arc<Event>>, Stop> {
+        let before = self.state().clone();
+        let events = self.runner.store.read(&self.run, before.next, usize::MAX).await?;
+        if !events.is_empty() {
+            let after = follow(&before, &events)?;
+            let summary = index(&self.run, &before, &after, Some(&*self.summary()), &events).summary;
+            self.take_over(after, summary, &events);
+        }
+        Ok(events)
+    }
+}
+
+impl Watcher for Shared {
+    fn appended(&self, _: &RunId, next: Seq) {
+        if next.0 > self.own.load(Ordering::Acquire) {
+            self.bell.notify_one();
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Without handles the run's task can end.
+        self.bell.notify_one();
+    }
+}
