@@ -17,8 +17,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use positronic_core::model::openai::{OpenAiChat, OpenAiConfig};
 use positronic_core::prelude::*;
+use positronic_openai::{OpenAiChat, OpenAiConfig};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -15,7 +15,6 @@ mod address;
 
 use std::time::Duration;
 
-use positronic_core::model::openai::{OpenAiChat, OpenAiConfig};
 use positronic_core::model::wrap::{Concurrency, DevCache, Fallback, RateLimit, RateLimits};
 use positronic_core::prelude::*;
 use positronic_core::record::{
@@ -25,6 +24,7 @@ use positronic_core::record::{
 use positronic_core::runner::Settled;
 use positronic_core::sink::Recorder;
 use positronic_core::testing::{CountedIds, Story, Test};
+use positronic_openai::{OpenAiChat, OpenAiConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -11,12 +11,11 @@ use modules::{Modules, circles};
 
 const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
 
-/// Files of the core that may use tokio: the runner, the tests' clock, the timers of the two adapters, the wrappers that
+/// Files of the core that may use tokio: the runner, the tests' clock, the delays of the scripted model, the wrappers that
 /// queue requests or time a model's rest, and the sink whose writes may block.
 const TOKIO: &[&str] = &[
     "runner/",
     "testing/",
-    "model/http/transport.rs",
     "model/scripted.rs",
     "model/wrap/concurrency.rs",
     "model/wrap/fallback.rs",
@@ -31,6 +30,8 @@ const LARGEST_CIRCLE: usize = 5;
 /// The core and the crates that were parts of it, by folder: which crates of the workspace each may use outside of tests.
 const CRATES: &[(&str, &[&str])] = &[
     ("positronic-core", &["positronic-macros"]),
+    ("integrations/models/http", &["positronic-core"]),
+    ("integrations/models/openai", &["positronic-core", "positronic-model-http"]),
     ("integrations/net", &[]),
     ("integrations/plugins", &["positronic-core"]),
     ("integrations/stores/suite", &["positronic-core"]),

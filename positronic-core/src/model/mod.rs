@@ -4,17 +4,12 @@
 //! a [`DeltaSink`]. An adapter sends a request exactly once: the runner retries, by its [`RetryPolicy`], so that each
 //! retry is an event and retries do not multiply.
 //!
-//! `openai` calls servers, [`scripted`] returns the replies of a test, [`cassette`] records another model and replays it
+//! The crates `positronic-openai`, `positronic-anthropic` and `positronic-gemini` call servers, [`scripted`] returns the replies of a test, [`cassette`] records another model and replays it
 //! without an API key.
 
 mod capabilities;
 pub mod cassette;
-#[cfg(feature = "http")]
-pub mod http;
-#[cfg(feature = "openai")]
-pub mod openai;
 mod plain;
-pub mod schema;
 pub mod scripted;
 pub mod wrap;
 

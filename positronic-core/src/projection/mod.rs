@@ -35,8 +35,6 @@ pub use prompts::Prompts;
 pub(crate) use prompts::PromptsPart;
 pub use requests::{RequestError, request_at, request_for};
 pub(crate) use requests::{iteration_request, question_request};
-#[cfg(all(test, feature = "openai"))]
-pub(crate) use structured::decision_request;
 pub(crate) use structured::{Decided, ReasoningStream, decided};
 pub use traffic::{Exchange, Traffic, traffic};
 pub use transcript::transcript;

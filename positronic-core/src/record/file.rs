@@ -37,9 +37,8 @@ pub struct FileRef {
     pub uri: String,
 }
 
-/// Where the bytes of a file are.
+/// Where the bytes of a file are. An adapter of a model has to decide about each of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum FileLocation<'a> {
     /// In the event store, under this hash: `blob:…`.
     Stored(&'a str),

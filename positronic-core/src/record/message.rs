@@ -320,7 +320,8 @@ impl Transcript {
     }
 
     /// Returns whether a message has a file.
-    pub(crate) const fn has_files(&self) -> bool {
+    #[must_use]
+    pub const fn has_files(&self) -> bool {
         self.has_files
     }
 

@@ -184,7 +184,7 @@ fn end_of_string(json: &[u8], start: usize) -> usize {
 }
 
 /// Returns the number that begins at a place, which has at least one character.
-pub(crate) fn number_at(json: &str, start: usize) -> &str {
+fn number_at(json: &str, start: usize) -> &str {
     let rest = json.get(start..).unwrap_or_default();
     let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
     let length = rest.bytes().position(|byte| !is_part(&byte)).unwrap_or(rest.len());
@@ -192,7 +192,7 @@ pub(crate) fn number_at(json: &str, start: usize) -> &str {
 }
 
 /// Returns whether a value keeps a number exactly. A float keeps it if it has the same digits when written with as many.
-pub(crate) fn is_kept(literal: &str) -> bool {
+fn is_kept(literal: &str) -> bool {
     let is_float = literal.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
     if !is_float {
         return literal.len() <= ALWAYS_KEPT || literal.parse::<i64>().is_ok() || literal.parse::<u64>().is_ok();

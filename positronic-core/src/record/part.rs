@@ -115,6 +115,12 @@ pub struct Citation {
 }
 
 impl Citation {
+    /// Creates a citation of a source by what is known about it.
+    #[must_use]
+    pub const fn new(url: Option<String>, title: Option<String>, quote: Option<String>) -> Self {
+        Self { url, title, quote, supports: None }
+    }
+
     /// Names the source in one line: its title and its address, as far as they are known.
     #[must_use]
     pub fn line(&self) -> String {

@@ -215,13 +215,12 @@ fn examples() -> Vec<Value> {
     ]
 }
 
-/// Wraps an example into an envelope, as a line of a log.
 /// Returns an example of every event as a line of a log.
-#[cfg(feature = "openai")]
 pub(crate) fn stored_examples() -> Vec<String> {
     examples().iter().map(line).collect()
 }
 
+/// Wraps an example into an envelope, as a line of a log.
 fn line(body: &Value) -> String {
     let mut event = json!({"seq": 1, "at": 5});
     event.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());

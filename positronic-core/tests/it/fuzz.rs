@@ -5,13 +5,13 @@
 
 use std::path::Path;
 
-use positronic_core::model::http::SseDecoder;
-use positronic_core::model::openai::{ChatAssembler, ResponsesAssembler};
-use positronic_core::model::schema::{SchemaRole, WireSchema};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventKind, ModelError, ModelResponse, OrderedJson, ToolResult};
 use positronic_core::tools::Schema;
+use positronic_model_http::SseDecoder;
+use positronic_model_http::schema::{SchemaRole, WireSchema};
+use positronic_openai::{ChatAssembler, ResponsesAssembler};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -139,7 +139,7 @@ const SSE: &[&str] = &[
 ];
 
 fn streams(folder: &str) -> Vec<Vec<u8>> {
-    let recorded = files(folder).into_iter().map(|file| {
+    let recorded = files(&format!("../../../integrations/models/openai/tests/data/{folder}")).into_iter().map(|file| {
         let text = String::from_utf8(file).unwrap();
         text.lines().map(|line| format!("data: {line}\n\n")).collect::<String>().into_bytes()
     });

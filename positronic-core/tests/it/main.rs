@@ -42,7 +42,6 @@ mod faults;
 mod files;
 mod first;
 mod format_1;
-#[cfg(feature = "openai")]
 mod fuzz;
 mod limits;
 mod long_conversations;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use positronic_core::model::Model as _;
-use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::record::{
     Assistant, Attachment, FileRef, Message, ModelRequest, Path, ProviderTool, Settings, Transcript, WebSearchOptions,
     code_execution, image_generation,
 };
+use positronic_openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 
 use super::rules::{Dialect, broken};
 

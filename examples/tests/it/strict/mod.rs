@@ -13,7 +13,6 @@ use futures::future::{BoxFuture, LocalBoxFuture};
 use positronic_anthropic::{Anthropic, AnthropicConfig};
 use positronic_core::dsl::Runnable;
 use positronic_core::model::cassette::Cassette;
-use positronic_core::model::openai::{ContextAfterResults, OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::model::{DeltaSink, Model, NoDeltas};
 use positronic_core::record::{ActionFormat, Message, ModelError, ModelRequest, ModelResponse, Transcript};
 use positronic_core::runner::{Runner, Settled};
@@ -24,6 +23,7 @@ use positronic_examples::{
     agentloop, analyst, blueprints, compaction, delegate, flags, kitchen, memory, minimal, modes, nested, release,
     rover, support, toolsets, triggers, weather,
 };
+use positronic_openai::{ContextAfterResults, OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_plugins::MemoryFacts;
 
 use positronic_gemini::{Gemini, GeminiConfig};

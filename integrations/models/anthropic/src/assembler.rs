@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use positronic_core::model::Piece;
-use positronic_core::model::http::lenient::{any, count, document, list, object, text};
-use positronic_core::model::http::{Assemble, MAX_ITEMS, Progress, shorten, too_many_items};
 use positronic_core::record::{
     DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ResponseMetadata, Usage,
 };
+use positronic_model_http::lenient::{any, count, document, list, object, text};
+use positronic_model_http::{Assemble, MAX_ITEMS, Progress, shorten, too_many_items};
 use serde_json::Value;
 
 use crate::block::{Block, Kind};

@@ -1,8 +1,8 @@
 //! A content block of an answer: text, thinking, a call, what a tool of the provider did, or an item that only the provider
 //! understands.
 
-use positronic_core::model::http::lenient::{any, json_text};
 use positronic_core::record::{DeltaKind, Part, ProposedCall};
+use positronic_model_http::lenient::{any, json_text};
 use serde_json::{Map, Value, json};
 
 use crate::provider_use;

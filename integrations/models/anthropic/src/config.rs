@@ -3,8 +3,8 @@
 use std::fmt;
 
 use positronic_core::model::Capabilities;
-use positronic_core::model::http::{HttpOptions, Timeouts};
 use positronic_core::record::{ActionFormat, ToolChoice};
+use positronic_model_http::{HttpOptions, Timeouts};
 use serde::Serialize;
 
 /// The header with the names of beta features.

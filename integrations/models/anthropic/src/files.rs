@@ -4,8 +4,8 @@
 //! before the question about them. The files of a tool's result follow its text, which has a line about each. The prefixes that
 //! are cached stay the same in either order, since a message is never cut.
 
-use positronic_core::model::http::FileContent;
 use positronic_core::record::{Attachment, FileKind, FileLocation, ModelRequest};
+use positronic_model_http::FileContent;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -70,7 +70,6 @@ pub(crate) fn encode_file(attachment: &Attachment, cites: bool) -> Box<RawValue>
             }
             None => return encode(&FileBlock::Text { text }),
         },
-        _ => return encode(&FileBlock::Text { text: file.line() }),
     };
     encode(&if file.kind() == FileKind::Image {
         FileBlock::Image { source }

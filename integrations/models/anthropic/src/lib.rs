@@ -3,7 +3,7 @@
 //! `wire` writes a request, `cache` decides which of its blocks end a cached prefix, and `assembler` reads the stream of an
 //! answer. Thinking with its signatures, citations, and what the provider's own tools did are stored with the answer and sent
 //! back to the model that made them, as they came. `names` gives fields names that the API accepts. `files` and `provider_tools` write the files and the provider's tools of a request, and `provider_use` reads
-//! what those tools did. The HTTP part is [`positronic_core::model::http`].
+//! what those tools did. The HTTP part is [`positronic_model_http`].
 //!
 //! ```no_run
 //! use positronic_anthropic::{Anthropic, AnthropicConfig};

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use positronic_core::model::http::{Endpoint, Reader, Transport, readable};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Recipient};
+use positronic_model_http::{Endpoint, Reader, Transport, readable};
 
 use crate::assembler::MessagesAssembler;
 use crate::config::{AnthropicConfig, BETA};

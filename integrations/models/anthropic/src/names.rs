@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use positronic_core::model::schema::AnthropicName;
 use positronic_core::record::{ModelResponse, OrderedJson, ToolDecl};
+use positronic_model_http::schema::AnthropicName;
 use serde_json::Value;
 
 /// Keywords whose values are data.

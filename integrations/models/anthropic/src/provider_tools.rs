@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use positronic_core::model::http::extend_list;
 use positronic_core::record::{ModelError, ModelErrorKind, ModelRequest, ProviderTool, WebSearchOptions};
+use positronic_model_http::extend_list;
 use serde_json::{Map, Value, json};
 
 /// Checks that the API has the tools of the provider that a request offers.

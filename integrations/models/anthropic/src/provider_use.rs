@@ -1,7 +1,7 @@
 //! Reader for what the provider's own tools did, and for the sources of a text.
 
-use positronic_core::model::http::lenient::{any, list, object, objects, text};
 use positronic_core::record::{Citation, ProviderToolUse};
+use positronic_model_http::lenient::{any, list, object, objects, text};
 use serde_json::Value;
 
 /// The end of the type of a result's block.

@@ -6,13 +6,13 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use positronic_core::model::http::{RequestBody, Turns, sendable_object};
-use positronic_core::model::schema::{
-    FormatCache, Parameters, SchemaDialect, SchemaRole, lenient_schema, strict_schema,
-};
 use positronic_core::record::{
     Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Recipient, Settings, ToolChoice, ToolDecl,
 };
+use positronic_model_http::schema::{
+    FormatCache, Parameters, SchemaDialect, SchemaRole, lenient_schema, strict_schema,
+};
+use positronic_model_http::{RequestBody, Turns, sendable_object};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};

@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 
 use positronic_core::model::Piece;
-use positronic_core::model::http::lenient::{any, count, document, json_text, list, object, objects, text};
-use positronic_core::model::http::{Assemble, MAX_ITEMS, Progress, shorten, too_many_items};
 use positronic_core::record::{
     DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall, ResponseMetadata, Usage,
 };
+use positronic_model_http::lenient::{any, count, document, json_text, list, object, objects, text};
+use positronic_model_http::{Assemble, MAX_ITEMS, Progress, shorten, too_many_items};
 use serde_json::{Map, Value, json};
 
 use crate::wire::ITEM;

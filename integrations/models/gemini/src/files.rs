@@ -4,8 +4,8 @@
 //! tool's result follow the results of all calls, as parts of their own, which every model takes; only Gemini 3 takes files
 //! within a result.
 
-use positronic_core::model::http::FileContent;
 use positronic_core::record::{Attachment, FileKind, FileLocation};
+use positronic_model_http::FileContent;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
@@ -85,7 +85,6 @@ pub(crate) fn encode_file(attachment: &Attachment, more: Option<&Map<String, Val
             FilePart { file_data: Some(FileData { mime_type, file_uri }), ..FilePart::default() }
         }
         FileContent::Text(text) => FilePart { text: Some(text), ..FilePart::default() },
-        _ => line(attachment),
     };
     to_raw_value(&part).unwrap_or_default()
 }

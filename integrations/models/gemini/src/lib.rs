@@ -3,7 +3,7 @@
 //! `wire` writes a request, `assembler` reads the stream of an answer, and `partial_args` the arguments of a call that stream
 //! value by value. `files` and `provider_tools` write the files and the provider's tools of a request; `made_file`,
 //! `provider_use` and `sources` read them in an answer. Thought signatures and parts that only the provider understands are
-//! stored with the answer and sent back as they came. The HTTP part is [`positronic_core::model::http`].
+//! stored with the answer and sent back as they came. The HTTP part is [`positronic_model_http`].
 //!
 //! ```no_run
 //! use positronic_gemini::{Gemini, GeminiConfig};

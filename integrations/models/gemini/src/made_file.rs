@@ -1,7 +1,7 @@
 //! Files that a model makes.
 
-use positronic_core::model::http::from_base64;
 use positronic_core::record::{Attachment, Part};
+use positronic_model_http::from_base64;
 use serde_json::{Map, Value, json};
 
 use crate::wire::ITEM;

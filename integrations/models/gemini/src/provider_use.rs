@@ -3,8 +3,8 @@
 //! A program and its output are two parts in a row, and so are a call and its response where a request has both kinds of tools.
 //! They become one entry, whose data has both parts.
 
-use positronic_core::model::http::lenient::{list, object, text};
 use positronic_core::record::{Part, ProviderToolUse};
+use positronic_model_http::lenient::{list, object, text};
 use serde_json::{Map, Value, json};
 
 use crate::wire::ITEM;

@@ -1,7 +1,7 @@
 //! Reader for where an answer comes from: searches, loaded pages, and citations. The API does not take it back.
 
-use positronic_core::model::http::lenient::{any, list, object, objects, text};
 use positronic_core::record::{Citation, Part, ProviderToolUse};
+use positronic_model_http::lenient::{any, list, object, objects, text};
 use serde_json::Value;
 
 /// The fields of a candidate with its sources; a later chunk has all of the earlier ones.

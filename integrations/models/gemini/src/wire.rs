@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use positronic_core::model::http::{RequestBody, Turns, sendable_object};
-use positronic_core::model::schema::{FormatCache, SchemaRole, gemini_schema};
 use positronic_core::record::{
     Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Recipient, Settings, ToolChoice, ToolDecl, WireText,
 };
+use positronic_model_http::schema::{FormatCache, SchemaRole, gemini_schema};
+use positronic_model_http::{RequestBody, Turns, sendable_object};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};

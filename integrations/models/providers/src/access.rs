@@ -1,6 +1,6 @@
 //! The key and the base URL of a provider.
 
-use positronic_core::model::http::Endpoint;
+use positronic_model_http::Endpoint;
 
 use crate::error::{ProviderError, Setting};
 use crate::ollama;

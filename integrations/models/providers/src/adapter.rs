@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use positronic_anthropic::{Anthropic, AnthropicConfig};
 use positronic_core::model::Model;
-use positronic_core::model::http::Endpoint;
-use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::record::ModelError;
 use positronic_gemini::{Gemini, GeminiConfig};
+use positronic_model_http::Endpoint;
+use positronic_openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 
 use crate::access::Access;
 use crate::error::{ProviderError, Setting};

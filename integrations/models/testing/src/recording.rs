@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use positronic_core::model::Piece;
-use positronic_core::model::http::{Assemble, SseDecoder};
 use positronic_core::record::{DeltaKind, ModelError, ModelResponse, Part};
+use positronic_model_http::{Assemble, SseDecoder};
 use serde_json::{Value, json};
 
 /// The pieces of an answer, and the answer or its failure.

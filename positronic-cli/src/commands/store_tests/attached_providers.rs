@@ -1,8 +1,8 @@
 //! A picture from the command line, in the request of each provider and in the timeline.
 
-use positronic_core::model::http::data_url;
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::{NodeKind, Timeline};
+use positronic_model_http::data_url;
 use positronic_model_testing::rules::{anthropic, chat, gemini, responses};
 use positronic_model_testing::wire_forms::{self, Encode, Reply};
 use positronic_model_testing::{Provider, Rules};

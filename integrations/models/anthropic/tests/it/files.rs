@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use positronic_anthropic::{CacheLife, MessagesAssembler};
-use positronic_core::model::http::Assemble as _;
 use positronic_core::model::{Model as _, NoDeltas};
 use positronic_core::record::{
     Assistant, Attachment, FileRef, Message, ModelErrorKind, OutputFormat, Settings, web_search,
 };
+use positronic_model_http::Assemble as _;
 use positronic_model_testing::{Provider, events};
 use serde_json::{Value, json};
 

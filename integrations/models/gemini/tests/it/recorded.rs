@@ -1,8 +1,8 @@
 //! Recorded answers of the API.
 
-use positronic_core::model::http::Assemble as _;
 use positronic_core::record::{Finish, ModelErrorKind, Usage};
 use positronic_gemini::GenerateContentAssembler;
+use positronic_model_http::Assemble as _;
 use positronic_model_testing::{events, in_pieces, play, shown};
 use proptest::prelude::*;
 

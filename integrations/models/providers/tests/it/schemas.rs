@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use positronic_anthropic::{Anthropic, AnthropicConfig};
 use positronic_core::model::Model;
-use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::record::{
     CallFlags, Message, ModelRequest, OutputFormat, Path, Settings, ToolDecl, ToolId, ToolSet, Transcript,
 };
@@ -14,6 +13,7 @@ use positronic_gemini::{Gemini, GeminiConfig};
 use positronic_model_testing::Rules;
 use positronic_model_testing::rules::schema::openai_strict;
 use positronic_model_testing::rules::{anthropic, chat, gemini, responses};
+use positronic_openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 

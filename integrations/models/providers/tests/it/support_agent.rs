@@ -1,12 +1,12 @@
 //! The support agent of the examples, unchanged, with models of all four APIs.
 
-use positronic_core::model::http::data_url;
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::NodeKind;
 use positronic_core::record::{Actor, FileRef, SignalKind, Start, UserMessage};
 use positronic_core::runner::Settled;
 use positronic_examples::acme::Acme;
 use positronic_examples::support::{CASSETTE, Outcome, SupportOptions, support};
+use positronic_model_http::data_url;
 use positronic_model_testing::rules::{anthropic, chat, gemini, responses};
 use positronic_model_testing::{Provider as Server, Rules, seen, timeline};
 use serde_json::{Value, json};

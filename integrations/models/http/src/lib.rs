@@ -1,0 +1,39 @@
+//! HTTP for adapters of models: one request, one answer, one classified failure.
+//!
+//! This crate is for adapters of models, such as `positronic-openai`. [`RequestBody`] writes a request's body from
+//! fragments that were encoded once. [`Transport`] sends it, splits the answer into events with [`SseDecoder`] and feeds an
+//! [`Assemble`], a pure value of the adapter; a chunk that is not valid JSON is repaired and fed again. Failures that a server
+//! reports and failed connections become [`ModelError`](positronic_core::record::ModelError)s whose kind decides about retries; [`lenient`]
+//! reads JSON of servers that deviate from their own documentation.
+
+mod assemble;
+mod body;
+mod documents;
+mod endpoint;
+mod events;
+mod failure_kind;
+mod fault;
+mod files;
+pub mod lenient;
+mod options;
+mod repair;
+mod repaired;
+mod retry_after;
+pub mod schema;
+mod secrets;
+mod sse;
+mod stopwatch;
+mod transport;
+mod turns;
+mod unpack;
+mod unreachable;
+
+pub use assemble::{Assemble, Progress};
+pub use body::{RequestBody, extend_list, sendable_arguments, sendable_object};
+pub use endpoint::Endpoint;
+pub use fault::{MAX_ITEMS, reported_error, shorten, too_many_items};
+pub use files::{FileContent, Reader, data_url, from_base64, from_data_url, readable};
+pub use options::{HttpOptions, Timeouts};
+pub use sse::{SseDecoder, SseError, SseEvent};
+pub use transport::Transport;
+pub use turns::Turns;
