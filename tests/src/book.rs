@@ -9,10 +9,14 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().canonicalize().unwrap()
 }
 
-/// Lists the Markdown files of a folder and below it.
+/// Lists the Markdown files of a folder and below it, without hidden folders and what tools made.
 fn pages(folder: &Path, found: &mut BTreeSet<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.starts_with('.') || ["target", "node_modules"].contains(&name) {
+            continue;
+        }
         if path.is_dir() {
             pages(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "md") {
@@ -79,9 +83,8 @@ fn rust_code_of_every_page_is_tested() {
 
 #[test]
 fn every_relative_link_resolves() {
-    let root = workspace();
-    let mut all: BTreeSet<_> = ["README.md", "ARCHITECTURE.md", "BENCHMARKS.md"].map(|page| root.join(page)).into();
-    pages(&root.join("docs"), &mut all);
+    let mut all = BTreeSet::new();
+    pages(&workspace(), &mut all);
     let mut broken = Vec::new();
     for page in all {
         let text = std::fs::read_to_string(&page).unwrap();
@@ -105,7 +108,7 @@ fn introduction_lists_every_feature_of_the_core() {
     let features = manifest.split_once("[features]").unwrap().1.split("\n[").next().unwrap();
     let (default, others) = features.trim().split_once('\n').unwrap();
     let names: Vec<_> = others.lines().filter_map(|line| line.split_once(" = ")).map(|(name, _)| name).collect();
-    assert!(names.len() > 4, "{names:?}");
+    assert!(!names.is_empty());
     for name in names {
         let on = if default.contains(&format!("\"{name}\"")) { "yes" } else { "no" };
         assert!(introduction.contains(&format!("| `{name}` | {on} |")), "{name}");
