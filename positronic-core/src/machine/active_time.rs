@@ -12,10 +12,9 @@ use crate::record::micros::micros;
 use crate::record::{Event, LimitKind, Path, StageKind};
 
 use super::active_frame::ActiveFrame;
-use super::call::{Call, CallPhase};
+use super::frames::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Stage};
 use super::limits::Bound;
-use super::loop_frame::{LoopFrame, LoopPhase};
-use super::state::{BrainFrame, Intent, RunState, Stage};
+use super::state::RunState;
 
 impl RunState {
     /// Returns the frames with a time limit that are active until an event.

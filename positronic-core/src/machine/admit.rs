@@ -10,12 +10,11 @@ use crate::record::{
     Seq, Signal, SignalKind, Speaker, Timestamp, ToolDecl, ToolResult,
 };
 
-use super::call::{Call, CallPhase};
 use super::close;
+use super::frames::{Call, CallPhase, LoopFrame, LoopPhase, Stage};
 use super::grants::PendingGrant;
 use super::limits::asked_at;
-use super::loop_frame::{LoopFrame, LoopPhase};
-use super::state::{RunState, Stage};
+use super::state::RunState;
 use super::status::pending;
 
 /// Checks a value (the second argument) against a JSON schema, and describes a mismatch. It is passed in, so that the

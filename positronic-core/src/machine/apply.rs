@@ -8,11 +8,12 @@ use std::sync::Arc;
 use crate::record::{Change, Claim, Event, EventKind, LoopOutcome, Path, Segment, StageKind};
 
 use super::apply_loop;
-use super::call::CallPhase;
 use super::conversation_budget::{budget_of, shared_of};
 use super::crashes::doubt;
+use super::frames::{BrainEnd, BrainFrame, CallPhase, Intent, Stage};
 use super::grants::{Grants, Spending};
-use super::state::{BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, NotClaimed, RunState, Stage, owner_of};
+use super::state::{KNOWN_SIGNALS, NotClaimed, RunState};
+use super::tree::owner_of;
 
 /// The reason why an event cannot be the next one of its run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

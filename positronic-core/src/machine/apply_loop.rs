@@ -9,10 +9,11 @@ use crate::record::{
 
 use super::apply::{Reason, change_state};
 use super::apply_step::{question_hash, record_value};
-use super::call::{Call, CallPhase, denial};
+use super::batch::denial;
+use super::frames::{Asked, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Refused, Stage};
 use super::known_contents::KnownContent;
-use super::loop_frame::{LoopFrame, LoopPhase, Refused};
-use super::state::{Asked, BrainFrame, Intent, RunState, Stage, owner_of};
+use super::state::RunState;
+use super::tree::owner_of;
 
 /// Folds an event of a loop, an iteration or a call.
 pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
@@ -391,7 +392,7 @@ fn propose(frame: &mut LoopFrame, iteration: u32, index: u32, path: &Path, call:
         started: None,
         outputs: 0,
         outputs_before: 0,
-        values: super::state::Values::new(),
+        values: super::frames::Values::new(),
         phase: if call.gate.is_some() { CallPhase::Gated } else { CallPhase::Open(Intent::Ready) },
     }));
     Ok(())

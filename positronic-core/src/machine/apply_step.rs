@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::apply::Reason;
-use super::state::{Asked, Intent, RunState, Stage, StepFrame, Values, owner_of};
+use super::frames::{Asked, Intent, Stage, StepFrame, Values};
+use super::state::RunState;
+use super::tree::owner_of;
 use crate::record::{
     ContentHash, Finish, Part, Path, Question, ResponseMetadata, Segment, StageKind, Timestamp, hash_json,
 };

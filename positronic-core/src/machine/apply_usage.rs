@@ -5,10 +5,11 @@ use std::sync::Arc;
 use crate::record::{Decision, Event, EventKind, Failure, LimitKind, LoopOutcome, OnLimit, Path, ResponseMetadata};
 
 use super::apply::Reason;
+use super::frames::{LoopFrame, Stage};
 use super::grants::{Grants, PendingGrant};
 use super::limits::{Before, Bound, asked_at, bound_at};
-use super::loop_frame::LoopFrame;
-use super::state::{RunState, Stage, Visit, owner_of};
+use super::state::RunState;
+use super::tree::{Visit, owner_of};
 
 const NO_LIMITS: &str = "no loop or brain with limits is open at this path";
 

@@ -7,18 +7,18 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use crate::record::{
-    BatchPolicy, Before, CallFlags, DenialCause, EventKind, NewEvent, ResumeCause, StageKind, Timestamp, ToolResult,
-    hash_json,
+    BatchPolicy, Before, CallFlags, ContentHash, DenialCause, EventKind, NewEvent, ResumeCause, StageKind, Timestamp,
+    ToolResult, hash_json, unify_numbers,
 };
 
-use super::call::{Call, CallPhase, denial};
 use super::close;
 use super::effect::{Effect, Next};
+use super::frames::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Stage};
 use super::limits::Around;
-use super::loop_frame::{LoopFrame, LoopPhase};
 use super::next::{brain, nests_too_deep, startable, too_deep};
-use super::state::{BrainFrame, Intent, Stage};
 use super::status;
 
 /// Computes what the calls of a batch need.
@@ -192,6 +192,13 @@ fn one(
         }
         CallPhase::Resumed { .. } => out.effects.push(Effect::Resume { path: call.path.clone() }),
     }
+}
+
+/// Hashes a tool with its arguments, to recognise identical calls: also where one has `50` and the other `50.0`.
+pub(super) fn denial(tool: &str, arguments: &Value) -> ContentHash {
+    let mut call = json!([tool, arguments]);
+    unify_numbers(&mut call);
+    hash_json(&call)
 }
 
 /// The result of a call that is identical to a rejected one.

@@ -1,10 +1,8 @@
 //! Results for everything that is open when a frame ends from outside, deepest first.
 
+use super::frames::{BrainFrame, Call, CallPhase, Intent, LoopFrame, Stage};
+use super::state::RunState;
 use crate::record::{Actor, EventKind, Failure, LoopOutcome, NewEvent, SignalId, ToolResult};
-
-use super::call::{Call, CallPhase};
-use super::loop_frame::LoopFrame;
-use super::state::{BrainFrame, Intent, RunState, Stage};
 
 /// Returns the events that cancel a run.
 pub(super) fn cancel(state: &RunState, signal: &SignalId, actor: &Actor, reason: Option<&String>) -> Vec<NewEvent> {

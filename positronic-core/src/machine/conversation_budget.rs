@@ -6,8 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::frames::BrainFrame;
 use super::grants::{Grants, SharedLimits};
-use super::state::{BrainFrame, RunState};
+use super::state::RunState;
 use crate::record::{Amounts, BrainStart, Budget, Money, SharedBudget};
 
 /// Returns a new brain's own budget. The budget of the run's start takes precedence over the author's.

@@ -15,12 +15,12 @@ use crate::record::{
     Actor, Crashes, EndReason, Event, EventKind, Failure, NewEvent, Path, Segment, Seq, SignalId, Timestamp, ToolResult,
 };
 
-use super::call::{Call, CallPhase};
 use super::crashed_work::{CrashedWork, Work};
 use super::effect::{Effect, Next};
-use super::loop_frame::LoopPhase;
+use super::frames::{BrainFrame, Call, CallPhase, Intent, LoopPhase, Stage};
 use super::next::effects;
-use super::state::{BrainFrame, Intent, Open, RunState, Stage};
+use super::state::RunState;
+use super::tree::Open;
 
 /// The number of consecutive crashes during the same work from which on a run is a suspect.
 pub(crate) const SUSPECT: u32 = 2;

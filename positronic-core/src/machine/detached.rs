@@ -1,7 +1,7 @@
 //! Tool calls that run apart from the run's worker.
 
-use super::call::CallPhase;
-use super::state::{BrainFrame, Intent, RunState, Stage};
+use super::frames::{BrainFrame, CallPhase, Intent, Stage};
+use super::state::RunState;
 use crate::record::Path;
 
 /// Returns the detached calls that are in flight, with their tries: a new worker attaches to them.

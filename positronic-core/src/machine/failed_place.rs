@@ -6,8 +6,8 @@
 use crate::record::{Event, EventKind, Failure, LoopOutcome, Seq, ToolResult};
 
 use super::apply::IllegalEvent;
-use super::loop_frame::LoopPhase;
-use super::state::{BrainEnd, BrainFrame, RunState, Stage};
+use super::frames::{BrainEnd, BrainFrame, LoopPhase, Stage};
+use super::state::RunState;
 
 /// The place where a run failed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,9 +3,8 @@
 //! A refusal, a filtered answer and a cut-off one would recur, so each ends the loop. An empty one
 //! and cut-off calls may improve: `answer_retries` of the limits says how often in a row they are retried.
 
+use super::frames::{LoopFrame, LoopPhase};
 use crate::record::{AnswerFault, CODE, EventKind, NewEvent, Part, ResponseMetadata};
-
-use super::loop_frame::{LoopFrame, LoopPhase};
 
 impl LoopFrame {
     /// Records the fault of an answer, if it has one.

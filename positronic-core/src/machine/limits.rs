@@ -21,9 +21,10 @@ use crate::record::{
 
 use super::close;
 use super::effect::{Effect, Next};
+use super::frames::{BrainFrame, LoopFrame, LoopPhase, Stage};
 use super::grants::{Grants, PendingGrant, SharedLimits};
-use super::loop_frame::{LoopFrame, LoopPhase};
-use super::state::{BrainFrame, Open, RunState, Stage};
+use super::state::RunState;
+use super::tree::Open;
 
 /// The next action. An iteration that has begun may call its model, whatever the limit of iterations, except for the
 /// first one of a loop: it begins even if a brain around it has used up its iterations.

@@ -26,7 +26,6 @@ mod apply_loop;
 mod apply_step;
 mod apply_usage;
 mod batch;
-mod call;
 mod close;
 mod conversation_budget;
 mod crashed_work;
@@ -35,17 +34,18 @@ mod detached;
 mod effect;
 mod failed_place;
 mod faults;
+mod frames;
 mod grants;
 mod headline;
 mod known_contents;
 mod limits;
-mod loop_frame;
 mod next;
 mod question;
 mod settle;
 mod state;
 mod status;
 mod summary;
+mod tree;
 mod waiting;
 
 pub use admit::{Refusal, decided};
@@ -63,17 +63,16 @@ pub use active_frame::ActiveFrame;
 #[doc(hidden)]
 pub use admit::{SchemaCheck, admit};
 #[doc(hidden)]
-pub use call::{Call, CallPhase};
-#[doc(hidden)]
 pub use effect::{Effect, Next};
+#[doc(hidden)]
+pub use frames::{
+    Asked, BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Prepared, Refused, Stage, StepFrame,
+    Values,
+};
 #[doc(hidden)]
 pub use grants::{Grants, PendingGrant, SharedLimits, Spending};
 #[doc(hidden)]
-pub use loop_frame::{LoopFrame, LoopPhase, Prepared, Refused};
-#[doc(hidden)]
 pub use next::next;
-#[doc(hidden)]
-pub use state::{Asked, BrainEnd, BrainFrame, Intent, Stage, StepFrame, Values};
 #[doc(hidden)]
 pub use status::awaits;
 

@@ -8,9 +8,9 @@ use super::batch;
 use super::crashes::{isolate, park};
 use super::effect::{Effect, Next};
 use super::faults::EMPTY;
+use super::frames::{BrainEnd, BrainFrame, Intent, LoopFrame, LoopPhase, Stage};
 use super::limits::{Around, Before, Bound};
-use super::loop_frame::{LoopFrame, LoopPhase};
-use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage};
+use super::state::RunState;
 
 /// Computes the effects for this state and time. Without effects and without work in flight, the run is
 /// suspended or over.

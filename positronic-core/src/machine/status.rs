@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::record::{Path, Pending, PendingKind, Segment, Status};
 
-use super::call::{Call, CallPhase};
 use super::effect::Next;
+use super::frames::{BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopPhase, Stage};
 use super::grants::PendingGrant;
 use super::limits::Bound;
-use super::loop_frame::LoopPhase;
 use super::next::next;
-use super::state::{BrainEnd, BrainFrame, Intent, Open, RunState, Stage};
+use super::state::RunState;
+use super::tree::Open;
 
 /// Returns the status of a run.
 #[must_use]

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::admit::REPLY;
 use super::apply::IllegalEvent;
-use super::state::{BrainEnd, RunState};
+use super::frames::BrainEnd;
+use super::state::RunState;
 use super::status::{pending, status_and_next};
 use super::waiting::why;
 use crate::record::{Event, RunId, RunSummary, Status, Timestamp};

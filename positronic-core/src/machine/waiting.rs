@@ -5,11 +5,11 @@ use serde::Serialize;
 use crate::record::{BudgetRequest, Path, Pending, PendingKind, Seq, Timestamp, WaitSpec};
 
 use super::admit::REPLY;
-use super::call::CallPhase;
-use super::loop_frame::LoopPhase;
+use super::frames::{CallPhase, Intent, LoopPhase, Stage};
 use super::next::next;
-use super::state::{Intent, Open, RunState, Stage};
+use super::state::RunState;
 use super::status::pending;
+use super::tree::Open;
 
 /// The reason why a run is idle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

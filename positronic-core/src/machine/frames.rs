@@ -1,0 +1,478 @@
+//! The frames of a run: the state of what is open, as a snapshot stores it.
+//!
+//! They are in one file because they contain each other: a brain is at a stage, a stage can be a loop, a loop has calls,
+//! and a call can run a brain. The other files of this folder have what they do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::grants::{Grants, SharedLimits, Spending};
+use super::known_contents::KnownContents;
+use crate::record::skip::is_default;
+use crate::record::{
+    AnswerFault, Budget, CallFlags, ContentHash, ContextItem, Failure, Finish, Gate, Limits, LoopOutcome, MadeBy,
+    ModelRequest, Part, Path, PluginStates, ResponseMetadata, Seq, Settings, Shape, StageKind, StageShape, Timestamp,
+    ToolResult, ToolSet, Transcript, Usage, WaitSpec,
+};
+
+/// A brain that has begun.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BrainFrame {
+    /// Its path: empty for the root, else that of its stage or call.
+    pub path: Path,
+    /// Its title.
+    pub title: Arc<str>,
+    /// The version set by its author.
+    pub version: u32,
+    /// The hash that identifies its version.
+    pub fingerprint: ContentHash,
+    /// Its stages.
+    pub stages: Arc<Shape>,
+    /// Its options.
+    pub options: Arc<Value>,
+    /// Its state, a canonical document.
+    pub state: Arc<Value>,
+    /// The event that last changed the state.
+    pub changed: Seq,
+    /// The states of its plugins.
+    #[serde(default, skip_serializing_if = "PluginStates::is_empty")]
+    pub plugins: PluginStates,
+    /// The index of the current stage; the number of stages when all are done.
+    pub index: usize,
+    /// The current stage.
+    pub stage: Stage,
+    /// The tokens of this brain and everything below it.
+    pub usage: Usage,
+    /// The budget of the brain and everything below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Arc<Budget>>,
+    /// The conversation's budget, if this is the run's brain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<Arc<SharedLimits>>,
+    /// The decisions on the budget.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub grants: Grants,
+    /// The cost of model answers, here and below.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub spent: Spending,
+    /// How many iterations have begun, here and below.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub iterations: u64,
+    /// The active time, in microseconds. Only counted if it is limited.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub active: u64,
+    /// When it began.
+    pub began: Timestamp,
+    /// Its end, if it has ended.
+    pub end: Option<BrainEnd>,
+}
+
+/// The end of a brain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum BrainEnd {
+    /// It completed, with the result for its callers.
+    Completed(Value),
+    /// It failed.
+    Failed(Failure),
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// The current stage of a brain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Stage {
+    /// A stage that has not begun.
+    Ready,
+    /// A step that has begun.
+    Step(StepFrame),
+    /// A loop that has begun.
+    Loop(Arc<LoopFrame>),
+    /// A nested brain that has begun.
+    Brain(Arc<BrainFrame>),
+    /// A stage whose failure fails the brain.
+    Failed(Failure),
+}
+
+impl BrainFrame {
+    /// Returns the shape of the current stage, `None` when all are done.
+    #[must_use]
+    pub fn current(&self) -> Option<&StageShape> {
+        self.stages.0.get(self.index)
+    }
+
+    /// Returns the path of the current stage.
+    #[must_use]
+    pub fn current_path(&self) -> Option<Path> {
+        self.current().map(|stage| self.path.stage(&stage.name))
+    }
+
+    pub(super) fn is_at(&self, name: &str, kind: StageKind) -> bool {
+        self.end.is_none() && self.current().is_some_and(|stage| stage.name == name && stage.kind == kind)
+    }
+}
+
+/// The state of an effect that is recorded before it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Intent {
+    /// It has not started.
+    Ready,
+    /// It is in flight.
+    Running,
+    /// It was in flight when its worker ended.
+    Doubtful,
+    /// It failed and is retried at this time.
+    Backoff(Timestamp),
+}
+
+impl Intent {
+    /// Returns the number of the next attempt: an interrupted one restarts with a new number.
+    pub(super) const fn next_attempt(self, attempt: u32) -> u32 {
+        if matches!(self, Self::Doubtful) { attempt.saturating_add(1) } else { attempt }
+    }
+
+    /// Returns whether an attempt with this number can start. Logs of 0.1 restart an interrupted one with its old number.
+    pub(super) fn can_start(self, attempt: u32, this: u32) -> bool {
+        self != Self::Running && (this == attempt || this == self.next_attempt(attempt))
+    }
+}
+
+/// A step that has begun.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepFrame {
+    /// The try, from 0.
+    pub attempt: u32,
+    /// Its state.
+    pub intent: Intent,
+    /// Its questions to models.
+    pub asked: Vec<Asked>,
+    /// Its recorded values.
+    pub values: Values,
+    /// Whether it asked a model beyond a limit, and has not rerun since.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub held: bool,
+}
+
+/// The recorded values of a step or a call, by the author's names.
+pub type Values = BTreeMap<String, Arc<Value>>;
+
+/// A question of a step, or of a plugin in `prepare`, to a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The hash of the question.
+    pub hash: ContentHash,
+    /// The parts of the answer, if there is one.
+    pub answer: Option<Arc<[Part]>>,
+    /// The finish reason.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub finish: Finish,
+}
+
+impl Asked {
+    pub(super) fn take(&mut self, parts: &Arc<[Part]>, metadata: &ResponseMetadata) {
+        self.answer = Some(Arc::clone(parts));
+        self.finish.clone_from(&metadata.finish);
+    }
+}
+
+/// A rejected answer, which is not a valid structured action.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Its parts.
+    pub parts: Arc<[Part]>,
+    /// The error.
+    pub message: String,
+    /// The model that gave it.
+    #[serde(default, skip_serializing_if = "MadeBy::is_unknown")]
+    pub by: MadeBy,
+}
+
+/// A loop that has begun.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LoopFrame {
+    /// Its path.
+    pub path: Path,
+    /// The version of the rules for converting the record into messages, from `LOOP_START`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub projection: u32,
+    /// The current iteration, from 0.
+    pub iteration: u32,
+    /// The phase of the iteration.
+    pub phase: LoopPhase,
+    /// The limits.
+    pub limits: Limits,
+    /// The decisions on the limits.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub grants: Grants,
+    /// The cost of model answers, here and below.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub spent: Spending,
+    /// The brain whose budget ended the loop, if it was not a limit of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<Path>,
+    /// Whether that was the budget of the conversation.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ended_by_shared: bool,
+    /// Whether a text answer does not end the loop: it has an exit tool, or requires an exit.
+    pub exits: bool,
+    /// The request of the current iteration.
+    pub prepared: Prepared,
+    /// The state that the current iteration's configuration saw: after a restart it reruns on it.
+    pub seen: Arc<Value>,
+    /// The plugin states from which the current iteration was prepared, for the same reason.
+    #[serde(default, skip_serializing_if = "PluginStates::is_empty")]
+    pub seen_plugins: PluginStates,
+    /// The questions of plugins to models during the preparation of the next iteration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Asked>,
+    /// The rejected answers to the iteration's request, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refused>,
+    /// The tokens of this loop and everything below it.
+    pub usage: Usage,
+    /// The active time, in microseconds: while a live worker had claimed the run. Only counted if it is
+    /// limited.
+    pub active: u64,
+    /// The calls of the current batch, in order.
+    pub batch: Vec<Arc<Call>>,
+    /// The size of the batch.
+    pub expected: u32,
+    /// Whether a message arrived that the model has not read.
+    pub unread: bool,
+    /// The number of consecutive failed calls.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub failures: u32,
+    /// The fault of the last answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<AnswerFault>,
+    /// The number of consecutive answers with a fault.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub faults: u32,
+    /// Whether the iteration at which a limit was reached had begun.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cut: bool,
+    /// The summary iteration, and the loop's outcome after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrap_up: Option<(u32, LoopOutcome)>,
+    /// Rejected calls, as hashes of tool and arguments.
+    pub denials: Arc<BTreeSet<ContentHash>>,
+    known: Arc<KnownContents>,
+}
+
+/// The phase of a loop's iteration.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub enum LoopPhase {
+    /// The configuration closure and the plugins must run.
+    #[default]
+    Prepare,
+    /// The model must answer.
+    Ask {
+        /// The try, from 0.
+        attempt: u32,
+        /// The state of the request.
+        intent: Intent,
+    },
+    /// The model answered without a call.
+    Answered,
+    /// The calls must get their results.
+    Batch,
+    /// The loop must be closed.
+    Ending(LoopOutcome),
+}
+
+/// The request of an iteration, without the messages.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Prepared {
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// The context items.
+    pub context: Arc<[ContextItem]>,
+    /// The tools.
+    pub tools: Arc<ToolSet>,
+    /// The model settings.
+    pub settings: Arc<Settings>,
+}
+
+impl Prepared {
+    /// Builds the request of an iteration.
+    #[must_use]
+    pub fn request(&self, iteration: Path, attempt: u32, messages: Transcript) -> ModelRequest {
+        ModelRequest {
+            path: iteration,
+            attempt,
+            system: Arc::clone(&self.system),
+            context: Arc::clone(&self.context),
+            tools: Arc::clone(&self.tools),
+            messages,
+            settings: Arc::clone(&self.settings),
+        }
+    }
+}
+
+impl LoopFrame {
+    pub(super) fn new(path: Path, limits: Limits, projection: u32, seen: Arc<Value>) -> Self {
+        Self { path, projection, limits, seen, ..Self::default() }
+    }
+
+    /// Returns the outcome of a loop that has one iteration left to sum up.
+    pub(super) const fn wraps_up(&self) -> Option<&LoopOutcome> {
+        match &self.phase {
+            LoopPhase::Ending(outcome @ (LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }))
+                if self.limits.wrap_up && self.wrap_up.is_none() && self.ended_by.is_none() =>
+            {
+                Some(outcome)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether the loop's next `LOOP_ITERATION` can reference this content by hash.
+    #[must_use]
+    pub fn knows(&self, hash: &ContentHash) -> bool {
+        self.known.get(hash).is_some()
+    }
+
+    pub(super) fn known_mut(&mut self) -> &mut KnownContents {
+        Arc::make_mut(&mut self.known)
+    }
+
+    /// Finds a call of the current batch by its index.
+    #[must_use]
+    pub fn call(&self, iteration: u32, index: u32) -> Option<&Call> {
+        if iteration != self.iteration {
+            return None;
+        }
+        self.batch.get(usize::try_from(index).ok()?).map(|call| &**call)
+    }
+
+    pub(super) fn call_mut(&mut self, iteration: u32, index: u32) -> Option<&mut Call> {
+        if iteration != self.iteration {
+            return None;
+        }
+        self.batch.get_mut(usize::try_from(index).ok()?).map(Arc::make_mut)
+    }
+}
+
+/// A call of the current batch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// Its path.
+    pub path: Path,
+    /// The tool.
+    pub tool: String,
+    /// The effective arguments: the proposed or the edited ones.
+    pub arguments: Arc<Value>,
+    /// Whether a person has edited the arguments.
+    #[serde(default)]
+    pub edited: bool,
+    /// The tool's flags.
+    pub flags: CallFlags,
+    /// The required approval.
+    pub gate: Option<Gate>,
+    /// The try, from 0.
+    pub attempt: u32,
+    /// The start of this try if it runs apart from the run's worker.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub detached: Option<Seq>,
+    /// How often the worker's process ended during the call.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub crashes: u32,
+    /// When the tool was last started.
+    pub started: Option<Timestamp>,
+    /// The number of its files and widgets.
+    pub outputs: u32,
+    /// The number of files and widgets of earlier tries.
+    pub outputs_before: u32,
+    /// The recorded values of the tool.
+    pub values: Values,
+    /// Its phase.
+    pub phase: CallPhase,
+}
+
+/// The phase of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum CallPhase {
+    /// It needs an approval that was not yet requested.
+    Gated,
+    /// A person is asked.
+    Pending {
+        /// The event of the request.
+        since: Seq,
+        /// When the request expires.
+        expires: Option<Timestamp>,
+    },
+    /// It is ready to run.
+    Open(Intent),
+    /// It runs a brain.
+    Brain(Arc<BrainFrame>),
+    /// It waits.
+    Waiting {
+        /// The event that began the wait.
+        since: Seq,
+        /// When it was appended.
+        #[serde(default)]
+        at: Timestamp,
+        /// What it waits for.
+        waits: Vec<WaitSpec>,
+        /// The tool's return value.
+        output: Value,
+    },
+    /// It has an answer and resumes.
+    Resumed {
+        /// The index of the answered wait.
+        wait: u32,
+        /// The webhook of that wait.
+        #[serde(default)]
+        webhook: String,
+        /// The identifier of that wait.
+        #[serde(default)]
+        identifier: String,
+        /// Whether there were other waits.
+        #[serde(default)]
+        several: bool,
+        /// The answer, or the result of an expired wait.
+        payload: Value,
+        /// Whether an answer arrived.
+        answered: bool,
+        /// The tool's return value.
+        output: Value,
+    },
+    /// It has a result.
+    Done(ToolResult),
+}
+
+impl Call {
+    /// Returns the result, if there is one.
+    #[must_use]
+    pub const fn result(&self) -> Option<&ToolResult> {
+        match &self.phase {
+            CallPhase::Done(result) => Some(result),
+            CallPhase::Gated
+            | CallPhase::Pending { .. }
+            | CallPhase::Open(_)
+            | CallPhase::Brain(_)
+            | CallPhase::Waiting { .. }
+            | CallPhase::Resumed { .. } => None,
+        }
+    }
+
+    /// Returns its nested brain.
+    pub(super) fn inner(&self) -> Option<&BrainFrame> {
+        match &self.phase {
+            CallPhase::Brain(inner) => Some(inner),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it has work in flight.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        match &self.phase {
+            CallPhase::Open(intent) => matches!(intent, Intent::Running),
+            CallPhase::Brain(_) | CallPhase::Resumed { .. } => true,
+            CallPhase::Gated | CallPhase::Pending { .. } | CallPhase::Waiting { .. } | CallPhase::Done(_) => false,
+        }
+    }
+}
