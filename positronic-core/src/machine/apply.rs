@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use crate::record::{Change, Claim, Event, EventKind, LoopOutcome, Path, Segment, StageKind};
 
-use super::apply_loop;
 use super::conversation_budget::{budget_of, shared_of};
 use super::crashes::doubt;
 use super::frames::{BrainEnd, BrainFrame, CallPhase, Intent, Stage};
 use super::grants::{Grants, Spending};
+use super::stages::r#loop::fold;
 use super::state::{KNOWN_SIGNALS, NotClaimed, RunState};
 use super::tree::owner_of;
 
@@ -194,7 +194,7 @@ impl RunState {
             EventKind::StepRetry { attempt, due, .. } => self.retry_step(path, *attempt, *due),
             EventKind::StepComplete { change, .. } => self.complete_stage(path, change.as_ref(), event),
             EventKind::ValueRecorded { name, value } => match path.last() {
-                Some(Segment::Call(..)) => apply_loop::apply(self, event),
+                Some(Segment::Call(..)) => fold::apply(self, event),
                 _ => self.record_step_value(path, name, value),
             },
             EventKind::LoopModelCall { question: Some(question), .. } if self.is_question(path) => {
@@ -207,24 +207,24 @@ impl RunState {
             }
             EventKind::LoopModelRetry { .. } if self.is_question(path) => Ok(()),
             EventKind::LoopAnswerRefused { metadata, .. } => {
-                apply_loop::apply(self, event)?;
+                fold::apply(self, event)?;
                 self.add_usage(path, metadata);
                 Ok(())
             }
             EventKind::LoopAnswerBroken { metadata } => {
                 if !self.is_question(path) {
-                    apply_loop::apply(self, event)?;
+                    fold::apply(self, event)?;
                 }
                 self.add_usage(path, metadata);
                 Ok(())
             }
             EventKind::LoopModelResult { metadata, .. } => {
-                apply_loop::apply(self, event)?;
+                fold::apply(self, event)?;
                 self.add_usage(path, metadata);
                 Ok(())
             }
             EventKind::LoopIteration(_) => {
-                apply_loop::apply(self, event)?;
+                fold::apply(self, event)?;
                 self.add_iteration(path);
                 Ok(())
             }
@@ -258,7 +258,7 @@ impl RunState {
             | EventKind::LoopStopped { .. }
             | EventKind::LoopPluginChanged { .. }
             | EventKind::LoopPluginFailed { .. }
-            | EventKind::LoopCompacted { .. } => apply_loop::apply(self, event),
+            | EventKind::LoopCompacted { .. } => fold::apply(self, event),
         };
         applied?;
         // A signal is not the worker's, and a claim may migrate the run.

@@ -4,12 +4,11 @@ use crate::record::{
     EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, Speaker, StageKind, Timestamp,
 };
 
-use super::batch;
 use super::crashes::{isolate, park};
 use super::effect::{Effect, Next};
-use super::faults::EMPTY;
 use super::frames::{BrainEnd, BrainFrame, Intent, LoopFrame, LoopPhase, Stage};
 use super::limits::{Around, Before, Bound};
+use super::stages::r#loop::{EMPTY, batch};
 use super::state::RunState;
 
 /// Computes the effects for this state and time. Without effects and without work in flight, the run is

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use super::apply_step::question_hash;
 use super::limits::{Verdict, may_ask};
 use super::settle::Inputs;
+use super::stages::step::question_hash;
 use super::{Asked, LoopPhase, RunState, Stage};
 use crate::record::{EventKind, ModelError, ModelResponse, NewEvent, Path, Question, ResponseMetadata, Segment};
 

@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::batch::denial;
-use super::batch::denied_before;
 use super::close::end_loop;
+use super::stages::r#loop::batch::{denial, denied_before};
 use super::{Call, LoopFrame, REPLY, RunState, Stage, question};
 use crate::error::{Error, Result};
 use crate::record::{

@@ -14,15 +14,15 @@ use crate::record::{
     ToolResult, hash_json, unify_numbers,
 };
 
-use super::close;
-use super::effect::{Effect, Next};
-use super::frames::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Stage};
-use super::limits::Around;
-use super::next::{brain, nests_too_deep, startable, too_deep};
-use super::status;
+use crate::machine::close;
+use crate::machine::effect::{Effect, Next};
+use crate::machine::frames::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Stage};
+use crate::machine::limits::Around;
+use crate::machine::next::{brain, nests_too_deep, startable, too_deep};
+use crate::machine::status;
 
 /// Computes what the calls of a batch need.
-pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
+pub(in crate::machine) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
     // A rejected exit call has its result while earlier calls continue, which do not affect it.
     let exit = frame.batch.iter().position(|call| call.flags.exit && call.result().is_some());
     let (live, behind) = match exit {
@@ -195,7 +195,7 @@ fn one(
 }
 
 /// Hashes a tool with its arguments, to recognise identical calls: also where one has `50` and the other `50.0`.
-pub(super) fn denial(tool: &str, arguments: &Value) -> ContentHash {
+pub(in crate::machine) fn denial(tool: &str, arguments: &Value) -> ContentHash {
     let mut call = json!([tool, arguments]);
     unify_numbers(&mut call);
     hash_json(&call)
@@ -241,7 +241,7 @@ fn after_exit(frame: &LoopFrame, exit: &Call, behind: &[Arc<Call>], out: &mut Ne
 
 /// Returns whether the batch is blocked because a nested brain would have to call its model: then an outer loop's limit
 /// ends that loop. Calls that only wait for a person continue to wait.
-pub(super) fn is_blocked_by_limit(frame: &LoopFrame) -> bool {
+pub(in crate::machine) fn is_blocked_by_limit(frame: &LoopFrame) -> bool {
     let asks = |call: &Arc<Call>| match &call.phase {
         CallPhase::Brain(inner) => asks_next(inner),
         _ => false,

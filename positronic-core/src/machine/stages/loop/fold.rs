@@ -7,16 +7,16 @@ use crate::record::{
     Settings, Speaker, StageKind, ToolCall, ToolResult, ToolSet,
 };
 
-use super::apply::{Reason, change_state};
-use super::apply_step::{question_hash, record_value};
 use super::batch::denial;
-use super::frames::{Asked, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Refused, Stage};
-use super::known_contents::KnownContent;
-use super::state::RunState;
-use super::tree::owner_of;
+use crate::machine::apply::{Reason, change_state};
+use crate::machine::frames::{Asked, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Refused, Stage};
+use crate::machine::known_contents::KnownContent;
+use crate::machine::stages::step::{question_hash, record_value};
+use crate::machine::state::RunState;
+use crate::machine::tree::owner_of;
 
 /// Folds an event of a loop, an iteration or a call.
-pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
+pub(in crate::machine) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
     let path = &event.path;
     let owner = owner_of(path).ok_or("this is not the path of a loop")?;
     let brain = state.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
@@ -392,7 +392,7 @@ fn propose(frame: &mut LoopFrame, iteration: u32, index: u32, path: &Path, call:
         started: None,
         outputs: 0,
         outputs_before: 0,
-        values: super::frames::Values::new(),
+        values: crate::machine::frames::Values::new(),
         phase: if call.gate.is_some() { CallPhase::Gated } else { CallPhase::Open(Intent::Ready) },
     }));
     Ok(())

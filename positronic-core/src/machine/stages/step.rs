@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::apply::Reason;
-use super::frames::{Asked, Intent, Stage, StepFrame, Values};
-use super::state::RunState;
-use super::tree::owner_of;
+use crate::machine::apply::Reason;
+use crate::machine::frames::{Asked, Intent, Stage, StepFrame, Values};
+use crate::machine::state::RunState;
+use crate::machine::tree::owner_of;
 use crate::record::{
     ContentHash, Finish, Part, Path, Question, ResponseMetadata, Segment, StageKind, Timestamp, hash_json,
 };
 
 impl RunState {
-    pub(super) fn start_step(&mut self, path: &Path, attempt: u32) -> Result<(), Reason> {
+    pub(in crate::machine) fn start_step(&mut self, path: &Path, attempt: u32) -> Result<(), Reason> {
         self.step(path, |step| match step.intent {
             Intent::Running => Err("the step is running".to_owned()),
             intent if !intent.can_start(step.attempt, attempt) => Err(format!("the next try is {}", step.attempt)),
@@ -26,7 +26,7 @@ impl RunState {
         })
     }
 
-    pub(super) fn retry_step(&mut self, path: &Path, attempt: u32, due: Timestamp) -> Result<(), Reason> {
+    pub(in crate::machine) fn retry_step(&mut self, path: &Path, attempt: u32, due: Timestamp) -> Result<(), Reason> {
         self.step(path, |step| {
             if step.attempt != attempt {
                 return Err(format!("the step is at try {}", step.attempt));
@@ -37,7 +37,7 @@ impl RunState {
         })
     }
 
-    pub(super) fn block_step(&mut self, path: &Path) -> Result<(), Reason> {
+    pub(in crate::machine) fn block_step(&mut self, path: &Path) -> Result<(), Reason> {
         self.step(path, |step| {
             if step.intent != Intent::Running {
                 return Err("the step is not running".to_owned());
@@ -47,11 +47,16 @@ impl RunState {
         })
     }
 
-    pub(super) fn record_step_value(&mut self, path: &Path, name: &str, value: &Arc<Value>) -> Result<(), Reason> {
+    pub(in crate::machine) fn record_step_value(
+        &mut self,
+        path: &Path,
+        name: &str,
+        value: &Arc<Value>,
+    ) -> Result<(), Reason> {
         self.running_step(path, |step| record_value(&mut step.values, name, value))
     }
 
-    pub(super) fn ask(&mut self, path: &Path, question: &Question) -> Result<(), Reason> {
+    pub(in crate::machine) fn ask(&mut self, path: &Path, question: &Question) -> Result<(), Reason> {
         let hash = question_hash(question);
         self.step_of_question(path, |step, index| {
             match step.asked.get(index) {
@@ -66,7 +71,7 @@ impl RunState {
         })
     }
 
-    pub(super) fn answer(
+    pub(in crate::machine) fn answer(
         &mut self,
         path: &Path,
         parts: &Arc<[Part]>,
@@ -103,7 +108,7 @@ impl RunState {
         }
     }
 
-    pub(super) fn is_question(&self, path: &Path) -> bool {
+    pub(in crate::machine) fn is_question(&self, path: &Path) -> bool {
         self.owner(path).is_some_and(|brain| matches!(brain.stage, Stage::Step(_)))
     }
 
@@ -132,7 +137,7 @@ impl RunState {
 }
 
 /// Records a computed value.
-pub(super) fn record_value(values: &mut Values, name: &str, value: &Arc<Value>) -> Result<(), Reason> {
+pub(in crate::machine) fn record_value(values: &mut Values, name: &str, value: &Arc<Value>) -> Result<(), Reason> {
     if values.contains_key(name) {
         return Err(format!("the value `{name}` is already recorded"));
     }
@@ -141,7 +146,7 @@ pub(super) fn record_value(values: &mut Values, name: &str, value: &Arc<Value>) 
 }
 
 /// Hashes a question, so that a rerun of the step finds its answer.
-pub(super) fn question_hash(question: &Question) -> ContentHash {
+pub(in crate::machine) fn question_hash(question: &Question) -> ContentHash {
     hash_json(&serde_json::to_value(question).unwrap_or_default())
 }
 

@@ -3,12 +3,12 @@
 //! A refusal, a filtered answer and a cut-off one would recur, so each ends the loop. An empty one
 //! and cut-off calls may improve: `answer_retries` of the limits says how often in a row they are retried.
 
-use super::frames::{LoopFrame, LoopPhase};
+use crate::machine::frames::{LoopFrame, LoopPhase};
 use crate::record::{AnswerFault, CODE, EventKind, NewEvent, Part, ResponseMetadata};
 
 impl LoopFrame {
     /// Records the fault of an answer, if it has one.
-    pub(super) fn record_fault(&mut self, parts: &[Part], metadata: &ResponseMetadata) {
+    pub(in crate::machine) fn record_fault(&mut self, parts: &[Part], metadata: &ResponseMetadata) {
         let limit = self.prepared.settings.max_output_tokens;
         self.fault = match metadata.provider == CODE {
             // Code without a call has no fault of a model.
@@ -19,14 +19,14 @@ impl LoopFrame {
     }
 
     /// Resets the count after a successful call.
-    pub(super) fn progressed(&mut self) {
+    pub(in crate::machine) fn progressed(&mut self) {
         if matches!(self.fault, Some(AnswerFault::Length { .. })) {
             (self.fault, self.faults) = (None, 0);
         }
     }
 
     /// Returns whether the model is asked again after an empty answer.
-    pub(super) fn asks_again(&self) -> bool {
+    pub(in crate::machine) fn asks_again(&self) -> bool {
         matches!((&self.phase, &self.fault), (LoopPhase::Answered, Some(AnswerFault::Empty { .. })))
             && !self.is_stopped()
     }
@@ -43,7 +43,7 @@ impl LoopFrame {
     }
 
     /// Returns the event that ends the loop because of its last answer, if it does.
-    pub(super) fn stopped(&self) -> Option<NewEvent> {
+    pub(in crate::machine) fn stopped(&self) -> Option<NewEvent> {
         let cause = self.fault.clone().filter(|_| self.is_stopped())?;
         let mut message = cause.sentence(&format!("the model of the loop `{}`", self.path));
         if matches!(self.phase, LoopPhase::Prepare) || matches!(cause, AnswerFault::Empty { .. }) {
@@ -55,4 +55,4 @@ impl LoopFrame {
 }
 
 /// The message to a model whose answer was empty.
-pub(super) const EMPTY: &str = "Your last answer was empty. Answer, or call a tool.";
+pub(in crate::machine) const EMPTY: &str = "Your last answer was empty. Answer, or call a tool.";
