@@ -11,7 +11,7 @@ use crate::record::{
 };
 
 use super::close;
-use super::frames::{Call, CallPhase, LoopFrame, LoopPhase, Stage};
+use super::frames::{Call, CallPhase, LoopFrame, LoopPhase};
 use super::grants::PendingGrant;
 use super::limits::asked_at;
 use super::state::RunState;
@@ -478,11 +478,10 @@ fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refusal> {
     }
     let mut brain = state.root.as_deref();
     while let Some(frame) = brain {
-        match &frame.stage {
-            Stage::Loop(inner) if reads_messages(inner) => return Ok(inner.path.clone()),
-            Stage::Brain(inner) => brain = Some(inner),
-            _ => break,
+        if let Some(inner) = frame.stage.as_loop().filter(|inner| reads_messages(inner)) {
+            return Ok(inner.path.clone());
         }
+        brain = frame.stage.as_brain();
     }
     Err(Refusal::NoListener("no loop of the run is open, so no loop can receive the message".to_owned()))
 }

@@ -5,15 +5,11 @@
 
 use std::sync::Arc;
 
-use crate::record::{Change, Claim, Event, EventKind, LoopOutcome, Path, Segment, StageKind};
-
-use super::conversation_budget::{budget_of, shared_of};
-use super::crashes::doubt;
-use super::frames::{BrainEnd, BrainFrame, CallPhase, Intent, Stage};
-use super::grants::{Grants, Spending};
-use super::stages::r#loop::fold;
+use super::frames::{BrainEnd, BrainFrame, Stage};
+use super::stages::{Advance, Frame, OwnerState, Reason};
 use super::state::{KNOWN_SIGNALS, NotClaimed, RunState};
 use super::tree::owner_of;
+use crate::record::{Claim, Event, EventKind, Failure, Path};
 
 /// The reason why an event cannot be the next one of its run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,9 +24,6 @@ pub struct IllegalEvent {
     /// The reason.
     pub reason: String,
 }
-
-/// The reason, without the event.
-pub(super) type Reason = String;
 
 impl RunState {
     /// Folds a whole log.
@@ -108,7 +101,7 @@ impl RunState {
                     self.count_crash(event.at, shared);
                 }
                 if let Some(root) = &mut self.root {
-                    doubt(Arc::make_mut(root), was_claimed, shared);
+                    Arc::make_mut(root).doubt(was_claimed, shared);
                 }
                 Ok(())
             }
@@ -123,34 +116,19 @@ impl RunState {
                 Ok(())
             }
             EventKind::BrainStart(start) => {
-                let frame = BrainFrame {
-                    path: path.clone(),
-                    title: start.title.as_str().into(),
-                    version: start.version,
-                    fingerprint: start.fingerprint.clone(),
-                    stages: Arc::new(start.stages.clone()),
-                    options: Arc::new(start.options.clone()),
-                    state: Arc::new(start.state.clone()),
-                    changed: event.seq,
-                    plugins: start.plugins.clone(),
-                    index: 0,
-                    stage: Stage::Ready,
-                    usage: crate::record::Usage::default(),
-                    budget: budget_of(start),
-                    shared: shared_of(start),
-                    grants: Grants::default(),
-                    spent: Spending::default(),
-                    iterations: 0,
-                    active: 0,
-                    began: event.at,
-                    end: None,
-                };
                 self.accept(start.start.as_ref().and_then(|start| start.id.as_ref()), event);
                 if let Some(start) = &start.start {
                     self.start = start.clone();
                     self.currency = event.currency().map(Arc::from);
                 }
-                self.begin_brain(path, frame)
+                if !path.is_root() {
+                    self.stage_event(event, None)?;
+                } else if self.root.is_some() {
+                    return Err("the run has begun".to_owned());
+                } else {
+                    self.root = Some(Arc::new(BrainFrame::begun(event, start)));
+                }
+                Ok(())
             }
             EventKind::BrainMigrated { version, fingerprint, stages, change } => {
                 let brain =
@@ -158,7 +136,7 @@ impl RunState {
                 brain.index = migrated_stage(brain, stages)?;
                 (brain.version, brain.fingerprint) = (*version, fingerprint.clone());
                 brain.stages = Arc::new(stages.clone());
-                change_state(brain, change.as_ref(), event)
+                brain.split().1.change(change.as_ref(), event)
             }
             EventKind::BrainComplete { result } => self.end_brain(path, |brain| {
                 if brain.index < brain.stages.0.len() {
@@ -189,52 +167,52 @@ impl RunState {
                 self.accept(Some(signal), event);
                 Ok(())
             }
-            EventKind::StepStart { attempt } => self.start_step(path, *attempt),
-            EventKind::StepBlocked {} => self.block_step(path),
-            EventKind::StepRetry { attempt, due, .. } => self.retry_step(path, *attempt, *due),
-            EventKind::StepComplete { change, .. } => self.complete_stage(path, change.as_ref(), event),
-            EventKind::ValueRecorded { name, value } => match path.last() {
-                Some(Segment::Call(..)) => fold::apply(self, event),
-                _ => self.record_step_value(path, name, value),
-            },
-            EventKind::LoopModelCall { question: Some(question), .. } if self.is_question(path) => {
-                self.ask(path, question)
-            }
-            EventKind::LoopModelResult { parts, metadata, .. } if self.is_question(path) => {
-                self.answer(path, parts, metadata)?;
-                self.add_usage(path, metadata);
-                Ok(())
-            }
-            EventKind::LoopModelRetry { .. } if self.is_question(path) => Ok(()),
-            EventKind::LoopAnswerRefused { metadata, .. } => {
-                fold::apply(self, event)?;
-                self.add_usage(path, metadata);
-                Ok(())
-            }
-            EventKind::LoopAnswerBroken { metadata } => {
-                if !self.is_question(path) {
-                    fold::apply(self, event)?;
-                }
-                self.add_usage(path, metadata);
-                Ok(())
-            }
-            EventKind::LoopModelResult { metadata, .. } => {
-                fold::apply(self, event)?;
-                self.add_usage(path, metadata);
-                Ok(())
-            }
-            EventKind::LoopIteration(_) => {
-                fold::apply(self, event)?;
-                self.add_iteration(path);
-                Ok(())
-            }
             EventKind::BudgetRequested(_) | EventKind::BudgetDecided { .. } | EventKind::BudgetExpired {} => {
                 self.apply_budget(event)
             }
-            EventKind::LoopComplete { change, outcome, .. } => {
-                self.complete_loop(path, outcome, change.as_ref(), event)
+            EventKind::LoopIteration(_) => {
+                self.stage_event(event, None)?;
+                self.add_iteration(path);
+                Ok(())
             }
-            EventKind::LoopStart { .. }
+            EventKind::LoopModelResult { metadata, .. } => {
+                self.stage_event(event, None)?;
+                self.add_usage(path, metadata);
+                Ok(())
+            }
+            EventKind::LoopAnswerRefused { metadata, .. } | EventKind::LoopAnswerBroken { metadata } => {
+                self.stage_event(event, None)?;
+                self.add_usage(path, metadata);
+                Ok(())
+            }
+            EventKind::LoopApprovalDecided { signal, .. } => {
+                self.stage_event(event, None)?;
+                self.accept(Some(signal), event);
+                Ok(())
+            }
+            EventKind::LoopMessage { signal, .. } => {
+                self.stage_event(event, None)?;
+                self.accept(signal.as_ref(), event);
+                Ok(())
+            }
+            EventKind::LoopResume { signal, received, .. } => {
+                self.stage_event(event, None)?;
+                self.accept(signal.as_ref(), event);
+                if let Some(received) = received {
+                    self.note_older_answer(path, *received, event.seq);
+                }
+                Ok(())
+            }
+            EventKind::LoopComplete { outcome, .. } => {
+                let failure = self.loop_at(path).and_then(|frame| self.limit_failure(frame, outcome));
+                self.stage_event(event, failure)
+            }
+            EventKind::StepStart { .. }
+            | EventKind::StepBlocked {}
+            | EventKind::StepRetry { .. }
+            | EventKind::StepComplete { .. }
+            | EventKind::ValueRecorded { .. }
+            | EventKind::LoopStart { .. }
             | EventKind::LoopModelCall { .. }
             | EventKind::LoopModelRetry { .. }
             | EventKind::LoopToolCall(_)
@@ -246,19 +224,16 @@ impl RunState {
             | EventKind::LoopOutput { .. }
             | EventKind::LoopTrigger { .. }
             | EventKind::LoopApprovalRequested { .. }
-            | EventKind::LoopApprovalDecided { .. }
             | EventKind::LoopApprovalWithdrawn { .. }
             | EventKind::LoopApprovalExpired {}
             | EventKind::LoopWait { .. }
-            | EventKind::LoopResume { .. }
-            | EventKind::LoopMessage { .. }
             | EventKind::LoopExit { .. }
             | EventKind::LoopMaxIterations { .. }
             | EventKind::LoopLimit(_)
             | EventKind::LoopStopped { .. }
             | EventKind::LoopPluginChanged { .. }
             | EventKind::LoopPluginFailed { .. }
-            | EventKind::LoopCompacted { .. } => fold::apply(self, event),
+            | EventKind::LoopCompacted { .. } => self.stage_event(event, None),
         };
         applied?;
         // A signal is not the worker's, and a claim may migrate the run.
@@ -283,34 +258,6 @@ impl RunState {
         }
     }
 
-    fn begin_brain(&mut self, path: &Path, frame: BrainFrame) -> Result<(), Reason> {
-        let Some(last) = path.last() else {
-            if self.root.is_some() {
-                return Err("the run has begun".to_owned());
-            }
-            self.root = Some(Arc::new(frame));
-            return Ok(());
-        };
-        let owner = owner_of(path).unwrap_or_default();
-        let brain = self.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
-        let is_here = matches!(last, Segment::Stage(name) if brain.is_at(name, StageKind::Brain));
-        match (last, &mut brain.stage) {
-            (Segment::Stage(_), Stage::Ready) if is_here => {
-                brain.stage = Stage::Brain(Arc::new(frame));
-                Ok(())
-            }
-            (Segment::Call(iteration, index), Stage::Loop(around)) => {
-                let call = Arc::make_mut(around).call_mut(iteration, index).ok_or("there is no such call")?;
-                if !matches!(call.phase, CallPhase::Open(Intent::Running)) || !call.flags.brain {
-                    return Err("the call does not start a brain now".to_owned());
-                }
-                call.phase = CallPhase::Brain(Arc::new(frame));
-                Ok(())
-            }
-            _ => Err("no brain starts here".to_owned()),
-        }
-    }
-
     fn end_brain(
         &mut self,
         path: &Path,
@@ -325,52 +272,44 @@ impl RunState {
         Ok(())
     }
 
-    fn complete_stage(&mut self, path: &Path, change: Option<&Change>, event: &Event) -> Result<(), Reason> {
-        let Some(Segment::Stage(name)) = path.last() else { return Err("this is not the path of a stage".to_owned()) };
-        let owner = owner_of(path).unwrap_or_default();
+    /// Folds an event of a stage, or of an iteration or a call in it. If it ends the stage, `failure` fails the brain.
+    fn stage_event(&mut self, event: &Event, failure: Option<Failure>) -> Result<(), Reason> {
+        let path = &event.path;
+        let owner = owner_of(path).ok_or("this is not the path of a stage")?;
         let brain = self.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
-        let done = match &brain.stage {
-            Stage::Step(step) => matches!(step.intent, Intent::Running | Intent::Doubtful),
-            Stage::Brain(inner) => matches!(inner.end, Some(BrainEnd::Completed(_))),
-            Stage::Ready | Stage::Loop(_) | Stage::Failed(_) => false,
+        let stage = brain.current().filter(|stage| brain.end.is_none() && is_in_stage(path, owner, &stage.name));
+        let kind = stage.ok_or("the brain is not at this stage")?.kind;
+        let advance = if matches!(brain.stage, Stage::Ready) {
+            kind.rules().apply(event, brain)?
+        } else {
+            let (frame, around) = brain.split();
+            frame.ok_or("the stage has failed")?.apply(event, around)?
         };
-        if !done || brain.current().is_none_or(|stage| stage.name != name) {
-            return Err("the stage is not running".to_owned());
-        }
-        change_state(brain, change, event)?;
-        brain.index += 1;
-        brain.stage = Stage::Ready;
-        Ok(())
-    }
-
-    fn complete_loop(
-        &mut self,
-        path: &Path,
-        outcome: &LoopOutcome,
-        change: Option<&Change>,
-        event: &Event,
-    ) -> Result<(), Reason> {
-        let owner = owner_of(path).ok_or("this is not the path of a loop")?;
-        let brain = self.owner(path).ok_or("the brain around it is not open")?;
-        let Stage::Loop(frame) = &brain.stage else { return Err("the loop is not open".to_owned()) };
-        if frame.path != *path {
-            return Err("another loop is open".to_owned());
-        }
-        if let Some(open) = frame.batch.iter().find(|call| call.result().is_none()) {
-            return Err(format!("the call `{}` has no result", open.path));
-        }
-        let failure = self.limit_failure(frame, outcome);
-        let brain = self.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
-        change_state(brain, change, event)?;
-        match failure {
-            Some(failure) => brain.stage = Stage::Failed(failure),
-            None => {
-                brain.index += 1;
-                brain.stage = Stage::Ready;
+        match advance {
+            Advance::Stay => {}
+            Advance::Begun(stage) => brain.stage = stage,
+            Advance::Done(change) => {
+                brain.split().1.change(change, event)?;
+                brain.index += usize::from(failure.is_none());
+                brain.stage = failure.map_or(Stage::Ready, Stage::Failed);
             }
         }
         Ok(())
     }
+}
+
+impl BrainFrame {
+    /// Returns the frame of the current stage, and what its events change around it.
+    fn split(&mut self) -> (Option<&mut dyn Frame>, OwnerState<'_>) {
+        let Self { stage, state, changed, plugins, .. } = self;
+        (stage.frame_mut(), OwnerState { state, changed, plugins })
+    }
+}
+
+/// Returns whether a path is that of a stage in the brain `owner`, or in that stage.
+fn is_in_stage(path: &Path, owner: &str, stage: &str) -> bool {
+    let below = path.as_str().get(owner.len()..).unwrap_or_default();
+    below.trim_start_matches('/').split('/').next() == Some(stage)
 }
 
 /// Finds the current stage of a brain in another list of stages.
@@ -378,13 +317,4 @@ pub(super) fn migrated_stage(brain: &BrainFrame, stages: &crate::record::Shape) 
     let Some(current) = brain.current() else { return Ok(stages.0.len()) };
     let place = stages.0.iter().position(|stage| stage.name == current.name && stage.kind == current.kind);
     place.ok_or_else(|| format!("it has no {} `{}`, where the run is", current.kind, current.name))
-}
-
-/// Applies a recorded change to a brain's state.
-pub(super) fn change_state(brain: &mut BrainFrame, change: Option<&Change>, event: &Event) -> Result<(), Reason> {
-    if let Some(change) = change {
-        change.apply(Arc::make_mut(&mut brain.state)).map_err(|error| error.to_string())?;
-        brain.changed = event.seq;
-    }
-    Ok(())
 }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::record::{Decision, Event, EventKind, Failure, LimitKind, LoopOutcome, OnLimit, Path, ResponseMetadata};
-
-use super::apply::Reason;
-use super::frames::{LoopFrame, Stage};
+use super::frames::{LoopFrame, Visit};
 use super::grants::{Grants, PendingGrant};
 use super::limits::{Before, Bound, asked_at, bound_at};
+use super::stages::Reason;
 use super::state::RunState;
-use super::tree::{Visit, owner_of};
+use super::tree::owner_of;
+use crate::record::{Decision, Event, EventKind, Failure, LimitKind, LoopOutcome, OnLimit, Path, ResponseMetadata};
 
 const NO_LIMITS: &str = "no loop or brain with limits is open at this path";
 
@@ -57,10 +56,7 @@ impl RunState {
                 false => Some(&mut brain.grants),
             };
         }
-        match &mut self.brain_mut(owner_of(path)?, |_| ())?.stage {
-            Stage::Loop(frame) => Some(&mut Arc::make_mut(frame).grants),
-            _ => None,
-        }
+        Some(&mut self.brain_mut(owner_of(path)?, |_| ())?.stage.as_loop_mut()?.grants)
     }
 
     /// Adds an answer's usage and cost to the loop and all frames around it.
@@ -93,8 +89,7 @@ impl RunState {
                 spend(&mut frame.spent);
             }
         });
-        if let Some(Stage::Loop(frame)) = brain.map(|brain| &mut brain.stage) {
-            let frame = Arc::make_mut(frame);
+        if let Some(frame) = brain.and_then(|brain| brain.stage.as_loop_mut()) {
             frame.usage += usage;
             spend(&mut frame.spent);
         }
@@ -114,8 +109,7 @@ impl RunState {
     pub(super) fn add_active(&mut self, path: &Path, passed: u64) {
         if self.loop_at(path).is_some_and(|frame| frame.path == *path) {
             let brain = owner_of(path).and_then(|owner| self.brain_mut(owner, |_| ()));
-            if let Some(Stage::Loop(frame)) = brain.map(|brain| &mut brain.stage) {
-                let frame = Arc::make_mut(frame);
+            if let Some(frame) = brain.and_then(|brain| brain.stage.as_loop_mut()) {
                 frame.active = frame.active.saturating_add(passed);
             }
         } else if let Some(brain) = self.brain_mut(path.as_str(), |_| ()) {

@@ -9,18 +9,14 @@
 //! Work that reaches [`MAX_CRASHES`] is not begun again. The run is parked instead: paused with its failure, until a person
 //! retries it. Each call also counts the crashes that interrupted it, and its tool's retries limit them.
 
-use std::sync::Arc;
-
+use super::crashed_work::{CrashedWork, Work};
+use super::effect::{Effect, Next};
+use super::frames::{Call, CallPhase, Intent, LoopPhase, Open};
+use super::next::effects;
+use super::state::RunState;
 use crate::record::{
     Actor, Crashes, EndReason, Event, EventKind, Failure, NewEvent, Path, Segment, Seq, SignalId, Timestamp, ToolResult,
 };
-
-use super::crashed_work::{CrashedWork, Work};
-use super::effect::{Effect, Next};
-use super::frames::{BrainFrame, Call, CallPhase, Intent, LoopPhase, Stage};
-use super::next::effects;
-use super::state::RunState;
-use super::tree::Open;
 
 /// The number of consecutive crashes during the same work from which on a run is a suspect.
 pub(crate) const SUSPECT: u32 = 2;
@@ -46,29 +42,23 @@ impl RunState {
 
     fn work_in_flight(&self, at: Timestamp, shared: Option<Seq>) -> Vec<Work> {
         let mut paths = Vec::new();
-        let Some(root) = self.root.as_deref().filter(|root| root.end.is_none()) else { return Vec::new() };
+        if self.root.is_none() || self.has_ended() {
+            return Vec::new();
+        }
         let mut add = |path: &Path| paths.push(path.clone());
-        root.find_open(&mut |open| {
-            match open {
-                Open::Brain(brain) => match &brain.stage {
-                    Stage::Step(step) if step.intent == Intent::Running => {
-                        add(&brain.current_path().unwrap_or_default());
-                    }
-                    _ => {}
-                },
-                Open::Loop(frame) => {
-                    if matches!(&frame.phase, LoopPhase::Ask { intent: Intent::Running, .. }) {
-                        add(&frame.path);
-                    }
-                }
-                Open::Call(call) => {
-                    let runs = matches!(call.phase, CallPhase::Open(Intent::Running));
-                    if runs && !outlives_worker(call.detached, shared) {
-                        add(&call.path);
-                    }
+        self.for_each_open(|open| match open {
+            Open::Step(brain, step) if step.intent.is_running() => add(&brain.current_path().unwrap_or_default()),
+            Open::Loop(frame) => {
+                if matches!(&frame.phase, LoopPhase::Ask { intent: Intent::Running, .. }) {
+                    add(&frame.path);
                 }
             }
-            None::<()>
+            Open::Call(call) => {
+                if call.phase == CallPhase::Open(Intent::Running) && !call.outlives_worker(shared) {
+                    add(&call.path);
+                }
+            }
+            Open::Brain(_) | Open::Step(..) => {}
         });
         // These have no intent in the log.
         let due = effects(self, at).effects;
@@ -215,11 +205,10 @@ pub(super) fn isolate(state: &RunState, next: &mut Next) {
     if state.crashed.iter().all(|crashed| crashed.crashes < SUSPECT) {
         return;
     }
-    let mut running = |open: Open<'_>| match open {
-        Open::Call(call) if call.phase == CallPhase::Open(Intent::Running) && call.detached.is_none() => Some(()),
-        _ => None,
-    };
-    let mut busy = state.root.as_deref().and_then(|root| root.find_open(&mut running)).is_some();
+    let mut busy = state.any_open(|open| match open {
+        Open::Call(call) => call.phase == CallPhase::Open(Intent::Running) && call.detached.is_none(),
+        Open::Brain(_) | Open::Step(..) | Open::Loop(_) => false,
+    });
     next.effects.retain(|effect| !matches!(effect, Effect::Execute { .. }) || !std::mem::replace(&mut busy, true));
 }
 
@@ -246,55 +235,4 @@ pub(super) fn park(state: &RunState, next: &Next) -> Option<NewEvent> {
     let signal = SignalId::new(format!("parked-{}", state.next));
     let paused = EventKind::BrainPaused { signal, actor: Actor::default(), failure: Some(failure) };
     Some(NewEvent::new(Path::root(), paused))
-}
-
-/// Returns whether a call in flight outlives the worker: a detached call that this run itself started. The next worker
-/// gets its outcome.
-fn outlives_worker(detached: Option<Seq>, shared: Option<Seq>) -> bool {
-    detached.is_some_and(|since| shared.is_none_or(|shared| since > shared))
-}
-
-/// Marks work in flight as doubtful: its worker ended, by a crash or regularly. A detached call that this run itself
-/// started outlives the worker: the next one gets its outcome. `shared` is the last event that a fork shares.
-pub(super) fn doubt(brain: &mut BrainFrame, crashed: bool, shared: Option<Seq>) {
-    let doubt_intent = |intent: &mut Intent| {
-        let was_running = *intent == Intent::Running;
-        if was_running {
-            *intent = Intent::Doubtful;
-        }
-        was_running
-    };
-    match &mut brain.stage {
-        Stage::Step(step) => {
-            doubt_intent(&mut step.intent);
-        }
-        Stage::Brain(inner) => doubt(Arc::make_mut(inner), crashed, shared),
-        Stage::Loop(frame) => {
-            let frame = Arc::make_mut(frame);
-            if let LoopPhase::Ask { intent, .. } = &mut frame.phase {
-                doubt_intent(intent);
-            }
-            for call in &mut frame.batch {
-                let outlives = outlives_worker(call.detached, shared);
-                let ended = matches!(call.phase, CallPhase::Open(Intent::Running)) && !outlives;
-                if !ended && !matches!(call.phase, CallPhase::Brain(_)) {
-                    continue;
-                }
-                let call = Arc::make_mut(call);
-                match &mut call.phase {
-                    CallPhase::Open(intent) => {
-                        let interrupted = doubt_intent(intent) && crashed;
-                        call.crashes = call.crashes.saturating_add(u32::from(interrupted));
-                    }
-                    CallPhase::Brain(inner) => doubt(Arc::make_mut(inner), crashed, shared),
-                    CallPhase::Gated
-                    | CallPhase::Pending { .. }
-                    | CallPhase::Waiting { .. }
-                    | CallPhase::Resumed { .. }
-                    | CallPhase::Done(_) => {}
-                }
-            }
-        }
-        Stage::Ready | Stage::Failed(_) => {}
-    }
 }

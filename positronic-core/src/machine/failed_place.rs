@@ -3,11 +3,11 @@
 //! A failure is several events: a loop that fails gives each open call a result, then ends; the brains around it fail one after
 //! the other. A retry continues before all of them, so that calls with results keep them and open ones are open again.
 
-use crate::record::{Event, EventKind, Failure, LoopOutcome, Seq, ToolResult};
-
 use super::apply::IllegalEvent;
-use super::frames::{BrainEnd, BrainFrame, LoopPhase, Stage};
+use super::frames::{BrainEnd, BrainFrame};
+use super::stages::Frame as _;
 use super::state::RunState;
+use crate::record::{Event, EventKind, Failure, LoopOutcome, Seq, ToolResult};
 
 /// The place where a run failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) fn failed_place<'a>(log: impl IntoIterator<Item = &'a Event>) -> Resu
     let mut before: Vec<&Event> = Vec::new();
     for event in log {
         state.fold(event)?;
-        if state.root.as_deref().is_some_and(is_failing) {
+        if state.root.as_deref().is_some_and(BrainFrame::is_failing) {
             last.push(event);
         } else {
             before.push(event);
@@ -41,22 +41,6 @@ pub(crate) fn failed_place<'a>(log: impl IntoIterator<Item = &'a Event>) -> Resu
     let message = last.iter().find_map(|event| message(&event.kind)).unwrap_or_default();
     let end = before.iter().rposition(|event| !closes(&event.kind, message));
     Ok(end.and_then(|end| before.get(end)).map(|event| FailedPlace { before: event.seq, at_limit }))
-}
-
-/// Returns whether a brain has failed, or can only fail.
-fn is_failing(brain: &BrainFrame) -> bool {
-    if let Some(end) = &brain.end {
-        return matches!(end, BrainEnd::Failed(_));
-    }
-    match &brain.stage {
-        Stage::Failed(_) => true,
-        Stage::Brain(inner) => is_failing(inner),
-        Stage::Loop(frame) => matches!(
-            &frame.phase,
-            LoopPhase::Ending(LoopOutcome::Failed { .. } | LoopOutcome::MaxIterations | LoopOutcome::Limit { .. })
-        ),
-        Stage::Ready | Stage::Step(_) => false,
-    }
 }
 
 const fn is_at_limit(kind: &EventKind) -> bool {

@@ -14,8 +14,8 @@ use super::known_contents::KnownContents;
 use crate::record::skip::is_default;
 use crate::record::{
     AnswerFault, Budget, CallFlags, ContentHash, ContextItem, Failure, Finish, Gate, Limits, LoopOutcome, MadeBy,
-    ModelRequest, Part, Path, PluginStates, ResponseMetadata, Seq, Settings, Shape, StageKind, StageShape, Timestamp,
-    ToolResult, ToolSet, Transcript, Usage, WaitSpec,
+    ModelRequest, Part, Path, PluginStates, ResponseMetadata, Seq, Settings, Shape, StageShape, Timestamp, ToolResult,
+    ToolSet, Transcript, Usage, WaitSpec,
 };
 
 /// A brain that has begun.
@@ -108,9 +108,38 @@ impl BrainFrame {
     pub fn current_path(&self) -> Option<Path> {
         self.current().map(|stage| self.path.stage(&stage.name))
     }
+}
 
-    pub(super) fn is_at(&self, name: &str, kind: StageKind) -> bool {
-        self.end.is_none() && self.current().is_some_and(|stage| stage.name == name && stage.kind == kind)
+impl Stage {
+    /// Returns the step, if it is one that has begun.
+    pub(crate) const fn as_step(&self) -> Option<&StepFrame> {
+        match self {
+            Self::Step(step) => Some(step),
+            _ => None,
+        }
+    }
+
+    /// Returns the loop, if it is one that has begun.
+    pub(crate) fn as_loop(&self) -> Option<&LoopFrame> {
+        match self {
+            Self::Loop(frame) => Some(frame),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_loop_mut(&mut self) -> Option<&mut LoopFrame> {
+        match self {
+            Self::Loop(frame) => Some(Arc::make_mut(frame)),
+            _ => None,
+        }
+    }
+
+    /// Returns the nested brain, if it is one that has begun.
+    pub(crate) fn as_brain(&self) -> Option<&BrainFrame> {
+        match self {
+            Self::Brain(inner) => Some(inner),
+            _ => None,
+        }
     }
 }
 
@@ -128,6 +157,25 @@ pub enum Intent {
 }
 
 impl Intent {
+    /// Returns whether it is in flight.
+    pub(super) const fn is_running(self) -> bool {
+        matches!(self, Self::Running)
+    }
+
+    /// Returns whether it is in flight, or retried later.
+    pub(super) const fn is_busy(self) -> bool {
+        matches!(self, Self::Running | Self::Backoff(_))
+    }
+
+    /// Marks it as doubtful if it is in flight, and returns whether it was.
+    pub(super) const fn doubt(&mut self) -> bool {
+        let was_running = self.is_running();
+        if was_running {
+            *self = Self::Doubtful;
+        }
+        was_running
+    }
+
     /// Returns the number of the next attempt: an interrupted one restarts with a new number.
     pub(super) const fn next_attempt(self, attempt: u32) -> u32 {
         if matches!(self, Self::Doubtful) { attempt.saturating_add(1) } else { attempt }
@@ -458,14 +506,6 @@ impl Call {
         }
     }
 
-    /// Returns its nested brain.
-    pub(super) fn inner(&self) -> Option<&BrainFrame> {
-        match &self.phase {
-            CallPhase::Brain(inner) => Some(inner),
-            _ => None,
-        }
-    }
-
     /// Returns whether it has work in flight.
     #[must_use]
     pub fn is_running(&self) -> bool {
@@ -475,4 +515,20 @@ impl Call {
             CallPhase::Gated | CallPhase::Pending { .. } | CallPhase::Waiting { .. } | CallPhase::Done(_) => false,
         }
     }
+}
+
+/// A brain, the step or the loop of its current stage, or a call of that loop's batch.
+#[derive(Clone, Copy)]
+pub(super) enum Open<'a> {
+    Brain(&'a BrainFrame),
+    /// A step, with its brain.
+    Step(&'a BrainFrame, &'a StepFrame),
+    Loop(&'a LoopFrame),
+    Call(&'a Call),
+}
+
+/// A frame on the way to a brain.
+pub(super) enum Visit<'a> {
+    Brain(&'a mut BrainFrame),
+    Loop(&'a mut LoopFrame),
 }

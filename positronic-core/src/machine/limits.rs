@@ -19,12 +19,10 @@ use crate::record::{
     AskForMore, Budget, BudgetRequest, EventKind, LimitKind, LimitReached, NewEvent, OnLimit, Path, Timestamp,
 };
 
-use super::close;
 use super::effect::{Effect, Next};
-use super::frames::{BrainFrame, LoopFrame, LoopPhase, Stage};
+use super::frames::{BrainFrame, LoopFrame, LoopPhase, Open};
 use super::grants::{Grants, PendingGrant, SharedLimits};
 use super::state::RunState;
-use super::tree::Open;
 
 /// The next action. An iteration that has begun may call its model, whatever the limit of iterations, except for the
 /// first one of a loop: it begins even if a brain around it has used up its iterations.
@@ -56,7 +54,7 @@ impl<'a> Bound<'a> {
         let (brain, own) = match open {
             Open::Brain(brain) => (Some(brain), None),
             Open::Loop(frame) => (None, Some(Self::Loop(frame))),
-            Open::Call(_) => (None, None),
+            Open::Step(..) | Open::Call(_) => (None, None),
         };
         brain.into_iter().flat_map(Self::all_of).chain(own)
     }
@@ -285,7 +283,7 @@ fn end(frame: &LoopFrame, bound: Bound<'_>, reached: LimitReached, out: &mut Nex
         Some(model) => format!("{} has a limit of money, and the price of `{model}` is unknown", bound.name()),
         None => format!("{} reached its limit of {}", bound.name(), reached.kind.noun()),
     };
-    close::calls(frame, &why, &mut new_events);
+    frame.close_calls(&why, &mut new_events);
     let event = match bound {
         Bound::Loop(_) if reached.kind == LimitKind::Iterations => {
             EventKind::LoopMaxIterations { limit: u32::try_from(reached.limit).unwrap_or(u32::MAX) }
@@ -335,26 +333,13 @@ pub(crate) fn limits_money(state: &RunState, path: &Path) -> bool {
 /// Returns whether a limit of money applies to anything open in a run.
 pub(crate) fn has_limit_of_money(state: &RunState) -> bool {
     let is_limited = |bound: Bound<'_>| bound.limit(LimitKind::Money).is_some();
-    let visit = &mut |open: Open<'_>| Bound::of(open).any(is_limited).then_some(());
-    state.root.as_deref().and_then(|root| root.find_open(visit)).is_some()
+    state.any_open(|open| Bound::of(open).any(is_limited))
 }
 
 /// Collects the frames whose limits apply to a stage or an iteration, from the outside in.
 fn bounds<'a>(state: &'a RunState, at: &Path) -> Vec<Bound<'a>> {
     let mut found = Vec::new();
-    let mut frame = state.root.as_deref();
-    while let Some(brain) = frame {
-        found.extend(Bound::all_of(brain));
-        frame = match &brain.stage {
-            Stage::Brain(inner) if at.is_within(&inner.path) => Some(inner),
-            Stage::Loop(inner) if at.is_within(&inner.path) => {
-                found.push(Bound::Loop(inner));
-                let open = inner.batch.iter().find(|call| at.is_within(&call.path));
-                open.and_then(|call| call.inner())
-            }
-            _ => None,
-        };
-    }
+    state.walk(at.as_str(), |open| found.extend(Bound::of(open)));
     found
 }
 

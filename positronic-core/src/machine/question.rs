@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::limits::{Verdict, may_ask};
 use super::settle::Inputs;
-use super::stages::step::question_hash;
-use super::{Asked, LoopPhase, RunState, Stage};
+use super::stages::{Frame, question_hash};
+use super::{Asked, LoopPhase, RunState};
 use crate::record::{EventKind, ModelError, ModelResponse, NewEvent, Path, Question, ResponseMetadata, Segment};
 
 /// What to do with a question.
@@ -36,11 +36,8 @@ pub(crate) fn ask(
     if !is_in_time(state, asks) {
         return Asking::Refused("a plugin can ask a model only before its iteration begins".to_owned());
     }
-    let recorded: &[Asked] = match state.owner(asks).map(|brain| &brain.stage) {
-        Some(Stage::Step(frame)) => &frame.asked,
-        Some(Stage::Loop(frame)) => &frame.asked,
-        _ => &[],
-    };
+    let asker = state.owner(asks).and_then(|brain| brain.stage.frame());
+    let recorded = asker.map_or(&[][..], Frame::questions);
     let hash = question_hash(&question);
     let same = || recorded.iter().enumerate().filter(|(index, asked)| asked.hash == hash && !is_used(*index));
     if let Some((index, answer)) = same().find_map(|(index, asked)| Some((index, response(asked)?))) {

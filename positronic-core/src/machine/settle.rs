@@ -12,8 +12,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::close::end_loop;
-use super::stages::r#loop::batch::{denial, denied_before};
-use super::{Call, LoopFrame, REPLY, RunState, Stage, question};
+use super::stages::{denial, denied_before};
+use super::{Call, LoopFrame, REPLY, RunState, question};
 use crate::error::{Error, Result};
 use crate::record::{
     ActionFormat, BrainStart, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError,
@@ -204,10 +204,7 @@ impl Inputs {
 
 fn step(state: &RunState, path: &Path, result: Result<Value>, duration: Duration, inputs: &Inputs) -> Vec<NewEvent> {
     let Some(brain) = state.owner(path) else { return Vec::new() };
-    let attempt = match &brain.stage {
-        Stage::Step(step) => step.attempt,
-        _ => 0,
-    };
+    let attempt = brain.stage.as_step().map_or(0, |step| step.attempt);
     let error = match result {
         Ok(next) => {
             let change = Change::between(&brain.state, &next);

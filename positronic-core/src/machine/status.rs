@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::record::{Path, Pending, PendingKind, Segment, Status};
-
 use super::effect::Next;
-use super::frames::{BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopPhase, Stage};
+use super::frames::{BrainEnd, Call, CallPhase, Intent, Open};
 use super::grants::PendingGrant;
 use super::limits::Bound;
 use super::next::next;
+use super::stages::Frame as _;
 use super::state::RunState;
-use super::tree::Open;
+use crate::record::{Path, Pending, PendingKind, Segment, Status};
 
 /// Returns the status of a run.
 #[must_use]
@@ -29,59 +28,9 @@ pub(super) fn status_and_next(state: &RunState) -> (Status, Next) {
         None if state.paused.is_some() => over(Status::Paused),
         None => {
             let next = next(state, state.at);
-            let idle = next.effects.is_empty() && !is_in_flight(root) && !pending(state).is_empty();
+            let idle = next.effects.is_empty() && !root.in_flight(Intent::is_busy) && !pending(state).is_empty();
             (if idle { Status::Waiting } else { Status::Running }, next)
         }
-    }
-}
-
-/// Returns whether there is an intent without outcome, or a delayed retry; `asks` decides it for requests.
-fn in_flight(brain: &BrainFrame, asks: fn(Intent) -> bool) -> bool {
-    let asks = asks_below(brain.waits_for_more(), asks);
-    match &brain.stage {
-        Stage::Step(step) => is_busy(step.intent),
-        Stage::Brain(inner) => in_flight(inner, asks),
-        Stage::Loop(frame) => {
-            let asks = asks_below(frame.grants.asked.is_some(), asks);
-            match &frame.phase {
-                LoopPhase::Ask { intent, .. } => asks(*intent),
-                LoopPhase::Batch => frame.batch.iter().any(|call| call_in_flight(call, asks)),
-                LoopPhase::Prepare | LoopPhase::Answered | LoopPhase::Ending(_) => false,
-            }
-        }
-        Stage::Ready | Stage::Failed(_) => false,
-    }
-}
-
-/// A delayed request is not retried before more is granted, if a request for more is open.
-const fn asks_below(waits_for_more: bool, asks: fn(Intent) -> bool) -> fn(Intent) -> bool {
-    if waits_for_more { is_running } else { asks }
-}
-
-const fn is_running(intent: Intent) -> bool {
-    matches!(intent, Intent::Running)
-}
-
-/// Returns whether a brain has work in flight, or delayed retries.
-pub(super) fn is_in_flight(brain: &BrainFrame) -> bool {
-    in_flight(brain, is_busy)
-}
-
-/// Returns whether a call progresses without further model calls: a delayed request does
-/// not, since it would be sent later.
-pub(super) fn progresses_without_model(call: &Call) -> bool {
-    call_in_flight(call, is_running)
-}
-
-fn call_in_flight(call: &Call, asks: fn(Intent) -> bool) -> bool {
-    match &call.phase {
-        CallPhase::Open(intent) => is_busy(*intent),
-        CallPhase::Brain(inner) => in_flight(inner, asks),
-        CallPhase::Gated
-        | CallPhase::Pending { .. }
-        | CallPhase::Waiting { .. }
-        | CallPhase::Resumed { .. }
-        | CallPhase::Done(_) => false,
     }
 }
 
@@ -89,22 +38,8 @@ fn call_in_flight(call: &Call, asks: fn(Intent) -> bool) -> bool {
 /// call without a result.
 #[must_use]
 pub fn awaits(state: &RunState, path: &Path) -> bool {
-    let running = |intent: &Intent| *intent == Intent::Running;
-    let Some(brain) = state.owner(path).filter(|brain| brain.end.is_none()) else { return false };
-    match (&brain.stage, path.last()) {
-        (Stage::Step(step), Some(Segment::Stage(_))) => running(&step.intent),
-        (Stage::Step(step), Some(Segment::Iteration(_))) => running(&step.intent) || step.held,
-        (Stage::Loop(frame), Some(Segment::Iteration(iteration))) => {
-            let waits = match &frame.phase {
-                LoopPhase::Prepare => true,
-                LoopPhase::Ask { intent, .. } => running(intent),
-                LoopPhase::Answered | LoopPhase::Batch | LoopPhase::Ending(_) => false,
-            };
-            iteration == frame.iteration && waits
-        }
-        (Stage::Loop(_), Some(Segment::Call(..))) => state.call(path).is_some_and(|call| call.result().is_none()),
-        _ => false,
-    }
+    let owner = state.owner(path).filter(|brain| brain.end.is_none());
+    owner.and_then(|brain| brain.stage.frame()).is_some_and(|frame| frame.awaits(path))
 }
 
 /// Returns whether values can be recorded at this path: only for a running step or tool.
@@ -117,23 +52,19 @@ pub(crate) fn keeps_values(state: &RunState, path: &Path) -> bool {
     }
 }
 
-const fn is_busy(intent: Intent) -> bool {
-    matches!(intent, Intent::Running | Intent::Backoff(_))
-}
-
 /// Lists pending items in path order, from any depth.
 #[must_use]
 pub fn pending(state: &RunState) -> Vec<Pending> {
     let mut out = Vec::new();
-    if let Some(root) = state.root.as_deref().filter(|root| root.end.is_none()) {
-        root.find_open(&mut |open| {
-            out.extend(Bound::of(open).filter_map(asked));
-            if let Open::Call(call) = open {
-                out.extend(waiting(call));
-            }
-            None::<()>
-        });
+    if state.has_ended() {
+        return out;
     }
+    state.for_each_open(|open| {
+        out.extend(Bound::of(open).filter_map(asked));
+        if let Open::Call(call) = open {
+            out.extend(waiting(call));
+        }
+    });
     out
 }
 

@@ -1,10 +1,12 @@
 //! Lookups in the tree of a run's frames.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::frames::{BrainFrame, Call, CallPhase, LoopFrame, Stage};
+use super::frames::{BrainFrame, Call, LoopFrame, Open, Visit};
+use super::stages::Visitor;
 use super::state::RunState;
 use crate::record::{Path, Segment, parent_of, segments_of};
 
@@ -12,33 +14,26 @@ impl RunState {
     /// Finds the brain with this path.
     #[must_use]
     pub fn brain(&self, path: &Path) -> Option<&BrainFrame> {
-        self.brain_of(path.as_str())
+        self.walk(path.as_str(), |_| ())
     }
 
-    fn brain_of(&self, path: &str) -> Option<&BrainFrame> {
+    /// Finds the brain with this path, and visits every frame on the way, from the outside in.
+    pub(super) fn walk<'a>(&'a self, path: &str, mut visit: impl FnMut(Open<'a>)) -> Option<&'a BrainFrame> {
         let mut brain = self.root.as_deref()?;
+        visit(Open::Brain(brain));
         let mut segments = segments_of(path);
         while let Some(segment) = segments.next() {
             let Segment::Stage(name) = segment else { return None };
             if brain.current().is_none_or(|stage| stage.name != name) {
                 return None;
             }
-            brain = match &brain.stage {
-                Stage::Brain(inner) => inner,
-                Stage::Loop(frame) => {
-                    let Some(Segment::Call(iteration, index)) = segments.next() else { return None };
-                    match &frame.call(iteration, index)?.phase {
-                        CallPhase::Brain(inner) => inner,
-                        _ => return None,
-                    }
-                }
-                Stage::Ready | Stage::Step(_) | Stage::Failed(_) => return None,
-            };
+            brain = brain.stage.frame()?.child(&mut segments, &mut visit)?;
+            visit(Open::Brain(brain));
         }
         Some(brain)
     }
 
-    /// Finds the brain with this path, and calls `visit` for every frame on the way, from the outside in.
+    /// Finds the brain with this path, and visits every frame on the way, from the outside in.
     pub(super) fn brain_mut(&mut self, path: &str, mut visit: impl FnMut(Visit<'_>)) -> Option<&mut BrainFrame> {
         let mut brain = Arc::make_mut(self.root.as_mut()?);
         visit(Visit::Brain(brain));
@@ -48,19 +43,7 @@ impl RunState {
             if brain.current().is_none_or(|stage| stage.name != name) {
                 return None;
             }
-            brain = match &mut brain.stage {
-                Stage::Brain(inner) => Arc::make_mut(inner),
-                Stage::Loop(frame) => {
-                    let frame = Arc::make_mut(frame);
-                    visit(Visit::Loop(frame));
-                    let Some(Segment::Call(iteration, index)) = segments.next() else { return None };
-                    match &mut frame.call_mut(iteration, index)?.phase {
-                        CallPhase::Brain(inner) => Arc::make_mut(inner),
-                        _ => return None,
-                    }
-                }
-                Stage::Ready | Stage::Step(_) | Stage::Failed(_) => return None,
-            };
+            brain = brain.stage.frame_mut()?.child_mut(&mut segments, &mut visit)?;
             visit(Visit::Brain(brain));
         }
         Some(brain)
@@ -69,16 +52,13 @@ impl RunState {
     /// Finds the brain that contains the stage, iteration or call with this path.
     #[must_use]
     pub fn owner(&self, path: &Path) -> Option<&BrainFrame> {
-        self.brain_of(owner_of(path)?)
+        self.walk(owner_of(path)?, |_| ())
     }
 
     /// Finds the open loop with this path, or around the iteration or call with this path.
     #[must_use]
     pub fn loop_at(&self, path: &Path) -> Option<&LoopFrame> {
-        match &self.owner(path)?.stage {
-            Stage::Loop(frame) if path.is_within(&frame.path) => Some(frame),
-            _ => None,
-        }
+        self.owner(path)?.stage.as_loop().filter(|frame| path.is_within(&frame.path))
     }
 
     /// Finds the call with this path in an open batch.
@@ -93,26 +73,32 @@ impl RunState {
     pub fn value(&self, path: &Path, name: &str) -> Option<Arc<Value>> {
         let values = match path.last()? {
             Segment::Call(..) => &self.call(path)?.values,
-            Segment::Stage(_) | Segment::Iteration(_) => match &self.owner(path)?.stage {
-                Stage::Step(step) => &step.values,
-                _ => return None,
-            },
+            Segment::Stage(_) | Segment::Iteration(_) => &self.owner(path)?.stage.as_step()?.values,
         };
         values.get(name).cloned()
     }
+
+    /// Returns whether a predicate holds for anything that is open. It is asked in the order of the paths, until it holds.
+    pub(super) fn any_open<'a>(&'a self, mut holds: impl FnMut(Open<'a>) -> bool) -> bool {
+        let mut visit = |open: Open<'a>| if holds(open) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        self.root.as_deref().is_some_and(|root| root.visit_open(&mut visit).is_break())
+    }
+
+    /// Visits everything that is open, in the order of the paths.
+    pub(super) fn for_each_open<'a>(&'a self, mut visit: impl FnMut(Open<'a>)) {
+        self.any_open(|open| {
+            visit(open);
+            false
+        });
+    }
 }
 
-/// A brain, the loop of its current stage, or a call of that loop's batch.
-#[derive(Clone, Copy)]
-pub(super) enum Open<'a> {
-    Brain(&'a BrainFrame),
-    Loop(&'a LoopFrame),
-    Call(&'a Call),
-}
-
-pub(super) enum Visit<'a> {
-    Brain(&'a mut BrainFrame),
-    Loop(&'a mut LoopFrame),
+impl BrainFrame {
+    /// Visits the brain and everything open below it, in the order of the paths.
+    pub(super) fn visit_open<'a>(&'a self, visit: &mut Visitor<'_, 'a>) -> ControlFlow<()> {
+        visit(Open::Brain(self))?;
+        self.stage.frame().map_or(ControlFlow::Continue(()), |frame| frame.visit(self, visit))
+    }
 }
 
 /// Returns the path of the brain around a stage, an iteration or a call, as text.
@@ -121,19 +107,5 @@ pub(super) fn owner_of(path: &Path) -> Option<&str> {
     match path.last()? {
         Segment::Stage(_) => Some(around),
         Segment::Iteration(_) | Segment::Call(..) => parent_of(around),
-    }
-}
-
-impl BrainFrame {
-    /// Calls `visit` for the brain and everything open below it, in the order of their paths, until it returns a value.
-    pub(super) fn find_open<'a, T>(&'a self, visit: &mut impl FnMut(Open<'a>) -> Option<T>) -> Option<T> {
-        visit(Open::Brain(self)).or_else(|| match &self.stage {
-            Stage::Brain(inner) => inner.find_open(visit),
-            Stage::Loop(frame) => visit(Open::Loop(frame)).or_else(|| {
-                let mut calls = frame.batch.iter();
-                calls.find_map(|call| visit(Open::Call(call)).or_else(|| call.inner()?.find_open(visit)))
-            }),
-            Stage::Ready | Stage::Step(_) | Stage::Failed(_) => None,
-        })
     }
 }

@@ -5,11 +5,10 @@ use serde::Serialize;
 use crate::record::{BudgetRequest, Path, Pending, PendingKind, Seq, Timestamp, WaitSpec};
 
 use super::admit::REPLY;
-use super::frames::{CallPhase, Intent, LoopPhase, Stage};
+use super::frames::{CallPhase, Intent, LoopPhase, Open};
 use super::next::next;
 use super::state::RunState;
 use super::status::pending;
-use super::tree::Open;
 
 /// The reason why a run is idle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -47,7 +46,9 @@ pub enum WaitingOn {
 /// Explains why a run waits; `None` if it has ended, or something runs or can start.
 #[must_use]
 pub fn why(state: &RunState) -> Option<Waiting> {
-    let root = state.root.as_deref().filter(|root| root.end.is_none())?;
+    if state.root.is_none() || state.has_ended() {
+        return None;
+    }
     if let Some(since) = state.paused {
         let sentence = match &state.parked {
             Some(failure) => {
@@ -69,10 +70,7 @@ pub fn why(state: &RunState) -> Option<Waiting> {
     }
     let next = next(state, state.at);
     let mut idle = Idle::default();
-    root.find_open(&mut |open| {
-        idle.look_at(open);
-        None::<()>
-    });
+    state.for_each_open(|open| idle.look_at(open));
     if !next.effects.is_empty() || idle.runs {
         return None;
     }
@@ -172,11 +170,10 @@ struct Idle {
 impl Idle {
     fn look_at(&mut self, open: Open<'_>) {
         match open {
-            Open::Brain(brain) => {
-                if let Stage::Step(step) = &brain.stage {
-                    let path = brain.current_path().unwrap_or_default();
-                    self.intent(step.intent, || format!("the step `{path}`"));
-                }
+            Open::Brain(_) => {}
+            Open::Step(brain, step) => {
+                let path = || brain.current_path().unwrap_or_default();
+                self.intent(step.intent, || format!("the step `{}`", path()));
             }
             Open::Loop(frame) => {
                 if let LoopPhase::Ask { intent, .. } = &frame.phase {

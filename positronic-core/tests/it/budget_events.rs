@@ -108,7 +108,7 @@ async fn impossible_events_are_refused() {
     assert_eq!(append(&begun, decided(Decision::Approved)).unwrap_err(), "no request for more is open");
     assert_eq!(append(&begun, EventKind::BudgetExpired {}).unwrap_err(), "no request for more is open");
     assert_eq!(append(&asked, request()).unwrap_err(), "a person is asked already");
-    assert_eq!(append(&begun, EventKind::StepBlocked {}).unwrap_err(), "the brain is not at this step");
+    assert_eq!(append(&begun, EventKind::StepBlocked {}).unwrap_err(), "this is a loop's path");
     let granted = append(&asked, decided(Decision::Approved)).unwrap();
     assert_eq!(append(&granted, decided(Decision::Approved)).unwrap_err(), "no request for more is open");
     assert!(granted.signals.contains_key(&SignalId::new("s")));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Changes, Inputs, fail_loop};
 use crate::error::Result;
-use crate::machine::{BrainEnd, CallPhase, RunState, Stage};
+use crate::machine::{BrainEnd, CallPhase, RunState};
 use crate::record::{
     BrainStart, Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, ToolResult,
 };
@@ -32,9 +32,7 @@ pub(super) fn begin_brain(path: &Path, begun: Result<Box<BrainStart>>) -> Vec<Ne
 
 /// Completes the stage or the call of a nested brain that has ended.
 pub(super) fn end_brain(state: &RunState, path: &Path, mapped: Result<Changes>, inputs: &Inputs) -> Vec<NewEvent> {
-    let Some(owner) = state.owner(path) else { return Vec::new() };
-    let at = (&owner.stage, state.call(path).map(|call| &call.phase));
-    let ((Stage::Brain(inner), _) | (_, Some(CallPhase::Brain(inner)))) = at else { return Vec::new() };
+    let Some(inner) = state.brain(path) else { return Vec::new() };
     let Some(end) = &inner.end else { return Vec::new() };
     let duration = inputs.elapsed(inner.began);
     if is_call(path) {

@@ -1,7 +1,270 @@
-//! Loops: their events, and the calls of their batches.
+//! Loops: what they need next, and how they end. `fold` has their events, `batch` the order of calls, `call` each call.
 
-pub(in crate::machine) mod batch;
+mod batch;
+mod call;
 mod faults;
-pub(in crate::machine) mod fold;
+mod fold;
 
-pub(in crate::machine) use faults::EMPTY;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+pub(in crate::machine) use batch::{denial, denied_before};
+use faults::EMPTY;
+
+use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};
+use crate::machine::effect::{Effect, Next};
+use crate::machine::frames::{Asked, BrainFrame, Intent, LoopFrame, LoopPhase, Open, Stage, Visit};
+use crate::machine::limits::{Around, Before, Bound};
+use crate::record::{Actor, Event, EventKind, LoopOutcome, NewEvent, Path, Segment, Seq, Speaker, Timestamp};
+
+pub(super) struct LoopKind;
+
+impl Kind for LoopKind {
+    fn next(&self, _: &BrainFrame, path: Path, now: Timestamp, around: &Around<'_>, out: &mut Next) {
+        if around.exhausted(Before::Iteration) {
+            out.held = true;
+        // Without a request for more, the loop begins nevertheless, and ends before it calls a model.
+        } else if !around.asks_for_more(Before::Iteration, now, out) {
+            out.effects.push(Effect::Prepare { path, iteration: 0 });
+        }
+    }
+
+    fn apply<'e>(&self, event: &'e Event, owner: &BrainFrame) -> Result<Advance<'e>, Reason> {
+        match (&event.kind, event.path.last()) {
+            (EventKind::LoopStart { limits, projection, .. }, Some(Segment::Stage(_))) => {
+                let frame = LoopFrame::new(event.path.clone(), limits.clone(), *projection, Arc::clone(&owner.state));
+                Ok(Advance::Begun(Stage::Loop(Arc::new(frame))))
+            }
+            _ => Err("the loop has not begun".to_owned()),
+        }
+    }
+
+    fn begins_with_request(&self) -> bool {
+        true
+    }
+}
+
+impl Frame for LoopFrame {
+    fn next<'a>(&'a self, _: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
+        if let Some((iteration, outcome)) = &self.wrap_up {
+            // There is no iteration after the summary.
+            let is_over = matches!(self.phase, LoopPhase::Prepare) && self.iteration > *iteration;
+            if is_over || matches!(self.phase, LoopPhase::Answered) {
+                out.effects.push(Effect::CloseLoop { path: self.path.clone(), outcome: outcome.clone() });
+                return;
+            }
+        }
+        if let Some(stopped) = self.stopped() {
+            out.effects.push(Effect::Append(vec![stopped]));
+            return;
+        }
+        if limits_bind(self).is_some_and(|before| around.at_limit(self, before, now, out)) {
+            return;
+        }
+        match &self.phase {
+            LoopPhase::Prepare => {
+                if around.exhausted(Before::Iteration) {
+                    out.held = true;
+                } else {
+                    out.effects.push(Effect::Prepare { path: self.path.clone(), iteration: self.iteration });
+                }
+            }
+            LoopPhase::Ask { attempt, intent } => {
+                if around.exhausted(Before::Request) {
+                    out.held |= intent.may_start(now, &mut Next::default());
+                } else if intent.may_start(now, out) {
+                    out.effects.push(Effect::Ask { path: self.path.iteration(self.iteration), attempt: *attempt });
+                }
+            }
+            LoopPhase::Answered => {
+                if self.asks_again() && !self.exits {
+                    out.effects.push(engine_message(self, EMPTY.to_owned()));
+                } else if self.exits {
+                    out.effects.push(engine_message(self, nudge(self)));
+                } else {
+                    let outcome = LoopOutcome::Answered;
+                    out.effects.push(Effect::CloseLoop { path: self.path.clone(), outcome });
+                }
+            }
+            LoopPhase::Batch => {
+                let before = out.effects.len();
+                around.within([Bound::Loop(self)], |around| batch::next(self, now, around, out));
+                if out.effects.len() == before && self.is_batch_blocked() {
+                    around.at_limit(self, Before::Iteration, now, out);
+                }
+            }
+            LoopPhase::Ending(_) if self.wraps_up().is_some() => {
+                out.effects.push(engine_message(self, summary_request(self)));
+            }
+            LoopPhase::Ending(outcome) => {
+                out.effects.push(Effect::CloseLoop { path: self.path.clone(), outcome: outcome.clone() });
+            }
+        }
+    }
+
+    fn apply<'e>(&mut self, event: &'e Event, owner: OwnerState<'_>) -> Result<Advance<'e>, Reason> {
+        match &event.kind {
+            EventKind::LoopComplete { change, .. } => {
+                if self.path != event.path {
+                    return Err("another loop is open".to_owned());
+                }
+                self.check_results()?;
+                Ok(Advance::Done(change.as_ref()))
+            }
+            _ => self.fold(event, owner).map(|()| Advance::Stay),
+        }
+    }
+
+    fn doubt(&mut self, crashed: bool, shared: Option<Seq>) {
+        if let LoopPhase::Ask { intent, .. } = &mut self.phase {
+            intent.doubt();
+        }
+        for call in self.batch.iter_mut().filter(|call| call.is_in_doubt(shared)) {
+            Arc::make_mut(call).doubt(crashed, shared);
+        }
+    }
+
+    fn close(&self, why: &str, new_events: &mut Vec<NewEvent>) {
+        self.close_calls(why, new_events);
+        let complete = EventKind::LoopComplete { outcome: LoopOutcome::Cancelled, usage: self.usage, change: None };
+        new_events.push(NewEvent::new(self.path.clone(), complete));
+    }
+
+    fn in_flight(&self, requests: fn(Intent) -> bool) -> bool {
+        let requests = requests_below(self.grants.asked.is_some(), requests);
+        match &self.phase {
+            LoopPhase::Ask { intent, .. } => requests(*intent),
+            LoopPhase::Batch => self.batch.iter().any(|call| call.in_flight(requests)),
+            LoopPhase::Prepare | LoopPhase::Answered | LoopPhase::Ending(_) => false,
+        }
+    }
+
+    fn is_blocked_by_limit(&self) -> bool {
+        match &self.phase {
+            LoopPhase::Prepare => true,
+            LoopPhase::Ask { intent, .. } => !intent.is_running(),
+            LoopPhase::Batch => self.is_batch_blocked(),
+            LoopPhase::Answered | LoopPhase::Ending(_) => false,
+        }
+    }
+
+    fn collect_active(&self, waits: bool, active: &mut Vec<Path>) -> bool {
+        let waits = waits || self.grants.asked.is_some();
+        let mut busy = match &self.phase {
+            LoopPhase::Batch => false,
+            LoopPhase::Prepare | LoopPhase::Answered => !waits,
+            LoopPhase::Ask { intent, .. } => !waits || intent.is_running(),
+            LoopPhase::Ending(_) => true,
+        };
+        for call in &self.batch {
+            busy |= call.collect_active(waits, active);
+        }
+        if busy && self.limits.budget.max_time.is_some() {
+            active.push(self.path.clone());
+        }
+        busy
+    }
+
+    fn awaits(&self, path: &Path) -> bool {
+        match path.last() {
+            Some(Segment::Iteration(iteration)) => {
+                let waits = match &self.phase {
+                    LoopPhase::Prepare => true,
+                    LoopPhase::Ask { intent, .. } => intent.is_running(),
+                    LoopPhase::Answered | LoopPhase::Batch | LoopPhase::Ending(_) => false,
+                };
+                iteration == self.iteration && waits
+            }
+            Some(Segment::Call(iteration, index)) if path.is_within(&self.path) => {
+                self.call(iteration, index).is_some_and(|call| call.result().is_none())
+            }
+            _ => false,
+        }
+    }
+
+    fn is_failing(&self) -> bool {
+        matches!(
+            &self.phase,
+            LoopPhase::Ending(LoopOutcome::Failed { .. } | LoopOutcome::MaxIterations | LoopOutcome::Limit { .. })
+        )
+    }
+
+    fn questions(&self) -> &[Asked] {
+        &self.asked
+    }
+
+    fn child<'a>(&'a self, segments: &mut Segments<'_>, visit: &mut dyn FnMut(Open<'a>)) -> Option<&'a BrainFrame> {
+        visit(Open::Loop(self));
+        let Some(Segment::Call(iteration, index)) = segments.next() else { return None };
+        self.call(iteration, index)?.inner()
+    }
+
+    fn child_mut(&mut self, segments: &mut Segments<'_>, visit: &mut dyn FnMut(Visit<'_>)) -> Option<&mut BrainFrame> {
+        visit(Visit::Loop(self));
+        let Some(Segment::Call(iteration, index)) = segments.next() else { return None };
+        self.call_mut(iteration, index)?.inner_mut()
+    }
+
+    fn visit<'a>(&'a self, _: &'a BrainFrame, visit: &mut Visitor<'_, 'a>) -> ControlFlow<()> {
+        visit(Open::Loop(self))?;
+        for call in &self.batch {
+            visit(Open::Call(call))?;
+            if let Some(inner) = call.inner() {
+                inner.visit_open(visit)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Sends the model a message from the engine.
+fn engine_message(frame: &LoopFrame, text: String) -> Effect {
+    let message = EventKind::LoopMessage {
+        text,
+        files: Vec::new(),
+        message_id: None,
+        from: Speaker::Engine,
+        signal: None,
+        actor: Actor::default(),
+    };
+    Effect::Append(vec![NewEvent::new(frame.path.clone(), message)])
+}
+
+/// Returns the message after a text answer in a loop that only an exit tool can end.
+fn nudge(frame: &LoopFrame) -> String {
+    match exits(frame) {
+        none if none.is_empty() => "Call a tool. Text alone does not finish this task.".to_owned(),
+        exits => format!("Call a tool. Text alone does not finish this task: when it is done, call {exits}."),
+    }
+}
+
+/// Returns the message that requests a summary at a limit.
+fn summary_request(frame: &LoopFrame) -> String {
+    let how = match exits(frame) {
+        none if none.is_empty() => "Answer".to_owned(),
+        exits => format!("Call {exits}"),
+    };
+    format!(
+        "The limit of this task is reached, and this is your last answer. No other tools are available. {how} with what you have so \
+         far, and say what is missing."
+    )
+}
+
+fn exits(frame: &LoopFrame) -> String {
+    let tools = frame.prepared.tools.tools().iter().filter(|tool| tool.flags.exit);
+    tools.map(|tool| format!("`{}`", tool.id.wire_name())).collect::<Vec<_>>().join(" or ")
+}
+
+/// A limit applies before the next model call: calls of the last answer are executed first, so that an exit
+/// tool in the iteration that uses the last token still ends its loop.
+fn limits_bind(frame: &LoopFrame) -> Option<Before> {
+    match &frame.phase {
+        LoopPhase::Prepare => Some(Before::Iteration),
+        LoopPhase::Ask { attempt: 0, intent } if frame.iteration == 0 && *intent != Intent::Running => {
+            Some(Before::FirstRequest)
+        }
+        LoopPhase::Ask { intent, .. } => (*intent != Intent::Running).then_some(Before::Request),
+        LoopPhase::Answered => frame.exits.then_some(Before::Request),
+        LoopPhase::Batch | LoopPhase::Ending(_) => None,
+    }
+}

@@ -1,4 +1,15 @@
 //! The kinds of stages: what each does with its events, and what it needs next.
+//!
+//! A new kind is a variant of [`StageKind`](crate::record::StageKind) and of [`Stage`](super::Stage), a file here that
+//! implements [`Kind`] and [`Frame`], and its lines in `table`, without which nothing compiles. The rest of the machine calls
+//! the two traits.
 
-pub(super) mod r#loop;
-pub(super) mod step;
+mod brain;
+mod frame;
+mod r#loop;
+mod step;
+mod table;
+
+pub(super) use frame::{Advance, Frame, OwnerState, Reason, Visitor};
+pub(super) use r#loop::{denial, denied_before};
+pub(super) use step::question_hash;

@@ -1,143 +1,171 @@
-//! The fold of a step: its tries, its questions to models, and its recorded values.
+//! Steps: their tries, their questions to models, and their recorded values.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::machine::apply::Reason;
-use crate::machine::frames::{Asked, Intent, Stage, StepFrame, Values};
-use crate::machine::state::RunState;
-use crate::machine::tree::owner_of;
-use crate::record::{
-    ContentHash, Finish, Part, Path, Question, ResponseMetadata, Segment, StageKind, Timestamp, hash_json,
-};
+use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Visitor};
+use crate::machine::effect::{Effect, Next};
+use crate::machine::frames::{Asked, BrainFrame, Intent, Open, Stage, StepFrame, Values};
+use crate::machine::limits::{Around, Before};
+use crate::record::{ContentHash, Event, EventKind, Finish, Path, Question, Segment, Seq, Timestamp, hash_json};
 
-impl RunState {
-    pub(in crate::machine) fn start_step(&mut self, path: &Path, attempt: u32) -> Result<(), Reason> {
-        self.step(path, |step| match step.intent {
-            Intent::Running => Err("the step is running".to_owned()),
-            intent if !intent.can_start(step.attempt, attempt) => Err(format!("the next try is {}", step.attempt)),
-            Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => {
-                step.intent = Intent::Running;
-                step.attempt = attempt;
-                step.held = false;
-                Ok(())
-            }
-        })
+pub(super) struct StepKind;
+
+impl Kind for StepKind {
+    fn next(&self, _: &BrainFrame, path: Path, _: Timestamp, _: &Around<'_>, out: &mut Next) {
+        out.effects.push(Effect::Step { path, attempt: 0 });
     }
 
-    pub(in crate::machine) fn retry_step(&mut self, path: &Path, attempt: u32, due: Timestamp) -> Result<(), Reason> {
-        self.step(path, |step| {
-            if step.attempt != attempt {
-                return Err(format!("the step is at try {}", step.attempt));
-            }
-            step.attempt += 1;
-            step.intent = Intent::Backoff(due);
-            Ok(())
-        })
+    fn apply<'e>(&self, event: &'e Event, _: &BrainFrame) -> Result<Advance<'e>, Reason> {
+        if !matches!(event.kind, EventKind::StepStart { .. } | EventKind::StepRetry { .. }) {
+            return Err("the step has not begun".to_owned());
+        }
+        let (asked, values) = (Vec::new(), Values::new());
+        let mut step = StepFrame { attempt: 0, intent: Intent::Ready, asked, values, held: false };
+        step.fold(event)?;
+        Ok(Advance::Begun(Stage::Step(step)))
+    }
+}
+
+impl Frame for StepFrame {
+    fn next<'a>(&'a self, owner: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
+        if self.held && around.exhausted(Before::Request) {
+            out.held = true;
+        } else if self.held && around.asks_for_more(Before::Request, now, out) {
+        } else if self.intent.may_start(now, out)
+            && let Some(path) = owner.current_path()
+        {
+            out.effects.push(Effect::Step { path, attempt: self.intent.next_attempt(self.attempt) });
+        }
     }
 
-    pub(in crate::machine) fn block_step(&mut self, path: &Path) -> Result<(), Reason> {
-        self.step(path, |step| {
-            if step.intent != Intent::Running {
-                return Err("the step is not running".to_owned());
-            }
-            (step.intent, step.held) = (Intent::Ready, true);
-            Ok(())
-        })
-    }
-
-    pub(in crate::machine) fn record_step_value(
-        &mut self,
-        path: &Path,
-        name: &str,
-        value: &Arc<Value>,
-    ) -> Result<(), Reason> {
-        self.running_step(path, |step| record_value(&mut step.values, name, value))
-    }
-
-    pub(in crate::machine) fn ask(&mut self, path: &Path, question: &Question) -> Result<(), Reason> {
-        let hash = question_hash(question);
-        self.step_of_question(path, |step, index| {
-            match step.asked.get(index) {
-                // It is sent again, since the answer was lost.
-                Some(asked) if asked.answer.is_none() && asked.hash == hash => {}
-                None if index == step.asked.len() => {
-                    step.asked.push(Asked { hash, answer: None, finish: Finish::default() });
+    fn apply<'e>(&mut self, event: &'e Event, _: OwnerState<'_>) -> Result<Advance<'e>, Reason> {
+        match &event.kind {
+            EventKind::StepComplete { change, .. } if matches!(event.path.last(), Some(Segment::Stage(_))) => {
+                match self.intent {
+                    Intent::Running | Intent::Doubtful => Ok(Advance::Done(change.as_ref())),
+                    Intent::Ready | Intent::Backoff(_) => Err("the step is not running".to_owned()),
                 }
-                _ => return Err(format!("the step's next question is {}", step.asked.len())),
             }
-            Ok(())
-        })
-    }
-
-    pub(in crate::machine) fn answer(
-        &mut self,
-        path: &Path,
-        parts: &Arc<[Part]>,
-        metadata: &ResponseMetadata,
-    ) -> Result<(), Reason> {
-        self.step_of_question(path, |step, index| {
-            step.asked.get_mut(index).ok_or("no such question is open")?.take(parts, metadata);
-            Ok(())
-        })
-    }
-
-    fn step(&mut self, path: &Path, f: impl FnOnce(&mut StepFrame) -> Result<(), Reason>) -> Result<(), Reason> {
-        let Some(Segment::Stage(name)) = path.last() else { return Err("this is not the path of a stage".to_owned()) };
-        let owner = owner_of(path).unwrap_or_default();
-        let brain = self.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
-        if !brain.is_at(name, StageKind::Step) {
-            return Err("the brain is not at this step".to_owned());
-        }
-        match &mut brain.stage {
-            Stage::Step(step) => f(step),
-            Stage::Ready => {
-                let mut step = StepFrame {
-                    attempt: 0,
-                    intent: Intent::Ready,
-                    asked: Vec::new(),
-                    values: Values::new(),
-                    held: false,
-                };
-                f(&mut step)?;
-                brain.stage = Stage::Step(step);
-                Ok(())
-            }
-            Stage::Loop(_) | Stage::Brain(_) | Stage::Failed(_) => Err("the stage is not a step".to_owned()),
+            _ => self.fold(event).map(|()| Advance::Stay),
         }
     }
 
-    pub(in crate::machine) fn is_question(&self, path: &Path) -> bool {
-        self.owner(path).is_some_and(|brain| matches!(brain.stage, Stage::Step(_)))
+    fn doubt(&mut self, _: bool, _: Option<Seq>) {
+        self.intent.doubt();
     }
 
-    fn step_of_question(
-        &mut self,
-        path: &Path,
-        f: impl FnOnce(&mut StepFrame, usize) -> Result<(), Reason>,
-    ) -> Result<(), Reason> {
-        let index = question_index(path)?;
-        let stage = path.parent().ok_or("this is not the path of a question")?;
-        self.running_step(&stage, |step| f(step, index))
+    fn in_flight(&self, _: fn(Intent) -> bool) -> bool {
+        self.intent.is_busy()
     }
 
-    fn running_step(
-        &mut self,
-        path: &Path,
-        f: impl FnOnce(&mut StepFrame) -> Result<(), Reason>,
-    ) -> Result<(), Reason> {
-        self.step(path, |step| match step.intent {
-            Intent::Running => f(step),
+    fn is_blocked_by_limit(&self) -> bool {
+        self.held
+    }
+
+    fn collect_active(&self, waits: bool, _: &mut Vec<Path>) -> bool {
+        !(self.held && waits)
+    }
+
+    fn awaits(&self, path: &Path) -> bool {
+        match path.last() {
+            Some(Segment::Stage(_)) => self.intent.is_running(),
+            Some(Segment::Iteration(_)) => self.intent.is_running() || self.held,
+            Some(Segment::Call(..)) | None => false,
+        }
+    }
+
+    fn questions(&self) -> &[Asked] {
+        &self.asked
+    }
+
+    fn visit<'a>(&'a self, owner: &'a BrainFrame, visit: &mut Visitor<'_, 'a>) -> ControlFlow<()> {
+        visit(Open::Step(owner, self))
+    }
+}
+
+impl StepFrame {
+    fn fold(&mut self, event: &Event) -> Result<(), Reason> {
+        match event.path.last() {
+            Some(Segment::Stage(_)) => self.step_event(&event.kind),
+            Some(Segment::Iteration(index)) => {
+                self.question_event(usize::try_from(index).unwrap_or(usize::MAX), &event.kind)
+            }
+            Some(Segment::Call(..)) | None => Err("a step has no calls".to_owned()),
+        }
+    }
+
+    fn step_event(&mut self, kind: &EventKind) -> Result<(), Reason> {
+        match kind {
+            EventKind::StepStart { attempt } => {
+                if self.intent == Intent::Running {
+                    return Err("the step is running".to_owned());
+                }
+                if !self.intent.can_start(self.attempt, *attempt) {
+                    return Err(format!("the next try is {}", self.attempt));
+                }
+                (self.intent, self.attempt, self.held) = (Intent::Running, *attempt, false);
+            }
+            EventKind::StepRetry { attempt, due, .. } => {
+                if self.attempt != *attempt {
+                    return Err(format!("the step is at try {}", self.attempt));
+                }
+                self.attempt += 1;
+                self.intent = Intent::Backoff(*due);
+            }
+            EventKind::StepBlocked {} => {
+                if self.intent != Intent::Running {
+                    return Err("the step is not running".to_owned());
+                }
+                (self.intent, self.held) = (Intent::Ready, true);
+            }
+            EventKind::ValueRecorded { name, value } => {
+                self.check_running()?;
+                record_value(&mut self.values, name, value)?;
+            }
+            _ => return Err("this is a step's path".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn question_event(&mut self, index: usize, kind: &EventKind) -> Result<(), Reason> {
+        match kind {
+            EventKind::LoopModelCall { question: Some(question), .. } => {
+                self.check_running()?;
+                let hash = question_hash(question);
+                match self.asked.get(index) {
+                    // It is sent again, since the answer was lost.
+                    Some(asked) if asked.answer.is_none() && asked.hash == hash => {}
+                    None if index == self.asked.len() => {
+                        self.asked.push(Asked { hash, answer: None, finish: Finish::default() });
+                    }
+                    _ => return Err(format!("the step's next question is {}", self.asked.len())),
+                }
+            }
+            EventKind::LoopModelResult { parts, metadata, .. } => {
+                self.check_running()?;
+                self.asked.get_mut(index).ok_or("no such question is open")?.take(parts, metadata);
+            }
+            EventKind::LoopModelRetry { .. } | EventKind::LoopAnswerBroken { .. } => {}
+            _ => return Err("this is the path of a question".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn check_running(&self) -> Result<(), Reason> {
+        match self.intent {
+            Intent::Running => Ok(()),
             // Its parallel questions are paid for, and their answers are used when it reruns.
-            Intent::Ready if step.held => f(step),
+            Intent::Ready if self.held => Ok(()),
             Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => Err("the step is not running".to_owned()),
-        })
+        }
     }
 }
 
 /// Records a computed value.
-pub(in crate::machine) fn record_value(values: &mut Values, name: &str, value: &Arc<Value>) -> Result<(), Reason> {
+pub(super) fn record_value(values: &mut Values, name: &str, value: &Arc<Value>) -> Result<(), Reason> {
     if values.contains_key(name) {
         return Err(format!("the value `{name}` is already recorded"));
     }
@@ -148,11 +176,4 @@ pub(in crate::machine) fn record_value(values: &mut Values, name: &str, value: &
 /// Hashes a question, so that a rerun of the step finds its answer.
 pub(in crate::machine) fn question_hash(question: &Question) -> ContentHash {
     hash_json(&serde_json::to_value(question).unwrap_or_default())
-}
-
-fn question_index(path: &Path) -> Result<usize, Reason> {
-    match path.last() {
-        Some(Segment::Iteration(index)) => Ok(usize::try_from(index).unwrap_or(usize::MAX)),
-        _ => Err("this is not the path of a question".to_owned()),
-    }
 }

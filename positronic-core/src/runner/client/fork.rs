@@ -5,7 +5,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::machine::{RunState, Stage};
+use crate::machine::RunState;
 use crate::record::{Actor, Event, EventKind, NewEvent, Overrides, Path, RunId, Seq, Speaker, ToolResult};
 use crate::runner::worker::append::{Extras, Stamp, append, append_of, follow, stamp};
 use crate::runner::worker::restore::migration;
@@ -202,7 +202,7 @@ impl Runner {
             state.fold(event).map_err(|error| StoreError::corrupt_log(run, error))?;
             let Some(root) = state.root.as_deref().filter(|root| root.end.is_none()) else { continue };
             let Some(definition) = self.definition_of(&root.title) else { return Ok(None) };
-            let parts = matches!(root.stage, Stage::Step(_))
+            let parts = root.stage.as_step().is_some()
                 || log.get(index + 1).is_some_and(|next| {
                     matches!(
                         next.kind,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::edited_arguments::check as check_edited;
 use crate::definition::{AnyServices, BrainDefinition, StateValue, ToolBody, WaitDefinition};
 use crate::error::{Error, Result};
-use crate::machine::{BrainEnd, CallPhase, Changes, Effect, Outcome, Stage, next, settle};
+use crate::machine::{BrainEnd, CallPhase, Changes, Effect, Outcome, next, settle};
 use crate::record::{BrainStart, LoopOutcome, NewEvent, Path};
 use crate::runner::catch::{at_home, caught_now};
 use crate::runner::worker::Worker;
@@ -99,11 +99,7 @@ impl Worker {
         let states = self.states(path)?;
         let (nested, end) = {
             let state = self.shared.state();
-            let end = match (&state.owner(path)?.stage, state.call(path).map(|call| &call.phase)) {
-                (Stage::Brain(inner), _) | (_, Some(CallPhase::Brain(inner))) => inner.end.clone()?,
-                _ => return None,
-            };
-            (self.frames.nested(&state, path), end)
+            (self.frames.nested(&state, path), state.brain(path)?.end.clone()?)
         };
         let BrainEnd::Completed(result) = end else { return Some(Outcome::BrainEnded(Ok(Changes::default()))) };
         Some(Outcome::BrainEnded(states.and_then(|states| {

@@ -7,7 +7,7 @@ use crate::definition::{
     AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, Scope, StageBody, StateValue, ToolBody,
     ToolDefinition,
 };
-use crate::machine::{BrainFrame, Call, RunState, Stage, pending};
+use crate::machine::{BrainFrame, Call, RunState, pending};
 use crate::record::{Path, RunId, Segment, Seq, parent_of};
 use crate::runner::catch::caught_now;
 use crate::runner::effects::link::RunLink;
@@ -153,11 +153,7 @@ impl Frames {
             self.brains.retain(|path, _| state.brain(path).is_some());
         }
         if !self.loops.is_empty() {
-            self.loops.retain(|path, _| {
-                path.parent()
-                    .and_then(|brain| state.brain(&brain))
-                    .is_some_and(|brain| matches!(&brain.stage, Stage::Loop(frame) if frame.path == *path))
-            });
+            self.loops.retain(|path, _| state.loop_at(path).is_some_and(|frame| frame.path == *path));
         }
     }
 }

@@ -9,20 +9,18 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::machine::effect::{Effect, Next};
+use crate::machine::frames::{BrainFrame, Call, CallPhase, Intent, LoopFrame};
+use crate::machine::limits::Around;
+use crate::machine::stages::brain::{nests_too_deep, too_deep};
+use crate::machine::stages::frame::Frame;
 use crate::record::{
-    BatchPolicy, Before, CallFlags, ContentHash, DenialCause, EventKind, NewEvent, ResumeCause, StageKind, Timestamp,
-    ToolResult, hash_json, unify_numbers,
+    Actor, BatchPolicy, Before, CallFlags, ContentHash, DenialCause, EventKind, NewEvent, ResumeCause, Timestamp,
+    ToolId, ToolResult, hash_json, unify_numbers,
 };
 
-use crate::machine::close;
-use crate::machine::effect::{Effect, Next};
-use crate::machine::frames::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Stage};
-use crate::machine::limits::Around;
-use crate::machine::next::{brain, nests_too_deep, startable, too_deep};
-use crate::machine::status;
-
 /// Computes what the calls of a batch need.
-pub(in crate::machine) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
+pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
     // A rejected exit call has its result while earlier calls continue, which do not affect it.
     let exit = frame.batch.iter().position(|call| call.flags.exit && call.result().is_some());
     let (live, behind) = match exit {
@@ -48,7 +46,7 @@ fn visit_inner<'a>(call: &'a Call, now: Timestamp, around: &mut Around<'a>) -> O
     let CallPhase::Brain(inner) = &call.phase else { return None };
     let mut out = Next::default();
     if inner.end.is_none() {
-        brain(inner, now, around, &mut out);
+        inner.effects(now, around, &mut out);
     }
     Some(out)
 }
@@ -56,7 +54,7 @@ fn visit_inner<'a>(call: &'a Call, now: Timestamp, around: &mut Around<'a>) -> O
 /// Returns whether a brain only waits for input: then it does not count towards the concurrency limit. One that is
 /// blocked by an outer limit counts.
 fn is_suspended(frame: &BrainFrame, next: &Next) -> bool {
-    frame.end.is_none() && next.effects.is_empty() && !next.held && !status::is_in_flight(frame)
+    frame.end.is_none() && next.effects.is_empty() && !next.held && !frame.in_flight(Intent::is_busy)
 }
 
 /// The remaining capacity for concurrent calls.
@@ -138,7 +136,7 @@ fn one(
         }
         CallPhase::Open(intent) => {
             if before.lets_start(call.flags, call.gate.is_some(), frame.limits.policy)
-                && startable(*intent, now, out)
+                && intent.may_start(now, out)
                 && room.enter(call.flags)
             {
                 if call.flags.brain && nests_too_deep(&call.path) {
@@ -178,7 +176,7 @@ fn one(
                         wait: u32::try_from(index).unwrap_or(u32::MAX),
                         payload: wait.otherwise.clone().unwrap_or_default(),
                         signal: None,
-                        actor: crate::record::Actor::default(),
+                        actor: Actor::default(),
                     };
                     let mut new_events = vec![NewEvent::new(call.path.clone(), resume)];
                     if wait.otherwise.is_none() {
@@ -227,10 +225,10 @@ fn after_exit(frame: &LoopFrame, exit: &Call, behind: &[Arc<Call>], out: &mut Ne
     let mut new_events = Vec::new();
     let reason = format!("it came after the exit tool `{}`", exit.tool);
     for call in behind {
-        close::call(call, &reason, &mut new_events);
+        call.close(&reason, &mut new_events);
     }
     if exit.result().is_some_and(ToolResult::is_success)
-        && let Ok(tool) = crate::record::ToolId::new(&exit.tool)
+        && let Ok(tool) = ToolId::new(&exit.tool)
     {
         new_events.push(NewEvent::new(frame.path.clone(), EventKind::LoopExit { call: exit.path.clone(), tool }));
     }
@@ -239,27 +237,12 @@ fn after_exit(frame: &LoopFrame, exit: &Call, behind: &[Arc<Call>], out: &mut Ne
     }
 }
 
-/// Returns whether the batch is blocked because a nested brain would have to call its model: then an outer loop's limit
-/// ends that loop. Calls that only wait for a person continue to wait.
-pub(in crate::machine) fn is_blocked_by_limit(frame: &LoopFrame) -> bool {
-    let asks = |call: &Arc<Call>| match &call.phase {
-        CallPhase::Brain(inner) => asks_next(inner),
-        _ => false,
-    };
-    frame.batch.iter().any(asks) && !frame.batch.iter().any(|call| status::progresses_without_model(call))
-}
-
-fn asks_next(brain: &BrainFrame) -> bool {
-    match &brain.stage {
-        Stage::Loop(inner) => match &inner.phase {
-            LoopPhase::Prepare => true,
-            LoopPhase::Ask { intent, .. } => *intent != Intent::Running,
-            LoopPhase::Batch => is_blocked_by_limit(inner),
-            LoopPhase::Answered | LoopPhase::Ending(_) => false,
-        },
-        Stage::Brain(inner) => asks_next(inner),
-        Stage::Ready => brain.end.is_none() && brain.current().is_some_and(|stage| stage.kind == StageKind::Loop),
-        Stage::Step(step) => step.held,
-        Stage::Failed(_) => false,
+impl LoopFrame {
+    /// Returns whether the batch is blocked because a nested brain would have to call its model: then an outer loop's limit
+    /// ends that loop. Calls that only wait for a person continue to wait.
+    pub(super) fn is_batch_blocked(&self) -> bool {
+        let blocked = |call: &Arc<Call>| call.inner().is_some_and(Frame::is_blocked_by_limit);
+        // A delayed request does not progress: it would be sent later.
+        self.batch.iter().any(blocked) && !self.batch.iter().any(|call| call.in_flight(Intent::is_running))
     }
 }

@@ -2,76 +2,55 @@
 
 use std::sync::Arc;
 
+use super::batch::denial;
+use crate::machine::frames::{Asked, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Refused, Values};
+use crate::machine::known_contents::KnownContent;
+use crate::machine::stages::frame::{OwnerState, Reason};
+use crate::machine::stages::step::{question_hash, record_value};
 use crate::record::{
-    Content, Decision, Event, EventKind, Finish, Iteration, LimitReached, LoopOutcome, Path, ResumeCause, Segment,
-    Settings, Speaker, StageKind, ToolCall, ToolResult, ToolSet,
+    Content, ContentHash, Decision, Event, EventKind, Finish, Iteration, LimitReached, LoopOutcome, Part, Path,
+    ResumeCause, Segment, Settings, Speaker, ToolCall, ToolResult, ToolSet,
 };
 
-use super::batch::denial;
-use crate::machine::apply::{Reason, change_state};
-use crate::machine::frames::{Asked, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Refused, Stage};
-use crate::machine::known_contents::KnownContent;
-use crate::machine::stages::step::{question_hash, record_value};
-use crate::machine::state::RunState;
-use crate::machine::tree::owner_of;
-
-/// Folds an event of a loop, an iteration or a call.
-pub(in crate::machine) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
-    let path = &event.path;
-    let owner = owner_of(path).ok_or("this is not the path of a loop")?;
-    let brain = state.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
-    if let EventKind::LoopStart { limits, projection, .. } = &event.kind {
-        return start(brain, path, limits, *projection);
-    }
-    let Stage::Loop(frame) = &mut brain.stage else { return Err("no loop is open here".to_owned()) };
-    let frame = Arc::make_mut(frame);
-    match &event.kind {
-        EventKind::LoopIteration(iteration) => {
-            frame.seen = Arc::clone(&brain.state);
-            frame.seen_plugins = brain.plugins.clone();
-            for (plugin, step) in &iteration.plugins {
-                brain.plugins.apply(plugin, step).map_err(|error| error.to_string())?;
+impl LoopFrame {
+    /// Folds an event of the loop, an iteration or a call.
+    pub(super) fn fold(&mut self, event: &Event, mut owner: OwnerState<'_>) -> Result<(), Reason> {
+        match &event.kind {
+            EventKind::LoopIteration(iteration) => {
+                self.seen = Arc::clone(owner.state);
+                self.seen_plugins = owner.plugins.clone();
+                for (plugin, step) in &iteration.plugins {
+                    owner.plugins.apply(plugin, step).map_err(|error| error.to_string())?;
+                }
             }
+            EventKind::LoopPluginChanged { plugin, step } => {
+                owner.plugins.apply(plugin, step).map_err(|error| error.to_string())?;
+            }
+            _ => {}
         }
-        EventKind::LoopPluginChanged { plugin, step } => {
-            brain.plugins.apply(plugin, step).map_err(|error| error.to_string())?;
+        if !event.path.is_within(&self.path) {
+            return Err(format!("the open loop is `{}`", self.path));
         }
-        _ => {}
-    }
-    if !path.is_within(&frame.path) {
-        return Err(format!("the open loop is `{}`", frame.path));
-    }
-    let signal = match &event.kind {
-        EventKind::LoopToolResult { change, .. } | EventKind::LoopWait { change, .. } => {
-            call_event(frame, event)?;
-            let change = change.clone();
-            return change_state(brain, change.as_ref(), event);
+        match event.path.last() {
+            Some(Segment::Call(iteration, index)) => call_event(self, iteration, index, event)?,
+            Some(Segment::Iteration(iteration)) => iteration_event(self, iteration, event)?,
+            Some(Segment::Stage(_)) | None => loop_event(self, event)?,
         }
-        EventKind::LoopApprovalDecided { signal, .. } => Some(signal),
-        EventKind::LoopResume { signal, .. } | EventKind::LoopMessage { signal, .. } => signal.as_ref(),
-        _ => None,
-    };
-    match path.last() {
-        Some(Segment::Call(..)) => call_event(frame, event)?,
-        Some(Segment::Iteration(iteration)) => iteration_event(frame, iteration, event)?,
-        Some(Segment::Stage(_)) | None => loop_event(frame, event)?,
+        match &event.kind {
+            EventKind::LoopToolResult { change, .. } | EventKind::LoopWait { change, .. } => {
+                owner.change(change.as_ref(), event)
+            }
+            _ => Ok(()),
+        }
     }
-    let signal = signal.cloned();
-    state.accept(signal.as_ref(), event);
-    if let EventKind::LoopResume { received: Some(received), .. } = &event.kind {
-        state.note_older_answer(path, *received, event.seq);
-    }
-    Ok(())
-}
 
-fn start(brain: &mut BrainFrame, path: &Path, limits: &crate::record::Limits, projection: u32) -> Result<(), Reason> {
-    let Some(Segment::Stage(name)) = path.last() else { return Err("this is not the path of a loop".to_owned()) };
-    if !brain.is_at(name, StageKind::Loop) || !matches!(brain.stage, Stage::Ready) {
-        return Err("the brain is not at this loop".to_owned());
+    /// Refuses a call without a result.
+    pub(super) fn check_results(&self) -> Result<(), Reason> {
+        match self.batch.iter().find(|call| call.result().is_none()) {
+            Some(open) => Err(format!("the call `{}` has no result", open.path)),
+            None => Ok(()),
+        }
     }
-    let frame = LoopFrame::new(path.clone(), limits.clone(), projection, Arc::clone(&brain.state));
-    brain.stage = Stage::Loop(Arc::new(frame));
-    Ok(())
 }
 
 fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
@@ -107,7 +86,7 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             if !done {
                 return Err(format!("`{call}` is not a successful exit call"));
             }
-            all_done(frame)?;
+            frame.check_results()?;
             frame.phase = LoopPhase::Ending(LoopOutcome::Exited { tool: tool.as_str().to_owned() });
         }
         EventKind::LoopMaxIterations { .. } => {
@@ -118,14 +97,14 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             frame.phase = LoopPhase::Ending(LoopOutcome::MaxIterations);
         }
         EventKind::LoopLimit(LimitReached { kind, of, shared, .. }) => {
-            all_done(frame)?;
+            frame.check_results()?;
             frame.cut = !matches!(frame.phase, LoopPhase::Prepare);
             frame.ended_by.clone_from(of);
             frame.ended_by_shared = *shared;
             frame.phase = LoopPhase::Ending(LoopOutcome::Limit { limit: *kind });
         }
         EventKind::LoopStopped { cause, message } => {
-            all_done(frame)?;
+            frame.check_results()?;
             let (cause, message) = (cause.clone(), message.clone());
             frame.phase = LoopPhase::Ending(LoopOutcome::Stopped { cause, message });
         }
@@ -137,13 +116,6 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         _ => return Err("this is a loop's path".to_owned()),
     }
     Ok(())
-}
-
-fn all_done(frame: &LoopFrame) -> Result<(), Reason> {
-    match frame.batch.iter().find(|call| call.result().is_none()) {
-        Some(open) => Err(format!("the call `{}` has no result", open.path)),
-        None => Ok(()),
-    }
 }
 
 fn next_iteration(frame: &mut LoopFrame) {
@@ -205,7 +177,7 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
         (EventKind::LoopModelResult { parts, metadata, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
             frame.record_fault(parts, metadata);
             frame.refused.clear();
-            let calls = parts.iter().filter(|part| matches!(part, crate::record::Part::Call { .. })).count();
+            let calls = parts.iter().filter(|part| matches!(part, Part::Call { .. })).count();
             frame.expected = u32::try_from(calls).unwrap_or(u32::MAX);
             if calls > 0 {
                 frame.phase = LoopPhase::Batch;
@@ -273,14 +245,11 @@ fn iterate(frame: &mut LoopFrame, iteration: &Iteration) -> Result<(), Reason> {
     Ok(())
 }
 
-fn unknown(what: &str, hash: &crate::record::ContentHash) -> Reason {
+fn unknown(what: &str, hash: &ContentHash) -> Reason {
     format!("no event of this loop contains the {what} {hash}")
 }
 
-fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
-    let Some(Segment::Call(iteration, index)) = event.path.last() else {
-        return Err("this is not the path of a call".to_owned());
-    };
+fn call_event(frame: &mut LoopFrame, iteration: u32, index: u32, event: &Event) -> Result<(), Reason> {
     if let EventKind::LoopToolCall(call) = &event.kind {
         return propose(frame, iteration, index, &event.path, call);
     }
@@ -308,6 +277,9 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         (EventKind::LoopBrainStart { .. }, CallPhase::Open(intent)) if call.flags.brain => {
             *intent = Intent::Running;
             call.started = Some(event.at);
+        }
+        (EventKind::BrainStart(start), CallPhase::Open(Intent::Running)) if call.flags.brain => {
+            call.phase = CallPhase::Brain(Arc::new(BrainFrame::begun(event, start)));
         }
         (EventKind::ValueRecorded { name, value }, CallPhase::Open(Intent::Running)) => {
             record_value(&mut call.values, name, value)?;
@@ -392,7 +364,7 @@ fn propose(frame: &mut LoopFrame, iteration: u32, index: u32, path: &Path, call:
         started: None,
         outputs: 0,
         outputs_before: 0,
-        values: crate::machine::frames::Values::new(),
+        values: Values::new(),
         phase: if call.gate.is_some() { CallPhase::Gated } else { CallPhase::Open(Intent::Ready) },
     }));
     Ok(())

@@ -1,0 +1,187 @@
+//! Nested brains: they begin, run, and end their stage or its brain.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};
+use crate::machine::conversation_budget::{budget_of, shared_of};
+use crate::machine::effect::{Effect, Next};
+use crate::machine::frames::{BrainEnd, BrainFrame, Intent, Open, Stage, Visit};
+use crate::machine::grants::{Grants, Spending};
+use crate::machine::limits::{Around, Bound};
+use crate::record::{
+    Actor, BrainStart, EndReason, Event, EventKind, Failure, LimitKind, NewEvent, Path, Segment, Seq, Timestamp, Usage,
+};
+
+pub(super) struct BrainKind;
+
+impl Kind for BrainKind {
+    fn next(&self, owner: &BrainFrame, path: Path, _: Timestamp, _: &Around<'_>, out: &mut Next) {
+        if nests_too_deep(&path) {
+            owner.fail(Failure { code: EndReason::Brain, message: too_deep(&path), retryable: false }, out);
+        } else {
+            out.effects.push(Effect::StartBrain { path });
+        }
+    }
+
+    fn apply<'e>(&self, event: &'e Event, _: &BrainFrame) -> Result<Advance<'e>, Reason> {
+        match (&event.kind, event.path.last()) {
+            (EventKind::BrainStart(start), Some(Segment::Stage(_))) => {
+                Ok(Advance::Begun(Stage::Brain(Arc::new(BrainFrame::begun(event, start)))))
+            }
+            _ => Err("the nested brain has not begun".to_owned()),
+        }
+    }
+}
+
+/// A nested brain as the stage of another one.
+impl Frame for BrainFrame {
+    fn next<'a>(&'a self, owner: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
+        match &self.end {
+            None => self.effects(now, around, out),
+            Some(BrainEnd::Completed(_)) => out.effects.push(Effect::FinishBrain { path: self.path.clone() }),
+            Some(BrainEnd::Failed(failure)) => {
+                let message = format!("the brain `{}` failed: {}", self.path, failure.message);
+                owner.fail(Failure { code: EndReason::Brain, message, retryable: failure.retryable }, out);
+            }
+            Some(BrainEnd::Cancelled) => {}
+        }
+    }
+
+    fn apply<'e>(&mut self, event: &'e Event, _: OwnerState<'_>) -> Result<Advance<'e>, Reason> {
+        match (&event.kind, &self.end) {
+            (EventKind::StepComplete { change, .. }, Some(BrainEnd::Completed(_))) if event.path == self.path => {
+                Ok(Advance::Done(change.as_ref()))
+            }
+            _ => Err("the stage is a nested brain".to_owned()),
+        }
+    }
+
+    fn doubt(&mut self, crashed: bool, shared: Option<Seq>) {
+        if let Some(frame) = self.stage.frame_mut() {
+            frame.doubt(crashed, shared);
+        }
+    }
+
+    fn close(&self, why: &str, new_events: &mut Vec<NewEvent>) {
+        if self.end.is_none() {
+            self.close_stage(why, new_events);
+            let cancelled =
+                EventKind::BrainCancelled { signal: None, actor: Actor::default(), reason: Some(why.to_owned()) };
+            new_events.push(NewEvent::new(self.path.clone(), cancelled));
+        }
+    }
+
+    fn in_flight(&self, requests: fn(Intent) -> bool) -> bool {
+        let requests = requests_below(self.waits_for_more(), requests);
+        self.stage.frame().is_some_and(|frame| frame.in_flight(requests))
+    }
+
+    fn is_blocked_by_limit(&self) -> bool {
+        self.begins_with_request() || self.stage.frame().is_some_and(Frame::is_blocked_by_limit)
+    }
+
+    fn collect_active(&self, waits: bool, active: &mut Vec<Path>) -> bool {
+        let waits = waits || self.waits_for_more();
+        let busy = match self.stage.frame() {
+            _ if self.end.is_some() => true,
+            Some(frame) => frame.collect_active(waits, active),
+            None => !(waits && self.begins_with_request()),
+        };
+        if busy && Bound::all_of(self).any(|bound| bound.limit(LimitKind::Time).is_some()) {
+            active.push(self.path.clone());
+        }
+        busy
+    }
+
+    fn awaits(&self, _: &Path) -> bool {
+        false
+    }
+
+    fn is_failing(&self) -> bool {
+        match (&self.end, &self.stage) {
+            (Some(end), _) => matches!(end, BrainEnd::Failed(_)),
+            (None, Stage::Failed(_)) => true,
+            (None, stage) => stage.frame().is_some_and(Frame::is_failing),
+        }
+    }
+
+    fn child<'a>(&'a self, _: &mut Segments<'_>, _: &mut dyn FnMut(Open<'a>)) -> Option<&'a BrainFrame> {
+        Some(self)
+    }
+
+    fn child_mut(&mut self, _: &mut Segments<'_>, _: &mut dyn FnMut(Visit<'_>)) -> Option<&mut BrainFrame> {
+        Some(self)
+    }
+
+    fn visit<'a>(&'a self, _: &'a BrainFrame, visit: &mut Visitor<'_, 'a>) -> ControlFlow<()> {
+        self.visit_open(visit)
+    }
+}
+
+impl BrainFrame {
+    /// Creates the frame of a brain that begins with an event.
+    pub(in crate::machine) fn begun(event: &Event, start: &BrainStart) -> Self {
+        Self {
+            path: event.path.clone(),
+            title: start.title.as_str().into(),
+            version: start.version,
+            fingerprint: start.fingerprint.clone(),
+            stages: Arc::new(start.stages.clone()),
+            options: Arc::new(start.options.clone()),
+            state: Arc::new(start.state.clone()),
+            changed: event.seq,
+            plugins: start.plugins.clone(),
+            index: 0,
+            stage: Stage::Ready,
+            usage: Usage::default(),
+            budget: budget_of(start),
+            shared: shared_of(start),
+            grants: Grants::default(),
+            spent: Spending::default(),
+            iterations: 0,
+            active: 0,
+            began: event.at,
+            end: None,
+        }
+    }
+
+    /// Adds the events that end everything open in its stage.
+    pub(in crate::machine) fn close_stage(&self, why: &str, new_events: &mut Vec<NewEvent>) {
+        if let Some(frame) = self.stage.frame() {
+            frame.close(why, new_events);
+        }
+    }
+
+    /// Adds its failure.
+    pub(in crate::machine) fn fail(&self, failure: Failure, out: &mut Next) {
+        out.effects.push(Effect::Append(vec![NewEvent::new(self.path.clone(), EventKind::BrainError(failure))]));
+    }
+
+    /// Returns whether its next stage begins with a request.
+    fn begins_with_request(&self) -> bool {
+        let ready = self.current().filter(|_| self.end.is_none() && matches!(self.stage, Stage::Ready));
+        ready.is_some_and(|stage| stage.kind.rules().begins_with_request())
+    }
+}
+
+/// The maximum nesting of open brains. A snapshot with more could not be read, since JSON parsers limit
+/// the depth.
+const DEEPEST: usize = 16;
+
+/// Returns whether a brain at this path would exceed the maximum nesting.
+pub(in crate::machine) fn nests_too_deep(path: &Path) -> bool {
+    let mut brains = 1;
+    let mut staged = false;
+    for segment in path.segments() {
+        let stage = matches!(segment, Segment::Stage(_));
+        brains += usize::from((stage && staged) || matches!(segment, Segment::Call(..)));
+        staged = stage;
+    }
+    // The last segment is the brain that would begin; a call is already counted.
+    brains + usize::from(staged) > DEEPEST
+}
+
+pub(in crate::machine) fn too_deep(path: &Path) -> String {
+    format!("the brain `{path}` cannot begin: it would exceed the maximum nesting of {DEEPEST} brains")
+}

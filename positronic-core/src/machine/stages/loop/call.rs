@@ -1,0 +1,113 @@
+//! A call of a batch: its nested brain, its work in flight, and its end.
+
+use std::sync::Arc;
+
+use crate::machine::frames::{BrainFrame, Call, CallPhase, Intent, LoopFrame};
+use crate::machine::stages::frame::Frame;
+use crate::record::{EventKind, NewEvent, Path, Seq, ToolResult};
+
+impl Call {
+    /// Returns its nested brain.
+    pub(in crate::machine) fn inner(&self) -> Option<&BrainFrame> {
+        match &self.phase {
+            CallPhase::Brain(inner) => Some(inner),
+            _ => None,
+        }
+    }
+
+    pub(super) fn inner_mut(&mut self) -> Option<&mut BrainFrame> {
+        match &mut self.phase {
+            CallPhase::Brain(inner) => Some(Arc::make_mut(inner)),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it has work in flight, as [`Frame::in_flight`].
+    pub(super) fn in_flight(&self, requests: fn(Intent) -> bool) -> bool {
+        match &self.phase {
+            CallPhase::Open(intent) => intent.is_busy(),
+            CallPhase::Brain(inner) => inner.in_flight(requests),
+            CallPhase::Gated
+            | CallPhase::Pending { .. }
+            | CallPhase::Waiting { .. }
+            | CallPhase::Resumed { .. }
+            | CallPhase::Done(_) => false,
+        }
+    }
+
+    /// Returns whether it is active, as [`Frame::collect_active`]. A delayed retry counts.
+    pub(super) fn collect_active(&self, waits: bool, active: &mut Vec<Path>) -> bool {
+        match &self.phase {
+            CallPhase::Brain(inner) => inner.collect_active(waits, active),
+            CallPhase::Open(intent) => intent.is_busy(),
+            CallPhase::Resumed { .. } => true,
+            CallPhase::Gated | CallPhase::Pending { .. } | CallPhase::Waiting { .. } | CallPhase::Done(_) => false,
+        }
+    }
+
+    /// Returns whether a worker's end interrupts it, or something below it.
+    pub(super) fn is_in_doubt(&self, shared: Option<Seq>) -> bool {
+        let runs = matches!(self.phase, CallPhase::Open(Intent::Running));
+        runs && !self.outlives_worker(shared) || matches!(self.phase, CallPhase::Brain(_))
+    }
+
+    /// Marks it as doubtful, and counts a crash.
+    pub(super) fn doubt(&mut self, crashed: bool, shared: Option<Seq>) {
+        match &mut self.phase {
+            CallPhase::Open(intent) => {
+                let interrupted = intent.doubt() && crashed;
+                self.crashes = self.crashes.saturating_add(u32::from(interrupted));
+            }
+            CallPhase::Brain(inner) => Arc::make_mut(inner).doubt(crashed, shared),
+            CallPhase::Gated
+            | CallPhase::Pending { .. }
+            | CallPhase::Waiting { .. }
+            | CallPhase::Resumed { .. }
+            | CallPhase::Done(_) => {}
+        }
+    }
+
+    /// Returns whether it outlives the worker if it is in flight: a detached call that this run itself started. The next worker
+    /// gets its outcome.
+    pub(in crate::machine) fn outlives_worker(&self, shared: Option<Seq>) -> bool {
+        self.detached.is_some_and(|since| shared.is_none_or(|shared| since > shared))
+    }
+
+    /// Ends an open call with a result.
+    pub(super) fn close(&self, why: &str, new_events: &mut Vec<NewEvent>) {
+        let result = match &self.phase {
+            CallPhase::Done(_) => return,
+            CallPhase::Pending { .. } => {
+                new_events
+                    .push(NewEvent::new(self.path.clone(), EventKind::LoopApprovalWithdrawn { cause: why.to_owned() }));
+                ToolResult::Skipped { reason: why.to_owned() }
+            }
+            CallPhase::Gated | CallPhase::Open(Intent::Ready | Intent::Backoff(_)) => {
+                ToolResult::Skipped { reason: why.to_owned() }
+            }
+            CallPhase::Open(Intent::Running | Intent::Doubtful) => {
+                ToolResult::Interrupted { reason: format!("{why}; whether the tool had its effect is unknown") }
+            }
+            CallPhase::Waiting { .. } | CallPhase::Resumed { .. } => {
+                ToolResult::Interrupted { reason: format!("{why} while the call waited for an answer") }
+            }
+            CallPhase::Brain(inner) => {
+                inner.close(why, new_events);
+                let complete = EventKind::LoopBrainComplete { result: None, error: Some(why.to_owned()) };
+                new_events.push(NewEvent::new(self.path.clone(), complete));
+                ToolResult::Interrupted { reason: why.to_owned() }
+            }
+        };
+        new_events
+            .push(NewEvent::new(self.path.clone(), EventKind::LoopToolResult { result, duration: None, change: None }));
+    }
+}
+
+impl LoopFrame {
+    /// Ends every open call with a result.
+    pub(in crate::machine) fn close_calls(&self, why: &str, new_events: &mut Vec<NewEvent>) {
+        for open in self.batch.iter().filter(|call| call.result().is_none()) {
+            open.close(why, new_events);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The table of the stages: the only places that match on their kinds.
+
+use std::sync::Arc;
+
+use super::brain::BrainKind;
+use super::frame::{Frame, Kind};
+use super::r#loop::LoopKind;
+use super::step::StepKind;
+use crate::machine::frames::{BrainFrame, LoopFrame, Stage};
+use crate::record::StageKind;
+
+impl StageKind {
+    pub(in crate::machine) fn rules(self) -> &'static dyn Kind {
+        match self {
+            Self::Step => &StepKind,
+            Self::Loop => &LoopKind,
+            Self::Brain => &BrainKind,
+        }
+    }
+}
+
+impl Stage {
+    /// Returns the frame of a stage that has begun.
+    pub(in crate::machine) fn frame(&self) -> Option<&dyn Frame> {
+        match self {
+            Self::Step(frame) => Some(frame),
+            Self::Loop(frame) => Some(&**frame),
+            Self::Brain(frame) => Some(&**frame),
+            Self::Ready | Self::Failed(_) => None,
+        }
+    }
+
+    /// Returns the frame of a stage that has begun, in order to change it.
+    pub(in crate::machine) fn frame_mut(&mut self) -> Option<&mut dyn Frame> {
+        match self {
+            Self::Step(frame) => Some(frame),
+            Self::Loop(frame) => Some(Arc::<LoopFrame>::make_mut(frame)),
+            Self::Brain(frame) => Some(Arc::<BrainFrame>::make_mut(frame)),
+            Self::Ready | Self::Failed(_) => None,
+        }
+    }
+}
