@@ -8,15 +8,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::context::StepContext;
 use super::services::{IntoServices, Needs, NoServices, Requirement, Services, Within, services};
 use super::trait_bounds::{Options, Runnable, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{
-    AnyServices, BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, decode, encode,
-    encode_constant_state, encode_state, read_value,
+    AnyServices, BrainDefinition, StageBody, StageDefinition, StateValue, encode, encode_constant_state, read_value,
 };
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::record::{Budget, Path};
 use crate::tools::Schema;
 
@@ -298,71 +296,6 @@ impl<O: Options, N> Brain<O, (), N> {
 }
 
 impl<O: Options, S: State, N: Requirement> Brain<O, S, N> {
-    /// Adds a step: a function from the state to the next one.
-    ///
-    /// A closure without captures is `async |cx| …`. One with captures clones them for every
-    /// future:
-    ///
-    /// ```
-    /// use positronic_core::prelude::*;
-    ///
-    /// let greeting = "Hello".to_owned();
-    /// let greeter = brain("Greeter").step("Greet", move |_| {
-    ///     let greeting = greeting.clone();
-    ///     async move { Ok(greeting) }
-    /// });
-    /// # let _ = greeter;
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the name is empty, a number, contains a `/`, or is taken.
-    #[track_caller]
-    pub fn step<S2, F, Fut>(self, name: &str, step: F) -> Brain<O, S2, N>
-    where
-        S2: State,
-        F: Fn(StepContext<O, S, N::Services>) -> Fut + Send + Sync + 'static, // captures? move |cx| { let x = x.clone(); async move { … } }
-        Fut: Future<Output = Result<S2>> + Send + 'static,
-    {
-        let step = Arc::new(step);
-        self.stage(
-            name,
-            StageBody::Step(Arc::new(move |scope| {
-                let step = Arc::clone(&step);
-                Box::pin(async move { encode_state(&step(StepContext::new(scope)?).await?) })
-            })),
-        )
-    }
-
-    /// Adds a nested brain. `input` computes its options from the state, `output` the next state from its result.
-    ///
-    /// # Panics
-    ///
-    /// If the name is empty, a number, contains a `/`, or is taken, or the nested brain has no stages.
-    #[track_caller]
-    pub fn brain<O2, S2, N2, R2, S3>(
-        self,
-        name: &str,
-        brain: Brain<O2, S2, N2, R2>,
-        input: impl Fn(&S) -> O2 + Send + Sync + 'static,
-        output: impl Fn(S, R2) -> S3 + Send + Sync + 'static,
-    ) -> Brain<O, S3, N>
-    where
-        O2: Options,
-        N2: Within<N::Services>,
-        R2: DeserializeOwned,
-        S3: State,
-    {
-        let nested = NestedDefinition {
-            definition: brain.complete(),
-            input: Arc::new(move |state, _| encode(&input(&*state.shared::<S>()?))),
-            output: Some(Arc::new(move |state: &StateValue, result: &Value| {
-                encode_state(&output(state.owned()?, decode("the brain's result", result)?))
-            })),
-        };
-        self.stage(name, StageBody::Brain(nested))
-    }
-
     #[track_caller]
     pub(super) fn stage<S2>(self, name: &str, body: StageBody) -> Brain<O, S2, N> {
         let title = &self.definition.title;

@@ -38,7 +38,6 @@ mod brain_tool;
 mod context;
 mod files;
 mod r#loop;
-mod loop_stage;
 mod output;
 mod plugin;
 mod plugin_state;
@@ -47,6 +46,7 @@ mod read_only;
 mod reply;
 mod services;
 mod skill;
+mod stages;
 mod structured;
 mod tool;
 mod trait_bounds;
@@ -61,7 +61,6 @@ pub use brain_tool::BrainTool;
 pub use context::AnyToolContext;
 pub use context::{Brains, LoopContext, LoopInputs, StepContext, ToolContext};
 pub use r#loop::Loop;
-pub use loop_stage::IntoLoop;
 pub use output::OutputType;
 pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit, ResponseInspection};
 pub use plugin_state::PluginState;
@@ -70,6 +69,7 @@ pub use read_only::{ChangedByToolsAndOnExit, ChangedWithResultUpdate, DeclaredWi
 pub use reply::{IntoReply, NoArgs, ToolReply};
 pub use services::{IntoServices, Needs, NoServices, Provides, Requirement, Services, Within};
 pub use skill::{FunctionSkill, SkillBuilder};
+pub use stages::IntoLoop;
 pub use tool::{Action, IntoTool, Tool, ToolBuilder};
 pub use trait_bounds::{
     Agrees, Args, IntoVerdict, Later, Now, Options, Payload, Runnable, Standalone, State, ToolArgs, TypedAnswer, Unset,

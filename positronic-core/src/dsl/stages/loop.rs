@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::brain::Brain;
-use super::context::LoopContext;
-use super::r#loop::Loop;
-use super::services::{Requirement, Services};
-use super::trait_bounds::{Options, State};
 use crate::definition::{Scope, StageBody};
+use crate::dsl::brain::Brain;
+use crate::dsl::context::LoopContext;
+use crate::dsl::r#loop::Loop;
+use crate::dsl::services::{Requirement, Services};
+use crate::dsl::trait_bounds::{Options, State};
 use crate::error::Result;
 
 /// The return value of a loop's closure: its configuration, or a `Result` of it.

@@ -1,0 +1,7 @@
+//! The stages of a brain: a builder per kind, which erases the author's types.
+
+mod brain;
+mod r#loop;
+mod step;
+
+pub use r#loop::IntoLoop;
