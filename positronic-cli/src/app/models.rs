@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use positronic_core::definition::{BrainDefinition, StageBody};
+use positronic_core::definition::BrainDefinition;
 use positronic_core::model::Model;
 use positronic_core::model::cassette::{Cassette, CassetteError, Header};
 use positronic_core::record::{MAX_DOCUMENT_BYTES, ModelError, ModelErrorKind, PriceTable, RunId, Tier};
@@ -295,10 +295,8 @@ fn recording(
 
 /// Returns whether a brain certainly calls a model.
 fn has_loop(definition: &BrainDefinition) -> bool {
-    definition.stages.iter().any(|stage| match &stage.body {
-        StageBody::Loop(_) => true,
-        StageBody::Brain(nested) => has_loop(&nested.definition),
-        StageBody::Step(_) => false,
+    definition.stages.iter().any(|stage| {
+        stage.body.as_loop().is_some() || stage.body.nested().is_some_and(|nested| has_loop(&nested.definition))
     })
 }
 

@@ -1,6 +1,5 @@
 //! Preparation of a run: its options, models and store, from the command line.
 
-use positronic_core::definition::StageBody;
 use serde_json::Value;
 
 use crate::app::{
@@ -70,7 +69,7 @@ pub(crate) fn parse_options(entry: &Entry, pairs: &[String], document: Option<&s
 
 /// Refuses a brain without a loop that could receive a message.
 pub(crate) fn check_accepts_messages(entry: &Entry, hint: impl FnOnce() -> String) -> Result<(), Failure> {
-    if entry.definition.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
+    if entry.definition.stages.iter().any(|stage| stage.body.as_loop().is_some()) {
         return Ok(());
     }
     let title = &entry.definition.title;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::{BrainDefinition, StageBody, ToolDefinition};
+use super::{BrainDefinition, ToolDefinition};
 use crate::record::ToolId;
 
 /// The actions of a project, by name.
@@ -59,10 +59,8 @@ impl ActionSet {
         if let Some(action) = definition.actions.iter().find(|name| self.get(name).is_none()) {
             return Err(UnknownAction { brain: definition.title.clone(), action: action.clone(), known: self.names() });
         }
-        definition.stages.iter().try_for_each(|stage| match &stage.body {
-            StageBody::Brain(nested) => self.check(&nested.definition),
-            StageBody::Step(_) | StageBody::Loop(_) => Ok(()),
-        })
+        let nested = definition.stages.iter().filter_map(|stage| stage.body.nested());
+        nested.map(|nested| &nested.definition).try_for_each(|definition| self.check(definition))
     }
 }
 

@@ -9,9 +9,9 @@ mod document;
 mod plugin;
 mod scope;
 mod size_limit;
+mod stage;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::record::{
     BrainStart, Budget, ContentHash, ContextItem, Gate, Limits, LoopOutcome, ModelResponse, PluginStates, Settings,
-    Shape, StageKind, StageShape, ToolDecl, ToolId, ToolSet, TriggerChange, UserMessage, unify_numbers,
+    Shape, ToolDecl, ToolId, ToolSet, TriggerChange, UserMessage, unify_numbers,
 };
 use crate::tools::Schema;
 
@@ -33,6 +33,7 @@ pub(crate) use document::{decode, encode, encode_constant_state, encode_state, r
 pub use plugin::{AnyPlugin, Invocation, NextCall, StateOwner};
 pub use scope::{AnyServices, Link, Scope};
 pub(crate) use size_limit::{LimitGuard, with_document_limit};
+pub use stage::{ConfigureFn, StageBody, StageDefinition, StepFn};
 
 /// An untyped brain.
 #[derive(Clone)]
@@ -88,26 +89,6 @@ pub type ToolFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<Unt
 
 /// Computes a JSON value from a state value.
 pub type StateFn = Arc<dyn Fn(&StateValue) -> Result<Value> + Send + Sync>;
-
-/// One stage of a definition.
-#[derive(Clone)]
-pub struct StageDefinition {
-    /// The stage's name.
-    pub name: String,
-    /// The stage's work.
-    pub body: StageBody,
-}
-
-/// The work of a stage.
-#[derive(Clone)]
-pub enum StageBody {
-    /// Computes the next state.
-    Step(Arc<dyn Fn(Scope) -> BoxFuture<'static, Result<Value>> + Send + Sync>),
-    /// Lets a model call tools.
-    Loop(Arc<dyn Fn(Scope) -> Result<LoopDefinition> + Send + Sync>),
-    /// Runs another brain.
-    Brain(NestedDefinition),
-}
 
 /// A nested brain, with the maps of its input and output.
 #[derive(Clone)]
@@ -306,19 +287,7 @@ impl BrainDefinition {
     /// Returns the stages as recorded in a run's first event.
     #[must_use]
     pub fn shape(&self) -> Shape {
-        Shape(
-            self.stages
-                .iter()
-                .map(|stage| {
-                    let (kind, brain) = match &stage.body {
-                        StageBody::Step(_) => (StageKind::Step, None),
-                        StageBody::Loop(_) => (StageKind::Loop, None),
-                        StageBody::Brain(nested) => (StageKind::Brain, Some(nested.definition.fingerprint())),
-                    };
-                    StageShape { name: stage.name.clone(), kind, brain }
-                })
-                .collect(),
-        )
+        Shape(self.stages.iter().map(StageDefinition::shape).collect())
     }
 
     /// Returns the hash that identifies the brain's version.
@@ -383,29 +352,5 @@ impl LoopDefinition {
         let known: Vec<_> = self.tools.keys().map(ToolId::as_str).chain(later.map(String::as_str)).collect();
         let known = known.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
         Err(Error::new(format!("`exit_on` names `{name}`, but the loop's tools are {known}")))
-    }
-}
-
-impl fmt::Debug for StageDefinition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.body.kind(), self.name)
-    }
-}
-
-impl StageBody {
-    /// Returns the name of the stage's kind.
-    #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Step(_) => "step",
-            Self::Loop(_) => "loop",
-            Self::Brain(_) => "brain",
-        }
-    }
-}
-
-impl fmt::Debug for StageBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind())
     }
 }

@@ -22,7 +22,7 @@ use super::worker::shared::{Folded, Shared};
 use super::worker::stop::{ResumeError, Stop};
 use super::worker::timers::fires;
 use super::{Client, RunHandle, Runner, StartError};
-use crate::definition::{BrainDefinition, LimitGuard, StageBody, with_document_limit};
+use crate::definition::{BrainDefinition, LimitGuard, with_document_limit};
 use crate::machine::{IllegalEvent, RunState, has_limit_of_money};
 use crate::projection::Prompts;
 use crate::record::{
@@ -86,7 +86,7 @@ impl Runner {
         if let Some(opening) = &start.message {
             check_message(&opening.text, &opening.files, self.max_document_bytes).map_err(StartError::Message)?;
         }
-        if start.message.is_some() && !definition.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
+        if start.message.is_some() && !definition.stages.iter().any(|stage| stage.body.as_loop().is_some()) {
             return Err(StartError::NoListener { brain: definition.title.clone() });
         }
         check_names(&start)?;

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::clock::TestClock;
-use crate::definition::{BrainDefinition, Link, Scope, StageBody, StateValue, ToolBody, ToolDefinition, encode};
+use crate::definition::{BrainDefinition, Link, Scope, StateValue, ToolBody, ToolDefinition, encode};
 use crate::dsl::{Brain, IntoServices, NoServices, Options, Requirement, Services, State, Tool};
 use crate::error::{Error, Result};
 use crate::record::{
@@ -118,7 +118,7 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
         N: Requirement<Services = V>,
     {
         let definition = brain.untyped();
-        let Some(StageBody::Loop(configure)) = definition.stage(stage).map(|stage| &stage.body) else {
+        let Some(configure) = definition.stage(stage).and_then(|stage| stage.body.as_loop()) else {
             return Err(Error::new(format!("the brain `{}` has no loop named `{stage}`", definition.title)));
         };
         let mut configured = configure(self.scope(Path::root().stage(stage), Arc::default())?)?;

@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use positronic_core::Result;
 use positronic_core::definition::{
-    BrainDefinition, Link, LoopDefinition, Scope, StageBody, StateValue, ToolBody, ToolDefinition, UntypedReply,
+    BrainDefinition, Link, LoopDefinition, Scope, StateValue, ToolBody, ToolDefinition, UntypedReply,
 };
 use positronic_core::dsl::{Brain, NoServices, Requirement, Runnable as _, Services, State, Tool, brain};
 use positronic_core::record::{
@@ -68,7 +68,7 @@ pub(crate) fn iteration<S: State, N: Requirement>(
     scope: &Scope,
 ) -> LoopDefinition {
     let definition = brain.bind(services).definition();
-    let StageBody::Loop(configure) = &definition.stages.last().unwrap().body else { panic!("no loop") };
+    let configure = definition.stages.last().unwrap().body.as_loop().unwrap();
     configure(scope.clone()).unwrap()
 }
 

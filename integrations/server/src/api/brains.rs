@@ -100,7 +100,7 @@ fn item(app: &App, caller: &Caller, brain: &BrainDefinition, recent: Option<Rece
         options_schema: Value::clone(brain.options.json()),
         default_options: app.options.brains.default_options(brain),
         stages: stages
-            .map(|stage| StageItem { name: stage.name.clone(), kind: stage.body.kind().to_owned() })
+            .map(|stage| StageItem { name: stage.name.clone(), kind: stage.body.kind().to_string() })
             .collect(),
         start: match (Allowed::to(app, caller, Scope::Run), app.may_start(caller, &brain.title)) {
             (allowed, Err(_)) if allowed.allowed => Allowed::no(&"the caller may not start runs of this brain"),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use positronic_core::definition::{BrainDefinition, StageBody};
+use positronic_core::definition::BrainDefinition;
 use positronic_core::record::RunId;
 use serde_json::json;
 
@@ -89,14 +89,13 @@ fn write(out: &mut dyn Write, entry: &Entry, program: &str) -> io::Result<()> {
 fn stages(out: &mut dyn Write, definition: &BrainDefinition, depth: usize) -> io::Result<()> {
     for stage in &definition.stages {
         let indent = "  ".repeat(depth);
-        match &stage.body {
-            StageBody::Brain(nested) if nested.definition.title != stage.name => {
-                writeln!(out, "{indent}{}  (brain {})", stage.name, nested.definition.title)?;
-            }
-            body => writeln!(out, "{indent}{}  ({})", stage.name, body.kind())?,
+        let nested = stage.body.nested().map(|nested| &nested.definition);
+        match nested.filter(|nested| nested.title != stage.name) {
+            Some(nested) => writeln!(out, "{indent}{}  (brain {})", stage.name, nested.title)?,
+            None => writeln!(out, "{indent}{}  ({})", stage.name, stage.body.kind())?,
         }
-        if let StageBody::Brain(nested) = &stage.body {
-            stages(out, &nested.definition, depth + 1)?;
+        if let Some(nested) = nested {
+            stages(out, nested, depth + 1)?;
         }
     }
     Ok(())

@@ -66,10 +66,7 @@ impl Worker {
         self.used_answers.remove(path);
         let Some(Segment::Stage(name)) = path.last() else { return };
         let owner = path.parent().unwrap_or_default();
-        let step = match self.frames.stage(&owner, name) {
-            Some(StageBody::Step(step)) => Some(Arc::clone(step)),
-            _ => None,
-        };
+        let step = self.frames.stage(&owner, name).and_then(StageBody::as_step).cloned();
         let Some(scope) = self.scope(path.clone()) else { return };
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {

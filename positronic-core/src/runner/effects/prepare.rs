@@ -142,12 +142,9 @@ impl Worker {
         let missing = || crate::Error::new("the brain's code has no such loop");
         let Some(Segment::Stage(name)) = path.last() else { return Err(missing()) };
         let scope = self.scope(path.clone()).ok_or_else(missing)?;
-        match self.frames.stage(&path.parent().unwrap_or_default(), name) {
-            Some(StageBody::Loop(configure)) => {
-                caught_now(|| configure(scope)).map(|definition| self.overridden(definition))
-            }
-            _ => Err(missing()),
-        }
+        let stage = self.frames.stage(&path.parent().unwrap_or_default(), name);
+        let configure = stage.and_then(StageBody::as_loop).ok_or_else(missing)?;
+        caught_now(|| configure(scope)).map(|definition| self.overridden(definition))
     }
 
     fn begun_loop(&self, path: &Path, definition: &LoopDefinition) -> Vec<NewEvent> {

@@ -105,10 +105,7 @@ impl Frames {
     /// Finds the brain of a stage or a call.
     pub(in crate::runner) fn nested(&self, state: &RunState, path: &Path) -> Option<NestedDefinition> {
         match path.last()? {
-            Segment::Stage(name) => match self.stage(&path.parent()?, name)? {
-                StageBody::Brain(nested) => Some(nested.clone()),
-                StageBody::Step(_) | StageBody::Loop(_) => None,
-            },
+            Segment::Stage(name) => self.stage(&path.parent()?, name)?.nested().cloned(),
             Segment::Call(..) => match &self.tool(path, &state.call(path)?.tool)?.body {
                 ToolBody::Brain(nested) => Some(nested.clone()),
                 ToolBody::Function { .. } => None,

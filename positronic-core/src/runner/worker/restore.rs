@@ -7,10 +7,10 @@ use futures::future::BoxFuture;
 use super::frames::Frames;
 use super::stop::Stop;
 use crate::definition::{
-    AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, StageBody, StateValue, ToolBody, ToolDefinition,
-    encode,
+    AnyServices, BrainDefinition, ConfigureFn, LoopDefinition, NestedDefinition, Scope, StateValue, ToolBody,
+    ToolDefinition, encode,
 };
-use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState, Stage};
+use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState};
 use crate::record::{Change, EventKind, RunId, ToolDecl};
 use crate::runner::catch::caught_now;
 use crate::runner::effects::link::{Quiet, RunLink};
@@ -57,37 +57,48 @@ impl Frames {
         let provided = Self::provided(definition, Arc::clone(around));
         let services = provided.map_err(|error| Stop::Services(error.to_string()))?;
         self.begin(frame, Arc::clone(definition), Arc::clone(&services));
-        let body = frame.current().and_then(|stage| definition.stage(&stage.name)).map(|stage| &stage.body);
-        match (&frame.stage, body) {
-            (Stage::Brain(inner), Some(StageBody::Brain(nested))) => {
-                self.restore(inner, &nested.definition, &services, link).await
-            }
-            (Stage::Loop(loop_at), Some(StageBody::Loop(configure))) => {
-                let mut scope = self.scope(frame, loop_at.path.clone(), link);
-                scope.state = StateValue::new(Arc::clone(&loop_at.seen));
-                scope.plugins = loop_at.seen_plugins.clone();
-                // A loop between iterations is configured after the claim, so that a crash of its
-                // closure counts.
-                if matches!(loop_at.phase, LoopPhase::Prepare) {
-                    return Ok(());
-                }
-                let mut yielded = match caught_now(|| configure(scope.clone())) {
-                    Ok(yielded) => yielded,
-                    Err(error) => {
-                        self.broken.push((loop_at.path.clone(), error.to_string()));
-                        return Ok(());
-                    }
-                };
-                scope.link = Arc::new(Quiet(scope.link));
-                scope.path = loop_at.path.iteration(loop_at.iteration);
-                yielded.begun = Some(Arc::clone(&loop_at.prepared.tools));
-                yielded = found_again(yielded, scope).await;
-                self.restore_calls(loop_at, &yielded, &services, link).await?;
-                self.set_loop(loop_at.path.clone(), Arc::new(yielded));
-                Ok(())
-            }
-            _ => Ok(()),
+        let Some(body) = frame.current().and_then(|stage| definition.stage(&stage.name)).map(|stage| &stage.body)
+        else {
+            return Ok(());
+        };
+        if let (Some(inner), Some(nested)) = (frame.stage.as_brain(), body.nested()) {
+            self.restore(inner, &nested.definition, &services, link).await
+        } else if let (Some(loop_at), Some(configure)) = (frame.stage.as_loop(), body.as_loop()) {
+            let scope = self.scope(frame, loop_at.path.clone(), link);
+            self.restore_loop(loop_at, configure, scope, &services, link).await
+        } else {
+            Ok(())
         }
+    }
+
+    async fn restore_loop(
+        &mut self,
+        loop_at: &LoopFrame,
+        configure: &ConfigureFn,
+        mut scope: Scope,
+        services: &AnyServices,
+        link: &Arc<RunLink>,
+    ) -> Result<(), Stop> {
+        scope.state = StateValue::new(Arc::clone(&loop_at.seen));
+        scope.plugins = loop_at.seen_plugins.clone();
+        // A loop between iterations is configured after the claim, so that a crash of its closure counts.
+        if matches!(loop_at.phase, LoopPhase::Prepare) {
+            return Ok(());
+        }
+        let mut yielded = match caught_now(|| configure(scope.clone())) {
+            Ok(yielded) => yielded,
+            Err(error) => {
+                self.broken.push((loop_at.path.clone(), error.to_string()));
+                return Ok(());
+            }
+        };
+        scope.link = Arc::new(Quiet(scope.link));
+        scope.path = loop_at.path.iteration(loop_at.iteration);
+        yielded.begun = Some(Arc::clone(&loop_at.prepared.tools));
+        yielded = found_again(yielded, scope).await;
+        self.restore_calls(loop_at, &yielded, services, link).await?;
+        self.set_loop(loop_at.path.clone(), Arc::new(yielded));
+        Ok(())
     }
 
     async fn restore_calls(
