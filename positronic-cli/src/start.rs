@@ -456,7 +456,7 @@ mod tests {
         use futures::StreamExt as _;
         use positronic_core::record::{Seq, Status};
         use positronic_core::runner::{Client, Runner};
-        use positronic_core::store::SqliteStore;
+        use positronic_sqlite::SqliteStore;
 
         for name in ["working_process", "serving_process"] {
             let folder = tempfile::tempdir().unwrap();

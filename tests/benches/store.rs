@@ -18,9 +18,8 @@ use std::time::{Duration, Instant};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Gate, Path as CallPath, Pending, PendingKind, Seq, Status};
-use positronic_core::store::{
-    Durability, EventSearch, EventStore as _, PendingFilter, RunFilter, SqliteOptions, SqliteStore,
-};
+use positronic_core::store::{EventSearch, EventStore as _, PendingFilter, RunFilter};
+use positronic_sqlite::{Durability, SqliteOptions, SqliteStore};
 use positronic_store_suite::{Sample, event};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -34,6 +34,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("integrations/models/openai", &["positronic-core", "positronic-model-http"]),
     ("integrations/net", &[]),
     ("integrations/plugins", &["positronic-core"]),
+    ("integrations/stores/sqlite", &["positronic-core"]),
     ("integrations/stores/suite", &["positronic-core"]),
     ("integrations/tools/mcp", &["positronic-core"]),
     ("integrations/tools/toolbox", &["positronic-core", "positronic-net"]),

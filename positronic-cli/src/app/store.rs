@@ -13,7 +13,7 @@ use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 use positronic_core::store::{EventStore, MemoryStore};
 #[cfg(feature = "sqlite")]
-use positronic_core::store::{SqliteOptions, SqliteStore};
+use positronic_sqlite::{SqliteOptions, SqliteStore};
 
 use crate::app::store_address::{is_address, scheme, without_password};
 use crate::app::{Failure, Ui, project_folder};

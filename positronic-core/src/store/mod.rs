@@ -1,6 +1,7 @@
 //! Event stores: where the logs of runs are persisted.
 //!
-//! This module is for adapters of stores; an author of brains needs [`SqliteStore`] or [`MemoryStore`] of it.
+//! This module is for adapters of stores; an author of brains needs [`MemoryStore`] of it, or the
+//! `SqliteStore` of the crate `positronic-sqlite`.
 //!
 //! An append is atomic and states the number of its first event: a writer that loses a race for a number reads the new
 //! events, decides again and retries. The outcome of an effect also carries the epoch of its worker's claim, so that a
@@ -21,8 +22,6 @@ mod mailbox;
 mod memory;
 mod pages;
 mod query;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 mod watchers;
 
 use std::sync::{Arc, Weak};
@@ -46,18 +45,6 @@ pub use query::{
     EventMatch, EventMatches, EventSearch, PendingCursor, PendingFilter, PendingItem, RunCursor, RunFilter,
     TimerFilter, TimerOwner,
 };
-/// The SQLite library of the embedded store, re-exported because a build can have only one `libsqlite3-sys`: it links
-/// the C library `sqlite3`.
-///
-/// A project that uses `rusqlite` itself must use the version that is re-exported here, now 0.41 (`libsqlite3-sys` 0.39);
-/// cargo refuses another one with *Only one package in the dependency graph may specify the same links value*. The feature
-/// `sqlite` of `sqlx` needs an older `libsqlite3-sys` (`sqlx` 0.9: 0.30 to 0.37), so the two cannot be combined: disable this
-/// crate's feature `sqlite` (`default-features = false`) and use another store, or use `sqlx` without its feature `sqlite`.
-#[cfg(feature = "sqlite")]
-pub use rusqlite;
-
-#[cfg(feature = "sqlite")]
-pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use watchers::Watchers;
 
 /// Persists the logs of runs, and the lists derived from them.

@@ -14,9 +14,10 @@ use positronic_core::record::{
     ResponseMetadata, RunId, Seq, Timestamp, UserMessage,
 };
 use positronic_core::runner::Client;
-use positronic_core::store::{EventStore, MemoryStore, SqliteStore, StoreError};
+use positronic_core::store::{EventStore, MemoryStore, StoreError};
 use positronic_core::testing::{CountedIds, TestClock};
 use positronic_plugins::Compaction;
+use positronic_sqlite::SqliteStore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

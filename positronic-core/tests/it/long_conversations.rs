@@ -214,12 +214,11 @@ async fn released(store: &Counting, run: &RunId) {
 }
 
 /// Prints what a message costs: `cargo test --test it -- --ignored --nocapture long_conversations::measured`.
-#[cfg(feature = "sqlite")]
 #[tokio::test]
 #[ignore = "prints times"]
 async fn measured() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Counting::over(positronic_core::store::SqliteStore::open(folder.path().join("runs.db")).unwrap());
+    let store = Counting::over(positronic_sqlite::SqliteStore::open(folder.path().join("runs.db")).unwrap());
     let warm = Runner::builder().model(ScriptedModel::from_fn(counts)).store(store.clone()).build();
     for turn in 0..=1000 {
         let begun = tokio::time::Instant::now();

@@ -3,7 +3,6 @@
 //!
 //! The process is another instance of this test program. It writes a line for every event that it sees. The test kills
 //! it after a number of lines, so that kills fall into the middle of a run without waiting.
-#![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "the killed process reports its events")]
 
@@ -33,7 +32,8 @@ use positronic_core::record::{
 };
 use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::sink::{EventSink, SinkError};
-use positronic_core::store::{EventStore, MemoryStore, SqliteStore};
+use positronic_core::store::{EventStore, MemoryStore};
+use positronic_sqlite::SqliteStore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, Path, RunId, SignalId, Start};
 use positronic_core::runner::{Client, ResumeError, RunHandle};
-use positronic_core::store::SqliteStore;
+use positronic_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 

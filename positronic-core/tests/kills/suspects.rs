@@ -3,7 +3,7 @@
 use std::path::Path as File;
 use std::time::Duration;
 
-use positronic_core::store::SqliteStore;
+use positronic_sqlite::SqliteStore;
 
 use crate::culprits::{check, deaths, serve, store, submit};
 

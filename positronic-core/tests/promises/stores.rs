@@ -4,10 +4,11 @@ use std::sync::{Arc, Weak, mpsc};
 
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, Durability, Entry, EntryFilter, EventMatches, EventSearch,
-    EventStore, InboundWebhook, Lease, MailboxEntry, MemoryStore, PendingFilter, PendingItem, PostOutcome, RunFilter,
-    SavedPrompts, Snapshot, SqliteOptions, SqliteStore, StoreError, TimerFilter, Watcher,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatches, EventSearch, EventStore,
+    InboundWebhook, Lease, MailboxEntry, MemoryStore, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts,
+    Snapshot, StoreError, TimerFilter, Watcher,
 };
+use positronic_sqlite::{Durability, SqliteOptions, SqliteStore};
 use tempfile::TempDir;
 
 /// Generates a test of each function for each store: `memory::promise_…` and `sqlite::promise_…`.

@@ -125,7 +125,7 @@ async fn no_query_is_an_error() {
 async fn file_with_other_content_is_refused_and_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    drop(positronic_core::store::SqliteStore::open(path("runs.db")).unwrap());
+    drop(positronic_sqlite::SqliteStore::open(path("runs.db")).unwrap());
     std::fs::write(path("notes.txt"), "No database at all, but a text that is long enough to be one. ".repeat(20))
         .unwrap();
 
@@ -137,7 +137,7 @@ async fn file_with_other_content_is_refused_and_left_unchanged() {
         let error = SqliteFacts::open(path(name)).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
-    positronic_core::store::SqliteStore::open(path("runs.db")).unwrap();
+    positronic_sqlite::SqliteStore::open(path("runs.db")).unwrap();
 }
 
 #[tokio::test]

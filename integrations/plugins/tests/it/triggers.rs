@@ -11,9 +11,10 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Busy, Event, EventKind, Fired, RunId, RunSummary, Seq, Speaker, Start, Status, Timer};
 use positronic_core::runner::{Client, DueTrigger, FireError, Fork, Settled};
-use positronic_core::store::{EventStore, MemoryStore, RunFilter, SqliteStore, StoreError, TimerFilter};
+use positronic_core::store::{EventStore, MemoryStore, RunFilter, StoreError, TimerFilter};
 use positronic_core::testing::{FaultyStore, TestClock};
 use positronic_plugins::Triggers;
+use positronic_sqlite::SqliteStore;
 use serde_json::{Value, json};
 
 use self::garden::{

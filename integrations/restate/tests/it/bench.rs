@@ -8,8 +8,9 @@ use std::time::Duration;
 use positronic_core::machine::RunState;
 use positronic_core::record::{Actor, Event, EventKind, Path, RunId, Seq, SignalId, Start, Status, ToolResult};
 use positronic_core::runner::{self, RunHandle, Runner};
-use positronic_core::store::{EventStore as _, PendingFilter, SqliteStore};
+use positronic_core::store::{EventStore as _, PendingFilter};
 use positronic_restate::{Client, RunOutcome};
+use positronic_sqlite::SqliteStore;
 use tempfile::TempDir;
 
 use crate::errands::{ADDRESS, Board, FOLDER, INGRESS, Plan, TITLE, errands, model};

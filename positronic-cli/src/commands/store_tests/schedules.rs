@@ -1,7 +1,8 @@
 //! `schedule`, and the runs that `work` starts for schedules.
 
 use positronic_core::prelude::*;
-use positronic_core::store::{EventStore as _, SqliteStore};
+use positronic_core::store::EventStore as _;
+use positronic_sqlite::SqliteStore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -6,7 +6,8 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Actor, EventKind, RunId, Scheduled, Seq, Start, Status, TickCause};
 use positronic_core::runner::{FireError, ScheduleError};
 use positronic_core::schedule::{Overlap, Schedule};
-use positronic_core::store::{EventStore, MemoryStore, RunFilter, SqliteStore};
+use positronic_core::store::{EventStore, MemoryStore, RunFilter};
+use positronic_sqlite::SqliteStore;
 use serde_json::json;
 
 use super::workshop::{HOUR, MINUTE, ManualClock, at, finish, fire, hourly, job, look, process, record, ticks, words};
