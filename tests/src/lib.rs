@@ -1,4 +1,4 @@
-//! Tests that cross the crates. The code blocks of the guide and the README run as tests of this crate's docs.
+//! Tests that cross the crates. The code blocks of the guide and the READMEs run as tests of this crate's docs.
 
 #[cfg(test)]
 mod book;
@@ -50,6 +50,14 @@ pages! {
     toolbox: "docs/guide/toolbox.md",
     events: "docs/guide/events.md",
     examples: "docs/guide/examples.md",
+    core: "positronic-core/README.md",
+    cli: "positronic-cli/README.md",
+    anthropic: "integrations/models/anthropic/README.md",
+    gemini: "integrations/models/gemini/README.md",
+    openai: "integrations/models/openai/README.md",
+    all_models: "integrations/models/providers/README.md",
+    server: "integrations/server/README.md",
+    sqlite: "integrations/stores/sqlite/README.md",
     loop_step_samples: "docs/guide/appendix/loop-step-samples.md",
     agent_loop_samples: "docs/guide/appendix/agent-loop-samples.md",
     decision_loop_samples: "docs/guide/appendix/decision-loop-samples.md",
