@@ -4,7 +4,7 @@
 //! as everywhere.
 
 use positronic_core::projection::timeline::{Ending, Node, NodeId, NodeKind, NodeStatus, StageNode};
-use positronic_core::record::{LoopOutcome, Speaker, StageKind};
+use positronic_core::record::{LoopOutcome, Speaker};
 
 use super::frame::fit;
 use super::layout::{Block, BlockId, Layout, Scrolled};
@@ -59,22 +59,18 @@ impl<'a> ChatLayout<'a> {
             let Some(node) = self.view().node(id) else { continue };
             let NodeKind::Stage(stage) = &node.kind else { continue };
             let hidden = stage.hidden;
-            match stage.stage {
-                _ if matches!(node.status, NodeStatus::NotStarted | NodeStatus::Skipped) => {}
-                StageKind::Loop if hidden && !self.all => {}
-                StageKind::Loop => {
+            let is_shown = match node.status {
+                NodeStatus::NotStarted | NodeStatus::Skipped => false,
+                status => !stage.stage.is_leaf() || status.is_open() || status == NodeStatus::Failed,
+            };
+            if stage.stage.has_iterations() {
+                if is_shown && (!hidden || self.all) {
                     self.r#loop(id, node, stage, first, hidden);
                     first = false;
                 }
-                StageKind::Step if node.status.is_open() || node.status == NodeStatus::Failed => {
-                    self.group(Group::Done, BlockId::Head(id));
-                    self.layout.node(id, 0);
-                }
-                StageKind::Step => {}
-                StageKind::Brain => {
-                    self.group(Group::Done, BlockId::Head(id));
-                    self.layout.node(id, 0);
-                }
+            } else if is_shown {
+                self.group(Group::Done, BlockId::Head(id));
+                self.layout.node(id, 0);
             }
         }
         self.end();
@@ -196,7 +192,7 @@ fn is_message(node: &Node) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use positronic_core::record::{DeltaKind, EventKind};
+    use positronic_core::record::{DeltaKind, EventKind, StageKind};
     use serde_json::{Value, json};
 
     use super::super::tests::stories::{Beat, Story};

@@ -5,8 +5,7 @@ use std::time::Duration;
 use positronic_core::projection::timeline::{CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus, StageNode};
 use positronic_core::record::LimitReached;
 use positronic_core::record::{
-    ApprovalOutcome, CallState, Decision, FileRef, LimitKind, LoopOutcome, Path, Speaker, StageKind, Timestamp,
-    ToolResult,
+    ApprovalOutcome, CallState, Decision, FileRef, LimitKind, LoopOutcome, Path, Speaker, Timestamp, ToolResult,
 };
 use serde_json::Value;
 
@@ -203,7 +202,7 @@ impl Pen<'_> {
             Some(LoopOutcome::Cancelled) => metadata.push("cancelled".to_owned()),
             _ => {}
         }
-        if let Some(took) = self.took(node, stage.stage == StageKind::Step || !node.status.is_open()) {
+        if let Some(took) = self.took(node, stage.stage.is_leaf() || !node.status.is_open()) {
             metadata.push(took);
         }
         if node.status == NodeStatus::Running && self.view.is_waiting(id) {

@@ -12,7 +12,7 @@ use positronic_core::projection::timeline::{
     AnswerNode, AnswerOutcome, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode, Timeline, WidgetNode,
 };
 use positronic_core::record::{
-    Delta, Event, LimitKind, LimitReached, LoopOutcome, Path, PriceTable, Speaker, StageKind, Timestamp,
+    Delta, Event, LimitKind, LimitReached, LoopOutcome, Path, PriceTable, Speaker, Timestamp,
 };
 
 use super::routing::way;
@@ -260,7 +260,7 @@ impl View {
             .map(|child| self.activity(child))
             .fold((false, false), |(active, waiting), (a, w)| (active || a, waiting || w));
         let own = match &node.kind {
-            NodeKind::Stage(stage) => stage.asking.is_some() || stage.stage == StageKind::Step,
+            NodeKind::Stage(stage) => stage.asking.is_some() || stage.stage.is_leaf(),
             NodeKind::Call(call) => call.brain.is_none(),
             NodeKind::Brain(_) => false,
             _ => true,
@@ -270,7 +270,7 @@ impl View {
 }
 
 fn is_loop(node: &Node) -> bool {
-    matches!(&node.kind, NodeKind::Stage(stage) if stage.stage == StageKind::Loop)
+    matches!(&node.kind, NodeKind::Stage(stage) if stage.stage.has_iterations())
 }
 
 /// Returns whether an answer has lines, now or while it streams.

@@ -9,7 +9,7 @@ use super::timeline::{
 };
 use crate::record::{
     Actor, Approval, ApprovalOutcome, BudgetRequest, Citation, Decision, LimitKind, Money, Part, ResumeCause, Speaker,
-    StageKind, WaitSpec,
+    WaitSpec,
 };
 
 /// Writes the loops of a run as text in the order in which they began: a heading per loop, then a line per message, answer,
@@ -41,7 +41,7 @@ pub fn transcript(timeline: &Timeline) -> String {
 
 fn begun_loop(node: &Node) -> Option<(&Node, &StageNode)> {
     match &node.kind {
-        NodeKind::Stage(stage) if stage.stage == StageKind::Loop && node.started.is_some() => Some((node, stage)),
+        NodeKind::Stage(stage) if stage.stage.has_iterations() && node.started.is_some() => Some((node, stage)),
         _ => None,
     }
 }

@@ -35,6 +35,26 @@ pub enum StageKind {
     Brain,
 }
 
+impl StageKind {
+    /// Returns whether a stage of this kind is a dialogue with a model: iterations with messages, answers and calls.
+    #[must_use]
+    pub const fn has_iterations(self) -> bool {
+        match self {
+            Self::Loop => true,
+            Self::Step | Self::Brain => false,
+        }
+    }
+
+    /// Returns whether a stage of this kind has nothing below it but its questions to models: while it is open, it works itself.
+    #[must_use]
+    pub const fn is_leaf(self) -> bool {
+        match self {
+            Self::Step => true,
+            Self::Loop | Self::Brain => false,
+        }
+    }
+}
+
 impl Shape {
     /// Hashes the identity of a brain: title, version, options schema, stages. The order of the options' fields does not
     /// count.

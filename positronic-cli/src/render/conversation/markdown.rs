@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use positronic_core::projection::result_text;
 use positronic_core::projection::timeline::{AnswerOutcome, CallNode, NodeId, NodeKind, StageNode};
-use positronic_core::record::{CallState, LoopOutcome, RunSummary, Speaker, StageKind};
+use positronic_core::record::{CallState, LoopOutcome, RunSummary, Speaker};
 
 use crate::render::figures::duration;
 use crate::render::markdown::{self, code, escaped, fits_in_line, quoted_markdown, whole_block};
@@ -50,7 +50,7 @@ impl Run<'_> {
                 continue;
             }
             self.stage(id, stage);
-            if stage.stage == StageKind::Loop && node.status.is_open() && end.is_none() {
+            if stage.stage.has_iterations() && node.status.is_open() && end.is_none() {
                 let why = escaped(row.why.as_deref().unwrap_or("it is not over"));
                 self.apart(&format!("*{why} Run `{}`, {}.*", row.run, row.status.as_str()));
             }
@@ -65,7 +65,7 @@ impl Run<'_> {
     fn stage(&mut self, id: NodeId, stage: &StageNode) {
         let children = self.view.children(id);
         let nodes = || children.iter().filter_map(|child| self.view.node(*child));
-        let is_loop = stage.stage == StageKind::Loop;
+        let is_loop = stage.stage.has_iterations();
         if is_loop {
             let is_opened =
                 nodes().next().is_some_and(|node| matches!(node.kind, NodeKind::Message { from: Speaker::Person, .. }));

@@ -172,7 +172,7 @@ impl<'t> Report<'t> {
                 let below = self.below(parent).filter(asks).chain(self.below(node.id)).collect();
                 Some(Exchange { node, question: None, below })
             }
-            NodeKind::Answer(answer) if kind == StageKind::Step => {
+            NodeKind::Answer(answer) if kind.is_leaf() => {
                 Some(Exchange { node, question: answer.question.as_ref(), below: vec![node] })
             }
             _ => None,
@@ -196,11 +196,11 @@ impl<'t> Report<'t> {
             },
             _ => None,
         });
-        let what = match (kind, answered) {
-            (_, None) => "no answer yet".to_owned(),
-            (StageKind::Step, _) => "a question".to_owned(),
-            (_, _) if calls.is_empty() => "an answer".to_owned(),
-            _ => calls.iter().map(|(_, call)| code(&call.tool)).collect::<Vec<_>>().join(", "),
+        let what = match answered {
+            None => "no answer yet".to_owned(),
+            Some(_) if kind.is_leaf() => "a question".to_owned(),
+            Some(_) if calls.is_empty() => "an answer".to_owned(),
+            Some(_) => calls.iter().map(|(_, call)| code(&call.tool)).collect::<Vec<_>>().join(", "),
         };
         self.paragraph(&format!("#### {place}. {what}"));
         if let Some(question) = exchange.question {

@@ -4,7 +4,7 @@ use super::detail::{BrainNode, BudgetNode, BudgetOutcome, Ending, StageNode};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::record::{
-    BrainStart, Decision, Event, EventKind, LimitKind, LimitReached, LoopOutcome, Segment, Shape, StageKind, Timestamp,
+    BrainStart, Decision, Event, EventKind, LimitKind, LimitReached, LoopOutcome, Segment, Shape, Timestamp,
 };
 
 impl Timeline {
@@ -255,7 +255,7 @@ impl Timeline {
                 return;
             }
             EventKind::BudgetDecided { decision, more, reason, signal, actor } => {
-                if let Some(stage) = self.stage_mut(here).filter(|stage| stage.stage == StageKind::Loop) {
+                if let Some(stage) = self.stage_mut(here).filter(|stage| stage.stage.has_iterations()) {
                     stage.max_iterations = stage.max_iterations.map(|most| most.saturating_add(more.iterations));
                 }
                 BudgetOutcome::Decided {
