@@ -56,9 +56,9 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
 pub(crate) fn status_since(events: &[Arc<Event>]) -> Result<Option<Timestamp>, IllegalEvent> {
     let mut state = RunState::default();
     let mut last: Option<(Status, Timestamp)> = None;
-    // The events of an append have one time.
-    for append in events.chunk_by(|one, next| (one.at, one.epoch) == (next.at, next.epoch)) {
-        for event in append {
+    // A status that lasts no time is none: the events of an append have one time.
+    for moment in events.chunk_by(|one, next| one.at == next.at) {
+        for event in moment {
             state.fold(event)?;
         }
         let (status, _) = status_and_next(&state);

@@ -2,6 +2,10 @@
 //!
 //! A line is a flat object: the envelope's fields, then `type` and the event's fields. The format's version is in `v`,
 //! which is omitted while it is 1; an unknown `type` is an error, never skipped.
+//!
+//! A log is a sequence of transitions: the events that one outcome, one signal or one rule of the machine leads to. They are
+//! always appended together, and `with_next` marks all but the last of them. Only the end of a transition is a state in which
+//! a run can stop.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +15,7 @@ use super::ids::{Epoch, Seq, SignalId, Timestamp};
 use super::part::Part;
 use super::path::Path;
 use super::prompt::SideOutput;
+use super::skip::is_default;
 
 /// The version of the log's format that this crate writes.
 pub const FORMAT_VERSION: u32 = 1;
@@ -27,6 +32,8 @@ pub struct Event {
     /// The time on the worker's clock, if that is earlier than `at`: a log's times never decrease, although another
     /// machine's clock stamped the events before.
     pub clock: Option<Timestamp>,
+    /// Whether the next event belongs to the same transition.
+    pub with_next: bool,
     /// Where in the run's tree it happened.
     pub path: Path,
     /// What happened.
@@ -56,13 +63,24 @@ pub struct NewEvent {
     pub path: Path,
     /// What happens.
     pub kind: EventKind,
+    /// Whether the next one belongs to the same transition.
+    pub(crate) with_next: bool,
 }
 
 impl NewEvent {
     /// Makes a new event.
     #[must_use]
     pub const fn new(path: Path, kind: EventKind) -> Self {
-        Self { path, kind }
+        Self { path, kind, with_next: false }
+    }
+
+    /// Makes a transition of events.
+    #[must_use]
+    pub(crate) fn transition(mut new_events: Vec<Self>) -> Vec<Self> {
+        if let [before @ .., _] = &mut *new_events {
+            before.iter_mut().for_each(|event| event.with_next = true);
+        }
+        new_events
     }
 }
 
@@ -123,6 +141,8 @@ struct Envelope<'a> {
     epoch: Option<Epoch>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     clock: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    with_next: bool,
     #[serde(default, skip_serializing_if = "path_is_root")]
     path: std::borrow::Cow<'a, Path>,
 }
@@ -178,6 +198,7 @@ impl Event {
             at: self.at,
             epoch: self.epoch,
             clock: self.clock,
+            with_next: self.with_next,
             path: std::borrow::Cow::Borrowed(&self.path),
         };
         serde_json::to_writer(&mut line, &envelope)?;
@@ -214,18 +235,18 @@ impl Event {
     }
 
     fn of(envelope: Envelope<'_>, kind: impl FnOnce() -> serde_json::Result<EventKind>) -> Result<Self, EventError> {
-        let Envelope { v, seq, at, epoch, clock, path } = envelope;
+        let Envelope { v, seq, at, epoch, clock, with_next, path } = envelope;
         if v > FORMAT_VERSION {
             return Err(EventError::Version { found: v });
         }
-        Ok(Self { seq, at, epoch, clock, path: path.into_owned(), kind: kind()? })
+        Ok(Self { seq, at, epoch, clock, with_next, path: path.into_owned(), kind: kind()? })
     }
 
     /// Decodes a line from another writer, with its fields in any order.
     fn from_any_form(line: &str) -> Result<Self, EventError> {
         use serde::de::Error as _;
         let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)?;
-        let envelope = ["v", "seq", "at", "epoch", "clock", "path"].into_iter();
+        let envelope = ["v", "seq", "at", "epoch", "clock", "with_next", "path"].into_iter();
         let envelope = envelope.filter_map(|name| fields.remove_entry(name)).collect();
         let Some(serde_json::Value::String(name)) = fields.remove("type") else {
             return Err(serde_json::Error::missing_field("type").into());

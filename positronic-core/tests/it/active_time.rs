@@ -193,7 +193,15 @@ async fn question_for_more_time_of_a_release_that_counted_more_is_legal() {
     let ask = |kind| {
         let request = BudgetRequest { kind, limit: 600_000_000, used: 600_000_000, shared: false, expires: None };
         let (epoch, kind) = (state.claim.as_ref().map(|claim| claim.epoch), EventKind::BudgetRequested(request));
-        state.clone().apply(&Event { seq: state.next, at: state.at, epoch, clock: None, path: path("Work"), kind })
+        state.clone().apply(&Event {
+            seq: state.next,
+            at: state.at,
+            epoch,
+            clock: None,
+            with_next: false,
+            path: path("Work"),
+            kind,
+        })
     };
 
     assert_eq!(ask(LimitKind::Time), Ok(()));

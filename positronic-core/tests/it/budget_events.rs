@@ -34,14 +34,15 @@ fn asking(config: ShopLoop) -> ShopLoop {
 
 fn append(state: &RunState, kind: EventKind) -> Result<RunState, String> {
     let mut after = state.clone();
-    let event = Event { seq: state.next, at: state.at, epoch: None, clock: None, path: path("Work"), kind };
+    let event =
+        Event { seq: state.next, at: state.at, epoch: None, clock: None, with_next: false, path: path("Work"), kind };
     after.apply(&event).map(|()| after).map_err(|error| error.reason)
 }
 
 fn appended(state: &RunState, new_events: Vec<NewEvent>) -> RunState {
-    new_events.into_iter().fold(state.clone(), |mut state, NewEvent { path, kind }| {
+    new_events.into_iter().fold(state.clone(), |mut state, NewEvent { path, kind, .. }| {
         let (seq, at) = (state.next, state.at);
-        state.apply(&Event { seq, at, epoch: None, clock: None, path, kind }).unwrap();
+        state.apply(&Event { seq, at, epoch: None, clock: None, with_next: false, path, kind }).unwrap();
         state
     })
 }
@@ -150,8 +151,8 @@ async fn decided_names_the_last_decision_on_a_limit() {
     ];
 
     for (decision, expected) in decisions {
-        let NewEvent { path: at, kind } = admit(&asked, &signal(decision), asked.at, &anything).unwrap().remove(0);
-        let event = Event { seq: asked.next, at: asked.at, epoch: None, clock: None, path: at, kind };
+        let NewEvent { path: at, kind, .. } = admit(&asked, &signal(decision), asked.at, &anything).unwrap().remove(0);
+        let event = Event { seq: asked.next, at: asked.at, epoch: None, clock: None, with_next: false, path: at, kind };
         let refusal = decided(log.iter().chain([&event]), &path("Work"));
         assert!(matches!(&refusal, Some(Refusal::Decided { how, .. }) if how == expected), "{refusal:?}");
     }
@@ -165,7 +166,7 @@ async fn brain_cannot_start_in_the_call_of_another_tool() {
     for length in 1..=log.len() {
         let mut state = RunState::replay(&log[..length]).unwrap();
         let (seq, at, kind) = (state.next, state.at, start.clone());
-        let event = Event { seq, at, epoch: None, clock: None, path: path("Work/0.0"), kind };
+        let event = Event { seq, at, epoch: None, clock: None, with_next: false, path: path("Work/0.0"), kind };
         assert!(state.apply(&event).is_err(), "accepted after event {length}");
     }
 }
@@ -181,7 +182,16 @@ async fn grants_outlive_a_snapshot_and_a_worker() {
     let mut kept: RunState = serde_json::from_str(&text).unwrap();
     let claim = EventKind::RunClaimed { owner: "other".to_owned(), trace: None };
     let epoch = Some(positronic_core::record::Epoch(9));
-    kept.apply(&Event { seq: kept.next, at: kept.at, epoch, clock: None, path: Path::root(), kind: claim }).unwrap();
+    kept.apply(&Event {
+        seq: kept.next,
+        at: kept.at,
+        epoch,
+        clock: None,
+        with_next: false,
+        path: Path::root(),
+        kind: claim,
+    })
+    .unwrap();
 
     assert_eq!(kept.loop_at(&path("Work")).unwrap().grants.more, Amounts::tokens(5));
     assert_eq!(effects(&kept, kept.at), ["Some(\"Work\")"]);

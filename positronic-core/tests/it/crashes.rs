@@ -34,7 +34,7 @@ fn crashed(log: &[Arc<Event>], crashes: u64) -> Vec<Arc<Event>> {
     for n in 1..=crashes {
         let kind = EventKind::RunClaimed { owner: "a worker that died".to_owned(), trace: None };
         let (seq, epoch) = (Seq(last.seq.0 + n), Some(Epoch(epoch.0 + n)));
-        log.push(Arc::new(Event { seq, at: last.at, epoch, clock: None, path: Path::root(), kind }));
+        log.push(Arc::new(Event { seq, at: last.at, epoch, clock: None, with_next: false, path: Path::root(), kind }));
     }
     log
 }

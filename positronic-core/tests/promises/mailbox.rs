@@ -461,6 +461,7 @@ async fn promise_22_imported_run_finds_its_mailbox_entry<S: Fresh>() {
         at,
         epoch: claim,
         clock: None,
+        with_next: false,
         path,
         kind: released,
     }));

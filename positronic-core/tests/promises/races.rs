@@ -237,7 +237,7 @@ async fn promise_04_store_fences_a_stale_attachment<S: Fresh>() {
     let held = row.claim.clone().unwrap().epoch;
     let append = |epoch| {
         let kind = EventKind::RunReleased { reason: "late".to_owned() };
-        let event = Event { seq: row.next, at: row.at, epoch, clock: None, path: path(""), kind };
+        let event = Event { seq: row.next, at: row.at, epoch, clock: None, with_next: false, path: path(""), kind };
         let summary = RunSummary { next: row.next.next(), ..row.clone() };
         let index = Index { summary, pending: None };
         Append {

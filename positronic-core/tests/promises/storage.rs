@@ -239,7 +239,7 @@ async fn corrupt(store: &impl EventStore, spoiled: Snapshot) {
         actor: by("ann"),
     };
     let at = store.run(&run_id()).await.unwrap().at;
-    let event = Event { seq: next, at, epoch: None, clock: None, path: path("Work"), kind: message };
+    let event = Event { seq: next, at, epoch: None, clock: None, with_next: false, path: path("Work"), kind: message };
     let summary = RunSummary { next: next.next(), ..store.run(&run_id()).await.unwrap() };
     let index = positronic_core::store::Index { summary, pending: None };
     let append = Append {

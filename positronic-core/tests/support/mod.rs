@@ -256,10 +256,16 @@ pub(crate) fn check_order(log: &[Arc<Event>], ended: bool) {
     for (place, event) in log.iter().enumerate() {
         let path = &event.path;
         assert_eq!(usize::try_from(event.seq.0).unwrap(), place);
+        let next = log.get(place + 1);
+        let joins = |next: &Arc<Event>| (next.at, next.epoch) == (event.at, event.epoch);
+        assert!(!event.with_next || next.is_some_and(joins), "{path} {} belongs to no next event", event.kind.name());
         assert!(!closed.iter().any(|closed| path.is_within(closed)), "{path} {} after its loop", event.kind.name());
         let loop_at = path.parent().unwrap_or_default();
         match &event.kind {
-            EventKind::LoopToolCall(_) => assert!(open.insert(path.clone()), "{path} was asked for twice"),
+            EventKind::LoopToolCall(_) => {
+                assert!(open.insert(path.clone()), "{path} was asked for twice");
+                assert!(log[place - 1].with_next, "{path} is apart from the answer that asked for it");
+            }
             EventKind::LoopToolResult { .. } => assert!(open.remove(path), "{path} has no open call"),
             EventKind::LoopModelCall { .. } => {
                 let own: Vec<_> = open.iter().filter(|call| call.parent().unwrap_or_default() == loop_at).collect();

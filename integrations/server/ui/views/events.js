@@ -16,7 +16,7 @@ const PAGE = 100;
 const KEPT = 30;
 /** When a page that could not be read is read again, in milliseconds. */
 const RETRY = 500;
-const ENVELOPE = ['seq', 'at', 'epoch', 'clock', 'path', 'type', 'v'];
+const ENVELOPE = ['seq', 'at', 'epoch', 'clock', 'with_next', 'path', 'type', 'v'];
 const TECHNICAL = [...ENVELOPE, 'fingerprint', 'stages', 'tools', 'signal', 'projection', 'arguments_hash'];
 const without = (event, names) => Object.fromEntries(Object.entries(event).filter(([name, value]) => !names.includes(name) && value !== null));
 

@@ -18,6 +18,7 @@ pub fn event(seq: u64, text: &str) -> Arc<Event> {
         at: Timestamp(1_000_000 + i64::try_from(seq).unwrap()),
         epoch: None,
         clock: None,
+        with_next: false,
         path: Path::root(),
         kind: EventKind::BrainComplete { result: json!(text) },
     })

@@ -43,8 +43,16 @@ impl Story {
     }
 
     pub(crate) fn event(mut self, at: &str, kind: EventKind) -> Self {
-        let NewEvent { path, kind } = NewEvent::new(path(at), kind);
-        let event = Event { seq: Seq(self.seq), at: Timestamp(self.now), epoch: None, clock: None, path, kind };
+        let NewEvent { path, kind, .. } = NewEvent::new(path(at), kind);
+        let event = Event {
+            seq: Seq(self.seq),
+            at: Timestamp(self.now),
+            epoch: None,
+            clock: None,
+            with_next: false,
+            path,
+            kind,
+        };
         self.beats.push(Beat::Event(Box::new(event)));
         self.seq += 1;
         self

@@ -316,12 +316,19 @@ impl Client {
     /// # Errors
     ///
     /// [`StoreError::Conflict`] if the store has the run, [`StoreError::NoRunBefore`] if it lacks the previous
-    /// run of its conversation, [`StoreError::Corrupt`] if the events are not a run's log from its start.
+    /// run of its conversation, [`StoreError::Corrupt`] if the events are not a run's log from its start, or are cut off
+    /// within a transition.
     pub async fn import(&self, run: &RunId, events: &[Arc<Event>]) -> Result<(), StoreError> {
         let none = RunState::default();
         let state = follow(&none, events).map_err(|error| StoreError::corrupt_log(run, error))?;
         if state.root.is_none() {
             return Err(StoreError::corrupt_log(run, "it does not begin with the start of the run"));
+        }
+        if events.last().is_some_and(|last| last.with_next) {
+            return Err(StoreError::corrupt_log(
+                run,
+                "it is cut off: its last event belongs to another one that follows",
+            ));
         }
         let mut imported = append_of(run, &none, &state, None, events, Extras::default());
         // The webhooks that it waits for may be in this store's mailbox.

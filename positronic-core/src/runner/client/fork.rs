@@ -1,4 +1,7 @@
 //! Forks: a new run that shares another run's past and may differ from there on.
+//!
+//! A fork shares whole transitions of its origin. What began in the same append, such as a call after the answer that asked for
+//! it, is a transition of its own, so a fork right before it begins it anew.
 
 use std::sync::Arc;
 
@@ -6,7 +9,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::machine::RunState;
-use crate::record::{Actor, Event, EventKind, NewEvent, Overrides, Path, RunId, Seq, Speaker, ToolResult};
+use crate::record::{Actor, Event, EventKind, NewEvent, Overrides, Path, RunId, Seq, ToolResult};
 use crate::runner::worker::append::{Extras, Stamp, append, append_of, follow, stamp};
 use crate::runner::worker::restore::migration;
 use crate::runner::{Client, ResumeError, RunHandle, Runner};
@@ -71,10 +74,10 @@ pub enum ForkError {
 
 impl Client {
     /// Creates a new run whose log begins with the events of another run up to and including `at`; the original
-    /// is unchanged. No worker claims the fork until [`Runner::fork`] or [`Runner::resume`]. If event `at` cannot
-    /// stand without those after it, as an answer without its calls, the fork is made after the last of them;
-    /// what only begins in the same append is left out. Effects that the fork reruns happen again: its tools are
-    /// real and get another [`idempotency_key`](crate::dsl::ToolContext::idempotency_key).
+    /// is unchanged. No worker claims the fork until [`Runner::fork`] or [`Runner::resume`]. If event `at` belongs to
+    /// those after it ([`Event::with_next`]), as an answer to its calls, the fork is made after the last of them. Effects
+    /// that the fork reruns happen again: its tools are real and get another
+    /// [`idempotency_key`](crate::dsl::ToolContext::idempotency_key).
     ///
     /// A fork that waits for a webhook since before the fork does not take stored ones from the mailbox, which
     /// belong to other runs. It gets a later one that no other run waits for, or the result in [`Fork::results`].
@@ -85,7 +88,7 @@ impl Client {
     /// [`ForkError`]; no run was created then.
     pub async fn fork(&self, run: &RunId, at: Seq, fork: Fork) -> Result<RunId, ForkError> {
         let log = self.events(run, Seq(0)).await?;
-        self.fork_log(run, &log, whole(&log, at)?, fork).await
+        self.fork_log(run, &log, end_of_transition(&log, at)?, fork).await
     }
 
     /// Forks a run after exactly this event, with which the run can stand.
@@ -105,6 +108,9 @@ impl Client {
             if let Some(options) = options {
                 start.options = options;
             }
+        }
+        if let Some(last) = past.last_mut() {
+            last.with_next = false;
         }
         let mut events: Vec<_> = past.into_iter().map(Arc::new).collect();
         let state = follow(&RunState::default(), &events).map_err(|error| StoreError::corrupt_log(run, error))?;
@@ -141,7 +147,7 @@ impl Client {
     ///
     /// [`ForkError::NoSuchEvent`] if the run has no event `at`, [`ForkError::Store`] if the store fails.
     pub async fn fork_event(&self, run: &RunId, at: Seq) -> Result<Seq, ForkError> {
-        whole(&self.events(run, Seq(0)).await?, at)
+        end_of_transition(&self.events(run, Seq(0)).await?, at)
     }
 
     /// Returns the event right before a run first entered a stage, an iteration or a call: the place to fork it
@@ -209,8 +215,7 @@ impl Runner {
                         EventKind::StepStart { .. } | EventKind::LoopStart { .. } | EventKind::LoopIteration(_)
                     )
                 });
-            let stands = || whole(&log, event.seq).is_ok_and(|at| at == event.seq);
-            if parts && stands() && migration(root, &definition).is_ok() {
+            if parts && !event.with_next && migration(root, &definition).is_ok() {
                 found = Some(event.seq);
             }
         }
@@ -218,107 +223,14 @@ impl Runner {
     }
 }
 
-/// Returns the last event of the append to which an event belongs.
-fn whole(log: &[Arc<Event>], at: Seq) -> Result<Seq, ForkError> {
+/// Returns the last event of the transition to which an event belongs.
+fn end_of_transition(log: &[Arc<Event>], at: Seq) -> Result<Seq, ForkError> {
     let last = log.last().map_or(Seq(0), |event| event.seq);
     if at > last {
         return Err(ForkError::NoSuchEvent { at, last });
     }
-    let pairs = log.windows(2).skip(at.index());
-    let together = pairs.take_while(|pair| matches!(pair, [one, next] if follows_at_once(one, next)));
-    Ok(Seq(at.0 + together.count() as u64))
-}
-
-/// Returns whether an event is the message of the run's start, after the input of a loop that has its own.
-fn opens(event: &Event) -> bool {
-    matches!(event.kind, EventKind::LoopMessage { from: Speaker::Person, signal: None, .. })
-}
-
-/// Returns whether an event must follow the one before it, with which it was appended: a call after its answer, a
-/// result after its cause. The log does not record the bounds of appends, which would not help: an append also has
-/// what only begins in it, and a fork leaves that out. Two appends of the same worker within a microsecond look like
-/// one; the fork is then made slightly later, which is harmless.
-fn follows_at_once(before: &Event, event: &Event) -> bool {
-    if (before.at, before.epoch) != (event.at, event.epoch) {
-        return false;
-    }
-    match &event.kind {
-        EventKind::LoopToolCall(_)
-        | EventKind::LoopToolResult { duration: None, .. }
-        | EventKind::LoopApprovalWithdrawn { .. }
-        | EventKind::LoopExit { .. }
-        | EventKind::LoopLimit(_)
-        | EventKind::BrainCancelled { .. } => true,
-        EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. } => {
-            matches!(before.kind, EventKind::LoopBrainComplete { .. }) || precedes_its_outcome(before)
-        }
-        EventKind::LoopModelResult { .. } | EventKind::LoopAnswerRefused { .. } | EventKind::LoopModelRetry { .. } => {
-            precedes_its_outcome(before)
-        }
-        EventKind::LoopWait { .. } | EventKind::LoopTrigger { .. } => {
-            sets_a_trigger(before) || precedes_its_outcome(before)
-        }
-        EventKind::LoopToolResult { .. } => {
-            matches!(before.kind, EventKind::LoopBrainComplete { .. })
-                || sets_a_trigger(before)
-                || precedes_its_outcome(before)
-        }
-        EventKind::LoopIteration(_) => matches!(before.kind, EventKind::LoopStart { .. }) || opens(before),
-        EventKind::LoopMessage { .. } => matches!(before.kind, EventKind::LoopStart { .. }) && opens(event),
-        EventKind::BrainStart(_) => matches!(before.kind, EventKind::LoopBrainStart { .. }),
-        EventKind::LoopComplete { .. } => {
-            matches!(
-                before.kind,
-                EventKind::LoopToolResult { .. }
-                    | EventKind::LoopAnswerRefused { .. }
-                    | EventKind::LoopAnswerBroken { .. }
-            )
-        }
-        EventKind::RunClaimed { .. } => matches!(before.kind, EventKind::BrainStart(_)),
-        EventKind::BrainMigrated { .. } => true,
-        EventKind::RunReleased { .. }
-        | EventKind::RunNotClaimed { .. }
-        | EventKind::BrainComplete { .. }
-        | EventKind::BrainError(_)
-        | EventKind::BrainPaused { .. }
-        | EventKind::BrainResumed { .. }
-        | EventKind::StepStart { .. }
-        | EventKind::StepComplete { .. }
-        | EventKind::StepRetry { .. }
-        | EventKind::StepBlocked {}
-        | EventKind::ValueRecorded { .. }
-        | EventKind::LoopStart { .. }
-        | EventKind::LoopModelCall { .. }
-        | EventKind::LoopAnswerBroken { .. }
-        | EventKind::LoopToolStart { .. }
-        | EventKind::LoopToolRetry { .. }
-        | EventKind::LoopBrainStart { .. }
-        | EventKind::LoopBrainComplete { .. }
-        | EventKind::LoopOutput { .. }
-        | EventKind::LoopApprovalRequested { .. }
-        | EventKind::LoopApprovalDecided { .. }
-        | EventKind::LoopApprovalExpired {}
-        | EventKind::LoopResume { .. }
-        | EventKind::LoopMaxIterations { .. }
-        | EventKind::LoopStopped { .. }
-        | EventKind::BudgetRequested(_)
-        | EventKind::BudgetDecided { .. }
-        | EventKind::BudgetExpired {}
-        | EventKind::LoopCompacted { .. } => false,
-    }
-}
-
-/// Returns whether an event is a plugin's, or of a broken answer: the event that it concerns follows in the same append.
-const fn precedes_its_outcome(event: &Event) -> bool {
-    matches!(
-        event.kind,
-        EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. } | EventKind::LoopAnswerBroken { .. }
-    )
-}
-
-/// Returns whether a call changes a trigger: its result follows in the same append.
-const fn sets_a_trigger(event: &Event) -> bool {
-    matches!(event.kind, EventKind::LoopTrigger { .. })
+    let end = log.iter().skip(at.index()).find(|event| !event.with_next);
+    Ok(end.map_or(last, |event| event.seq))
 }
 
 fn not_open(log: &[Arc<Event>], call: &Path) -> String {

@@ -34,8 +34,18 @@ impl From<Timestamp> for Stamp {
     }
 }
 
-/// Numbers new events from `first` on and gives them their time and epoch.
+/// Numbers the events of a transition from `first` on and gives them their time and epoch.
 pub(in crate::runner) fn stamp(
+    transition: Vec<NewEvent>,
+    first: Seq,
+    at: impl Into<Stamp>,
+    epoch: Option<Epoch>,
+) -> Vec<Arc<Event>> {
+    stamp_all(NewEvent::transition(transition), first, at, epoch)
+}
+
+/// Numbers the events of several transitions.
+pub(super) fn stamp_all(
     new_events: Vec<NewEvent>,
     first: Seq,
     stamp: impl Into<Stamp>,
@@ -45,8 +55,8 @@ pub(in crate::runner) fn stamp(
     let mut seq = first;
     new_events
         .into_iter()
-        .map(|NewEvent { path, kind }| {
-            let event = Event { seq, at, epoch, clock, path, kind };
+        .map(|NewEvent { path, kind, with_next }| {
+            let event = Event { seq, at, epoch, clock, with_next, path, kind };
             seq = seq.next();
             Arc::new(event)
         })

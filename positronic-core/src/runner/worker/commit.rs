@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
-use super::append::{Extras, Stamp, append_of, follow, stamp};
+use super::append::{Extras, Stamp, append_of, follow, stamp_all};
 use super::saved::Saved;
 use super::stop::{Stop, passes};
 use super::timers::timers;
@@ -17,8 +17,8 @@ use crate::runner::work::quarantine::crashes_of;
 use crate::store::StoreError;
 
 fn unstamp(event: Arc<Event>) -> NewEvent {
-    let Event { path, kind, .. } = Arc::unwrap_or_clone(event);
-    NewEvent { path, kind }
+    let Event { path, kind, with_next, .. } = Arc::unwrap_or_clone(event);
+    NewEvent { path, kind, with_next }
 }
 
 impl Worker {
@@ -75,7 +75,7 @@ impl Worker {
         };
         let next = before.next;
         let own = (new_events.len(), effects.len());
-        let mut events = stamp(new_events, next, at, Some(self.epoch));
+        let mut events = stamp_all(new_events, next, at, Some(self.epoch));
         // An illegal event is never appended.
         let mut after = follow(&before, &events)?;
         if announces_next {
@@ -148,7 +148,7 @@ impl Worker {
             if new_events.is_empty() {
                 return Ok(effects);
             }
-            let announced = stamp(new_events, after.next, at, Some(self.epoch));
+            let announced = stamp_all(new_events, after.next, at, Some(self.epoch));
             for event in &announced {
                 after.fold(event)?;
             }

@@ -66,7 +66,7 @@ struct Flight {
     awaited: bool,
 }
 
-/// Events that are appended together, and the effects whose intents are among them.
+/// Transitions that are appended together, and the effects whose intents are among them.
 #[derive(Default)]
 pub(in crate::runner) struct Announced {
     pub(super) new_events: Vec<NewEvent>,
@@ -74,8 +74,8 @@ pub(in crate::runner) struct Announced {
 }
 
 impl From<Vec<NewEvent>> for Announced {
-    fn from(new_events: Vec<NewEvent>) -> Self {
-        Self { new_events, effects: Vec::new() }
+    fn from(transition: Vec<NewEvent>) -> Self {
+        Self { new_events: NewEvent::transition(transition), effects: Vec::new() }
     }
 }
 
@@ -348,7 +348,7 @@ impl Worker {
         let mut now = Announced::default();
         for effect in std::mem::take(effects) {
             match effect {
-                Effect::Append(new_events) => now.new_events.extend(new_events),
+                Effect::Append(transition) => now.new_events.extend(NewEvent::transition(transition)),
                 effect => match (self.given_up(state, &effect), self.intent(state, &effect)) {
                     (Some(result), _) => now.new_events.push(result),
                     (None, Some(intent)) => {
