@@ -223,7 +223,6 @@ mod tests {
                 message_id: None,
                 files: Vec::new(),
                 hidden: true,
-                projection: 0,
                 limits,
             },
         )

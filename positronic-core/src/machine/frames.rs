@@ -242,9 +242,6 @@ pub struct Refused {
 pub struct LoopFrame {
     /// Its path.
     pub path: Path,
-    /// The version of the rules for converting the record into messages, from `LOOP_START`.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub projection: u32,
     /// The current iteration, from 0.
     pub iteration: u32,
     /// The phase of the iteration.
@@ -360,8 +357,8 @@ impl Prepared {
 }
 
 impl LoopFrame {
-    pub(super) fn new(path: Path, limits: Limits, projection: u32, seen: Arc<Value>) -> Self {
-        Self { path, projection, limits, seen, ..Self::default() }
+    pub(super) fn new(path: Path, limits: Limits, seen: Arc<Value>) -> Self {
+        Self { path, limits, seen, ..Self::default() }
     }
 
     /// Returns the outcome of a loop that has one iteration left to sum up.

@@ -82,7 +82,7 @@ fn is_sendable(id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::projection::dialogue::{RULES, dialogue};
+    use crate::projection::dialogue::dialogue;
 
     fn answer(ids: &[&str]) -> Message {
         let call = |id: &&str| Assistant::Call {
@@ -105,8 +105,8 @@ mod tests {
             [answer(ids)].into_iter().chain(results).collect::<Vec<_>>()
         };
         let messages: Vec<_> = answers.iter().enumerate().flat_map(turn).collect();
-        let dialogue = dialogue(RULES, [Message::user("Look.")].into_iter().chain(messages)).messages();
-        assert_eq!(crate::projection::dialogue::dialogue(RULES, dialogue.clone()).messages(), dialogue, "it is stable");
+        let dialogue = dialogue([Message::user("Look.")].into_iter().chain(messages)).messages();
+        assert_eq!(crate::projection::dialogue::dialogue(dialogue.clone()).messages(), dialogue, "it is stable");
         let texts = dialogue.iter().filter_map(|message| match message {
             Message::Tool { call, text, .. } => Some((call.clone(), text.clone())),
             _ => None,

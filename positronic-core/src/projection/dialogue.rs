@@ -6,35 +6,21 @@
 //! an answer gets [`OPENING`] first, and [`call_ids`](super::call_ids) gives calls their ids. That a dialogue ends with the user is up to
 //! the log: a loop without a message has an opening message of the engine in its `LOOP_START`.
 //!
-//! A request is rebuilt from its log byte for byte, so the log determines the rules: `projection` in `LOOP_START`.
-//! Older logs lack it, which is version 0: every message unchanged. Version 1 leaves ids as they are and does not name the
-//! models of answers.
+//! A request is rebuilt from its log byte for byte, so these rules do not change for a log that exists.
 
 use super::call_ids::CallIds;
 use crate::machine::OPENING;
-use crate::record::{Assistant, MadeBy, Message, Transcript};
+use crate::record::{Assistant, Message, Transcript};
 
-/// The version of the rules for new loops.
-pub(crate) const RULES: u32 = 2;
-
-/// Adds messages to those of a loop, by a version of the rules.
-pub(super) fn extend(rules: u32, dialogue: &mut Transcript, messages: impl IntoIterator<Item = Message>) {
+/// Adds messages to those of a loop.
+pub(super) fn extend(dialogue: &mut Transcript, messages: impl IntoIterator<Item = Message>) {
     let mut ids = CallIds::default();
-    for mut message in messages {
-        if rules < 2 {
-            forget_model(&mut message);
-        }
-        if rules == 0 {
-            dialogue.push(message);
-            continue;
-        }
+    for message in messages {
         let Some(mut message) = without_nothing(message) else { continue };
         if !matches!(message, Message::User { .. }) && dialogue.is_empty() {
             dialogue.push(Message::user(OPENING));
         }
-        if rules >= 2 {
-            ids.name(dialogue, &mut message);
-        }
+        ids.name(dialogue, &mut message);
         match message {
             Message::User { text, files } if files.is_empty() && dialogue.join_user(&text) => {}
             message => dialogue.push(message),
@@ -43,17 +29,14 @@ pub(super) fn extend(rules: u32, dialogue: &mut Transcript, messages: impl IntoI
 }
 
 /// Converts messages to a whole dialogue.
-pub(super) fn dialogue(rules: u32, messages: impl IntoIterator<Item = Message>) -> Transcript {
+pub(super) fn dialogue(messages: impl IntoIterator<Item = Message>) -> Transcript {
     let mut dialogue = Transcript::default();
-    extend(rules, &mut dialogue, messages);
+    extend(&mut dialogue, messages);
     dialogue
 }
 
 /// Returns how many messages of a dialogue others become.
-pub(super) fn count(rules: u32, messages: Vec<Message>) -> usize {
-    if rules == 0 {
-        return messages.len();
-    }
+pub(super) fn count(messages: Vec<Message>) -> usize {
     let mut after_text = false;
     let added = messages.into_iter().filter_map(without_nothing).filter(|message| {
         let is_text = matches!(message, Message::User { files, .. } if files.is_empty());
@@ -66,12 +49,6 @@ pub(super) fn count(rules: u32, messages: Vec<Message>) -> usize {
 pub(super) fn join(text: &mut String, more: &str) {
     text.push_str("\n\n");
     text.push_str(more);
-}
-
-fn forget_model(message: &mut Message) {
-    if let Message::Assistant { by, .. } = message {
-        *by = MadeBy::default();
-    }
 }
 
 /// Removes empty parts from a message; `None` if nothing remains. Reasoning alone is not a message: providers require
@@ -113,7 +90,7 @@ mod tests {
     }
 
     fn whole(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
-        dialogue(RULES, messages).messages()
+        dialogue(messages).messages()
     }
 
     fn text(text: &str) -> Assistant {
@@ -159,37 +136,11 @@ mod tests {
         let mut grown = Transcript::default();
         for message in messages.clone() {
             let before = (grown.clone(), grown.messages());
-            extend(RULES, &mut grown, [message]);
+            extend(&mut grown, [message]);
             assert_eq!(before.0.messages(), before.1, "a request that was sent stays as it was");
         }
 
-        assert_eq!(count(RULES, messages.to_vec()) + 1, grown.len(), "with the opening");
+        assert_eq!(count(messages.to_vec()) + 1, grown.len(), "with the opening");
         assert_eq!(grown.messages(), whole(messages));
-    }
-
-    #[test]
-    fn dialogue_of_an_older_log_keeps_its_ids_and_names_no_models() {
-        let call = || Assistant::Call {
-            call: "call_0".to_owned(),
-            name: "look".to_owned(),
-            arguments: "{}".to_owned(),
-            data: None,
-        };
-        let answer = || Message::Assistant { parts: vec![call()], by: MadeBy::new("openai", "gpt-5", None) };
-        let result = || Message::Tool {
-            call: "call_0".to_owned(),
-            name: "look".to_owned(),
-            text: "x".to_owned(),
-            files: vec![],
-        };
-        let messages = || [user("a"), answer(), result(), answer(), result()];
-        let encoded = |rules| serde_json::to_string(&dialogue(rules, messages()).messages()).unwrap();
-
-        for rules in [0, 1] {
-            let sent = encoded(rules);
-            assert!(sent.matches("call_0").count() == 4 && !sent.contains("gpt-5"), "{sent}");
-        }
-        let sent = encoded(RULES);
-        assert!(sent.matches("call_0").count() == 2 && sent.contains("gpt-5"), "{sent}");
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::dialogue::{RULES, dialogue, extend};
+use super::dialogue::extend;
 use super::messages::messages;
 use crate::record::{Message, Output, RunId, Transcript};
 
@@ -30,7 +30,7 @@ const LARGEST: usize = 4 << 20;
 #[derive(Debug, Clone, Default)]
 pub struct History {
     blocks: Arc<[Block]>,
-    /// The messages by the rules for new loops.
+    /// Its messages as they are sent.
     dialogue: Transcript,
     messages: Arc<OnceLock<Box<[Message]>>>,
 }
@@ -139,7 +139,7 @@ impl History {
             true => (Vec::new(), Transcript::default()),
             false => (self.blocks.to_vec(), self.dialogue.clone()),
         };
-        extend(RULES, &mut dialogue, block.turns.iter().flat_map(|turn| turn.messages()));
+        extend(&mut dialogue, block.turns.iter().flat_map(|turn| turn.messages()));
         blocks.push(block);
         (blocks, dialogue)
     }
@@ -175,10 +175,9 @@ impl History {
         Some(messages)
     }
 
-    /// Returns its messages by a version of the rules. Those for new loops are shared, with their encodings, by the runs of a
-    /// conversation.
-    pub(super) fn dialogue(&self, rules: u32) -> Transcript {
-        if rules == RULES { self.dialogue.clone() } else { dialogue(rules, self.iter().cloned()) }
+    /// Returns its messages as they are sent. The runs of a conversation share them, with their encodings.
+    pub(super) fn dialogue(&self) -> Transcript {
+        self.dialogue.clone()
     }
 
     fn turns(&self) -> impl Iterator<Item = &Turn> {

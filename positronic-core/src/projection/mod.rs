@@ -25,7 +25,6 @@ mod transcript;
 
 pub use bill::Bill;
 pub use cost::{CallCost, Cost, Costs, Counted, Spent};
-pub(crate) use dialogue::RULES;
 pub use diff::{Divergence, DivergentEvent, Inputs, RunDiff, diff};
 pub use files::{FileOrigin, RunFile, files};
 pub(crate) use history::Block;

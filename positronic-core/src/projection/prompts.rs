@@ -131,11 +131,11 @@ impl Prompts {
                 }
                 return;
             }
-            EventKind::LoopStart { input, from, files, hidden, projection, limits, .. } => {
+            EventKind::LoopStart { input, from, files, hidden, limits, .. } => {
                 let own = input.clone().filter(|_| *from == Speaker::Person).map(|text| (text, files.clone()));
                 let history = self.history_of(&event.path);
                 let path = event.path.clone();
-                let mut record = Record::new(path, self.user_id.clone(), own, !hidden, history, *projection);
+                let mut record = Record::new(path, self.user_id.clone(), own, !hidden, history);
                 record.policy = limits.policy;
                 if let Some(run) = &self.run {
                     record.prompt.id = event.path.id_in(run);

@@ -70,7 +70,7 @@ pub fn request_for<'a>(
 pub(crate) fn iteration_request(frame: &LoopFrame, path: Path, attempt: u32, messages: Transcript) -> ModelRequest {
     let prepared = frame.prepared.request(path, attempt, messages);
     match &frame.prepared.settings.structured_actions {
-        Some(decisions) => decision_request(prepared, decisions, &frame.refused, frame.projection),
+        Some(decisions) => decision_request(prepared, decisions, &frame.refused),
         None => prepared,
     }
 }

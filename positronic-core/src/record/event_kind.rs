@@ -43,7 +43,7 @@ use super::usage::{ModelError, ResponseMetadata, Usage};
 /// | `STEP_RETRY` | stage | it failed and will be retried | `attempt, message, due` |
 /// | `STEP_BLOCKED` | stage | it asked a model beyond a limit, and reruns when more is granted | – |
 /// | `VALUE_RECORDED` | stage, call | `cx.once` computed a value | `name, value` |
-/// | `LOOP_START` | loop | a loop begins | `input, from, message_id, files, hidden, projection, limits` |
+/// | `LOOP_START` | loop | a loop begins | `input, from, message_id, files, hidden, limits` |
 /// | `LOOP_ITERATION` | iteration | an iteration begins | `system, context, tools, settings, limits, exits, plugins` |
 /// | `LOOP_MODEL_CALL` | iteration | a request is about to be sent | `attempt, model, question` |
 /// | `LOOP_MODEL_RESULT` | iteration | the model answered | `parts, metadata, duration` |
@@ -97,7 +97,6 @@ pub enum EventKind {
     /// A worker claims the run; the outcome of earlier effects in flight is unknown.
     RunClaimed {
         /// The worker.
-        #[serde(alias = "holder")]
         owner: String,
         /// The W3C trace context of the claim.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,7 +110,6 @@ pub enum EventKind {
     /// A worker found work in the run and could not claim it, and no other worker did for a while. Recorded once per claim.
     RunNotClaimed {
         /// The worker.
-        #[serde(alias = "holder")]
         owner: String,
         /// The reason.
         reason: ClaimRefusal,
@@ -221,12 +219,6 @@ pub enum EventKind {
         /// Whether the loop's record is hidden from people.
         #[serde(default, skip_serializing_if = "is_default")]
         hidden: bool,
-        /// The version of the rules that convert the loop's record into messages: 0 sends each message as it is, 1 merges consecutive
-        /// user messages, omits empty ones and puts messages that arrived during a request after its answer, 2 also gives a call whose
-        /// id is empty, longer than 40 characters or used before a new id, and sends private data of an answer only to the model that
-        /// made it.
-        #[serde(default, skip_serializing_if = "is_default")]
-        projection: u32,
         /// The limits.
         limits: Limits,
     },

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::message::Message;
 
-/// The model that made an answer; unknown for an answer of an older log, and for one that no model made.
+/// The model that made an answer; unknown for an answer that no model made.
 ///
 /// All values are equal, so that messages are compared by their content.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -124,7 +124,7 @@ pub struct RunSummary {
     pub run: RunId,
     /// The title of its brain.
     pub brain: Arc<str>,
-    /// The version of the brain's code; 0 in rows that an earlier release wrote.
+    /// The version of the brain's code.
     #[serde(default)]
     pub version: u32,
     /// The user it belongs to.
@@ -147,7 +147,7 @@ pub struct RunSummary {
     /// Why it waits, or how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The last event in a few words, without texts of people and models; `None` in rows that an earlier release wrote.
+    /// The last event in a few words, without texts of people and models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
     /// Since when it has this status.

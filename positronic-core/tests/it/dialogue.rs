@@ -2,13 +2,10 @@
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::projection::request_at;
-use positronic_core::record::{
-    Event, EventKind, Message, ModelError, ModelErrorKind, Seq, Speaker, Start, UserMessage,
-};
+use positronic_core::record::{Event, EventKind, Message, ModelError, ModelErrorKind, Speaker, Start, UserMessage};
 use positronic_core::runner::{ConversationError, Settled, SignalError, StartError};
 use positronic_core::testing::Test;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 
 use crate::support::{Play, check_dialogue};
@@ -142,33 +139,4 @@ async fn failed_prompt_and_the_next_one_are_one_message() {
 
     assert_eq!(said(&play)[1], ["How is the weather?\n\nHello?"]);
     play.requests().iter().for_each(check_dialogue);
-}
-
-/// A log from before `LOOP_START` recorded the projection rules.
-fn older_log(log: &[std::sync::Arc<Event>]) -> Vec<Event> {
-    let older = log.iter().map(|event| {
-        let mut line: Value = serde_json::from_str(&event.to_json().unwrap()).unwrap();
-        line.as_object_mut().unwrap().remove("projection");
-        Event::from_json(&line.to_string()).unwrap()
-    });
-    older.collect()
-}
-
-#[tokio::test(start_paused = true)]
-async fn requests_of_older_logs_are_rebuilt_as_sent() {
-    let opened = brain("Opened").r#loop("Work", |cx| cx.system("Work.").input("Go."));
-    let thought = Reply::calls::<&str>([]).and_reasoning("Hm.").after(Duration::from_secs(2));
-    let play = Play::free([thought, Reply::text("Done.")]);
-    let run = play.start(&opened, ()).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    run.message("Hurry!", "ann").await.unwrap();
-    let story = play.story(&run).await;
-    assert_eq!(said(&play)[1], ["Go.\n\nHurry!"]);
-
-    let older = older_log(story.log());
-
-    let second = older.iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. })).nth(1).unwrap();
-    let rebuilt = request_at(&older, Seq(second.seq.0)).unwrap().messages.messages();
-    assert_eq!(rebuilt[..2], [user("Go."), user("Hurry!")], "each message as it was");
-    assert!(matches!(&rebuilt[2..], [Message::Assistant { .. }]), "{rebuilt:?}");
 }

@@ -185,7 +185,7 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_LIMIT", "kind": "tokens", "limit": 9, "used": 10, "of": "", "shared": true}),
         json!({"type": "LOOP_STOPPED", "cause": {"type": "refused"}, "message": "no"}),
         json!({"type": "LOOP_STOPPED", "cause": {"type": "length", "max_output_tokens": 64}, "message": "cut"}),
-        json!({"type": "LOOP_START", "input": "Begin.", "from": "engine", "projection": 1, "limits": {
+        json!({"type": "LOOP_START", "input": "Begin.", "from": "engine", "limits": {
             "max_iterations": 50, "answer_retries": 0, "on_useless_answer": "exit"
         }}),
         json!({"type": "BUDGET_REQUESTED", "kind": "tokens", "limit": 9, "used": 10}),

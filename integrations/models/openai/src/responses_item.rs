@@ -14,9 +14,6 @@ use positronic_model_http::lenient::{any, json_text};
 /// it is a refusal. So the message can be sent back unchanged.
 pub(super) const MESSAGE_MARK: &str = "message";
 
-/// The field in which older logs store only the phase of a message.
-pub(super) const PHASE_MARK: &str = "phase";
-
 /// A streaming item: the server's last version, and its pieces.
 #[derive(Debug, Default)]
 pub(super) struct Item {

@@ -14,7 +14,7 @@ use super::config::OpenAiConfig;
 use super::context::{Tail, tail};
 use super::formats::{WireFormat, wire_format, wire_parameters};
 use super::responses_files::{InputPart, content, echo};
-use super::responses_item::{CALL_FIELDS, MESSAGE_MARK, PHASE_MARK, is_sendable_thought};
+use super::responses_item::{CALL_FIELDS, MESSAGE_MARK, is_sendable_thought};
 use super::responses_tools::{declaration, includes};
 use positronic_core::record::{
     Assistant, Attachment, Message, ModelError, ModelRequest, OrderedJson, Recipient, ToolChoice, ToolDecl,
@@ -185,10 +185,10 @@ fn assistant(parts: &[Assistant]) -> Vec<WireItem<'_>> {
     };
     let is_whole = !parts.iter().any(is_left);
     let mut items = Vec::with_capacity(parts.len());
-    let (mut mark, mut phase) = (None, None);
+    let mut mark = None;
     for part in parts {
         match part {
-            Assistant::Text { text } => items.push(message(text, mark.take().filter(|_| is_whole), phase.take())),
+            Assistant::Text { text } => items.push(message(text, mark.take(), is_whole)),
             Assistant::Reasoning { data: Some(data), .. } if is_whole => {
                 items.push(WireItem::AsItCame(Cow::Borrowed(data)));
             }
@@ -203,10 +203,7 @@ fn assistant(parts: &[Assistant]) -> Vec<WireItem<'_>> {
             Assistant::File { file, data } => items.push(WireItem::AsItCame(Cow::Owned(echo(file, data.as_ref())))),
             Assistant::Opaque { data } if is_item(data) => items.push(WireItem::AsItCame(Cow::Borrowed(data))),
             // Other data is the mark of a message, or from another API.
-            Assistant::Opaque { data } => {
-                mark = data.get(MESSAGE_MARK);
-                phase = mark.unwrap_or(data).get(PHASE_MARK);
-            }
+            Assistant::Opaque { data } => mark = data.get(MESSAGE_MARK),
         }
     }
     items
@@ -217,9 +214,10 @@ fn is_item(data: &Value) -> bool {
     ["type", "id"].iter().all(|name| data.get(*name).is_some())
 }
 
-fn message<'a>(text: &'a str, mark: Option<&'a Value>, phase: Option<&'a Value>) -> WireItem<'a> {
-    let role = "assistant";
-    let Some((mark, id)) = mark.and_then(|mark| Some((mark, mark.get("id")?))) else {
+/// Writes a message; one that goes back as it came has an id.
+fn message<'a>(text: &'a str, mark: Option<&'a Value>, as_it_came: bool) -> WireItem<'a> {
+    let (role, phase) = ("assistant", mark.and_then(|mark| mark.get("phase")));
+    let Some((mark, id)) = mark.filter(|_| as_it_came).and_then(|mark| Some((mark, mark.get("id")?))) else {
         return WireItem::Message { role, content: text, phase };
     };
     let content = match mark.get("refuses") {

@@ -70,7 +70,7 @@ export function longLog(events) {
   const lines = [
     { seq: 0, at, type: 'BRAIN_START', title: 'Long', fingerprint, stages: [{ name: 'Chat', kind: 'loop' }], options: {} },
     { seq: 1, at, epoch: 1, type: 'RUN_CLAIMED', owner: 'worker' },
-    { seq: 2, at, epoch: 1, path: 'Chat', type: 'LOOP_START', input: 'Begin.', projection: 1, limits: {} },
+    { seq: 2, at, epoch: 1, path: 'Chat', type: 'LOOP_START', input: 'Begin.', limits: {} },
   ];
   for (let seq = lines.length; seq < events; seq++) lines.push({ seq, at: at + seq * 1000, path: 'Chat', type: 'LOOP_MESSAGE', text: `Message ${seq} of the long run` });
   return [{ positronic_run: 1, run: 'long-run', brain: 'Long', events }, ...lines].map((line) => JSON.stringify(line));
@@ -93,7 +93,7 @@ export function waitingLog(run, { calls = [], tokens }) {
   const limits = tokens ? { max_tokens: tokens } : {};
   const events = [
     { type: 'BRAIN_START', title: 'Till', fingerprint: '0'.repeat(32), stages: [{ name: 'Chat', kind: 'loop' }], options: {} },
-    { path: 'Chat', type: 'LOOP_START', input: 'Begin.', projection: 1, limits },
+    { path: 'Chat', type: 'LOOP_START', input: 'Begin.', limits },
     { path: 'Chat/0', type: 'LOOP_ITERATION', tools: calls.filter(({ schema }) => schema).map(({ tool: id, schema: parameters }) => {
       const body = { id, description: '', parameters, flags: {} };
       return { id, hash: createHash('sha256').update(JSON.stringify(body)).digest('hex').slice(0, 32), body };

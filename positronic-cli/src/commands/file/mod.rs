@@ -2,8 +2,7 @@
 //!
 //! The first line is the header, `{"positronic_run": 1, "run": …, "brain": …, "events": …}`; each further line is an
 //! event of the log. The run's files follow, one `{"blob": <sha256>, "bytes": <base64>}` per line. The header has the
-//! numbers of both, so that a truncated file is detected. Format 2 has files; a run without files is written in format 1,
-//! which older releases read.
+//! numbers of both, so that a truncated file is detected.
 
 #[cfg(feature = "serve")]
 mod inspect;
@@ -32,9 +31,8 @@ use crate::render::{harmless_json, shorten};
 #[cfg(feature = "serve")]
 pub(crate) use inspect::inspect;
 
-/// The version of the file's format, without and with files.
-const PLAIN: u32 = 1;
-const WITH_FILES: u32 = 2;
+/// The version of the file's format.
+const FORMAT: u32 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
@@ -78,9 +76,8 @@ pub(crate) async fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failu
     let (client, row) = open_run(&args.run, ui).await?;
     let log = client.events(&row.run, Seq(0)).await?;
     let (blobs, left_out) = blobs(&client, &log).await?;
-    let positronic_run = if blobs.is_empty() { PLAIN } else { WITH_FILES };
     let (run, brain) = (row.run, row.brain.to_string());
-    let header = Header { positronic_run, run, brain, events: log.len(), blobs: blobs.len() };
+    let header = Header { positronic_run: FORMAT, run, brain, events: log.len(), blobs: blobs.len() };
     let mut text = serde_json::to_string(&header).map_err(Failure::environment)?;
     for event in &log {
         text.push('\n');
@@ -199,9 +196,9 @@ fn read(file: &Path, bytes: &[u8]) -> Result<Exported, Failure> {
         let form = r#"{"positronic_run": 1, "run": …, "brain": …, "events": …}"#;
         broken(1, format!("invalid header of an exported run; expected {form}"))
     })?;
-    if header.positronic_run > WITH_FILES {
+    if header.positronic_run > FORMAT {
         let newer = format!("written by a newer release (format {})", header.positronic_run);
-        let reads = format!("this release reads formats up to {WITH_FILES}");
+        let reads = format!("this release reads formats up to {FORMAT}");
         return Err(Failure::environment(format!("{}, line 1: {newer}; {reads}", file.display()))
             .hint("nothing was imported; use a newer release of positronic"));
     }

@@ -121,7 +121,6 @@ impl Story {
                 message_id: None,
                 files: Vec::new(),
                 hidden: false,
-                projection: 0,
                 limits: Limits::default(),
             },
         )

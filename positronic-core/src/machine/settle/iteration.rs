@@ -34,8 +34,6 @@ pub(crate) struct Configured<'a> {
     pub(crate) plugins: &'a PluginStates,
     /// Whether the loop is the first one of the run's own brain, which gets the message that the run was started with.
     pub(crate) is_first: bool,
-    /// The version of the rules by which its record becomes messages.
-    pub(crate) projection: u32,
 }
 
 /// Begins a loop, unless it has begun, and an iteration.
@@ -77,15 +75,8 @@ pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &Configured<'_>
     };
     let (input, message_id, files) =
         input.map_or_else(Default::default, |UserMessage { text, id, files }| (Some(text), id, files));
-    let begins = EventKind::LoopStart {
-        input,
-        from,
-        message_id,
-        files,
-        hidden: loop_at.hidden,
-        projection: loop_at.projection,
-        limits: loop_at.limits.clone(),
-    };
+    let begins =
+        EventKind::LoopStart { input, from, message_id, files, hidden: loop_at.hidden, limits: loop_at.limits.clone() };
     let second = second.map(|UserMessage { text, id, files }| EventKind::LoopMessage {
         text,
         files,

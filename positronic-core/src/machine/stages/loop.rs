@@ -31,8 +31,8 @@ impl Kind for LoopKind {
 
     fn apply<'e>(&self, event: &'e Event, owner: &BrainFrame) -> Result<Advance<'e>, Reason> {
         match (&event.kind, event.path.last()) {
-            (EventKind::LoopStart { limits, projection, .. }, Some(Segment::Stage(_))) => {
-                let frame = LoopFrame::new(event.path.clone(), limits.clone(), *projection, Arc::clone(&owner.state));
+            (EventKind::LoopStart { limits, .. }, Some(Segment::Stage(_))) => {
+                let frame = LoopFrame::new(event.path.clone(), limits.clone(), Arc::clone(&owner.state));
                 Ok(Advance::Begun(Stage::Loop(Arc::new(frame))))
             }
             _ => Err("the loop has not begun".to_owned()),

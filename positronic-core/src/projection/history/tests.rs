@@ -48,7 +48,7 @@ impl Blocks {
 
 fn same(one: &History, other: &History) {
     assert_eq!(**one, **other);
-    assert_eq!(one.dialogue(RULES).messages(), other.dialogue(RULES).messages());
+    assert_eq!(one.dialogue().messages(), other.dialogue().messages());
     let by = |history: &History| history.messages_by(|outputs| Some(messages(outputs))).unwrap();
     assert_eq!(by(one), by(other));
 }
@@ -131,5 +131,5 @@ fn histories_of_a_conversation_share_their_messages() {
     let before = History::default().then(None, said(0));
     let after = before.then(Some(id(0)), said(1));
 
-    assert!(after.dialogue(RULES).extends(&before.dialogue(RULES)));
+    assert!(after.dialogue().extends(&before.dialogue()));
 }

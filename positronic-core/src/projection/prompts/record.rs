@@ -16,8 +16,6 @@ use crate::record::{
 #[derive(Debug, Clone)]
 pub(super) struct Record {
     pub(super) prompt: Prompt,
-    /// The version of the rules for its messages.
-    pub(super) rules: u32,
     pub(super) transcript: Transcript,
     pub(super) projected: usize,
     /// Whether a plugin's question is open, whose answer is not part of the conversation.
@@ -47,12 +45,10 @@ impl Record {
         input: Option<(String, Vec<FileRef>)>,
         visible: bool,
         history: History,
-        rules: u32,
     ) -> Self {
         let (input, files) = input.map_or_else(Default::default, |(text, files)| (Some(text), files));
         let mut record = Self {
             transcript: Transcript::default(),
-            rules,
             projected: 0,
             asking: false,
             compacted: false,
@@ -83,8 +79,8 @@ impl Record {
 
     /// Returns the messages before those of the outputs, as they are sent without a compaction.
     pub(super) fn opened(&self) -> Transcript {
-        let mut transcript = self.history.dialogue(self.rules);
-        extend(self.rules, &mut transcript, opening(&self.prompt));
+        let mut transcript = self.history.dialogue();
+        extend(&mut transcript, opening(&self.prompt));
         transcript
     }
 
@@ -111,12 +107,12 @@ impl Record {
 
     /// Converts messages to a dialogue from its start.
     pub(super) fn whole(&self, messages: impl Iterator<Item = Message>) -> Vec<Message> {
-        dialogue(self.rules, messages).messages()
+        dialogue(messages).messages()
     }
 
     /// Returns how many messages consecutive outputs become.
     pub(super) fn count(&self, outputs: &[Output]) -> usize {
-        count(self.rules, messages(outputs))
+        count(messages(outputs))
     }
 
     pub(super) fn push(&mut self, event: &Event, duration: Option<Duration>, kind: OutputKind) {
@@ -179,7 +175,7 @@ impl Record {
                     self.policy = limits.policy;
                 }
                 let fresh = self.prompt.output.get(self.projected..).unwrap_or_default();
-                extend(self.rules, &mut self.transcript, messages(fresh));
+                extend(&mut self.transcript, messages(fresh));
                 self.projected = self.prompt.output.len();
             }
             EventKind::LoopModelCall { question: Some(_), .. } => self.asking = true,
@@ -199,8 +195,7 @@ impl Record {
                 let output = Output { at: event.at, duration: Some(*duration), id: None, kind };
                 // A message that arrived while the model answered follows the answer: the next request
                 // refers to it.
-                let place = if self.rules == 0 { self.prompt.output.len() } else { self.projected };
-                self.prompt.output.insert(place.min(self.prompt.output.len()), output);
+                self.prompt.output.insert(self.projected.min(self.prompt.output.len()), output);
                 self.prompt.usage += metadata.usage;
             }
             EventKind::LoopToolCall(call) => {
@@ -267,7 +262,7 @@ impl Record {
     pub(super) fn batch_end(&self) -> usize {
         let outputs = &self.prompt.output;
         let answer = outputs.iter().rposition(begins_answer);
-        let Some(begin) = answer.filter(|_| self.rules > 0).map(|answer| answer + 1) else { return outputs.len() };
+        let Some(begin) = answer.map(|answer| answer + 1) else { return outputs.len() };
         let is_call = |output: &&Output| matches!(output.kind, OutputKind::Tool(_)) || output.kind.is_aside();
         begin + outputs.iter().skip(begin).take_while(is_call).count()
     }

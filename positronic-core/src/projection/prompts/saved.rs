@@ -30,7 +30,6 @@ struct RecordPart {
     /// The prompt, with the outputs from `begin` on.
     prompt: Prompt,
     begin: usize,
-    rules: u32,
     projected: usize,
     asking: bool,
     /// The messages that are sent after a compaction, and those in `standing` and the output `from`.
@@ -96,7 +95,6 @@ impl Record {
         let part = RecordPart {
             prompt,
             begin: self.saved,
-            rules: self.rules,
             projected: self.projected,
             asking: self.asking,
             compacted,
@@ -116,7 +114,7 @@ impl Record {
         if !self.compacted {
             self.transcript = self.opened();
             let sent = self.prompt.output.get(..self.projected).unwrap_or_default();
-            extend(self.rules, &mut self.transcript, messages(sent));
+            extend(&mut self.transcript, messages(sent));
         }
         self.saved_now();
     }
@@ -125,7 +123,7 @@ impl Record {
 impl RecordPart {
     /// Restores a record from the outputs of the parts before this one.
     fn restored(self, history: History, mut output: Vec<Output>) -> Option<Record> {
-        let Self { mut prompt, begin, rules, projected, asking, compacted, policy, waiting_below } = self;
+        let Self { mut prompt, begin, projected, asking, compacted, policy, waiting_below } = self;
         output.truncate(begin);
         if output.len() != begin {
             return None;
@@ -139,7 +137,6 @@ impl RecordPart {
         let (sent, standing, from) = compacted.unwrap_or_default();
         Some(Record {
             prompt,
-            rules,
             transcript: Transcript::new(sent),
             projected,
             asking,

@@ -10,20 +10,18 @@ use super::super::dialogue::join;
 use super::schema::schema;
 use crate::machine::Refused;
 use crate::record::{
-    ActionFormat, Assistant, MadeBy, Message, ModelRequest, OrderedJson, OutputFormat, Part, Settings,
-    StructuredActions, ToolChoice, ToolDecl, ToolSet, Transcript,
+    ActionFormat, Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Part, Settings, StructuredActions,
+    ToolChoice, ToolDecl, ToolSet, Transcript,
 };
 
 /// The name of the schema among formats.
 const NAME: &str = "decision";
 
-/// Converts the prepared request and the rejected answers to it, by the rules of its loop's log: since version 1, a
-/// user message after a result is joined to it; since version 2, answers name their models.
+/// Converts the prepared request and the rejected answers to it.
 pub(crate) fn decision_request(
     prepared: ModelRequest,
     decisions: &StructuredActions,
     refused: &[Refused],
-    rules: u32,
 ) -> ModelRequest {
     let ModelRequest { path, attempt, system, context, tools, messages, settings } = prepared;
     let form = decisions.form.unwrap_or_default();
@@ -36,14 +34,7 @@ pub(crate) fn decision_request(
     };
     let instructions = instructions(&tools, decisions.batches, form);
     let system = if system.is_empty() { instructions } else { format!("{system}\n\n{instructions}") };
-    let mut said = Said {
-        tools: &tools,
-        batches: decisions.batches,
-        joins: rules > 0,
-        names_models: rules > 1,
-        messages: Vec::new(),
-        results: 0,
-    };
+    let mut said = Said { tools: &tools, batches: decisions.batches, messages: Vec::new(), results: 0 };
     for entry in messages.read().iter() {
         said.add(&entry.message);
     }
@@ -109,10 +100,6 @@ fn input(tool: &ToolDecl, form: ActionFormat) -> String {
 struct Said<'a> {
     tools: &'a ToolSet,
     batches: bool,
-    /// Whether consecutive user messages are joined.
-    joins: bool,
-    /// Whether answers name their models.
-    names_models: bool,
     messages: Vec<Message>,
     /// The number of results in the last message.
     results: usize,
@@ -123,7 +110,7 @@ impl Said<'_> {
         let results = std::mem::take(&mut self.results);
         match message {
             Message::User { text: more, files: next } => match self.messages.last_mut() {
-                Some(Message::User { text, files }) if self.joins && files.is_empty() && next.is_empty() => {
+                Some(Message::User { text, files }) if files.is_empty() && next.is_empty() => {
                     join(text, more);
                 }
                 _ => self.messages.push(message.clone()),
@@ -151,8 +138,7 @@ impl Said<'_> {
         let is_silent = !parts.iter().any(|part| matches!(part, Assistant::Text { text } if !text.trim().is_empty()));
         let silence = is_silent.then(|| Assistant::Text { text: "(no answer)".to_owned() });
         let parts = parts.into_iter().filter(|part| !is_silent || !matches!(part, Assistant::Text { .. }));
-        let by = if self.names_models { by.clone() } else { MadeBy::default() };
-        self.messages.push(Message::Assistant { parts: parts.chain(silence).collect(), by });
+        self.messages.push(Message::Assistant { parts: parts.chain(silence).collect(), by: by.clone() });
         let text = format!(
             "That answer is no decision and did nothing: {message}. Answer again, with one JSON object of the form that was \
              asked for and nothing else."

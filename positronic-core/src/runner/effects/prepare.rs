@@ -6,7 +6,6 @@ use super::plugin_hooks::{PreparedIteration, prepared};
 use super::report;
 use crate::definition::{CompactionChange, LoopDefinition, StageBody};
 use crate::machine::{Configured, LoopPhase, Outcome, begin_iteration, begin_loop, limits_money, offers};
-use crate::projection::RULES;
 use crate::record::{NewEvent, Overrides, Path, PluginStates, ResponseMetadata, Segment, ToolSet};
 use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
@@ -169,7 +168,6 @@ impl Worker {
             compaction: compaction.map(|CompactionChange { keep, summary }| (*keep, summary.as_deref())),
             plugins,
             is_first: is_of_root(path) && !self.shared.prompts().iter().any(|prompt| is_of_root(&prompt.path)),
-            projection: RULES,
         }
     }
 

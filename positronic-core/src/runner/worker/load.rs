@@ -13,7 +13,7 @@ use crate::store::{EventStore, SavedPrompts, Snapshot, StoreError};
 
 /// The version of the content of snapshots and of saved prompts. It must be increased whenever [`RunState`], a record or
 /// a turn changes its form.
-const VERSION: u32 = 9;
+const VERSION: u32 = 1;
 
 /// The content of a snapshot.
 #[derive(Serialize, Deserialize)]

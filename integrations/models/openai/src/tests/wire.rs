@@ -82,7 +82,7 @@ fn a_chat_request() {
 fn a_responses_request() {
     let model = OpenAiResponses::new(config()).unwrap();
     let thought = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"});
-    let phase = Assistant::Opaque { data: json!({"phase": "commentary"}) };
+    let phase = Assistant::Opaque { data: json!({"message": {"phase": "commentary"}}) };
     let messages = conversation(thought, vec![phase]);
 
     insta::assert_snapshot!(pretty(&model.wire(&request(messages, settings()))));
