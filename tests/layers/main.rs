@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod modules;
+mod readers;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

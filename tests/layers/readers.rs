@@ -1,0 +1,64 @@
+//! Which reader names which kind of event.
+//!
+//! A reader that does not name a kind skips it, and no compiler says so: outside of the core the enum cannot be matched without
+//! `_`. So the table is a snapshot, and a new kind or a mention that is gone fails the test until someone has looked at its row.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::sources;
+
+/// The readers that may skip kinds: a word for the column, the package, and the files or folders.
+const READERS: &[(&str, &str, &[&str])] = &[
+    ("signal", "positronic-core", &["record/event.rs"]),
+    ("prompts", "positronic-core", &["projection/prompts.rs", "projection/prompts/record.rs", "record/approval.rs"]),
+    ("timeline", "positronic-core", &["projection/timeline"]),
+    ("costs", "positronic-core", &["projection/cost.rs", "projection/bill.rs"]),
+    ("files", "positronic-core", &["projection/files.rs"]),
+    ("traffic", "positronic-core", &["projection/traffic.rs"]),
+    ("log", "positronic-core", &["sink/log.rs"]),
+    ("plain", "positronic-cli", &["render/plain.rs"]),
+    ("traces", "integrations/opentelemetry", &["spans"]),
+    ("webhooks", "integrations/server", &["webhooks/outgoing/event.rs"]),
+];
+
+/// Returns the code of a file, or of the files of a folder.
+fn read(path: &Path) -> String {
+    if path.is_file() {
+        return std::fs::read_to_string(path).unwrap();
+    }
+    let entries = std::fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    entries.map(|entry| read(&entry.unwrap().path())).collect()
+}
+
+/// Lists the kinds of events.
+fn kinds(code: &str) -> Vec<&str> {
+    let body = code.split("pub enum EventKind {").nth(1).unwrap().split("\n}\n").next().unwrap();
+    let variants = body.lines().filter_map(|line| line.strip_prefix("    "));
+    variants
+        .filter(|line| line.starts_with(char::is_uppercase))
+        .map(|line| line.split([' ', '(', ',']).next().unwrap())
+        .collect()
+}
+
+fn names(code: &str, kind: &str) -> bool {
+    let begins = format!("::{kind}");
+    code.match_indices(&begins)
+        .any(|(at, _)| !code[at + begins.len()..].starts_with(|next: char| next.is_alphanumeric()))
+}
+
+#[test]
+fn every_reader_of_events_is_known_to_read_or_skip_each_kind() {
+    let readers = READERS.iter().map(|(reader, package, files)| {
+        let code: String = files.iter().map(|file| read(&sources(package).join(file))).collect();
+        (reader, code)
+    });
+    let readers: Vec<_> = readers.collect();
+    let mut table = String::new();
+    for kind in kinds(&read(&sources("positronic-core").join("record/event_kind.rs"))) {
+        let read_by: Vec<_> =
+            readers.iter().filter(|(_, code)| names(code, kind)).map(|(reader, _)| **reader).collect();
+        _ = writeln!(table, "{kind:<22} {}", read_by.join(" "));
+    }
+    insta::assert_snapshot!(table);
+}
