@@ -30,7 +30,8 @@ pub struct BrainStart {
     pub version: u32,
     /// The hash that identifies the brain's version; see [`Shape::fingerprint`].
     pub fingerprint: ContentHash,
-    /// Its stages.
+    /// Its stages; left out where an earlier event of the log has them.
+    #[serde(default, skip_serializing_if = "Shape::is_empty")]
     pub stages: Shape,
     /// Its options.
     #[serde(default, skip_serializing_if = "Value::is_null")]

@@ -56,6 +56,10 @@ impl StageKind {
 }
 
 impl Shape {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Hashes the identity of a brain: title, version, options schema, stages. The order of the options' fields does not
     /// count.
     #[must_use]

@@ -31,7 +31,7 @@ fn examples() -> Vec<Value> {
         json!({"type": "RUN_CLAIMED", "owner": "w1", "trace": "00-…"}),
         json!({"type": "RUN_RELEASED", "reason": "idle"}),
         json!({"type": "RUN_NOT_CLAIMED", "owner": "w1", "reason": "no_brain", "message": "no such brain"}),
-        json!({"type": "BRAIN_START", "title": "Small", "fingerprint": hash, "stages": []}),
+        json!({"type": "BRAIN_START", "title": "Small", "fingerprint": hash}),
         json!({
             "type": "BRAIN_START", "title": "Full", "version": 3, "fingerprint": hash,
             "stages": [{"name": "A", "kind": "step"}, {"name": "B", "kind": "loop"}, {"name": "C", "kind": "brain", "brain": hash}],
@@ -39,12 +39,12 @@ fn examples() -> Vec<Value> {
             "start": {"id": "s1", "user": "u1", "actor": actor, "conversation": "c1", "forked_from": ["run-0", 7]}
         }),
         json!({
-            "type": "BRAIN_START", "title": "Fired", "fingerprint": hash, "stages": [], "start": {
+            "type": "BRAIN_START", "title": "Fired", "fingerprint": hash, "start": {
                 "fired": {"trigger": {"id": "t-1", "what": "water", "due": 9, "every": 5}, "origin": "run-0"}
             }
         }),
         json!({
-            "type": "BRAIN_START", "title": "Thrifty", "fingerprint": hash, "stages": [], "budget": budget,
+            "type": "BRAIN_START", "title": "Thrifty", "fingerprint": hash, "budget": budget,
             "start": {"budget": {"max_tokens": 9}}
         }),
         json!({"type": "BRAIN_MIGRATED", "version": 2, "fingerprint": hash, "stages": []}),
