@@ -181,9 +181,9 @@ impl Intent {
         if matches!(self, Self::Doubtful) { attempt.saturating_add(1) } else { attempt }
     }
 
-    /// Returns whether an attempt with this number can start. Logs of 0.1 restart an interrupted one with its old number.
+    /// Returns whether an attempt with this number can start.
     pub(super) fn can_start(self, attempt: u32, this: u32) -> bool {
-        self != Self::Running && (this == attempt || this == self.next_attempt(attempt))
+        self != Self::Running && this == self.next_attempt(attempt)
     }
 }
 
