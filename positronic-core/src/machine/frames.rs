@@ -524,6 +524,18 @@ pub(super) enum Open<'a> {
     Call(&'a Call),
 }
 
+impl Open<'_> {
+    /// Returns whether its step, its request or its call is in flight.
+    pub(super) const fn is_in_flight(self) -> bool {
+        match self {
+            Self::Step(_, step) => step.intent.is_running(),
+            Self::Loop(LoopFrame { phase: LoopPhase::Ask { intent, .. }, .. })
+            | Self::Call(Call { phase: CallPhase::Open(intent), .. }) => intent.is_running(),
+            Self::Brain(_) | Self::Loop(_) | Self::Call(_) => false,
+        }
+    }
+}
+
 /// A frame on the way to a brain.
 pub(super) enum Visit<'a> {
     Brain(&'a mut BrainFrame),

@@ -1,6 +1,7 @@
 //! The status of a run, and its pending items.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::effect::Next;
 use super::frames::{BrainEnd, Call, CallPhase, Intent, Open};
@@ -28,10 +29,22 @@ pub(super) fn status_and_next(state: &RunState) -> (Status, Next) {
         None if state.paused.is_some() => over(Status::Paused),
         None => {
             let next = next(state, state.at);
-            let idle = next.effects.is_empty() && !root.in_flight(Intent::is_busy) && !pending(state).is_empty();
+            let idle = next.effects.is_empty()
+                && match root.in_flight(Intent::is_busy) {
+                    true => sleeps(state, next.wake.map_or(Duration::ZERO, |wake| wake.since(state.at))),
+                    false => !pending(state).is_empty(),
+                };
             (if idle { Status::Waiting } else { Status::Running }, next)
         }
     }
+}
+
+/// The shortest time without work in which a run waits. A worker keeps a run through a shorter one, as between two tries.
+const SLEEP: Duration = Duration::from_secs(10);
+
+/// Returns whether nothing is in flight, and nothing is due for long.
+fn sleeps(state: &RunState, left: Duration) -> bool {
+    left >= SLEEP && !state.any_open(Open::is_in_flight)
 }
 
 /// Returns whether the run waits for the outcome of an effect at this path: a step, a question of a step, a request, or a

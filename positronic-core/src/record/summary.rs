@@ -23,7 +23,7 @@ use super::usage::Usage;
 pub enum Status {
     /// Work is in flight or can start.
     Running,
-    /// Nothing can happen until an answer arrives.
+    /// Nothing can happen until an answer arrives or a time is up, such as that of a retry.
     Waiting,
     /// A person paused it, or the engine parked it: [`RunSummary::parked`].
     Paused,

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use positronic_core::dsl::Runnable as _;
 use positronic_core::machine::{RunState, why};
-use positronic_core::model::scripted::Reply;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{ModelError, ModelErrorKind};
+use positronic_core::record::{ModelError, ModelErrorKind, Start, Status};
 use positronic_core::runner::{RunHandle, Settled};
-use positronic_core::testing::Story;
+use positronic_core::store::{EventStore as _, MemoryStore, RunFilter};
+use positronic_core::testing::{CountedIds, Story, TestClock};
 use serde_json::json;
 
 use crate::support::{
@@ -114,4 +116,47 @@ async fn retrying_run_reports_its_retry() {
     14 LOOP_TOOL_RESULT: The run has been waiting since event 11 for a person's decision about `gated` at `Work/0.1` (it is dangerous).
       [Person] ["Work/0.1"]
     "#);
+}
+
+/// A runner whose model asks to wait a minute before its first answer, and a brain that asks it.
+fn slow(store: &MemoryStore) -> (Runner, Brain<(), ()>) {
+    let retry_after = Some(Duration::from_secs(60));
+    let busy = ModelError { retry_after, ..ModelError::new(ModelErrorKind::RateLimited, "slow down") };
+    let model = ScriptedModel::new([Reply::error(busy), Reply::text("Done.")]);
+    let runner = Runner::builder().model(model).store(store.clone()).clock(TestClock::default());
+    let runner = runner.ids(CountedIds::default()).linger(Duration::ZERO).build();
+    (runner, brain("Slow").r#loop("Ask", |cx| cx.system("Ask.").input("Go.")))
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_with_only_a_distant_retry_waits_without_a_worker_and_has_not_settled() {
+    let store = MemoryStore::new();
+    let (runner, slow) = slow(&store);
+    let run = runner.start(&slow, ()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+
+    let row = store.run(run.id()).await.unwrap();
+
+    let wake = row.wake.unwrap();
+    assert_eq!(row.status, Status::Waiting);
+    assert!(row.claim.as_ref().unwrap().released);
+    assert_eq!((row.has_work(row.at), row.has_work(wake)), (false, true));
+    assert_eq!(row.why.unwrap(), "The run waits for another try of the model of `Ask`.");
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert!(runner.client().now() >= wake);
+}
+
+#[tokio::test(start_paused = true)]
+async fn driven_run_with_only_a_distant_retry_returns_its_time() {
+    let store = MemoryStore::new();
+    let (runner, slow) = slow(&store);
+    let definition = slow.definition();
+    let runner = runner.brain(slow);
+
+    let driven = runner.start_driven(definition, json!(null), Start::default()).await.unwrap();
+
+    assert_eq!(driven.settled, Settled::Waiting(Vec::new()));
+    tokio::time::sleep(driven.wake.unwrap().since(runner.client().now())).await;
+    let run = store.runs(&RunFilter::default()).await.unwrap().remove(0).run;
+    assert!(matches!(runner.drive(&run).await.unwrap().settled, Settled::Completed(_)));
 }

@@ -104,7 +104,7 @@ impl StepFrame {
                     return Err("the step is running".to_owned());
                 }
                 if !self.intent.can_start(self.attempt, *attempt) {
-                    return Err(format!("the next try is {}", self.attempt));
+                    return Err(format!("the next try is {}", self.intent.next_attempt(self.attempt)));
                 }
                 (self.intent, self.attempt, self.held) = (Intent::Running, *attempt, false);
             }

@@ -210,7 +210,9 @@ impl Source {
                 match phase {
                     Phase::Stopped(reason) => Known::Settled(Settled::Stopped(reason)),
                     Phase::Ended => Known::Settled(Settled::of(&state)),
-                    Phase::Suspended if is_current && at == position => Known::Settled(Settled::of(&state)),
+                    Phase::Suspended if is_current && Settled::is_settled(&state, position) => {
+                        Known::Settled(Settled::of(&state))
+                    }
                     Phase::Suspended | Phase::Working => Known::Not,
                 }
             }
@@ -231,13 +233,18 @@ impl Source {
                     return Ok(Known::Grown(state.next));
                 }
                 *asked = Some(position);
-                Known::Settled(Settled::of(&state))
+                if Settled::is_settled(&state, state.next) { Known::Settled(Settled::of(&state)) } else { Known::Not }
             }
         })
     }
 }
 
 impl Settled {
+    /// Returns whether a run without work makes no progress by itself as of event `next`: it does if only a time has to pass.
+    pub(in crate::runner) fn is_settled(state: &RunState, next: Seq) -> bool {
+        state.next == next && !matches!(Self::of(state), Self::Waiting(pending) if pending.is_empty())
+    }
+
     /// Returns the settled state from a run's state.
     pub(super) fn of(state: &RunState) -> Self {
         match state.root.as_ref().and_then(|root| root.end.as_ref()) {

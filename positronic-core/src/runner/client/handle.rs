@@ -173,7 +173,7 @@ impl<R> RunHandle<R> {
         let settled = |(phase, seq): &(Phase, Seq)| match phase {
             Phase::Working => false,
             // Events after the suspension may have given it work.
-            Phase::Suspended => *seq >= sent && *seq == self.shared.state().next,
+            Phase::Suspended => *seq >= sent && Settled::is_settled(&self.shared.state(), *seq),
             Phase::Ended => *seq >= sent,
             Phase::Stopped(_) => true,
         };

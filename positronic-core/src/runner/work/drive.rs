@@ -19,7 +19,7 @@ const POLL: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Driven {
-    /// How it settled.
+    /// How it settled; [`Settled::Waiting`] without items if it only waits for a time.
     pub settled: Settled,
     /// The number of the next event. A waiting run has work again once its log has an event with this number.
     pub next: Seq,
@@ -80,7 +80,7 @@ async fn driven(handle: &RunHandle<Value>) -> Result<Driven, ResumeError> {
     let shared = handle.shared();
     let mut phases = shared.settled.subscribe();
     loop {
-        let phase = phases.borrow_and_update().0.clone();
+        let (phase, at) = phases.borrow_and_update().clone();
         let is_settled = match phase {
             Phase::Working => false,
             Phase::Suspended => is_released(shared),
@@ -90,7 +90,9 @@ async fn driven(handle: &RunHandle<Value>) -> Result<Driven, ResumeError> {
         if is_settled {
             let next = shared.state().next;
             let wake = shared.summary().wake;
-            return Ok(Driven { settled: handle.settled().await, next, wake });
+            let sleeps = at == next && !Settled::is_settled(&shared.state(), next);
+            let settled = if sleeps { Settled::Waiting(Vec::new()) } else { handle.settled().await };
+            return Ok(Driven { settled, next, wake });
         }
         // The handle shares the sender, so the channel stays open.
         _ = phases.changed().await;
