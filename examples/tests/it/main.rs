@@ -14,7 +14,7 @@ mod durable;
 mod flags;
 mod guide;
 #[allow(dead_code, clippy::expect_used, reason = "other tests use it too")]
-#[path = "../../../positronic-core/tests/support/mod.rs"]
+#[path = "../../../tests/support/mod.rs"]
 mod harness;
 mod kitchen;
 mod memory;

@@ -69,7 +69,7 @@ async fn plays(dialogue: &Dialogue) {
 
 #[tokio::test(start_paused = true)]
 async fn twenty_dialogues_keep_calls_arguments_and_order() {
-    let dialogues = read(include_str!("../data/bfcl/multi_turn.jsonl"));
+    let dialogues = read(include_str!("../../../tests/data/bfcl/multi_turn.jsonl"));
     assert_eq!(dialogues.len(), 20);
     for dialogue in &dialogues {
         plays(dialogue).await;
@@ -78,7 +78,7 @@ async fn twenty_dialogues_keep_calls_arguments_and_order() {
 
 #[tokio::test(start_paused = true)]
 async fn fifty_batches_run_in_parallel_and_are_answered_in_call_order() {
-    let dialogues = read(include_str!("../data/bfcl/parallel.jsonl"));
+    let dialogues = read(include_str!("../../../tests/data/bfcl/parallel.jsonl"));
     assert_eq!(dialogues.len(), 50);
     for dialogue in &dialogues {
         let seen = Seen::default();

@@ -22,7 +22,7 @@ fn named(workspace: &Path, page: &str) -> usize {
         text
     };
     let (here, toolbox) = (read("positronic-core/tests/it"), read("integrations/tools/toolbox/tests/it"));
-    let promises = read("positronic-core/tests/promises");
+    let promises = read("tests/promises");
     let (examples, command) = (read("examples/tests/it"), read("positronic-cli/src"));
     let page = std::fs::read_to_string(workspace.join(page)).unwrap();
 

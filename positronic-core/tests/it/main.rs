@@ -13,7 +13,7 @@ mod active_time;
 mod agent_loop;
 mod api;
 mod approvals;
-#[path = "../support/asks.rs"]
+#[path = "../../../tests/support/asks.rs"]
 mod asks;
 mod attachments;
 mod author_mistakes;
@@ -26,7 +26,7 @@ mod cancel;
 mod claims;
 mod conversations;
 mod costs;
-#[path = "../support/counting.rs"]
+#[path = "../../../tests/support/counting.rs"]
 mod counting;
 mod crash;
 mod crashes;
@@ -64,7 +64,7 @@ mod structured_actions;
 mod structured_combinations;
 mod submits;
 #[allow(dead_code, reason = "other test binaries use the remaining items")]
-#[path = "../support/mod.rs"]
+#[path = "../../../tests/support/mod.rs"]
 mod support;
 mod testing;
 mod time_travel;

@@ -13,7 +13,7 @@ mod compaction;
 mod memory;
 mod modes;
 #[allow(dead_code, reason = "other test binaries use the remaining items")]
-#[path = "../../../../positronic-core/tests/support/mod.rs"]
+#[path = "../../../../tests/support/mod.rs"]
 mod support;
 mod toolsets;
 mod triggers;

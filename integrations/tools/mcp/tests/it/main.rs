@@ -20,5 +20,5 @@ mod lists;
 mod process;
 mod restarts;
 #[allow(dead_code, reason = "other test binaries use the remaining items")]
-#[path = "../../../../../positronic-core/tests/support/mod.rs"]
+#[path = "../../../../../tests/support/mod.rs"]
 mod support;

@@ -24,6 +24,6 @@ mod sandbox;
 mod search;
 mod server;
 #[allow(dead_code, reason = "other test binaries use the remaining items")]
-#[path = "../../../../../positronic-core/tests/support/mod.rs"]
+#[path = "../../../../../tests/support/mod.rs"]
 mod support;
 mod web;

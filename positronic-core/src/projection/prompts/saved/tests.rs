@@ -150,7 +150,7 @@ async fn dialogue(line: &str, compaction: bool) -> Vec<Arc<Event>> {
 
 #[tokio::test(start_paused = true)]
 async fn saved_prompts_of_real_dialogues_equal_the_fold_of_their_logs() {
-    for (number, line) in (0..).zip(include_str!("../../../../tests/data/bfcl/multi_turn.jsonl").lines()) {
+    for (number, line) in (0..).zip(include_str!("../../../../../tests/data/bfcl/multi_turn.jsonl").lines()) {
         check_everywhere(&dialogue(line, false).await, &[1 + number, 25]);
     }
 }
@@ -158,7 +158,7 @@ async fn saved_prompts_of_real_dialogues_equal_the_fold_of_their_logs() {
 #[tokio::test(start_paused = true)]
 async fn saved_prompts_of_compacted_loops_equal_the_fold_of_their_logs() {
     let mut compacted = 0;
-    for line in include_str!("../../../../tests/data/bfcl/multi_turn.jsonl").lines().take(4) {
+    for line in include_str!("../../../../../tests/data/bfcl/multi_turn.jsonl").lines().take(4) {
         let log = dialogue(line, true).await;
         compacted += log.iter().filter(|event| event.kind.name() == "LOOP_COMPACTED").count();
         check_everywhere(&log, &[2, 5, 11]);

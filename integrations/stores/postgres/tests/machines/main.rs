@@ -17,10 +17,10 @@ mod brains;
 mod chaos;
 mod checks;
 mod cluster;
-#[path = "../../../../positronic-core/tests/support/suspects.rs"]
+#[path = "../../../../../tests/support/suspects.rs"]
 mod culprits;
 mod deployments;
-#[path = "../../../../positronic-core/tests/support/dialogues.rs"]
+#[path = "../../../../../tests/support/dialogues.rs"]
 #[allow(dead_code, reason = "the tests of the core use the rest")]
 mod dialogues;
 mod leases;

@@ -218,5 +218,5 @@ pub(crate) fn call(text: &str) -> Path {
 
 /// Returns a file of the tests of the core.
 pub(crate) fn dialogues_of_the_core() -> std::path::PathBuf {
-    FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../positronic-core/tests/data/bfcl/multi_turn.jsonl")
+    FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/data/bfcl/multi_turn.jsonl")
 }
