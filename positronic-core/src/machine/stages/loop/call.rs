@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::machine::frames::{BrainFrame, Call, CallPhase, Intent, LoopFrame};
-use crate::machine::stages::frame::Frame;
+use crate::machine::stages::frame::Frame as _;
 use crate::record::{EventKind, NewEvent, Path, Seq, ToolResult};
 
 impl Call {
@@ -22,7 +22,7 @@ impl Call {
         }
     }
 
-    /// Returns whether it has work in flight, as [`Frame::in_flight`].
+    /// Returns whether it has work in flight, as `Frame::in_flight`.
     pub(super) fn in_flight(&self, requests: fn(Intent) -> bool) -> bool {
         match &self.phase {
             CallPhase::Open(intent) => intent.is_busy(),
@@ -35,7 +35,7 @@ impl Call {
         }
     }
 
-    /// Returns whether it is active, as [`Frame::collect_active`]. A delayed retry counts.
+    /// Returns whether it is active, as `Frame::collect_active`. A delayed retry counts.
     pub(super) fn collect_active(&self, waits: bool, active: &mut Vec<Path>) -> bool {
         match &self.phase {
             CallPhase::Brain(inner) => inner.collect_active(waits, active),
