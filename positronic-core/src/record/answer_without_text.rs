@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::made_by::MadeBy;
+use super::money::Charge;
 use super::part::Part;
-use super::price::Charge;
 use super::prompt::{Output, OutputKind};
 
 /// A model's answer of calls, apart from the calls: what it contains is not for people.

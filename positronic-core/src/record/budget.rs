@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{LimitKind, OnLimit};
 use super::micros::micros;
-use super::price::{Money, MoneyError};
+use super::money::{Money, MoneyError};
 use super::skip::is_default;
 
 /// The common limits of a brain, or of a loop, and everything below it: loops, questions of steps and plugins, nested

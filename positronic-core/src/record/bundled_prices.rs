@@ -1,6 +1,7 @@
 //! The prices that are bundled with the library.
 
-use super::price::{LongRequest, Money, Price, PriceTable, usd};
+use super::money::Money;
+use super::price::{LongRequest, Price, PriceTable, usd};
 
 /// The rates of a model, in thousandths of a dollar per million tokens.
 #[derive(Debug, Clone, Copy)]

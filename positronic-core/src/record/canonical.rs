@@ -1,12 +1,9 @@
-//! Changes between JSON documents, and content hashes.
+//! Changes between JSON documents.
 //!
 //! Every change keeps the keys sorted, like [`encode_document`](super::encode_document).
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::document::nests_within;
 
@@ -116,65 +113,6 @@ fn encoded_len<T: Serialize>(value: &T) -> usize {
         Ok(()) => counter.0,
         Err(_) => usize::MAX,
     }
-}
-
-/// The first 128 bits of a content's SHA-256, as 32 hexadecimal digits.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ContentHash(std::sync::Arc<str>);
-
-impl ContentHash {
-    /// Returns the hexadecimal digits.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    fn of(bytes: &[u8]) -> Self {
-        use fmt::Write as _;
-        let mut text = String::with_capacity(32);
-        for byte in Sha256::digest(bytes).iter().take(16) {
-            _ = write!(text, "{byte:02x}");
-        }
-        Self(text.into())
-    }
-}
-
-impl fmt::Debug for ContentHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Display for ContentHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
-
-/// Returns the full SHA-256 of bytes, as 64 hexadecimal digits.
-#[must_use]
-pub fn sha256(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        _ = write!(text, "{byte:02x}");
-    }
-    text
-}
-
-/// Hashes a text.
-#[must_use]
-pub fn hash_text(text: &str) -> ContentHash {
-    ContentHash::of(text.as_bytes())
-}
-
-/// Hashes a JSON document in its canonical form.
-#[must_use]
-pub fn hash_json(document: &Value) -> ContentHash {
-    let mut document = document.clone();
-    document.sort_all_objects();
-    ContentHash::of(document.to_string().as_bytes())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::file::FileRef;
 use super::ids::{Epoch, Seq, SignalId, Timestamp};
 use super::part::Part;
 use super::path::Path;
-use super::prompt::SideOutput;
+use super::side_output::SideOutput;
 use super::skip::is_default;
 
 /// The version of the log's format that this crate writes.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::budget::Budget;
 use super::call::{CallFlags, Gate, ToolDecl, ToolId};
-use super::canonical::ContentHash;
+use super::content_hash::ContentHash;
 use super::file::FileRef;
 use super::limits::Limits;
 use super::made_by::MadeBy;

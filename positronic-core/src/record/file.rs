@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::canonical::sha256;
+use super::content_hash::sha256;
 use super::skip::is_default;
 
 /// The maximum size in bytes of a file that is stored with the runs: 32 MiB. It is written in one commit and read into

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::ids::Timestamp;
+use super::money::Money;
 use super::path::Path;
-use super::price::Money;
 use super::skip::is_default;
 
 /// The limits of one loop: a budget like that of a brain, and what only loops have.

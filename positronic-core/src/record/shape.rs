@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::canonical::{ContentHash, hash_json};
+use super::content_hash::{ContentHash, hash_json};
 use super::ordered::OrderedJson;
 
 /// The stages of a brain, in order.

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::document::{DocumentError, check_document};
 use super::file::Attachment;
 use super::made_by::MadeBy;
+use super::money::Charge;
 use super::part::{Citation, Part};
-use super::price::Charge;
 use super::routing::RoutingStep;
 use super::skip::is_default;
 
