@@ -125,7 +125,7 @@ fn format_1_log_folds_to_the_same_state() {
     user: Order 7 arrived broken.
     ask({"text":"How broken?"}) [answered: mail ann] -> {"answer":{"text":"The handle is off."},"result":"asked: How broken?"}
     pay({"amount":20}) [approved by ann: a payment of 20 euros] -> paid
-    pay({"amount":900}) [rejected by bob: a payment of 900 euros] -> Denied: a person refused this call: too much
+    pay({"amount":900}) [rejected by bob: a payment of 900 euros] -> Not run: a person rejected this call: too much
     advise({}) -> Offer a repair.
     = {"type":"max_iterations"}
     "#);
