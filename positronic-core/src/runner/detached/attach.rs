@@ -8,7 +8,7 @@ use super::call::{DetachedCall, DetachedOutcome, DetachedReply, InDoubt, ToolExe
 use super::change;
 use crate::definition::{Invocation, StateValue, ToolBody, UntypedReply, Update, WaitDefinition};
 use crate::error::{Error, Result};
-use crate::machine::{Effect, RunState, detached};
+use crate::machine::RunState;
 use crate::record::Path;
 use crate::runner::worker::Worker;
 
@@ -35,40 +35,31 @@ pub(in crate::runner) fn performed(
     })
 }
 
-impl Worker {
-    /// Returns whether the executor performs a call that is about to start.
-    pub(in crate::runner) fn is_taken(&self, state: &RunState, path: &Path, attempt: u32) -> bool {
-        let Some((executor, call)) = self.shared.runner.executor.as_ref().zip(state.call(path)) else { return false };
-        let is_function = self.frames.tool(path, &call.tool).is_some_and(|tool| {
-            tool.owner.is_none() && !tool.foreign && matches!(tool.body, ToolBody::Function { .. })
-        });
-        let (tool, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
-        let invocation = Invocation { tool, arguments, flags: call.flags, attempt };
-        is_function && executor.takes(&self.detached_call(path, &invocation))
-    }
+/// Returns whether the executor performs a call that is about to start.
+pub(in crate::runner) fn is_taken(worker: &Worker, state: &RunState, path: &Path, attempt: u32) -> bool {
+    let Some((executor, call)) = worker.shared.runner.executor.as_ref().zip(state.call(path)) else { return false };
+    let is_function = worker
+        .frames
+        .tool(path, &call.tool)
+        .is_some_and(|tool| tool.owner.is_none() && !tool.foreign && matches!(tool.body, ToolBody::Function { .. }));
+    let (tool, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
+    let invocation = Invocation { tool, arguments, flags: call.flags, attempt };
+    is_function && executor.takes(&detached_call(worker, path, &invocation))
+}
 
-    /// Returns whether the call at a path outlives the worker.
-    pub(in crate::runner) fn is_detached(&self, path: &Path) -> bool {
-        self.shared.state().call(path).is_some_and(|call| call.detached.is_some())
-    }
+/// Returns whether the call at a path outlives the worker.
+pub(in crate::runner) fn is_detached(worker: &Worker, path: &Path) -> bool {
+    worker.shared.state().call(path).is_some_and(|call| call.detached.is_some())
+}
 
-    pub(in crate::runner) fn detached_call(&self, path: &Path, call: &Invocation) -> DetachedCall {
-        DetachedCall {
-            run: self.shared.run.clone(),
-            brain: self.shared.summary().brain.to_string(),
-            path: path.clone(),
-            attempt: call.attempt,
-            tool: call.tool.clone(),
-            may_repeat: call.flags.may_repeat(),
-        }
-    }
-
-    /// Attaches to the detached calls of earlier workers.
-    pub(in crate::runner) fn attach_detached(&mut self) {
-        let calls = detached(&self.shared.state());
-        for (path, attempt) in calls {
-            self.start_effect(&Effect::Execute { path, attempt });
-        }
+pub(in crate::runner) fn detached_call(worker: &Worker, path: &Path, call: &Invocation) -> DetachedCall {
+    DetachedCall {
+        run: worker.shared.run.clone(),
+        brain: worker.shared.summary().brain.to_string(),
+        path: path.clone(),
+        attempt: call.attempt,
+        tool: call.tool.clone(),
+        may_repeat: call.flags.may_repeat(),
     }
 }
 

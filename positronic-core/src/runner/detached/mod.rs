@@ -20,11 +20,10 @@
 //! another call changes the same place before the worker applies it, the call's result is an error; appending to a
 //! list never conflicts.
 
-mod attach;
+pub(super) mod attach;
 pub(super) mod call;
 mod change;
 mod perform;
 
-pub(super) use attach::performed;
 pub use call::{DetachedCall, DetachedOutcome, DetachedReply, ToolExecutor};
 pub use perform::PreparedCall;

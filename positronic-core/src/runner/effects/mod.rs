@@ -3,16 +3,19 @@
 //! An effect that takes time runs in a task of its own and sends reports to its worker. The others run in the worker.
 
 mod ask;
-mod async_effects;
+pub(super) mod async_effects;
+mod charge;
 mod edited_arguments;
 mod files;
 pub(super) mod link;
+mod model_call;
 pub(super) mod plugin_hooks;
-mod prepare;
-mod questions;
+pub(super) mod prepare;
+pub(super) mod questions;
 pub(super) mod record_outcome;
 pub(super) mod report;
 mod state_owner;
 mod structured;
-mod sync_effects;
+pub(super) mod sync_effects;
+mod tool_call;
 mod validate_calls;

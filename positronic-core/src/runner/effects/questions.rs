@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::ask::ask;
-use super::async_effects::took;
+use super::charge::{charged, charged_error};
 use super::report::{Asker, Outcome, Turn};
 use crate::error::{Error, Result};
 use crate::machine::{self, Asking, keeps_values, settle};
@@ -19,131 +19,129 @@ use crate::runner::clock::sleep_until;
 use crate::runner::worker::Worker;
 use crate::runner::worker::stop::Stop;
 
-impl Worker {
-    /// Records a value that a step or a tool has computed and replies with it, or with the value that an earlier attempt
-    /// recorded.
-    pub(in crate::runner) async fn keep_value(
-        &mut self,
-        path: &Path,
-        name: String,
-        value: Arc<Value>,
-        reply: oneshot::Sender<Result<Arc<Value>>>,
-    ) -> Result<(), Stop> {
-        let known = self.shared.state().value(path, &name);
-        let kept = if let Some(known) = known {
-            Ok(known)
+/// Records a value that a step or a tool has computed and replies with it, or with the value that an earlier attempt
+/// recorded.
+pub(in crate::runner) async fn keep_value(
+    worker: &mut Worker,
+    path: &Path,
+    name: String,
+    value: Arc<Value>,
+    reply: oneshot::Sender<Result<Arc<Value>>>,
+) -> Result<(), Stop> {
+    let known = worker.shared.state().value(path, &name);
+    let kept = if let Some(known) = known {
+        Ok(known)
+    } else {
+        let runs = keeps_values(&worker.shared.state(), path);
+        let recorded = EventKind::ValueRecorded { name, value: Arc::clone(&value) };
+        match runs && worker.append_outcome(path, vec![NewEvent::new(path.clone(), recorded)]).await? {
+            true => Ok(value),
+            false => Err(Error::new(format!("`{path}` is not running, so its value is not recorded"))),
+        }
+    };
+    // The code may have stopped waiting.
+    _ = reply.send(kept);
+    Ok(())
+}
+
+/// Answers a question of a step, or of a plugin that prepares an iteration, from the log, or sends it to a model.
+pub(in crate::runner) async fn answer_question(
+    worker: &mut Worker,
+    asks: Path,
+    question: Question,
+    reply: oneshot::Sender<Result<ModelResponse>>,
+    turn: Option<Turn>,
+) -> Result<(), Stop> {
+    let asking = {
+        let used = worker.used_answers.get(&asks);
+        let is_used = |index| used.is_some_and(|used| used.contains(&index));
+        let model = worker.shared.runner.model_of(question.settings.tier).name();
+        let in_flight = |path: &Path| worker.is_in_flight(path);
+        machine::ask(&worker.shared.state(), &asks, question.clone(), model, is_used, in_flight)
+    };
+    match asking {
+        Asking::Recorded(index, answer) => {
+            worker.used_answers.entry(asks).or_default().insert(index);
+            _ = reply.send(Ok(answer));
+        }
+        Asking::Send(index, intent) => {
+            worker.used_answers.entry(asks.clone()).or_default().insert(index);
+            let request = question_request(intent.path.clone(), 0, &question);
+            if worker.append_outcome(&asks, vec![intent]).await? {
+                send_question(worker, Asker { asks, request, reply, turn }, None);
+            }
+        }
+        Asking::Blocked(new_events) => {
+            if !new_events.is_empty() {
+                worker.append_outcome(&asks, new_events).await?;
+            }
+            worker.used_answers.remove(&asks);
+            // The step runs again once more is granted; the limit ends the iteration or has it prepared again.
+            worker.drop_flight(&preparing_or_step(asks));
+        }
+        Asking::Refused(reason) => _ = reply.send(Err(Error::new(reason))),
+    }
+    Ok(())
+}
+
+/// Sends a question, for a retry not before `due`.
+fn send_question(worker: &mut Worker, mut asker: Asker, due: Option<Timestamp>) {
+    let model = Arc::clone(worker.shared.runner.model_of(asker.request.settings.tier));
+    let shared = Arc::clone(&worker.shared);
+    // A plugin's question is no part of the answer that its iteration streams.
+    let after = (asker.request.path != asker.asks).then(|| shared.state().next);
+    worker.launch(asker.request.path.clone(), false, async move {
+        let Asker { request, reply, turn, .. } = &mut asker;
+        let asking = async {
+            if due.is_some() {
+                sleep_until(&*shared.runner.clock, due).await;
+            }
+            let started = shared.now();
+            let result = ask(&shared, &*model, request, after, |show| show).await;
+            (result, shared.since(started))
+        };
+        let (result, took) = if turn.is_some() {
+            tokio::select! {
+                asked = asking => asked,
+                // The next question of the iteration waits for this one.
+                () = reply.closed() => {
+                    (Err(ModelError::new(ModelErrorKind::BadRequest, "the plugin stopped waiting for the answer")), Duration::ZERO)
+                }
+            }
         } else {
-            let runs = keeps_values(&self.shared.state(), path);
-            let recorded = EventKind::ValueRecorded { name, value: Arc::clone(&value) };
-            match runs && self.append_outcome(path, vec![NewEvent::new(path.clone(), recorded)]).await? {
-                true => Ok(value),
-                false => Err(Error::new(format!("`{path}` is not running, so its value is not recorded"))),
-            }
+            asking.await
         };
-        // The code may have stopped waiting.
-        _ = reply.send(kept);
-        Ok(())
-    }
+        Outcome::Question { result, took, asker: Box::new(asker) }
+    });
+}
 
-    /// Answers a question of a step, or of a plugin that prepares an iteration, from the log, or sends it to a model.
-    pub(in crate::runner) async fn question(
-        &mut self,
-        asks: Path,
-        question: Question,
-        reply: oneshot::Sender<Result<ModelResponse>>,
-        turn: Option<Turn>,
-    ) -> Result<(), Stop> {
-        let asking = {
-            let used = self.used_answers.get(&asks);
-            let is_used = |index| used.is_some_and(|used| used.contains(&index));
-            let model = self.shared.runner.model_of(question.settings.tier).name();
-            let in_flight = |path: &Path| self.is_in_flight(path);
-            machine::ask(&self.shared.state(), &asks, question.clone(), model, is_used, in_flight)
-        };
-        match asking {
-            Asking::Recorded(index, answer) => {
-                self.used_answers.entry(asks).or_default().insert(index);
-                _ = reply.send(Ok(answer));
-            }
-            Asking::Send(index, intent) => {
-                self.used_answers.entry(asks.clone()).or_default().insert(index);
-                let request = question_request(intent.path.clone(), 0, &question);
-                if self.append_outcome(&asks, vec![intent]).await? {
-                    self.send_question(Asker { asks, request, reply, turn }, None);
-                }
-            }
-            Asking::Blocked(new_events) => {
-                if !new_events.is_empty() {
-                    self.append_outcome(&asks, new_events).await?;
-                }
-                self.used_answers.remove(&asks);
-                // The step runs again once more is granted; the limit ends the iteration or has it prepared again.
-                self.drop_flight(&preparing_or_step(asks));
-            }
-            Asking::Refused(reason) => _ = reply.send(Err(Error::new(reason))),
-        }
-        Ok(())
+/// Records the outcome of a question, and sends it again or replies to its asker.
+pub(super) async fn record_question(
+    worker: &mut Worker,
+    path: &Path,
+    mut result: Result<ModelResponse, ModelError>,
+    mut asker: Asker,
+    duration: Duration,
+) -> Result<(), Stop> {
+    result = match result {
+        Ok(response) => Ok(ModelResponse { metadata: charged(worker, response.metadata), ..response }),
+        Err(error) => Err(charged_error(worker, error)),
+    };
+    let outcome = machine::Outcome::Question { result: result.clone(), attempt: asker.request.attempt };
+    let new_events = settle(&worker.shared.state(), path, outcome, duration, &worker.inputs());
+    let due = new_events.iter().find_map(|event| match &event.kind {
+        EventKind::LoopModelRetry { due, .. } => Some(*due),
+        _ => None,
+    });
+    let appended = !new_events.is_empty() && worker.append_outcome(path, new_events).await?;
+    if due.is_some() && appended {
+        asker.request.attempt += 1;
+        send_question(worker, asker, due);
+        return Ok(());
     }
-
-    /// Sends a question, for a retry not before `due`.
-    fn send_question(&mut self, mut asker: Asker, due: Option<Timestamp>) {
-        let model = Arc::clone(self.shared.runner.model_of(asker.request.settings.tier));
-        let shared = Arc::clone(&self.shared);
-        // A plugin's question is no part of the answer that its iteration streams.
-        let after = (asker.request.path != asker.asks).then(|| shared.state().next);
-        self.launch(asker.request.path.clone(), false, async move {
-            let Asker { request, reply, turn, .. } = &mut asker;
-            let asking = async {
-                if due.is_some() {
-                    sleep_until(&*shared.runner.clock, due).await;
-                }
-                let started = shared.now();
-                let result = ask(&shared, &*model, request, after, |show| show).await;
-                (result, took(&shared, started))
-            };
-            let (result, took) = if turn.is_some() {
-                tokio::select! {
-                    asked = asking => asked,
-                    // The next question of the iteration waits for this one.
-                    () = reply.closed() => {
-                        (Err(ModelError::new(ModelErrorKind::BadRequest, "the plugin stopped waiting for the answer")), Duration::ZERO)
-                    }
-                }
-            } else {
-                asking.await
-            };
-            Outcome::Question { result, took, asker: Box::new(asker) }
-        });
-    }
-
-    /// Records the outcome of a question, and sends it again or replies to its asker.
-    pub(super) async fn record_question(
-        &mut self,
-        path: &Path,
-        mut result: Result<ModelResponse, ModelError>,
-        mut asker: Asker,
-        duration: Duration,
-    ) -> Result<(), Stop> {
-        result = match result {
-            Ok(response) => Ok(ModelResponse { metadata: self.charged(response.metadata), ..response }),
-            Err(error) => Err(self.charged_error(error)),
-        };
-        let outcome = machine::Outcome::Question { result: result.clone(), attempt: asker.request.attempt };
-        let new_events = settle(&self.shared.state(), path, outcome, duration, &self.inputs());
-        let due = new_events.iter().find_map(|event| match &event.kind {
-            EventKind::LoopModelRetry { due, .. } => Some(*due),
-            _ => None,
-        });
-        let appended = !new_events.is_empty() && self.append_outcome(path, new_events).await?;
-        if due.is_some() && appended {
-            asker.request.attempt += 1;
-            self.send_question(asker, due);
-            return Ok(());
-        }
-        // The step may have stopped waiting.
-        _ = asker.reply.send(result.map_err(|error| Error::new(format!("the model failed: {error}"))));
-        Ok(())
-    }
+    // The step may have stopped waiting.
+    _ = asker.reply.send(result.map_err(|error| Error::new(format!("the model failed: {error}"))));
+    Ok(())
 }
 
 /// Returns the path of the task that asks: a step, or the loop whose iteration is prepared.

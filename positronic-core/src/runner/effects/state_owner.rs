@@ -19,20 +19,18 @@ pub(super) struct States {
     plugins: PluginStates,
 }
 
-impl Worker {
-    /// Returns the states that the result of a call can change; those of the brain for a stage.
-    pub(super) fn states(&mut self, path: &Path) -> Option<Result<States>> {
-        let shared = Arc::clone(&self.shared);
-        let state = shared.state();
-        let brain = state.owner(path)?;
-        let tool = state.call(path).and_then(|call| self.frames.tool(path, &call.tool));
-        let (owner, plugins) = (tool.and_then(|tool| tool.owner), brain.plugins.clone());
-        let document = match &owner {
-            Some(owner) => owner.document(plugins.get(owner.plugin)),
-            None => Ok(self.frames.document(brain)),
-        };
-        Some(document.map(|document| States { document, owner, plugins }))
-    }
+/// Returns the states that the result of a call can change; those of the brain for a stage.
+pub(super) fn states(worker: &mut Worker, path: &Path) -> Option<Result<States>> {
+    let shared = Arc::clone(&worker.shared);
+    let state = shared.state();
+    let brain = state.owner(path)?;
+    let tool = state.call(path).and_then(|call| worker.frames.tool(path, &call.tool));
+    let (owner, plugins) = (tool.and_then(|tool| tool.owner), brain.plugins.clone());
+    let document = match &owner {
+        Some(owner) => owner.document(plugins.get(owner.plugin)),
+        None => Ok(worker.frames.document(brain)),
+    };
+    Some(document.map(|document| States { document, owner, plugins }))
 }
 
 impl States {

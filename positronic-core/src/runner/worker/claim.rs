@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::append::{Extras, Stamp, append, append_of, follow, stamp, worker_of};
+use super::early_webhooks::take_mail;
 use super::lease::HeldLease;
-use super::restore::migration;
+use super::release::{give_up, release};
+use super::restore::{migration, restore};
 use super::shared::Shared;
 use super::stop::Stop;
 use super::worker::Worker;
@@ -88,7 +90,7 @@ pub(in crate::runner) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>
         }
         // Of several workers whose code does not fit, only the first one lets the log grow.
         let was_refused = state.refused.as_ref().is_some_and(|refused| refused.reason == ClaimRefusal::Changed);
-        if was_refused && !is_parked && !worker.restore(&after, definition).await? {
+        if was_refused && !is_parked && !restore(&mut worker, &after, definition).await? {
             continue;
         }
         let row = shared.summary().clone();
@@ -120,20 +122,20 @@ async fn restored(
 ) -> Result<Box<Worker>, NoClaim> {
     let shared = Arc::clone(&worker.shared);
     let restored = async {
-        worker.take_mail().await?;
+        take_mail(&mut worker).await?;
         let state = shared.state().clone();
         let has_work = !state.has_ended() && shared.summary().has_work(shared.now());
-        Ok::<_, Stop>(has_work && (is_restored || worker.restore(&state, definition).await?))
+        Ok::<_, Stop>(has_work && (is_restored || restore(&mut worker, &state, definition).await?))
     };
     match restored.await {
         Ok(true) => Ok(worker),
         Ok(false) => {
-            while !shared.state().has_ended() && !worker.release("nothing to do".to_owned()).await? {}
+            while !shared.state().has_ended() && !release(&mut worker, "nothing to do".to_owned()).await? {}
             Err(NoClaim::Idle)
         }
         Err(stop @ (Stop::Lost | Stop::LeaseLost { .. })) => Err(NoClaim::Stopped(stop)),
         Err(stop) => {
-            worker.give_up(&stop).await;
+            give_up(&mut worker, &stop).await;
             Err(NoClaim::Stopped(stop))
         }
     }

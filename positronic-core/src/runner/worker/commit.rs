@@ -10,9 +10,10 @@ use super::saved::Saved;
 use super::stop::{Stop, passes};
 use super::timers::timers;
 use super::worker::{Announced, Worker};
-use crate::machine::{Effect, IllegalEvent, RunState, SUSPECT, awaits};
+use crate::machine::{Effect, IllegalEvent, RunState, SUSPECT, awaits, next};
 use crate::record::{Event, EventKind, NewEvent, Path};
 use crate::runner::clock::pauses;
+use crate::runner::effects::async_effects::{given_up_call, intent};
 use crate::runner::work::quarantine::crashes_of;
 use crate::store::StoreError;
 
@@ -133,6 +134,40 @@ impl Worker {
         // The end of the log is unknown now: every append must wake the worker.
         self.shared.own.store(0, Ordering::Release);
         Err(failed)
+    }
+
+    /// Returns what can begin in the state after an append, so that its intents are part of the same append.
+    fn follows(&self, state: &RunState) -> Announced {
+        if self.unsettled > 0 || self.leaves() {
+            return Announced::default();
+        }
+        let mut effects = self.fresh(next(state, state.at).effects);
+        self.announce(state, &mut effects)
+    }
+
+    /// Returns the events that follow from a state alone and the intents of effects. The remaining effects are
+    /// performed by the worker itself.
+    pub(super) fn announce(&self, state: &RunState, effects: &mut Vec<Effect>) -> Announced {
+        let mut now = Announced::default();
+        for effect in std::mem::take(effects) {
+            match effect {
+                Effect::Append(transition) => now.new_events.extend(NewEvent::transition(transition)),
+                effect => match (given_up_call(self, state, &effect), intent(self, state, &effect)) {
+                    (Some(result), _) => now.new_events.push(result),
+                    (None, Some(intent)) => {
+                        now.new_events.push(intent);
+                        now.effects.push(effect);
+                    }
+                    (None, None) => effects.push(effect),
+                },
+            }
+        }
+        now
+    }
+
+    pub(super) fn fresh(&self, mut effects: Vec<Effect>) -> Vec<Effect> {
+        effects.retain(|effect| effect.path().is_none_or(|path| !self.flights.contains_key(path)));
+        effects
     }
 
     /// Adds the intents of the effects that the events make due, until there are none, and returns those effects.

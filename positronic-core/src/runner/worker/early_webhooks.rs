@@ -17,53 +17,51 @@ impl InboundWebhook {
     }
 }
 
-impl Worker {
-    /// Delivers the stored webhooks for which the run waits, with the same retries as an append.
-    pub(in crate::runner) async fn take_mail(&mut self) -> Result<(), Stop> {
-        self.retried(Self::check_mailbox).await
-    }
+/// Delivers the stored webhooks for which the run waits, with the same retries as an append.
+pub(in crate::runner) async fn take_mail(worker: &mut Worker) -> Result<(), Stop> {
+    worker.retried(check_mailbox).await
+}
 
-    async fn check_mailbox(&mut self) -> Result<(), Stop> {
-        let waits: Vec<_> = pending(&self.shared.state())
-            .into_iter()
-            .flat_map(|pending| pending.kind.waits().to_vec())
-            .filter(|wait| wait.webhook != REPLY)
-            .collect();
-        self.mail_unread = true;
-        for wait in waits {
-            while let Some(mail) = self.mail(&wait.webhook, &wait.identifier).await? {
-                if self.deliver(&mail).await? {
-                    break;
-                }
+async fn check_mailbox(worker: &mut Worker) -> Result<(), Stop> {
+    let waits: Vec<_> = pending(&worker.shared.state())
+        .into_iter()
+        .flat_map(|pending| pending.kind.waits().to_vec())
+        .filter(|wait| wait.webhook != REPLY)
+        .collect();
+    worker.mail_unread = true;
+    for wait in waits {
+        while let Some(mail) = next_mail(worker, &wait.webhook, &wait.identifier).await? {
+            if deliver(worker, &mail).await? {
+                break;
             }
         }
-        self.mail_unread = false;
-        Ok(())
     }
+    worker.mail_unread = false;
+    Ok(())
+}
 
-    async fn mail(&mut self, webhook: &str, identifier: &str) -> Result<Option<InboundWebhook>, Stop> {
-        let Shared { runner, .. } = &*self.shared;
-        Ok(runner.store.mail(webhook, identifier, runner.clock.now()).await?)
-    }
+async fn next_mail(worker: &mut Worker, webhook: &str, identifier: &str) -> Result<Option<InboundWebhook>, Stop> {
+    let Shared { runner, .. } = &*worker.shared;
+    Ok(runner.store.mail(webhook, identifier, runner.clock.now()).await?)
+}
 
-    /// Delivers a webhook. Returns `false` if this run does not take it, so that the next one is tried.
-    async fn deliver(&mut self, mail: &InboundWebhook) -> Result<bool, Stop> {
-        let Shared { runner, run, .. } = &*self.shared;
-        let state = self.shared.state().clone();
-        match send(&*runner.store, &*runner.clock, run, state, &[mail.signal()], Some(mail)).await {
-            Ok(sent) => self.catch_up().await.map(|()| sent.is_new),
-            // Another run that waits for it was first.
-            Err(SignalError::Store(StoreError::Taken { .. })) => Ok(false),
-            Err(SignalError::Refused(refusal @ Refusal::Misfit { .. })) => {
-                tracing::warn!(%run, mail = %mail.id, %refusal, "discarded an early webhook");
-                runner.store.discard(&mail.id).await?;
-                Ok(false)
-            }
-            Err(SignalError::Refused(refusal)) => {
-                tracing::warn!(%run, mail = %mail.id, %refusal, "did not deliver an early webhook");
-                Ok(true)
-            }
-            Err(SignalError::Store(error)) => Err(error.into()),
+/// Delivers a webhook. Returns `false` if this run does not take it, so that the next one is tried.
+async fn deliver(worker: &mut Worker, mail: &InboundWebhook) -> Result<bool, Stop> {
+    let Shared { runner, run, .. } = &*worker.shared;
+    let state = worker.shared.state().clone();
+    match send(&*runner.store, &*runner.clock, run, state, &[mail.signal()], Some(mail)).await {
+        Ok(sent) => worker.catch_up().await.map(|()| sent.is_new),
+        // Another run that waits for it was first.
+        Err(SignalError::Store(StoreError::Taken { .. })) => Ok(false),
+        Err(SignalError::Refused(refusal @ Refusal::Misfit { .. })) => {
+            tracing::warn!(%run, mail = %mail.id, %refusal, "discarded an early webhook");
+            runner.store.discard(&mail.id).await?;
+            Ok(false)
         }
+        Err(SignalError::Refused(refusal)) => {
+            tracing::warn!(%run, mail = %mail.id, %refusal, "did not deliver an early webhook");
+            Ok(true)
+        }
+        Err(SignalError::Store(error)) => Err(error.into()),
     }
 }

@@ -12,16 +12,19 @@
 pub(super) mod append;
 pub(super) mod claim;
 mod commit;
-mod early_webhooks;
+pub(super) mod early_webhooks;
 pub(super) mod frames;
 pub(super) mod lease;
 pub(super) mod load;
 pub(super) mod registry;
+mod release;
 pub(super) mod restore;
 mod saved;
 pub(super) mod shared;
 pub(super) mod stop;
 pub(super) mod timers;
+mod work_loop;
 mod worker;
 
-pub(in crate::runner) use worker::{Left, Worker};
+pub(in crate::runner) use work_loop::Left;
+pub(in crate::runner) use worker::Worker;

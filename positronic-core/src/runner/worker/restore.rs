@@ -1,11 +1,13 @@
 //! Restores the code of open frames after a restart, and refuses code that differs from the run's.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
 use super::frames::Frames;
 use super::stop::Stop;
+use super::worker::Worker;
 use crate::definition::{
     AnyServices, BrainDefinition, ConfigureFn, LoopDefinition, NestedDefinition, Scope, StateValue, ToolBody,
     ToolDefinition, encode,
@@ -15,6 +17,36 @@ use crate::record::{Change, EventKind, RunId, ToolDecl};
 use crate::runner::catch::caught_now;
 use crate::runner::effects::link::{Quiet, RunLink};
 use crate::runner::effects::plugin_hooks::found_again;
+
+/// Restores the code of the open frames: the author's configurations rerun on the state that they saw. Plugins may take any
+/// time for that, so it is abandoned when the runner releases its runs. Returns `false` if another writer ended or
+/// paused the run meanwhile.
+pub(super) async fn restore(
+    worker: &mut Worker,
+    state: &RunState,
+    definition: &Arc<BrainDefinition>,
+) -> Result<bool, Stop> {
+    let (shared, link) = (Arc::clone(&worker.shared), Arc::clone(&worker.link));
+    let mut restored = pin!(Frames::restored(&shared.run, state, definition, &link));
+    loop {
+        tokio::select! {
+            biased;
+            frames = &mut restored => {
+                worker.frames = frames?;
+                worker.frames.forget_closed(&shared.state());
+                return Ok(true);
+            }
+            () = shared.runner.registry.left() => return Err(Stop::Leaves),
+            () = shared.bell.notified() => {
+                worker.catch_up().await?;
+                let state = shared.state();
+                if state.has_ended() || state.paused.is_some() {
+                    return Ok(false);
+                }
+            }
+        }
+    }
+}
 
 impl Frames {
     /// Finds the definitions, services and tools of all open frames. Configurations rerun on the state that they

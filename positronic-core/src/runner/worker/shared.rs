@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
@@ -116,6 +117,11 @@ impl Shared {
 
     pub(in crate::runner) fn now(&self) -> Timestamp {
         self.runner.clock.now()
+    }
+
+    /// Returns how long something has taken.
+    pub(in crate::runner) fn since(&self, started: Timestamp) -> Duration {
+        self.now().since(started)
     }
 
     pub(in crate::runner) fn publish(&self, phase: Phase) {

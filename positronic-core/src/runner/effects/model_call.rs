@@ -1,0 +1,83 @@
+//! A request to a model in a task of its own: the answer, what plugins make of it, and the check of its calls.
+
+use std::sync::Arc;
+
+use super::plugin_hooks::inspected;
+use super::report::Outcome;
+use super::structured::{Given, given};
+use super::validate_calls::validate_calls;
+use crate::definition::LoopDefinition;
+use crate::error::Result;
+use crate::machine::{Answered, Validated};
+use crate::model::Model as _;
+use crate::projection::iteration_request;
+use crate::record::{AnswerFault, ModelError, ModelErrorKind, ModelResponse, Path};
+use crate::runner::worker::Worker;
+
+pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
+    let loop_at = path.parent().unwrap_or_default();
+    let (request, prepared, after) = {
+        let state = worker.shared.state();
+        let Some(frame) = state.loop_at(path) else { return };
+        let model = worker.shared.runner.model_of(frame.prepared.settings.tier);
+        let messages = worker.shared.prompts().transcript_by(&loop_at, |outputs| model.project(outputs));
+        let request = iteration_request(frame, path.clone(), attempt, messages);
+        (request, frame.prepared.clone(), state.next)
+    };
+    let Some(scope) = worker.scope(path.clone()) else { return };
+    let definition = worker.frames.loop_at(&loop_at).cloned();
+    let model = Arc::clone(worker.shared.runner.model_of(request.settings.tier));
+    let shared = Arc::clone(&worker.shared);
+    worker.launch(path.clone(), true, async move {
+        let started = shared.now();
+        let tools = &*prepared.tools;
+        let decisions = prepared.settings.structured_actions.as_ref().map(|decisions| (decisions, tools));
+        let asked = match request.settings.in_code {
+            true => decided(definition.as_deref()).map(Given::Answer),
+            false => given(&shared, &*model, &request, after, decisions, definition.as_deref()).await,
+        };
+        let duration = shared.since(started);
+        let result = match asked {
+            Ok(Given::Refused(response, message)) => {
+                return Outcome::Refused { response, message, attempt, took: duration };
+            }
+            Ok(Given::Answer(mut response)) => {
+                let (plugins, failed) = match definition.as_deref() {
+                    Some(definition) => inspected(definition, scope.clone(), &mut response).await,
+                    None => (scope.plugins.clone(), Vec::new()),
+                };
+                let mut calls =
+                    validate_calls(&response.calls, &request.path, tools, definition.as_deref(), &scope).await;
+                cut_off(&mut calls, &response, request.settings.max_output_tokens);
+                let ModelResponse { parts, metadata, .. } = response;
+                Ok(Answered { parts, metadata, calls, plugins, failed })
+            }
+            Err(error) => Err(error),
+        };
+        Outcome::Answer { result, attempt, took: duration }
+    });
+}
+
+/// Returns the answer that the loop's code gives instead of a model.
+fn decided(definition: Option<&LoopDefinition>) -> Result<ModelResponse, ModelError> {
+    definition.and_then(|definition| definition.answer.clone()).ok_or_else(|| {
+        let kind = ModelErrorKind::BadRequest;
+        ModelError::new(kind, "the loop's code no longer has the answer of this iteration")
+    })
+}
+
+/// Refuses the calls of a filtered answer, and adds to the last refused call of a truncated answer that it was cut
+/// off.
+fn cut_off(calls: &mut [Validated], response: &ModelResponse, max_output_tokens: Option<u32>) {
+    let fault = AnswerFault::of(&response.parts, &response.metadata.finish, max_output_tokens);
+    match (fault, calls) {
+        (Some(fault @ AnswerFault::Filtered), calls) => {
+            let refused = fault.sentence("the model");
+            calls.iter_mut().for_each(|call| call.refused = Some(format!("{refused}, so its calls do not run")));
+        }
+        (Some(fault @ AnswerFault::Length { .. }), [.., Validated { refused: Some(why), .. }]) => {
+            *why = format!("{why}; {}", fault.sentence("the model"));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,62 @@
+//! A tool's function in a task of its own, with the plugins around it and its time limit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::edited_arguments::check as check_edited;
+use super::plugin_hooks::around;
+use super::report::Outcome;
+use crate::definition::{Invocation, ToolBody};
+use crate::error::Error;
+use crate::record::Path;
+use crate::runner::catch::at_home;
+use crate::runner::clock::limited_by;
+use crate::runner::detached::attach::{detached_call, performed};
+use crate::runner::worker::Worker;
+
+pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
+    let invoked = worker.shared.state().call(path).map(|call| {
+        let (tool, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
+        (Invocation { tool, arguments, flags: call.flags, attempt }, call.edited, call.detached.is_some())
+    });
+    let Some((call, edited, detached)) = invoked else { return };
+    let detached = detached.then(|| detached_call(worker, path, &call));
+    let definition = worker.frames.tool(path, &call.tool).cloned();
+    let loop_at = path.parent().and_then(|loop_at| worker.frames.loop_at(&loop_at).cloned());
+    let Some(scope) = worker.scope(path.clone()) else { return };
+    let shared = Arc::clone(&worker.shared);
+    worker.launch(path.clone(), true, async move {
+        let started = shared.now();
+        let checked = match definition.as_deref().filter(|_| edited) {
+            Some(definition) => check_edited(definition, &call.arguments, call.flags.exit, scope.clone()).await,
+            None => Ok(()),
+        };
+        let result = match (checked, definition.as_ref().map(|definition| (&definition.body, definition.timeout))) {
+            (Err(refused), _) => Err(refused),
+            (Ok(()), Some((ToolBody::Function { execute, .. }, timeout))) => {
+                let (tool, execute) = (definition.as_ref().map(Arc::clone), Arc::clone(execute));
+                let (arguments, inner) = (Arc::clone(&call.arguments), scope.clone());
+                // The performer of a detached call limits its time.
+                let timeout = detached.as_ref().map_or(timeout, |_| Duration::MAX);
+                let executor = shared.runner.executor.clone();
+                let running = around(loop_at.as_deref(), &scope, &call, move || match detached {
+                    Some(call) => performed(executor, call),
+                    None => Box::pin(async move { execute(arguments, at_home(tool.as_deref(), inner)?).await }),
+                });
+                let limited = match shared.runner.paused_clock {
+                    true => limited_by(&*shared.runner.clock, timeout, running).await,
+                    false => tokio::time::timeout(timeout, running).await.ok(),
+                };
+                limited.unwrap_or_else(|| {
+                    Err(Error::new(format!(
+                        "the tool took longer than {timeout:?}; whether it had its effect is unknown"
+                    )))
+                })
+            }
+            (Ok(()), Some((ToolBody::Brain(_), _)) | None) => {
+                Err(Error::new(format!("the tool `{}` no longer exists", call.tool)))
+            }
+        };
+        Outcome::Tool { result, attempt, took: shared.since(started) }
+    });
+}
