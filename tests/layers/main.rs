@@ -13,7 +13,7 @@ use modules::{Modules, circles};
 const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
 
 /// Files of the core that may use tokio: the runner, the tests' clock, the delays of the scripted model, the wrappers that
-/// queue requests or time a model's rest, and the sink whose writes may block.
+/// queue requests or time a model's rest, the sink whose writes may block, and the watcher that wakes readers.
 const TOKIO: &[&str] = &[
     "runner/",
     "testing/",
@@ -22,6 +22,7 @@ const TOKIO: &[&str] = &[
     "model/wrap/fallback.rs",
     "model/wrap/rate_limit.rs",
     "sink/json_lines.rs",
+    "store/grown.rs",
     "store/memory/",
 ];
 

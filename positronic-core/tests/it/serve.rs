@@ -1,6 +1,7 @@
 //! Serving runs concurrently: a run whose plugin waits for its server blocks no other run.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
@@ -8,8 +9,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, RunId, Seq, SignalId, SignalKind, Start, Status};
 use positronic_core::runner::RunError;
-use positronic_core::store::{EventStore, MemoryStore, RunFilter};
-use positronic_core::testing::{FaultyStore, TestClock};
+use positronic_core::store::{Append, EventStore, MemoryStore, RunFilter};
+use positronic_core::testing::{Fault, FaultyStore, TestClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -304,4 +305,33 @@ async fn slow_triggers_block_no_run() {
     a_while(5000).await;
 
     assert_eq!(desk.completed().await, 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_in_progress_asks_no_queue() {
+    let (questions, appends) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (asked, appended) = (Arc::clone(&questions), Arc::clone(&appends));
+    // The server gets time between two appends.
+    let slow = move |_: &RunId, _: &Append| {
+        appended.fetch_add(1, Ordering::Relaxed);
+        Some(Fault::Slow(Duration::from_millis(1)))
+    };
+    let store = FaultyStore::new(MemoryStore::new(), slow).reading(move |method| {
+        asked.fetch_add(usize::from(method == "due"), Ordering::Relaxed);
+        None
+    });
+    let model = ScriptedModel::from_fn(|request| match request.messages.len() / 2 {
+        iteration if iteration < 20 => batch([("safe", "a")]),
+        _ => done(),
+    });
+    let runner = Runner::builder().model(model).store(store).clock(TestClock::default()).build();
+    let _service = runner.serve();
+    a_while(10).await;
+    let before = questions.load(Ordering::Relaxed);
+
+    let run = runner.start(workshop(&Journal::default(), |cx| tools(cx).max_iterations(100)), ()).await.unwrap();
+    run.result().await.unwrap();
+
+    assert!(appends.load(Ordering::Relaxed) > 60, "{appends:?}");
+    assert_eq!(questions.load(Ordering::Relaxed), before);
 }

@@ -6,15 +6,13 @@
 //! reads also which of the logs that have grown are cancelled. It also starts the runs of due triggers.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use positronic_core::record::{RunId, RunSummary, Seq, Status, Timer};
+use positronic_core::record::{RunSummary, Status, Timer};
 use positronic_core::runner::{Client, Clock as _, FireError, Runner, SystemClock};
-use positronic_core::store::{RunFilter, RunPages, StoreError, Watcher};
+use positronic_core::store::{GrownRuns, RunFilter, RunPages, StoreError};
 use serde_json::Value;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::client::ClientError;
@@ -35,40 +33,24 @@ pub(crate) struct Waker {
     pub(crate) titles: Vec<String>,
 }
 
-/// Notifies the waker of appends, with the runs whose logs have grown.
-#[derive(Default)]
-struct Bell {
-    appended: Notify,
-    grown: Mutex<HashSet<RunId>>,
-}
-
-impl Watcher for Bell {
-    fn appended(&self, run: &RunId, _: Seq) {
-        self.grown.lock().insert(run.clone());
-        self.appended.notify_one();
-    }
-}
-
 impl Waker {
     /// Works until it is dropped.
     pub(crate) async fn work(self) {
         let client = self.runner.client();
-        let bell = Arc::new(Bell::default());
-        let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
-        client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        let grown = GrownRuns::of(client.store());
         let (mut woken, mut fired) = (Attempts::default(), Attempts::default());
         let mut next_read = Instant::now();
         loop {
             let listed = Instant::now();
             self.wake(&client, &mut woken).await;
             if listed >= next_read {
-                self.end_cancelled(&client, &bell).await;
+                self.end_cancelled(&client, &grown).await;
                 next_read = listed + POLL;
             }
             self.fire(&client, &mut fired).await;
             // A worker appends many events, and a list reads the store.
             tokio::select! {
-                () = bell.appended.notified() => tokio::time::sleep_until(listed + POLL / 10).await,
+                () = grown.wait() => tokio::time::sleep_until(listed + POLL / 10).await,
                 () = tokio::time::sleep(POLL) => {}
             }
         }
@@ -95,15 +77,15 @@ impl Waker {
     }
 
     /// Wakes the workflows of runs that were cancelled since the last call, so that they end.
-    async fn end_cancelled(&self, client: &Client, bell: &Bell) {
-        let mut grown = std::mem::take(&mut *bell.grown.lock()).into_iter();
+    async fn end_cancelled(&self, client: &Client, all_grown: &GrownRuns) {
+        let mut grown = all_grown.take().into_iter();
         while let Some(run) = grown.next() {
             let row = match client.store().run(&run).await {
                 Ok(row) => row,
                 Err(StoreError::NoSuchRun { .. }) => continue,
                 Err(error) => {
                     tracing::warn!(%run, %error, "cannot read whether the run is cancelled");
-                    bell.grown.lock().extend(grown.by_ref().chain([run]));
+                    all_grown.put_back(grown.by_ref().chain([run]));
                     return;
                 }
             };
@@ -112,7 +94,7 @@ impl Waker {
             }
             if let Err(error) = self.wake_workflow(&row).await {
                 tracing::warn!(%run, %error, "cannot wake the workflow of the cancelled run");
-                bell.grown.lock().extend(grown.by_ref().chain([run]));
+                all_grown.put_back(grown.by_ref().chain([run]));
                 return;
             }
         }

@@ -1,15 +1,13 @@
 //! `/stream`: the rows of all runs, as they change.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Weak};
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::Response;
 use futures::stream::{StreamExt as _, unfold};
-use parking_lot::Mutex;
 use positronic_core::record::{RunId, Seq};
-use positronic_core::store::{StoreError, Watcher};
-use tokio::sync::Notify;
+use positronic_core::store::{GrownRuns, StoreError};
 
 use super::items::RunItem;
 use crate::app::App;
@@ -30,43 +28,26 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Collects the runs that have changed.
-#[derive(Default)]
-struct Changes {
-    runs: Mutex<HashSet<RunId>>,
-    bell: Notify,
-}
-
-impl Watcher for Changes {
-    fn appended(&self, run: &RunId, _: Seq) {
-        self.runs.lock().insert(run.clone());
-        self.bell.notify_one();
-    }
-}
-
 /// A reader of the rows.
 struct Rows {
     app: Arc<App>,
     caller: Caller,
     reporter: Reporter,
-    changes: Arc<Changes>,
+    changes: Arc<GrownRuns>,
     /// The number of the next event of each run that was sent.
     sent: HashMap<RunId, Seq>,
 }
 
 async fn stream(cx: RequestContext) -> Result<Response, Problem> {
-    let changes = Arc::<Changes>::default();
-    let watcher: Arc<dyn Watcher> = Arc::clone(&changes) as Arc<dyn Watcher>;
-    cx.app.client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
     let rows = Rows {
         app: Arc::clone(&cx.app),
         caller: cx.caller()?.clone(),
         reporter: cx.reporter.clone(),
-        changes,
+        changes: GrownRuns::of(cx.app.client.store()),
         sent: HashMap::new(),
     };
     let events = unfold(rows, |mut rows| async move {
-        rows.changes.bell.notified().await;
+        rows.changes.wait().await;
         tokio::time::sleep(COLLECT).await;
         let events = rows.events().await;
         Some((futures::stream::iter(events), rows))
@@ -76,7 +57,7 @@ async fn stream(cx: RequestContext) -> Result<Response, Problem> {
 
 impl Rows {
     async fn events(&mut self) -> Vec<sse::Event> {
-        let changed = std::mem::take(&mut *self.changes.runs.lock());
+        let changed = self.changes.take();
         let mut events = Vec::new();
         for run in changed {
             match self.item(&run).await {

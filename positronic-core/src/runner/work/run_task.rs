@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 
-use super::unattended::Unheld;
+use super::unattended::WithoutHandle;
 use crate::definition::with_document_limit;
 use crate::machine::next;
 use crate::record::{Status, Timestamp};
@@ -43,12 +43,12 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, begun: Option<Box<Wor
 
 async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
     let (bell, weak) = (Arc::clone(&shared.bell), Arc::downgrade(&shared));
-    let left = Unheld::of(&shared);
+    let left = WithoutHandle::of(&shared);
     let mut held = Some(shared);
     loop {
         let Some(shared) = held.take().or_else(|| weak.upgrade()) else {
             // Its handle was dropped before the run ended.
-            return left.into_iter().for_each(Unheld::keep);
+            return left.into_iter().for_each(WithoutHandle::keep);
         };
         let backoffs = &shared.runner.backoffs;
         let rest = || backoffs.rest(&shared.run).map(|rest| rest.left);
@@ -85,8 +85,7 @@ async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
                 Err(stop) => {
                     let reason = ResumeError::from(stop);
                     let next = shared.state().next;
-                    let paused = backoffs.add(&shared.run, next, Some(reason.clone()));
-                    shared.defer(&paused).await;
+                    backoffs.record(&*shared.runner.store, &shared.run, next, Some(reason.clone())).await;
                     shared.publish(Phase::Stopped(reason));
                     rest()
                 }

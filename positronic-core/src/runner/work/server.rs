@@ -10,25 +10,23 @@
 //! open iteration it asks plugins, which may wait for a server that does not answer; this delays no other run,
 //! because the permit to load (16 at once) is released first. Triggers fire one after the other.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use futures::stream::{BoxStream, FuturesUnordered, StreamExt as _, unfold};
-use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::due::Due;
+use super::backoffs::{ResumeBackoffs, TriggerBackoffs, after_claims};
 use super::firing::may_retry;
+use super::known_runners::KnownRunners;
 use super::quarantine::Quarantine;
-use super::resume_backoff::{ResumeBackoffs, after_claims};
+use super::queue::WorkQueue;
 use super::resume_options::{Place, Places};
 use super::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
-use super::trigger_backoffs::TriggerBackoffs;
 use crate::machine::SUSPECT;
 use crate::record::{RunId, RunSummary, Timer};
 use crate::runner::Release;
@@ -42,33 +40,6 @@ const POLL: Duration = Duration::from_secs(1);
 const POLL_ALL: Duration = Duration::from_mins(1);
 /// How often the durable sinks get what workers that died did not deliver.
 const DELIVER: Duration = Duration::from_secs(10);
-
-/// The runners of a server, by the names under which they claim runs.
-#[derive(Clone, Default)]
-pub(super) struct KnownRunners(Arc<Mutex<HashMap<String, Runner>>>);
-
-impl KnownRunners {
-    async fn add(&self, runner: &Runner) -> Result<(), StoreError> {
-        let name = runner.worker().await?;
-        self.0.lock().entry(name).or_insert_with(|| runner.clone());
-        Ok(())
-    }
-
-    /// Returns the name of the runner if there is exactly one.
-    pub(super) fn only(&self) -> Option<String> {
-        let all = self.0.lock();
-        all.keys().next().filter(|_| all.len() == 1).cloned()
-    }
-
-    /// Returns whether a worker of one of them works on a run.
-    pub(super) fn have(&self, run: &RunId) -> bool {
-        self.0.lock().values().any(|runner| runner.registry.has(run))
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<Runner> {
-        self.0.lock().get(name).cloned()
-    }
-}
 
 /// Serves the runs of a store with the runners that a [`FindRunner`] finds.
 ///
@@ -140,7 +111,7 @@ impl<F: FindRunner> Server<F> {
         let code = if self.once { None } else { self.find.code() };
         let serving = Serving {
             server: self,
-            due: Due::new(self.client.clone(), names, (backoffs, quarantine), code, self.once),
+            queue: WorkQueue::new(self.client.clone(), names, (backoffs, quarantine), code, self.once),
             list_triggers: Instant::now(),
             list_schedules: Instant::now(),
             leaves: self.leaves.subscribe(),
@@ -158,7 +129,7 @@ impl<F: FindRunner> Server<F> {
     /// Stops claiming, releases the claimed runs of each of its runners as [`Runner::release`] does, and returns the joint outcome.
     pub async fn release(&self) -> Release {
         self.leaves.send_replace(true);
-        let runners: Vec<Runner> = self.known.0.lock().values().cloned().collect();
+        let runners = self.known.all();
         let mut release = Release::default();
         join_all(runners.iter().map(Runner::release)).await.into_iter().for_each(|one| release.add(one));
         release
@@ -174,7 +145,7 @@ impl<F> fmt::Debug for Server<F> {
 /// The running jobs of a server.
 struct Serving<'a, F> {
     server: &'a Server<F>,
-    due: Due,
+    queue: WorkQueue,
     /// When the due triggers are listed again.
     list_triggers: Instant,
     /// When every schedule is checked again.
@@ -221,7 +192,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
                 }
                 // The server has the sender.
                 _ = self.leaves.changed() => continue,
-                () = self.due.wait(), if !leaves => {}
+                () = self.queue.wait(), if !leaves => {}
             }
             self.poll().await;
             if self.server.once && self.jobs.is_empty() && self.events.is_empty() {
@@ -252,7 +223,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
         }
         // A run is reserved only if it can be loaded now.
         let mut places: Vec<_> = std::iter::from_fn(|| self.server.places.try_take()).collect();
-        match self.due.rows(places.len(), |run| self.busy.contains(run)).await {
+        match self.queue.take(places.len(), |run| self.busy.contains(run)).await {
             Ok(rows) => rows.into_iter().for_each(|row| self.claim(row, places.pop())),
             Err(error) => self.events.push_back(ServeEvent::Failed(error)),
         }
@@ -327,7 +298,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
             Done::Settled { run, settled } => {
                 self.busy.remove(&run);
                 if !matches!(settled, Settled::Stopped(_)) {
-                    self.due.again(&run);
+                    self.queue.again(&run);
                 } else if *self.leaves.borrow() {
                     return self.events.push_back(ServeEvent::Released { run });
                 }
@@ -363,21 +334,21 @@ impl<'a, F: FindRunner> Serving<'a, F> {
 
     async fn refused(&mut self, row: &RunSummary, error: ClaimError) {
         if let ClaimError::Resume(ResumeError::Quarantined { .. }) = error {
-            return self.due.postpone(row).await;
+            return self.queue.postpone(row).await;
         }
         let is_elsewhere = matches!(
             error,
             ClaimError::Resume(ResumeError::Claimed { .. } | ResumeError::Over { .. } | ResumeError::Leaves)
         );
         if is_elsewhere {
-            return self.due.give_back(row).await;
+            return self.queue.release(row).await;
         }
         // The claim itself may have been recorded.
         let row = &RunSummary { next: after_claims(self.server.client.store(), row).await, ..row.clone() };
         match (error.refusal(), &error) {
-            (Some(reason), _) => self.due.refuse(row, reason, &error.to_string()).await,
-            (None, ClaimError::Resume(error)) => self.due.rest(row, Some(error.clone())).await,
-            (None, ClaimError::NoRunner(_)) => self.due.rest(row, None).await,
+            (Some(reason), _) => self.queue.refuse(row, reason, &error.to_string()).await,
+            (None, ClaimError::Resume(error)) => self.queue.pause(row, Some(error.clone())).await,
+            (None, ClaimError::NoRunner(_)) => self.queue.pause(row, None).await,
         }
         self.events.push_back(ServeEvent::Refused { run: row.run.clone(), error });
     }
@@ -390,8 +361,7 @@ fn not_started(timer: &Timer, error: StoreError) -> FireError {
 impl<F> Server<F> {
     /// Delivers to the durable sinks of its runners what workers that died did not.
     async fn deliver_lost(&self) -> Result<(), StoreError> {
-        let runners: Vec<Runner> = self.known.0.lock().values().cloned().collect();
-        for runner in runners {
+        for runner in self.known.all() {
             runner.deliver_lost().await?;
         }
         Ok(())

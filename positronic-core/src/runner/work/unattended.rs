@@ -8,9 +8,9 @@
 //! attend ──handle dropped──▶ Runs ──an append, a time──▶ check the row ──work──▶ claim ──▶ attend
 //! ```
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -18,15 +18,15 @@ use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::resume_backoff::after_claims;
+use super::backoffs::after_claims;
 use super::resume_options::Resumption;
 use crate::definition::BrainDefinition;
-use crate::record::{RunId, Seq, Timestamp};
+use crate::record::{RunId, Timestamp};
 use crate::runner::clock::sleep_until;
 use crate::runner::worker::lease::{LeaseKeeper, WeakKeeper};
 use crate::runner::worker::shared::Shared;
 use crate::runner::{Clock, ResumeError, Runner};
-use crate::store::{StoreError, Watcher};
+use crate::store::{GrownRuns, StoreError};
 
 /// How long until another check of a run that another worker has claimed or whose row could not be read.
 const POLL: Duration = Duration::from_secs(1);
@@ -84,54 +84,82 @@ impl Drop for Owner {
 #[derive(Default)]
 struct Runs {
     known: Mutex<HashMap<RunId, Known>>,
-    rung: Mutex<HashSet<RunId>>,
+    /// The runs whose logs have grown; set when the task begins.
+    grown: OnceLock<Arc<GrownRuns>>,
+    /// Notified when a run is added or the runner is gone.
     bell: Notify,
     closed: AtomicBool,
-    /// Whether the task is running.
-    works: AtomicBool,
 }
 
 /// An unattended run.
+#[derive(Clone)]
 struct Known {
-    runner: Asleep,
+    runner: Arc<Asleep>,
     definition: Arc<BrainDefinition>,
-    /// When to check it without an append.
-    wake: Option<Timestamp>,
-    _watch: Arc<Watch>,
+    check: Check,
 }
 
-/// Notified of appends to a run.
-struct Watch(Weak<Runs>);
-
-impl Watcher for Watch {
-    fn appended(&self, run: &RunId, _: Seq) {
-        if let Some(runs) = self.0.upgrade() {
-            runs.ring(run.clone());
-        }
-    }
+/// When a run is checked.
+#[derive(Clone, Copy, PartialEq)]
+enum Check {
+    /// At once.
+    Now,
+    /// At this time, or when its log grows.
+    At(Option<Timestamp>),
+    /// It is being checked, and its log may have grown since.
+    Begun { grown: bool },
 }
 
 impl Runs {
-    fn ring(&self, run: RunId) {
-        self.rung.lock().insert(run);
+    /// Returns the runs to check now, and the time of the next one.
+    fn ready(&self, now: Timestamp) -> (Vec<(RunId, Known)>, Option<Timestamp>) {
+        let mut known = self.known.lock();
+        for run in self.grown.get().map(|grown| grown.take()).unwrap_or_default() {
+            if let Some(known) = known.get_mut(&run) {
+                let is_begun = matches!(known.check, Check::Begun { .. });
+                known.check = if is_begun { Check::Begun { grown: true } } else { Check::Now };
+            }
+        }
+        let (mut ready, mut next) = (Vec::new(), None);
+        for (run, known) in known.iter_mut() {
+            match known.check {
+                Check::Now => {}
+                Check::At(Some(wake)) if wake <= now => {}
+                Check::At(Some(wake)) => {
+                    next = Some(next.map_or(wake, |next: Timestamp| next.min(wake)));
+                    continue;
+                }
+                Check::At(None) | Check::Begun { .. } => continue,
+            }
+            known.check = Check::Begun { grown: false };
+            ready.push((run.clone(), known.clone()));
+        }
+        (ready, next)
+    }
+
+    /// Adds a run, unless its runner is gone.
+    fn add(&self, run: RunId, known: Known) {
+        let mut all = self.known.lock();
+        if !self.closed.load(Ordering::Acquire) {
+            all.insert(run, known);
+        }
+        drop(all);
         self.bell.notify_one();
     }
 
-    /// Removes the runs to check now, and returns the time of the next one.
-    fn ready(&self, now: Timestamp) -> (Vec<(RunId, Known)>, Option<Timestamp>) {
-        let mut rung = std::mem::take(&mut *self.rung.lock());
-        let mut known = self.known.lock();
-        let timed = known.iter().filter(|(_, known)| known.wake.is_some_and(|wake| wake <= now));
-        rung.extend(timed.map(|(run, _)| run.clone()));
-        let ready = rung.into_iter().filter_map(|run| known.remove_entry(&run)).collect();
-        (ready, known.values().filter_map(|known| known.wake).min())
+    /// Returns whether a run is unattended.
+    fn has(&self, run: &RunId) -> bool {
+        self.known.lock().contains_key(run)
     }
 
-    /// Adds a run, unless its runner is gone or has added it again.
-    fn keep(&self, run: RunId, known: Known) {
+    /// Notes the outcome of a check, unless the run was added again meanwhile.
+    fn checked(&self, run: &RunId, runner: &Arc<Asleep>, checked: Checked) {
         let mut all = self.known.lock();
-        if !self.closed.load(Ordering::Acquire) {
-            all.entry(run).or_insert(known);
+        let Some(known) = all.get_mut(run).filter(|known| Arc::ptr_eq(&known.runner, runner)) else { return };
+        match checked {
+            Checked::Gone => _ = all.remove(run),
+            Checked::Waits(_) if known.check == Check::Begun { grown: true } => known.check = Check::Now,
+            Checked::Waits(wake) => known.check = Check::At(wake),
         }
     }
 }
@@ -155,13 +183,13 @@ impl Asleep {
 }
 
 /// The parts of a run that remain after its last handle.
-pub(super) struct Unheld {
+pub(super) struct WithoutHandle {
     runner: Asleep,
     run: RunId,
     definition: Arc<BrainDefinition>,
 }
 
-impl Unheld {
+impl WithoutHandle {
     /// Returns the parts of a run that the runner continues by itself.
     pub(super) fn of(shared: &Shared) -> Option<Self> {
         let definition = shared.definition.clone().filter(|_| !shared.served)?;
@@ -172,20 +200,23 @@ impl Unheld {
     pub(super) fn keep(self) {
         let Self { runner, run, definition } = self;
         let Runner { unattended, store, clock, .. } = &runner.runner;
-        let (runs, clock) = (Arc::clone(&unattended.runs), Arc::clone(clock));
-        let watch = Arc::new(Watch(Arc::downgrade(&runs)));
-        let watcher: Arc<dyn Watcher> = Arc::clone(&watch) as Arc<dyn Watcher>;
-        store.watch(Some(&run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-        runs.keep(run.clone(), Known { runner, definition, wake: None, _watch: watch });
-        runs.ring(run);
-        if !runs.closed.load(Ordering::Acquire) && !runs.works.swap(true, Ordering::AcqRel) {
-            tokio::spawn(work(runs, clock));
+        let (runs, clock, store) = (Arc::clone(&unattended.runs), Arc::clone(clock), Arc::clone(store));
+        let mut begins = false;
+        let grown = runs.grown.get_or_init(|| {
+            begins = true;
+            let runs = Arc::downgrade(&runs);
+            GrownRuns::except(&*store, move |run| runs.upgrade().is_none_or(|runs| !runs.has(run)))
+        });
+        let grown = Arc::clone(grown);
+        runs.add(run, Known { runner: Arc::new(runner), definition, check: Check::Now });
+        if begins {
+            tokio::spawn(work(runs, grown, clock));
         }
     }
 }
 
 /// Continues unattended runs until their runner is gone.
-async fn work(runs: Arc<Runs>, clock: Arc<dyn Clock>) {
+async fn work(runs: Arc<Runs>, grown: Arc<GrownRuns>, clock: Arc<dyn Clock>) {
     let mut checks = FuturesUnordered::new();
     while !runs.closed.load(Ordering::Acquire) {
         let (ready, wake) = runs.ready(clock.now());
@@ -193,23 +224,21 @@ async fn work(runs: Arc<Runs>, clock: Arc<dyn Clock>) {
         tokio::select! {
             Some(()) = checks.next() => {}
             () = runs.bell.notified() => {}
+            () = grown.wait() => {}
             () = sleep_until(&*clock, wake) => {}
         }
     }
 }
 
 /// Checks a run, and continues it if it has unclaimed work.
-async fn check(runs: &Runs, run: RunId, mut known: Known) {
-    let now = known.runner.runner.clock.now();
-    known.wake = match continued(&known.runner, &run, &known.definition, now).await {
-        Ok(Checked::Gone) => return,
-        Ok(Checked::Waits(wake)) => wake,
-        Err(error) => {
-            tracing::warn!(%run, %error, "cannot read the run");
-            Some(now.after(POLL))
-        }
-    };
-    runs.keep(run, known);
+async fn check(runs: &Runs, run: RunId, known: Known) {
+    let Known { runner, definition, .. } = known;
+    let now = runner.runner.clock.now();
+    let checked = continued(&runner, &run, &definition, now).await.unwrap_or_else(|error| {
+        tracing::warn!(%run, %error, "cannot read the run");
+        Checked::Waits(Some(now.after(POLL)))
+    });
+    runs.checked(&run, &runner, checked);
 }
 
 enum Checked {
@@ -251,8 +280,7 @@ async fn continued(
         Err(error) => {
             tracing::warn!(%run, %error, "cannot resume the run");
             let next = after_claims(&*runner.store, &row).await;
-            let paused = runner.backoffs.add(run, next, Some(error));
-            runner.store.defer(run, next, &paused).await?;
+            runner.backoffs.record(&*runner.store, run, next, Some(error)).await;
             let rest = runner.backoffs.rest(run).map_or(POLL, |rest| rest.left);
             Checked::Waits(Some(now.after(rest)))
         }

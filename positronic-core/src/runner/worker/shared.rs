@@ -17,6 +17,7 @@ use crate::record::{Event, RunId, RunSummary, Seq, Timestamp};
 use crate::runner::Runner;
 use crate::runner::client::feed::{Feed, Feeds};
 use crate::runner::client::live::LiveRun;
+use crate::runner::work::backoffs::defer;
 use crate::store::{Deferral, Watcher};
 
 pub(in crate::runner) struct Shared {
@@ -153,9 +154,7 @@ impl Shared {
     /// Tells the store when the run is due again.
     pub(in crate::runner) async fn defer(&self, deferral: &Deferral) {
         let next = self.state().next;
-        if let Err(error) = self.runner.store.defer(&self.run, next, deferral).await {
-            tracing::debug!(run = %self.run, %error, "the store does not know when the run is due again");
-        }
+        defer(&*self.runner.store, &self.run, next, deferral).await;
     }
 
     /// Folds in the events of other writers and returns them.

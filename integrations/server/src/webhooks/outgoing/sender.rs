@@ -1,15 +1,13 @@
 //! The task that sends outgoing webhooks.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use positronic_core::record::{RunId, Seq, Timestamp};
+use positronic_core::record::{RunId, Timestamp};
 use positronic_core::runner::Client;
-use positronic_core::store::{StoreError, Watcher};
-use tokio::sync::Notify;
+use positronic_core::store::{GrownRuns, StoreError};
 use tokio::task::{Id, JoinHandle, JoinSet};
 use url::Url;
 
@@ -120,26 +118,12 @@ impl Drop for WebhookService {
     }
 }
 
-/// Collects the runs that grow.
-#[derive(Default)]
-struct Grown {
-    runs: Mutex<HashSet<RunId>>,
-    wake: Notify,
-}
-
-impl Watcher for Grown {
-    fn appended(&self, run: &RunId, _next: Seq) {
-        self.runs.lock().insert(run.clone());
-        self.wake.notify_one();
-    }
-}
-
 struct Leader<'a> {
     sender: &'a WebhookSender,
     candidate: &'a Candidate,
     records: Records,
     scan: Scan,
-    grown: Arc<Grown>,
+    grown: Arc<GrownRuns>,
     scanned: Option<Timestamp>,
     swept: Option<Timestamp>,
     /// The attempts under way: the endpoint and the delivery of each.
@@ -150,9 +134,7 @@ struct Leader<'a> {
 impl<'a> Leader<'a> {
     fn new(sender: &'a WebhookSender, candidate: &'a Candidate) -> Self {
         let client = sender.client.clone();
-        let grown = Arc::<Grown>::default();
-        let watcher: Arc<dyn Watcher> = Arc::<Grown>::clone(&grown);
-        client.store().watch(None, Arc::downgrade(&watcher));
+        let grown = GrownRuns::of(client.store());
         Self {
             sender,
             candidate,
@@ -177,7 +159,7 @@ impl<'a> Leader<'a> {
                 }
             };
             tokio::select! {
-                () = self.grown.wake.notified() => tokio::time::sleep(GATHER).await,
+                () = self.grown.wait() => tokio::time::sleep(GATHER).await,
                 Some(ended) = self.jobs.join_next_with_id() => {
                     // A transport that panics has failed; its delivery stays due.
                     let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
@@ -193,10 +175,10 @@ impl<'a> Leader<'a> {
     async fn poll(&mut self) -> Result<Duration, StoreError> {
         let now = self.sender.client.now();
         let is_due = |last: Option<Timestamp>, pause| last.is_none_or(|last| now.since(last) >= pause || last > now);
-        let grown = std::mem::take(&mut *self.grown.runs.lock());
+        let grown = self.grown.take();
         let is_complete = is_due(self.scanned, SCAN);
         if let Err(error) = self.read(is_complete, &grown).await {
-            self.grown.runs.lock().extend(grown);
+            self.grown.put_back(grown);
             self.scanned = None;
             return Err(error);
         }
@@ -211,7 +193,7 @@ impl<'a> Leader<'a> {
     }
 
     /// Reads all runs since the cursor, or only those that have grown.
-    async fn read(&mut self, is_complete: bool, grown: &HashSet<RunId>) -> Result<(), StoreError> {
+    async fn read(&mut self, is_complete: bool, grown: &BTreeSet<RunId>) -> Result<(), StoreError> {
         if is_complete {
             self.scan.all().await?;
         }

@@ -1,22 +1,29 @@
-//! The runs of a store that have work, for a server.
+//! The queue of work: the runs of a store that have work and no live worker.
+//!
+//! ```text
+//! log grows, once a second ──▶ take ──▶ claimed by the caller
+//!                               ▲  └──▶ pause (failed) · refuse (never fits) · postpone (suspect) · release
+//!                               └─────────────────────────────┘
+//! ```
+//!
+//! The store reserves what is taken, so that of many workers one loads a run. Appends to runs that are in progress here
+//! ask nothing.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Weak};
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::backoffs::{ResumeBackoffs, defer};
+use super::known_runners::KnownRunners;
 use super::quarantine::Quarantine;
-use super::resume_backoff::ResumeBackoffs;
-use super::server::KnownRunners;
 use crate::record::{ClaimRefusal, EventKind, RunId, RunSummary, Seq};
 use crate::runner::Client;
 use crate::runner::ResumeError;
 use crate::runner::worker::append::worker_of;
 use crate::runner::worker::lease::LeaseKeeper;
-use crate::store::{Deferral, DueFilter, RunFilter, StoreError, Watcher};
+use crate::store::{Deferral, DueFilter, GrownRuns, RunFilter, StoreError};
 
 /// How often to poll for due runs and for dead workers of other processes.
 const POLL: Duration = Duration::from_secs(1);
@@ -29,7 +36,7 @@ const QUARANTINED: Duration = Duration::from_secs(1);
 const NOTED_AFTER: Duration = Duration::from_secs(10);
 
 /// Finds the runs with work: runs to which a process appends at once, all others within a second.
-pub(super) struct Due {
+pub(super) struct WorkQueue {
     client: Client,
     /// The runners of the server, which know their own workers.
     known: KnownRunners,
@@ -41,7 +48,8 @@ pub(super) struct Due {
     code: Option<String>,
     /// Whether pauses do not count.
     once: bool,
-    rung: Arc<Rung>,
+    /// The runs whose logs have grown, except for those in progress here.
+    grown: Arc<GrownRuns>,
     /// When all runs are listed again.
     list: Instant,
     /// The runs that cannot be claimed here, until their logs say so.
@@ -57,27 +65,7 @@ struct Refused {
     message: String,
 }
 
-/// The runs whose logs have grown.
-#[derive(Default)]
-struct Rung {
-    runs: Mutex<BTreeSet<RunId>>,
-    bell: Notify,
-}
-
-impl Rung {
-    fn take(&self) -> BTreeSet<RunId> {
-        std::mem::take(&mut self.runs.lock())
-    }
-}
-
-impl Watcher for Rung {
-    fn appended(&self, run: &RunId, _: Seq) {
-        self.runs.lock().insert(run.clone());
-        self.bell.notify_one();
-    }
-}
-
-impl Due {
+impl WorkQueue {
     pub(super) fn new(
         client: Client,
         (known, lease): (KnownRunners, LeaseKeeper),
@@ -85,24 +73,23 @@ impl Due {
         code: Option<String>,
         once: bool,
     ) -> Self {
-        let rung = Arc::new(Rung::default());
-        let watcher: Arc<dyn Watcher> = Arc::clone(&rung) as Arc<dyn Watcher>;
-        client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        let own = known.clone();
+        let grown = GrownRuns::except(client.store(), move |run| own.have(run));
         let (list, refused) = (Instant::now(), HashMap::new());
-        Self { client, known, backoffs, quarantine, lease, code, once, rung, list, refused }
+        Self { client, known, backoffs, quarantine, lease, code, once, grown, list, refused }
     }
 
     /// Waits until the next poll is worthwhile. Cancel-safe.
     pub(super) async fn wait(&self) {
         tokio::select! {
-            () = self.rung.bell.notified() => {}
+            () = self.grown.wait() => {}
             () = tokio::time::sleep_until(self.list) => {}
         }
     }
 
     /// Reserves and returns up to `limit` runs with work that no live worker has claimed, except `busy` ones. It reads
     /// only their rows. What it misses because the store fails is found within a second.
-    pub(super) async fn rows(
+    pub(super) async fn take(
         &mut self,
         limit: usize,
         busy: impl Fn(&RunId) -> bool,
@@ -113,7 +100,7 @@ impl Due {
         }
         let listed = Instant::now() >= self.list;
         let runs: Vec<_> =
-            self.rung.take().into_iter().filter(|run| !listed && !busy(run) && !self.known.have(run)).collect();
+            self.grown.take().into_iter().filter(|run| !listed && !busy(run) && !self.known.have(run)).collect();
         let mut rows = Vec::new();
         if listed {
             self.list = Instant::now() + POLL;
@@ -138,8 +125,8 @@ impl Due {
         }
         let mut fresh = Vec::with_capacity(rows.len());
         for row in rows {
-            if busy(&row.run) || self.rests(&row).await {
-                self.give_back(&row).await;
+            if busy(&row.run) || self.is_paused(&row).await {
+                self.release(&row).await;
             } else if !self.has_room(&row) {
                 self.postpone(&row).await;
             } else {
@@ -197,7 +184,7 @@ impl Due {
     }
 
     /// Returns whether a run is paused after a failure here and no signal has arrived since.
-    async fn rests(&self, row: &RunSummary) -> bool {
+    async fn is_paused(&self, row: &RunSummary) -> bool {
         let Some(rest) = self.backoffs.rest(&row.run) else { return false };
         let events = self.client.store().read(&row.run, rest.since, usize::MAX).await.unwrap_or_default();
         !self.backoffs.records_signal(&row.run, &events)
@@ -237,7 +224,7 @@ impl Due {
 
     /// Checks a run again that was busy.
     pub(super) fn again(&self, run: &RunId) {
-        self.rung.appended(run, Seq(0));
+        self.grown.add(run.clone());
     }
 
     /// Hides a run that cannot be claimed here until it changes: from this server, or from all with the same code. If no other worker
@@ -257,20 +244,17 @@ impl Due {
 
     /// Pauses a run after a failure that a retry may fix, until a signal arrives or the pause is over: one second
     /// at first, doubled after each failure, up to five minutes.
-    pub(super) async fn rest(&self, row: &RunSummary, reason: Option<ResumeError>) {
-        let paused = self.backoffs.add(&row.run, row.next, reason);
-        self.defer(row, &paused).await;
+    pub(super) async fn pause(&self, row: &RunSummary, reason: Option<ResumeError>) {
+        self.backoffs.record(self.client.store(), &row.run, row.next, reason).await;
     }
 
     /// Ends the reservation of a run that this server does not claim.
-    pub(super) async fn give_back(&self, row: &RunSummary) {
+    pub(super) async fn release(&self, row: &RunSummary) {
         self.defer(row, &Deferral::Released).await;
     }
 
     async fn defer(&self, row: &RunSummary, deferral: &Deferral) {
-        if let Err(error) = self.client.store().defer(&row.run, row.next, deferral).await {
-            tracing::debug!(run = %row.run, %error, "the store does not know when the run is due again");
-        }
+        defer(self.client.store(), &row.run, row.next, deferral).await;
     }
 }
 

@@ -22,11 +22,11 @@ fn call() -> Path {
 }
 
 /// Returns the runs that a poll finds, and ends their reservations.
-async fn found(due: &mut Due) -> Vec<String> {
-    due.wait().await;
-    let rows = due.rows(8, |_| false).await.unwrap();
+async fn found(queue: &mut WorkQueue) -> Vec<String> {
+    queue.wait().await;
+    let rows = queue.take(8, |_| false).await.unwrap();
     for row in &rows {
-        due.give_back(row).await;
+        queue.release(row).await;
     }
     rows.into_iter().map(|row| row.run.to_string()).collect()
 }
@@ -51,38 +51,39 @@ async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     drop(runner);
     let (one, two) = (RunId::new("one"), RunId::new("two"));
     let names = (KnownRunners::default(), LeaseKeeper::default());
-    let mut due = Due::new(client.clone(), names, (ResumeBackoffs::default(), Quarantine::default()), None, false);
+    let mut queue =
+        WorkQueue::new(client.clone(), names, (ResumeBackoffs::default(), Quarantine::default()), None, false);
 
-    assert_eq!(found(&mut due).await, Vec::<String>::new(), "they wait");
+    assert_eq!(found(&mut queue).await, Vec::<String>::new(), "they wait");
     client.approve(&one, &call(), ann.clone()).await.unwrap();
-    assert_eq!(found(&mut due).await, ["one"]);
+    assert_eq!(found(&mut queue).await, ["one"]);
     client.approve(&two, &call(), ann.clone()).await.unwrap();
-    assert_eq!(found(&mut due).await, ["two"], "`one` has work, too, but no new event");
+    assert_eq!(found(&mut queue).await, ["two"], "`one` has work, too, but no new event");
     tokio::time::sleep(Duration::from_millis(500)).await;
-    due.again(&one);
-    assert_eq!(found(&mut due).await, ["one"]);
+    queue.again(&one);
+    assert_eq!(found(&mut queue).await, ["one"]);
     // Once a second, all are listed.
-    assert_eq!(found(&mut due).await.len(), 2);
+    assert_eq!(found(&mut queue).await.len(), 2);
     tokio::time::sleep(POLL).await;
-    let rows = due.rows(8, |run| *run == one).await.unwrap();
+    let rows = queue.take(8, |run| *run == one).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.run.as_str()).collect::<Vec<_>>(), ["two"]);
-    due.give_back(&rows[0]).await;
+    queue.release(&rows[0]).await;
 
     let row = client.store().run(&one).await.unwrap();
-    due.refuse(&row, ClaimRefusal::NoBrain, "no such brain").await;
-    due.again(&one);
-    assert_eq!(found(&mut due).await, Vec::<String>::new(), "nothing has changed in it");
+    queue.refuse(&row, ClaimRefusal::NoBrain, "no such brain").await;
+    queue.again(&one);
+    assert_eq!(found(&mut queue).await, Vec::<String>::new(), "nothing has changed in it");
     let hello = || SignalKind::message("hello");
     client.signal(&one, hello(), ann.clone()).await.unwrap();
-    assert_eq!(found(&mut due).await, ["one"]);
+    assert_eq!(found(&mut queue).await, ["one"]);
 
     let row = client.store().run(&one).await.unwrap();
-    due.rest(&row, None).await;
-    due.rest(&row, None).await;
-    assert_eq!(found(&mut due).await, ["two"], "it has failed twice, and rests for two seconds");
-    assert!(found(&mut due).await.contains(&one.to_string()));
-    due.rest(&row, None).await;
-    assert_eq!(found(&mut due).await, ["two"]);
+    queue.pause(&row, None).await;
+    queue.pause(&row, None).await;
+    assert_eq!(found(&mut queue).await, ["two"], "it has failed twice, and rests for two seconds");
+    assert!(found(&mut queue).await.contains(&one.to_string()));
+    queue.pause(&row, None).await;
+    assert_eq!(found(&mut queue).await, ["two"]);
     client.signal(&one, hello(), ann).await.unwrap();
-    assert_eq!(found(&mut due).await, ["one"], "a signal has arrived");
+    assert_eq!(found(&mut queue).await, ["one"], "a signal has arrived");
 }
