@@ -21,7 +21,8 @@ fn named(workspace: &Path, page: &str) -> usize {
         sources(&workspace.join(folder), &mut text);
         text
     };
-    let (here, toolbox) = (read("positronic-core/tests/it"), read("integrations/tools/toolbox/tests/it"));
+    let here = read("positronic-core/tests/it") + &read("integrations/plugins/tests/it");
+    let toolbox = read("integrations/tools/toolbox/tests/it");
     let promises = read("tests/promises");
     let (examples, command) = (read("examples/tests/it"), read("positronic-cli/src"));
     let page = std::fs::read_to_string(workspace.join(page)).unwrap();
