@@ -11,6 +11,7 @@ pub struct Endpoint {
     url: Url,
     server: String,
     headers: HeaderMap,
+    advice: Option<String>,
 }
 
 impl Endpoint {
@@ -21,18 +22,22 @@ impl Endpoint {
     ///
     /// [`BadRequest`](ModelErrorKind::BadRequest) when the base URL is not an `http` or `https` URL.
     pub fn new(base: &str, path: &[&str]) -> Result<Self, ModelError> {
-        let refuse = || {
-            let sentence = format!("invalid base URL `{}`; write it as https://host/v1", without_user(base));
-            ModelError::new(ModelErrorKind::BadRequest, sentence)
-        };
-        let mut url = Url::parse(base.trim()).map_err(|_| refuse())?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(refuse());
-        }
-        url.path_segments_mut().map_err(|()| refuse())?.pop_if_empty().extend(path);
+        let mut endpoint = Self::of_url(base)?;
+        endpoint.url.path_segments_mut().map_err(|()| refused(base))?.pop_if_empty().extend(path);
+        Ok(endpoint)
+    }
+
+    /// Takes a whole URL.
+    ///
+    /// # Errors
+    ///
+    /// [`BadRequest`](ModelErrorKind::BadRequest) when it is not an `http` or `https` URL.
+    pub fn of_url(url: &str) -> Result<Self, ModelError> {
+        let parsed = Url::parse(url.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = parsed.ok_or_else(|| refused(url))?;
         let host = url.host_str().unwrap_or_default();
         let server = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        Ok(Self { url, server, headers: HeaderMap::new() })
+        Ok(Self { url, server, headers: HeaderMap::new(), advice: None })
     }
 
     /// Adds a parameter to the query.
@@ -54,6 +59,25 @@ impl Endpoint {
         })?;
         self.headers.insert(HeaderName::from_static(name), value);
         Ok(self)
+    }
+
+    /// Sets headers of the requests to this URL; they override the transport's. Errors do not show their values.
+    #[must_use]
+    pub fn with_headers(mut self, headers: HeaderMap) -> Self {
+        self.headers.extend(headers);
+        self.headers.values_mut().for_each(|value| value.set_sensitive(true));
+        self
+    }
+
+    /// Sets what to check when the server does not know the path.
+    #[must_use]
+    pub fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    pub(super) fn advice(&self) -> Option<&str> {
+        self.advice.as_deref()
     }
 
     pub(super) const fn headers(&self) -> &HeaderMap {
@@ -86,6 +110,11 @@ impl Endpoint {
             None => format!("{scheme}://{}", self.host()),
         }
     }
+}
+
+fn refused(url: &str) -> ModelError {
+    let sentence = format!("invalid base URL `{}`; write it as https://host/v1", without_user(url));
+    ModelError::new(ModelErrorKind::BadRequest, sentence)
 }
 
 /// Shows the URL without user, password and query, which may contain a key.

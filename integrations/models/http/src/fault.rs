@@ -105,8 +105,9 @@ fn retry_delay(error: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }
 
-/// Makes the error of an answer with a failure status.
-pub(super) fn http_error(status: u16, body: &str, wait: Option<Duration>, request_id: Option<String>) -> ModelError {
+/// Makes the error of an answer with a failure status, from its body and what its headers say.
+#[must_use]
+pub fn http_error(status: u16, body: &str, wait: Option<Duration>, request_id: Option<String>) -> ModelError {
     let document: Option<Value> = serde_json::from_str(body).ok().or_else(|| in_event(body));
     // Some servers wrap the object in a list.
     let document = document.map(|document| document.get(0).cloned().unwrap_or(document));

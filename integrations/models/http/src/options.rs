@@ -1,7 +1,10 @@
 //! Options of a transport.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
+
+use super::sender::HttpSender;
 
 /// The options of a [`Transport`](super::Transport).
 #[derive(Clone, typed_builder::TypedBuilder)]
@@ -24,6 +27,9 @@ pub struct HttpOptions {
     /// The URL of a proxy, `http://…` or `socks5://…`. Proxies in the environment are ignored.
     #[builder(default)]
     pub proxy: Option<String>,
+    /// What sends the requests; by default a client of the transport.
+    #[builder(default)]
+    pub sender: Option<Arc<dyn HttpSender>>,
     /// Whether requests ask for a stream.
     #[builder(default = true)]
     pub stream: bool,

@@ -16,8 +16,8 @@ const SHORTEST: usize = 6;
 pub(super) struct Secrets<'a>(Vec<&'a str>);
 
 impl<'a> Secrets<'a> {
-    pub(super) fn of(headers: &'a HeaderMap) -> Self {
-        let secret = headers.iter().filter(|(name, value)| value.is_sensitive() && is_secret(name.as_str()));
+    pub(super) fn of(headers: [&'a HeaderMap; 2]) -> Self {
+        let secret = headers.into_iter().flatten().filter(|(name, value)| value.is_sensitive() && is_secret(name.as_str()));
         // The secret of `Bearer KEY` is the key.
         let secrets = secret.filter_map(|(_, value)| value.to_str().ok()?.rsplit(' ').next());
         Self(secrets.filter(|secret| secret.len() >= SHORTEST).collect())
@@ -68,9 +68,11 @@ mod tests {
         headers.insert("x-api-key", dummy);
         let text = "no such key: sk-123456 (s3cret-token), ask for another";
 
-        let error = Secrets::of(&headers).hide_in(ModelError::new(ModelErrorKind::Auth, text));
+        let none = HeaderMap::new();
+        let secrets = Secrets::of([&none, &headers]);
+        let error = secrets.hide_in(ModelError::new(ModelErrorKind::Auth, text));
 
         assert_eq!(error.message, "no such key: [hidden] ([hidden]), ask for another");
-        assert_eq!(Secrets::of(&headers).hide("an x in it"), "an x in it");
+        assert_eq!(secrets.hide("an x in it"), "an x in it");
     }
 }

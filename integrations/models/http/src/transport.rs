@@ -20,6 +20,7 @@ use super::options::HttpOptions;
 use super::repaired::Repaired;
 use super::retry_after::retry_after;
 use super::secrets::{Secrets, is_secret};
+use super::sender::SendError;
 use super::stopwatch::{Stopwatch, unix_seconds};
 use super::unreachable::{explain, root_cause};
 use positronic_core::model::DeltaSink;
@@ -100,7 +101,7 @@ impl Transport {
                 Ok(ModelResponse { metadata, ..response })
             }
             Err(error) => {
-                let secrets = Secrets::of(&self.headers);
+                let secrets = self.secrets(endpoint);
                 let error = secrets.hide_in(error);
                 // An answer with a failure status was read to its end.
                 if error.status.is_none() {
@@ -130,7 +131,7 @@ impl Transport {
             end.and_then(|()| document(&answer))
         };
         let answer = within(endpoint, self.options.timeouts.total, "the full answer", exchange).await;
-        answer.map_err(|error| Secrets::of(&self.headers).hide_in(error))
+        answer.map_err(|error| self.secrets(endpoint).hide_in(error))
     }
 
     /// Feeds the answer to an assembler and returns the time to its first chunk.
@@ -203,9 +204,23 @@ impl Transport {
             .headers(self.headers.clone())
             .headers(endpoint.headers().clone())
             .body(body);
-        let mut response = match request.send().await {
+        let sender = self.options.sender.as_ref();
+        let sent = match sender {
+            None => request.send().await.map_err(SendError::Http),
+            Some(sender) => match request.build() {
+                Ok(request) => sender.send(request).await,
+                Err(error) => Err(SendError::Http(error)),
+            },
+        };
+        let mut response = match sent {
             Ok(response) => response,
-            Err(error) => return Err(explain(error, endpoint, self.options.proxy.as_deref(), &http).await),
+            Err(SendError::Model(error)) => return Err(self.with_address(endpoint, error)),
+            Err(SendError::Http(error)) => {
+                // Only the transport's own client reaches the server as its requests do.
+                let proxy = self.options.proxy.as_deref().filter(|_| sender.is_none());
+                let probe = Some(&http).filter(|_| sender.is_none() && proxy.is_none());
+                return Err(explain(error, endpoint, proxy, probe).await);
+            }
         };
         let headers = response.headers().clone();
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -229,11 +244,12 @@ impl Transport {
     /// Adds the URL and advice to an error that a wrong URL may explain.
     fn with_address(&self, endpoint: &Endpoint, error: ModelError) -> ModelError {
         let names_model = error.message.to_ascii_lowercase().contains("model");
+        let headers = [&self.headers, endpoint.headers()];
         let tls = error.status == Some(400) && error.message.to_ascii_lowercase().contains("https");
         let advice = match error.status {
             Some(404 | 405) if !names_model => self.advice_on_address(endpoint),
             Some(400) if tls && !endpoint.is_tls() => "write the base URL as https://…".to_owned(),
-            Some(401 | 403) if !self.headers.keys().any(|name| is_secret(name.as_str())) => {
+            Some(401 | 403) if !headers.into_iter().flat_map(HeaderMap::keys).any(|name| is_secret(name.as_str())) => {
                 "no API key was sent".to_owned()
             }
             Some(500..) => return ModelError { message: format!("{} ({endpoint})", error.message), ..error },
@@ -244,6 +260,10 @@ impl Transport {
         ModelError { kind, message, ..error }
     }
 
+    fn secrets<'a>(&'a self, endpoint: &'a Endpoint) -> Secrets<'a> {
+        Secrets::of([&self.headers, endpoint.headers()])
+    }
+
     fn renew_connections(&self) {
         if let Ok(client) = http_client(&self.options) {
             *self.http.lock() = client;
@@ -251,6 +271,9 @@ impl Transport {
     }
 
     fn advice_on_address(&self, endpoint: &Endpoint) -> String {
+        if let Some(advice) = endpoint.advice() {
+            return advice.to_owned();
+        }
         let version = &self.options.version;
         let usual = endpoint.origin(false);
         format!("check the path of the base URL, which usually ends with the API version: {usual}/{version}")

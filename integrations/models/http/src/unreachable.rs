@@ -12,16 +12,18 @@ const PROBE: Duration = Duration::from_secs(2);
 
 /// Explains a request without an answer.
 ///
-/// The server may speak the other protocol, TLS or plain HTTP. If there is no proxy, a request without the key finds out, so
-/// that a wrong scheme is reported at once and not retried.
+/// The server may speak the other protocol, TLS or plain HTTP. A request of `probe` without the key finds out, so that a wrong
+/// scheme is reported at once and not retried.
 pub(super) async fn explain(
     error: reqwest::Error,
     endpoint: &Endpoint,
     proxy: Option<&str>,
-    http: &reqwest::Client,
+    probe: Option<&reqwest::Client>,
 ) -> ModelError {
-    let may_be_other_protocol = proxy.is_none() && (error.is_connect() || !error.is_timeout()) && !is_refused(&error);
-    if may_be_other_protocol && speaks_the_other_protocol(endpoint, http).await {
+    let may_be_other_protocol = (error.is_connect() || !error.is_timeout()) && !is_refused(&error);
+    if let Some(http) = probe.filter(|_| may_be_other_protocol)
+        && speaks_the_other_protocol(endpoint, http).await
+    {
         let (speaks, write) = if endpoint.is_tls() { ("plain HTTP, not TLS", "http") } else { ("TLS", "https") };
         let sentence = format!(
             "cannot reach {endpoint}: the server speaks {speaks}; write the base URL as {write}://…, since {} answers",

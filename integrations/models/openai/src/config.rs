@@ -1,10 +1,11 @@
 //! Configuration of a server: its URL and its capabilities.
 
 use std::fmt;
+use std::sync::Arc;
 
 use positronic_core::model::Capabilities;
 use positronic_core::record::{ActionFormat, Settings};
-use positronic_model_http::{HttpOptions, Timeouts};
+use positronic_model_http::{HttpOptions, HttpSender, Route, Timeouts};
 
 /// The configuration of a server and its differences from OpenAI's API.
 ///
@@ -33,6 +34,13 @@ pub struct OpenAiConfig {
     /// The URL of a proxy, `http://…` or `socks5://…`. Proxies in the environment are ignored.
     #[builder(default, setter(strip_option))]
     pub proxy: Option<String>,
+    /// Decides URL and credentials of each request. The base URL then only names the server in events and sets the defaults that
+    /// depend on it; the API key is not sent.
+    #[builder(default, setter(strip_option, !into))]
+    pub route: Option<Arc<dyn Route>>,
+    /// Sends the requests in place of the adapter's own HTTP client.
+    #[builder(default, setter(strip_option, !into))]
+    pub sender: Option<Arc<dyn HttpSender>>,
     /// Whether answers are streamed; some servers do not support it.
     #[builder(default = true)]
     pub stream: bool,
@@ -78,7 +86,7 @@ impl OpenAiConfig {
     /// Returns the part for the transport.
     pub(super) fn http(&self) -> HttpOptions {
         let key =
-            Some(&self.api_key).filter(|key| !key.is_empty()).map(|key| ("authorization", format!("Bearer {key}")));
+            Some(&self.api_key).filter(|key| !key.is_empty() && self.route.is_none()).map(|key| ("authorization", format!("Bearer {key}")));
         let organization = self.organization.clone().map(|name| ("openai-organization", name));
         HttpOptions::builder()
             .provider(&*self.provider)
@@ -87,6 +95,7 @@ impl OpenAiConfig {
             .credentials(key.into_iter().chain(organization).collect::<Vec<_>>())
             .headers(self.headers.clone())
             .proxy(self.proxy.clone())
+            .sender(self.sender.clone())
             .stream(self.stream)
             .timeouts(self.timeouts)
             .build()
@@ -115,7 +124,7 @@ impl OpenAiConfig {
     pub(super) fn is_strict(&self) -> bool {
         self.strict_schemas.unwrap_or_else(|| {
             let host = host(&self.base_url);
-            host == "api.openai.com" || host.ends_with(".openai.azure.com")
+            host == "api.openai.com" || AZURE_DOMAINS.iter().any(|domain| host.ends_with(domain))
         })
     }
 
@@ -128,6 +137,9 @@ impl OpenAiConfig {
         }
     }
 }
+
+/// The domains of Azure's resources for OpenAI's models.
+const AZURE_DOMAINS: [&str; 2] = [".openai.azure.com", ".cognitiveservices.azure.com"];
 
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);

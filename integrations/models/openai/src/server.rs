@@ -12,16 +12,17 @@ use positronic_model_http::{Assemble, Endpoint, Reader, Transport, readable};
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) config: OpenAiConfig,
+    path: &'static [&'static str],
     endpoint: Endpoint,
     transport: Transport,
 }
 
 impl Server {
     /// Creates a server whose API is at `path`.
-    pub(super) fn new(config: OpenAiConfig, path: &[&str]) -> Result<Self, ModelError> {
+    pub(super) fn new(config: OpenAiConfig, path: &'static [&'static str]) -> Result<Self, ModelError> {
         let endpoint = Endpoint::new(&config.base_url, path)?;
         let transport = Transport::new(config.http())?;
-        Ok(Self { config, endpoint, transport })
+        Ok(Self { config, path, endpoint, transport })
     }
 
     /// Returns the model that a request goes to.
@@ -54,7 +55,12 @@ impl Server {
         assembler: A,
         deltas: &dyn DeltaSink,
     ) -> Result<ModelResponse, ModelError> {
-        let sent = |deltas| self.transport.send(&self.endpoint, request, body, assembler, deltas);
+        let routed = match &self.config.route {
+            Some(route) => Some(route.endpoint(self.path).await?),
+            None => None,
+        };
+        let endpoint = routed.as_ref().unwrap_or(&self.endpoint);
+        let sent = |deltas| self.transport.send(endpoint, request, body, assembler, deltas);
         if !self.config.text_marks {
             return sent(deltas).await;
         }

@@ -254,6 +254,7 @@ fn strict_schemas_default_depends_on_the_url() {
 
     assert!(strict(&at("https://api.openai.com/v1/")));
     assert!(strict(&at("https://me.openai.azure.com:443/openai/v1")));
+    assert!(strict(&at("https://me.cognitiveservices.azure.com/openai/v1")));
     assert!(!strict(&at("https://api.openai.com.example/v1")));
     assert!(!strict(&at("https://api.openai.com@example.com/v1")));
     assert!(strict(&OpenAiConfig { strict_schemas: Some(true), ..at("http://127.0.0.1:9/v1") }));
