@@ -29,9 +29,11 @@ const TOKIO: &[&str] = &[
 /// The most files of a crate in one circle.
 const LARGEST_CIRCLE: usize = 5;
 
-/// The core and the crates that were parts of it, by folder: which crates of the workspace each may use outside of tests.
+/// The core, the crates that were parts of it and what is built on these, by folder: which crates of the workspace each may use
+/// outside of tests.
 const CRATES: &[(&str, &[&str])] = &[
     ("positronic-core", &["positronic-macros"]),
+    ("integrations/models/async-openai", &["positronic-core", "positronic-model-http", "positronic-openai"]),
     ("integrations/models/http", &["positronic-core"]),
     ("integrations/models/openai", &["positronic-core", "positronic-model-http"]),
     ("integrations/net", &[]),

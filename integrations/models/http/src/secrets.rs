@@ -17,7 +17,8 @@ pub(super) struct Secrets<'a>(Vec<&'a str>);
 
 impl<'a> Secrets<'a> {
     pub(super) fn of(headers: [&'a HeaderMap; 2]) -> Self {
-        let secret = headers.into_iter().flatten().filter(|(name, value)| value.is_sensitive() && is_secret(name.as_str()));
+        let secret =
+            headers.into_iter().flatten().filter(|(name, value)| value.is_sensitive() && is_secret(name.as_str()));
         // The secret of `Bearer KEY` is the key.
         let secrets = secret.filter_map(|(_, value)| value.to_str().ok()?.rsplit(' ').next());
         Self(secrets.filter(|secret| secret.len() >= SHORTEST).collect())

@@ -85,8 +85,9 @@ pub struct OpenAiConfig {
 impl OpenAiConfig {
     /// Returns the part for the transport.
     pub(super) fn http(&self) -> HttpOptions {
-        let key =
-            Some(&self.api_key).filter(|key| !key.is_empty() && self.route.is_none()).map(|key| ("authorization", format!("Bearer {key}")));
+        let key = Some(&self.api_key)
+            .filter(|key| !key.is_empty() && self.route.is_none())
+            .map(|key| ("authorization", format!("Bearer {key}")));
         let organization = self.organization.clone().map(|name| ("openai-organization", name));
         HttpOptions::builder()
             .provider(&*self.provider)
