@@ -1,11 +1,12 @@
 //! The key and the base URL of a provider.
 
+use positronic_async_openai::Token;
 use positronic_model_http::Endpoint;
 
 use crate::error::{ProviderError, Setting};
 use crate::ollama;
 use crate::options::password;
-use crate::provider::Provider;
+use crate::provider::{AZURE_VERSIONS, Provider};
 
 /// Paths that each request appends to a base URL.
 const REQUEST_PATHS: [&str; 3] = ["/chat/completions", "/responses", "/messages"];
@@ -16,14 +17,21 @@ pub(crate) struct Access {
     pub(crate) key: Option<(&'static str, String)>,
     /// The base URL as it is written.
     pub(crate) url: Option<(&'static str, String)>,
+    /// The API version of Azure.
+    pub(crate) version: Option<(&'static str, String)>,
+    /// What renews the token of Azure, if code sets it.
+    pub(crate) token: Option<Token>,
 }
 
 impl Access {
     pub(crate) fn from_variables(provider: Provider, variable: impl Fn(&str) -> Option<String>) -> Self {
+        const NONE: &[&str] = &[];
+        let versions = if provider == Provider::Azure { &AZURE_VERSIONS } else { NONE };
         let first = |names: &'static [&'static str]| {
             names.iter().find_map(|name| Some((*name, variable(name).filter(|value| !value.trim().is_empty())?)))
         };
-        Self { key: first(provider.key_variables()), url: first(provider.url_variables()) }
+        let (key, url) = (first(provider.key_variables()), first(provider.url_variables()));
+        Self { key, url, version: first(versions), token: None }
     }
 
     /// Returns the variable that configures the provider: of its key, or of its base URL.
@@ -38,13 +46,23 @@ impl Access {
             (Some((_, host)), Provider::Ollama) => ollama::base_url(host),
             (Some((_, url)), Provider::Anthropic) => with_version(url, "v1"),
             (Some((_, url)), Provider::Gemini) => with_version(url, "v1beta"),
-            (Some((_, url)), Provider::OpenAi | Provider::OpenRouter) => url.trim().to_owned(),
+            (Some((_, url)), Provider::OpenAi | Provider::OpenRouter | Provider::Azure) => url.trim().to_owned(),
         }
     }
 
     /// Refuses a base URL that already ends with the path of a request.
-    pub(crate) fn check(&self) -> Result<(), ProviderError> {
+    pub(crate) fn check(&self, provider: Provider) -> Result<(), ProviderError> {
         let Some((variable, url)) = &self.url else { return Ok(()) };
+        if provider == Provider::Azure
+            && let Some((resource, _)) =
+                url.split_once("/openai/").filter(|(_, rest)| !matches!(*rest, "v1" | "v1/" | ""))
+        {
+            return Err(ProviderError::Unusable {
+                setting: Setting::Variable(variable),
+                problem: "it contains the path of an API".to_owned(),
+                remedy: format!("set it to the address of the resource: {}", harmless(resource).trim_end_matches('/')),
+            });
+        }
         let bare = url.trim().trim_end_matches('/');
         let end = REQUEST_PATHS.into_iter().find_map(|end| Some((bare.strip_suffix(end)?, end)));
         end.map_or(Ok(()), |(base, end)| {

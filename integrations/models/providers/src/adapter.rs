@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use positronic_anthropic::{Anthropic, AnthropicConfig};
+use positronic_async_openai::{Azure, Connection, Token};
 use positronic_core::model::Model;
 use positronic_core::record::ModelError;
 use positronic_gemini::{Gemini, GeminiConfig};
@@ -13,13 +14,14 @@ use crate::access::Access;
 use crate::error::{ProviderError, Setting};
 use crate::model_name::{Api, ModelName};
 use crate::options::ModelOptions;
-use crate::provider::Provider;
+use crate::provider::{AZURE_TOKEN, AZURE_TOKEN_COMMAND, Provider};
 use crate::reasoning::{self, EFFORTS, LEAST_BUDGET, Refusal};
 
 /// What an adapter is made of.
 #[derive(Clone)]
 struct Parts<'a> {
     name: ModelName<'a>,
+    access: &'a Access,
     url: String,
     key: String,
     options: ModelOptions,
@@ -31,16 +33,19 @@ pub(crate) fn create(
     access: &Access,
     options: &ModelOptions,
 ) -> Result<Arc<dyn Model>, ProviderError> {
-    access.check()?;
+    access.check(name.provider)?;
     let key = access.key.as_ref().map(|(_, key)| key.clone()).unwrap_or_default();
-    let parts = Parts { name, url: access.base_url(name.provider), key, options: options.clone() };
-    parts.create()?.map_err(|error| parts.culprit(access, &error))
+    let parts = Parts { name, access, url: access.base_url(name.provider), key, options: options.clone() };
+    parts.create()?.map_err(|error| parts.culprit(&error))
 }
 
 impl Parts<'_> {
     /// Creates the adapter. The outer error is one of the options.
     fn create(&self) -> Result<Result<Arc<dyn Model>, ModelError>, ProviderError> {
+        let is_azure = self.name.provider == Provider::Azure;
         Ok(match self.name.api {
+            Api::ChatCompletions if is_azure => self.azure().chat(self.openai()).map(erased),
+            Api::Responses if is_azure => self.azure().responses(self.openai()).map(erased),
             Api::ChatCompletions => OpenAiChat::new(self.openai()).map(erased),
             Api::Responses => OpenAiResponses::new(self.openai()).map(erased),
             Api::Messages => Anthropic::new(self.anthropic()?).map(erased),
@@ -66,6 +71,21 @@ impl Parts<'_> {
         config.max_output_tokens = options.max_output_tokens;
         config.reasoning_effort.clone_from(&options.reasoning);
         config
+    }
+
+    fn azure(&self) -> Connection {
+        let mut azure = Azure::new(&*self.url, self.name.name);
+        if let Some((_, version)) = &self.access.version {
+            azure = azure.with_api_version(version.trim());
+        }
+        let key = &*self.key;
+        let token = match (&self.access.token, &self.access.key) {
+            (Some(token), _) => token.clone(),
+            (None, Some((AZURE_TOKEN_COMMAND, _))) => Token::command(key),
+            (None, Some((AZURE_TOKEN, _))) => return Connection::new(azure.with_token(key)),
+            (None, _) => return Connection::new(azure.with_api_key(key)),
+        };
+        Connection::with_tokens(token, move |token| azure.clone().with_token(token))
     }
 
     fn anthropic(&self) -> Result<AnthropicConfig, ProviderError> {
@@ -122,7 +142,8 @@ impl Parts<'_> {
     }
 
     /// Finds the setting whose value the adapter refused: the first one whose removal makes the rest valid.
-    fn culprit(&self, access: &Access, error: &ModelError) -> ProviderError {
+    fn culprit(&self, error: &ModelError) -> ProviderError {
+        let access = self.access;
         type Remove = fn(&mut Parts<'_>);
         let variable = |from: &Option<(&'static str, String)>| from.as_ref().map(|(name, _)| *name);
         let removals: [(Option<Setting>, Remove); 3] = [

@@ -4,7 +4,7 @@ use positronic_core::record::{ModelError, ModelErrorKind};
 
 use crate::access::Access;
 use crate::model_name::ModelName;
-use crate::provider::Provider;
+use crate::provider::{AZURE_TOKEN, AZURE_TOKEN_COMMAND, Provider};
 
 /// Returns what to check after a failure: the variable of the key or of the base URL, or the model's name.
 pub(crate) fn advice(
@@ -16,6 +16,8 @@ pub(crate) fn advice(
     let provider = name.provider;
     Some(match (error.kind, error.status) {
         (ModelErrorKind::Auth, _) => match (&access.key, provider.key_variables()) {
+            (Some((variable @ (AZURE_TOKEN | AZURE_TOKEN_COMMAND), _)), _) => azure_token_advice(variable),
+            (None, _) if access.token.is_some() => azure_token_advice("the callback of the token"),
             (Some((variable, _)), _) => {
                 format!("check {variable}: it must be a key of this endpoint with access to the model")
             }
@@ -32,6 +34,13 @@ pub(crate) fn advice(
         (ModelErrorKind::NotFound, _) | (ModelErrorKind::Connection, None) => url_advice(provider, access),
         _ => return None,
     })
+}
+
+fn azure_token_advice(source: &str) -> String {
+    format!(
+        "check {source}: the token must be for https://cognitiveservices.azure.com, of an identity that has the role Cognitive \
+         Services OpenAI User"
+    )
 }
 
 fn url_advice(provider: Provider, access: &Access) -> String {

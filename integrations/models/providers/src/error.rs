@@ -33,6 +33,13 @@ pub enum ProviderError {
         /// What was perhaps meant.
         instead: Option<String>,
     },
+    /// The address of the provider is not set, and it has none that all users share.
+    NoAddress {
+        /// The provider.
+        provider: Provider,
+        /// The whole string.
+        model: String,
+    },
     /// A variable or an option has an invalid value.
     Unusable {
         /// The variable or the option.
@@ -109,6 +116,9 @@ impl ProviderError {
             Self::NoKey { provider, model, .. } => {
                 format!("cannot use the model `{model}`: {} is not set", provider.key_variables().join(" or "))
             }
+            Self::NoAddress { provider, model } => {
+                format!("cannot use the model `{model}`: {} is not set", provider.url_variables().join(" or "))
+            }
             Self::Unusable { setting, problem, .. } => format!("cannot use {setting}: {problem}"),
             Self::UnknownReasoning { reasoning, model, .. } => {
                 format!("cannot use the model `{model}`: unknown reasoning effort `{reasoning}`")
@@ -141,6 +151,10 @@ impl ProviderError {
             Self::NoKey { provider, instead, .. } => {
                 let set = provider.key_variables().iter().take(1).map(|name| format!("set {name}"));
                 set.chain(instead.clone()).collect()
+            }
+            Self::NoAddress { provider, .. } => {
+                let variables = provider.url_variables().iter().take(1);
+                variables.map(|name| format!("set {name}, such as {}", provider.default_url())).collect()
             }
             Self::Unusable { remedy, .. } => vec![remedy.clone()],
             Self::UnknownReasoning { known, .. } => vec![format!("use one of {}", known.join(", "))],

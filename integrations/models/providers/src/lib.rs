@@ -39,5 +39,6 @@ mod reasoning;
 
 pub use error::{ProviderError, Setting};
 pub use options::ModelOptions;
+pub use positronic_async_openai::Token;
 pub use provider::Provider;
 pub use providers::{Configured, Providers};

@@ -13,8 +13,10 @@ pub(crate) enum Api {
 }
 
 /// The prefixes of strings.
-pub(crate) const PREFIXES: [(&str, Provider, Api); 6] = [
+pub(crate) const PREFIXES: [(&str, Provider, Api); 8] = [
     ("anthropic", Provider::Anthropic, Api::Messages),
+    ("azure", Provider::Azure, Api::ChatCompletions),
+    ("azure-responses", Provider::Azure, Api::Responses),
     ("gemini", Provider::Gemini, Api::GenerateContent),
     ("openai", Provider::OpenAi, Api::ChatCompletions),
     ("openai-responses", Provider::OpenAi, Api::Responses),
@@ -70,6 +72,8 @@ mod tests {
             ("openai/openai/gpt-oss-120b", Provider::OpenAi, Api::ChatCompletions, "openai/gpt-oss-120b"),
             ("openai-responses/gpt-5", Provider::OpenAi, Api::Responses, "gpt-5"),
             ("ollama/qwen3:8b", Provider::Ollama, Api::ChatCompletions, "qwen3:8b"),
+            ("azure/desk", Provider::Azure, Api::ChatCompletions, "desk"),
+            ("azure-responses/desk", Provider::Azure, Api::Responses, "desk"),
             ("openrouter/anthropic/claude-x", Provider::OpenRouter, Api::ChatCompletions, "anthropic/claude-x"),
             (" gpt-5 ", Provider::OpenAi, Api::ChatCompletions, "gpt-5"),
         ] {
@@ -88,7 +92,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "unknown provider `antropic` in the model `antropic/claude-x`; did you mean `anthropic/claude-x`?; known \
-             providers: anthropic, gemini, openai, openai-responses, ollama, openrouter; set OPENAI_BASE_URL for a model of \
+             providers: anthropic, azure, azure-responses, gemini, openai, openai-responses, ollama, openrouter; set OPENAI_BASE_URL for a model of \
              another OpenAI-compatible endpoint"
         );
         for written in ["", " ", "openai-responses/", "anthropic/ "] {

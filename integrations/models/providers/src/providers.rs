@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use positronic_async_openai::Token;
 use positronic_core::model::Model;
 use positronic_core::record::ModelError;
 
@@ -11,7 +12,7 @@ use crate::access::{Access, harmless};
 use crate::error::ProviderError;
 use crate::model_name::ModelName;
 use crate::options::ModelOptions;
-use crate::provider::Provider;
+use crate::provider::{AZURE_VERSIONS, Provider};
 use crate::{adapter, advice};
 
 /// The prefix of models of the Responses API.
@@ -29,13 +30,18 @@ const RESPONSES: &str = "openai-responses/";
 /// | `openai-responses/` | Responses | `OPENAI_API_KEY` | `OPENAI_BASE_URL` |
 /// | `ollama/` | chat completions | none | `OLLAMA_HOST`: `host`, `host:port` or a URL, as Ollama reads it |
 /// | `openrouter/` | chat completions | `OPENROUTER_API_KEY` | `OPENROUTER_BASE_URL` |
+/// | `azure/` | chat completions of a deployment | `AZURE_OPENAI_API_KEY`, else the token `AZURE_OPENAI_AD_TOKEN`, else the command `AZURE_OPENAI_TOKEN_COMMAND` | `AZURE_OPENAI_ENDPOINT`, required |
+/// | `azure-responses/` | Responses of a deployment | as `azure/` | as `azure/` |
 ///
 /// A string without a known prefix is a model of the OpenAI-compatible endpoint at `OPENAI_BASE_URL`, or of OpenAI. If that
 /// endpoint has a model whose name begins with a known prefix, such as Groq's `openai/gpt-oss-120b`, its string is
 /// `openai/openai/gpt-oss-120b`.
 ///
 /// A base URL of Anthropic or Gemini may lack the API's version, as in the variables of their own libraries. With a base URL, the
-/// key is optional. In events, the provider is the prefix, and `openai` for the Responses API.
+/// key is optional. In events, the provider is the prefix without `-responses`.
+///
+/// `AZURE_OPENAI_API_VERSION`, else `OPENAI_API_VERSION`, is Azure's API version. Without one, requests go to `/openai/v1`; see
+/// [`Azure`](positronic_async_openai::Azure).
 #[derive(Clone, Default)]
 pub struct Providers {
     access: BTreeMap<Provider, Access>,
@@ -70,7 +76,14 @@ impl Providers {
     /// Lists the variables that [`Providers::from_variables`] reads.
     pub fn variables() -> impl Iterator<Item = &'static str> {
         let of_provider = |provider: Provider| provider.key_variables().iter().chain(provider.url_variables()).copied();
-        Provider::ALL.into_iter().flat_map(of_provider).chain(["OPENAI_MODEL"])
+        Provider::ALL.into_iter().flat_map(of_provider).chain(AZURE_VERSIONS).chain(["OPENAI_MODEL"])
+    }
+
+    /// Sets what renews the token of Entra ID for Azure. It takes precedence over the variables.
+    #[must_use]
+    pub fn azure_token(mut self, token: Token) -> Self {
+        self.access.entry(Provider::Azure).or_default().token = Some(token);
+        self
     }
 
     /// Creates the model of a string.
@@ -90,9 +103,13 @@ impl Providers {
     pub fn model_with(&self, name: &str, options: &ModelOptions) -> Result<Arc<dyn Model>, ProviderError> {
         let parsed = self.parse(name)?;
         let access = self.access(parsed.provider);
-        if access.variable().is_none() && !parsed.provider.key_variables().is_empty() {
+        if access.variable().is_none() && access.token.is_none() && !parsed.provider.key_variables().is_empty() {
             let (provider, model) = (parsed.provider, parsed.written.to_owned());
             return Err(ProviderError::NoKey { provider, model, instead: self.instead(parsed) });
+        }
+        if access.url.is_none() && parsed.provider == Provider::Azure {
+            let (provider, model) = (parsed.provider, parsed.written.to_owned());
+            return Err(ProviderError::NoAddress { provider, model });
         }
         adapter::create(parsed, &access, options)
     }

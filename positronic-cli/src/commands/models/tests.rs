@@ -72,7 +72,7 @@ fn list_shows_keys_urls_defaults_and_tiers() {
     anthropic  ANTHROPIC_API_KEY  anthropic/claude-haiku-5-5  https://api.anthropic.com/v1    high: claude-opus-5-5
     ollama     not needed                                     http://127.0.0.1:11434/v1       normal: qwen3:8b
     ");
-    insta::assert_snapshot!(table.err, @"not configured: gemini (GEMINI_API_KEY), openrouter (OPENROUTER_API_KEY)");
+    insta::assert_snapshot!(table.err, @"not configured: gemini (GEMINI_API_KEY), openrouter (OPENROUTER_API_KEY), azure (AZURE_OPENAI_API_KEY)");
     let json = models(&variables, &["--json"]);
     insta::assert_snapshot!(json.out, @r#"
     {"base_url":"https://groq.example/openai/v1","default_model":"openai/openai/gpt-oss-120b","key_variable":null,"provider":"openai","tiers":{},"url_variable":"OPENAI_BASE_URL"}
@@ -88,11 +88,11 @@ fn list_says_what_to_set_and_why_a_tier_has_no_model() {
     insta::assert_snapshot!(models(&[], &[]).err, @"no provider is configured: set the key of a provider, such as OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or OPENAI_BASE_URL for another compatible endpoint");
     let two = models(&[("GEMINI_API_KEY", "k"), ("OPENAI_API_KEY", "k")], &[]);
     insta::assert_snapshot!(two.err, @r"
-    not configured: anthropic (ANTHROPIC_API_KEY), openrouter (OPENROUTER_API_KEY)
+    not configured: anthropic (ANTHROPIC_API_KEY), openrouter (OPENROUTER_API_KEY), azure (AZURE_OPENAI_API_KEY)
     the normal tier has no model: cannot choose a model: several providers are configured (OPENAI_API_KEY, GEMINI_API_KEY); name the model, such as anthropic/claude-haiku-5-5; set it with --model or POSITRONIC_MODEL
     ");
     let misspelt = models(&[("GEMINI_API_KEY", "k"), ("POSITRONIC_MODEL", "gemni/g")], &["--json"]);
-    insta::assert_snapshot!(misspelt.err, @"the normal tier has no model: unknown provider `gemni` in the model `gemni/g`; did you mean `gemini/g`?; known providers: anthropic, gemini, openai, openai-responses, ollama, openrouter; set OPENAI_BASE_URL for a model of another OpenAI-compatible endpoint");
+    insta::assert_snapshot!(misspelt.err, @"the normal tier has no model: unknown provider `gemni` in the model `gemni/g`; did you mean `gemini/g`?; known providers: anthropic, azure, azure-responses, gemini, openai, openai-responses, ollama, openrouter; set OPENAI_BASE_URL for a model of another OpenAI-compatible endpoint");
     assert_eq!((two.code, misspelt.code), (0, 0));
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "helpers of tests")]
 
 mod answers;
+mod azure;
 mod calls;
 mod conversations;
 mod fallback;
