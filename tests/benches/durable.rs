@@ -24,6 +24,7 @@ use positronic_core::projection::timeline::Timeline;
 use positronic_core::projection::transcript;
 use positronic_core::record::{Actor, Event, ModelRequest, Path, RunId, Seq, Status};
 use positronic_core::runner::{Client, Settled};
+use positronic_core::store::prelude::*;
 use positronic_core::store::{EventStore, MemoryStore, PendingFilter, RunFilter};
 use positronic_sqlite::{Durability, SqliteOptions, SqliteStore};
 use rusqlite::Connection;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use positronic_core::record::{Actor, EventKind, Path, RunId, Seq, Status, ToolResult};
 use positronic_core::runner::{ResumeError, Settled};
-use positronic_core::store::{EventStore as _, MemoryStore, StoreError};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore, TestClock};
 
 use crate::network::Connection;
@@ -79,7 +80,7 @@ async fn worker_continues_its_run_under_a_new_lease_after_an_outage() {
     let line = Connection::new(&store, 1, 0, 0);
     let runner = machine(line.clone(), TestClock::default(), &ledger, 1000);
     let run = runner.start(shop(&ledger), ()).await.unwrap();
-    tokio::time::sleep(seconds(3)).await;
+    tokio::time::sleep(seconds(10)).await;
     assert_eq!(status(&store, run.id()).await, Status::Waiting);
     let before = runner.worker().await.unwrap();
     line.cut(true);
@@ -91,6 +92,26 @@ async fn worker_continues_its_run_under_a_new_lease_after_an_outage() {
 
     assert_eq!(status(&store, run.id()).await, Status::Completed);
     assert_ne!(runner.worker().await.unwrap(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_continues_a_run_that_an_outage_has_stopped() {
+    let (store, ledger) = (MemoryStore::new().lease_ttl(TTL), Ledger::default());
+    let line = Connection::new(&store, 1, 0, 0);
+    let runner = machine(line.clone(), TestClock::default(), &ledger, 1000);
+    let run = runner.start(shop(&ledger), ()).await.unwrap();
+    tokio::time::sleep(seconds(3)).await;
+    // It still lingers, so its release fails.
+    line.cut(true);
+    tokio::time::sleep(seconds(60)).await;
+    line.cut(false);
+    assert!(matches!(run.settled().await, Settled::Stopped(ResumeError::Store(_))));
+
+    let _service = runner.serve();
+    runner.client().approve(run.id(), &call("Work/1.0"), Actor::default()).await.unwrap();
+    tokio::time::sleep(seconds(60)).await;
+
+    assert_eq!(status(&store, run.id()).await, Status::Completed);
 }
 
 /// The default lease of a database outlives its failover: 45 seconds, renewed every eleven.

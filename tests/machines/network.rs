@@ -3,16 +3,35 @@
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
-use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatches, EventSearch, EventStore,
-    InboundWebhook, Lease, MailboxEntry, MemoryStore, PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot,
-    StoreError, TimerFilter, Watcher,
-};
+use positronic_core::record::{RunId, Seq};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{BoxFuture, MemoryStore, StoreError, StoreWrapper, Watcher};
 use tokio::sync::watch;
 
 /// How long a client waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The methods that write nothing.
+const READS: [&str; 18] = [
+    "read",
+    "accepted",
+    "snapshot",
+    "saved_prompts",
+    "run",
+    "runs",
+    "unreadable",
+    "pending",
+    "search",
+    "is_lease_live",
+    "mail",
+    "mailbox",
+    "mailbox_entry",
+    "timers",
+    "blob",
+    "entry",
+    "entries",
+    "sink_position",
+];
 
 /// Pseudo-random numbers (SplitMix64).
 #[derive(Debug, Clone)]
@@ -87,22 +106,6 @@ impl Connection {
             Err(_) => Err(failed()),
         }
     }
-
-    async fn read_from<T>(&self, read: BoxFuture<'_, Result<T, StoreError>>) -> Result<T, StoreError> {
-        self.deliver().await?;
-        let answer = read.await;
-        self.deliver().await?;
-        answer
-    }
-
-    async fn written<T>(&self, write: BoxFuture<'_, Result<T, StoreError>>) -> Result<T, StoreError> {
-        self.deliver().await?;
-        let answer = write.await;
-        match self.deliver().await {
-            Ok(()) => answer,
-            Err(_) => Err(StoreError::Unknown { message: "the answer was lost".to_owned() }),
-        }
-    }
 }
 
 /// A watcher that gets nothing while its machine is cut off, and everything afterwards.
@@ -137,137 +140,27 @@ impl Watcher for RemoteWatcher {
     }
 }
 
-impl EventStore for Connection {
-    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.written(self.store.append(run, append)))
+impl StoreWrapper for Connection {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.store
     }
 
-    fn read<'a>(
+    fn intercept<'a, T: Send + 'a>(
         &'a self,
-        run: &'a RunId,
-        from: Seq,
-        most: usize,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        Box::pin(self.read_from(self.store.read(run, from, most)))
-    }
-
-    fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> {
-        Box::pin(self.read_from(self.store.run(run)))
-    }
-
-    fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
-        Box::pin(self.read_from(self.store.runs(filter)))
-    }
-
-    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {
-        Box::pin(self.read_from(self.store.unreadable(filter)))
-    }
-
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
-        Box::pin(self.read_from(self.store.pending(filter)))
-    }
-
-    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {
-        Box::pin(self.read_from(self.store.search(search)))
-    }
-
-    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        Box::pin(self.read_from(self.store.accepted(run, signal)))
-    }
-
-    fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
-        Box::pin(self.read_from(self.store.snapshot(run)))
-    }
-
-    fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
-        Box::pin(self.written(self.store.remove(runs)))
-    }
-
-    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
-        Box::pin(self.written(self.store.post(mail)))
-    }
-
-    fn mail<'a>(
-        &'a self,
-        webhook: &'a str,
-        identifier: &'a str,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
-        Box::pin(self.read_from(self.store.mail(webhook, identifier, now)))
-    }
-
-    fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>> {
-        Box::pin(self.read_from(self.store.mailbox()))
-    }
-
-    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<Option<MailboxEntry>, StoreError>> {
-        Box::pin(self.read_from(self.store.mailbox_entry(mail)))
-    }
-
-    fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.written(self.store.discard(mail)))
-    }
-
-    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
-        Box::pin(self.read_from(self.store.timers(filter)))
-    }
-
-    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.written(self.store.remove_timer(id)))
-    }
-
-    fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> {
-        Box::pin(self.read_from(self.store.entry(kind, key)))
-    }
-
-    fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
-        Box::pin(self.read_from(self.store.entries(filter)))
-    }
-
-    fn put_entry<'a>(
-        &'a self,
-        kind: &'a str,
-        key: &'a str,
-        value: &'a serde_json::Value,
-        expected: Option<u64>,
-    ) -> BoxFuture<'a, Result<u64, StoreError>> {
-        Box::pin(self.written(self.store.put_entry(kind, key, value, expected)))
-    }
-
-    fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.written(self.store.remove_entry(kind, key, expected)))
-    }
-
-    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
-        Box::pin(self.written(self.store.put_blob(bytes, at)))
-    }
-
-    fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
-        Box::pin(self.read_from(self.store.blob(sha256)))
-    }
-
-    fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
-        Box::pin(self.written(self.store.sweep_blobs(before)))
-    }
-
-    fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
-        Box::pin(self.written(self.store.acquire_lease()))
-    }
-
-    fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.written(self.store.renew_lease(owner)))
-    }
-
-    fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.read_from(self.store.is_lease_live(owner)))
-    }
-
-    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
-        Box::pin(self.written(self.store.due(filter)))
-    }
-
-    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.written(self.store.defer(run, next, deferral)))
+        method: &'static str,
+        operation: impl FnOnce(&'a MemoryStore) -> BoxFuture<'a, Result<T, StoreError>> + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        Box::pin(async move {
+            self.deliver().await?;
+            let answer = operation(&self.store).await;
+            match self.deliver().await {
+                Ok(()) => answer,
+                Err(error) if READS.contains(&method) => Err(error),
+                Err(_) => Err(StoreError::Unknown { message: "the answer was lost".to_owned() }),
+            }
+        })
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {

@@ -10,7 +10,8 @@ use std::time::Duration;
 use positronic_core::machine::RunState;
 use positronic_core::record::{Actor, Event, EventKind, Path, RunId, Seq, SignalId, Start, Status, Timestamp};
 use positronic_core::runner::{Client, Clock, Runner, Service};
-use positronic_core::store::{EventStore as _, MemoryStore, PendingFilter};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{MemoryStore, PendingFilter};
 use positronic_core::testing::TestClock;
 
 use crate::network::{Connection, Dice};

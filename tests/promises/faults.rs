@@ -9,7 +9,8 @@ use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{EventKind, RunId, Seq, SignalId, Status};
 use positronic_core::runner::{Ids, ResumeError, RunHandle, Settled};
-use positronic_core::store::{EventStore as _, MemoryStore, StoreError};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
 use serde_json::json;
 

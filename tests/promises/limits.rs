@@ -9,7 +9,7 @@ use positronic_core::record::{
     Amounts, Budget, BudgetRequest, Event, EventKind, LimitKind, LimitReached, SignalKind, Status, ToolResult, Usage,
 };
 use positronic_core::runner::Settled;
-use positronic_core::store::EventStore as _;
+use positronic_core::store::prelude::*;
 use serde_json::json;
 
 use crate::bench::{Bench, by, result_of, run_id};

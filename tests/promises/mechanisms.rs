@@ -9,7 +9,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventError, Settings, Timestamp, ToolResult};
 use positronic_core::runner::{Clock, Settled};
-use positronic_core::store::{EventStore as _, MemoryStore};
+use positronic_core::store::MemoryStore;
+use positronic_core::store::prelude::*;
 use positronic_core::testing::{CountedIds, TestClock};
 
 use crate::bench::{Bench, approve, behind, by, edit, reject, result_of, run_id, signal};

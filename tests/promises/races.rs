@@ -7,6 +7,7 @@ use positronic_core::machine::{KNOWN_SIGNALS, Refusal};
 use positronic_core::model::scripted::Reply;
 use positronic_core::record::{Epoch, Event, EventKind, RunSummary, SignalKind, ToolResult};
 use positronic_core::runner::{ResumeError, Settled};
+use positronic_core::store::prelude::*;
 use positronic_core::store::{Append, EventStore, Index, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
 

@@ -20,7 +20,8 @@ use positronic_core::record::{
     Seq, Signal, SignalId, SignalKind, Start, Timestamp,
 };
 use positronic_core::runner::{Client, RunHandle, Runner, Settled, SignalError};
-use positronic_core::store::{EventStore as _, MemoryStore};
+use positronic_core::store::MemoryStore;
+use positronic_core::store::prelude::*;
 use positronic_core::testing::{Fault, FaultyStore, TestClock};
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};

@@ -9,14 +9,11 @@ use positronic_core::machine::{RunState, pending, status};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Event, Pending, PendingKind, RunId, RunSummary, Seq, SignalId, SignalKind, Start, Status, Timer, Timestamp,
-    TriggerId, Usage,
+    Event, Pending, PendingKind, RunId, RunSummary, Seq, SignalId, SignalKind, Start, Status, Usage,
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatches, EventSearch, EventStore,
-    InboundWebhook, Lease, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError,
-    TimerFilter, Watcher,
+    Append, BoxFuture, EventStore, PendingFilter, RunFilter, Snapshot, StoreError, StoreWrapper,
 };
 
 use crate::bench::{Bench, by, run_id};
@@ -48,9 +45,11 @@ impl<S> Counting<S> {
     }
 }
 
-impl<S: EventStore> EventStore for Counting<S> {
-    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.0.append(run, append)
+impl<S: EventStore> StoreWrapper for Counting<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.0
     }
 
     fn read<'a>(
@@ -63,121 +62,6 @@ impl<S: EventStore> EventStore for Counting<S> {
             self.1.fetch_add(read.as_ref().map_or(0, Vec::len), Ordering::SeqCst);
         });
         Box::pin(counted)
-    }
-
-    fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> {
-        self.0.run(run)
-    }
-
-    fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
-        self.0.runs(filter)
-    }
-
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
-        self.0.pending(filter)
-    }
-
-    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {
-        self.0.search(search)
-    }
-
-    fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
-        self.0.snapshot(run)
-    }
-
-    fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> {
-        self.0.saved_prompts(run)
-    }
-
-    fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
-        self.0.remove(runs)
-    }
-
-    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
-        self.0.post(mail)
-    }
-
-    fn mail<'a>(
-        &'a self,
-        webhook: &'a str,
-        identifier: &'a str,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
-        self.0.mail(webhook, identifier, now)
-    }
-
-    fn mailbox(&self) -> BoxFuture<'_, Result<Vec<positronic_core::store::MailboxEntry>, StoreError>> {
-        self.0.mailbox()
-    }
-
-    fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.0.discard(mail)
-    }
-
-    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
-        self.0.timers(filter)
-    }
-
-    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.0.remove_timer(id)
-    }
-
-    fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> {
-        self.0.entry(kind, key)
-    }
-
-    fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
-        self.0.entries(filter)
-    }
-
-    fn put_entry<'a>(
-        &'a self,
-        kind: &'a str,
-        key: &'a str,
-        value: &'a serde_json::Value,
-        expected: Option<u64>,
-    ) -> BoxFuture<'a, Result<u64, StoreError>> {
-        self.0.put_entry(kind, key, value, expected)
-    }
-
-    fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.0.remove_entry(kind, key, expected)
-    }
-
-    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
-        self.0.put_blob(bytes, at)
-    }
-
-    fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
-        self.0.blob(sha256)
-    }
-
-    fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
-        self.0.sweep_blobs(before)
-    }
-
-    fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
-        self.0.acquire_lease()
-    }
-
-    fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.0.is_lease_live(owner)
-    }
-
-    fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.0.renew_lease(owner)
-    }
-
-    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
-        self.0.due(filter)
-    }
-
-    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.0.defer(run, next, deferral)
-    }
-
-    fn watch(&self, run: Option<&RunId>, watcher: std::sync::Weak<dyn Watcher>) {
-        self.0.watch(run, watcher);
     }
 }
 

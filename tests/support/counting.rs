@@ -1,12 +1,10 @@
 //! A store that counts what is read from it.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
-use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
+use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId};
 use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatches, EventSearch, EventStore,
-    InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot,
-    StoreError, TimerFilter, Watcher,
+    Append, BoxFuture, EventStore, RunFilter, SavedPrompts, Snapshot, StoreError, StoreWrapper,
 };
 
 /// What was read.
@@ -61,7 +59,13 @@ impl Counting {
     }
 }
 
-impl EventStore for Counting {
+impl StoreWrapper for Counting {
+    type Inner = dyn EventStore;
+
+    fn inner(&self) -> &Self::Inner {
+        &*self.store
+    }
+
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
         self.counted(self.store.append(run, append), |_, ()| ())
     }
@@ -93,102 +97,7 @@ impl EventStore for Counting {
         self.counted(Box::pin(spoiled), |reads, parts: &Vec<_>| reads.snapshots += parts.len())
     }
 
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
-        self.store.pending(filter)
-    }
-
-    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {
-        self.store.search(search)
-    }
-
-    fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
-        self.store.remove(runs)
-    }
-
-    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
-        self.store.post(mail)
-    }
-
-    fn mail<'a>(
-        &'a self,
-        webhook: &'a str,
-        identifier: &'a str,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
-        self.store.mail(webhook, identifier, now)
-    }
-
-    fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>> {
-        self.store.mailbox()
-    }
-
-    fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.store.discard(mail)
-    }
-
-    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
-        self.store.timers(filter)
-    }
-
-    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.store.remove_timer(id)
-    }
-
-    fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> {
-        self.store.entry(kind, key)
-    }
-
-    fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
-        self.store.entries(filter)
-    }
-
-    fn put_entry<'a>(
-        &'a self,
-        kind: &'a str,
-        key: &'a str,
-        value: &'a serde_json::Value,
-        expected: Option<u64>,
-    ) -> BoxFuture<'a, Result<u64, StoreError>> {
-        self.store.put_entry(kind, key, value, expected)
-    }
-
-    fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.store.remove_entry(kind, key, expected)
-    }
-
-    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
-        self.store.put_blob(bytes, at)
-    }
-
-    fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
-        self.store.blob(sha256)
-    }
-
-    fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
-        self.store.sweep_blobs(before)
-    }
-
-    fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
-        self.store.acquire_lease()
-    }
-
-    fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.store.is_lease_live(owner)
-    }
-
-    fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.store.renew_lease(owner)
-    }
-
-    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
-        self.store.due(filter)
-    }
-
-    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.store.defer(run, next, deferral)
-    }
-
-    fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
-        self.store.watch(run, watcher);
+    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        self.counted(self.store.accepted(run, signal), |_, _| ())
     }
 }

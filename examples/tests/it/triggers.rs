@@ -1,7 +1,8 @@
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::record::{RunId, UserMessage};
 use positronic_core::runner::{Runner, Service};
-use positronic_core::store::{EventStore as _, MemoryStore, TimerFilter};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{MemoryStore, TimerFilter};
 use positronic_core::testing::{CountedIds, Test, TestClock};
 use positronic_examples::triggers::{CASSETTE, Errand, gardener};
 use serde_json::json;

@@ -31,7 +31,7 @@ pub struct Append {
     /// A part of the saved prompts, which is added to the parts before it.
     pub prompts: Option<SavedPrompts>,
     /// The durable sinks of the worker that claims the run with this append. It becomes the one that feeds them; a sink
-    /// that the run does not have yet begins at event 0. See [`EventStore::sink_position`](super::EventStore::sink_position).
+    /// that the run does not have yet begins at event 0. See [`SinkStore::sink_position`](super::SinkStore::sink_position).
     pub sinks: Vec<String>,
 }
 

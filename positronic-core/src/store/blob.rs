@@ -6,8 +6,31 @@
 
 use std::time::Duration;
 
-use super::StoreError;
+use super::{BoxFuture, StoreError};
 use crate::record::{LARGEST_BLOB, Timestamp, sha256};
+
+/// Keeps the contents of files, each once.
+#[diagnostic::on_unimplemented(note = "a store around another one gets this trait by implementing `StoreWrapper`")]
+pub trait BlobStore: Send + Sync + 'static {
+    /// Stores bytes that no run references yet and returns their SHA-256 as 64 lower-case hexadecimal digits. Storing
+    /// the same bytes again only updates their time to `at`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::TooLarge`] when there are more than [`LARGEST_BLOB`].
+    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>>;
+
+    /// Returns the bytes with a SHA-256, or `None`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Damaged`] when they no longer match the hash.
+    fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>>;
+
+    /// Removes files that no run references and that were last stored before a moment, and returns their count; see
+    /// [`swept_before`].
+    fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>>;
+}
 
 /// How long an unreferenced file is spared: one hour. Storing and referencing are milliseconds apart, but a store may be
 /// busy, and an import is slow.

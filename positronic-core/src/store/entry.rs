@@ -2,6 +2,39 @@
 
 use serde_json::Value;
 
+use super::{BoxFuture, StoreError};
+
+/// Keeps small documents beside the logs.
+#[diagnostic::on_unimplemented(note = "a store around another one gets this trait by implementing `StoreWrapper`")]
+pub trait EntryStore: Send + Sync + 'static {
+    /// Returns an entry, or `None`.
+    fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>>;
+
+    /// Lists entries of a kind in the order of their keys' bytes.
+    fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>>;
+
+    /// Creates an entry, or changes the one with the expected revision, and returns its new revision. With `None` the
+    /// entry must not exist.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::EntryChanged`] when the entry does not have the expected revision.
+    fn put_entry<'a>(
+        &'a self,
+        kind: &'a str,
+        key: &'a str,
+        value: &'a Value,
+        expected: Option<u64>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>>;
+
+    /// Removes an entry, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::EntryChanged`] when the entry has another revision than the expected one.
+    fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>>;
+}
+
 /// A document that belongs to no run, found by its kind and key.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

@@ -3,7 +3,7 @@
 //! A worker acquires one lease and claims any number of runs with it: a claim in a run's log names the lease's owner, and
 //! its epoch fences off the appends of earlier claims. While the lease is live, no other worker claims these runs.
 //!
-//! [`EventStore::due`](super::EventStore::due) reserves the runs that it returns for a moment, so that of many workers
+//! [`LeaseStore::due`] reserves the runs that it returns for a moment, so that of many workers
 //! only one loads a run. A reservation saves work and protects nothing: a run belongs to the worker whose claim is in the
 //! log.
 
@@ -11,7 +11,34 @@ use std::time::Duration;
 
 use derive_where::derive_where;
 
-use crate::record::{RunId, RunSummary, Timestamp};
+use super::{BoxFuture, StoreError};
+use crate::record::{RunId, RunSummary, Seq, Timestamp};
+
+/// Keeps the leases of workers, and the queue of runs with work.
+#[diagnostic::on_unimplemented(note = "a store around another one gets this trait by implementing `StoreWrapper`")]
+pub trait LeaseStore: Send + Sync + 'static {
+    /// Acquires a lease for a worker. Its owner's name is never assigned again.
+    fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>>;
+
+    /// Extends a live lease by its time to live, from now on the store's clock. A lease that has lapsed stays lapsed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::LeaseLapsed`] when the lease has lapsed or was released.
+    fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Returns whether the lease of this owner is live.
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
+
+    /// Returns and reserves runs with work that no worker with a live lease has claimed, the one that is due earliest
+    /// first. It omits runs that are reserved, paused or refused by the same code, and those whose row it cannot decode.
+    ///
+    /// A claim ends a run's reservation, pause and refusals, and so does a signal; see [`Append::ends_deferral`](super::Append::ends_deferral).
+    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>>;
+
+    /// Changes when a run is due again, if the next number of its log is still `next`; otherwise does nothing.
+    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>>;
+}
 
 /// A worker's lease: as long as it is live, other workers leave the runs alone that its owner has claimed.
 #[derive_where(Debug)]

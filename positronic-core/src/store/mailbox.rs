@@ -3,7 +3,34 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::{BoxFuture, StoreError};
 use crate::record::{Actor, RunId, Seq, SignalId, Timestamp};
+
+/// Keeps webhooks that arrived before a run waited for them.
+#[diagnostic::on_unimplemented(note = "a store around another one gets this trait by implementing `StoreWrapper`")]
+pub trait MailboxStore: Send + Sync + 'static {
+    /// Stores a webhook until a run waits for it or until it expires. Posting the same signal id twice stores it once.
+    /// Also drops the webhooks that had expired by `mail.at`.
+    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>>;
+
+    /// Returns the oldest undelivered webhook with this name and identifier that has not expired by `now`. An append
+    /// delivers it: [`Append::deliveries`](super::Append::deliveries).
+    fn mail<'a>(
+        &'a self,
+        webhook: &'a str,
+        identifier: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>>;
+
+    /// Lists the mailbox, oldest first: undelivered webhooks, and delivered ones that have not expired.
+    fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>>;
+
+    /// Returns the mailbox entry of one webhook, or `None`.
+    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<Option<MailboxEntry>, StoreError>>;
+
+    /// Removes an undelivered webhook that was refused.
+    fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>>;
+}
 
 /// A received webhook that no run has consumed yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use crate::record::RunId;
 /// How many watchers may be added before dropped ones are removed.
 const FULL: usize = 256;
 
-/// The watchers of a store, for implementations of [`EventStore::watch`](super::EventStore::watch).
+/// The watchers of a store, for implementations of [`EventLog::watch`](super::EventLog::watch).
 ///
 /// A dropped one is removed at its next notification, or when the number of watchers has doubled since the last cleanup.
 #[derive(Default)]

@@ -137,6 +137,7 @@ fn imported(tree: &UseTree, names: &mut Vec<String>) {
     match tree {
         UseTree::Path(path) => imported(&path.tree, names),
         UseTree::Name(name) => names.push(name.ident.to_string()),
+        UseTree::Rename(rename) if rename.rename == "_" => {}
         UseTree::Rename(rename) => names.push(rename.rename.to_string()),
         UseTree::Glob(_) => names.push("*".to_owned()),
         UseTree::Group(group) => group.items.iter().for_each(|tree| imported(tree, names)),

@@ -14,6 +14,7 @@ use positronic_core::record::{
     ResponseMetadata, RunId, Seq, Timestamp, UserMessage,
 };
 use positronic_core::runner::Client;
+use positronic_core::store::prelude::*;
 use positronic_core::store::{EventStore, MemoryStore, StoreError};
 use positronic_core::testing::{CountedIds, TestClock};
 use positronic_plugins::Compaction;

@@ -12,7 +12,8 @@ use positronic_core::record::{
     Actor, EndReason, Epoch, Event, EventKind, ModelRequest, Path, RunId, Seq, Status, ToolResult,
 };
 use positronic_core::runner::{Retried, RetryError, RunHandle, Settled};
-use positronic_core::store::{EventStore as _, MemoryStore};
+use positronic_core::store::MemoryStore;
+use positronic_core::store::prelude::*;
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

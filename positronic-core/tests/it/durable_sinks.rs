@@ -9,7 +9,8 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Actor, Event, RunId, Seq};
 use positronic_core::runner::Settled;
 use positronic_core::sink::{EventSink, SinkError};
-use positronic_core::store::{EventStore as _, MemoryStore};
+use positronic_core::store::MemoryStore;
+use positronic_core::store::prelude::*;
 use positronic_core::testing::TestClock;
 use serde_json::json;
 

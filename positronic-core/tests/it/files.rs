@@ -9,6 +9,7 @@ use positronic_core::prelude::*;
 use positronic_core::projection::{FileOrigin, RunFile};
 use positronic_core::record::{EventKind, RunId, Seq, SideOutput, Timestamp, sha256};
 use positronic_core::runner::{Clock, Fork, RunHandle};
+use positronic_core::store::prelude::*;
 use positronic_core::store::{EventStore, LARGEST_BLOB, MemoryStore, StoreError};
 use positronic_core::testing::{CountedIds, Fault, FaultyStore, TestClock};
 use positronic_sqlite::SqliteStore;

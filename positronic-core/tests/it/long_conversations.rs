@@ -7,7 +7,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Message, ModelRequest, RunId, Seq};
 use positronic_core::runner::Settled;
-use positronic_core::store::{EventStore as _, MemoryStore, SavedPrompts};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{MemoryStore, SavedPrompts};
 use serde_json::json;
 
 use crate::counting::{Counting, Reads};

@@ -9,6 +9,7 @@ use positronic_core::record::{
     EventKind, ModelError, ModelRequest, ModelResponse, RunId, Seq, SignalId, Start, ToolResult,
 };
 use positronic_core::runner::{ResumeError, Runner, Settled, StartError};
+use positronic_core::store::prelude::*;
 use positronic_core::store::{EventStore, MemoryStore, StoreError};
 use positronic_core::testing::{CountedIds, Fault, FaultyStore, TestClock};
 use serde_json::json;

@@ -7,7 +7,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, Event, ModelError, ModelErrorKind, ModelRequest, RunId, Seq, Status};
 use positronic_core::runner::{Client, Retried, RetryError, RunHandle, Settled};
-use positronic_core::store::{EventStore as _, MemoryStore, RunFilter};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{MemoryStore, RunFilter};
 use positronic_core::testing::{CountedIds, TestClock};
 use serde_json::{Value, json};
 

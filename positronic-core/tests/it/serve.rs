@@ -9,6 +9,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, RunId, Seq, SignalId, SignalKind, Start, Status};
 use positronic_core::runner::RunError;
+use positronic_core::store::prelude::*;
 use positronic_core::store::{Append, EventStore, MemoryStore, RunFilter};
 use positronic_core::testing::{Fault, FaultyStore, TestClock};
 use schemars::JsonSchema;

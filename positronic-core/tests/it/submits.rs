@@ -4,7 +4,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{EventKind, Seq, SignalId, Start, Status};
 use positronic_core::runner::StartError;
-use positronic_core::store::{EventStore as _, MemoryStore};
+use positronic_core::store::MemoryStore;
+use positronic_core::store::prelude::*;
 use positronic_core::testing::TestClock;
 
 fn greeter() -> Brain<(), ()> {

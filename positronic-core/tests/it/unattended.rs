@@ -8,6 +8,7 @@ use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, ClaimRefusal, EventKind, ModelRequest, RunId, Seq, Status};
 use positronic_core::runner::{ResumeError, Settled};
+use positronic_core::store::prelude::*;
 use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::{FaultyStore, TestClock};
 use serde_json::json;

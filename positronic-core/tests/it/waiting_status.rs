@@ -8,7 +8,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelError, ModelErrorKind, Start, Status};
 use positronic_core::runner::{RunHandle, Settled};
-use positronic_core::store::{EventStore as _, MemoryStore, RunFilter};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{MemoryStore, RunFilter};
 use positronic_core::testing::{CountedIds, Story, TestClock};
 use serde_json::json;
 

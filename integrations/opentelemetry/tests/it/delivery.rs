@@ -9,7 +9,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Event, RunId, Seq};
 use positronic_core::runner::Settled;
 use positronic_core::sink::EventSink as _;
-use positronic_core::store::EventStore as _;
+use positronic_core::store::prelude::*;
 use positronic_core::testing::Story;
 use positronic_opentelemetry::spans::Span;
 use positronic_opentelemetry::{Monitor, Observer};

@@ -75,7 +75,7 @@ async fn text_has_neither_runs_nor_users_as_labels() {
 
     let text = metrics.text(&bench.store).await;
 
-    let rows = positronic_core::store::EventStore::runs(&*bench.store, &Default::default()).await.unwrap();
+    let rows = positronic_core::store::RunIndex::runs(&*bench.store, &Default::default()).await.unwrap();
     assert_eq!(rows.len(), 2);
     for row in rows {
         assert!(!text.contains(row.run.as_str()), "{text}");

@@ -11,6 +11,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Busy, Event, EventKind, Fired, RunId, RunSummary, Seq, Speaker, Start, Status, Timer};
 use positronic_core::runner::{Client, DueTrigger, FireError, Fork, Settled};
+use positronic_core::store::prelude::*;
 use positronic_core::store::{EventStore, MemoryStore, RunFilter, StoreError, TimerFilter};
 use positronic_core::testing::{FaultyStore, TestClock};
 use positronic_plugins::Triggers;

@@ -17,9 +17,10 @@ use super::writer::Writer;
 use super::{backup, blobs, connection, due, entries, mailbox, pending, query, remove, sinks, timers};
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatches, EventSearch, EventStore,
-    InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot,
-    StoreError, TimerFilter, Watcher, content_hash, verify_content,
+    Append, BlobStore, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog, EventMatches,
+    EventSearch, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore, PendingFilter, PendingItem,
+    PostOutcome, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError, TimerFilter, TimerStore, Watcher,
+    content_hash, verify_content,
 };
 
 /// Number of reader threads: two, so that one long log does not block all other reads.
@@ -39,7 +40,7 @@ const REMOVED: usize = 64;
 /// use positronic_core::prelude::*;
 /// use positronic_core::record::Status;
 /// use positronic_core::runner::Runner;
-/// use positronic_core::store::EventStore;
+/// use positronic_core::store::RunIndex as _;
 /// use positronic_sqlite::SqliteStore;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -216,7 +217,7 @@ impl std::fmt::Debug for SqliteStore {
     }
 }
 
-impl EventStore for SqliteStore {
+impl EventLog for SqliteStore {
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let encoded = Encoded::new(run, append)?;
@@ -238,6 +239,42 @@ impl EventStore for SqliteStore {
         Box::pin(self.ask(move |db| query::read(db, &run, from, most)))
     }
 
+    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        let (run, signal) = (run.clone(), signal.clone());
+        Box::pin(self.ask(move |db| query::accepted(db, &run, &signal)))
+    }
+
+    fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
+        let run = run.clone();
+        Box::pin(self.ask(move |db| query::snapshot(db, &run)))
+    }
+
+    fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> {
+        let run = run.clone();
+        Box::pin(self.ask(move |db| query::saved_prompts(db, &run)))
+    }
+
+    fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
+        Box::pin(async move {
+            let mut removed = 0;
+            // In groups, so that concurrent appends do not wait for the full removal.
+            for group in runs.chunks(REMOVED) {
+                let group = group.to_vec();
+                removed += self.write(move |tx| remove::runs(tx, &group)).await?;
+            }
+            while removed > 0 && self.write(remove::free).await? {}
+            Ok(removed)
+        })
+    }
+
+    fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
+        if let Some(writer) = &self.shared.writer {
+            writer.watch(|watchers| watchers.add(run, watcher));
+        }
+    }
+}
+
+impl RunIndex for SqliteStore {
     fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> {
         let run = run.clone();
         Box::pin(self.ask(move |db| query::run(db, &run)))
@@ -271,68 +308,49 @@ impl EventStore for SqliteStore {
             }
         })
     }
+}
 
-    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        let (run, signal) = (run.clone(), signal.clone());
-        Box::pin(self.ask(move |db| query::accepted(db, &run, &signal)))
-    }
-
-    fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
-        let run = run.clone();
-        Box::pin(self.ask(move |db| query::snapshot(db, &run)))
-    }
-
-    fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> {
-        let run = run.clone();
-        Box::pin(self.ask(move |db| query::saved_prompts(db, &run)))
-    }
-
-    fn sink_position<'a>(&'a self, run: &'a RunId, sink: &'a str) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        let (run, sink) = (run.clone(), sink.to_owned());
-        Box::pin(self.ask(move |db| sinks::position(db, &run, &sink)))
-    }
-
-    fn set_sink_position<'a>(
-        &'a self,
-        run: &'a RunId,
-        sink: &'a str,
-        next: Seq,
-        done: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (run, sink, done) = (run.clone(), sink.to_owned(), done.map(str::to_owned));
-        Box::pin(self.write(move |tx| sinks::set(tx.db(), &run, &sink, next, done.as_deref())))
-    }
-
-    fn take_sink<'a>(
-        &'a self,
-        sink: &'a str,
-        owner: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<RunId>, StoreError>> {
-        let (workers, sink, owner) = (self.shared.workers.clone(), sink.to_owned(), owner.to_owned());
+impl LeaseStore for SqliteStore {
+    fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        let workers = self.shared.workers.clone();
         Box::pin(async move {
-            let (known, name) = (workers.clone(), sink.clone());
-            // Mostly there are none, and a question delays no writer.
-            if !self.ask(move |db| sinks::any_lost(db, &known, &name)).await? {
-                return Ok(Vec::new());
-            }
-            self.write(move |tx| sinks::take(tx.db(), &workers, &sink, &owner, limit)).await
+            self.writes()?;
+            self.ask(move |_| Ok(workers.acquire_lease()?)).await
         })
     }
 
-    fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
+    fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        // A lease has no time to live: it is live until it is dropped.
         Box::pin(async move {
-            let mut removed = 0;
-            // In groups, so that concurrent appends do not wait for the full removal.
-            for group in runs.chunks(REMOVED) {
-                let group = group.to_vec();
-                removed += self.write(move |tx| remove::runs(tx, &group)).await?;
-            }
-            while removed > 0 && self.write(remove::free).await? {}
-            Ok(removed)
+            let lapsed = || StoreError::LeaseLapsed { owner: owner.to_owned() };
+            self.is_lease_live(owner).await?.then_some(()).ok_or_else(lapsed)
         })
     }
 
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let (workers, owner) = (self.shared.workers.clone(), owner.to_owned());
+        Box::pin(self.ask(move |_| Ok(workers.is_lease_live(&owner)?)))
+    }
+
+    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        let (workers, filter) = (self.shared.workers.clone(), filter.clone());
+        Box::pin(async move {
+            let (read_workers, read_filter) = (workers.clone(), filter.clone());
+            // Usually nothing is due, and then nothing is written.
+            match self.ask(move |db| due::any(db, &read_workers, &read_filter)).await? {
+                true => self.write(move |tx| due::reserve(tx.db(), &workers, &filter)).await,
+                false => Ok(Vec::new()),
+            }
+        })
+    }
+
+    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (run, deferral) = (run.clone(), deferral.clone());
+        Box::pin(self.write(move |tx| due::defer(tx.db(), &run, next, &deferral)))
+    }
+}
+
+impl MailboxStore for SqliteStore {
     fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
         let mail = mail.clone();
         Box::pin(async move {
@@ -364,7 +382,9 @@ impl EventStore for SqliteStore {
         let mail = mail.clone();
         Box::pin(self.write(move |tx| mailbox::discard(tx.db(), &mail)))
     }
+}
 
+impl TimerStore for SqliteStore {
     fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
         let filter = filter.clone();
         Box::pin(self.ask(move |db| timers::list(db, &filter)))
@@ -374,7 +394,9 @@ impl EventStore for SqliteStore {
         let id = id.clone();
         Box::pin(self.write(move |tx| timers::remove(tx.db(), &id)))
     }
+}
 
+impl BlobStore for SqliteStore {
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
         Box::pin(async move {
             self.writes()?;
@@ -404,7 +426,9 @@ impl EventStore for SqliteStore {
             Ok(swept)
         })
     }
+}
 
+impl EntryStore for SqliteStore {
     fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> {
         let (kind, key) = (kind.to_owned(), key.to_owned());
         Box::pin(self.ask(move |db| entries::one(db, &kind, &key)))
@@ -433,40 +457,39 @@ impl EventStore for SqliteStore {
         let (kind, key) = (kind.to_owned(), key.to_owned());
         Box::pin(self.write(move |tx| entries::remove(tx.db(), &kind, &key, expected)))
     }
+}
 
-    fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
-        let workers = self.shared.workers.clone();
-        Box::pin(async move {
-            self.writes()?;
-            self.ask(move |_| Ok(workers.acquire_lease()?)).await
-        })
+impl SinkStore for SqliteStore {
+    fn sink_position<'a>(&'a self, run: &'a RunId, sink: &'a str) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        let (run, sink) = (run.clone(), sink.to_owned());
+        Box::pin(self.ask(move |db| sinks::position(db, &run, &sink)))
     }
 
-    fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let (workers, owner) = (self.shared.workers.clone(), owner.to_owned());
-        Box::pin(self.ask(move |_| Ok(workers.is_lease_live(&owner)?)))
+    fn set_sink_position<'a>(
+        &'a self,
+        run: &'a RunId,
+        sink: &'a str,
+        next: Seq,
+        done: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (run, sink, done) = (run.clone(), sink.to_owned(), done.map(str::to_owned));
+        Box::pin(self.write(move |tx| sinks::set(tx.db(), &run, &sink, next, done.as_deref())))
     }
 
-    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
-        let (workers, filter) = (self.shared.workers.clone(), filter.clone());
+    fn take_sink<'a>(
+        &'a self,
+        sink: &'a str,
+        owner: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<RunId>, StoreError>> {
+        let (workers, sink, owner) = (self.shared.workers.clone(), sink.to_owned(), owner.to_owned());
         Box::pin(async move {
-            let (read_workers, read_filter) = (workers.clone(), filter.clone());
-            // Usually nothing is due, and then nothing is written.
-            match self.ask(move |db| due::any(db, &read_workers, &read_filter)).await? {
-                true => self.write(move |tx| due::reserve(tx.db(), &workers, &filter)).await,
-                false => Ok(Vec::new()),
+            let (known, name) = (workers.clone(), sink.clone());
+            // Mostly there are none, and a question delays no writer.
+            if !self.ask(move |db| sinks::any_lost(db, &known, &name)).await? {
+                return Ok(Vec::new());
             }
+            self.write(move |tx| sinks::take(tx.db(), &workers, &sink, &owner, limit)).await
         })
-    }
-
-    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (run, deferral) = (run.clone(), deferral.clone());
-        Box::pin(self.write(move |tx| due::defer(tx.db(), &run, next, &deferral)))
-    }
-
-    fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
-        if let Some(writer) = &self.shared.writer {
-            writer.watch(|watchers| watchers.add(run, watcher));
-        }
     }
 }

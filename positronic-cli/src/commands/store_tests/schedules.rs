@@ -1,7 +1,7 @@
 //! `schedule`, and the runs that `work` starts for schedules.
 
 use positronic_core::prelude::*;
-use positronic_core::store::EventStore as _;
+use positronic_core::store::prelude::*;
 use positronic_sqlite::SqliteStore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

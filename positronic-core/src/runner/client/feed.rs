@@ -3,7 +3,7 @@
 //! A sink has one feed per run, shared by all handles of the run. When the last handle is dropped, the feed ends and
 //! its position is stored, so a run that is released and claimed again shows its sinks every event once and without
 //! gaps. The position of a durable sink is also in the store: at most once a second, and when the feed ends. What a worker
-//! that died did not deliver is found there ([`EventStore::take_sink`]).
+//! that died did not deliver is found there ([`SinkStore::take_sink`](crate::store::SinkStore::take_sink)).
 
 use std::collections::HashMap;
 use std::sync::Arc;

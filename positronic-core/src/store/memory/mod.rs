@@ -14,9 +14,10 @@ use tokio::time::Instant;
 use self::contents::{Contents, StoredRun};
 use self::workers::Workers;
 use super::{
-    Append, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventMatches,
-    EventSearch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem, PostOutcome, REFUSALS,
-    RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter, Watcher, blob,
+    Append, BlobStore, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog,
+    EventMatch, EventMatches, EventSearch, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore,
+    PendingFilter, PendingItem, PostOutcome, REFUSALS, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot,
+    StoreError, TimerFilter, TimerStore, Watcher, blob,
 };
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Status, Timer, Timestamp, TriggerId};
 
@@ -73,7 +74,21 @@ fn ready<'a, T: Send + 'a>(answer: Result<T, StoreError>) -> BoxFuture<'a, Resul
     Box::pin(std::future::ready(answer))
 }
 
-impl EventStore for MemoryStore {
+fn mailbox_entry((mail, taken): &(InboundWebhook, Option<(RunId, Seq)>)) -> MailboxEntry {
+    MailboxEntry {
+        id: mail.id.clone(),
+        webhook: mail.webhook.clone(),
+        identifier: mail.identifier.clone(),
+        at: mail.at,
+        expires: mail.expires,
+        delivery: match taken {
+            Some((run, seq)) => DeliveryState::Delivered { run: run.clone(), seq: *seq },
+            None => DeliveryState::Undelivered(mail.clone()),
+        },
+    }
+}
+
+impl EventLog for MemoryStore {
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
         ready(self.append_now(run, append))
     }
@@ -87,6 +102,38 @@ impl EventStore for MemoryStore {
         ready(self.of(run, |stored| stored.read(run, from, most)))
     }
 
+    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        ready(self.of(run, |stored| Ok(stored.signals.get(signal).copied())))
+    }
+
+    fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
+        ready(Ok(self.shared.lock().runs.get(run).and_then(|stored| stored.snapshot.clone())))
+    }
+
+    fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> {
+        let contents = self.shared.lock();
+        ready(Ok(contents.runs.get(run).map(|stored| stored.prompts.clone()).unwrap_or_default()))
+    }
+
+    fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
+        let mut contents = self.shared.lock();
+        let mut removed = 0;
+        for run in runs {
+            let is_needed = contents.runs.values().any(|stored| stored.summary.after.as_ref() == Some(run));
+            if !is_needed && contents.runs.get(run).is_some_and(|stored| stored.summary.status.is_over()) {
+                contents.runs.remove(run);
+                removed += 1;
+            }
+        }
+        ready(Ok(removed))
+    }
+
+    fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
+        self.shared.lock().watchers.add(run, watcher);
+    }
+}
+
+impl RunIndex for MemoryStore {
     fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> {
         ready(self.of(run, |stored| Ok(stored.summary.clone())))
     }
@@ -98,6 +145,11 @@ impl EventStore for MemoryStore {
         rows.sort_by_key(|row| row.cursor());
         rows.truncate(filter.limit.unwrap_or(usize::MAX));
         ready(Ok(rows.into_iter().cloned().collect()))
+    }
+
+    fn unreadable<'a>(&'a self, _: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {
+        // Summaries are not encoded.
+        ready(Ok(Vec::new()))
     }
 
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
@@ -140,204 +192,9 @@ impl EventStore for MemoryStore {
         }
         ready(Ok(EventMatches::new(found, None)))
     }
+}
 
-    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        ready(self.of(run, |stored| Ok(stored.signals.get(signal).copied())))
-    }
-
-    fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
-        ready(Ok(self.shared.lock().runs.get(run).and_then(|stored| stored.snapshot.clone())))
-    }
-
-    fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> {
-        let contents = self.shared.lock();
-        ready(Ok(contents.runs.get(run).map(|stored| stored.prompts.clone()).unwrap_or_default()))
-    }
-
-    fn sink_position<'a>(&'a self, run: &'a RunId, sink: &'a str) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        let contents = self.shared.lock();
-        ready(Ok(contents.runs.get(run).and_then(|stored| stored.sinks.get(sink)).map(|(next, _)| *next)))
-    }
-
-    fn set_sink_position<'a>(
-        &'a self,
-        run: &'a RunId,
-        sink: &'a str,
-        next: Seq,
-        done: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let mut contents = self.shared.lock();
-        if let Some(stored) = contents.runs.get_mut(run) {
-            let end = stored.next();
-            if let Some((position, feeder)) = stored.sinks.get_mut(sink) {
-                *position = next.max(*position);
-                if *position >= end && feeder.as_deref() == done {
-                    *feeder = None;
-                }
-            }
-        }
-        ready(Ok(()))
-    }
-
-    fn take_sink<'a>(
-        &'a self,
-        sink: &'a str,
-        owner: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<RunId>, StoreError>> {
-        let mut contents = self.shared.lock();
-        let workers = self.workers.lock();
-        let feeders = contents.runs.iter_mut().filter_map(|(run, stored)| Some((run, stored.sinks.get_mut(sink)?)));
-        let lost = feeders.filter_map(|(run, (_, feeder))| {
-            let feeder = feeder.as_mut().filter(|feeder| !workers.is_live(feeder))?;
-            owner.clone_into(feeder);
-            Some(run.clone())
-        });
-        ready(Ok(lost.take(limit).collect()))
-    }
-
-    fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
-        let mut contents = self.shared.lock();
-        let mut removed = 0;
-        for run in runs {
-            let is_needed = contents.runs.values().any(|stored| stored.summary.after.as_ref() == Some(run));
-            if !is_needed && contents.runs.get(run).is_some_and(|stored| stored.summary.status.is_over()) {
-                contents.runs.remove(run);
-                removed += 1;
-            }
-        }
-        ready(Ok(removed))
-    }
-
-    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
-        let mut contents = self.shared.lock();
-        contents.mail.retain(|_, (stored, _)| stored.expires > mail.at);
-        let posted = match contents.mail.get(&mail.id) {
-            Some((_, Some((run, seq)))) => PostOutcome::Delivered { run: run.clone(), seq: *seq },
-            Some((_, None)) => PostOutcome::Duplicate,
-            None => {
-                contents.mail.insert(mail.id.clone(), (mail.clone(), None));
-                PostOutcome::New
-            }
-        };
-        ready(Ok(posted))
-    }
-
-    fn mail<'a>(
-        &'a self,
-        webhook: &'a str,
-        identifier: &'a str,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
-        let contents = self.shared.lock();
-        let fits =
-            |mail: &&InboundWebhook| mail.webhook == webhook && mail.identifier == identifier && mail.expires > now;
-        let free = contents.mail.values().filter(|(_, taken)| taken.is_none()).map(|(mail, _)| mail).filter(fits);
-        ready(Ok(free.min_by_key(|mail| (mail.at, &mail.id)).cloned()))
-    }
-
-    fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>> {
-        let contents = self.shared.lock();
-        let entry = |(mail, taken): &(InboundWebhook, Option<(RunId, Seq)>)| MailboxEntry {
-            id: mail.id.clone(),
-            webhook: mail.webhook.clone(),
-            identifier: mail.identifier.clone(),
-            at: mail.at,
-            expires: mail.expires,
-            delivery: match taken {
-                Some((run, seq)) => DeliveryState::Delivered { run: run.clone(), seq: *seq },
-                None => DeliveryState::Undelivered(mail.clone()),
-            },
-        };
-        let mut entries: Vec<_> = contents.mail.values().map(entry).collect();
-        entries.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
-        ready(Ok(entries))
-    }
-
-    fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>> {
-        let mut contents = self.shared.lock();
-        if contents.mail.get(mail).is_some_and(|(_, taken)| taken.is_none()) {
-            contents.mail.remove(mail);
-        }
-        ready(Ok(()))
-    }
-
-    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
-        let contents = self.shared.lock();
-        let mut timers: Vec<_> = contents.timers.values().filter(|timer| filter.passes(timer)).cloned().collect();
-        timers.sort_by(|a, b| (a.trigger.due, &a.trigger.id).cmp(&(b.trigger.due, &b.trigger.id)));
-        timers.truncate(filter.limit.unwrap_or(usize::MAX));
-        ready(Ok(timers))
-    }
-
-    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        ready(Ok(self.shared.lock().timers.remove(id).is_some()))
-    }
-
-    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
-        ready(blob::content_hash(&bytes).inspect(|name| {
-            let mut contents = self.shared.lock();
-            let stored = contents.blobs.entry(name.clone()).or_insert_with(|| (at, bytes));
-            stored.0 = stored.0.max(at);
-        }))
-    }
-
-    fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
-        let stored = self.shared.lock().blobs.get(sha256).map(|(_, bytes)| bytes.clone());
-        ready(stored.map(|bytes| blob::verify_content(sha256, bytes)).transpose())
-    }
-
-    fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
-        let mut contents = self.shared.lock();
-        let Contents { runs, blobs, .. } = &mut *contents;
-        let count = blobs.len();
-        blobs.retain(|name, (at, _)| *at >= before || runs.values().any(|stored| stored.blobs.contains(name)));
-        ready(Ok(count - blobs.len()))
-    }
-
-    fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> {
-        let contents = self.shared.lock();
-        ready(Ok(contents.entries.get(kind).and_then(|entries| entries.get(key)).cloned()))
-    }
-
-    fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
-        let contents = self.shared.lock();
-        let entries = contents.entries.get(&filter.kind).into_iter().flat_map(BTreeMap::values);
-        let mut found: Vec<_> = entries.filter(|entry| filter.passes(&entry.key)).cloned().collect();
-        if filter.reverse {
-            found.reverse();
-        }
-        found.truncate(filter.limit.unwrap_or(usize::MAX));
-        ready(Ok(found))
-    }
-
-    fn put_entry<'a>(
-        &'a self,
-        kind: &'a str,
-        key: &'a str,
-        value: &'a Value,
-        expected: Option<u64>,
-    ) -> BoxFuture<'a, Result<u64, StoreError>> {
-        let mut contents = self.shared.lock();
-        let entries = contents.entries.entry(kind.to_owned()).or_default();
-        if entries.get(key).map(|entry| entry.revision) != expected {
-            return ready(Err(StoreError::EntryChanged { kind: kind.to_owned(), key: key.to_owned() }));
-        }
-        let revision = expected.unwrap_or_default().saturating_add(1);
-        entries.insert(key.to_owned(), Entry::new(key, revision, value.clone()));
-        ready(Ok(revision))
-    }
-
-    fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>> {
-        let mut contents = self.shared.lock();
-        let Some(entries) = contents.entries.get_mut(kind) else { return ready(Ok(())) };
-        if entries.get(key).is_some_and(|entry| entry.revision != expected) {
-            return ready(Err(StoreError::EntryChanged { kind: kind.to_owned(), key: key.to_owned() }));
-        }
-        entries.remove(key);
-        ready(Ok(()))
-    }
-
+impl LeaseStore for MemoryStore {
     fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
         ready(Ok(Workers::acquire(&self.workers)))
     }
@@ -402,8 +259,178 @@ impl EventStore for MemoryStore {
         }
         ready(Ok(()))
     }
+}
 
-    fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
-        self.shared.lock().watchers.add(run, watcher);
+impl MailboxStore for MemoryStore {
+    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
+        let mut contents = self.shared.lock();
+        contents.mail.retain(|_, (stored, _)| stored.expires > mail.at);
+        let posted = match contents.mail.get(&mail.id) {
+            Some((_, Some((run, seq)))) => PostOutcome::Delivered { run: run.clone(), seq: *seq },
+            Some((_, None)) => PostOutcome::Duplicate,
+            None => {
+                contents.mail.insert(mail.id.clone(), (mail.clone(), None));
+                PostOutcome::New
+            }
+        };
+        ready(Ok(posted))
+    }
+
+    fn mail<'a>(
+        &'a self,
+        webhook: &'a str,
+        identifier: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
+        let contents = self.shared.lock();
+        let fits =
+            |mail: &&InboundWebhook| mail.webhook == webhook && mail.identifier == identifier && mail.expires > now;
+        let free = contents.mail.values().filter(|(_, taken)| taken.is_none()).map(|(mail, _)| mail).filter(fits);
+        ready(Ok(free.min_by_key(|mail| (mail.at, &mail.id)).cloned()))
+    }
+
+    fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>> {
+        let contents = self.shared.lock();
+        let mut entries: Vec<_> = contents.mail.values().map(mailbox_entry).collect();
+        entries.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
+        ready(Ok(entries))
+    }
+
+    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<Option<MailboxEntry>, StoreError>> {
+        ready(Ok(self.shared.lock().mail.get(mail).map(mailbox_entry)))
+    }
+
+    fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>> {
+        let mut contents = self.shared.lock();
+        if contents.mail.get(mail).is_some_and(|(_, taken)| taken.is_none()) {
+            contents.mail.remove(mail);
+        }
+        ready(Ok(()))
+    }
+}
+
+impl TimerStore for MemoryStore {
+    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
+        let contents = self.shared.lock();
+        let mut timers: Vec<_> = contents.timers.values().filter(|timer| filter.passes(timer)).cloned().collect();
+        timers.sort_by(|a, b| (a.trigger.due, &a.trigger.id).cmp(&(b.trigger.due, &b.trigger.id)));
+        timers.truncate(filter.limit.unwrap_or(usize::MAX));
+        ready(Ok(timers))
+    }
+
+    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
+        ready(Ok(self.shared.lock().timers.remove(id).is_some()))
+    }
+}
+
+impl BlobStore for MemoryStore {
+    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
+        ready(blob::content_hash(&bytes).inspect(|name| {
+            let mut contents = self.shared.lock();
+            let stored = contents.blobs.entry(name.clone()).or_insert_with(|| (at, bytes));
+            stored.0 = stored.0.max(at);
+        }))
+    }
+
+    fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+        let stored = self.shared.lock().blobs.get(sha256).map(|(_, bytes)| bytes.clone());
+        ready(stored.map(|bytes| blob::verify_content(sha256, bytes)).transpose())
+    }
+
+    fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
+        let mut contents = self.shared.lock();
+        let Contents { runs, blobs, .. } = &mut *contents;
+        let count = blobs.len();
+        blobs.retain(|name, (at, _)| *at >= before || runs.values().any(|stored| stored.blobs.contains(name)));
+        ready(Ok(count - blobs.len()))
+    }
+}
+
+impl EntryStore for MemoryStore {
+    fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> {
+        let contents = self.shared.lock();
+        ready(Ok(contents.entries.get(kind).and_then(|entries| entries.get(key)).cloned()))
+    }
+
+    fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        let contents = self.shared.lock();
+        let entries = contents.entries.get(&filter.kind).into_iter().flat_map(BTreeMap::values);
+        let mut found: Vec<_> = entries.filter(|entry| filter.passes(&entry.key)).cloned().collect();
+        if filter.reverse {
+            found.reverse();
+        }
+        found.truncate(filter.limit.unwrap_or(usize::MAX));
+        ready(Ok(found))
+    }
+
+    fn put_entry<'a>(
+        &'a self,
+        kind: &'a str,
+        key: &'a str,
+        value: &'a Value,
+        expected: Option<u64>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        let mut contents = self.shared.lock();
+        let entries = contents.entries.entry(kind.to_owned()).or_default();
+        if entries.get(key).map(|entry| entry.revision) != expected {
+            return ready(Err(StoreError::EntryChanged { kind: kind.to_owned(), key: key.to_owned() }));
+        }
+        let revision = expected.unwrap_or_default().saturating_add(1);
+        entries.insert(key.to_owned(), Entry::new(key, revision, value.clone()));
+        ready(Ok(revision))
+    }
+
+    fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>> {
+        let mut contents = self.shared.lock();
+        let Some(entries) = contents.entries.get_mut(kind) else { return ready(Ok(())) };
+        if entries.get(key).is_some_and(|entry| entry.revision != expected) {
+            return ready(Err(StoreError::EntryChanged { kind: kind.to_owned(), key: key.to_owned() }));
+        }
+        entries.remove(key);
+        ready(Ok(()))
+    }
+}
+
+impl SinkStore for MemoryStore {
+    fn sink_position<'a>(&'a self, run: &'a RunId, sink: &'a str) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        let contents = self.shared.lock();
+        ready(Ok(contents.runs.get(run).and_then(|stored| stored.sinks.get(sink)).map(|(next, _)| *next)))
+    }
+
+    fn set_sink_position<'a>(
+        &'a self,
+        run: &'a RunId,
+        sink: &'a str,
+        next: Seq,
+        done: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let mut contents = self.shared.lock();
+        if let Some(stored) = contents.runs.get_mut(run) {
+            let end = stored.next();
+            if let Some((position, feeder)) = stored.sinks.get_mut(sink) {
+                *position = next.max(*position);
+                if *position >= end && feeder.as_deref() == done {
+                    *feeder = None;
+                }
+            }
+        }
+        ready(Ok(()))
+    }
+
+    fn take_sink<'a>(
+        &'a self,
+        sink: &'a str,
+        owner: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<RunId>, StoreError>> {
+        let mut contents = self.shared.lock();
+        let workers = self.workers.lock();
+        let feeders = contents.runs.iter_mut().filter_map(|(run, stored)| Some((run, stored.sinks.get_mut(sink)?)));
+        let lost = feeders.filter_map(|(run, (_, feeder))| {
+            let feeder = feeder.as_mut().filter(|feeder| !workers.is_live(feeder))?;
+            owner.clone_into(feeder);
+            Some(run.clone())
+        });
+        ready(Ok(lost.take(limit).collect()))
     }
 }

@@ -7,7 +7,8 @@ use positronic_core::record::{
     Trigger, TriggerId,
 };
 use positronic_core::runner::{Conversation, ConversationError, FireError, Fork, RunHandle, Settled};
-use positronic_core::store::{EventStore as _, MemoryStore};
+use positronic_core::store::MemoryStore;
+use positronic_core::store::prelude::*;
 use positronic_core::testing::{CountedIds, TestClock};
 use serde_json::{Value, json};
 

@@ -3,7 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use positronic_core::record::Status;
-use positronic_core::store::{EventStore as _, MemoryStore, RunFilter};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{MemoryStore, RunFilter};
 
 use super::workshop::{HOUR, MINUTE, ManualClock, dying, fire, hourly, look, process, ticks};
 

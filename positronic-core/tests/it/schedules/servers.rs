@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use positronic_core::record::Status;
 use positronic_core::runner::{FireError, ServeEvent, Server};
-use positronic_core::store::{EventStore as _, MemoryStore, RunFilter};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{MemoryStore, RunFilter};
 use positronic_core::testing::TestClock;
 
 use super::workshop::{HOUR, ManualClock, fire, hourly, look, process, record, ticks};

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use positronic_core::record::{Gate, Path, Pending, PendingKind, RunId, Seq, Status, Timestamp};
-use positronic_core::store::{DueFilter, EventStore as _, PendingFilter, RunFilter};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{DueFilter, PendingFilter, RunFilter};
 use positronic_store_suite::Sample;
 use serde_json::json;
 use sqlx_core::executor::Executor as _;

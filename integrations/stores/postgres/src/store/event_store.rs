@@ -4,9 +4,9 @@ use std::sync::{Arc, Weak};
 
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatches, EventSearch, EventStore,
-    InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot,
-    StoreError, TimerFilter, Watcher,
+    Append, BlobStore, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog, EventMatches,
+    EventSearch, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore, PendingFilter, PendingItem,
+    PostOutcome, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError, TimerFilter, TimerStore, Watcher,
 };
 use serde_json::Value;
 use sqlx_postgres::PgRow;
@@ -18,7 +18,7 @@ use crate::failure::{Access, DbError};
 use crate::rows::{encode, no_such, seq};
 use crate::{blobs, entries, leases, mailbox, query, sinks, timers};
 
-impl EventStore for PostgresStore {
+impl EventLog for PostgresStore {
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             self.writes()?;
@@ -37,47 +37,6 @@ impl EventStore for PostgresStore {
             move |schema| query::read(schema, run, from, most),
             move |rows| query::events(&rows, run, from, most),
         ))
-    }
-
-    fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> {
-        Box::pin(self.read_rows(
-            move |schema| {
-                statement(format!("SELECT summary FROM {schema}.runs WHERE run = $1")).bind(owned(run.as_str()))
-            },
-            move |rows| {
-                let row = rows.first().ok_or_else(|| no_such(run))?;
-                query::summary(run.as_str(), get(row, 0)?)
-            },
-        ))
-    }
-
-    fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
-        Box::pin(self.list_runs(filter))
-    }
-
-    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {
-        let after = filter.after.as_ref().map(|after| (after.started.0, owned(after.run.as_str())));
-        Box::pin(self.read_rows(
-            move |schema| query::runs(schema, filter, after.as_ref(), filter.limit),
-            move |rows| {
-                let mut unreadable = Vec::new();
-                for row in &rows {
-                    let run = crate::text::value(get(row, 1)?);
-                    let error = query::summary(&run, get(row, 0)?).err();
-                    let explain = |error| self.shared.place.explain(error, Access::Read);
-                    unreadable.extend(error.map(|error| (RunId::from(run), explain(error))));
-                }
-                Ok(unreadable)
-            },
-        ))
-    }
-
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
-        Box::pin(self.list_pending(filter))
-    }
-
-    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {
-        Box::pin(self.find_text(search))
     }
 
     fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
@@ -133,29 +92,6 @@ impl EventStore for PostgresStore {
         ))
     }
 
-    fn sink_position<'a>(&'a self, run: &'a RunId, sink: &'a str) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        Box::pin(self.read_rows(move |schema| sinks::position(schema, run, sink), |rows| sinks::next(&rows)))
-    }
-
-    fn set_sink_position<'a>(
-        &'a self,
-        run: &'a RunId,
-        sink: &'a str,
-        next: Seq,
-        done: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.write_rows(move |schema| sinks::set(schema, run, sink, next, done), |_| Ok(())))
-    }
-
-    fn take_sink<'a>(
-        &'a self,
-        sink: &'a str,
-        owner: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<RunId>, StoreError>> {
-        Box::pin(self.write_rows(move |schema| sinks::take(schema, sink, owner, limit), |rows| sinks::taken(&rows)))
-    }
-
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
         Box::pin(async move {
             let mut removed = 0;
@@ -169,6 +105,89 @@ impl EventStore for PostgresStore {
         })
     }
 
+    fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
+        self.shared.changes.watch(run, watcher);
+    }
+}
+
+impl RunIndex for PostgresStore {
+    fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> {
+        Box::pin(self.read_rows(
+            move |schema| {
+                statement(format!("SELECT summary FROM {schema}.runs WHERE run = $1")).bind(owned(run.as_str()))
+            },
+            move |rows| {
+                let row = rows.first().ok_or_else(|| no_such(run))?;
+                query::summary(run.as_str(), get(row, 0)?)
+            },
+        ))
+    }
+
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
+        Box::pin(self.list_runs(filter))
+    }
+
+    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {
+        let after = filter.after.as_ref().map(|after| (after.started.0, owned(after.run.as_str())));
+        Box::pin(self.read_rows(
+            move |schema| query::runs(schema, filter, after.as_ref(), filter.limit),
+            move |rows| {
+                let mut unreadable = Vec::new();
+                for row in &rows {
+                    let run = crate::text::value(get(row, 1)?);
+                    let error = query::summary(&run, get(row, 0)?).err();
+                    let explain = |error| self.shared.place.explain(error, Access::Read);
+                    unreadable.extend(error.map(|error| (RunId::from(run), explain(error))));
+                }
+                Ok(unreadable)
+            },
+        ))
+    }
+
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
+        Box::pin(self.list_pending(filter))
+    }
+
+    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {
+        Box::pin(self.find_text(search))
+    }
+}
+
+impl LeaseStore for PostgresStore {
+    fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        Box::pin(self.new_lease())
+    }
+
+    fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let ttl = self.shared.options.lease_ttl;
+            match self.lease_rows(|schema| leases::renew(schema, owner, ttl)).await?.is_empty() {
+                true => Err(StoreError::LeaseLapsed { owner: owner.to_owned() }),
+                false => Ok(()),
+            }
+        })
+    }
+
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.read_rows(move |schema| leases::find(schema, owner), |rows| Ok(!rows.is_empty())))
+    }
+
+    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        Box::pin(async move {
+            self.writes()?;
+            // Not repeated if the connection is lost: the first try may have reserved runs, which the caller does not know.
+            let rows = self.shared.connections.rows_once(|| leases::due(&self.shared.schema, filter)).await;
+            let due = rows.and_then(|rows| leases::due_runs(&rows));
+            due.map_err(|error| self.shared.place.explain(error, Access::Write))
+        })
+    }
+
+    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.write_rows(move |schema| leases::defer(schema, run, next, deferral), |_| Ok(())))
+    }
+}
+
+impl MailboxStore for PostgresStore {
     fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
         Box::pin(async move {
             let content = encode(mail)?;
@@ -214,7 +233,9 @@ impl EventStore for PostgresStore {
             |_| Ok(()),
         ))
     }
+}
 
+impl TimerStore for PostgresStore {
     fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
         Box::pin(
             self.read_rows(
@@ -233,7 +254,9 @@ impl EventStore for PostgresStore {
             |rows| Ok(!rows.is_empty()),
         ))
     }
+}
 
+impl BlobStore for PostgresStore {
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
         Box::pin(self.store_blob(bytes, at))
     }
@@ -245,7 +268,9 @@ impl EventStore for PostgresStore {
     fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
         Box::pin(self.write_rows(move |schema| blobs::sweep(schema, before), |rows| Ok(rows.len())))
     }
+}
 
+impl EntryStore for PostgresStore {
     fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> {
         Box::pin(self.read_rows(
             move |schema| entries::one(schema, kind, key),
@@ -288,40 +313,29 @@ impl EventStore for PostgresStore {
             if self.write_rows(remove, has_changed).await? { Err(entries::changed(kind, key)) } else { Ok(()) }
         })
     }
+}
 
-    fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
-        Box::pin(self.new_lease())
+impl SinkStore for PostgresStore {
+    fn sink_position<'a>(&'a self, run: &'a RunId, sink: &'a str) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        Box::pin(self.read_rows(move |schema| sinks::position(schema, run, sink), |rows| sinks::next(&rows)))
     }
 
-    fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            let ttl = self.shared.options.lease_ttl;
-            match self.lease_rows(|schema| leases::renew(schema, owner, ttl)).await?.is_empty() {
-                true => Err(StoreError::LeaseLapsed { owner: owner.to_owned() }),
-                false => Ok(()),
-            }
-        })
+    fn set_sink_position<'a>(
+        &'a self,
+        run: &'a RunId,
+        sink: &'a str,
+        next: Seq,
+        done: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.write_rows(move |schema| sinks::set(schema, run, sink, next, done), |_| Ok(())))
     }
 
-    fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.read_rows(move |schema| leases::find(schema, owner), |rows| Ok(!rows.is_empty())))
-    }
-
-    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
-        Box::pin(async move {
-            self.writes()?;
-            // Not repeated if the connection is lost: the first try may have reserved runs, which the caller does not know.
-            let rows = self.shared.connections.rows_once(|| leases::due(&self.shared.schema, filter)).await;
-            let due = rows.and_then(|rows| leases::due_runs(&rows));
-            due.map_err(|error| self.shared.place.explain(error, Access::Write))
-        })
-    }
-
-    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.write_rows(move |schema| leases::defer(schema, run, next, deferral), |_| Ok(())))
-    }
-
-    fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
-        self.shared.changes.watch(run, watcher);
+    fn take_sink<'a>(
+        &'a self,
+        sink: &'a str,
+        owner: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<RunId>, StoreError>> {
+        Box::pin(self.write_rows(move |schema| sinks::take(schema, sink, owner, limit), |rows| sinks::taken(&rows)))
     }
 }

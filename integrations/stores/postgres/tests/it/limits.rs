@@ -6,9 +6,10 @@ use positronic_core::record::{
     Claim, Epoch, Gate, Path, Pending, PendingKind, RunId, Seq, SignalId, Status, Timer, Timestamp, Trigger, TriggerId,
     WaitSpec,
 };
+use positronic_core::store::prelude::*;
 use positronic_core::store::{
-    DueFilter, EventSearch, EventStore as _, InboundWebhook, PendingFilter, PendingItem, PostOutcome, RunFilter,
-    RunPages, StoreError, TimerChange, TimerFilter, TimerOwner,
+    DueFilter, EventSearch, InboundWebhook, PendingFilter, PendingItem, PostOutcome, RunFilter, RunPages, StoreError,
+    TimerChange, TimerFilter, TimerOwner,
 };
 use positronic_postgres::PostgresStore;
 use positronic_store_suite::Sample;

@@ -1,7 +1,8 @@
 //! Opening a store: its schema, its migrations, and what is refused.
 
 use positronic_core::record::{RunId, Seq};
-use positronic_core::store::{EventSearch, EventStore as _, RunFilter, StoreError};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{EventSearch, RunFilter, StoreError};
 use positronic_postgres::{PostgresOptions, PostgresStore};
 use positronic_store_suite::Sample;
 use sqlx_core::executor::Executor as _;

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use positronic_core::store::{EventSearch, EventStore as _, RunFilter, StoreError};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{EventSearch, RunFilter, StoreError};
 use positronic_postgres::{PostgresOptions, PostgresStore};
 use positronic_store_suite::Sample;
 

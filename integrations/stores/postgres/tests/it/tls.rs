@@ -1,6 +1,7 @@
 //! Encrypted connections, with a server whose certificate an authority of its own has signed for `localhost`.
 
-use positronic_core::store::{EventStore as _, StoreError};
+use positronic_core::store::StoreError;
+use positronic_core::store::prelude::*;
 use positronic_postgres::{PostgresOptions, PostgresStore};
 use positronic_store_suite::Sample;
 

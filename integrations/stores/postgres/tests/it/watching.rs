@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use positronic_core::record::{RunId, Seq};
-use positronic_core::store::{EventStore as _, StoreError, Watcher};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{StoreError, Watcher};
 use positronic_postgres::PostgresStore;
 use positronic_store_suite::Sample;
 use sqlx_core::executor::Executor as _;

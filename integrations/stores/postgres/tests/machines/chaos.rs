@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use positronic_core::record::{Actor, EventKind, Path, RunId, Seq, SignalKind, ToolResult};
-use positronic_core::store::{EventStore as _, PendingFilter};
+use positronic_core::store::PendingFilter;
+use positronic_core::store::prelude::*;
 use serde_json::json;
 
 use crate::brains::script;

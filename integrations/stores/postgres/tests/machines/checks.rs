@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use positronic_core::machine::RunState;
 use positronic_core::record::{Event, EventKind, Path, RunId, Seq, Status, ToolResult};
-use positronic_core::store::EventStore as _;
+use positronic_core::store::prelude::*;
 use serde_json::Value;
 
 use crate::brains::is_repeatable;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use positronic_core::record::{Actor, Path, RunId, RunSummary, Status};
 use positronic_core::runner::Client;
-use positronic_core::store::{EventStore as _, PendingFilter};
+use positronic_core::store::PendingFilter;
+use positronic_core::store::prelude::*;
 use positronic_postgres::PostgresStore;
 
 use crate::ledger::Ledger;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use positronic_core::record::Status;
-use positronic_core::store::EventStore as _;
+use positronic_core::store::prelude::*;
 
 use crate::brains::COUNTS;
 use crate::checks::check;

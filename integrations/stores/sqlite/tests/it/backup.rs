@@ -1,6 +1,7 @@
 //! Copies of a store that is in use.
 
-use positronic_core::store::{EventStore as _, StoreError};
+use positronic_core::store::StoreError;
+use positronic_core::store::prelude::*;
 use positronic_store_suite::Sample;
 
 use super::{lines, quick};

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, Weak};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{RunId, Seq};
-use positronic_core::store::{EventSearch, EventStore as _, StoreError, Watcher};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{EventSearch, StoreError, Watcher};
 use positronic_sqlite::{SqliteOptions, SqliteStore};
 use positronic_store_suite::Sample;
 

@@ -8,7 +8,7 @@ use positronic_core::prelude::*;
 use positronic_core::projection::timeline::Timeline;
 use positronic_core::projection::transcript;
 use positronic_core::record::{ModelRequest, RunId, Seq, Status};
-use positronic_core::store::EventStore as _;
+use positronic_core::store::prelude::*;
 use positronic_sqlite::SqliteStore;
 use positronic_store_suite::Sample;
 use schemars::JsonSchema;

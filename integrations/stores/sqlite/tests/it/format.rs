@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use positronic_core::record::{PendingKind, RunId, Seq, Status, Timer, Timestamp, Trigger, sha256};
-use positronic_core::store::{DueFilter, Entry, EventStore as _, PendingFilter, RunFilter, TimerFilter};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{DueFilter, Entry, PendingFilter, RunFilter, TimerFilter};
 use positronic_sqlite::SqliteStore;
 use rusqlite::Connection;
 use serde_json::json;

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use positronic_core::record::{RunId, Seq, Status};
-use positronic_core::store::{EventStore as _, StoreError};
+use positronic_core::store::StoreError;
+use positronic_core::store::prelude::*;
 use positronic_sqlite::SqliteStore;
 use positronic_store_suite::Sample;
 use proptest::prelude::*;

@@ -23,7 +23,7 @@ mod torn;
 use std::path::Path;
 
 use positronic_core::record::{RunId, Seq};
-use positronic_core::store::EventStore as _;
+use positronic_core::store::prelude::*;
 use positronic_sqlite::{Durability, SqliteOptions, SqliteStore};
 
 /// Opens a store that does not wait for the disk.

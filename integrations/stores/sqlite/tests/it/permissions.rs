@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use positronic_core::store::EventStore as _;
+use positronic_core::store::prelude::*;
 use positronic_store_suite::Sample;
 
 use super::quick;

@@ -7,7 +7,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use positronic_core::record::{RunId, Seq};
-use positronic_core::store::{EventStore as _, StoreError, Watcher};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{StoreError, Watcher};
 use positronic_store_suite::Sample;
 
 use super::{beside, lines, quick};

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use positronic_core::record::{Actor, Path as CallPath, Pending, PendingKind, Seq, Status, WaitSpec};
 use positronic_core::runner::{Client, Delivered};
-use positronic_core::store::{EventStore as _, PendingFilter, RunFilter, StoreError};
+use positronic_core::store::prelude::*;
+use positronic_core::store::{PendingFilter, RunFilter, StoreError};
 use positronic_sqlite::{SqliteOptions, SqliteStore};
 use positronic_store_suite::Sample;
 use rusqlite::Connection;

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use positronic_core::store::{EventStore as _, StoreError};
+use positronic_core::store::StoreError;
+use positronic_core::store::prelude::*;
 use positronic_sqlite::SqliteStore;
 use positronic_store_suite::Sample;
 use proptest::prelude::*;

@@ -1,5 +1,7 @@
 //! Which notices arrive where.
 
+use positronic_core::store::prelude::*;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]

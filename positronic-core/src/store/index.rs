@@ -1,0 +1,31 @@
+//! The lists of runs and of what they wait for.
+
+use super::{BoxFuture, EventMatches, EventSearch, PendingFilter, PendingItem, RunFilter, StoreError};
+use crate::record::{RunId, RunSummary};
+
+/// Lists the runs and what they wait for, without their logs.
+#[diagnostic::on_unimplemented(note = "a store around another one gets this trait by implementing `StoreWrapper`")]
+pub trait RunIndex: Send + Sync + 'static {
+    /// Returns the summary of a run.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoSuchRun`] when the run does not exist.
+    fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>>;
+
+    /// Lists the summaries of runs that match a filter, latest start first, in the order of [`RunCursor`](super::RunCursor). It skips those
+    /// that it cannot decode. There are fewer than the filter's limit only at the end of the list; [`RunPages`](super::RunPages) reads a
+    /// long one in pages.
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>>;
+
+    /// Lists the runs that [`RunIndex::runs`] skips, each with its error.
+    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>>;
+
+    /// Lists the pending items of all runs, oldest first, in the order of [`PendingCursor`](super::PendingCursor). It skips those that it cannot
+    /// decode. There are fewer than the filter's limit only at the end of the list; [`PendingPages`](super::PendingPages) reads a long one in
+    /// pages.
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>>;
+
+    /// Finds events whose JSON contains a text, ignoring case, newest run first.
+    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>>;
+}
