@@ -27,7 +27,7 @@ fn read(path: &Path) -> String {
     if path.is_file() {
         return std::fs::read_to_string(path).unwrap();
     }
-    let entries = std::fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let entries = std::fs::read_dir(path).unwrap();
     entries.map(|entry| read(&entry.unwrap().path())).collect()
 }
 

@@ -10,6 +10,9 @@ use tokio::sync::Notify;
 use super::{EventStore, Watcher};
 use crate::record::{RunId, Seq};
 
+/// Says which runs to leave out.
+type Skips = Box<dyn Fn(&RunId) -> bool + Send + Sync>;
+
 /// Collects the runs of a store whose logs have grown.
 ///
 /// ```
@@ -28,7 +31,7 @@ use crate::record::{RunId, Seq};
 pub struct GrownRuns {
     runs: Mutex<BTreeSet<RunId>>,
     bell: Notify,
-    skips: Option<Box<dyn Fn(&RunId) -> bool + Send + Sync>>,
+    skips: Option<Skips>,
 }
 
 impl GrownRuns {

@@ -102,17 +102,7 @@ impl Record {
 
     pub(super) fn next_messages(&self) -> Vec<Message> {
         let fresh = messages(self.prompt.output.get(self.projected..).unwrap_or_default());
-        self.whole(self.transcript.messages().into_iter().chain(fresh))
-    }
-
-    /// Converts messages to a dialogue from its start.
-    pub(super) fn whole(&self, messages: impl Iterator<Item = Message>) -> Vec<Message> {
-        dialogue(messages).messages()
-    }
-
-    /// Returns how many messages consecutive outputs become.
-    pub(super) fn count(&self, outputs: &[Output]) -> usize {
-        count(messages(outputs))
+        dialogue(self.transcript.messages().into_iter().chain(fresh)).messages()
     }
 
     pub(super) fn push(&mut self, event: &Event, duration: Option<Duration>, kind: OutputKind) {
@@ -295,7 +285,7 @@ impl Record {
     /// The requester of the compaction has read the outputs since the last iteration, so they count, too.
     pub(super) fn compact(&mut self, keep: u64, summary: Option<&str>) {
         let next = self.next_messages();
-        let before = self.whole(self.before());
+        let before = dialogue(self.before()).messages();
         self.compacted = summary.is_some();
         match summary {
             Some(summary) => {
@@ -310,12 +300,12 @@ impl Record {
                 }
                 let stays = before.get(cut..).unwrap_or_default();
                 self.standing = [std::slice::from_ref(&summary), stays].concat();
-                self.transcript = Transcript::new(self.whole([&[summary], kept].concat().into_iter()));
+                self.transcript = Transcript::new(dialogue([&[summary], kept].concat()).messages());
             }
             None => {
                 (self.standing, self.from) = (Vec::new(), 0);
                 let all = self.before().chain(messages(&self.prompt.output));
-                self.transcript = Transcript::new(self.whole(all));
+                self.transcript = Transcript::new(dialogue(all).messages());
             }
         }
         self.projected = self.prompt.output.len();
@@ -328,7 +318,7 @@ impl Record {
             let is_message = |output: &Output| matches!(output.kind, OutputKind::Message { .. });
             output.get(*index).is_some_and(|output| begins_answer(output) || is_message(output))
         };
-        let is_enough = |index: &usize| self.count(output.get(*index..).unwrap_or_default()) >= kept;
+        let is_enough = |index: &usize| count(messages(output.get(*index..).unwrap_or_default())) >= kept;
         let begin = (self.from..output.len()).rev().filter(begins).find(is_enough);
         begin.filter(|_| kept > 0).unwrap_or(output.len())
     }

@@ -153,13 +153,13 @@ impl Runs {
     }
 
     /// Notes the outcome of a check, unless the run was added again meanwhile.
-    fn checked(&self, run: &RunId, runner: &Arc<Asleep>, checked: Checked) {
+    fn checked(&self, run: &RunId, runner: &Arc<Asleep>, checked: &Checked) {
         let mut all = self.known.lock();
         let Some(known) = all.get_mut(run).filter(|known| Arc::ptr_eq(&known.runner, runner)) else { return };
         match checked {
             Checked::Gone => _ = all.remove(run),
             Checked::Waits(_) if known.check == Check::Begun { grown: true } => known.check = Check::Now,
-            Checked::Waits(wake) => known.check = Check::At(wake),
+            Checked::Waits(wake) => known.check = Check::At(*wake),
         }
     }
 }
@@ -238,7 +238,7 @@ async fn check(runs: &Runs, run: RunId, known: Known) {
         tracing::warn!(%run, %error, "cannot read the run");
         Checked::Waits(Some(now.after(POLL)))
     });
-    runs.checked(&run, &runner, checked);
+    runs.checked(&run, &runner, &checked);
 }
 
 enum Checked {

@@ -271,7 +271,7 @@ impl Worker {
                 self.append_outcome(&path, new_events).await?;
             }
             Report::Question { path, question, reply, turn } => {
-                answer_question(self, path, question, reply, turn).await?
+                answer_question(self, path, question, reply, turn).await?;
             }
             Report::Value { path, name, value, reply, turn } => {
                 keep_value(self, &path, name, value, reply).await?;
