@@ -142,9 +142,10 @@ fn anywhere(command: &Command, flag: &str) -> bool {
 fn check_cargo(words: &[String]) -> Result<(), String> {
     let words: Vec<&str> = words.iter().map(String::as_str).take_while(|word| *word != "--").collect();
     let manifest = |package: &str| {
-        let folders = ["", "integrations/", "integrations/models/"];
+        let groups = ["engines", "models", "stores", "tools"].map(|group| format!("integrations/{group}/"));
+        let folders = [String::new(), "integrations/".to_owned()].into_iter().chain(groups);
         let folder = package.strip_prefix("positronic-").unwrap_or(package);
-        let paths = folders.iter().flat_map(|begin| [format!("{begin}{package}"), format!("{begin}{folder}")]);
+        let paths = folders.flat_map(|begin| [format!("{begin}{package}"), format!("{begin}{folder}")]);
         paths.map(|path| workspace().join(path).join("Cargo.toml")).find_map(|path| fs::read_to_string(path).ok())
     };
     let mut package = None;
