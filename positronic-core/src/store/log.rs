@@ -59,8 +59,8 @@ pub trait EventLog: Send + Sync + 'static {
 /// Receives notifications when a log has grown.
 ///
 /// The call comes after the append is visible to readers, on the thread that wrote or noticed it: `SqliteStore`'s only
-/// writer thread, or the appending thread of [`MemoryStore`]. So an implementation must not block and must not wait for
-/// the store; it should only wake another task.
+/// writer thread, or the appending thread of [`MemoryStore`](super::MemoryStore). So an implementation must not block and
+/// must not wait for the store; it should only wake another task.
 pub trait Watcher: Send + Sync {
     /// The next number of this run's log is now `next`, or a later one.
     fn appended(&self, run: &RunId, next: Seq);

@@ -4,6 +4,7 @@
 //! they were created.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use positronic_core::store::StoreError;
 use sqlx_core::connection::ConnectOptions as _;
@@ -22,8 +23,8 @@ const MIGRATIONS: &[(&str, &str)] = &[("store", include_str!("../migrations/0001
 const OLDEST_SERVER: i32 = 130_000;
 /// The longest name of a schema in bytes.
 const MAX_NAME: usize = 63;
-/// The lock that a process holds while it creates or migrates a schema.
-const LOCK: &str = "SELECT pg_advisory_lock(hashtext('positronic'))";
+/// How often a process asks for the lock that it holds while it creates or migrates a schema.
+const LOCK_POLL: Duration = Duration::from_millis(50);
 
 /// Quotes the name of a schema.
 pub(crate) fn quoted(name: &str) -> Result<String, StoreError> {
@@ -135,9 +136,21 @@ async fn format_of(db: &mut PgConnection, schema: &str) -> Result<i64, DbError> 
     get(&found, 0)
 }
 
+/// Waits for the lock that a process holds while it creates or migrates a schema.
+///
+/// It asks again and again: a session that waits inside of a statement keeps a snapshot, for whose end the creation of the
+/// search index waits, and that is a deadlock.
+async fn lock(db: &mut PgConnection) -> Result<(), DbError> {
+    let sql = "SELECT pg_try_advisory_lock(hashtext('positronic'))";
+    while !query_scalar::<Postgres, bool>(sql).fetch_one(&mut *db).await? {
+        tokio::time::sleep(LOCK_POLL).await;
+    }
+    Ok(())
+}
+
 async fn migrate(db: &mut PgConnection, place: &Place, schema: &str) -> Result<(), DbError> {
     db.execute("SET statement_timeout = 0").await?;
-    db.execute(LOCK).await?;
+    lock(db).await?;
     let exists: bool = query_scalar::<Postgres, _>("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)")
         .bind(&place.schema)
         .fetch_one(&mut *db)
@@ -165,7 +178,7 @@ async fn migrate(db: &mut PgConnection, place: &Place, schema: &str) -> Result<(
 /// Creates the index of trigrams, without blocking appends.
 async fn index_text(db: &mut PgConnection, place: &Place, schema: &str) -> Result<(), DbError> {
     db.execute("SET statement_timeout = 0").await?;
-    db.execute(LOCK).await?;
+    lock(db).await?;
     let name = format!("{schema}.events_by_text");
     let sql = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)";
     let valid: Option<bool> = query_scalar::<Postgres, _>(sql).bind(&name).fetch_optional(&mut *db).await?;

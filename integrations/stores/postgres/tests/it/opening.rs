@@ -9,7 +9,7 @@ use sqlx_core::executor::Executor as _;
 use sqlx_core::query_scalar::query_scalar;
 use sqlx_core::row::Row as _;
 use sqlx_core::sql_str::AssertSqlSafe;
-use sqlx_postgres::Postgres;
+use sqlx_postgres::{PgConnection, Postgres};
 
 use crate::server;
 
@@ -98,14 +98,38 @@ async fn address_names_the_schema() {
     assert!(format!("{store:?}").contains(&database.schema));
 }
 
+/// Returns whether the server has the extension for the search index; a test without it is skipped.
+async fn has_trigrams(db: &mut PgConnection) -> bool {
+    let sql = "SELECT count(*) > 0 FROM pg_available_extensions WHERE name = 'pg_trgm'";
+    let available = query_scalar::<Postgres, bool>(sql).fetch_one(db).await.unwrap();
+    if !available {
+        eprintln!("skipped: the server lacks the extension pg_trgm");
+    }
+    available
+}
+
+#[tokio::test]
+async fn many_processes_create_the_search_index_at_once() {
+    let Some(database) = server::database().await else { return };
+    if !has_trigrams(&mut database.connect().await).await {
+        return;
+    }
+    let mut options = database.options();
+    options.search_index = true;
+
+    let opened = futures::future::join_all((0..6).map(|_| PostgresStore::with(options.clone()))).await;
+
+    let run = Sample::new("run-1").says("one").appended(opened[0].as_ref().unwrap()).await.run;
+    for store in opened {
+        assert_eq!(store.unwrap().search(&EventSearch::new("one", 5)).await.unwrap().found[0].run, run);
+    }
+}
+
 #[tokio::test]
 async fn search_uses_the_index_of_trigrams() {
     let Some(database) = server::database().await else { return };
     let mut db = database.connect().await;
-    let available =
-        query_scalar::<Postgres, bool>("SELECT count(*) > 0 FROM pg_available_extensions WHERE name = 'pg_trgm'");
-    if !available.fetch_one(&mut db).await.unwrap() {
-        eprintln!("skipped: the server lacks the extension pg_trgm");
+    if !has_trigrams(&mut db).await {
         return;
     }
     let mut options = database.options();
