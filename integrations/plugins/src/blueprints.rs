@@ -13,10 +13,11 @@ use serde::{Deserialize, Serialize};
 pub use folder::MarkdownFolder;
 pub use index::MemoryIndex;
 
-use super::latest_input;
 use positronic_core::Result;
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::record::{ContentHash, Path, hash_text};
+
+use super::latest_input;
 
 /// A searchable document.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

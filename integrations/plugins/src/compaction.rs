@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, ResponseInspection, Services, State};
 use positronic_core::record::{Assistant, Message, ModelResponse, Path, Tier};
 use positronic_core::{Error, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The heading of the summary.
 const HEADING: &str = "Summary of the conversation before this point:";

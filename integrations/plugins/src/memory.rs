@@ -20,10 +20,11 @@ pub use in_memory::MemoryFacts;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteFacts;
 
-use super::latest_input;
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::record::{ContentHash, Path, hash_text};
 use positronic_core::{Error, Result};
+
+use super::latest_input;
 
 /// The maximum length of a fact, in characters.
 const LONGEST: usize = 1000;

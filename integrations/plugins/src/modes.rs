@@ -1,17 +1,17 @@
 //! Modes: a loop works in one of several ways at a time, each with its prompt, tools, and transitions.
 
 use derive_where::derive_where;
+use positronic_core::dsl::{
+    Options, Plugin, PluginState, Preparation, RequestEdit, Services, State, Tool, ToolContext, ToolReply, Wait,
+};
+use positronic_core::record::{ContextItem, Path, ToolDecl};
+use positronic_core::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::listed;
 use super::usage_panic::usage_panic;
-use positronic_core::dsl::{
-    Options, Plugin, PluginState, Preparation, RequestEdit, Services, State, Tool, ToolContext, ToolReply, Wait,
-};
-use positronic_core::record::{ContextItem, Path, ToolDecl};
-use positronic_core::{Error, Result};
 
 const ENTER: &str = "mode.enter";
 

@@ -6,15 +6,15 @@
 use std::collections::BTreeSet;
 
 use derive_where::derive_where;
+use positronic_core::dsl::{
+    IntoTool, NoServices, Options, Plugin, PluginState, Preparation, RequestEdit, Services, State, Tool,
+};
+use positronic_core::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::listed;
 use super::usage_panic::usage_panic;
-use positronic_core::dsl::{
-    IntoTool, NoServices, Options, Plugin, PluginState, Preparation, RequestEdit, Services, State, Tool,
-};
-use positronic_core::{Error, Result};
 
 const ACTIVATE: &str = "toolset.activate";
 const DEACTIVATE: &str = "toolset.deactivate";

@@ -4,14 +4,14 @@ mod when;
 
 use std::time::Duration;
 
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use positronic_core::record::{Busy, Fired, Timer, Timestamp, Trigger, TriggerId};
+use positronic_core::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::when::{duration, moment, pause};
-use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
-use positronic_core::record::{Busy, Fired, Timer, Timestamp, Trigger, TriggerId};
-use positronic_core::{Error, Result};
 
 /// The maximum length of a trigger's task, in characters.
 const LONGEST: usize = 1000;

@@ -5,9 +5,8 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
-
 use positronic_core::record::Settings;
+use serde::Serialize;
 
 /// A partially written request body, a JSON object.
 ///

@@ -1,9 +1,8 @@
 //! The URL of an API: built from a base URL, and shown in messages.
 
+use positronic_core::record::{ModelError, ModelErrorKind};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-
-use positronic_core::record::{ModelError, ModelErrorKind};
 
 /// A URL that requests are sent to. It is shown without credentials.
 #[derive(Clone)]

@@ -7,11 +7,12 @@
 
 use std::collections::VecDeque;
 
+use positronic_core::record::{ModelError, ModelErrorKind};
+
 use super::documents::{Documents, DocumentsEnd};
 use super::sse::{SseDecoder, SseError, SseEvent};
 use super::unpack::Unpack;
 use super::unreachable::root_cause;
-use positronic_core::record::{ModelError, ModelErrorKind};
 
 /// The maximum sizes in bytes of an answer that is not streamed, and of a stream.
 pub(super) const LARGEST_ANSWER: usize = 64 * 1024 * 1024;

@@ -3,8 +3,9 @@
 //! A known code decides first, then a known message, then the status. A status of the 4xx class overrules a code that means a
 //! failure of the server: a wrong key does not become right when the request is sent again.
 
-use super::fault::Fault;
 use positronic_core::record::ModelErrorKind;
+
+use super::fault::Fault;
 
 /// Classifies a failure; `status` is absent for a failure during an answer.
 pub(super) fn kind(status: Option<u16>, fault: &Fault) -> ModelErrorKind {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use positronic_core::record::{ModelError, ModelErrorKind};
 use serde_json::Value;
 
 use super::failure_kind::kind;
-use positronic_core::record::{ModelError, ModelErrorKind};
 
 /// The maximum number of calls or items in an answer, far above what models produce. Each piece searches its call among them.
 pub const MAX_ITEMS: usize = 4096;

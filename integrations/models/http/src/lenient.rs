@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use positronic_core::record::{ModelError, ModelErrorKind};
 use serde_json::{Map, Value};
 
 use super::fault::{Fault, shorten};
-use positronic_core::record::{ModelError, ModelErrorKind};
 
 /// Parses a chunk or an answer of a server.
 ///

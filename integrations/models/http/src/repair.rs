@@ -8,9 +8,8 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Number, Value};
-
 use positronic_core::record::check_numbers;
+use serde_json::{Map, Number, Value};
 
 /// Adding a surrogate to this makes its mark, a character for private use.
 const HALF: u32 = 0x0010_0000;

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use positronic_core::model::Piece;
+use positronic_core::record::{ModelError, ModelErrorKind, ModelResponse, Part, ResponseMetadata, check_numbers};
 use serde_json::Value;
 
 use super::assemble::{Assemble, Progress};
 use super::repair::{half, join_halves, repaired, replace_lone_escapes, restore_literals};
-use positronic_core::model::Piece;
-use positronic_core::record::{ModelError, ModelErrorKind, ModelResponse, Part, ResponseMetadata, check_numbers};
 
 /// An assembler with its repairs.
 #[derive(Debug)]

@@ -2,9 +2,8 @@
 //!
 //! A server may repeat the key that it received, in full or in a header, and its error messages are logged and shown.
 
-use reqwest::header::HeaderMap;
-
 use positronic_core::record::ModelError;
+use reqwest::header::HeaderMap;
 
 /// The replacement of a secret, as in cassettes.
 const HIDDEN: &str = "[hidden]";

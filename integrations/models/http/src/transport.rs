@@ -8,6 +8,10 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use parking_lot::Mutex;
+use positronic_core::model::DeltaSink;
+use positronic_core::record::{
+    ModelError, ModelErrorKind, ModelRequest, ModelResponse, ResponseMetadata, RoutingStep, Usage,
+};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
@@ -23,10 +27,6 @@ use super::secrets::{Secrets, is_secret};
 use super::sender::SendError;
 use super::stopwatch::{Stopwatch, unix_seconds};
 use super::unreachable::{explain, root_cause};
-use positronic_core::model::DeltaSink;
-use positronic_core::record::{
-    ModelError, ModelErrorKind, ModelRequest, ModelResponse, ResponseMetadata, RoutingStep, Usage,
-};
 
 /// How long to wait for more chunks after the model has finished.
 const AFTER_THE_END: Duration = Duration::from_secs(2);

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::io::Write as _;
 
 use flate2::write::{MultiGzDecoder, ZlibDecoder};
-
 use positronic_core::record::{ModelError, ModelErrorKind};
 
 /// The first bytes of a gzip file.

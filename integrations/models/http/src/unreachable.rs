@@ -4,8 +4,9 @@ use std::error::Error as StdError;
 use std::io;
 use std::time::Duration;
 
-use super::endpoint::{Endpoint, without_user};
 use positronic_core::record::{ModelError, ModelErrorKind};
+
+use super::endpoint::{Endpoint, without_user};
 
 /// How long a probe with the other protocol waits.
 const PROBE: Duration = Duration::from_secs(2);

@@ -2,14 +2,14 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use positronic_core::model::{DeltaSink, Model, Piece};
+use positronic_core::record::{ActionFormat, ModelError, ModelRequest, ModelResponse, ResponseMetadata};
+use positronic_model_http::{Assemble, Progress};
 
 use super::chat_assembler::ChatAssembler;
 use super::config::OpenAiConfig;
 use super::server::Server;
 use super::{chat_files, chat_wire};
-use positronic_core::model::{DeltaSink, Model, Piece};
-use positronic_core::record::{ActionFormat, ModelError, ModelRequest, ModelResponse, ResponseMetadata};
-use positronic_model_http::{Assemble, Progress};
 
 /// A model behind a chat completions API.
 #[derive(Debug)]

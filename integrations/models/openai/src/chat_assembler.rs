@@ -8,18 +8,18 @@
 //! continue an answer with another model.
 
 use indexmap::IndexSet;
-use serde_json::{Map, Value, json};
-
-use super::chat_calls::{Added, ChatCalls};
-use super::chat_chunk::{cited_pages, content, usage};
-use super::responses_tools::citations;
-use super::wrapper::unwrap_parallel;
 use positronic_core::model::Piece;
 use positronic_core::record::{
     Attachment, Citation, DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ResponseMetadata,
 };
 use positronic_model_http::lenient::{any, document, list, object, objects, text};
 use positronic_model_http::{MAX_ITEMS, Progress, from_data_url, shorten, too_many_items};
+use serde_json::{Map, Value, json};
+
+use super::chat_calls::{Added, ChatCalls};
+use super::chat_chunk::{cited_pages, content, usage};
+use super::responses_tools::citations;
+use super::wrapper::unwrap_parallel;
 
 /// The finish reason of an answer that failed on the server.
 const FAILED: &str = "error";

@@ -7,13 +7,13 @@
 
 use std::borrow::Cow;
 
+use positronic_core::record::ProposedCall;
+use positronic_model_http::MAX_ITEMS;
+use positronic_model_http::lenient::{any, object, text};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::chat_chunk::arguments;
-use positronic_core::record::ProposedCall;
-use positronic_model_http::MAX_ITEMS;
-use positronic_model_http::lenient::{any, object, text};
 
 /// The calls of an answer so far.
 #[derive(Debug, Default)]

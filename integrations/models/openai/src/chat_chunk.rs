@@ -3,10 +3,9 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
 use positronic_core::record::{Citation, Usage};
 use positronic_model_http::lenient::{any, count, json_text, object, objects};
+use serde_json::Value;
 
 /// Returns the text pieces of a delta's `content`, a string or a list of typed parts, and whether each is reasoning.
 pub(super) fn content(delta: &Value) -> Vec<(bool, Cow<'_, str>)> {

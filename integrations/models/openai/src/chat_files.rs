@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
-
 use positronic_core::record::{Attachment, FileKind, FileLocation};
 use positronic_model_http::FileContent;
+use serde::Serialize;
 
 /// A part of a message's content.
 #[derive(Serialize)]

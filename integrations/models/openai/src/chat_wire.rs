@@ -5,6 +5,11 @@
 
 use std::borrow::Cow;
 
+use positronic_core::record::{
+    Assistant, Attachment, Message, ModelError, ModelErrorKind, ModelRequest, OrderedJson, ProviderTool, Recipient,
+    ToolChoice, ToolDecl,
+};
+use positronic_model_http::{RequestBody, extend_list, sendable_arguments};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -13,11 +18,6 @@ use super::chat_files::{ChatPart, content};
 use super::config::{OpenAiConfig, ReasoningBack};
 use super::context::{Tail, tail};
 use super::formats::{wire_format, wire_parameters};
-use positronic_core::record::{
-    Assistant, Attachment, Message, ModelError, ModelErrorKind, ModelRequest, OrderedJson, ProviderTool, Recipient,
-    ToolChoice, ToolDecl,
-};
-use positronic_model_http::{RequestBody, extend_list, sendable_arguments};
 
 /// Encodes a request to a model.
 pub(super) fn body(config: &OpenAiConfig, to: Recipient<'_>, request: &ModelRequest) -> String {

@@ -4,8 +4,9 @@
 //! instead of going into the system prompt, which stays the same. The next request has that message without them: the
 //! two requests share their bytes up to the end of its text.
 
-use super::config::OpenAiConfig;
 use positronic_core::record::{Message, ModelRequest};
+
+use super::config::OpenAiConfig;
 
 /// The end of a request's messages, with the context.
 pub(super) enum Tail {

@@ -1,10 +1,10 @@
 //! Schemas in the bodies of requests.
 
+use positronic_core::record::{OrderedJson, OutputFormat, ToolDecl};
+use positronic_model_http::schema::{SchemaRole, WireSchema};
 use serde::Serialize;
 
 use super::config::OpenAiConfig;
-use positronic_core::record::{OrderedJson, OutputFormat, ToolDecl};
-use positronic_model_http::schema::{SchemaRole, WireSchema};
 
 /// An output format: the schema's name, the schema, and whether the server must enforce it.
 #[derive(Serialize)]

@@ -12,10 +12,9 @@
 //!
 //! A value has no quotes, so the schema of the tool says what it is: where a string is allowed, the value is that text; otherwise it is JSON.
 
+use positronic_core::record::{ProposedCall, ToolSet};
 use serde::de::IgnoredAny;
 use serde_json::Value;
-
-use positronic_core::record::{ProposedCall, ToolSet};
 
 const FUNCTION: &str = "<function=";
 const FUNCTION_END: &str = "</function>";

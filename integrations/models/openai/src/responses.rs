@@ -3,14 +3,14 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use positronic_core::model::{DeltaSink, Model, Piece};
+use positronic_core::record::{ActionFormat, ModelError, ModelRequest, ModelResponse, ResponseMetadata};
+use positronic_model_http::{Assemble, Progress};
 
 use super::config::OpenAiConfig;
 use super::responses_assembler::ResponsesAssembler;
 use super::server::Server;
 use super::{responses_files, responses_wire};
-use positronic_core::model::{DeltaSink, Model, Piece};
-use positronic_core::record::{ActionFormat, ModelError, ModelRequest, ModelResponse, ResponseMetadata};
-use positronic_model_http::{Assemble, Progress};
 
 /// A model behind a Responses API.
 #[derive(Debug)]

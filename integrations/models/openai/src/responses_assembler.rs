@@ -7,15 +7,15 @@
 
 use std::collections::BTreeMap;
 
+use positronic_core::model::Piece;
+use positronic_core::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, ResponseMetadata, Usage};
+use positronic_model_http::lenient::{any, count, document, json_text, list, object, text};
+use positronic_model_http::{MAX_ITEMS, reported_error, shorten, too_many_items};
 use serde_json::{Value, json};
 
 use super::chat_chunk::cache;
 use super::responses_item::{Item, Kind, unanswerable};
 use super::wrapper::unwrap_parallel;
-use positronic_core::model::Piece;
-use positronic_core::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, ResponseMetadata, Usage};
-use positronic_model_http::lenient::{any, count, document, json_text, list, object, text};
-use positronic_model_http::{MAX_ITEMS, reported_error, shorten, too_many_items};
 
 /// Assembles a Responses answer without I/O: events go in, pieces and finally the answer come out.
 #[derive(Debug, Default)]

@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
-use serde_json::{Value, json};
-
 use positronic_core::record::{Attachment, FileKind, FileLocation};
 use positronic_model_http::FileContent;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 /// A part of a message's content, or of a call's output.
 #[derive(Serialize)]

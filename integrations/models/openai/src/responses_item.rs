@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use positronic_core::record::{Citation, Part, ProposedCall};
+use positronic_model_http::lenient::{any, json_text};
 use serde_json::{Map, Value, json};
 
 use super::responses_files::made_image;
 use super::responses_tools::{citations, is_cited, tool_use};
-use positronic_core::record::{Citation, Part, ProposedCall};
-use positronic_model_http::lenient::{any, json_text};
 
 /// The field of the opaque part before a text that stores the message's other fields: its id, status and phase, and whether
 /// it is a refusal. So the message can be sent back unchanged.

@@ -1,11 +1,10 @@
 //! Tools of the provider in the Responses API: their declarations, and what they did.
 
 use indexmap::IndexSet;
-use serde_json::{Value, json};
-
 use positronic_core::record::{Citation, ModelError, ModelErrorKind, ProviderTool, ProviderToolUse, WebSearchOptions};
 use positronic_model_http::MAX_ITEMS;
 use positronic_model_http::lenient::{objects, text};
+use serde_json::{Value, json};
 
 /// Encodes a tool of the provider.
 ///

@@ -6,6 +6,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use positronic_core::record::{
+    Assistant, Attachment, Message, ModelError, ModelRequest, OrderedJson, Recipient, ToolChoice, ToolDecl,
+};
+use positronic_model_http::schema::WireSchema;
+use positronic_model_http::{RequestBody, extend_list, sendable_arguments};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -16,11 +21,6 @@ use super::formats::{WireFormat, wire_format, wire_parameters};
 use super::responses_files::{InputPart, content, echo};
 use super::responses_item::{CALL_FIELDS, MESSAGE_MARK, is_sendable_thought};
 use super::responses_tools::{declaration, includes};
-use positronic_core::record::{
-    Assistant, Attachment, Message, ModelError, ModelRequest, OrderedJson, Recipient, ToolChoice, ToolDecl,
-};
-use positronic_model_http::schema::WireSchema;
-use positronic_model_http::{RequestBody, extend_list, sendable_arguments};
 
 const DIALECT: &str = "openai-responses";
 

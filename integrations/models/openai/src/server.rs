@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::config::OpenAiConfig;
-use super::text_marks::{self, WithoutMarks};
 use positronic_core::model::DeltaSink;
 use positronic_core::record::{FileKind, FileLocation, ModelError, ModelRequest, ModelResponse, Recipient};
 use positronic_model_http::{Assemble, Endpoint, Reader, Transport, readable};
+
+use super::config::OpenAiConfig;
+use super::text_marks::{self, WithoutMarks};
 
 /// A server: its configuration, and how requests reach it.
 #[derive(Debug)]

@@ -5,12 +5,12 @@
 //! is something else stays text.
 
 use parking_lot::Mutex;
+use positronic_core::model::{DeltaSink, Piece};
+use positronic_core::record::{DeltaKind, Finish, ModelResponse, Part, ProposedCall, ToolSet};
 use serde_json::{Map, Value};
 
 use super::function_mark;
 use super::responses_item::MESSAGE_MARK;
-use positronic_core::model::{DeltaSink, Piece};
-use positronic_core::record::{DeltaKind, Finish, ModelResponse, Part, ProposedCall, ToolSet};
 
 const THINK: &str = "<think>";
 const THINK_END: &str = "</think>";

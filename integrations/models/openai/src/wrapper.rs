@@ -3,10 +3,9 @@
 //! Models that were trained on OpenAI's tools sometimes call an undeclared tool `parallel` or `multi_tool_use.parallel`:
 //! `{"tool_uses": [{"recipient_name": "functions.weather", "parameters": {…}}]}`.
 
+use positronic_core::record::{ModelResponse, Part, ProposedCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-use positronic_core::record::{ModelResponse, Part, ProposedCall};
 
 #[derive(Deserialize)]
 struct Wrapped {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::{Document, DocumentSource, MemoryIndex};
 use positronic_core::{Error, Result};
+
+use super::{Document, DocumentSource, MemoryIndex};
 
 /// The Markdown files of a folder and its subfolders.
 ///

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{Document, DocumentSource};
 use positronic_core::Result;
+
+use super::{Document, DocumentSource};
 
 /// Term frequency saturation, with the usual value of BM25.
 const SATURATION: f64 = 1.2;

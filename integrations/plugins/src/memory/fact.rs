@@ -2,10 +2,9 @@
 
 use std::fmt;
 
+use positronic_core::record::{RunId, hash_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use positronic_core::record::{RunId, hash_text};
 
 /// A known fact about a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

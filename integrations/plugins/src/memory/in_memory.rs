@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use positronic_core::Result;
 
 use super::rank::{best, words};
 use super::{Fact, FactId, FactOwner, FactStore};
-use positronic_core::Result;
 
 /// Facts in memory, lost when the process ends; clones share them. The search is that of `SqliteFacts`.
 #[derive(Debug, Clone, Default)]

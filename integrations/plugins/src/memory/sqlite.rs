@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use derive_where::derive_where;
 use futures::channel::oneshot;
+use positronic_core::record::hash_text;
+use positronic_core::{Error, Result};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, TransactionBehavior, params};
 
 use super::rank::{best, split, words};
 use super::{Fact, FactId, FactOwner, FactStore};
-use positronic_core::record::hash_text;
-use positronic_core::{Error, Result};
 
 /// Marks the file as a store of facts, in its header.
 const APPLICATION: i32 = 0x504f_5346;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Span, SpanRelativeTo};
-
 use positronic_core::record::Timestamp;
 use positronic_core::{Error, Result};
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use positronic_core::record::{Epoch, RunId, RunSummary, Seq, SignalId, Status};
+use positronic_core::store::{Append, SavedPrompts, Snapshot, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::DbError;
@@ -9,8 +11,6 @@ use super::group::Tx;
 use super::pending::{self, Entry};
 use super::rows::{EVENTS, column, encode, epoch, event_id, seq};
 use super::{blobs, due, mailbox, sinks, timers};
-use positronic_core::record::{Epoch, RunId, RunSummary, Seq, SignalId, Status};
-use positronic_core::store::{Append, SavedPrompts, Snapshot, StoreError};
 
 /// An append with its documents already encoded, so that the writer thread does not have to.
 pub(super) struct Encoded {

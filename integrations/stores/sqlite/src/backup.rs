@@ -4,10 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::connection;
-use super::failure::{DbError, StoreFile};
 use positronic_core::private;
 use positronic_core::store::StoreError;
+
+use super::connection;
+use super::failure::{DbError, StoreFile};
 
 /// Copies the committed content of the store into a new file, which contains no free pages. Readers and writers continue. The file
 /// gets its name when it is complete, so a killed backup leaves only a partial file, which the next one replaces.

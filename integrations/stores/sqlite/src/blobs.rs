@@ -1,9 +1,9 @@
 //! File contents in SQLite.
 
+use positronic_core::record::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::DbError;
-use positronic_core::record::Timestamp;
 
 /// Selects the files that no run references and that were last stored before a time.
 const UNREFERENCED: &str = "FROM blobs WHERE at < ?1

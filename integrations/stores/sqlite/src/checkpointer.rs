@@ -9,11 +9,11 @@ use std::sync::Weak;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use positronic_core::store::StoreError;
 use rusqlite::Connection;
 
 use super::failure::DbError;
 use super::writer::Shared;
-use positronic_core::store::StoreError;
 
 /// How many passes a checkpoint makes at most, since the WAL grows meanwhile.
 const PASSES: usize = 3;

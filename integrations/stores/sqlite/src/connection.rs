@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use positronic_core::private;
+use positronic_core::store::StoreError;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::{DbError, StoreFile};
 use super::options::{Durability, SqliteOptions};
 use super::schema;
-use positronic_core::private;
-use positronic_core::store::StoreError;
 
 /// How often switching to WAL is retried while another process creates the file.
 const TRIES: u32 = 50;

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
+use positronic_core::record::{RunId, Seq, Timestamp};
+use positronic_core::store::{Deferral, DueFilter, DueRun, REFUSALS};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::DbError;
 use super::leases::Workers;
 use super::query::text;
 use super::rows::{column, decode, encode, limit};
-use positronic_core::record::{RunId, Seq, Timestamp};
-use positronic_core::store::{Deferral, DueFilter, DueRun, REFUSALS};
 
 /// Returns whether any run matches.
 pub(super) fn any(db: &Connection, workers: &Workers, filter: &DueFilter) -> Result<bool, DbError> {

@@ -4,9 +4,8 @@ use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::ErrorCode;
-
 use positronic_core::store::StoreError;
+use rusqlite::ErrorCode;
 
 /// The reason why a database operation failed.
 #[derive(Debug)]

@@ -5,8 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::failure::StoreFile;
 use positronic_core::store::StoreError;
+
+use super::failure::StoreFile;
 
 /// Identifies a file independently of its path.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use futures::channel::oneshot;
 use parking_lot::Mutex;
+use positronic_core::record::{RunId, Seq};
+use positronic_core::store::StoreError;
+use positronic_core::store::Watchers;
 use rusqlite::Connection;
 
 use super::append::Row;
@@ -16,9 +19,6 @@ use super::checkpointer::CheckpointRequests;
 use super::failure::{DbError, StoreFile, catch_panic, store_closed};
 use super::file_identity::OpenedFiles;
 use super::rows::seq;
-use positronic_core::record::{RunId, Seq};
-use positronic_core::store::StoreError;
-use positronic_core::store::Watchers;
 
 /// After how many jobs a checkpoint is requested: about 4,000 pages of small events. With very large events, SQLite
 /// checkpoints earlier, within a commit.

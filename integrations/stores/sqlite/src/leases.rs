@@ -7,9 +7,10 @@
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use super::failure::lease_error;
 use positronic_core::private;
 use positronic_core::store::{Lease, StoreError};
+
+use super::failure::lease_error;
 
 /// The file whose lock guards creating and removing files.
 const FOLDER_LOCK: &str = "lock";

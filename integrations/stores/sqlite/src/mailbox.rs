@@ -1,11 +1,11 @@
 //! The mailbox tables.
 
+use positronic_core::record::{RunId, Seq, SignalId, Timestamp};
+use positronic_core::store::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::failure::DbError;
 use super::rows::{decode, seq};
-use positronic_core::record::{RunId, Seq, SignalId, Timestamp};
-use positronic_core::store::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
 
 /// Stores a webhook, and deletes expired ones.
 pub(super) fn post(db: &Connection, mail: &InboundWebhook, content: &str) -> Result<PostOutcome, DbError> {

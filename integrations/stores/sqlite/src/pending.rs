@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use positronic_core::record::{
+    BudgetRequest, Gate, Path, Pending, PendingKind, RunId, RunSummary, Timestamp, WaitSpec,
+};
+use positronic_core::store::{PendingCursor, PendingFilter, PendingItem, StoreError};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
 use super::failure::DbError;
 use super::query::{Select, text};
 use super::rows::{EVENTS, column, decode, encode, event_id, seq};
-use positronic_core::record::{
-    BudgetRequest, Gate, Path, Pending, PendingKind, RunId, RunSummary, Timestamp, WaitSpec,
-};
-use positronic_core::store::{PendingCursor, PendingFilter, PendingItem, StoreError};
 
 /// A pending item, encoded for the table.
 pub(super) struct Entry {

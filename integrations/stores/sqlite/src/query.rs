@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
+use positronic_core::store::{EventMatch, EventMatches, EventSearch, RunCursor, RunFilter, SavedPrompts, Snapshot};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 
 use super::failure::DbError;
 use super::rows::{EVENTS, column, decode, event_id, limit, no_such, seq};
-use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
-use positronic_core::store::{EventMatch, EventMatches, EventSearch, RunCursor, RunFilter, SavedPrompts, Snapshot};
 
 /// Reads events of a run.
 pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, DbError> {

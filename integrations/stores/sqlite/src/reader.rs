@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 
 use futures::channel::oneshot;
 use parking_lot::Mutex;
+use positronic_core::store::StoreError;
 use rusqlite::{Connection, InterruptHandle};
 
 use super::failure::{DbError, StoreFile, catch_panic, store_closed};
-use positronic_core::store::StoreError;
 
 type Query = Box<dyn FnOnce(&mut Connection) + Send>;
 

@@ -1,12 +1,12 @@
 //! Removing runs and freeing their space.
 
+use positronic_core::record::{RunId, Status};
 use rusqlite::{OptionalExtension as _, params};
 
 use super::failure::DbError;
 use super::group::Tx;
 use super::rows::EVENTS;
 use super::{append, pending};
-use positronic_core::record::{RunId, Status};
 
 /// How many pages a transaction frees at most, so that other writers do not wait long.
 const PAGES: u32 = 1000;

@@ -1,8 +1,9 @@
 //! Conversions between values and columns.
 
-use super::failure::DbError;
 use positronic_core::record::{Epoch, RunId, Seq};
 use positronic_core::store::StoreError;
+
+use super::failure::DbError;
 
 /// The maximum number of events of a run: a run's key and an event's number share the 63 bits of a row's id.
 pub(super) const EVENTS: i64 = 1 << 32;

@@ -3,10 +3,10 @@
 //! The format's number is the file's `user_version`. Step *n* of [`STEPS`] migrates format *n* to format *n* + 1, so a
 //! new file takes all steps. A released step is never changed; a new format adds a step and a fixture of its own.
 
+use positronic_core::store::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::failure::{DbError, StoreFile};
-use positronic_core::store::StoreError;
 
 /// Marks the file as a store of Positronic, for `file` and for programs that open it by mistake: `Posi`.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Posi");

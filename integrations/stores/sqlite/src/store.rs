@@ -4,6 +4,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
+use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
+use positronic_core::store::{
+    Append, BlobStore, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog, EventMatches,
+    EventSearch, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore, PendingFilter, PendingItem,
+    PostOutcome, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError, TimerFilter, TimerStore, Watcher,
+    content_hash, verify_content,
+};
 use serde_json::Value;
 
 use super::append::{self, Encoded};
@@ -15,13 +22,6 @@ use super::reader::Readers;
 use super::rows::encode;
 use super::writer::Writer;
 use super::{backup, blobs, connection, due, entries, mailbox, pending, query, remove, sinks, timers};
-use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
-use positronic_core::store::{
-    Append, BlobStore, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog, EventMatches,
-    EventSearch, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore, PendingFilter, PendingItem,
-    PostOutcome, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError, TimerFilter, TimerStore, Watcher,
-    content_hash, verify_content,
-};
 
 /// Number of reader threads: two, so that one long log does not block all other reads.
 const READERS: usize = 2;

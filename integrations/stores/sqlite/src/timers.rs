@@ -1,12 +1,12 @@
 //! The table of timers.
 
+use positronic_core::record::{Timer, Timestamp, TriggerId};
+use positronic_core::store::{StoreError, TimerChange, TimerFilter, TimerOwner};
 use rusqlite::{Connection, params};
 
 use super::failure::DbError;
 use super::query::{Select, text};
 use super::rows::{decode, encode};
-use positronic_core::record::{Timer, Timestamp, TriggerId};
-use positronic_core::store::{StoreError, TimerChange, TimerFilter, TimerOwner};
 
 /// A change to a timer, with the encoded timer.
 pub(super) struct Change {

@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use futures::channel::oneshot;
 use parking_lot::Mutex;
+use positronic_core::record::RunId;
+use positronic_core::store::StoreError;
+use positronic_core::store::Watchers;
 use rusqlite::Connection;
 
 use super::checkpointer::{self, CheckpointRequests};
 use super::failure::{DbError, StoreFile, store_closed};
 use super::group::{Answers, Committer, Job, Task, Tx};
-use positronic_core::record::RunId;
-use positronic_core::store::StoreError;
-use positronic_core::store::Watchers;
 
 /// How many jobs a commit takes at most.
 const GROUP: usize = 512;

@@ -1,8 +1,7 @@
 //! Entries.
 
-use serde_json::{Value, json};
-
 use positronic_core::store::{Entry, EntryFilter, EventStore, StoreError};
+use serde_json::{Value, json};
 
 const KIND: &str = "note";
 

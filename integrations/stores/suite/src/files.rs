@@ -1,8 +1,9 @@
 //! Blobs: the bytes of files.
 
-use super::Sample;
 use positronic_core::record::{RunId, Status, Timestamp, sha256};
 use positronic_core::store::{EventStore, LARGEST_BLOB, StoreError};
+
+use super::Sample;
 
 /// Stores bytes, and panics if that fails.
 async fn kept(store: &impl EventStore, bytes: &[u8], at: i64) -> String {

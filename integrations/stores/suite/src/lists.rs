@@ -3,9 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::json;
-
-use super::Sample;
 use positronic_core::record::{
     BudgetRequest, Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage,
     WaitSpec,
@@ -14,6 +11,9 @@ use positronic_core::store::{
     EventMatch, EventSearch, EventStore, PendingFilter, PendingItem, PendingPages, RunCursor, RunFilter, RunPages,
     StoreError,
 };
+use serde_json::json;
+
+use super::Sample;
 
 /// Makes a pending approval.
 pub(super) fn approval(call: &str, since: u64) -> Pending {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::mailbox::mail;
-use super::{Sample, event};
 use positronic_core::record::{Epoch, Event, RunId, Seq, SignalId, Status, Timestamp};
 use positronic_core::store::{EventStore, PendingFilter, Snapshot, StoreError};
+
+use super::mailbox::mail;
+use super::{Sample, event};
 
 async fn texts(store: &impl EventStore, run: &RunId) -> Vec<String> {
     let events = store.read(run, Seq(0), usize::MAX).await.unwrap();

@@ -1,12 +1,12 @@
 //! The mailbox: webhooks that arrived before a run waited for them.
 
-use serde_json::json;
-
-use super::Sample;
 use positronic_core::record::{Actor, Seq, SignalId, Timestamp};
 use positronic_core::store::{
     DeliveryState, EventStore, InboundWebhook, MailboxEntry, PostOutcome, RunFilter, StoreError,
 };
+use serde_json::json;
+
+use super::Sample;
 
 /// Makes a webhook.
 pub(super) fn mail(id: &str, at: i64, expires: i64) -> InboundWebhook {

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-
 use positronic_core::record::{
     Actor, ClaimRefusal, Epoch, Event, EventKind, FileRef, Path, Pending, RunId, RunSummary, Seq, SideOutput, SignalId,
     Status, Timestamp, Usage, sha256,
 };
 use positronic_core::store::{Append, EventStore, Index, SavedPrompts, Snapshot, StoreError, TimerChange};
+use serde_json::json;
 
 /// Makes an event with a text.
 #[must_use]

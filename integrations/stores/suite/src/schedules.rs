@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-
 use positronic_core::dsl::brain;
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::record::Timestamp;

@@ -1,10 +1,10 @@
 //! Timers.
 
+use positronic_core::record::{Busy, RunId, Status, Timer, Timestamp, Trigger, TriggerId};
+use positronic_core::store::{EventStore, StoreError, TimerChange, TimerFilter, TimerOwner};
 use serde_json::json;
 
 use super::Sample;
-use positronic_core::record::{Busy, RunId, Status, Timer, Timestamp, Trigger, TriggerId};
-use positronic_core::store::{EventStore, StoreError, TimerChange, TimerFilter, TimerOwner};
 
 fn timer(id: &str, due: i64) -> Timer {
     Timer {

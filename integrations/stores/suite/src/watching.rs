@@ -3,11 +3,11 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use positronic_core::record::{RunId, Seq};
+use positronic_core::store::{EventStore, Watcher};
 use tokio::sync::mpsc;
 
 use super::Sample;
-use positronic_core::record::{RunId, Seq};
-use positronic_core::store::{EventStore, Watcher};
 
 /// How long a test waits for a watcher; a store notifies within a second of appends by others.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::Sample;
 use positronic_core::record::{Claim, Epoch, RunSummary, Seq, Status, Timestamp};
 use positronic_core::store::{Deferral, DueFilter, EventStore, Lease, StoreError};
+
+use super::Sample;
 
 /// How long a test waits for a lease to lapse; longer than any time to live that a store has in tests.
 const PATIENCE: Duration = Duration::from_secs(30);

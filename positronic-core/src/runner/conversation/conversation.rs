@@ -18,11 +18,8 @@ use crate::record::{
     Actor, Budget, Busy, Fired, LimitKind, PluginStates, Prompt, RunId, RunSummary, Signal, SignalId, SignalKind,
     Start, UserMessage,
 };
-use crate::runner::ResumeError;
-use crate::runner::SignalError;
 use crate::runner::worker::load;
-use crate::runner::{RunHandle, Settled};
-use crate::runner::{Runner, StartError};
+use crate::runner::{ResumeError, RunHandle, Runner, Settled, SignalError, StartError};
 use crate::store::{RunFilter, StoreError};
 
 /// The reason why a conversation refuses a message.

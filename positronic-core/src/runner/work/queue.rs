@@ -19,10 +19,9 @@ use super::backoffs::{ResumeBackoffs, defer};
 use super::known_runners::KnownRunners;
 use super::quarantine::Quarantine;
 use crate::record::{ClaimRefusal, EventKind, RunId, RunSummary, Seq};
-use crate::runner::Client;
-use crate::runner::ResumeError;
 use crate::runner::worker::append::worker_of;
 use crate::runner::worker::lease::LeaseKeeper;
+use crate::runner::{Client, ResumeError};
 use crate::store::{Deferral, DueFilter, GrownRuns, RunFilter, StoreError};
 
 /// How often to poll for due runs and for dead workers of other processes.

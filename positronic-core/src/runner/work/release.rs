@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use crate::runner::Release;
-use crate::runner::Runner;
+use crate::runner::{Release, Runner};
 
 /// How long a worker may take to record the release of its run after the grace period. A failed append would be retried
 /// for longer, but a container kills a process ten seconds after the signal to stop.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-
 use positronic_core::record::OutputFormat;
 
 /// The output format of an adapter's last request in the form of its API: the requests of a loop have the same one.

@@ -1,9 +1,8 @@
 //! Names of the definitions to which the references of a schema lead.
 
 use indexmap::IndexMap;
-use serde_json::Value;
-
 use positronic_core::record::{OrderedJson, OrderedObject};
+use serde_json::Value;
 
 /// The place of all definitions of a sent schema.
 pub(super) const DEFINITIONS: &str = "#/$defs/";

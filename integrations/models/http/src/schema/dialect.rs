@@ -1,11 +1,11 @@
 //! What each API enforces of JSON Schema in strict schemas.
 
+use positronic_core::record::{OrderedJson, OrderedObject};
 use serde_json::Value;
 
 use super::SchemaRole;
 use super::keywords::NUMERIC;
 use super::strict::{NotStrict, refuse};
-use positronic_core::record::{OrderedJson, OrderedObject};
 
 /// The dialect of strict schemas of an API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

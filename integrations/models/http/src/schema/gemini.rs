@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use positronic_core::record::{OrderedJson, OrderedObject};
 use serde_json::Value;
 
 use super::SchemaRole;
@@ -16,7 +17,6 @@ use super::lenient::lenient_schema;
 use super::merge::{joined, resolved};
 use super::strict::{MAX_DEPTH, MAX_WORK, spent};
 use super::words::Words;
-use positronic_core::record::{OrderedJson, OrderedObject};
 
 /// The keywords whose values go as they are.
 const KEPT: [&str; 10] = [

@@ -1,10 +1,11 @@
 //! Lenient schemas, for endpoints without enforcement and schemas that cannot be enforced: the author's schema in a form that
 //! every provider accepts.
 
+use positronic_core::record::{OrderedJson, OrderedObject};
+
 use super::SchemaRole;
 use super::merge::{has_properties, joined, resolved};
 use super::words::Words;
-use positronic_core::record::{OrderedJson, OrderedObject};
 
 /// Keywords whose values are not schemas.
 const DATA: [&str; 4] = ["enum", "const", "default", "examples"];

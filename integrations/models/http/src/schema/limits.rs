@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use positronic_core::record::{OrderedJson, OrderedObject};
+
 use super::definitions::DEFINITIONS;
 use super::strict::{NotStrict, refuse};
 use super::values::listed;
-use positronic_core::record::{OrderedJson, OrderedObject};
 
 /// From OpenAI's guide "Structured Outputs", section "Supported schemas".
 const PROPERTIES: usize = 5_000;

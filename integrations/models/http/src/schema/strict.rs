@@ -13,6 +13,7 @@
 
 use std::collections::HashSet;
 
+use positronic_core::record::{OrderedJson, OrderedObject};
 use serde_json::Value;
 
 use super::SchemaRole;
@@ -23,7 +24,6 @@ use super::limits;
 use super::merge::{has_properties, joined, resolved};
 use super::values::{constants, kinds, nullable, values_of_kind};
 use super::words::Words;
-use positronic_core::record::{OrderedJson, OrderedObject};
 
 /// The reason why a schema cannot be made strict.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,11 +1,11 @@
 //! The values that a schema enumerates, and their types.
 
+use positronic_core::record::{OrderedJson, OrderedObject};
 use serde_json::{Value, json};
 
 use super::limits::VALUES;
 use super::strict::{NotStrict, refuse};
 use super::words::Words;
-use positronic_core::record::{OrderedJson, OrderedObject};
 
 type Result<T> = std::result::Result<T, NotStrict>;
 

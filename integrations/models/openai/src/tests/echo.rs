@@ -1,10 +1,10 @@
 //! Answers of the Responses API are sent back unchanged, or without ids.
 
+use positronic_core::record::{Assistant, Message, ModelResponse, Part};
 use serde_json::{Value, json};
 
 use super::wire_items;
 use crate::ResponsesAssembler;
-use positronic_core::record::{Assistant, Message, ModelResponse, Part};
 
 /// Assembles an answer of the server.
 fn answer(output: &Value) -> ModelResponse {

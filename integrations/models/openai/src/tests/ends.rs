@@ -1,11 +1,11 @@
 //! Streams that end, or continue, differently from OpenAI's.
 
+use positronic_core::record::{Finish, ModelError, ModelErrorKind, ModelResponse};
 use serde_json::{Value, json};
 
 use super::http::{HELLO, ask_chat};
 use super::server::{Answer, End};
 use crate::{ChatAssembler, ResponsesAssembler};
-use positronic_core::record::{Finish, ModelError, ModelErrorKind, ModelResponse};
 
 const TEXT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n";
 const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";

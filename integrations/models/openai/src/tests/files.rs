@@ -1,16 +1,16 @@
 //! Files in requests and answers, sources, and tools of the provider.
 
 use futures::FutureExt as _;
-use serde_json::{Value, json};
-
-use super::server::{Answer, Server};
-use super::{request, user};
-use crate::{ChatAssembler, OpenAiChat, OpenAiConfig, OpenAiResponses, ResponsesAssembler};
 use positronic_core::model::{Model, NoDeltas};
 use positronic_core::record::{
     Assistant, Attachment, FileRef, Message, ModelRequest, ModelResponse, Part, ProviderTool, Settings,
     WebSearchOptions, code_execution, image_generation, web_search,
 };
+use serde_json::{Value, json};
+
+use super::server::{Answer, Server};
+use super::{request, user};
+use crate::{ChatAssembler, OpenAiChat, OpenAiConfig, OpenAiResponses, ResponsesAssembler};
 
 fn config() -> OpenAiConfig {
     OpenAiConfig::builder().base_url("http://127.0.0.1:9/v1/").model("gpt-5-mini").build()

@@ -3,6 +3,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use positronic_core::model::{DeltaSink, Model, NoDeltas, Piece};
+use positronic_core::record::{ModelError, ModelErrorKind, ModelResponse, ResponseMetadata, Settings};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -10,8 +12,6 @@ use super::recorded::answers;
 use super::server::{Answer, End, Server};
 use super::{request, user};
 use crate::{ChatAssembler, OpenAiChat, OpenAiConfig, OpenAiResponses, ResponsesAssembler, Timeouts};
-use positronic_core::model::{DeltaSink, Model, NoDeltas, Piece};
-use positronic_core::record::{ModelError, ModelErrorKind, ModelResponse, ResponseMetadata, Settings};
 
 pub(super) const HELLO: &str = "data: {\"id\":\"r1\",\"model\":\"m-2026\",\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n\
                      data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";

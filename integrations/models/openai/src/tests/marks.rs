@@ -1,11 +1,11 @@
 //! Marks in texts over HTTP.
 
+use positronic_core::record::{Finish, Part};
 use serde_json::json;
 
 use super::http::{ask, config};
 use super::server::{Answer, Server};
 use crate::{OpenAiChat, OpenAiConfig, OpenAiResponses};
-use positronic_core::record::{Finish, Part};
 
 #[test]
 fn option_of_an_endpoint_reads_calls_and_thinking_from_texts() {

@@ -15,13 +15,13 @@ mod wire;
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
-use crate::{OpenAiConfig, OpenAiResponses};
 use positronic_core::model::Model as _;
 use positronic_core::record::{
     CallFlags, ContextItem, Message, ModelRequest, Path, Settings, ToolDecl, ToolId, ToolSet, Transcript,
 };
+use serde_json::{Value, json};
+
+use crate::{OpenAiConfig, OpenAiResponses};
 
 /// Creates a request with two tools.
 fn request(messages: impl IntoIterator<Item = Message>, settings: Settings) -> ModelRequest {

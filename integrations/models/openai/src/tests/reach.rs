@@ -4,12 +4,12 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::Duration;
 
+use positronic_core::record::{ModelError, ModelErrorKind};
 use serde_json::json;
 
 use super::http::{HELLO, ask, config};
 use super::server::{Answer, Server};
 use crate::{OpenAiChat, OpenAiConfig, Timeouts};
-use positronic_core::record::{ModelError, ModelErrorKind};
 
 fn fail(base_url: &str) -> ModelError {
     let timeouts = Timeouts::builder().connect(Duration::from_millis(300)).build();

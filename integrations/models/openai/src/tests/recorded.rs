@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use positronic_core::model::Piece;
+use positronic_core::record::{DeltaKind, ModelError, ModelErrorKind, ModelResponse, Part};
+use positronic_model_http::SseDecoder;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::{ChatAssembler, ResponsesAssembler};
-use positronic_core::model::Piece;
-use positronic_core::record::{DeltaKind, ModelError, ModelErrorKind, ModelResponse, Part};
-use positronic_model_http::SseDecoder;
 
 const CHAT: [&str; 6] = [
     "alibaba-tool-call",

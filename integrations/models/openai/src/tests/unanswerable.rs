@@ -1,9 +1,9 @@
 //! Items that expect a response which our tools cannot give.
 
+use positronic_core::record::{Finish, ModelResponse};
 use serde_json::{Value, json};
 
 use crate::{ChatAssembler, ResponsesAssembler};
-use positronic_core::record::{Finish, ModelResponse};
 
 fn responses(output: &Value) -> ModelResponse {
     let answer = json!({"status": "completed", "output": output});

@@ -1,9 +1,9 @@
 //! Token usage, under the names that servers use.
 
+use positronic_core::record::Usage;
 use serde_json::{Value, json};
 
 use crate::{ChatAssembler, ResponsesAssembler};
-use positronic_core::record::Usage;
 
 fn chat(usage: &Value) -> Usage {
     let mut assembler = ChatAssembler::default();

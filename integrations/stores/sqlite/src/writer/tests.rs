@@ -1,9 +1,10 @@
 //! Group commits: how jobs affect each other.
 
+use positronic_core::record::Seq;
+
 use super::super::options::{Durability, SqliteOptions};
 use super::super::{connection, remove};
 use super::*;
-use positronic_core::record::Seq;
 
 fn writer(path: &std::path::Path) -> (Writer, JoinHandle<()>, Connection) {
     let options = SqliteOptions::builder().path(path).durability(Durability::ProcessCrash).build();
