@@ -40,7 +40,8 @@ impl Token {
     /// get-access-token` prints it.
     ///
     /// The command runs again five minutes before the token expires; a token that does not say when it does is used for five
-    /// minutes. A failure of the command is an error of the kind [`Auth`](ModelErrorKind::Auth).
+    /// minutes. A failure of the command is an error of the kind [`Auth`](ModelErrorKind::Auth), without the command, which may
+    /// contain a secret; a command that does not end within a minute is a [`Timeout`](ModelErrorKind::Timeout), which is retried.
     #[must_use]
     pub fn command(command: impl Into<String>) -> Self {
         let source = Arc::new(TokenCommand { command: command.into(), stored: Mutex::default() });
@@ -81,24 +82,23 @@ impl TokenCommand {
     }
 
     async fn run(&self) -> Result<String, ModelError> {
-        let failed = |cause: String| {
-            let sentence =
-                format!("the command that prints the token failed: {cause}; run it in a shell: {}", self.command);
-            ModelError::new(ModelErrorKind::Auth, sentence)
+        // The command is left out, since it may contain a secret and the error is stored in the log.
+        let error = |kind, cause: &str| {
+            let sentence = format!("the command that prints the token failed: {cause}; run it in a shell");
+            ModelError::new(kind, sentence)
         };
+        let failed = |cause: &str| error(ModelErrorKind::Auth, cause);
         let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
         let mut command = Command::new(shell);
         command.args([flag, &self.command]).stdin(Stdio::null()).kill_on_drop(true);
         let output = match tokio::time::timeout(LIMIT, command.output()).await {
-            Ok(output) => output.map_err(|error| failed(error.to_string()))?,
-            Err(_) => return Err(failed(format!("it did not end within {LIMIT:?}"))),
+            Ok(output) => output.map_err(|error| failed(&error.to_string()))?,
+            Err(_) => return Err(error(ModelErrorKind::Timeout, &format!("it did not end within {LIMIT:?}"))),
         };
         if !output.status.success() {
             let words = String::from_utf8_lossy(&output.stderr);
             let line = words.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-            return Err(failed(
-                format!("{} {}", output.status, positronic_model_http::shorten(line)).trim().to_owned(),
-            ));
+            return Err(failed(format!("{} {}", output.status, positronic_model_http::shorten(line)).trim()));
         }
         let printed = String::from_utf8_lossy(&output.stdout);
         let document: Option<Value> = serde_json::from_str(printed.trim()).ok().filter(Value::is_object);
@@ -107,7 +107,7 @@ impl TokenCommand {
             None => printed.trim(),
         };
         if token.is_empty() || token.contains(char::is_whitespace) {
-            return Err(failed("its output is not a token".to_owned()));
+            return Err(failed("its output is not a token"));
         }
         Ok(token.to_owned())
     }

@@ -1,10 +1,10 @@
-//! HTTP for adapters of models: one request, one answer, one classified failure.
+//! What adapters of models share: one request over HTTP, one answer, one classified failure, and schemas as providers take them.
 //!
 //! This crate is for adapters of models, such as `positronic-openai`. [`RequestBody`] writes a request's body from
 //! fragments that were encoded once. [`Transport`] sends it, splits the answer into events with [`SseDecoder`] and feeds an
 //! [`Assemble`], a pure value of the adapter; a chunk that is not valid JSON is repaired and fed again. Failures that a server
 //! reports and failed connections become [`ModelError`](positronic_core::record::ModelError)s whose kind decides about retries; [`lenient`]
-//! reads JSON of servers that deviate from their own documentation.
+//! reads JSON of servers that deviate from their own documentation. [`schema`] converts schemas to the dialects of providers.
 
 mod assemble;
 mod body;
