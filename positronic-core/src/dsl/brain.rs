@@ -12,7 +12,7 @@ use super::services::{IntoServices, Needs, NoServices, Requirement, Services, Wi
 use super::trait_bounds::{Options, Runnable, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{
-    AnyServices, BrainDefinition, StageBody, StageDefinition, StateValue, encode, encode_constant_state, read_value,
+    AnyServices, BrainDefinition, StageBody, StageDefinition, StateValue, encode, encode_state, read_value,
 };
 use crate::error::Error;
 use crate::record::{Budget, Path};
@@ -48,7 +48,7 @@ pub fn brain(title: impl Into<String>) -> Brain {
         description: String::new(),
         version: 0,
         options: Arc::new(Schema::new(serde_json::json!({"type": "object", "properties": {}}))),
-        read_options: Arc::new(|_| Ok(Value::Null)),
+        read_options: Arc::new(|_, _| Ok(Value::Null)),
         initial: Arc::new(Value::Null),
         stages: Vec::new(),
         actions: Vec::new(),
@@ -247,11 +247,11 @@ impl<S, N> Brain<(), S, N> {
         }
         self.with(|definition| {
             definition.options = Schema::of::<O>();
-            definition.read_options = Arc::new(|given| {
+            definition.read_options = Arc::new(|given, max_bytes| {
                 let given = if given.is_null() { &Value::Object(serde_json::Map::new()) } else { given };
                 Schema::of::<O>().check(given).map_err(Error::new)?;
                 let options = read_value::<O>(given).map_err(|error| Error::new(error.to_string()))?;
-                encode(&options)
+                encode(&options, max_bytes)
             });
         })
     }
@@ -290,7 +290,7 @@ impl<O: Options, N> Brain<O, (), N> {
         if !self.definition.stages.is_empty() {
             usage_panic(&format!("`{}` sets its state after a stage; set it before the first", self.definition.title));
         }
-        let initial = encode_constant_state(&initial).unwrap_or_else(|error| usage_panic(&error.to_string()));
+        let initial = encode_state(&initial, usize::MAX).unwrap_or_else(|error| usage_panic(&error.to_string()));
         self.with(|definition| definition.initial = Arc::new(initial))
     }
 }
@@ -322,7 +322,8 @@ impl<O: Options, S: State, N: Requirement> Brain<O, S, N> {
         result: impl Fn(&S) -> R + Send + Sync + 'static,
     ) -> Brain<O, S, N, R> {
         self.with(|definition| {
-            definition.result = Some(Arc::new(move |state: &StateValue| encode(&result(&*state.shared::<S>()?))));
+            definition.result =
+                Some(Arc::new(move |state: &StateValue| encode(&result(&*state.shared::<S>()?), state.max_bytes())));
         })
     }
 }
@@ -331,7 +332,8 @@ impl<O, S: State, N, R> Brain<O, S, N, R> {
     /// Sets the public view of the state. Call it after the last stage.
     pub fn public<P: Serialize>(self, public: impl Fn(&S) -> P + Send + Sync + 'static) -> Self {
         self.with(|definition| {
-            definition.public = Some(Arc::new(move |state: &StateValue| encode(&public(&*state.shared::<S>()?))));
+            definition.public =
+                Some(Arc::new(move |state: &StateValue| encode(&public(&*state.shared::<S>()?), state.max_bytes())));
         })
     }
 }

@@ -32,9 +32,9 @@ impl<O: Options, S: State, N: Requirement> Brain<O, S, N> {
     {
         let nested = NestedDefinition {
             definition: brain.complete(),
-            input: Arc::new(move |state, _| encode(&input(&*state.shared::<S>()?))),
+            input: Arc::new(move |state, _| encode(&input(&*state.shared::<S>()?), state.max_bytes())),
             output: Some(Arc::new(move |state: &StateValue, result: &Value| {
-                encode_state(&output(state.owned()?, decode("the brain's result", result)?))
+                encode_state(&output(state.owned()?, decode("the brain's result", result)?), state.max_bytes())
             })),
         };
         self.stage(name, StageBody::Brain(nested))
