@@ -264,7 +264,7 @@ fn folder(place: &str) -> Result<OutputFolder, String> {
 }
 
 /// Builds the brain.
-pub fn agentloop() -> Brain<Task, Work, NoServices, Report> {
+pub fn agentloop() -> Brain<Task, Report> {
     brain(TITLE)
         .description("Works towards a goal: searches, computes, writes a report, and decides each step itself")
         .options::<Task>()

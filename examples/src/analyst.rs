@@ -178,4 +178,5 @@ pub fn analyst() -> Brain<(), Work> {
                 .plugin(Desk)
                 .max_iterations(12)
         })
+        .build()
 }

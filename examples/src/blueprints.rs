@@ -50,9 +50,10 @@ fn templates() -> MemoryIndex {
 /// Builds the brain.
 pub fn planner() -> Brain<(), Plan> {
     let blueprints = Blueprints::new(templates()).top(1);
-    brain(TITLE).description("Plans an event by the templates that fit it").state(Plan::default()).r#loop(
-        "Plan",
-        move |cx| {
+    brain(TITLE)
+        .description("Plans an event by the templates that fit it")
+        .state(Plan::default())
+        .r#loop("Plan", move |cx| {
             cx.system("You plan events. Follow the template.")
                 .context("plan", format!("Planned so far: {:?}", cx.state.steps))
                 .input("We want a seminar about bees for ten people.")
@@ -75,6 +76,6 @@ pub fn planner() -> Brain<(), Plan> {
                     None => blueprints.clone(),
                 })
                 .max_iterations(10)
-        },
-    )
+        })
+        .build()
 }

@@ -48,9 +48,10 @@ struct Report {
 
 /// Builds the brain.
 pub fn proofreader() -> Brain<(), Reading> {
-    brain(TITLE).description("Reads a manuscript, and finds what contradicts itself").state(Reading::default()).r#loop(
-        "Read",
-        |cx| {
+    brain(TITLE)
+        .description("Reads a manuscript, and finds what contradicts itself")
+        .state(Reading::default())
+        .r#loop("Read", |cx| {
             cx.system(format!("You proofread a manuscript of {} chapters. Read them one by one.", CHAPTERS.len()))
                 .input("Does the story hold together?")
                 .tool("read_chapter", |t| {
@@ -73,6 +74,6 @@ pub fn proofreader() -> Brain<(), Reading> {
                 })
                 .plugin(Compaction::new().iterations(4).keep(2).enabled(!cx.state.recalled))
                 .max_iterations(20)
-        },
-    )
+        })
+        .build()
 }

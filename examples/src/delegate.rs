@@ -48,12 +48,17 @@ impl Default for Wish {
 
 /// Builds the brain that delegates.
 pub fn trip() -> Brain<Wish, Trip> {
-    brain(TITLE).description("Plans a short trip").options::<Wish>().state(Trip::default()).r#loop("Plan", |cx| {
-        cx.system("You plan trips. Ask for train and hotel at once, then sum up.")
-            .input(&cx.options.wish)
-            .brain_with("find_train", train_clerk(), |b| b.map_output(|trip, offer| trip.train = Some(offer)))
-            .brain_with("find_hotel", hotel_clerk(), |b| b.map_output(|trip, offer| trip.hotel = Some(offer)))
-    })
+    brain(TITLE)
+        .description("Plans a short trip")
+        .options::<Wish>()
+        .state(Trip::default())
+        .r#loop("Plan", |cx| {
+            cx.system("You plan trips. Ask for train and hotel at once, then sum up.")
+                .input(&cx.options.wish)
+                .brain_with("find_train", train_clerk(), |b| b.map_output(|trip, offer| trip.train = Some(offer)))
+                .brain_with("find_hotel", hotel_clerk(), |b| b.map_output(|trip, offer| trip.hotel = Some(offer)))
+        })
+        .build()
 }
 
 /// Where a clerk looks; these options are the parameters of the tools `find_train` and `find_hotel`.
@@ -65,16 +70,17 @@ struct Place {
 
 /// Builds a brain that needs no model: its steps are plain code.
 fn train_clerk() -> Brain<Place, Offer> {
-    brain("Train Clerk").description("Finds the cheapest train to a town").options::<Place>().step(
-        "Ask the railway",
-        async |cx| {
+    brain("Train Clerk")
+        .description("Finds the cheapest train to a town")
+        .options::<Place>()
+        .step("Ask the railway", async |cx| {
             let (what, price) = match cx.options.town.as_str() {
                 "Ghent" => ("the 9:12 to Ghent", 58),
                 town => return Err(Error::new(format!("no train goes to {town}"))),
             };
             Ok(Offer { what: what.to_owned(), price })
-        },
-    )
+        })
+        .build()
 }
 
 /// Builds a brain with a loop whose exit tool returns its finding.
@@ -99,4 +105,5 @@ fn hotel_clerk() -> Brain<Place, Offer> {
                 .max_iterations(5)
         })
         .step("Offer", async |cx| cx.state.ok_or_else(|| Error::new("no room was chosen")))
+        .build()
 }

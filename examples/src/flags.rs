@@ -39,6 +39,7 @@ pub fn flags() -> Brain<(), Option<FileRef>> {
                         .execute(async |Country { name }, _| Ok(country(&name)?))
                 })
         })
+        .build()
 }
 
 /// Some countries; a real service would have all of them.

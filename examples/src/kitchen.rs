@@ -75,4 +75,5 @@ pub fn kitchen() -> Brain<(), Dinner> {
                 })
                 .max_iterations(10)
         })
+        .build()
 }

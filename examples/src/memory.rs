@@ -60,5 +60,5 @@ pub fn baker(facts: impl FactStore) -> Brain<Visit, Orders> {
             .plugin(memory.clone())
             .max_iterations(10)
         },
-    )
+    ).build()
 }

@@ -22,14 +22,17 @@ pub struct Search {
 
 /// Builds the brain. It has no options, no state and no services, so all three of its types are `()`.
 pub fn minimal() -> Brain {
-    brain(TITLE).description("Answers one question and is done").r#loop("Agent", |cx| {
-        cx.system("You are a helpful assistant. Call `done` when the question is answered.")
-            .input("How tall is the tallest tree?")
-            .tool("search", |t| {
-                t.description("Search the web").read_only().execute(async |Search { query }, _| Ok(search(&query)))
-            })
-            .tool("done", |t| t.description("Task complete").exit().execute(async |_: NoArgs, _| Ok("done")))
-    })
+    brain(TITLE)
+        .description("Answers one question and is done")
+        .r#loop("Agent", |cx| {
+            cx.system("You are a helpful assistant. Call `done` when the question is answered.")
+                .input("How tall is the tallest tree?")
+                .tool("search", |t| {
+                    t.description("Search the web").read_only().execute(async |Search { query }, _| Ok(search(&query)))
+                })
+                .tool("done", |t| t.description("Task complete").exit().execute(async |_: NoArgs, _| Ok("done")))
+        })
+        .build()
 }
 
 /// The pages of this example's web.

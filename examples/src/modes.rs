@@ -126,4 +126,5 @@ pub fn helpdesk() -> Brain<Problem, Ticket> {
                 .plugin(modes(&cx.state))
                 .max_iterations(20)
         })
+        .build()
 }

@@ -71,7 +71,7 @@ pub struct Letter {
 }
 
 /// Builds the outer brain. Its state is an [`Issue`] up to the last step, and a [`Letter`] after it.
-pub fn newsletter() -> Brain<Topic, Letter, Needs<Newsroom>> {
+pub fn newsletter() -> Brain<Topic, Letter, Newsroom> {
     brain(TITLE)
         .description("Writes a newsletter about a topic")
         .options::<Topic>()
@@ -89,6 +89,7 @@ pub fn newsletter() -> Brain<Topic, Letter, Needs<Newsroom>> {
             let text = cx.model().system("Write a newsletter in one sentence.").ask(question).await?;
             Ok(Letter { text, readers: cx.services.readers })
         })
+        .build()
 }
 
 /// What the model fills in to search the archive.
@@ -106,20 +107,25 @@ struct Note {
 }
 
 /// Builds the inner brain: it collects facts, which are both its state and its result.
-pub fn research() -> Brain<Topic, Vec<String>, Needs<Archive>> {
-    brain("Research").options::<Topic>().services::<Archive>().state(Vec::<String>::new()).r#loop("Read", |cx| {
-        cx.system("Search the archive, note two facts, then say that you are done.")
-            .input(&cx.options.topic)
-            .tool("search", |t| {
-                t.description("Searches the archive").read_only().execute(async |Search { word }, cx| {
-                    let Archive(entries) = &*cx.services;
-                    Ok(entries.iter().copied().filter(|entry| entry.contains(&word)).collect::<Vec<_>>())
+pub fn research() -> Brain<Topic, Vec<String>, Archive> {
+    brain("Research")
+        .options::<Topic>()
+        .services::<Archive>()
+        .state(Vec::<String>::new())
+        .r#loop("Read", |cx| {
+            cx.system("Search the archive, note two facts, then say that you are done.")
+                .input(&cx.options.topic)
+                .tool("search", |t| {
+                    t.description("Searches the archive").read_only().execute(async |Search { word }, cx| {
+                        let Archive(entries) = &*cx.services;
+                        Ok(entries.iter().copied().filter(|entry| entry.contains(&word)).collect::<Vec<_>>())
+                    })
                 })
-            })
-            .tool("note", |t| {
-                t.description("Notes a fact")
-                    .execute(async |Note { fact }, cx| Ok(cx.result("noted").update(|facts| facts.push(fact))))
-            })
-            .max_iterations(5)
-    })
+                .tool("note", |t| {
+                    t.description("Notes a fact")
+                        .execute(async |Note { fact }, cx| Ok(cx.result("noted").update(|facts| facts.push(fact))))
+                })
+                .max_iterations(5)
+        })
+        .build()
 }

@@ -90,5 +90,6 @@ pub fn release() -> Brain<(), Release> {
                 .require_exit()
                 .max_iterations(10)
         })
+        .build()
     }
 }

@@ -94,6 +94,7 @@ pub fn rover() -> Brain<(), Rover> {
                 Act::Report => Ok(cx.result(&cx.state.samples)),
             })
         })
+        .build()
 }
 
 fn drive(cx: &ToolContext<(), Rover>, direction: Direction, steps: u32) -> Result<ToolReply<Rover>> {

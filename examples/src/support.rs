@@ -152,7 +152,7 @@ fn email() -> Webhook<Answer> {
 }
 
 /// Builds the support agent.
-pub fn support() -> Brain<SupportOptions, Closed, Needs<Acme>> {
+pub fn support() -> Brain<SupportOptions, Closed, Acme> {
     brain(TITLE)
         .description("Answers a customer until the ticket is resolved")
         .options::<SupportOptions>()
@@ -239,6 +239,7 @@ pub fn support() -> Brain<SupportOptions, Closed, Needs<Acme>> {
             cx.services.close(&cx.state.customer_id).await;
             Ok(cx.state)
         })
+        .build()
 }
 
 /// The options of the refund desk.
@@ -260,7 +261,7 @@ pub struct Ruling {
 /// Builds the refund desk: a brain that judges a claim and pays nothing.
 ///
 /// A model judges in a step. Its answer has a type with a schema, and a misfit is asked again.
-fn refund_desk() -> Brain<Claim, Ruling, Needs<Acme>> {
+fn refund_desk() -> Brain<Claim, Ruling, Acme> {
     brain("Refund Desk")
         .description("Rules on what a customer gets back")
         .options::<Claim>()
@@ -274,6 +275,7 @@ fn refund_desk() -> Brain<Claim, Ruling, Needs<Acme>> {
             let claim = format!("Order: {} Answers: {:?}", serde_json::to_string(&cx.state)?, cx.options.answers);
             cx.model().system(format!("Rule on a refund. Policy: {policy}")).ask_for::<Ruling>(claim).await
         })
+        .build()
 }
 
 /// The options of the survey.
@@ -297,9 +299,16 @@ struct Score {
 }
 
 /// Builds the survey: it asks once, and continues without an answer after three days.
-fn survey() -> Brain<SurveyOptions, Survey, Needs<Acme>> {
-    brain("Survey").options::<SurveyOptions>().services::<Acme>().state(Survey::default()).r#loop("Ask", |cx| {
-        cx.system(format!("Ask once how satisfied the customer is, from 1 to 5. It ended so: {:?}", cx.options.outcome))
+fn survey() -> Brain<SurveyOptions, Survey, Acme> {
+    brain("Survey")
+        .options::<SurveyOptions>()
+        .services::<Acme>()
+        .state(Survey::default())
+        .r#loop("Ask", |cx| {
+            cx.system(format!(
+                "Ask once how satisfied the customer is, from 1 to 5. It ended so: {:?}",
+                cx.options.outcome
+            ))
             .tool("ask_customer", |t| {
                 t.description("Ask the customer and wait for the answer")
                     .wait(|_: &Response, cx| {
@@ -317,5 +326,6 @@ fn survey() -> Brain<SurveyOptions, Survey, Needs<Acme>> {
                 })
             })
             .max_iterations(5)
-    })
+        })
+        .build()
 }

@@ -101,4 +101,5 @@ pub fn assistant() -> Brain<(), Desk> {
                 .plugin(toolsets.clone())
                 .max_iterations(12)
         })
+        .build()
 }

@@ -65,5 +65,5 @@ pub fn gardener() -> Brain<Errand, Garden> {
             // A triggered run has the same options, but the errand is not repeated.
             if cx.fired().is_some() || cx.options.says.is_empty() { garden } else { garden.input(cx.options.says.as_str()) }
         },
-    )
+    ).build()
 }

@@ -53,19 +53,22 @@ fn forecast(town: &str) -> Result<Forecast> {
 /// Builds the brain.
 pub fn weather() -> Brain {
     let triggers = Triggers::new().approval("it writes to you later, by itself");
-    brain(TITLE).description("Tells the weather, and reminds you of it").r#loop("Talk", move |cx| {
-        cx.system("You talk about the weather. Ask `weather_get` before you say what it will be.")
-            .tool("weather.get", |t| {
-                t.description("Returns the forecast for a town, and shows it").read_only().execute(
-                    async |Place { town }, cx| {
-                        let Forecast { sky, degrees, rain, .. } = forecast(&town)?;
-                        let told = format!("{town}: {sky}, up to {degrees} degrees, {rain} mm of rain");
-                        cx.display_widget("forecast", forecast(&town)?, told)?;
-                        Ok(format!("{sky}, {degrees} degrees, {rain} mm"))
-                    },
-                )
-            })
-            .plugin(triggers.clone())
-            .max_iterations(10)
-    })
+    brain(TITLE)
+        .description("Tells the weather, and reminds you of it")
+        .r#loop("Talk", move |cx| {
+            cx.system("You talk about the weather. Ask `weather_get` before you say what it will be.")
+                .tool("weather.get", |t| {
+                    t.description("Returns the forecast for a town, and shows it").read_only().execute(
+                        async |Place { town }, cx| {
+                            let Forecast { sky, degrees, rain, .. } = forecast(&town)?;
+                            let told = format!("{town}: {sky}, up to {degrees} degrees, {rain} mm of rain");
+                            cx.display_widget("forecast", forecast(&town)?, told)?;
+                            Ok(format!("{sky}, {degrees} degrees, {rain} mm"))
+                        },
+                    )
+                })
+                .plugin(triggers.clone())
+                .max_iterations(10)
+        })
+        .build()
 }

@@ -417,12 +417,14 @@ mod tests {
 
     /// A brain whose run prints much.
     fn talkative() -> Brain<(), ()> {
-        brain("Talkative").r#loop("Talk", |cx| {
-            cx.system("Talk.")
-                .input("Begin.")
-                .max_iterations(100)
-                .tool("note", |t| t.description("Notes something").execute(async |Note { text }, _| Ok(text)))
-        })
+        brain("Talkative")
+            .r#loop("Talk", |cx| {
+                cx.system("Talk.")
+                    .input("Begin.")
+                    .max_iterations(100)
+                    .tool("note", |t| t.description("Notes something").execute(async |Note { text }, _| Ok(text)))
+            })
+            .build()
     }
 
     /// A project whose model talks.

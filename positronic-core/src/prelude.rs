@@ -5,7 +5,7 @@
 #[cfg(feature = "macros")]
 pub use positronic_macros::{Actions, brain, tool};
 
-pub use crate::dsl::{Brain, Needs, NoArgs, NoServices, Tool, ToolContext, ToolReply, Webhook, brain, webhook};
+pub use crate::dsl::{Brain, NoArgs, Tool, ToolContext, ToolReply, Webhook, brain, webhook};
 pub use crate::error::{Error, IoContext as _, Result};
 pub use crate::record::OnLimit;
 pub use crate::runner::Runner;

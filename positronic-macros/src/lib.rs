@@ -25,6 +25,7 @@
 //!         "Support Agent"
 //!         .step("Open", async |_| Ok(Ticket::default()))
 //!         .loop("Chat", |cx| cx.system("You are a support agent.").tools([search_docs()]))
+//!         .build()
 //!     }
 //! }
 //! # assert_eq!(support().title(), "Support Agent");
@@ -127,7 +128,7 @@ pub fn brain(input: TokenStream) -> TokenStream {
 ///
 /// One parameter, at any position and with any name, may be the context: the one whose type is `ToolContext`. A macro
 /// cannot resolve an alias of it, so `#[tool(context = cx)]` declares a parameter `cx: Cx`.
-/// The three types of the context (options, state, services; by default `()`, `()` and `NoServices`) are those of the tool. A
+/// The three types of the context (options, state, services; by default `()`) are those of the tool. A
 /// tool without a context works in brains with any options, state and services.
 ///
 /// # Flags

@@ -40,22 +40,26 @@ struct Note {
 
 /// A brain whose iterations contain 1 KB of text each, half from the model and half from a tool.
 fn worker(iterations: u32) -> Brain {
-    brain("Worker").r#loop("Work", move |cx| {
-        cx.system("You take notes, one an iteration.")
-            .input("Begin.")
-            .max_iterations(u64::from(iterations) + 1)
-            .tool("note", |t| {
-                t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.repeat(16)))
-            })
-    })
+    brain("Worker")
+        .r#loop("Work", move |cx| {
+            cx.system("You take notes, one an iteration.")
+                .input("Begin.")
+                .max_iterations(u64::from(iterations) + 1)
+                .tool("note", |t| {
+                    t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.repeat(16)))
+                })
+        })
+        .build()
 }
 
 fn asking() -> Brain {
-    brain("Asking").r#loop("Ask", |cx| {
-        cx.system("Ask.").input("Begin.").tool("ask", |t| {
-            t.description("Asks").requires_approval("it must").execute(async |_: NoArgs, _| Ok("asked"))
+    brain("Asking")
+        .r#loop("Ask", |cx| {
+            cx.system("Ask.").input("Begin.").tool("ask", |t| {
+                t.description("Asks").requires_approval("it must").execute(async |_: NoArgs, _| Ok("asked"))
+            })
         })
-    })
+        .build()
 }
 
 fn model(iterations: u32) -> ScriptedModel {

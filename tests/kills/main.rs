@@ -109,6 +109,7 @@ fn desk(folder: PathBuf, repeats: bool) -> Brain<(), Board> {
         .r#loop("Long", move |cx| cx.system("Work on.").input("more").tools([job("job", &long, flags)]))
         .brain("Asked", asked, |_| (), |board, ()| board)
         .step("Close", async |cx| Ok(cx.state))
+        .build()
 }
 
 fn model() -> ScriptedModel {
@@ -180,7 +181,7 @@ async fn worker_process() {
         Ok(run) => run,
         Err(positronic_core::runner::ResumeError::Store(_)) => {
             let start = Start { id: Some(SignalId::new("run")), ..Start::default() };
-            let definition = positronic_core::dsl::Runnable::definition(&desk(folder.clone(), repeats));
+            let definition = positronic_core::dsl::IntoBrain::definition(&desk(folder.clone(), repeats));
             runner.start_definition(definition, Value::Null, start).await.unwrap()
         }
         Err(positronic_core::runner::ResumeError::Over { .. }) => return println!("over"),

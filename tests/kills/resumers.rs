@@ -20,19 +20,21 @@ const TIMES: usize = 25;
 /// Pays once approved, and finishes on command.
 fn desk(folder: &File, paid: &Arc<Notify>) -> Brain<()> {
     let (folder, paid) = (folder.to_owned(), Arc::clone(paid));
-    brain("Desk").r#loop("Pay", move |cx| {
-        let (folder, paid) = (folder.clone(), Arc::clone(&paid));
-        cx.system("Pay.").input("begin").tool("pay", move |t| {
-            t.requires_approval("it is money").execute(move |_: NoArgs, cx| {
-                let (folder, paid) = (folder.clone(), Arc::clone(&paid));
-                async move {
-                    effect(&folder, cx.idempotency_key());
-                    paid.notified().await;
-                    Ok("paid")
-                }
+    brain("Desk")
+        .r#loop("Pay", move |cx| {
+            let (folder, paid) = (folder.clone(), Arc::clone(&paid));
+            cx.system("Pay.").input("begin").tool("pay", move |t| {
+                t.requires_approval("it is money").execute(move |_: NoArgs, cx| {
+                    let (folder, paid) = (folder.clone(), Arc::clone(&paid));
+                    async move {
+                        effect(&folder, cx.idempotency_key());
+                        paid.notified().await;
+                        Ok("paid")
+                    }
+                })
             })
         })
-    })
+        .build()
 }
 
 fn runner(folder: &File) -> Runner {

@@ -28,7 +28,7 @@ fn everything(mark: &str, options: McpOptions) -> McpServer {
 
 fn desk(server: &McpServer) -> Brain<(), Value> {
     let mcp = Mcp::of([server]);
-    brain("Desk").state(Value::Null).r#loop("Work", move |cx| cx.system("Work.").plugin(mcp.clone()))
+    brain("Desk").state(Value::Null).r#loop("Work", move |cx| cx.system("Work.").plugin(mcp.clone())).build()
 }
 
 struct Desk {

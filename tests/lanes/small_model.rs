@@ -198,21 +198,24 @@ struct Summary {
 
 /// A goal of two steps: write a line, and report completion.
 fn scribe(form: ActionFormat) -> Brain<(), Vec<String>> {
-    brain("Scribe").state(Vec::<String>::new()).r#loop("Work", move |cx| {
-        cx.system("You decide on one action at a time. When a line is written, you finish.")
-            .input("Write the line \"Hello, sea\" and finish.")
-            .tool("write_line", |t| {
-                t.description("Writes a line of text").execute(async |Write { text }, cx| {
-                    Ok(cx.result("written; now finish").update(move |lines: &mut Vec<String>| lines.push(text)))
+    brain("Scribe")
+        .state(Vec::<String>::new())
+        .r#loop("Work", move |cx| {
+            cx.system("You decide on one action at a time. When a line is written, you finish.")
+                .input("Write the line \"Hello, sea\" and finish.")
+                .tool("write_line", |t| {
+                    t.description("Writes a line of text").execute(async |Write { text }, cx| {
+                        Ok(cx.result("written; now finish").update(move |lines: &mut Vec<String>| lines.push(text)))
+                    })
                 })
-            })
-            .tool("finish", |t| {
-                t.description("Ends the work").exit().execute(async |Summary { summary }, _| Ok(summary))
-            })
-            .settings(Settings::builder().temperature(0.0).max_output_tokens(160).build())
-            .action_format(form)
-            .max_iterations(6)
-    })
+                .tool("finish", |t| {
+                    t.description("Ends the work").exit().execute(async |Summary { summary }, _| Ok(summary))
+                })
+                .settings(Settings::builder().temperature(0.0).max_output_tokens(160).build())
+                .action_format(form)
+                .max_iterations(6)
+        })
+        .build()
 }
 
 async fn decide(form: ActionFormat) -> (Story, Went) {

@@ -37,30 +37,33 @@ struct Resolution {
 }
 
 pub(crate) fn support() -> Brain<(), Ticket> {
-    brain("Support").state(Ticket { orders: Vec::new(), resolution: None }).r#loop("Chat", |cx| {
-        cx.system(format!("You are a support agent. Orders seen: {:?}.", cx.state.orders))
-            .input("Where are my orders 17 and 4? – “Zoë”\n")
-            .tool("docs.search", |t| {
-                t.description("Searches the help pages")
-                    .read_only()
-                    .execute(async |Search { query }, _| Ok(format!("One page about {query}.")))
-            })
-            .tool("look_up_order", |t| {
-                t.description("Looks up an order").idempotent().execute(async |Lookup { number }, cx| {
-                    if number == 4 {
-                        return Err(Error::new("there is no order 4"));
-                    }
-                    let found = serde_json::json!({"number": number, "status": "sent"});
-                    Ok(cx.result(found).update(move |ticket| ticket.orders.push(number)))
+    brain("Support")
+        .state(Ticket { orders: Vec::new(), resolution: None })
+        .r#loop("Chat", |cx| {
+            cx.system(format!("You are a support agent. Orders seen: {:?}.", cx.state.orders))
+                .input("Where are my orders 17 and 4? – “Zoë”\n")
+                .tool("docs.search", |t| {
+                    t.description("Searches the help pages")
+                        .read_only()
+                        .execute(async |Search { query }, _| Ok(format!("One page about {query}.")))
                 })
-            })
-            .tool("resolve", |t| {
-                t.description("Closes the case").exit().execute(async |Resolution { summary }, cx| {
-                    Ok(cx.result("closed").update(|ticket| ticket.resolution = Some(summary)))
+                .tool("look_up_order", |t| {
+                    t.description("Looks up an order").idempotent().execute(async |Lookup { number }, cx| {
+                        if number == 4 {
+                            return Err(Error::new("there is no order 4"));
+                        }
+                        let found = serde_json::json!({"number": number, "status": "sent"});
+                        Ok(cx.result(found).update(move |ticket| ticket.orders.push(number)))
+                    })
                 })
-            })
-            .max_iterations(8)
-    })
+                .tool("resolve", |t| {
+                    t.description("Closes the case").exit().execute(async |Resolution { summary }, cx| {
+                        Ok(cx.result("closed").update(|ticket| ticket.resolution = Some(summary)))
+                    })
+                })
+                .max_iterations(8)
+        })
+        .build()
 }
 
 /// A finished run with its deltas.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use positronic_core::dsl::BrainBuilder;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{SignalKind, ToolResult};
@@ -36,7 +37,7 @@ struct Code {
 const FIRST: Code =
     Code { title: "Shop", version: 1, stages: ["One", "Two", "Work"], inner: 1, work: |config| tools(config) };
 
-type Made = Brain<(), Board, Needs<Journal>>;
+type Made = BrainBuilder<(), Board, Journal>;
 
 /// Two steps, a brain, the loop that waits for a person, and a step after it.
 fn made(code: Code) -> Made {
@@ -249,9 +250,13 @@ struct OtherOptions {
 #[tokio::test(start_paused = true)]
 async fn promise_15_options_with_another_schema_are_refused() {
     fn shop<O: positronic_core::dsl::Options>() -> Brain<O, Board> {
-        brain("Shop").options::<O>().state(Board::default()).r#loop("Work", |cx| {
-            cx.system("").tool("ask", |t| t.requires_approval("sure?").execute(async |_: NoArgs, _| Ok(())))
-        })
+        brain("Shop")
+            .options::<O>()
+            .state(Board::default())
+            .r#loop("Work", |cx| {
+                cx.system("").tool("ask", |t| t.requires_approval("sure?").execute(async |_: NoArgs, _| Ok(())))
+            })
+            .build()
     }
     let bench = Bench::new();
     let says = |place: &str| if place == "Work/0" { Reply::call("ask", json!({})) } else { done() };
@@ -371,14 +376,14 @@ async fn promise_15_call_of_a_removed_brain_gets_a_typed_result_at_every_depth<S
 fn served(broken: &Arc<AtomicBool>, outside: bool) -> Brain<(), Board> {
     let inner = brain("Inner").services::<Journal>().state(Board::default()).r#loop("Work", |cx| tools(cx.system("")));
     let is_broken = Arc::clone(broken);
-    let inner: Brain<(), Board, Needs<NoServices>> = inner.provide(move |_: &NoServices| {
+    let inner: Brain<(), Board, ()> = inner.provide(move |_: &()| {
         assert!(!is_broken.load(Ordering::SeqCst), "no connection");
         Journal::default()
     });
     if outside {
-        inner.bind(NoServices)
+        inner.bind(())
     } else {
-        brain("Outer").state(Board::default()).brain("Inside", inner, |_| (), |_, board| board)
+        brain("Outer").state(Board::default()).brain("Inside", inner, |_| (), |_, board| board).build()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use positronic_core::dsl::Runnable as _;
+use positronic_core::dsl::IntoBrain as _;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{BudgetRequest, Event, EventKind, Path, Pending, SignalKind};

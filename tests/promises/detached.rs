@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
-use positronic_core::dsl::Runnable as _;
+use positronic_core::dsl::{IntoBrain as _, Runnable};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{EventKind, Seq, SignalId, SignalKind, Start, ToolResult};
@@ -43,11 +43,11 @@ impl Elsewhere {
         &self,
         bench: &Bench<S>,
         name: &str,
-        brain: &Brain<(), Board>,
+        brain: &impl Runnable<Options = (), Result = Board>,
         says: fn(&str) -> Reply,
     ) -> Runner {
-        self.process.get_or_init(|| bench.process("elsewhere", says).brain(brain.clone()));
-        bench.process(name, says).brain(brain.clone()).tool_executor(self.clone())
+        self.process.get_or_init(|| bench.process("elsewhere", says).brain(brain));
+        bench.process(name, says).brain(brain).tool_executor(self.clone())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use positronic_core::dsl::Runnable;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventKind, ModelRequest, SignalKind, ToolResult};
@@ -45,10 +46,10 @@ fn says(place: &str) -> Reply {
 async fn continue_run<S: Fresh>(
     baseline: &Bench<S>,
     until: usize,
-    brain: &Brain<(), Board>,
+    brain: &impl Runnable<Options = (), Result = Board>,
 ) -> (Bench<S>, RunHandle<serde_json::Value>) {
     let cut = baseline.cut(until).await;
-    let run = cut.process("second", says).brain(brain.clone()).resume(&run_id()).await.unwrap();
+    let run = cut.process("second", says).brain(brain).resume(&run_id()).await.unwrap();
     assert!(matches!(settled(&run).await, Settled::Completed(_)), "{:?}", settled(&run).await);
     cut.checked().await;
     (cut, run)

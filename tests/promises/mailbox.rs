@@ -156,7 +156,7 @@ async fn promise_22_fork_takes_no_webhook_of_its_origin<S: Fresh>() {
     // No call waits any more; a later entry in the mailbox does not go to a fork of an earlier moment.
     assert_eq!(deliver(&client, "three", "slack", "a", "for any later waiter").await, Delivered::Kept);
     let process =
-        process.definition(positronic_core::dsl::Runnable::definition(&workshop(&Journal::default(), asking)));
+        process.definition(positronic_core::dsl::IntoBrain::definition(&workshop(&Journal::default(), asking)));
     let later = process.fork(&run_id(), last, Fork::default()).await.unwrap();
     assert_eq!(waits(&later).await, ["Work/1.0"]);
     assert_eq!(bench.store.mail("slack", "a", Timestamp(0)).await.unwrap().unwrap().id, SignalId::from("three"));

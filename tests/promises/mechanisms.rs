@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use positronic_core::dsl::{Loop, LoopContext};
+use positronic_core::dsl::{Loop, LoopContext, Runnable};
 use positronic_core::machine::RunState;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -23,7 +23,7 @@ on_both_stores! {
 }
 
 /// A run with a denial and more events than a snapshot interval, waiting for a person again.
-async fn denied_long_ago<S: Fresh>(bench: &Bench<S>, shop: &Brain<(), Board>) {
+async fn denied_long_ago<S: Fresh>(bench: &Bench<S>, shop: &impl Runnable<Options = (), Result = Board>) {
     let process = bench.process("first", |place| match place {
         "Work/0" => batch([("gated", "a"), ("gated", "b")]),
         "Work/150" => batch([("gated", "a"), ("gated", "c")]),

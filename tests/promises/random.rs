@@ -95,7 +95,7 @@ impl World {
                 .lockstep(self.script.lockstep)
                 .linger(if self.script.linger { Duration::ZERO } else { Duration::MAX })
                 .build()
-                .definition(positronic_core::dsl::Runnable::definition(&story(&self.script, &self.ledger)));
+                .definition(positronic_core::dsl::IntoBrain::definition(&story(&self.script, &self.ledger)));
             tokio::select! {
                 biased;
                 () = died.notified() => false,
@@ -114,7 +114,7 @@ impl World {
             let start = Start { id: Some(SignalId::new("run")), ..Start::default() };
             runner
                 .start_definition(
-                    positronic_core::dsl::Runnable::definition(&story(&self.script, &self.ledger)),
+                    positronic_core::dsl::IntoBrain::definition(&story(&self.script, &self.ledger)),
                     Value::Null,
                     start,
                 )

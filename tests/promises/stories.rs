@@ -267,7 +267,7 @@ fn loop_at(tools: Tools) -> Tale {
     tale(&work, &ledger, says, no_signals)
 }
 
-fn inner(title: &str, tools: Tools) -> Brain<(), Board, Needs<Ledger>> {
+fn inner(title: &str, tools: Tools) -> Brain<(), Board, Ledger> {
     brain(title)
         .services::<Ledger>()
         .state(Board::default())
@@ -276,6 +276,7 @@ fn inner(title: &str, tools: Tools) -> Brain<(), Board, Needs<Ledger>> {
             Ok(cx.state)
         })
         .r#loop("Deep", move |cx| cx.system("Inside.").tools([tools.deed("safe", |t| t)]))
+        .build()
 }
 
 /// A brain as a stage, with a loop of its own, between two steps.

@@ -97,10 +97,13 @@ pub async fn update_ticket(_: &Customer, _: &str) -> Result<()> {
 }
 
 pub fn refund_processor() -> Brain<Order, Refund> {
-    brain("Refund Processor").options::<Order>().step("Refund", async |_| Ok(Refund { status: "paid".to_owned() }))
+    brain("Refund Processor")
+        .options::<Order>()
+        .step("Refund", async |_| Ok(Refund { status: "paid".to_owned() }))
+        .build()
 }
 pub fn subscription_manager() -> Brain<Order, String> {
-    brain("Subscription Manager").options::<Order>().step("Update", async |_| Ok("updated".to_owned()))
+    brain("Subscription Manager").options::<Order>().step("Update", async |_| Ok("updated".to_owned())).build()
 }
 
 pub fn model() -> ScriptedModel {

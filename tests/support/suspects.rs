@@ -73,29 +73,37 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for DeadlyRestore {
 
 /// A loop whose tool ends the process and may not run twice; the model calls it again after each interruption.
 fn caller(title: &str) -> Brain<(), u32> {
-    brain(title).state(0_u32).r#loop("Call", |cx| {
-        cx.system("Call.").input("begin").tool("deadly", |t| {
-            t.description("Ends the process").execute(async |_: NoArgs, _| {
-                explode().await;
-                Ok("never")
+    brain(title)
+        .state(0_u32)
+        .r#loop("Call", |cx| {
+            cx.system("Call.").input("begin").tool("deadly", |t| {
+                t.description("Ends the process").execute(async |_: NoArgs, _| {
+                    explode().await;
+                    Ok("never")
+                })
             })
         })
-    })
+        .build()
 }
 
 fn culprit(place: &str) -> Brain<(), u32> {
     match place {
-        "step" => brain("Culprit").state(0_u32).step("Die", async |cx| {
-            explode().await;
-            Ok(cx.state)
-        }),
+        "step" => brain("Culprit")
+            .state(0_u32)
+            .step("Die", async |cx| {
+                explode().await;
+                Ok(cx.state)
+            })
+            .build(),
         "call" => caller("Culprit"),
         "nested call" => brain("Culprit")
             .state(0_u32)
-            .r#loop("Delegate", |cx| cx.system("Delegate.").input("begin").brain("delegate", caller("Inner"))),
-        "plugin" => {
-            brain("Culprit").state(0_u32).r#loop("Plugged", |cx| cx.system("Talk.").input("begin").plugin(Deadly))
-        }
+            .r#loop("Delegate", |cx| cx.system("Delegate.").input("begin").brain("delegate", caller("Inner")))
+            .build(),
+        "plugin" => brain("Culprit")
+            .state(0_u32)
+            .r#loop("Plugged", |cx| cx.system("Talk.").input("begin").plugin(Deadly))
+            .build(),
         "restore" => brain("Culprit")
             .state(0_u32)
             .step("Begin", async |cx| {
@@ -109,7 +117,8 @@ fn culprit(place: &str) -> Brain<(), u32> {
                         Ok("never")
                     })
                 })
-            }),
+            })
+            .build(),
         other => panic!("{other}"),
     }
 }
@@ -130,6 +139,7 @@ fn innocent(work: Duration) -> Brain<(), u32> {
                 })
             })
         })
+        .build()
 }
 
 fn model() -> ScriptedModel {

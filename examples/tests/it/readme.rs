@@ -19,15 +19,18 @@ struct Add {
 }
 
 fn shopping() -> Brain<(), List> {
-    brain("Shopping").state(List::default()).r#loop("Collect", |cx| {
-        cx.system(format!("Collect what to buy. So far: {:?}", cx.state.items)).input("We need milk and bread.").tool(
-            "add",
-            |t| {
-                t.description("Adds an item to the list")
-                    .execute(async |Add { item }, cx| Ok(cx.result("added").update(move |list| list.items.push(item))))
-            },
-        )
-    })
+    brain("Shopping")
+        .state(List::default())
+        .r#loop("Collect", |cx| {
+            cx.system(format!("Collect what to buy. So far: {:?}", cx.state.items))
+                .input("We need milk and bread.")
+                .tool("add", |t| {
+                    t.description("Adds an item to the list").execute(async |Add { item }, cx| {
+                        Ok(cx.result("added").update(move |list| list.items.push(item)))
+                    })
+                })
+        })
+        .build()
 }
 
 #[tokio::test(start_paused = true)]

@@ -62,7 +62,7 @@ async fn trigger_waters_the_beans_every_evening_until_it_is_removed() {
     let chat = runner.conversation("garden").user("ann");
     let rains = UserMessage::new("It rains now.");
     let options = json!({"says": ""});
-    let plan = positronic_core::dsl::Runnable::definition(&gardener());
+    let plan = positronic_core::dsl::IntoBrain::definition(&gardener());
     chat.send_definition(plan, options, rains).await.unwrap().result().await.unwrap();
     tokio::time::sleep(3 * DAY).await;
 

@@ -6,9 +6,7 @@
 use std::collections::BTreeSet;
 
 use derive_where::derive_where;
-use positronic_core::dsl::{
-    IntoTool, NoServices, Options, Plugin, PluginState, Preparation, RequestEdit, Services, State, Tool,
-};
+use positronic_core::dsl::{IntoTool, Options, Plugin, PluginState, Preparation, RequestEdit, Services, State, Tool};
 use positronic_core::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,7 +46,7 @@ const DEACTIVATE: &str = "toolset.deactivate";
 /// A toolset with a tool of the same name as another tool of the loop fails the loop, even while the toolset is inactive.
 #[must_use = "toolsets have their effect when they are given to a loop"]
 #[derive_where(Clone, Debug)]
-pub struct Toolsets<O = (), S = (), V = NoServices> {
+pub struct Toolsets<O = (), S = (), V = ()> {
     toolsets: Vec<Toolset<O, S, V>>,
 }
 

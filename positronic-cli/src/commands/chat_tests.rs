@@ -54,6 +54,7 @@ fn helper() -> Brain<(), ()> {
                 })
         })
         .step("End", async |_| Ok(()))
+        .build()
 }
 
 fn noting() -> Brain<(), ()> {
@@ -61,14 +62,15 @@ fn noting() -> Brain<(), ()> {
         .r#loop("Talk", |cx| cx.system("You help."))
         .r#loop("Note", |cx| cx.system("Note what matters.").hidden())
         .step("End", async |_| Ok(()))
+        .build()
 }
 
 fn loopless() -> Brain<(), String> {
-    brain("Loopless").step("Do", async |_| Ok("done".to_owned()))
+    brain("Loopless").step("Do", async |_| Ok("done".to_owned())).build()
 }
 
 fn busy() -> Brain<(), ()> {
-    brain("Busy").r#loop("Work", |cx| cx.system("You work.").input("Work!"))
+    brain("Busy").r#loop("Work", |cx| cx.system("You work.").input("Work!")).build()
 }
 
 /// Removes durations of calls, which are shown from one millisecond on.

@@ -28,14 +28,18 @@ struct Say {
 const ODD: &str = "# Not a heading\n- no item <script>alert(1)</script> [no](link) `code` ```\n| a | b |\u{1b}[2J";
 
 fn odd() -> Brain<Wish, Vec<String>> {
-    brain("Odd *brain*").options::<Wish>().state(Vec::new()).r#loop("Work", |cx| {
-        cx.system("Work.")
-            .input(&cx.options.goal)
-            .max_iterations(4)
-            .tool("echo", |t| t.execute(async |Say { text }, _| Ok(text)))
-            .tool("fail", |t| t.execute(async |Say { text }, _| Err::<(), _>(Error::new(text))))
-            .tool("pay", |t| t.requires_approval("it costs `money`").execute(async |Say { text }, _| Ok(text)))
-    })
+    brain("Odd *brain*")
+        .options::<Wish>()
+        .state(Vec::new())
+        .r#loop("Work", |cx| {
+            cx.system("Work.")
+                .input(&cx.options.goal)
+                .max_iterations(4)
+                .tool("echo", |t| t.execute(async |Say { text }, _| Ok(text)))
+                .tool("fail", |t| t.execute(async |Say { text }, _| Err::<(), _>(Error::new(text))))
+                .tool("pay", |t| t.requires_approval("it costs `money`").execute(async |Say { text }, _| Ok(text)))
+        })
+        .build()
 }
 
 fn project(replies: impl IntoIterator<Item = Reply>) -> Project {

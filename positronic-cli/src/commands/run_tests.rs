@@ -11,11 +11,11 @@ use super::tests::{Outcome, call_given};
 use crate::app::{Project, Settings};
 
 fn talker() -> Brain<(), ()> {
-    brain("Talker").r#loop("Talk", |cx| cx.system("You help."))
+    brain("Talker").r#loop("Talk", |cx| cx.system("You help.")).build()
 }
 
 fn asker() -> Brain<(), ()> {
-    brain("Asker").r#loop("Ask", |cx| cx.system("You help.").input("What is there?"))
+    brain("Asker").r#loop("Ask", |cx| cx.system("You help.").input("What is there?")).build()
 }
 
 fn worker() -> Brain<(), ()> {
@@ -25,10 +25,11 @@ fn worker() -> Brain<(), ()> {
             config.tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
         })
         .step("Close", async |_| Ok(()))
+        .build()
 }
 
 fn idle() -> Brain<(), ()> {
-    brain("Idle").step("Do", async |_| Ok(()))
+    brain("Idle").step("Do", async |_| Ok(())).build()
 }
 
 fn run(model: &Arc<ScriptedModel>, arguments: &[&str], terminal: bool) -> Outcome {

@@ -70,18 +70,19 @@ pub(super) fn desk() -> Brain<DeskOptions, Desk> {
                 })
         })
         .brain("Survey", survey(), |_| (), |desk, _| desk)
+        .build()
 }
 
 fn survey() -> Brain<(), u32> {
-    brain("Survey").step("Ask", async |_| Ok(5_u32))
+    brain("Survey").step("Ask", async |_| Ok(5_u32)).build()
 }
 
 fn idle() -> Brain<(), ()> {
-    brain("Idle").r#loop("Chat", |cx| cx.system("You help."))
+    brain("Idle").r#loop("Chat", |cx| cx.system("You help.")).build()
 }
 
 fn broken() -> Brain<(), ()> {
-    brain("Broken").step("Fall", async |_| Err::<(), _>(Error::new("the floor is wet")))
+    brain("Broken").step("Fall", async |_| Err::<(), _>(Error::new("the floor is wet"))).build()
 }
 
 const CASSETTE: &str = r#"{"cassette": 1, "note": "written by hand"}

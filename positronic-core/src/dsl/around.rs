@@ -54,8 +54,7 @@ impl<P> CallReply<P> {
     ///
     /// An [`Error`](crate::error::Error) when the value cannot be encoded as JSON.
     pub fn instead<T: Serialize>(value: &T) -> Result<Self> {
-        // The runner checks the size of every result.
-        let reply = UntypedReply { output: encode(value, usize::MAX)?, ..UntypedReply::default() };
+        let reply = UntypedReply { output: encode(value)?, ..UntypedReply::default() };
         Ok(Self { reply, state: PhantomData })
     }
 

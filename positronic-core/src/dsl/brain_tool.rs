@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::about::{About, about_methods};
 use super::approval::verdict;
-use super::brain::Brain;
+use super::brain::IntoBrain;
 use super::context::ToolContext;
 use super::reply::NoArgs;
 use super::services::{Services, Within};
@@ -41,9 +41,11 @@ pub struct BrainTool<O, S, V, O2, R> {
 about_methods!(BrainTool<O, S, V, O2, R>);
 
 impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'static> BrainTool<O, S, V, O2, R> {
-    #[track_caller]
-    pub(super) fn new<S2, N: Within<V>>(id: ToolId, brain: Brain<O2, S2, N, R>) -> Self {
-        let definition = brain.complete();
+    pub(super) fn new<B>(id: ToolId, brain: B) -> Self
+    where
+        B: IntoBrain<Options = O2, Result = R, Services: Within<V>>,
+    {
+        let definition = brain.into_brain().into_definition();
         let (check, decodes) = (Arc::clone(&definition.read_options), Arc::clone(&definition.read_options));
         let mut about = About::new(id);
         about.title = Some(definition.title.clone());
@@ -53,8 +55,8 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
             about,
             schema: Arc::clone(&definition.options),
             definition,
-            decodes: Arc::new(move |arguments| decodes(arguments, usize::MAX).map(drop)),
-            input: Arc::new(move |state, arguments| check(arguments, state.max_bytes())),
+            decodes: Arc::new(move |arguments| decodes(arguments).map(drop)),
+            input: Arc::new(move |_, arguments| check(arguments)),
             output: None,
             around: PhantomData,
             inner: PhantomData,
@@ -70,7 +72,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     /// # use positronic_core::prelude::*;
     /// # #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
     /// # struct Topic { depth: u32 }
-    /// # let research = brain("Research").options::<Topic>();
+    /// # let research = brain("Research").options::<Topic>().step("Open", async |_| Ok(1));
     /// # let _ = brain("Desk").r#loop("Chat", move |cx| cx.system("Help.").brain_with("research", research.clone(), |b| {
     /// b.approval(|topic, _| (topic.depth > 3).then(|| format!("{} levels deep", topic.depth)))
     /// # }));
@@ -88,7 +90,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     pub fn map_input(mut self, map: impl Fn(&S) -> O2 + Standalone) -> Self {
         self.schema = Schema::of_arguments::<NoArgs>();
         self.decodes = decodes::<NoArgs>();
-        self.input = Arc::new(move |state, _| encode(&map(&*state.shared::<S>()?), state.max_bytes()));
+        self.input = Arc::new(move |state, _| encode(&map(&*state.shared::<S>()?)));
         self
     }
 
@@ -96,9 +98,8 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     pub fn map_input_with<T: ToolArgs>(mut self, map: impl Fn(&S, T) -> O2 + Standalone) -> Self {
         self.schema = Schema::of_arguments::<T>();
         self.decodes = decodes::<T>();
-        self.input = Arc::new(move |state, arguments| {
-            encode(&map(&*state.shared::<S>()?, arguments_as::<T>(arguments)?), state.max_bytes())
-        });
+        self.input =
+            Arc::new(move |state, arguments| encode(&map(&*state.shared::<S>()?, arguments_as::<T>(arguments)?)));
         self
     }
 

@@ -16,7 +16,7 @@ use super::output::OutputType;
 use super::question::ModelCall;
 use super::read_only::{ChangedByToolsAndOnExit, ChangedWithResultUpdate, DeclaredWithOptions, ReadOnly};
 use super::reply::ToolReply;
-use super::services::{NoServices, Services, services};
+use super::services::{Services, services};
 use super::trait_bounds::{Options, State};
 use crate::definition::{Scope, decode, encode, encode_state};
 use crate::error::{Error, Result};
@@ -138,8 +138,7 @@ macro_rules! once_method {
                 name: &str,
                 work: impl Future<Output = Result<T>> + Send,
             ) -> Result<T> {
-                let max_bytes = self.scope.max_bytes();
-                let encoded = Box::pin(async move { encode_state(&work.await?, max_bytes) });
+                let encoded = Box::pin(async move { encode_state(&work.await?) });
                 let value = self.scope.link.once(&self.scope.path, name, encoded).await?;
                 decode(format_args!("the recorded value `{name}`"), &value)
             }
@@ -148,7 +147,7 @@ macro_rules! once_method {
 }
 
 /// The context of a step. It owns the state: the step returns the next one.
-pub struct StepContext<O = (), S = (), V = NoServices> {
+pub struct StepContext<O = (), S = (), V = ()> {
     /// The state; the step returns the next one.
     pub state: S,
     /// The options of the run.
@@ -191,7 +190,7 @@ impl<O, S, V> StepContext<O, S, V> {
 /// The context of a loop's configuration closure, which runs before every model call. It derefs to its [inputs](LoopInputs).
 ///
 /// The closures of the loop's tools run later and have contexts of their own, so they cannot capture this one.
-pub struct LoopContext<O = (), S = (), V = NoServices> {
+pub struct LoopContext<O = (), S = (), V = ()> {
     inputs: LoopInputs<O, S, V>,
     scope: Scope,
     /// Without `Sync`, a capture of this context is an error of [`Standalone`](super::Standalone), whose message says what to do,
@@ -202,7 +201,7 @@ pub struct LoopContext<O = (), S = (), V = NoServices> {
 shared_methods!(LoopContext<O, S, V>);
 
 /// What the closure of a loop sees: `cx.state`, `cx.options`, `cx.services`.
-pub struct LoopInputs<O = (), S = (), V = NoServices> {
+pub struct LoopInputs<O = (), S = (), V = ()> {
     /// The current state, [read-only](ReadOnly).
     pub state: ReadOnly<S, ChangedByToolsAndOnExit>,
     /// The options of the run.
@@ -241,7 +240,7 @@ impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
 
 /// The context of a tool. The state is that of the tool's start; the tool's result changes it.
 #[derive_where(Clone)]
-pub struct ToolContext<O = (), S = (), V = NoServices> {
+pub struct ToolContext<O = (), S = (), V = ()> {
     /// The state at the tool's start. It is shared with other calls and [read-only](ReadOnly): the tool's result changes
     /// it, `Ok(cx.result("done").update(|state| state.open = false))`.
     pub state: ReadOnly<S, ChangedWithResultUpdate>,
@@ -306,7 +305,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     ///
     /// If the value cannot be encoded as JSON, the call fails.
     pub fn result<T: Serialize>(&self, value: T) -> ToolReply<S> {
-        ToolReply::new(&value, self.scope.max_bytes())
+        ToolReply::new(&value)
     }
 
     /// Returns the record of the loop that called the tool.
@@ -370,7 +369,7 @@ impl<O, S, V> ToolContext<O, S, V> {
         data: &T,
         fallback: String,
     ) -> Result<PublicId> {
-        let widget = WidgetOutput { kind, data: encode(data, self.scope.max_bytes())?, fallback, replaces };
+        let widget = WidgetOutput { kind, data: encode(data)?, fallback, replaces };
         self.scope.link.output(&self.scope.path, SideOutput::Widget(widget))
     }
 
@@ -382,7 +381,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     pub fn add_output<T: OutputType>(&self, output: &T) -> Result<PublicId> {
         let custom = CustomOutput {
             kind: T::KIND.to_owned(),
-            data: encode(output, self.scope.max_bytes())?,
+            data: encode(output)?,
             fallback: output.fallback(),
             model_text: output.model_text(),
         };
@@ -427,14 +426,14 @@ impl<'a> Brains<'a> {
     /// # Errors
     ///
     /// An [`Error`] that lists the existing brains.
-    pub fn find(&self, title: &str) -> Result<Brain<Value, Value, NoServices, Value>> {
+    pub fn find(&self, title: &str) -> Result<Brain<Value, Value>> {
         let definition = self.0.link.brain(title).ok_or_else(|| {
             let known: Vec<_> = self.titles().iter().map(|title| format!("`{title}`")).collect();
             let known =
                 if known.is_empty() { "none; register them with `Runner::brain`".to_owned() } else { known.join(", ") };
             Error::new(format!("the project has no brain `{title}`; it has {known}"))
         })?;
-        Ok(Brain { definition, types: PhantomData })
+        Ok(Brain::of(definition))
     }
 
     /// Lists the titles of the project's brains.

@@ -5,15 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use derive_where::derive_where;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::about::tool_id;
-use super::brain::Brain;
+use super::brain::IntoBrain;
 use super::brain_tool::BrainTool;
 use super::plugin::{Plugin, erased};
 use super::plugin_state::PluginState as _;
-use super::services::{NoServices, Services, Within};
+use super::services::{Services, Within};
 use super::skill::SkillBuilder;
 use super::tool::{IntoTool, Tool, ToolBuilder};
 use super::trait_bounds::{Options, Standalone, State};
@@ -28,7 +26,7 @@ use crate::record::{
 /// A loop's configuration for one iteration: the prompt and the tools.
 #[must_use = "a loop's configuration is what its closure returns"]
 #[derive_where(Debug)]
-pub struct Loop<O = (), S = (), V = NoServices> {
+pub struct Loop<O = (), S = (), V = ()> {
     pub(super) definition: LoopDefinition,
     actions: Vec<String>,
     types: PhantomData<fn(O, S, V)>,
@@ -116,7 +114,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Adds actions of the project that the brain declares with [`Brain::actions`]. A name that the brain does not
+    /// Adds actions of the project that the brain declares with [`BrainBuilder::actions`](super::BrainBuilder::actions). A name that the brain does not
     /// declare before this loop fails the loop.
     pub fn actions<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
         self.actions.extend(names.into_iter().map(str::to_owned));
@@ -129,11 +127,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// If the name is invalid, or the loop already has a tool with this name.
     #[track_caller]
-    pub fn brain<O2: Options, S2, N: Within<V>, R: DeserializeOwned + 'static>(
-        self,
-        name: &str,
-        brain: Brain<O2, S2, N, R>,
-    ) -> Self {
+    pub fn brain<B: IntoBrain<Services: Within<V>>>(self, name: &str, brain: B) -> Self {
         self.brain_with(name, brain, |b| b)
     }
 
@@ -143,11 +137,11 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// If the name is invalid, or the loop already has a tool with this name.
     #[track_caller]
-    pub fn brain_with<O2: Options, S2, N: Within<V>, R: DeserializeOwned + 'static>(
+    pub fn brain_with<B: IntoBrain<Services: Within<V>>>(
         self,
         name: &str,
-        brain: Brain<O2, S2, N, R>,
-        build: impl FnOnce(BrainTool<O, S, V, O2, R>) -> BrainTool<O, S, V, O2, R>,
+        brain: B,
+        build: impl FnOnce(BrainTool<O, S, V, B::Options, B::Result>) -> BrainTool<O, S, V, B::Options, B::Result>,
     ) -> Self {
         let tool = Tool::<O, S, V>::brain_with(name, brain, build);
         self.add(tool.definition)
@@ -159,13 +153,13 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// If a title gives no valid tool name, or the loop already has a tool with one of these names.
     #[track_caller]
-    pub fn brains<S2, N: Within<V>, R: DeserializeOwned + 'static>(
+    pub fn brains<B: IntoBrain<Options = Value, Services: Within<V>>>(
         mut self,
-        brains: impl IntoIterator<Item = Brain<Value, S2, N, R>>,
+        brains: impl IntoIterator<Item = B>,
     ) -> Self {
         for brain in brains {
-            let id = tool_id(&snake_case(&brain.definition.title));
-            let tool: Tool<O, S, V> = BrainTool::new(id, brain).into();
+            let name = snake_case(&brain.definition().title);
+            let tool = Tool::<O, S, V>::brain(&name, brain);
             self = self.add(tool.definition);
         }
         self

@@ -1,6 +1,6 @@
 //! The API for authors: brains, loops and tools over their own types.
 //!
-//! [`brain`] creates a brain; [`Brain::step`], [`Brain::r#loop`](Brain::loop) and [`Brain::brain`] add stages, each
+//! [`brain`] begins a brain; [`step`](BrainBuilder::step), [`r#loop`](BrainBuilder::loop) and [`brain`](BrainBuilder::brain) add stages, each
 //! of which sets the type of the next one's state. Closures get typed builders (`|t| …`, `cx.system(…)`), so type
 //! annotations are rarely needed.
 //!
@@ -34,6 +34,7 @@ mod actions;
 mod approval;
 mod around;
 mod brain;
+mod brain_builder;
 mod brain_tool;
 mod context;
 mod files;
@@ -55,7 +56,8 @@ mod wait;
 
 pub use actions::{Act, Actions};
 pub use around::{CallAround, CallReply};
-pub use brain::{Brain, brain};
+pub use brain::{Brain, IntoBrain, Runnable};
+pub use brain_builder::{BeforeStages, BrainBuilder, Ended, HasStages, Staged, TakesStages, Unstaged, brain};
 pub use brain_tool::BrainTool;
 #[doc(hidden)]
 pub use context::AnyToolContext;
@@ -67,12 +69,12 @@ pub use plugin_state::PluginState;
 pub use question::ModelCall;
 pub use read_only::{ChangedByToolsAndOnExit, ChangedWithResultUpdate, DeclaredWithOptions, ReadOnly};
 pub use reply::{IntoReply, NoArgs, ToolReply};
-pub use services::{IntoServices, Needs, NoServices, Provides, Requirement, Services, Within};
+pub use services::{Bound, IntoServices, NoServices, Provides, Requirement, Services, Within};
 pub use skill::{FunctionSkill, SkillBuilder};
 pub use stages::IntoLoop;
 pub use tool::{Action, IntoTool, Tool, ToolBuilder};
 pub use trait_bounds::{
-    Agrees, Args, IntoVerdict, Later, Now, Options, Payload, Runnable, Standalone, State, ToolArgs, TypedAnswer, Unset,
+    Agrees, Args, IntoVerdict, Later, Now, Options, Payload, Standalone, State, ToolArgs, TypedAnswer, Unset,
 };
 pub(crate) use usage_panic::usage_panic;
 pub use wait::{Resumed, Unresumed, Untyped, Wait, Webhook, webhook};

@@ -1,7 +1,6 @@
 //! Services: the dependencies of a brain's code.
 
 use std::any::{TypeId, type_name};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::definition::AnyServices;
@@ -17,9 +16,10 @@ pub trait Services: Send + Sync + 'static {}
 
 impl<T: Send + Sync + 'static> Services for T {}
 
-/// The services of a brain that declares none. Such a brain can be nested in every other one.
+/// Marks a brain that declares no services, or is bound to its own. Such a brain can run, and can be nested in every other one.
 ///
-/// If the compiler reports it where your own services are expected, declare those before the first stage:
+/// It is never a value: in the code of such a brain, `cx.services` is a `()`. If the compiler reports `()` where your own
+/// services are expected, declare those before the first stage:
 ///
 /// ```
 /// use positronic_core::prelude::*;
@@ -33,45 +33,49 @@ impl<T: Send + Sync + 'static> Services for T {}
 /// let report = brain("Report").services::<Database>().step("Count", async |cx| Ok(count(&cx.services)));
 /// # let _ = report;
 /// ```
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct NoServices;
-
-/// Marks a brain that needs the services `V`: `Brain<(), Ticket, Needs<Acme>>`. [`Brain::bind`](super::Brain::bind) provides
-/// them.
 #[derive(Debug)]
-pub struct Needs<V>(PhantomData<fn(V)>);
+pub struct NoServices {
+    /// Makes the type unsized, as no type of services is, so that the implementations for both do not overlap.
+    _unsized: [()],
+}
 
-/// What a brain needs before it can run: [`NoServices`], or [`Needs`] some.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say what services a brain needs",
-    label = "write `Needs<{Self}>`, or `NoServices`"
-)]
-pub trait Requirement: sealed::Sealed {
-    /// The services of the brain's code.
+/// The services that a brain needs: a type of [`Services`], or [`NoServices`].
+pub trait Requirement: sealed::Sealed + 'static {
+    /// The services of the brain's code; `()` for [`NoServices`].
     type Services: Services;
 }
 
-impl Requirement for NoServices {
-    type Services = Self;
-}
-
-impl<V: Services> Requirement for Needs<V> {
+impl<V: Services> Requirement for V {
     type Services = V;
 }
+
+impl Requirement for NoServices {
+    type Services = ();
+}
+
+/// The services of a brain that can run.
+#[diagnostic::on_unimplemented(
+    message = "this brain needs its services, `{Self}`, before it can run",
+    label = "this brain is not bound to its services",
+    note = "call `.bind(…)` on the brain, with a value of `{Self}` or an `Arc` of one"
+)]
+pub trait Bound: sealed::Sealed {}
+
+impl Bound for NoServices {}
 
 mod sealed {
     /// Prevents further requirements.
     pub trait Sealed {}
 
     impl Sealed for super::NoServices {}
-    impl<V> Sealed for super::Needs<V> {}
+    impl<V: super::Services> Sealed for V {}
 }
 
 /// A value of the services type `V`, or an `Arc` of it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the services of this brain, which are `{V}`",
     label = "the brain's services are `{V}`",
-    note = "a brain with `NoServices` declares none; declare them before its first stage: `brain(…).services::<…>()`"
+    note = "a brain with the services `()` declares none; declare them before its first stage: `brain(…).services::<…>()`"
 )]
 pub trait IntoServices<V> {
     /// Returns the services.
@@ -92,14 +96,14 @@ impl<V> IntoServices<V> for Arc<V> {
 
 /// Ensures that a brain with these needs can be nested in one with the services `V`.
 #[diagnostic::on_unimplemented(
-    message = "a brain with `{Self}` does not fit into one with the services `{V}`",
+    message = "a brain with the services `{Self}` does not fit into one with the services `{V}`",
     label = "this brain has other services than the one around",
     note = "give it its own services with `.provide(|around: &{V}| …)`"
 )]
 pub trait Within<V>: Requirement {}
 
 impl<V> Within<V> for NoServices {}
-impl<V: Services> Within<V> for Needs<V> {}
+impl<V: Services> Within<V> for V {}
 
 /// Services that provide another service. A plugin requires it: `V: Provides<Mailer>`.
 ///
@@ -134,10 +138,7 @@ impl<T: Services> Provides<T> for T {
 /// Returns the typed services of a brain.
 pub(super) fn services<V: Services>(services: &AnyServices) -> Result<Arc<V>> {
     // A brain without services may be nested in one with services, and then gets those.
-    let given = if TypeId::of::<V>() == TypeId::of::<NoServices>() {
-        Arc::new(NoServices) as AnyServices
-    } else {
-        Arc::clone(services)
-    };
+    let given =
+        if TypeId::of::<V>() == TypeId::of::<()>() { Arc::new(()) as AnyServices } else { Arc::clone(services) };
     given.downcast().map_err(|_| Error::new(format!("the brain was given other services than `{}`", type_name::<V>())))
 }

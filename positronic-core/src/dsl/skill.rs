@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use derive_where::derive_where;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::about::{About, about_methods, tool_id, tries_methods};
 use super::approval::verdict;
-use super::brain::Brain;
+use super::brain::IntoBrain;
 use super::brain_tool::BrainTool;
 use super::context::ToolContext;
 use super::reply::{NoArgs, ToolReply};
@@ -40,10 +39,7 @@ impl<O: Options, S: State, V: Services> SkillBuilder<O, S, V> {
 
     /// Makes the skill from a brain; `.prepare(…)` and `.handle_result(…)` map its options and its result.
     #[track_caller]
-    pub fn brain<O2: Options, S2, N: Within<V>, R: DeserializeOwned + 'static>(
-        self,
-        brain: Brain<O2, S2, N, R>,
-    ) -> BrainTool<O, S, V, O2, R> {
+    pub fn brain<B: IntoBrain<Services: Within<V>>>(self, brain: B) -> BrainTool<O, S, V, B::Options, B::Result> {
         let tool = BrainTool::new(tool_id(&self.name), brain);
         if self.description.is_empty() { tool } else { tool.description(self.description) }
     }

@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::about::{About, about_methods, tool_id, tries_methods};
 use super::approval::{reading, verdict};
-use super::brain::Brain;
+use super::brain::IntoBrain;
 use super::brain_tool::BrainTool;
 use super::context::ToolContext;
 use super::reply::IntoReply;
-use super::services::{NoServices, Services, Within};
+use super::services::{Services, Within};
 use super::trait_bounds::{Agrees, Args, IntoVerdict, Options, Standalone, State, ToolArgs, Unset};
 use super::usage_panic::usage_panic;
 use super::wait::Wait;
@@ -25,7 +25,7 @@ use crate::tools::Schema;
 
 /// A tool for the loops of brains with options `O`, state `S` and services `V`.
 #[derive_where(Clone, Debug)]
-pub struct Tool<O = (), S = (), V = NoServices> {
+pub struct Tool<O = (), S = (), V = ()> {
     pub(super) definition: Arc<ToolDefinition>,
     pub(super) types: PhantomData<fn(O, S, V)>,
 }
@@ -90,10 +90,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     /// If `name` is not a valid tool name.
     #[track_caller]
     #[must_use]
-    pub fn brain<O2: Options, S2, N: Within<V>, R: DeserializeOwned + 'static>(
-        name: &str,
-        brain: Brain<O2, S2, N, R>,
-    ) -> Self {
+    pub fn brain<B: IntoBrain<Services: Within<V>>>(name: &str, brain: B) -> Self {
         Self::brain_with(name, brain, |b| b)
     }
 
@@ -104,10 +101,10 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     /// If `name` is not a valid tool name.
     #[track_caller]
     #[must_use]
-    pub fn brain_with<O2: Options, S2, N: Within<V>, R: DeserializeOwned + 'static>(
+    pub fn brain_with<B: IntoBrain<Services: Within<V>>>(
         name: &str,
-        brain: Brain<O2, S2, N, R>,
-        build: impl FnOnce(BrainTool<O, S, V, O2, R>) -> BrainTool<O, S, V, O2, R>,
+        brain: B,
+        build: impl FnOnce(BrainTool<O, S, V, B::Options, B::Result>) -> BrainTool<O, S, V, B::Options, B::Result>,
     ) -> Self {
         build(BrainTool::new(tool_id(name), brain)).into()
     }
@@ -184,7 +181,7 @@ pub type Action = Tool<Value, Value>;
     label = "a `Tool<{O}, {S}, {V}>` is needed here",
     note = "a tool that is built here ends with `.execute(…)`",
     note = "a tool that was built elsewhere has the options, the state and the services of the loop's brain",
-    note = "a brain with `NoServices` declares none; declare them before its first stage: `brain(…).services::<…>()`"
+    note = "a brain with the services `()` declares none; declare them before its first stage: `brain(…).services::<…>()`"
 )]
 pub trait IntoTool<O, S, V> {
     /// Returns the tool.
@@ -223,7 +220,7 @@ impl<O, S, V> Tool<O, S, V> {
 /// Builds a tool. `A` is the type of its arguments, once a closure sets it.
 #[must_use = "a tool is made by `execute`"]
 #[derive_where(Debug)]
-pub struct ToolBuilder<O = (), S = (), V = NoServices, A = Unset> {
+pub struct ToolBuilder<O = (), S = (), V = (), A = Unset> {
     about: About<Arc<Value>>,
     #[derive_where(skip)]
     waits: Option<WaitsFn>,
@@ -310,7 +307,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         self.waits = Some(Arc::new(move |arguments, scope| {
             let arguments = arguments_as::<T>(arguments)?;
             let waits = waits(&arguments, &ToolContext::new(scope.clone())?);
-            waits.into_iter().map(|wait| wait.into_terms().into_definition(scope.max_bytes())).collect()
+            waits.into_iter().map(|wait| wait.into_terms().into_definition()).collect()
         }));
         self.typed()
     }
@@ -437,7 +434,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
                 Box::pin(async move {
                     let context = ToolContext::new(scope.clone())?;
                     let running = execute(arguments_as::<T>(&arguments)?, context);
-                    let mut reply = running.await?.into_reply(scope.max_bytes())?;
+                    let mut reply = running.await?.into_reply()?;
                     if let Some(waits) = waits {
                         reply.waits.extend(waits(&arguments, &scope)?);
                     }

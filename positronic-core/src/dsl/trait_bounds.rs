@@ -1,13 +1,9 @@
 //! Trait bounds of the types in a brain, each with an explanatory compiler message.
 
-use std::sync::Arc;
-
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use crate::definition::BrainDefinition;
 
 /// A type whose values can be the state of a brain.
 ///
@@ -134,25 +130,4 @@ impl<F: Future<Output = Option<String>> + Send + 'static> IntoVerdict<Later> for
     fn into_verdict(self) -> BoxFuture<'static, Option<String>> {
         Box::pin(self)
     }
-}
-
-/// A brain that is ready to run.
-#[diagnostic::on_unimplemented(
-    message = "this brain needs services before it can run",
-    label = "`{Self}` is not bound to its services",
-    note = "call `.bind(services)` on the brain, with a value of its services type"
-)]
-pub trait Runnable {
-    /// The options of a run.
-    type Options: Options;
-    /// The result of a run.
-    type Result: DeserializeOwned;
-
-    /// Returns the untyped brain.
-    ///
-    /// # Panics
-    ///
-    /// If the brain has no stages.
-    #[track_caller]
-    fn definition(&self) -> Arc<BrainDefinition>;
 }

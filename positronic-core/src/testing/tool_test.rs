@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use super::clock::TestClock;
 use crate::definition::{BrainDefinition, Link, Scope, StateValue, ToolBody, ToolDefinition, encode};
-use crate::dsl::{Brain, IntoServices, NoServices, Options, Requirement, Services, State, Tool};
+use crate::dsl::{IntoBrain, IntoServices, Options, Requirement, Services, State, Tool};
 use crate::error::{Error, Result};
 use crate::record::{
-    Fired, MAX_DOCUMENT_BYTES, Message, ModelResponse, Path, Prompt, PublicId, Question, RunId, Scheduled, SideOutput,
-    Timer, Timestamp, TriggerChange, WaitSpec, sha256,
+    Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, RunId, Scheduled, SideOutput, Timer, Timestamp,
+    TriggerChange, WaitSpec, sha256,
 };
 
 /// Calls single tools with a state, options and services.
@@ -55,7 +55,7 @@ use crate::record::{
 /// # }
 /// ```
 #[derive_where(Debug)]
-pub struct ToolTest<O, S, V = NoServices> {
+pub struct ToolTest<O, S, V = ()> {
     options: Result<Arc<Value>>,
     state: Result<Arc<Value>>,
     #[derive_where(skip)]
@@ -89,9 +89,8 @@ impl<O: Options, S: State> ToolTest<O, S> {
     /// Creates a test of tools with these options and this state.
     #[expect(clippy::needless_pass_by_value, reason = "a test hands its values over; references would read oddly")]
     pub fn new(options: O, state: S) -> Self {
-        let (options, state) =
-            (encode(&options, MAX_DOCUMENT_BYTES).map(Arc::new), encode(&state, MAX_DOCUMENT_BYTES).map(Arc::new));
-        Self { options, state, services: Arc::new(NoServices), types: PhantomData }
+        let (options, state) = (encode(&options).map(Arc::new), encode(&state).map(Arc::new));
+        Self { options, state, services: Arc::new(()), types: PhantomData }
     }
 
     /// Sets the services, or an `Arc` of them.
@@ -114,11 +113,11 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
     /// # Panics
     ///
     /// If the configuration panics.
-    pub fn tools<S2, N, R>(&self, brain: &Brain<O, S2, N, R>, stage: &str) -> Result<IndexMap<String, Tool<O, S, V>>>
+    pub fn tools<B>(&self, brain: &B, stage: &str) -> Result<IndexMap<String, Tool<O, S, V>>>
     where
-        N: Requirement<Services = V>,
+        B: IntoBrain<Options = O, Services: Requirement<Services = V>>,
     {
-        let definition = brain.untyped();
+        let definition = brain.definition();
         let Some(configure) = definition.stage(stage).and_then(|stage| stage.body.as_loop()) else {
             return Err(Error::new(format!("the brain `{}` has no loop named `{stage}`", definition.title)));
         };
@@ -161,7 +160,7 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
         let reply = execute(arguments, scope.clone()).await?;
         let mut state = scope.state;
         for update in reply.updates {
-            state = state.with_json(Arc::new(update(&state)?));
+            state = StateValue::new(Arc::new(update(&state)?));
         }
         let Seen { outputs, progress, .. } = link.write(std::mem::take);
         Ok(Called {
@@ -178,7 +177,7 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
 
     fn scope(&self, path: Path, link: Arc<Recorder>) -> Result<Scope> {
         let document = |json: &Result<Arc<Value>>| match json {
-            Ok(json) => Ok(StateValue::new(Arc::clone(json), MAX_DOCUMENT_BYTES)),
+            Ok(json) => Ok(StateValue::new(Arc::clone(json))),
             Err(error) => Err(Error::new(error.to_string())),
         };
         Ok(Scope {

@@ -26,16 +26,19 @@ struct Topic {
     depth: u32,
 }
 
-type Research = BrainTool<(), Board, NoServices, Topic, String>;
+type Research = BrainTool<(), Board, (), Topic, String>;
 
 fn research() -> Brain<Topic, String> {
-    brain("Research").options::<Topic>().step("Read", async |cx| Ok(format!("{} read", cx.options.topic)))
+    brain("Research").options::<Topic>().step("Read", async |cx| Ok(format!("{} read", cx.options.topic))).build()
 }
 
 /// Builds a brain with one loop `Work` whose tool `research` is a brain.
 fn desk(about: impl Fn(Research) -> Research + Send + Sync + 'static) -> Brain<(), Board> {
     let state = Board { done: vec!["tea".to_owned()] };
-    brain("Desk").state(state).r#loop("Work", move |cx| cx.system("").brain_with("research", research(), &about))
+    brain("Desk")
+        .state(state)
+        .r#loop("Work", move |cx| cx.system("").brain_with("research", research(), &about))
+        .build()
 }
 
 fn asked(topics: [&str; 2]) -> Play {
@@ -207,15 +210,17 @@ async fn wait_that_expires_during_sleep_ends_a_minute_after_wake_up() {
 
 /// A tool whose condition asks about every depth and refuses forbidden depths.
 fn diving() -> Brain<(), ()> {
-    brain("Diving").r#loop("Work", |cx| {
-        cx.system("").tool("dive", |t| {
-            t.approval(|topic: &Topic, _| {
-                assert!(topic.depth <= 40, "diving is forbidden at {}", topic.depth);
-                Some(format!("a dive to {}", topic.depth))
+    brain("Diving")
+        .r#loop("Work", |cx| {
+            cx.system("").tool("dive", |t| {
+                t.approval(|topic: &Topic, _| {
+                    assert!(topic.depth <= 40, "diving is forbidden at {}", topic.depth);
+                    Some(format!("a dive to {}", topic.depth))
+                })
+                .execute(async |topic: Topic, _| Ok(topic.depth))
             })
-            .execute(async |topic: Topic, _| Ok(topic.depth))
         })
-    })
+        .build()
 }
 
 #[tokio::test(start_paused = true)]

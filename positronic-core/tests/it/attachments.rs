@@ -105,6 +105,7 @@ fn spotter() -> Brain<(), Option<FileRef>> {
                 })
             })
         })
+        .build()
 }
 
 #[tokio::test]

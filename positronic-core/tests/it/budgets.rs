@@ -8,6 +8,7 @@ mod questions;
 
 use std::time::Duration;
 
+use positronic_core::dsl::BrainBuilder;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{
@@ -94,7 +95,7 @@ fn limited(config: ShopLoop, kind: LimitKind, then: Then) -> ShopLoop {
     }
 }
 
-fn budgeted(brain: Brain<(), Board>, kind: LimitKind, then: Then) -> Brain<(), Board> {
+fn budgeted(brain: BrainBuilder<(), Board, Journal>, kind: LimitKind, then: Then) -> BrainBuilder<(), Board, Journal> {
     brain.budget(|budget| {
         let limit = limit_of(kind);
         let budget = match kind {
@@ -115,6 +116,10 @@ fn budgeted(brain: Brain<(), Board>, kind: LimitKind, then: Then) -> Brain<(), B
 }
 
 fn tree(journal: &Journal, kind: LimitKind, depth: Depth, whose: Whose, then: Then) -> Brain<(), Board> {
+    unbound_tree(kind, depth, whose, then).bind(journal.clone())
+}
+
+fn unbound_tree(kind: LimitKind, depth: Depth, whose: Whose, then: Then) -> BrainBuilder<(), Board, Journal> {
     let deep = |title: &str| {
         brain(title).services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Work.")))
     };
@@ -132,7 +137,7 @@ fn tree(journal: &Journal, kind: LimitKind, depth: Depth, whose: Whose, then: Th
         let config = if whose == Whose::Loops { limited(config, kind, then) } else { config };
         if depth == Depth::Own { config } else { config.brain("inner", inner()) }
     });
-    let outer = outer.step("After", async |cx| Ok(cx.state)).bind(journal.clone());
+    let outer = outer.step("After", async |cx| Ok(cx.state));
     if whose == Whose::Brains { budgeted(outer, kind, then) } else { outer }
 }
 

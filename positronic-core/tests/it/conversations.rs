@@ -44,7 +44,7 @@ fn echoing(store: &MemoryStore) -> Runner {
 }
 
 fn helper() -> Brain<(), ()> {
-    brain("Helper").r#loop("Chat", |cx| cx.system("Help.")).step("End", async |_| Ok(()))
+    brain("Helper").r#loop("Chat", |cx| cx.system("Help.")).step("End", async |_| Ok(())).build()
 }
 
 async fn said(runner: &Runner, conversation: &str) -> Vec<String> {
@@ -128,16 +128,18 @@ async fn resumed_run_rebuilds_its_history_byte_for_byte() {
 
 /// A brain whose loop shows a chart and needs an approval before it pays.
 fn drawing() -> Brain<(), ()> {
-    brain("Drawing").r#loop("Chat", |cx| {
-        cx.system("Help.")
-            .tool("draw", |t| {
-                t.execute(async |_: NoArgs, cx| {
-                    cx.display_widget("chart", 1, "a chart")?;
-                    Ok("drawn")
+    brain("Drawing")
+        .r#loop("Chat", |cx| {
+            cx.system("Help.")
+                .tool("draw", |t| {
+                    t.execute(async |_: NoArgs, cx| {
+                        cx.display_widget("chart", 1, "a chart")?;
+                        Ok("drawn")
+                    })
                 })
-            })
-            .tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
-    })
+                .tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
+        })
+        .build()
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,9 +186,11 @@ fn short(message: &Message) -> String {
 
 /// A brain whose loop asks a person in its first iteration; `calling` answers it.
 fn gated() -> Brain<(), ()> {
-    brain("Gated").r#loop("Chat", |cx| {
-        cx.system("Help.").tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
-    })
+    brain("Gated")
+        .r#loop("Chat", |cx| {
+            cx.system("Help.").tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
+        })
+        .build()
 }
 
 /// Calls `pay` first and echoes afterwards.
@@ -312,10 +316,10 @@ async fn message_keeps_the_senders_id_and_follows_the_loops_input() {
     let own = brain("Own").r#loop("Chat", |cx| cx.system("Help.").input("fixed"));
 
     let opening = UserMessage::new("hello").id("m-1");
-    let definition = positronic_core::dsl::Runnable::definition(&helper());
+    let definition = positronic_core::dsl::IntoBrain::definition(&helper());
     chat.send_definition(definition, Value::Null, opening).await.unwrap().settled().await;
     let opening = UserMessage::new("and this").id("m-2");
-    let definition = positronic_core::dsl::Runnable::definition(&own);
+    let definition = positronic_core::dsl::IntoBrain::definition(&own);
     chat.send_definition(definition, Value::Null, opening).await.unwrap().settled().await;
 
     let log = runner.client().events(&RunId::new("c-0"), Seq(0)).await.unwrap();

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use positronic_core::dsl::Runnable;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, ModelRequest, OutputKind, PublicId, RunId};
@@ -23,7 +24,10 @@ fn runner(store: impl EventStore, model: ScriptedModel) -> Runner {
 }
 
 /// Runs a brain and records after which events its process could have died.
-pub(crate) async fn undisturbed(brain: &Brain<(), Board>, model: ScriptedModel) -> (Story, Vec<usize>) {
+pub(crate) async fn undisturbed(
+    brain: &impl Runnable<Options = (), Result = Board>,
+    model: ScriptedModel,
+) -> (Story, Vec<usize>) {
     let boundaries = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&boundaries);
     let store = FaultyStore::new(MemoryStore::new(), move |_, append| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use positronic_core::dsl::{Plugin, PluginState, Preparation};
+use positronic_core::dsl::{Plugin, PluginState, Preparation, Runnable};
 use positronic_core::machine::{Effect, MAX_CRASHES, RunState, next, why};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -41,8 +41,12 @@ fn crashed(log: &[Arc<Event>], crashes: u64) -> Vec<Arc<Event>> {
 }
 
 /// Resumes the run of this log in a new process.
-async fn recovered(brain: &Brain<(), Board>, model: ScriptedModel, log: &[Arc<Event>]) -> (RunHandle<Value>, Story) {
-    let again = runner(MemoryStore::new(), model).brain(brain.clone());
+async fn recovered(
+    brain: &impl Runnable<Options = (), Result = Board>,
+    model: ScriptedModel,
+    log: &[Arc<Event>],
+) -> (RunHandle<Value>, Story) {
+    let again = runner(MemoryStore::new(), model).brain(brain);
     again.client().import(&RunId::new("run-1"), log).await.unwrap();
     let run = again.recover().await.unwrap().pop().unwrap().1.unwrap();
     settled(&run).await;
@@ -52,17 +56,21 @@ async fn recovered(brain: &Brain<(), Board>, model: ScriptedModel, log: &[Arc<Ev
 }
 
 /// Runs processes in sequence, each of which ends at the next journal entry, until one ends the run.
-fn processes(brain: &Brain<(), Board>, journal: &Journal, model: fn() -> ScriptedModel) -> (Vec<Arc<Event>>, usize) {
+fn processes(
+    brain: &impl Runnable<Options = (), Result = Board>,
+    journal: &Journal,
+    model: fn() -> ScriptedModel,
+) -> (Vec<Arc<Event>>, usize) {
     let store = MemoryStore::new();
     for process in 1..100 {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         let log = runtime.block_on(async {
-            let worker = runner(store.clone(), model()).brain(brain.clone());
+            let worker = runner(store.clone(), model()).brain(brain);
             let settled = async {
                 let run = match process {
                     1 => worker
                         .start_definition(
-                            positronic_core::dsl::Runnable::definition(brain),
+                            positronic_core::dsl::IntoBrain::definition(brain),
                             json!(null),
                             Default::default(),
                         )

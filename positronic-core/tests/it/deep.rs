@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use positronic_core::dsl::{Loop, LoopContext, Runnable as _};
+use positronic_core::dsl::{IntoBrain as _, Loop, LoopContext};
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -92,17 +92,10 @@ fn diggers(config: Loop<(), Value>, value: &Value) -> Loop<(), Value> {
             cx.display_widget("deep", value, "deep")?;
             Ok(cx.result(0))
         }),
-        tool("task", value, async |value, cx| {
-            let task = tokio::spawn(async move {
-                cx.display_widget("deep", &value, "deep")?;
-                Ok(cx.result(cx.once("deep", async { Ok(value) }).await?))
-            });
-            task.await.unwrap()
-        }),
     ])
 }
 
-const DIGGERS: [&str; 5] = ["result", "update", "once", "widget", "task"];
+const DIGGERS: [&str; 4] = ["result", "update", "once", "widget"];
 
 /// Runs every digger with a value, each in its own run, and returns the outcome of its call.
 async fn dug(runner: impl Fn(ScriptedModel) -> Runner, value: &Value) -> Vec<(&'static str, ToolResult, usize)> {
@@ -173,32 +166,6 @@ async fn result_above_8_mib_is_an_error_by_default() {
     assert!(error_of(&results(&story, "Work")[0]).contains("larger than 8388608 bytes"));
 }
 
-#[tokio::test(start_paused = true)]
-async fn task_of_a_tool_has_the_limit_of_its_runner() {
-    let large = json!(["x".repeat(MAX_DOCUMENT_BYTES)]);
-
-    for (name, result, _) in dug(|model| with_limit(model, 2 * MAX_DOCUMENT_BYTES), &large).await {
-        assert!(matches!(result, ToolResult::Success { .. }), "{name}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn too_large_result_after_a_timeout_fails_its_call() {
-    let digging = brain("Dig").r#loop("Work", |cx| {
-        cx.system("Dig.").input("Go.").tool("dig", |t| {
-            t.execute(async |_: NoArgs, cx| {
-                let wait = webhook::<Value>("slack").on("thread-7").otherwise("x".repeat(BYTES));
-                Ok(cx.result("asked").wait_for([wait]))
-            })
-        })
-    });
-
-    let test = Test::with(runner(ScriptedModel::new([Reply::call("dig", json!({})), done()])));
-    let story = Story::of(&test.start(&digging, ()).await).await;
-
-    assert!(error_of(&results(&story, "Work")[0]).contains("larger than 10000 bytes"));
-}
-
 /// Brains that produce a state value in every way, with the start of the expected failure.
 fn states(value: &Value) -> Vec<(Brain<(), Value>, &'static str)> {
     let (returned, kept, left, mapped, given, last) =
@@ -207,32 +174,47 @@ fn states(value: &Value) -> Vec<(Brain<(), Value>, &'static str)> {
     let inner = || brain("Inner").options::<Stack>().state(json!(0)).step("Pass", async |_| Ok(json!(0)));
     vec![
         (
-            brain("Returned").state(json!(0)).step("Dig", move |_| {
-                let value = returned.clone();
-                async move { Ok(value) }
-            }),
+            brain("Returned")
+                .state(json!(0))
+                .step("Dig", move |_| {
+                    let value = returned.clone();
+                    async move { Ok(value) }
+                })
+                .build(),
             "the step `Dig` failed",
         ),
         (
-            brain("Kept").state(json!(0)).step("Dig", move |cx| {
-                let value = kept.clone();
-                async move { cx.once("deep", async { Ok(value) }).await }
-            }),
+            brain("Kept")
+                .state(json!(0))
+                .step("Dig", move |cx| {
+                    let value = kept.clone();
+                    async move { cx.once("deep", async { Ok(value) }).await }
+                })
+                .build(),
             "the step `Dig` failed",
         ),
         (
-            brain("Left").state(json!(0)).r#loop("Dig", move |cx| {
-                let value = left.clone();
-                quick(cx).on_exit(move |state, _| state.clone_from(&value))
-            }),
+            brain("Left")
+                .state(json!(0))
+                .r#loop("Dig", move |cx| {
+                    let value = left.clone();
+                    quick(cx).on_exit(move |state, _| state.clone_from(&value))
+                })
+                .build(),
             "`on_exit` of the loop `Dig` failed",
         ),
         (
-            brain("Mapped").state(json!(0)).brain("Dig", inner(), |_| Stack::default(), move |_, _| mapped.clone()),
+            brain("Mapped")
+                .state(json!(0))
+                .brain("Dig", inner(), |_| Stack::default(), move |_, _| mapped.clone())
+                .build(),
             "cannot apply the result of the brain `Dig`",
         ),
         (
-            brain("Given").state(json!(0)).brain("Dig", inner(), move |_| Stack(given.clone()), |state, _| state),
+            brain("Given")
+                .state(json!(0))
+                .brain("Dig", inner(), move |_| Stack(given.clone()), |state, _| state)
+                .build(),
             "the brain `Dig` failed to start",
         ),
         (
@@ -377,23 +359,32 @@ struct Reading {
 fn readings(reading: &Reading) -> [Brain<(), Reading>; 3] {
     let (returned, left, updated) = (reading.clone(), reading.clone(), reading.clone());
     [
-        brain("Returned").state(Reading::default()).step("Read", move |_| {
-            let value = returned.clone();
-            async move { Ok(value) }
-        }),
-        brain("Left").state(Reading::default()).r#loop("Read", move |cx| {
-            let value = left.clone();
-            cx.system("Go.").input("Go.").on_exit(move |state, _| state.clone_from(&value))
-        }),
-        brain("Updated").state(Reading::default()).r#loop("Read", move |cx| {
-            let value = updated.clone();
-            cx.system("Go.").input("Go.").tool("read", |t| {
-                t.execute(move |_: NoArgs, cx| {
-                    let value = value.clone();
-                    async move { Ok(cx.result(0).update(move |state: &mut Reading| *state = value)) }
+        brain("Returned")
+            .state(Reading::default())
+            .step("Read", move |_| {
+                let value = returned.clone();
+                async move { Ok(value) }
+            })
+            .build(),
+        brain("Left")
+            .state(Reading::default())
+            .r#loop("Read", move |cx| {
+                let value = left.clone();
+                cx.system("Go.").input("Go.").on_exit(move |state, _| state.clone_from(&value))
+            })
+            .build(),
+        brain("Updated")
+            .state(Reading::default())
+            .r#loop("Read", move |cx| {
+                let value = updated.clone();
+                cx.system("Go.").input("Go.").tool("read", |t| {
+                    t.execute(move |_: NoArgs, cx| {
+                        let value = value.clone();
+                        async move { Ok(cx.result(0).update(move |state: &mut Reading| *state = value)) }
+                    })
                 })
             })
-        }),
+            .build(),
     ]
 }
 

@@ -15,7 +15,7 @@ fn user(text: &str) -> Message {
 }
 
 fn helper() -> Brain<(), ()> {
-    brain("Helper").r#loop("Chat", |cx| cx.system("Help."))
+    brain("Helper").r#loop("Chat", |cx| cx.system("Help.")).build()
 }
 
 /// Lists the messages of each request that come from people and the engine.

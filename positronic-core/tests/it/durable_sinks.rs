@@ -62,10 +62,12 @@ impl EventSink for Machine {
 }
 
 fn gated() -> Brain<(), ()> {
-    brain("Gated").r#loop("Work", |cx| {
-        let config = cx.system("").input("Pay.");
-        config.tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
-    })
+    brain("Gated")
+        .r#loop("Work", |cx| {
+            let config = cx.system("").input("Pay.");
+            config.tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
+        })
+        .build()
 }
 
 struct Bench {

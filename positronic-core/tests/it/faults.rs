@@ -19,13 +19,16 @@ use crate::support::{Play, results};
 fn worker(
     config: impl Fn(Loop<(), Option<LoopOutcome>>) -> Loop<(), Option<LoopOutcome>> + Send + Sync + 'static,
 ) -> Brain<(), Option<LoopOutcome>> {
-    brain("Worker").state(None).r#loop("Work", move |cx| {
-        let config = config(cx.system("Work.").input("Go."));
-        config
-            .tool("look", |t| t.execute(async |_: NoArgs, _| Ok("a tree")))
-            .tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
-            .on_exit(|state, outcome| *state = Some(outcome.clone()))
-    })
+    brain("Worker")
+        .state(None)
+        .r#loop("Work", move |cx| {
+            let config = config(cx.system("Work.").input("Go."));
+            config
+                .tool("look", |t| t.execute(async |_: NoArgs, _| Ok("a tree")))
+                .tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
+                .on_exit(|state, outcome| *state = Some(outcome.clone()))
+        })
+        .build()
 }
 
 fn empty() -> Reply {
@@ -177,14 +180,17 @@ struct Ruling {
 }
 
 fn asking(retries: Option<u32>) -> Brain<(), bool> {
-    brain("Asking").state(false).step("Rule", move |cx| async move {
-        let call = cx.model().system("Rule.");
-        let call = match retries {
-            Some(retries) => call.retries(retries),
-            None => call,
-        };
-        Ok(call.ask_for::<Ruling>("It is broken.").await?.refund)
-    })
+    brain("Asking")
+        .state(false)
+        .step("Rule", move |cx| async move {
+            let call = cx.model().system("Rule.");
+            let call = match retries {
+                Some(retries) => call.retries(retries),
+                None => call,
+            };
+            Ok(call.ask_for::<Ruling>("It is broken.").await?.refund)
+        })
+        .build()
 }
 
 fn failure(story: &Story) -> String {

@@ -26,7 +26,7 @@ fn saving() -> Brain<(), ()> {
             Ok(file.size)
         })
     });
-    brain("Reporter").r#loop("Work", move |cx| cx.system("Report.").input("Go.").tools([save.clone()]))
+    brain("Reporter").r#loop("Work", move |cx| cx.system("Report.").input("Go.").tools([save.clone()])).build()
 }
 
 fn runner(store: impl EventStore, clock: impl Clock) -> Runner {
@@ -135,7 +135,7 @@ async fn oversized_file_is_an_error_that_names_the_limit() {
         })
     });
     let brain: Brain<(), ()> =
-        brain("Large").r#loop("Work", move |cx| cx.system("Work.").input("Go.").tools([large.clone()]));
+        brain("Large").r#loop("Work", move |cx| cx.system("Work.").input("Go.").tools([large.clone()])).build();
     let runner = runner(MemoryStore::new(), TestClock::default());
 
     let story = positronic_core::testing::Story::of(&runner.start(&brain, ()).await.unwrap()).await;

@@ -42,7 +42,7 @@ struct Message {
 struct Door(AtomicBool);
 
 /// A brain with an approval, a wait, a nested brain, retries and a limit.
-fn desk() -> Brain<(), Ticket, Needs<Door>> {
+fn desk() -> Brain<(), Ticket, Door> {
     brain("Desk")
         .services::<Door>()
         .step("Open", async |cx| {
@@ -74,10 +74,14 @@ fn desk() -> Brain<(), Ticket, Needs<Door>> {
                 })
                 .max_iterations(2)
         })
+        .build()
 }
 
-fn adviser() -> Brain<(), String, Needs<Door>> {
-    brain("Adviser").services::<Door>().step("Advise", async |cx| cx.model().system("Advise.").ask("What to do?").await)
+fn adviser() -> Brain<(), String, Door> {
+    brain("Adviser")
+        .services::<Door>()
+        .step("Advise", async |cx| cx.model().system("Advise.").ask("What to do?").await)
+        .build()
 }
 
 /// The run that the file is of.

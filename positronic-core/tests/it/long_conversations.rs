@@ -15,7 +15,7 @@ use crate::counting::{Counting, Reads};
 use crate::support::{done, path};
 
 fn helper() -> Brain<(), ()> {
-    brain("Helper").r#loop("Chat", |cx| cx.system("Help.")).step("End", async |_| Ok(()))
+    brain("Helper").r#loop("Chat", |cx| cx.system("Help.")).step("End", async |_| Ok(())).build()
 }
 
 /// Answers with the number of messages.
@@ -167,12 +167,14 @@ async fn run_with_the_id_of_a_removed_one_has_its_own_turn_in_the_history() {
 
 /// A brain that reads pages and then waits for a person.
 fn reader() -> Brain<(), ()> {
-    brain("Reader").r#loop("Read", |cx| {
-        let config = cx.system("Read.").input("Read the book.").unlimited();
-        config
-            .tool("read", |t| t.execute(async |_: NoArgs, _| Ok("a page")))
-            .tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
-    })
+    brain("Reader")
+        .r#loop("Read", |cx| {
+            let config = cx.system("Read.").input("Read the book.").unlimited();
+            config
+                .tool("read", |t| t.execute(async |_: NoArgs, _| Ok("a page")))
+                .tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
+        })
+        .build()
 }
 
 #[tokio::test]

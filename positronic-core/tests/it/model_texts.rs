@@ -29,7 +29,7 @@ fn tool(name: &str, build: impl FnOnce(ToolBuilder<(), Value>) -> Tool<(), Value
 }
 
 fn desk(build: impl Fn(Desk) -> Desk + Send + Sync + 'static) -> Brain<(), Value> {
-    brain("Desk").state(Value::Null).r#loop("Work", move |cx| build(cx.system("Work.").input("Begin.")))
+    brain("Desk").state(Value::Null).r#loop("Work", move |cx| build(cx.system("Work.").input("Begin."))).build()
 }
 
 fn tools() -> [Tool<(), Value>; 7] {

@@ -44,15 +44,18 @@ impl TryFrom<String> for Code {
 }
 
 fn till() -> Brain<(), Value> {
-    brain("Till").state(Value::Null).r#loop("Work", |cx| {
-        cx.system("Work.")
-            .tool("refund", |t| {
-                t.approval(|refund: &Refund, _| Some(format!("{} euros", refund.amount)))
-                    .execute(async |refund: Refund, _| Ok(json!(refund)))
-            })
-            .tool("redeem", |t| t.requires_approval("a code").execute(async |redeem: Redeem, _| Ok(redeem.code.0)))
-            .tool("count", |t| t.execute(async |refund: Refund, _| Ok(refund.amount)))
-    })
+    brain("Till")
+        .state(Value::Null)
+        .r#loop("Work", |cx| {
+            cx.system("Work.")
+                .tool("refund", |t| {
+                    t.approval(|refund: &Refund, _| Some(format!("{} euros", refund.amount)))
+                        .execute(async |refund: Refund, _| Ok(json!(refund)))
+                })
+                .tool("redeem", |t| t.requires_approval("a code").execute(async |redeem: Redeem, _| Ok(redeem.code.0)))
+                .tool("count", |t| t.execute(async |refund: Refund, _| Ok(refund.amount)))
+        })
+        .build()
 }
 
 /// An answer with calls whose arguments are these texts.

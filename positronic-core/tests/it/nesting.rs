@@ -1,5 +1,6 @@
 //! Nested brains: as stages, tools and skills; their options, results and approvals.
 
+use positronic_core::dsl::{BrainBuilder, NoServices, Unstaged};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::PendingKind;
@@ -31,7 +32,7 @@ struct Report {
 }
 
 /// A brain of one step whose callers get only its text.
-fn research() -> Brain<Topic, Report, NoServices, String> {
+fn research() -> Brain<Topic, String> {
     brain("Research")
         .description("Researches a topic")
         .options::<Topic>()
@@ -44,7 +45,7 @@ fn research() -> Brain<Topic, Report, NoServices, String> {
         .result(|report: &Report| report.text.clone())
 }
 
-fn board() -> Brain<(), Board> {
+fn board() -> BrainBuilder<(), Board, NoServices, Unstaged> {
     brain("Outer").state(Board { done: vec!["tea".to_owned()] })
 }
 
@@ -276,8 +277,8 @@ async fn skill_is_a_brain_or_function_with_prepare_and_handle_result() {
 }
 
 /// A brain with one loop `Deep` and the tools of the workshop.
-fn deep() -> Brain<(), Board, Needs<Journal>> {
-    brain("Deep").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("")))
+fn deep() -> Brain<(), Board, Journal> {
+    brain("Deep").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system(""))).build()
 }
 
 #[tokio::test(start_paused = true)]
@@ -400,10 +401,13 @@ async fn nested_brain_with_a_unit_result_reads_back_unchanged() {
 
 /// A brain nested `n` times: each level's only tool is the next one.
 fn level(below: u32) -> Brain<(), Board> {
-    brain("Level").state(Board::default()).r#loop("Go", move |cx| {
-        let cx = cx.system("");
-        if below > 0 { cx.brain("deeper", level(below - 1)) } else { cx }
-    })
+    brain("Level")
+        .state(Board::default())
+        .r#loop("Go", move |cx| {
+            let cx = cx.system("");
+            if below > 0 { cx.brain("deeper", level(below - 1)) } else { cx }
+        })
+        .build()
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,15 +35,17 @@ impl OutputType for Citation {
 }
 
 fn reporter() -> Brain<(), ()> {
-    brain("Reporter").r#loop("Report", |cx| {
-        cx.system("Report.").input("Go.").tool("report", |t| {
-            t.execute(async |_: NoArgs, cx| {
-                cx.display_widget("chart", [1, 2], "a chart")?;
-                cx.add_output(&Citation { title: "On Rust".to_owned() })?;
-                Ok(cx.result(json!({"rows": [1, 2, 3]})).brief("3 rows"))
+    brain("Reporter")
+        .r#loop("Report", |cx| {
+            cx.system("Report.").input("Go.").tool("report", |t| {
+                t.execute(async |_: NoArgs, cx| {
+                    cx.display_widget("chart", [1, 2], "a chart")?;
+                    cx.add_output(&Citation { title: "On Rust".to_owned() })?;
+                    Ok(cx.result(json!({"rows": [1, 2, 3]})).brief("3 rows"))
+                })
             })
         })
-    })
+        .build()
 }
 
 #[tokio::test(start_paused = true)]

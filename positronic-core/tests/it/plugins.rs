@@ -5,7 +5,7 @@ mod plugin_state;
 mod questions;
 mod services;
 
-use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use positronic_core::dsl::{BrainBuilder, Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{PluginDocument, SignalKind};
@@ -64,7 +64,7 @@ fn note(line: &str) -> Reply {
     Reply::call("note", json!({ "line": line }))
 }
 
-fn secretary() -> Brain<(), ()> {
+fn secretary() -> BrainBuilder {
     brain("Secretary")
         .r#loop("Listen", |cx| cx.system("Take notes.").context("house", "We meet at nine.").plugin(Notebook))
 }
@@ -122,7 +122,7 @@ fn tale() -> Tale {
         })
     });
     Tale {
-        definition: positronic_core::dsl::Runnable::definition(&plugged),
+        definition: positronic_core::dsl::IntoBrain::definition(&plugged),
         options: Value::Null,
         ledger,
         says: std::sync::Arc::new(|request| match (request.path.as_str(), request.tools.tools().is_empty()) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::dsl::Runnable as _;
+use positronic_core::dsl::IntoBrain as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{EndReason, Message, ModelRequest, OutputFormat, Start, ToolResult};
@@ -46,20 +46,23 @@ fn actions(request: &ModelRequest) -> Vec<String> {
 
 fn reader(ledger: &Ledger) -> Brain<(), u32> {
     let deeds = ledger.clone();
-    brain("Reader").state(0_u32).r#loop("Read", move |cx| {
-        let deeds = deeds.clone();
-        cx.system("Read.")
-            .input("Read the book.")
-            .structured_actions()
-            .plugin(Compaction::new().iterations(4).keep(2))
-            .tool("read", move |t| {
-                t.idempotent().execute(move |page: Job, cx| {
-                    deeds.act_once(cx.idempotency_key(), &page.id);
-                    async move { Ok(cx.result(format!("page {}", page.id)).update(|read| *read += 1)) }
+    brain("Reader")
+        .state(0_u32)
+        .r#loop("Read", move |cx| {
+            let deeds = deeds.clone();
+            cx.system("Read.")
+                .input("Read the book.")
+                .structured_actions()
+                .plugin(Compaction::new().iterations(4).keep(2))
+                .tool("read", move |t| {
+                    t.idempotent().execute(move |page: Job, cx| {
+                        deeds.act_once(cx.idempotency_key(), &page.id);
+                        async move { Ok(cx.result(format!("page {}", page.id)).update(|read| *read += 1)) }
+                    })
                 })
-            })
-            .tool("finish", |t| t.exit().idempotent().execute(async |_: NoArgs, _| Ok("read")))
-    })
+                .tool("finish", |t| t.exit().idempotent().execute(async |_: NoArgs, _| Ok("read")))
+        })
+        .build()
 }
 
 #[tokio::test(start_paused = true)]

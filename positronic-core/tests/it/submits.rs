@@ -9,7 +9,7 @@ use positronic_core::store::prelude::*;
 use positronic_core::testing::TestClock;
 
 fn greeter() -> Brain<(), ()> {
-    brain("Greeter").r#loop("Greet", |cx| cx.system("Greet."))
+    brain("Greeter").r#loop("Greet", |cx| cx.system("Greet.")).build()
 }
 
 fn runner(store: &MemoryStore, replies: &[&str]) -> Runner {

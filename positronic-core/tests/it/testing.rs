@@ -36,16 +36,18 @@ async fn ask_server() -> String {
 }
 
 fn asking(sleep: Option<Duration>) -> Brain {
-    brain("Asks").r#loop("Chat", move |cx| {
-        cx.system("Ask.").tool("ask", |t| {
-            t.timeout(Duration::from_secs(5)).execute(move |_: NoArgs, _| async move {
-                if let Some(sleep) = sleep {
-                    tokio::time::sleep(sleep).await;
-                }
-                Ok(ask_server().await)
+    brain("Asks")
+        .r#loop("Chat", move |cx| {
+            cx.system("Ask.").tool("ask", |t| {
+                t.timeout(Duration::from_secs(5)).execute(move |_: NoArgs, _| async move {
+                    if let Some(sleep) = sleep {
+                        tokio::time::sleep(sleep).await;
+                    }
+                    Ok(ask_server().await)
+                })
             })
         })
-    })
+        .build()
 }
 
 fn script() -> ScriptedModel {
@@ -59,22 +61,24 @@ struct Order {
 
 /// A brain that orders with an approval, waits for the shop and asks how it was.
 fn grocer() -> Brain {
-    brain("Grocer").r#loop("Shop", |cx| {
-        cx.system("Buy.")
-            .tool("order", |t| {
-                t.description("Orders")
-                    .approval(|order: &Order, _| (order.kg > 10).then(|| "more than 10 kg".to_owned()))
-                    .wait(|_, _| [webhook::<String>("shop").on("order-7"), webhook::<String>("mail").on("order-7")])
-                    .execute(async |_, _| Ok("sent"))
-            })
-            .tool("rate", |t| {
-                t.description("Asks").execute(async |_: NoArgs, cx| {
-                    Ok(cx
-                        .result("asked")
-                        .wait_for([Wait::<(), String>::reply("How was it?").timeout(Duration::from_secs(60))]))
+    brain("Grocer")
+        .r#loop("Shop", |cx| {
+            cx.system("Buy.")
+                .tool("order", |t| {
+                    t.description("Orders")
+                        .approval(|order: &Order, _| (order.kg > 10).then(|| "more than 10 kg".to_owned()))
+                        .wait(|_, _| [webhook::<String>("shop").on("order-7"), webhook::<String>("mail").on("order-7")])
+                        .execute(async |_, _| Ok("sent"))
                 })
-            })
-    })
+                .tool("rate", |t| {
+                    t.description("Asks").execute(async |_: NoArgs, cx| {
+                        Ok(cx
+                            .result("asked")
+                            .wait_for([Wait::<(), String>::reply("How was it?").timeout(Duration::from_secs(60))]))
+                    })
+                })
+        })
+        .build()
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! Time travel: a run as of any event, forks, differences between two runs, and changed code.
 
+use positronic_core::dsl::BrainBuilder;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::diff;
@@ -147,7 +148,7 @@ async fn state_as_of_an_event_is_the_state_at_that_time() {
     assert_eq!((state.next, prompts.get(&path("Work")).unwrap().output.len()), (result.next(), 2));
 }
 
-fn versioned(version: u32, first: &str) -> Brain<(), Value> {
+fn versioned(version: u32, first: &str) -> BrainBuilder<(), Value> {
     brain("Moving")
         .version(version)
         .state(json!({"v": version}))
@@ -175,7 +176,7 @@ async fn changed_code_is_refused_by_name_or_migrated() {
     let store = MemoryStore::new();
     let run = waiting(&store).await;
 
-    let refused = |brain: Brain<(), Value>| {
+    let refused = |brain: BrainBuilder<(), Value>| {
         let runner = runner(&store, "b").brain(brain);
         let run = run.clone();
         async move { runner.resume(&run).await.unwrap_err() }

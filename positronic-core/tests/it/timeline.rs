@@ -103,11 +103,12 @@ fn spent(reply: Reply) -> Reply {
     reply.usage(Usage { input: 100, output: 20, ..Usage::default() })
 }
 
-fn clerk() -> Brain<(), String, Needs<Journal>> {
+fn clerk() -> Brain<(), String, Journal> {
     brain("Clerk")
         .services::<Journal>()
         .state(String::new())
         .r#loop("Look", |cx| cx.system("Look.").input("Is it there?"))
+        .build()
 }
 
 /// Counts with a model, then decides; its tools fail in passing, ask a person, show things and run a brain.

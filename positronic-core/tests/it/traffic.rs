@@ -32,6 +32,7 @@ fn agent() -> Brain<(), String> {
                 .tool("look", |t| t.execute(async |_: Place, _| Ok("a tree")))
                 .tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
         })
+        .build()
 }
 
 fn replies() -> [Reply; 6] {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::dsl::Runnable as _;
+use positronic_core::dsl::IntoBrain as _;
 use positronic_core::machine::{RunState, why};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -126,7 +126,7 @@ fn slow(store: &MemoryStore) -> (Runner, Brain<(), ()>) {
     let model = ScriptedModel::new([Reply::error(busy), Reply::text("Done.")]);
     let runner = Runner::builder().model(model).store(store.clone()).clock(TestClock::default());
     let runner = runner.ids(CountedIds::default()).linger(Duration::ZERO).build();
-    (runner, brain("Slow").r#loop("Ask", |cx| cx.system("Ask.").input("Go.")))
+    (runner, brain("Slow").r#loop("Ask", |cx| cx.system("Ask.").input("Go.")).build())
 }
 
 #[tokio::test(start_paused = true)]

@@ -106,7 +106,7 @@ pub(crate) fn says(text: &str) -> Reply {
 
 /// A loop with one request.
 pub(crate) fn asker() -> Brain<(), ()> {
-    brain("Asker").r#loop("Ask", |cx| cx.system("Answer.").input("Why?"))
+    brain("Asker").r#loop("Ask", |cx| cx.system("Answer.").input("Why?")).build()
 }
 
 /// Returns the metadata of each answer.

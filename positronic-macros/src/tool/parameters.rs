@@ -100,7 +100,7 @@ fn context_types(ty: &Type) -> Option<[Type; 3]> {
         _ => None,
     });
     let mut next = |default: Type| types.next().unwrap_or(default);
-    Some([next(parse_quote!(())), next(parse_quote!(())), next(parse_quote!(::positronic_core::dsl::NoServices))])
+    Some([next(parse_quote!(())), next(parse_quote!(())), next(parse_quote!(()))])
 }
 
 /// Returns the types of the context through a trait if the parameter is the declared one, whose type is an alias.

@@ -56,23 +56,26 @@ struct Place {
 }
 
 fn walk() -> Brain<(), Place> {
-    brain("Walk").state(Place::default()).r#loop("Walk", |cx| {
-        cx.system("Find the door.").structured_actions().act(async |action: Robot, cx| match action {
-            Robot::Move { dx, dy, pace } => {
-                let pace = i32::from(pace);
-                let moved = move |place: &mut Place| place.at = (place.at.0 + dx * pace, place.at.1 + dy * pace);
-                Ok(cx.result(pace).update(moved))
-            }
-            Robot::LookAround => Ok(cx.result(format!("a door behind {:?}", cx.state.at))),
-            Robot::Open {} => Ok(cx.result("open").update(|place| place.opened = true)),
-            Robot::Finish(Report { text }) if text.is_empty() => Err(Error::new("a report says something")),
-            Robot::Finish(Report { text }) => Ok(cx.result("noted").update(|place| place.report = Some(text))),
+    brain("Walk")
+        .state(Place::default())
+        .r#loop("Walk", |cx| {
+            cx.system("Find the door.").structured_actions().act(async |action: Robot, cx| match action {
+                Robot::Move { dx, dy, pace } => {
+                    let pace = i32::from(pace);
+                    let moved = move |place: &mut Place| place.at = (place.at.0 + dx * pace, place.at.1 + dy * pace);
+                    Ok(cx.result(pace).update(moved))
+                }
+                Robot::LookAround => Ok(cx.result(format!("a door behind {:?}", cx.state.at))),
+                Robot::Open {} => Ok(cx.result("open").update(|place| place.opened = true)),
+                Robot::Finish(Report { text }) if text.is_empty() => Err(Error::new("a report says something")),
+                Robot::Finish(Report { text }) => Ok(cx.result("noted").update(|place| place.report = Some(text))),
+            })
         })
-    })
+        .build()
 }
 
 fn tools() -> Vec<Tool> {
-    let nothing: Act<Robot, (), (), NoServices, ()> = std::sync::Arc::new(|_, _| Box::pin(async { Ok(()) }));
+    let nothing: Act<Robot, (), (), (), ()> = std::sync::Arc::new(|_, _| Box::pin(async { Ok(()) }));
     Robot::tools(nothing)
 }
 

@@ -8,10 +8,10 @@ use positronic_core::Result;
 use positronic_core::definition::{
     BrainDefinition, Link, LoopDefinition, Scope, StateValue, ToolBody, ToolDefinition, UntypedReply,
 };
-use positronic_core::dsl::{Brain, NoServices, Requirement, Runnable as _, Services, State, Tool, brain};
+use positronic_core::dsl::{IntoBrain, Requirement, Services, State, Tool, brain};
 use positronic_core::record::{
-    Fired, Gate, MAX_DOCUMENT_BYTES, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId,
-    Scheduled, SideOutput, Timer, Timestamp, ToolId,
+    Fired, Gate, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, Scheduled, SideOutput,
+    Timer, Timestamp, ToolId,
 };
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(crate) struct Bench {
 impl Bench {
     /// Puts the tool into a brain without state and services.
     pub(crate) fn bare(tool: Tool) -> Self {
-        Self::with((), NoServices, tool)
+        Self::with((), (), tool)
     }
 
     /// Puts the tool into a brain with this state and these services.
@@ -62,12 +62,12 @@ impl Bench {
 }
 
 /// Prepares the first iteration of a brain's only loop.
-pub(crate) fn iteration<S: State, N: Requirement>(
-    brain: Brain<(), S, N>,
-    services: N::Services,
+pub(crate) fn iteration<B: IntoBrain<Options = ()>>(
+    brain: B,
+    services: <B::Services as Requirement>::Services,
     scope: &Scope,
 ) -> LoopDefinition {
-    let definition = brain.bind(services).definition();
+    let definition = brain.into_brain().bind(services).definition();
     let configure = definition.stages.last().unwrap().body.as_loop().unwrap();
     configure(scope.clone()).unwrap()
 }
@@ -75,8 +75,8 @@ pub(crate) fn iteration<S: State, N: Requirement>(
 /// Creates the context that a runner passes to author code.
 pub(crate) fn scope<V: Services>(state: Value, services: V) -> Scope {
     Scope {
-        state: StateValue::new(Arc::new(state), MAX_DOCUMENT_BYTES),
-        options: StateValue::new(Arc::new(Value::Null), MAX_DOCUMENT_BYTES),
+        state: StateValue::new(Arc::new(state)),
+        options: StateValue::new(Arc::new(Value::Null)),
         plugins: PluginStates::default(),
         services: Arc::new(services),
         run: RunId::new("run"),

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 use positronic_core::dsl::brain as plain;
-use positronic_core::prelude::{Brain, NoServices, Result};
+use positronic_core::prelude::{Brain, Result};
 use positronic_macros::{brain, tool};
 
 thread_local! {
@@ -73,7 +73,7 @@ fn duplicate_tool_names_are_reported_where_they_are_added() {
         Ok(())
     }
     let build = || brain! { "x" .loop("a", |cx| cx.system("").tools([stop(), stop()])) }; // this is it
-    let place = panics_at(|| crate::bench::iteration(build(), NoServices, &crate::bench::scope(().into(), NoServices)));
+    let place = panics_at(|| crate::bench::iteration(build(), (), &crate::bench::scope(().into(), ())));
     assert!(place.starts_with("tools([stop(), stop()])"), "{place}");
 }
 
@@ -81,9 +81,10 @@ fn duplicate_tool_names_are_reported_where_they_are_added() {
 fn title_is_any_expression_up_to_the_first_dot() {
     const NAMES: [&str; 2] = ["Support", "Billing"];
     let names = (NAMES[0],);
-    assert_eq!(brain! { NAMES[1] }.title(), "Billing");
-    assert_eq!(brain! { format!("{} {}", NAMES[0], 2) .description("x") }.title(), "Support 2");
-    assert_eq!(brain! { (names.0) .description("x") }.title(), "Support");
+    let step = async |_| Ok(());
+    assert_eq!(brain! { NAMES[1] }.step("Do", step).build().title(), "Billing");
+    assert_eq!(brain! { format!("{} {}", NAMES[0], 2) .step("Do", step) }.build().title(), "Support 2");
+    assert_eq!(brain! { (names.0) .step("Do", step) }.build().title(), "Support");
 }
 
 #[test]
@@ -100,7 +101,8 @@ fn loops_of_the_language_are_unchanged() {
             }
         })
         .loop("Say", |cx| cx.system(loop { break format!("{}", cx.state) }))
-    };
-    let scope = crate::bench::scope(5.into(), NoServices);
-    assert_eq!(&*crate::bench::iteration(counter, NoServices, &scope).system, "5");
+    }
+    .build();
+    let scope = crate::bench::scope(5.into(), ());
+    assert_eq!(&*crate::bench::iteration(counter, (), &scope).system, "5");
 }

@@ -42,7 +42,7 @@ async fn resolve(resolution: String, cx: ToolContext<(), Ticket, Acme>) -> Resul
     Ok(cx.result("ok").update(|ticket| ticket.resolution = Some(resolution)))
 }
 
-fn support() -> Brain<(), Ticket, Needs<Acme>> {
+fn support() -> Brain<(), Ticket, Acme> {
     brain! {
         "Support"
         .services::<Acme>()
@@ -52,6 +52,7 @@ fn support() -> Brain<(), Ticket, Needs<Acme>> {
                 .input("My tea never came.")
                 .tools([search_docs(), refund(), resolve()])
         })
+        .build()
     }
 }
 

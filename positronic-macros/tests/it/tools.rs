@@ -3,7 +3,6 @@
 use positronic_core::definition::StateValue;
 use positronic_core::dsl::State;
 use positronic_core::prelude::*;
-use positronic_core::record::MAX_DOCUMENT_BYTES;
 use positronic_macros::tool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -101,12 +100,13 @@ async fn say(the_call: Cx) -> Result<u32> {
 
 #[test]
 fn tools_with_and_without_a_context_share_one_loop() {
-    let support: Brain<(), Ticket, Needs<Acme>> = positronic_macros::brain! {
+    let support: Brain<(), Ticket, Acme> = positronic_macros::brain! {
         "Support"
         .services::<Acme>()
         .step("Open", async |_| Ok(Ticket::default()))
         .loop("Chat", |cx| cx.system("").tools([search_docs(), refund(), stop(), renumber(), say()]))
-    };
+    }
+    .build();
     let definition = iteration(support, Acme::default(), &scope(json!({"number": 0}), Acme::default()));
     assert_eq!(names(&definition), ["search_docs", "payment.refund", "stop", "renumber", "say"]);
 }
@@ -204,7 +204,7 @@ fn name_docs_flags_and_arguments_become_the_declaration() {
     "#);
     assert_eq!(stop.tool.timeout.as_secs(), 90);
 
-    assert_eq!(Bench::with(Ticket::default(), NoServices, countdown()).tool.timeout.as_millis(), 1500);
+    assert_eq!(Bench::with(Ticket::default(), (), countdown()).tool.timeout.as_millis(), 1500);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn arguments_are_decoded_by_name() {
     assert!(search.refusal(&json!({"query": "x", "limt": 3})).contains("limt"));
     assert!(search.refusal(&json!({"query": "x", "limit": 0})).contains("limit"));
     assert_eq!(Bench::bare(stop()).call(json!({})), json!(null));
-    assert_eq!(Bench::with(Ticket::default(), NoServices, countdown()).call(json!({"from": 2})), json!([2, 1, 0]));
+    assert_eq!(Bench::with(Ticket::default(), (), countdown()).call(json!({"from": 2})), json!([2, 1, 0]));
 }
 
 #[test]
@@ -231,8 +231,8 @@ fn context_parameter_may_have_any_position_and_changes_the_state() {
 
     let renumber = Bench::with(Ticket { number: 7 }, Acme::default(), renumber());
     let reply = renumber.reply(json!({"number": 8})).unwrap();
-    let state = StateValue::new(json!({"number": 7}).into(), MAX_DOCUMENT_BYTES);
-    let updated: Vec<_> = reply.updates.into_iter().map(|update| update(&state)).collect();
+    let updated: Vec<_> =
+        reply.updates.into_iter().map(|update| update(&StateValue::new(json!({"number": 7}).into()))).collect();
     assert_eq!((reply.output, updated[0].as_ref().unwrap()), (json!(8), &json!({"number": 8})));
 }
 
@@ -246,7 +246,7 @@ fn generics_of_the_function_are_preserved() {
     {
         Ok((item, T::clone(&cx.state), others.len() * N))
     }
-    let echo = Bench::with("b".to_owned(), NoServices, echo::<String, 2>());
+    let echo = Bench::with("b".to_owned(), (), echo::<String, 2>());
     assert_eq!(echo.call(json!({"item": "a", "others": ["c"]})), json!(["a", "b", 2]));
 }
 

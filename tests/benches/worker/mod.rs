@@ -18,20 +18,22 @@ struct Note {
 
 /// A brain that notes one line per iteration.
 pub fn worker(iterations: u32) -> Brain {
-    brain("Worker").r#loop("Work", move |cx| {
-        cx.system("You take notes, one an iteration, until there is nothing left to note.")
-            .input("Begin.")
-            .max_iterations(u64::from(iterations) + 1)
-            .tool("note", |t| {
-                t.description("Notes a line")
-                    .idempotent()
-                    .execute(async |Note { text }, _| Ok(format!("noted: {text}")))
-            })
-            .tool("look", |t| {
-                t.description("Looks at the notes").read_only().execute(async |_: NoArgs, _| Ok("nothing"))
-            })
-            .tool("done", |t| t.description("Ends the work").exit().execute(async |_: NoArgs, _| Ok("done")))
-    })
+    brain("Worker")
+        .r#loop("Work", move |cx| {
+            cx.system("You take notes, one an iteration, until there is nothing left to note.")
+                .input("Begin.")
+                .max_iterations(u64::from(iterations) + 1)
+                .tool("note", |t| {
+                    t.description("Notes a line")
+                        .idempotent()
+                        .execute(async |Note { text }, _| Ok(format!("noted: {text}")))
+                })
+                .tool("look", |t| {
+                    t.description("Looks at the notes").read_only().execute(async |_: NoArgs, _| Ok("nothing"))
+                })
+                .tool("done", |t| t.description("Ends the work").exit().execute(async |_: NoArgs, _| Ok("done")))
+        })
+        .build()
 }
 
 /// A model that pauses before every answer.

@@ -12,6 +12,6 @@ async fn send(cx: ToolContext<(), (), Acme>) -> Result<()> {
 }
 
 fn main() {
-    let _bound = brain("Support").bind(Acme);
+    let _bound = brain("Support").step("Open", async |_| Ok(7)).bind(Acme);
     let _tool = brain("Support").r#loop("Chat", |cx| cx.system("Help.").tools([send()]));
 }

@@ -106,10 +106,12 @@ pub(crate) fn path(text: &str) -> Path {
 }
 
 pub(crate) fn gated() -> Brain<(), ()> {
-    brain("Shop").r#loop("Work", |cx| {
-        let config = cx.system("Sell.").input("Pay the bill.");
-        config.tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid by card")))
-    })
+    brain("Shop")
+        .r#loop("Work", |cx| {
+            let config = cx.system("Sell.").input("Pay the bill.");
+            config.tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid by card")))
+        })
+        .build()
 }
 
 pub(crate) fn pays() -> ScriptedModel {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::Runnable as _;
+use positronic_core::dsl::IntoBrain as _;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::SignalKind;
@@ -45,12 +45,14 @@ impl DocumentSource for Library {
 }
 
 fn desk(blueprints: Blueprints) -> Brain<(), ()> {
-    brain("Desk").r#loop("Chat", move |cx| {
-        cx.system("Help.")
-            .input("My grinder is broken.")
-            .plugin(blueprints.clone())
-            .tool("look", |t| t.read_only().execute(async |_: NoArgs, _| Ok("nothing")))
-    })
+    brain("Desk")
+        .r#loop("Chat", move |cx| {
+            cx.system("Help.")
+                .input("My grinder is broken.")
+                .plugin(blueprints.clone())
+                .tool("look", |t| t.read_only().execute(async |_: NoArgs, _| Ok("nothing")))
+        })
+        .build()
 }
 
 fn look() -> Reply {

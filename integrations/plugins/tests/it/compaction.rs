@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Runnable as _, Services, State};
+use positronic_core::dsl::{IntoBrain as _, Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::prelude::*;
@@ -27,17 +27,20 @@ struct Page {
 
 /// A brain that reads pages; its state switches compaction off.
 fn reader(compaction: Compaction) -> Brain<(), bool> {
-    brain("Reader").state(false).r#loop("Read", move |cx| {
-        cx.system("Read.")
-            .input("Read the book.")
-            .plugin(compaction.clone().enabled(!*cx.state))
-            .tool("read", |t| t.idempotent().execute(async |Page { page }, _| Ok(format!("this is page {page}"))))
-            .tool("whole", |t| {
-                t.idempotent().execute(async |whole: Whole, cx| {
-                    Ok(cx.result("it is so").update(move |state: &mut bool| *state = whole.whole))
+    brain("Reader")
+        .state(false)
+        .r#loop("Read", move |cx| {
+            cx.system("Read.")
+                .input("Read the book.")
+                .plugin(compaction.clone().enabled(!*cx.state))
+                .tool("read", |t| t.idempotent().execute(async |Page { page }, _| Ok(format!("this is page {page}"))))
+                .tool("whole", |t| {
+                    t.idempotent().execute(async |whole: Whole, cx| {
+                        Ok(cx.result("it is so").update(move |state: &mut bool| *state = whole.whole))
+                    })
                 })
-            })
-    })
+        })
+        .build()
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::Runnable as _;
+use positronic_core::dsl::IntoBrain as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, SignalKind, Start};
@@ -162,7 +162,7 @@ async fn many_handles_write_to_one_file_at_once() {
 }
 
 fn companion(memory: Memory, says: &'static str) -> Brain<(), ()> {
-    brain("Companion").r#loop("Chat", move |cx| cx.system("Help.").input(says).plugin(memory.clone()))
+    brain("Companion").r#loop("Chat", move |cx| cx.system("Help.").input(says).plugin(memory.clone())).build()
 }
 
 /// One process: a runner with its own store handle.

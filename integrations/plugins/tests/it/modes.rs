@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::{Loop, Runnable as _, Wait};
+use positronic_core::dsl::{BrainBuilder, IntoBrain as _, Loop, Runnable, Wait};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, SignalKind, ToolResult};
@@ -60,7 +60,7 @@ fn chat(config: Loop<(), Vec<String>>) -> Loop<(), Vec<String>> {
     config.input("It leaks.").tools(["ask", "search_history", "search_docs", "refund"].map(tool))
 }
 
-fn support(modes: impl Fn() -> Modes<Vec<String>> + Send + Sync + 'static) -> Brain<(), Vec<String>> {
+fn support(modes: impl Fn() -> Modes<Vec<String>> + Send + Sync + 'static) -> BrainBuilder<(), Vec<String>> {
     brain("Support")
         .state(Vec::new())
         .r#loop("Chat", move |cx| chat(cx.system("You are a support agent.")).plugin(modes()))
@@ -75,7 +75,7 @@ fn tools(request: &ModelRequest) -> String {
     ids.join(" ")
 }
 
-async fn failure(brain: &Brain<(), Vec<String>>) -> String {
+async fn failure(brain: &impl Runnable<Options = (), Result = Vec<String>>) -> String {
     match Play::new([]).run(brain, ()).await.settled() {
         Settled::Failed(failure) => failure.message.clone(),
         other => panic!("{other:?}"),

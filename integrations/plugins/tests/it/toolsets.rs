@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::Runnable as _;
+use positronic_core::dsl::IntoBrain as _;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, SignalKind, ToolResult};
@@ -40,9 +40,12 @@ fn toolsets() -> Toolsets<(), Vec<String>> {
 }
 
 fn assistant(toolsets: Toolsets<(), Vec<String>>) -> Brain<(), Vec<String>> {
-    brain("Assistant").state(Vec::new()).r#loop("Help", move |cx| {
-        cx.system("Help.").input("Invite Ann.").plugin(toolsets.clone()).tools([doing("think")])
-    })
+    brain("Assistant")
+        .state(Vec::new())
+        .r#loop("Help", move |cx| {
+            cx.system("Help.").input("Invite Ann.").plugin(toolsets.clone()).tools([doing("think")])
+        })
+        .build()
 }
 
 fn activate(toolset: &str) -> Reply {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use positronic_core::dsl::Runnable as _;
+use positronic_core::dsl::IntoBrain as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Busy, Event, EventKind, Fired, RunId, RunSummary, Seq, Speaker, Start, Status, Timer};

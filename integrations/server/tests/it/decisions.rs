@@ -163,17 +163,19 @@ struct Empty {}
 
 /// A brain whose call waits for a person's reply or for the webhook of a bank.
 pub(crate) fn transfer() -> Brain<(), ()> {
-    brain("Transfer").r#loop("Chat", |cx| {
-        let wait = Tool::new("wait", |t| {
-            t.description("Waits for the money")
-                .wait(|_: &Empty, _| {
-                    let reply = Wait::<(), Empty>::reply("Is it there?");
-                    [reply.untyped(), webhook::<Empty>("bank").on("7").untyped()]
-                })
-                .execute(async |Empty {}, _| Ok("asked"))
-        });
-        cx.system("You wait.").input("Wait.").tools([wait])
-    })
+    brain("Transfer")
+        .r#loop("Chat", |cx| {
+            let wait = Tool::new("wait", |t| {
+                t.description("Waits for the money")
+                    .wait(|_: &Empty, _| {
+                        let reply = Wait::<(), Empty>::reply("Is it there?");
+                        [reply.untyped(), webhook::<Empty>("bank").on("7").untyped()]
+                    })
+                    .execute(async |Empty {}, _| Ok("asked"))
+            });
+            cx.system("You wait.").input("Wait.").tools([wait])
+        })
+        .build()
 }
 
 #[tokio::test]

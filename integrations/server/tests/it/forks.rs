@@ -1,7 +1,7 @@
 //! What a fork decides: results that it gives, and decisions on which it acts again.
 
 use axum::http::StatusCode;
-use positronic_core::dsl::Runnable;
+use positronic_core::dsl::{IntoBrain as _, Runnable};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, RunId, Seq};

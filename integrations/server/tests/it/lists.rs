@@ -259,13 +259,15 @@ struct Answer {
 
 /// A brain that asks for an answer, and then for an approval.
 fn asking() -> Brain<(), ()> {
-    brain("Asking").r#loop("Work", |cx| {
-        let pay = Tool::new("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")));
-        cx.system("").input("Ask, then pay.").tools([pay]).tool("ask", |t| {
-            t.wait(|_: &NoArgs, _| [webhook::<Answer>("orders").on("T-1").resume(|_: &mut (), _| {})])
-                .execute(async |_: NoArgs, _| Ok("asked"))
+    brain("Asking")
+        .r#loop("Work", |cx| {
+            let pay = Tool::new("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")));
+            cx.system("").input("Ask, then pay.").tools([pay]).tool("ask", |t| {
+                t.wait(|_: &NoArgs, _| [webhook::<Answer>("orders").on("T-1").resume(|_: &mut (), _| {})])
+                    .execute(async |_: NoArgs, _| Ok("asked"))
+            })
         })
-    })
+        .build()
 }
 
 #[tokio::test]

@@ -418,7 +418,7 @@ async fn wait_for_a_run_ends_when_the_run_waits_for_a_person_and_when_it_has_end
 
 /// A brain whose step never ends.
 fn endless() -> Brain<(), ()> {
-    brain("Endless").step("Wait", async |_| std::future::pending::<Result<()>>().await)
+    brain("Endless").step("Wait", async |_| std::future::pending::<Result<()>>().await).build()
 }
 
 #[tokio::test(start_paused = true)]

@@ -33,14 +33,17 @@ struct Amount {
 
 /// A brain that refunds 100 euros after an approval.
 pub(crate) fn refund() -> Brain<Order, ()> {
-    brain("Refund").options::<Order>().r#loop("Chat", |cx| {
-        let pay = Tool::new("refund", |t| {
-            t.description("Refunds money")
-                .requires_approval("it costs money")
-                .execute(async |Amount { amount }, _| Ok(format!("refunded {amount}")))
-        });
-        cx.system("You refund.").input(format!("Refund order {}.", cx.options.number)).tools([pay])
-    })
+    brain("Refund")
+        .options::<Order>()
+        .r#loop("Chat", |cx| {
+            let pay = Tool::new("refund", |t| {
+                t.description("Refunds money")
+                    .requires_approval("it costs money")
+                    .execute(async |Amount { amount }, _| Ok(format!("refunded {amount}")))
+            });
+            cx.system("You refund.").input(format!("Refund order {}.", cx.options.number)).tools([pay])
+        })
+        .build()
 }
 
 /// A model that calls the tool `refund` once.

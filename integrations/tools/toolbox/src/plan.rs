@@ -4,11 +4,10 @@
 //! calls of a loop that is [scripted in code](positronic_core::dsl::Loop::scripted), and gathers the results. So sub-goals behave
 //! like all calls: they are in the run's log, can wait for people at any depth, and resume after a crash.
 
-use positronic_core::dsl::{Brain, LoopContext, Options, Services, State, StepContext, Tool, Within, brain};
+use positronic_core::dsl::{IntoBrain, LoopContext, Options, Services, State, StepContext, Tool, Within, brain};
 use positronic_core::record::{OutputKind, Path, Prompt, Segment};
 use positronic_core::{Error, Result};
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use typed_builder::TypedBuilder;
@@ -146,18 +145,20 @@ struct Split {
 ///                 |part, _| part.goal.clone(),
 ///             )])
 ///         })
+///         .build()
 /// }
 /// # let _ = researcher();
 /// ```
 #[must_use]
-pub fn plan<O: Options, S: State, V: Services, O2: Options, S2: 'static, N: Within<V> + 'static, R>(
-    worker: Brain<O2, S2, N, R>,
+pub fn plan<O: Options, S: State, V: Services, B>(
+    worker: B,
     options: PlanOptions,
-    part: impl Fn(&SubGoal, &[PlanPart]) -> O2 + Clone + Send + Sync + 'static,
+    part: impl Fn(&SubGoal, &[PlanPart]) -> B::Options + Clone + Send + Sync + 'static,
 ) -> Tool<O, S, V>
 where
-    R: Serialize + DeserializeOwned + Send + Sync + 'static,
+    B: IntoBrain<Services: Within<V>, Result: Serialize>,
 {
+    let worker = worker.into_brain();
     let most = options.max_parts;
     let (checked, run) = (options.clone(), options);
     let coordinator = brain("Plan")
@@ -175,7 +176,7 @@ where
                     b.title(&sub_goal.title)
                         .description(&sub_goal.goal)
                         .map_input(move |_| part(&sub_goal, &before))
-                        .map_output(move |plan, result: R| plan.end(index, Ok(result)))
+                        .map_output(move |plan, result| plan.end(index, Ok(result)))
                 })
             });
             let next = next(&cx, &run);

@@ -103,14 +103,16 @@ fn provided(name: &str, args: &ModelsCheckArgs, ui: &Ui) -> Result<Arc<dyn Model
 }
 
 fn probing() -> Brain {
-    brain("Check").r#loop("Ask", |cx| {
-        let system =
-            "This is a test of a connection. Call the tool `ready` once. Then answer with the single word: ready";
-        let config = cx.system(system).input("Call the tool, then answer.").max_iterations(3);
-        config.tool("ready", |t| {
-            t.description("Confirms that tools can be called").execute(async |_: NoArgs, _| Ok("ready"))
+    brain("Check")
+        .r#loop("Ask", |cx| {
+            let system =
+                "This is a test of a connection. Call the tool `ready` once. Then answer with the single word: ready";
+            let config = cx.system(system).input("Call the tool, then answer.").max_iterations(3);
+            config.tool("ready", |t| {
+                t.description("Confirms that tools can be called").execute(async |_: NoArgs, _| Ok("ready"))
+            })
         })
-    })
+        .build()
 }
 
 /// Asks a model once, without retries.

@@ -14,10 +14,12 @@ use crate::commands::tests::{Outcome, at_desk, call_given};
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
 fn viewer() -> Brain<(), ()> {
-    brain("Viewer").r#loop("Look", |cx| {
-        cx.system("You look.")
-            .tool("zoom", |t| t.requires_approval("it takes time").execute(async |_: NoArgs, _| Ok("closer")))
-    })
+    brain("Viewer")
+        .r#loop("Look", |cx| {
+            cx.system("You look.")
+                .tool("zoom", |t| t.requires_approval("it takes time").execute(async |_: NoArgs, _| Ok("closer")))
+        })
+        .build()
 }
 
 fn project(model: &Arc<ScriptedModel>) -> Project {

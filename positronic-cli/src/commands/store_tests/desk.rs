@@ -79,13 +79,16 @@ pub(super) struct Note {
 
 /// A brain with two calls that need approval.
 pub(super) fn batch() -> Brain<(), Vec<String>> {
-    brain("Batch").state(Vec::new()).r#loop("Work", |cx| {
-        cx.system("You note.").input("Note it.").tool("note", |t| {
-            t.description("Notes something")
-                .approval(|args: &Note, _| Some(format!("to note {}", args.text)))
-                .execute(async |Note { text }, cx| Ok(cx.result("noted").update(move |notes| notes.push(text))))
+    brain("Batch")
+        .state(Vec::new())
+        .r#loop("Work", |cx| {
+            cx.system("You note.").input("Note it.").tool("note", |t| {
+                t.description("Notes something")
+                    .approval(|args: &Note, _| Some(format!("to note {}", args.text)))
+                    .execute(async |Note { text }, cx| Ok(cx.result("noted").update(move |notes| notes.push(text))))
+            })
         })
-    })
+        .build()
 }
 
 pub(super) fn begun(desk: &Desk, id: &str) {

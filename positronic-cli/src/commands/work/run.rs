@@ -43,7 +43,7 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
                 Err(refused(&error, &watch).hint(match runner.fork_point(&row.run).await? {
                     Some(at) => format!("the new code matches the log up to event {at}; fork the run there with: {fork} {at}"),
                     None => format!(
-                        "the new code matches no part of the log: declare a migration with Brain::migrate, or start a new run \
+                        "the new code matches no part of the log: declare a migration with .migrate(…), or start a new run \
                          with: {restart}"
                     ),
                 }))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::definition::{Scope, StageBody};
-use crate::dsl::brain::Brain;
+use crate::dsl::brain_builder::{BrainBuilder, TakesStages};
 use crate::dsl::context::LoopContext;
 use crate::dsl::r#loop::Loop;
 use crate::dsl::services::{Requirement, Services};
@@ -37,7 +37,7 @@ impl<O, S, V> IntoLoop<O, S, V> for Result<Loop<O, S, V>> {
     }
 }
 
-impl<O: Options, S: State, N: Requirement> Brain<O, S, N> {
+impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> {
     /// Adds a loop: a model that calls tools until the work is done. The closure runs again before every model call. It may
     /// return a `Result`; an error fails the loop:
     ///
@@ -58,10 +58,11 @@ impl<O: Options, S: State, N: Requirement> Brain<O, S, N> {
     ///
     /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
-    pub fn r#loop<F, L>(self, name: &str, configure: F) -> Self
+    pub fn r#loop<F, L>(self, name: &str, configure: F) -> BrainBuilder<O, S, V>
     where
-        F: Fn(LoopContext<O, S, N::Services>) -> L + Send + Sync + 'static,
-        L: IntoLoop<O, S, N::Services>,
+        F: Fn(LoopContext<O, S, V::Services>) -> L + Send + Sync + 'static,
+        L: IntoLoop<O, S, V::Services>,
+        P: TakesStages,
     {
         let declared = self.definition.actions.clone();
         let configured = move |scope: Scope| {

@@ -10,7 +10,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::signals::{SignalError, send};
-use crate::definition::StateValue;
 use crate::machine::{RunState, Waiting, pending, status, why};
 use crate::projection::Prompts;
 use crate::record::{
@@ -154,7 +153,7 @@ impl<R> RunHandle<R> {
         };
         let Some(public) = &definition.public else { return Ok(None) };
         let state = self.shared.state().root.as_ref().map(|root| Arc::clone(&root.state)).unwrap_or_default();
-        crate::runner::catch::caught_now(|| public(&StateValue::new(state, runner.max_document_bytes))).map(Some)
+        crate::runner::catch::caught_now(|| public(&crate::definition::StateValue::new(state))).map(Some)
     }
 
     /// Reads the run's events from a number on.

@@ -27,7 +27,7 @@ pub(super) fn states(worker: &mut Worker, path: &Path) -> Option<Result<States>>
     let tool = state.call(path).and_then(|call| worker.frames.tool(path, &call.tool));
     let (owner, plugins) = (tool.and_then(|tool| tool.owner), brain.plugins.clone());
     let document = match &owner {
-        Some(owner) => owner.document(plugins.get(owner.plugin), shared.runner.max_document_bytes),
+        Some(owner) => owner.document(plugins.get(owner.plugin)),
         None => Ok(worker.frames.document(brain)),
     };
     Some(document.map(|document| States { document, owner, plugins }))
@@ -36,8 +36,7 @@ pub(super) fn states(worker: &mut Worker, path: &Path) -> Option<Result<States>>
 impl States {
     /// Applies the next state of the owner, then the updates of the plugins that took part in the call.
     pub(super) fn step(self, path: &Path, next: Option<Value>, updates: Vec<(StateOwner, Update)>) -> Result<Changes> {
-        let max_bytes = self.document.max_bytes();
-        next.as_ref().map_or(Ok(()), |next| recordable("the next state", next, max_bytes))?;
+        next.as_ref().map_or(Ok(()), |next| recordable("the next state", next))?;
         let mut after = self.plugins.clone();
         let mut changes = Changes::default();
         match (self.owner, next) {
@@ -46,9 +45,9 @@ impl States {
             (_, None) => {}
         }
         for (owner, update) in updates {
-            let document = owner.document(after.get(owner.plugin), max_bytes)?;
+            let document = owner.document(after.get(owner.plugin))?;
             let next = caught_now(|| update(&document))?;
-            recordable("what the plugin keeps", &next, max_bytes)?;
+            recordable("what the plugin keeps", &next)?;
             after.set(owner.plugin, owner.keep(Arc::new(next)));
         }
         changes.new_events = plugin_steps(path, &self.plugins, &after);

@@ -34,9 +34,11 @@ fn model() -> ScriptedModel {
 }
 
 fn helper() -> Brain<(), ()> {
-    brain("Helper").r#loop("Chat", |cx| {
-        cx.system("Help.").tool("look", |t| t.read_only().execute(async |_: NoArgs, _| Ok("seen")))
-    })
+    brain("Helper")
+        .r#loop("Chat", |cx| {
+            cx.system("Help.").tool("look", |t| t.read_only().execute(async |_: NoArgs, _| Ok("seen")))
+        })
+        .build()
 }
 
 fn table(currency: &str, prices: &Value) -> PriceTable {
@@ -290,9 +292,12 @@ async fn fork_keeps_the_remaining_budget_as_its_own_and_is_not_counted() {
 
 /// A brain that needs an approval before it pays.
 fn payer() -> Brain<(), ()> {
-    brain("Payer").r#loop("Chat", |cx| {
-        cx.system("Help.").tool("look", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("seen")))
-    })
+    brain("Payer")
+        .r#loop("Chat", |cx| {
+            cx.system("Help.")
+                .tool("look", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("seen")))
+        })
+        .build()
 }
 
 #[tokio::test(start_paused = true)]

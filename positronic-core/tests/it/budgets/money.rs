@@ -85,12 +85,14 @@ async fn log_stores_the_cost_of_each_answer() {
 
 /// A run that waits for an approval, with a money limit in a currency.
 fn paid() -> Brain {
-    brain("Paid").r#loop("Read", |cx| {
-        cx.system("Read.")
-            .input("What is there?")
-            .max_money("5")
-            .tool("look", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("seen")))
-    })
+    brain("Paid")
+        .r#loop("Read", |cx| {
+            cx.system("Read.")
+                .input("What is there?")
+                .max_money("5")
+                .tool("look", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("seen")))
+        })
+        .build()
 }
 
 fn worker(store: &MemoryStore, currency: Option<&str>) -> Runner {

@@ -13,7 +13,7 @@ use positronic_core::testing::Story;
 use positronic_plugins::Triggers;
 use serde_json::json;
 
-use super::{Depth, Then, Whose, asked, budgeted, model, prices, tokens, tree};
+use super::{Depth, Then, Whose, asked, budgeted, model, prices, tokens, unbound_tree};
 use crate::support::{Board, Journal, Play, batch, done, events_named, path, prompt, results, settled, tools, waits};
 
 #[tokio::test(start_paused = true)]
@@ -91,11 +91,11 @@ async fn exhausted_budget_allows_later_steps_and_no_later_model_call() {
             .r#loop("Second", |cx| {
                 tools(cx.system("")).on_exit(|board, outcome| board.done.push(format!("{outcome:?}")))
             })
-            .bind(journal.clone())
             .budget(|budget| match kind {
                 LimitKind::Iterations => budget.max_iterations(1).on_limit(OnLimit::Exit),
                 _ => budget.max_tokens(10).on_limit(OnLimit::Exit),
-            });
+            })
+            .bind(journal.clone());
         let play = Play::new([batch([("safe", "a")]).usage(tokens(10))]);
 
         let story = play.run(two, ()).await;
@@ -111,7 +111,7 @@ async fn loop_after_rejected_iterations_calls_no_model() {
     let journal = Journal::default();
     let two = brain("Two").services::<Journal>().state(Board::default());
     let two = two.r#loop("First", |cx| tools(cx.system(""))).r#loop("Second", |cx| tools(cx.system("")));
-    let two = two.bind(journal).budget(|budget| budget.max_iterations(1).ask_for_more().on_limit(OnLimit::Exit));
+    let two = two.budget(|budget| budget.max_iterations(1).ask_for_more().on_limit(OnLimit::Exit)).bind(journal);
     let play = Play::new([Reply::text("One answer is enough.")]);
     let run = play.start(two, ()).await;
     waits(&run).await;
@@ -127,11 +127,8 @@ async fn loop_after_rejected_iterations_calls_no_model() {
 #[tokio::test(start_paused = true)]
 async fn start_limits_override_the_authors_budget() {
     let journal = Journal::default();
-    let author = budgeted(
-        tree(&journal, LimitKind::Tokens, Depth::Own, Whose::Brains, Then::Exit),
-        LimitKind::Iterations,
-        Then::Exit,
-    );
+    let author = unbound_tree(LimitKind::Tokens, Depth::Own, Whose::Brains, Then::Exit);
+    let author = budgeted(author, LimitKind::Iterations, Then::Exit).bind(journal.clone());
     let budget = positronic_core::record::Budget::default().max_tokens(10).on_limit(OnLimit::Error);
     let play = Play::priced(model(Depth::Own), true, &prices());
     let start = Start { budget: Some(budget), ..Start::default() };

@@ -22,7 +22,7 @@ async fn step_question_blocks_until_a_grant_and_the_step_keeps_its_values() {
         }
         Ok(Board { done: [vec![id.to_string()], texts].concat() })
     });
-    let asking = asking.bind(journal.clone()).budget(|budget| budget.max_tokens(20).ask_for_more());
+    let asking = asking.budget(|budget| budget.max_tokens(20).ask_for_more()).bind(journal.clone());
     let play = Play::new(["1", "2", "3"].map(|text| Reply::text(text).usage(tokens(10))));
     let run = play.start(asking, ()).await;
 

@@ -215,18 +215,18 @@ struct Guard<S: 'static> {
     extra: Tool<(), S>,
 }
 
-impl<S: State> Plugin<(), S, NoServices> for Guard<S> {
+impl<S: State> Plugin<(), S, ()> for Guard<S> {
     type State = Nothing;
 
     fn initial(&self) -> Nothing {
         Nothing {}
     }
 
-    async fn prepare(&self, cx: &mut Preparation<'_, (), S, NoServices, Nothing>) -> Result<()> {
+    async fn prepare(&self, cx: &mut Preparation<'_, (), S, (), Nothing>) -> Result<()> {
         cx.brain_tools([&self.extra])
     }
 
-    async fn request(&self, cx: &mut RequestEdit<'_, (), S, NoServices, Nothing>) -> Result<()> {
+    async fn request(&self, cx: &mut RequestEdit<'_, (), S, (), Nothing>) -> Result<()> {
         cx.retain_tools(|tool| !tool.flags.destructive);
         cx.context().retain(|item| item.name != "secret");
         cx.settings().temperature = Some(0.0);
@@ -237,7 +237,7 @@ impl<S: State> Plugin<(), S, NoServices> for Guard<S> {
 
     async fn call(
         &self,
-        _: &PluginContext<(), S, NoServices, Nothing>,
+        _: &PluginContext<(), S, (), Nothing>,
         around: CallAround<'_, Nothing>,
     ) -> Result<CallReply<Nothing>> {
         if around.call().arguments["by"] == 0 { CallReply::instead(&"nothing to add") } else { around.run().await }
@@ -290,14 +290,14 @@ fn bridged(name: &str, schema: Value) -> Tool<(), Value> {
     })
 }
 
-impl Plugin<(), Value, NoServices> for Bridge {
+impl Plugin<(), Value, ()> for Bridge {
     type State = Nothing;
 
     fn initial(&self) -> Nothing {
         Nothing {}
     }
 
-    async fn prepare(&self, cx: &mut Preparation<'_, (), Value, NoServices, Nothing>) -> Result<()> {
+    async fn prepare(&self, cx: &mut Preparation<'_, (), Value, (), Nothing>) -> Result<()> {
         let tools: Vec<_> = match cx.missing_tools() {
             Some(missing) => {
                 missing.iter().map(|tool| bridged(tool.id.as_str(), Value::clone(&tool.parameters))).collect()
@@ -332,7 +332,7 @@ async fn open_call_finds_its_tool_after_a_restart_though_the_plugin_lists_others
     waits(&run).await;
 
     let after = Play::new([Reply::call("find", json!({"what": "a star"})), done()]);
-    let (_after, run) = continue_run(&run, after, agent(("find", "what"))).await;
+    let (_after, run) = continue_run(&run, after, agent(("find", "what")).build()).await;
     for call in ["Work/0.0", "Work/1.0"] {
         assert_eq!(waits(&run).await, [call]);
         run.approve(&path(call), "ann").await.unwrap();
@@ -353,7 +353,7 @@ async fn open_call_of_another_programs_tool_keeps_its_arguments_if_the_schema_ch
     let run = play.start(agent("at"), ()).await;
     waits(&run).await;
 
-    let (_after, run) = continue_run(&run, Play::new([done()]), agent("where")).await;
+    let (_after, run) = continue_run(&run, Play::new([done()]), agent("where").build()).await;
     assert_eq!(waits(&run).await, ["Work/0.0"]);
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     settled(&run).await;

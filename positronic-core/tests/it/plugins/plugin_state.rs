@@ -75,7 +75,7 @@ impl<P: Entries, O: Options, S: State, V: Services> Plugin<O, S, V> for Reader<P
 }
 
 fn reading<P: Entries>() -> Brain<(), ()> {
-    secretary().r#loop("Read", |cx| cx.system("Read.").plugin(Reader::<P>(std::marker::PhantomData)))
+    secretary().r#loop("Read", |cx| cx.system("Read.").plugin(Reader::<P>(std::marker::PhantomData))).build()
 }
 
 #[tokio::test(start_paused = true)]

@@ -71,6 +71,7 @@ pub(super) fn reporter() -> Brain<Job, ()> {
                 .input(cx.options.how.clone())
                 .tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
         })
+        .build()
 }
 
 /// A schedule of the brain every hour.

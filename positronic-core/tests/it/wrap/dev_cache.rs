@@ -33,13 +33,15 @@ fn look() -> Reply {
 }
 
 fn lookup_brain() -> Brain<(), ()> {
-    brain("Looker").r#loop("Look", |cx| {
-        cx.system("Look.")
-            .input("What is it?")
-            .max_money("0.01")
-            .on_limit(OnLimit::Error)
-            .tool("look", |t| t.description("Looks").execute(async |_: NoArgs, _| Ok("a stone")))
-    })
+    brain("Looker")
+        .r#loop("Look", |cx| {
+            cx.system("Look.")
+                .input("What is it?")
+                .max_money("0.01")
+                .on_limit(OnLimit::Error)
+                .tool("look", |t| t.description("Looks").execute(async |_: NoArgs, _| Ok("a stone")))
+        })
+        .build()
 }
 
 fn prices() -> PriceTable {
@@ -85,12 +87,12 @@ async fn another_request_or_model_is_sent() {
 
     let warmer = brain("Asker")
         .r#loop("Ask", |cx| cx.system("Answer.").input("Why?").settings(Settings::builder().temperature(1.0).build()));
-    assert_eq!(ways(&run(&folder, warmer, [says("Warm.")]).await), ["a/one"]);
+    assert_eq!(ways(&run(&folder, warmer.build(), [says("Warm.")]).await), ["a/one"]);
     let model = DevCache::new(Speaker::new("b/two", [says("Two.")]), folder.path()).unwrap();
     assert_eq!(ways(&Test::new(model).run(asker(), ()).await), ["b/two"]);
     // The position in the run makes no difference.
     let elsewhere = brain("Elsewhere").r#loop("There", |cx| cx.system("Answer.").input("Why?"));
-    assert_eq!(ways(&run(&folder, elsewhere, []).await), ["cached 110 → a/one"]);
+    assert_eq!(ways(&run(&folder, elsewhere.build(), []).await), ["cached 110 → a/one"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,14 +26,16 @@ fn secs(secs: u64) -> Duration {
 
 /// A loop of three iterations, with a slow call between them.
 fn three_iterations(pause: Duration) -> Brain<(), ()> {
-    brain("Iterations").r#loop("Ask", move |cx| {
-        cx.system("Answer.").input("Why?").tool("rest", |t| {
-            t.description("Rests").execute(move |_: NoArgs, _| async move {
-                tokio::time::sleep(pause).await;
-                Ok("rested")
+    brain("Iterations")
+        .r#loop("Ask", move |cx| {
+            cx.system("Answer.").input("Why?").tool("rest", |t| {
+                t.description("Rests").execute(move |_: NoArgs, _| async move {
+                    tokio::time::sleep(pause).await;
+                    Ok("rested")
+                })
             })
         })
-    })
+        .build()
 }
 
 fn rest() -> Reply {
@@ -286,15 +288,17 @@ async fn long_rate_limit_wait_falls_back() {
 
 /// Asks, waits for a person, asks again.
 fn patient() -> Brain<(), ()> {
-    brain("Patient").r#loop("Ask", |cx| {
-        cx.system("Answer.")
-            .input("Why?")
-            .tool("ask_person", |t| {
-                t.description("Asks a person")
-                    .execute(async |_: NoArgs, cx| Ok(cx.result("asked").wait_for_reply::<String>("Is it so?")))
-            })
-            .tool("finish", |t| t.description("Ends").exit().execute(async |_: NoArgs, _| Ok("ended")))
-    })
+    brain("Patient")
+        .r#loop("Ask", |cx| {
+            cx.system("Answer.")
+                .input("Why?")
+                .tool("ask_person", |t| {
+                    t.description("Asks a person")
+                        .execute(async |_: NoArgs, cx| Ok(cx.result("asked").wait_for_reply::<String>("Is it so?")))
+                })
+                .tool("finish", |t| t.description("Ends").exit().execute(async |_: NoArgs, _| Ok("ended")))
+        })
+        .build()
 }
 
 #[tokio::test(start_paused = true)]

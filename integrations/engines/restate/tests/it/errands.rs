@@ -79,35 +79,39 @@ fn job(
 
 /// Returns the brain, over a folder.
 pub(crate) fn errands(folder: PathBuf) -> Brain<Plan, Board> {
-    brain(TITLE).options::<Plan>().state(Board::default()).r#loop("Work", move |cx| {
-        let plan = serde_json::to_string(&cx.options.batches).unwrap();
-        let hooked = |t: ToolBuilder<Plan, Board>| {
-            t.execute(async |Job { id }, cx: ToolContext<Plan, Board>| {
-                let hook = webhook::<News>("news").on(id).otherwise("no news").timeout(Duration::from_secs(2));
-                Ok(cx.result("asked").wait_for([hook]))
-            })
-        };
-        let large = |t: ToolBuilder<Plan, Board>| {
-            t.execute(async |Job { .. }, _: ToolContext<Plan, Board>| Ok(vec!["x".repeat(1 << 20); 34]))
-        };
-        let slow = |t: ToolBuilder<Plan, Board>| {
-            t.execute(async |Job { .. }, cx: ToolContext<Plan, Board>| {
-                tokio::time::sleep(Duration::from_millis(2500)).await;
-                Ok(cx.idempotency_key().to_owned())
-            })
-        };
-        cx.system(plan)
-            .input("begin")
-            .tools([
-                job("pay", &folder, |t| t),
-                job("look", &folder, ToolBuilder::read_only),
-                job("gated", &folder, |t| t.requires_approval("sure?")),
-                job("near", &folder, |t| t),
-            ])
-            .tool("ask", hooked)
-            .tool("large", large)
-            .tool("slow", slow)
-    })
+    brain(TITLE)
+        .options::<Plan>()
+        .state(Board::default())
+        .r#loop("Work", move |cx| {
+            let plan = serde_json::to_string(&cx.options.batches).unwrap();
+            let hooked = |t: ToolBuilder<Plan, Board>| {
+                t.execute(async |Job { id }, cx: ToolContext<Plan, Board>| {
+                    let hook = webhook::<News>("news").on(id).otherwise("no news").timeout(Duration::from_secs(2));
+                    Ok(cx.result("asked").wait_for([hook]))
+                })
+            };
+            let large = |t: ToolBuilder<Plan, Board>| {
+                t.execute(async |Job { .. }, _: ToolContext<Plan, Board>| Ok(vec!["x".repeat(1 << 20); 34]))
+            };
+            let slow = |t: ToolBuilder<Plan, Board>| {
+                t.execute(async |Job { .. }, cx: ToolContext<Plan, Board>| {
+                    tokio::time::sleep(Duration::from_millis(2500)).await;
+                    Ok(cx.idempotency_key().to_owned())
+                })
+            };
+            cx.system(plan)
+                .input("begin")
+                .tools([
+                    job("pay", &folder, |t| t),
+                    job("look", &folder, ToolBuilder::read_only),
+                    job("gated", &folder, |t| t.requires_approval("sure?")),
+                    job("near", &folder, |t| t),
+                ])
+                .tool("ask", hooked)
+                .tool("large", large)
+                .tool("slow", slow)
+        })
+        .build()
 }
 
 pub(crate) fn model() -> ScriptedModel {

@@ -23,11 +23,13 @@ fn model(provider: &Provider) -> Anthropic {
 }
 
 fn tracker() -> Brain {
-    brain("Tracker").r#loop("Work", |cx| {
-        cx.system("You keep a list of issues.").input("Update the list.").tool("updateIssueList", |t| {
-            t.description("Updates the list").execute(async |_: NoArgs, _| Ok("12 issues"))
+    brain("Tracker")
+        .r#loop("Work", |cx| {
+            cx.system("You keep a list of issues.").input("Update the list.").tool("updateIssueList", |t| {
+                t.description("Updates the list").execute(async |_: NoArgs, _| Ok("12 issues"))
+            })
         })
-    })
+        .build()
 }
 
 fn empty() -> ModelRequest {

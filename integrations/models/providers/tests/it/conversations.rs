@@ -15,10 +15,12 @@ use serde_json::{Value, json};
 use crate::strings::providers;
 
 fn talker() -> Brain {
-    brain("Talker").r#loop("Talk", |cx| {
-        cx.system("Help.")
-            .tool("larder", |t| t.description("Lists what there is").execute(async |_: NoArgs, _| Ok("flour")))
-    })
+    brain("Talker")
+        .r#loop("Talk", |cx| {
+            cx.system("Help.")
+                .tool("larder", |t| t.description("Lists what there is").execute(async |_: NoArgs, _| Ok("flour")))
+        })
+        .build()
 }
 
 /// Sends a message in the conversation of a store.

@@ -67,11 +67,13 @@ fn overloaded(status: u16) -> ResponseTemplate {
 }
 
 fn watcher() -> Brain {
-    brain("Watcher").r#loop("Watch", |cx| {
-        cx.system("You watch.")
-            .input("Look around.")
-            .tool("look", |t| t.description("Looks around").execute(async |_: NoArgs, _| Ok("a tree")))
-    })
+    brain("Watcher")
+        .r#loop("Watch", |cx| {
+            cx.system("You watch.")
+                .input("Look around.")
+                .tool("look", |t| t.description("Looks around").execute(async |_: NoArgs, _| Ok("a tree")))
+        })
+        .build()
 }
 
 /// Returns the private data of others in the requests of a server.

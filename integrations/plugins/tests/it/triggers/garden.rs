@@ -57,11 +57,13 @@ pub(super) fn obeying(request: &ModelRequest) -> Reply {
 }
 
 pub(super) fn gardener(triggers: Triggers) -> Brain<(), ()> {
-    brain("Gardener").r#loop("Chat", move |cx| {
-        cx.system("You look after a garden.")
-            .plugin(triggers.clone())
-            .tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
-    })
+    brain("Gardener")
+        .r#loop("Chat", move |cx| {
+            cx.system("You look after a garden.")
+                .plugin(triggers.clone())
+                .tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
+        })
+        .build()
 }
 
 /// A process: its own runner over a store.

@@ -31,12 +31,14 @@ struct Answer {
 }
 
 fn asking() -> Brain<(), ()> {
-    brain("Asking").r#loop("Work", |cx| {
-        cx.system("").input("Ask.").tool("ask", |t| {
-            t.wait(|_: &NoArgs, _| [webhook::<Answer>("orders").on("T-1").resume(|_: &mut (), _| {})])
-                .execute(async |_: NoArgs, _| Ok("asked"))
+    brain("Asking")
+        .r#loop("Work", |cx| {
+            cx.system("").input("Ask.").tool("ask", |t| {
+                t.wait(|_: &NoArgs, _| [webhook::<Answer>("orders").on("T-1").resume(|_: &mut (), _| {})])
+                    .execute(async |_: NoArgs, _| Ok("asked"))
+            })
         })
-    })
+        .build()
 }
 
 struct Bench {

@@ -204,10 +204,12 @@ fn runner_of(store: impl EventStore, clock: impl Clock) -> Runner {
 }
 
 fn gated() -> Brain<(), ()> {
-    brain("Gated").r#loop("Work", |cx| {
-        let config = cx.system("").input("Pay.");
-        config.tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
-    })
+    brain("Gated")
+        .r#loop("Work", |cx| {
+            let config = cx.system("").input("Pay.");
+            config.tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
+        })
+        .build()
 }
 
 /// Wants only one notice.

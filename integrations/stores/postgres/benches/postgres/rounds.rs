@@ -27,11 +27,13 @@ struct Note {
 }
 
 fn worker() -> Brain {
-    brain("Worker").r#loop("Work", |cx| {
-        cx.system("You take notes, one an iteration.").input("Begin.").max_iterations(1_000).tool("note", |t| {
-            t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.repeat(16)))
+    brain("Worker")
+        .r#loop("Work", |cx| {
+            cx.system("You take notes, one an iteration.").input("Begin.").max_iterations(1_000).tool("note", |t| {
+                t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.repeat(16)))
+            })
         })
-    })
+        .build()
 }
 
 fn model(iterations: usize) -> ScriptedModel {

@@ -30,8 +30,11 @@ struct Refund {
 }
 
 fn support() -> Brain {
-    brain("Support").r#loop("Chat", |cx| {
-        cx.system("You help customers of a shop. Look up what you need to know. A refund needs an approval. ".repeat(8))
+    brain("Support")
+        .r#loop("Chat", |cx| {
+            cx.system(
+                "You help customers of a shop. Look up what you need to know. A refund needs an approval. ".repeat(8),
+            )
             .input("The espresso machine of my order A-1001 leaks. Can I have my money back?")
             .tool("look_up", |t| {
                 t.description("Looks up orders and articles")
@@ -43,7 +46,8 @@ fn support() -> Brain {
                     .requires_approval("it pays money")
                     .execute(async |Refund { reason }, _| Ok(reason))
             })
-    })
+        })
+        .build()
 }
 
 pub(crate) async fn measure() {

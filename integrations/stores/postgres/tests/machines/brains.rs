@@ -24,13 +24,16 @@ enum Line {
 /// Creates the brain `Shop`, with the tools `note` (repeatable), `pay` (not repeatable) and `ship` (after an approval).
 pub(crate) fn shop(ledger: &Ledger, version: u32) -> Brain {
     let ledger = ledger.clone();
-    brain("Shop").version(version).r#loop("Work", move |cx| {
-        cx.system("Shop").input("Begin.").tools([
-            job("note", &ledger, |t| t.idempotent().retries(1000)),
-            job("pay", &ledger, |t| t),
-            job("ship", &ledger, |t| t.requires_approval("it leaves the house")),
-        ])
-    })
+    brain("Shop")
+        .version(version)
+        .r#loop("Work", move |cx| {
+            cx.system("Shop").input("Begin.").tools([
+                job("note", &ledger, |t| t.idempotent().retries(1000)),
+                job("pay", &ledger, |t| t),
+                job("ship", &ledger, |t| t.requires_approval("it leaves the house")),
+            ])
+        })
+        .build()
 }
 
 /// Creates the brain `Counter`, which pays [`COUNTS`] times, one after the other.
@@ -38,6 +41,7 @@ pub(crate) fn counter(ledger: &Ledger) -> Brain {
     let ledger = ledger.clone();
     brain("Counter")
         .r#loop("Work", move |cx| cx.system("Counter").input("Begin.").tools([job("pay", &ledger, |t| t)]).unlimited())
+        .build()
 }
 
 type Build = positronic_core::dsl::ToolBuilder;
@@ -88,15 +92,17 @@ pub(crate) fn dialogue(dialogue: &Dialogue, ledger: &Ledger) -> Brain {
     });
     let (tools, id): (Vec<Tool>, _) = (tools.collect(), dialogue.id.clone());
     let opening = dialogue.turns[0].user.clone();
-    brain(&dialogue.id).r#loop("Work", move |cx| {
-        let chat = cx.system(&id).input(&opening).tools(tools.clone()).unlimited();
-        chat.tool("say", |t| {
-            t.description("Speaks to the user and waits for what they say next")
-                .idempotent()
-                .retries(1000)
-                .execute(async |_: NoArgs, cx| Ok(cx.result(()).wait_for_reply::<String>("What next?")))
+    brain(&dialogue.id)
+        .r#loop("Work", move |cx| {
+            let chat = cx.system(&id).input(&opening).tools(tools.clone()).unlimited();
+            chat.tool("say", |t| {
+                t.description("Speaks to the user and waits for what they say next")
+                    .idempotent()
+                    .retries(1000)
+                    .execute(async |_: NoArgs, cx| Ok(cx.result(()).wait_for_reply::<String>("What next?")))
+            })
         })
-    })
+        .build()
 }
 
 /// Lists the calls of a run of a dialogue, in order.

@@ -94,7 +94,7 @@ async fn process() {
     let mut runner = Runner::builder().model(brains::model(&known)).store(setup.open().await).build();
     let mut titles = HashMap::new();
     for brain in brains {
-        titles.insert(positronic_core::dsl::Runnable::definition(&brain).title.clone(), brain.clone());
+        titles.insert(positronic_core::dsl::IntoBrain::definition(&brain).title.clone(), brain.clone());
         runner = runner.brain(brain);
     }
     let only = Only { runner: runner.clone(), version: setup.only.then_some(setup.version) };

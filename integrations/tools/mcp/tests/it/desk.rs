@@ -14,7 +14,7 @@ use crate::support::prompt;
 /// Builds the brain.
 pub(crate) fn desk(servers: &[&McpServer]) -> Brain<(), Value> {
     let mcp = Mcp::of(servers.iter().copied());
-    brain("Desk").state(Value::Null).r#loop("Work", move |cx| cx.system("Work.").plugin(mcp.clone()))
+    brain("Desk").state(Value::Null).r#loop("Work", move |cx| cx.system("Work.").plugin(mcp.clone())).build()
 }
 
 /// Returns the failure of the loop `Work`.

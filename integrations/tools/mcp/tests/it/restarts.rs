@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use positronic_core::dsl::Runnable;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventKind, RunId, Seq, ToolResult};
@@ -37,7 +38,11 @@ fn runner(replies: impl IntoIterator<Item = Reply>) -> Runner {
 }
 
 /// Plays a run until a condition is true, and returns its log.
-async fn log_of(brain: &Brain<(), Value>, replies: Vec<Reply>, is_so: impl Fn(&RunHandle<Value>) -> bool) -> Log {
+async fn log_of(
+    brain: &impl Runnable<Options = (), Result = Value>,
+    replies: Vec<Reply>,
+    is_so: impl Fn(&RunHandle<Value>) -> bool,
+) -> Log {
     let runner = runner(replies);
     let run = runner.start(brain, ()).await.unwrap();
     eventually("what is waited for", || is_so(&run)).await;
@@ -163,7 +168,7 @@ async fn approved_call_runs_unchanged_although_the_server_changed_its_schema() {
                 return desk(&[&server]);
             }
             let tools = server.tools().await.unwrap();
-            brain("Desk").state(Value::Null).r#loop("Work", move |cx| cx.system("Work.").tools(tools.clone()))
+            brain("Desk").state(Value::Null).r#loop("Work", move |cx| cx.system("Work.").tools(tools.clone())).build()
         };
         let replies = vec![Reply::call("desk__echo", json!({"text": "hi"}))];
         let log = log_of(&brain().await, replies, |run| !run.pending().is_empty()).await;

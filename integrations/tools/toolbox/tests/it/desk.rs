@@ -41,7 +41,7 @@ impl Place {
 
 /// Builds a brain whose loop `Work` has these tools.
 pub(crate) fn desk<S: State + Default>(tools: impl Fn() -> Vec<Tool<(), S>> + Send + Sync + 'static) -> Brain<(), S> {
-    brain("Desk").state(S::default()).r#loop("Work", move |cx| cx.system("Work.").tools(tools()))
+    brain("Desk").state(S::default()).r#loop("Work", move |cx| cx.system("Work.").tools(tools())).build()
 }
 
 /// Returns the files that the loop `Work` has shown.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::Runnable as _;
+use positronic_core::dsl::IntoBrain as _;
 use positronic_core::model::scripted::Reply;
 use positronic_core::record::LoopOutcome;
 use positronic_toolbox::{self as toolbox, Finished};

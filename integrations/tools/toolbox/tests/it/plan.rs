@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::Runnable as _;
+use positronic_core::dsl::IntoBrain as _;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{EventKind, ModelRequest};
@@ -14,13 +14,17 @@ use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{Journal, Play, done, error_of, path, results, waits};
 
 /// Records its goal; `fails` fails, `asks` waits for a person.
-fn worker() -> Brain<String, String, Needs<Journal>> {
-    brain("Worker").options::<String>().services::<Journal>().step("Work", async |cx| {
-        cx.services.note(cx.options.as_str());
-        // A concurrent worker can begin before it ends.
-        tokio::task::yield_now().await;
-        if cx.options.contains("fails") { Err(Error::new("no milk")) } else { Ok(format!("{} done", cx.options)) }
-    })
+fn worker() -> Brain<String, String, Journal> {
+    brain("Worker")
+        .options::<String>()
+        .services::<Journal>()
+        .step("Work", async |cx| {
+            cx.services.note(cx.options.as_str());
+            // A concurrent worker can begin before it ends.
+            tokio::task::yield_now().await;
+            if cx.options.contains("fails") { Err(Error::new("no milk")) } else { Ok(format!("{} done", cx.options)) }
+        })
+        .build()
 }
 
 /// Tells a worker its goal and the earlier results.
@@ -155,6 +159,7 @@ fn nested() -> Brain<String, ()> {
     brain("Planner")
         .options::<String>()
         .r#loop("Work", |cx| cx.system("Plan.").input(cx.options.as_str()).tools([planning(PlanOptions::default())]))
+        .build()
 }
 
 fn planning<O: positronic_core::dsl::Options, S: positronic_core::dsl::State>(options: PlanOptions) -> Tool<O, S> {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Runnable, Services, State};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Status, Tier};
@@ -164,9 +164,9 @@ fn readable_unless(
 }
 
 /// Starts a run for the workers of a store.
-async fn submit<S: EventStore>(store: S, brain: &Brain<(), String>) -> RunId {
+async fn submit<S: EventStore>(store: S, brain: &impl Runnable<Options = (), Result = String>) -> RunId {
     let starter = Runner::builder().model(ScriptedModel::new([])).store(store).build().submit_only();
-    starter.start(brain.clone(), ()).await.unwrap().id().clone()
+    starter.start(brain, ()).await.unwrap().id().clone()
 }
 
 async fn status(store: &ProjectStore, run: &RunId) -> Status {

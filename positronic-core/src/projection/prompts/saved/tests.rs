@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use crate::dsl::{Options, Plugin, PluginState, Preparation, Runnable, Services, State};
 use crate::model::scripted::{Reply, ScriptedModel};
 use crate::prelude::*;
 use crate::record::{AnswerWithoutText, Event, OutputKind};
@@ -100,7 +100,7 @@ fn check_everywhere(log: &[Arc<Event>], lengths: &[u64]) {
     }
 }
 
-async fn log_of(brain: &Brain<(), ()>, replies: Vec<Reply>) -> Vec<Arc<Event>> {
+async fn log_of(brain: &impl Runnable<Options = ()>, replies: Vec<Reply>) -> Vec<Arc<Event>> {
     let runner = Runner::builder().model(ScriptedModel::new(replies)).build();
     let run = runner.start(brain, ()).await.unwrap();
     assert!(matches!(run.settled().await, Settled::Completed(_)), "{:?}", run.settled().await);

@@ -11,10 +11,12 @@ use crate::store::MemoryStore;
 use crate::testing::TestClock;
 
 fn paying() -> Brain<(), ()> {
-    brain("Paying").r#loop("Work", |cx| {
-        let pay = Tool::new("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")));
-        cx.system("Pay.").input("Begin.").tools([pay])
-    })
+    brain("Paying")
+        .r#loop("Work", |cx| {
+            let pay = Tool::new("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")));
+            cx.system("Pay.").input("Begin.").tools([pay])
+        })
+        .build()
 }
 
 fn call() -> Path {
@@ -50,7 +52,9 @@ async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     // It would do the work itself.
     drop(runner);
     let (one, two) = (RunId::new("one"), RunId::new("two"));
-    let mut queue = WorkQueue::new(client.clone(), Claims::default(), None, false);
+    let names = (KnownRunners::default(), LeaseKeeper::default());
+    let mut queue =
+        WorkQueue::new(client.clone(), names, (ResumeBackoffs::default(), Quarantine::default()), None, false);
 
     assert_eq!(found(&mut queue).await, Vec::<String>::new(), "they wait");
     client.approve(&one, &call(), ann.clone()).await.unwrap();

@@ -79,15 +79,17 @@ async fn endpoint_gets_the_notices_that_it_wants_of_events_after_it() {
 }
 
 fn asking(person: bool) -> Brain<(), ()> {
-    brain("Asking").r#loop("Work", move |cx| {
-        cx.system("").input("Ask.").tool("pay", move |t| {
-            let wait = move |_: &NoArgs, _: &_| {
-                let hook = webhook::<Value>("slack").on("T-1").untyped();
-                vec![if person { hook.person() } else { hook }]
-            };
-            t.wait_any(wait).execute(async |_: NoArgs, _| Ok("asked"))
+    brain("Asking")
+        .r#loop("Work", move |cx| {
+            cx.system("").input("Ask.").tool("pay", move |t| {
+                let wait = move |_: &NoArgs, _: &_| {
+                    let hook = webhook::<Value>("slack").on("T-1").untyped();
+                    vec![if person { hook.person() } else { hook }]
+                };
+                t.wait_any(wait).execute(async |_: NoArgs, _| Ok("asked"))
+            })
         })
-    })
+        .build()
 }
 
 #[tokio::test(start_paused = true)]
