@@ -184,7 +184,7 @@ async fn invalid_calls_get_errors_and_the_model_continues() {
 
     look_up_order("{\"number\": 17") -> Error: the arguments are not valid JSON: EOF while parsing an object at line 1 column 13
     look_up_order({"number":17}) -> {"number":17,"status":"sent"}
-    look_up_order({"number":"seventeen"}) -> Error: the arguments do not fit: at `/number`: "seventeen" is not of type "integer"
+    look_up_order({"number":"seventeen"}) -> Error: the arguments do not match the schema: at `/number`: "seventeen" is not of type "integer"
     delete everything({}) -> Error: there is no tool `delete everything`; the tools are `docs_search`, `look_up_order`, `resolve`
     resolve({"summary":"Done."}) -> closed
     = {"type":"exited","tool":"resolve"}

@@ -41,7 +41,7 @@ async fn customer_is_remembered_and_not_confused_with_another() {
     let (shown, story) =
         visit(&file, "ann", "What do you have without nuts?", vec![Reply::text("Apple cake, without nuts.")]).await;
     insta::assert_snapshot!(shown.join("\n---\n"), @r"
-    What is known from before, each with its id:
+    Facts from earlier conversations, each with its id:
     - The customer cannot eat nuts. (96f1afcd60b8)
     ");
     insta::assert_snapshot!(story.transcript(), @r#"

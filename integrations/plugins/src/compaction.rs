@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 const HEADING: &str = "Summary of the conversation before this point:";
 
 const INSTRUCTIONS: &str = "You summarise the earlier part of a conversation between a user, an assistant and the \
-    assistant's tools, so that the assistant can go on without it. Keep the task and everything that the user asked for; \
+    assistant's tools, so that the assistant can continue without it. Keep the task and everything that the user asked for; \
     what was found out and decided; names, numbers, ids and paths; what was done, what failed, and what is still open. Leave \
     out what does not matter any more. Answer with the summary alone.";
 

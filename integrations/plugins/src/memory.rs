@@ -233,7 +233,7 @@ fn fingerprint(owner: &FactOwner, top: usize, query: &str) -> ContentHash {
 fn checked(fact: &str) -> Result<&str> {
     let fact = fact.trim();
     match fact.chars().count() {
-        0 => Err(Error::new("there is no fact in an empty text")),
+        0 => Err(Error::new("the fact is empty")),
         long if long > LONGEST => Err(Error::new(format!(
             "a fact has at most {LONGEST} characters, and this one has {long}: store what matters, as several facts"
         ))),
@@ -242,7 +242,7 @@ fn checked(fact: &str) -> Result<&str> {
 }
 
 fn shown(found: &[Fact]) -> String {
-    let mut text = "What is known from before, each with its id:".to_owned();
+    let mut text = "Facts from earlier conversations, each with its id:".to_owned();
     for Fact { id, text: fact } in found {
         _ = write!(text, "\n- {fact} ({id})");
     }
@@ -297,7 +297,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Memory {
         })?;
         cx.tool("memory.search", |t| {
             let known = known.clone();
-            t.description("Searches what was remembered about the user, by words").read_only().execute(
+            t.description("Searches the remembered facts about the user by keywords").read_only().execute(
                 move |Search { query }, _| {
                     let (facts, owner) = known.clone();
                     async move { facts.search(&owner, &query, ANSWERED).await }
@@ -305,7 +305,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Memory {
             )
         })?;
         cx.tool("memory.forget", |t| {
-            t.description("Forgets a fact about the user that is no longer true, or not wanted").idempotent().execute(
+            t.description("Deletes a remembered fact about the user that is no longer true or no longer wanted").idempotent().execute(
                 move |Forget { id }, cx| {
                     let (facts, owner) = known.clone();
                     async move {

@@ -226,7 +226,7 @@ impl<S> Modes<S> {
             }
             if next.exit { format!("{line} (ends your work)") } else { line }
         });
-        next.fold("Goes to another mode, with other tools from your next answer on:".to_owned(), |text, line| {
+        next.fold("Switches to another mode. Its tools are available from your next answer on:".to_owned(), |text, line| {
             text + &line
         })
     }

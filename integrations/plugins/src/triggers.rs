@@ -185,7 +185,7 @@ impl TriggerView {
 fn because(Fired { trigger, .. }: &Fired) -> String {
     let TriggerView { id, what, due, every } = TriggerView::of(trigger);
     let every = every.map(|every| format!("; it fires every {every}")).unwrap_or_default();
-    format!("The trigger {id} has started this prompt, due {due}{every}. Nobody has written anything. It says:\n{what}")
+    format!("The trigger {id} fired, due {due}{every}. The user did not write anything. Its text:\n{what}")
 }
 
 impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Triggers {

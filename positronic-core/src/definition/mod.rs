@@ -193,7 +193,7 @@ impl ToolDefinition {
     ///
     /// # Errors
     ///
-    /// A message why the arguments do not fit.
+    /// A message why the arguments do not match the schema.
     pub fn accept(&self, arguments: &mut Value) -> Result<(), String> {
         self.schema.accept(arguments)?;
         let Err(problem) = (self.decodes)(arguments) else { return Ok(()) };

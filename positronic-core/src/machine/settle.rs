@@ -248,7 +248,7 @@ fn hint(state: &RunState, path: &Path, error: &ModelError) -> String {
             format!("; it asks to wait {} s before it is asked again", wait.as_secs_f64().ceil())
         }
         (ModelErrorKind::BadRequest, _, Some(form)) if form != ActionFormat::Plain => {
-            "; where an endpoint knows no schema for its answers, ask for decisions in words: `ActionFormat::Plain`, on the \
+            "; if the endpoint does not support schemas for answers, describe the actions in the prompt: `ActionFormat::Plain`, on the \
              command line `--action-format plain`"
                 .to_owned()
         }
@@ -302,13 +302,13 @@ fn misfit(
 ) -> Vec<NewEvent> {
     let loop_at = path.parent().unwrap_or_default();
     let Some(frame) = state.loop_at(path) else { return Vec::new() };
-    let retries = frame.prepared.settings.structured_actions.as_ref().map_or(0, |decisions| decisions.retries);
+    let retries = frame.prepared.settings.structured_actions.as_ref().map_or(0, |actions| actions.retries);
     let refused = frame.refused.len() + 1;
     let mut usage = frame.usage;
     usage += metadata.usage;
     let last = usize::try_from(retries).is_ok_and(|retries| refused > retries).then(|| {
         let times = if refused == 1 { "once".to_owned() } else { format!("{refused} times") };
-        format!("the model of the loop `{loop_at}` was asked {times} and gave no decision that fits: {message}")
+        format!("the model of the loop `{loop_at}` was asked {times} and gave no valid action: {message}")
     });
     let (parts, metadata) = (parts.into(), Box::new(metadata));
     let kind = EventKind::LoopAnswerRefused { attempt, message, parts, metadata, duration };

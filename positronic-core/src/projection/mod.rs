@@ -34,6 +34,6 @@ pub use prompts::Prompts;
 pub(crate) use prompts::PromptsPart;
 pub use requests::{RequestError, request_at, request_for};
 pub(crate) use requests::{iteration_request, question_request};
-pub(crate) use structured::{Decided, ReasoningStream, decided};
+pub(crate) use structured::{DecodedActions, ReasoningStream, decode_actions};
 pub use traffic::{Exchange, Traffic, traffic};
 pub use transcript::transcript;

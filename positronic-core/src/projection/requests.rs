@@ -9,7 +9,7 @@ use crate::record::{
 use super::history::History;
 use super::messages::said;
 use super::prompts::Prompts;
-use super::structured::decision_request;
+use super::structured::structured_request;
 
 /// The reason why a request cannot be rebuilt.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +70,7 @@ pub fn request_for<'a>(
 pub(crate) fn iteration_request(frame: &LoopFrame, path: Path, attempt: u32, messages: Transcript) -> ModelRequest {
     let prepared = frame.prepared.request(path, attempt, messages);
     match &frame.prepared.settings.structured_actions {
-        Some(decisions) => decision_request(prepared, decisions, &frame.refused),
+        Some(actions) => structured_request(prepared, actions, &frame.refused),
         None => prepared,
     }
 }
@@ -88,7 +88,7 @@ pub(crate) fn question_request(path: Path, attempt: u32, question: &Question) ->
         let text = if is_silent { "(no answer)".to_owned() } else { answer.clone() };
         messages.push(Message::assistant(vec![Assistant::Text { text }]));
         messages.push(Message::user(format!(
-            "That answer does not fit: {message}. Answer again, with JSON of the form that was asked for and nothing else."
+            "That answer does not match the schema: {message}. Answer again with JSON that matches it and nothing else."
         )));
     }
     messages.extend(question.so_far.iter().map(|PausedAnswer { parts, by }| Message::Assistant {

@@ -23,7 +23,7 @@ pub struct StructuredActions {
     pub retries: u32,
 }
 
-/// As in the decision loop's design.
+/// As in the design of structured actions.
 const DEFAULT_RETRIES: u32 = 3;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]

@@ -149,7 +149,7 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
         arguments.sort_all_objects();
         definition
             .accept(&mut arguments)
-            .map_err(|reason| Error::new(format!("the arguments do not fit: {reason}")))?;
+            .map_err(|reason| Error::new(format!("the arguments do not match the schema: {reason}")))?;
         let (arguments, link) = (Arc::new(arguments), Arc::new(Recorder::default()));
         let scope = self.scope(Path::root().stage("Test").call(0, 0), Arc::clone(&link))?;
         let asked = match gate {

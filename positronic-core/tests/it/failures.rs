@@ -60,7 +60,7 @@ async fn failed_action_is_reported_with_its_reason_and_the_model_selects_again()
 
     let results = results(&story, "Work");
     assert_eq!(error_of(&results[0]), "a broke");
-    assert_eq!(error_of(&results[1]), "the arguments do not fit: at `/id`: 7 is not of type \"string\"");
+    assert_eq!(error_of(&results[1]), "the arguments do not match the schema: at `/id`: 7 is not of type \"string\"");
     assert_eq!(results[2], ToolResult::success("b done"));
     assert_eq!(last_message(&play.requests()[1]), "Error: a broke");
     assert_eq!(outcome(&story), LoopOutcome::Answered);

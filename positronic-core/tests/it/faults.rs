@@ -211,7 +211,7 @@ async fn typed_question_is_asked_again_with_the_misfit() {
     let story = play.run(&asking(None), ()).await;
 
     assert!(matches!(story.settled(), Settled::Completed(done) if *done == json!(true)), "{}", story.events());
-    assert!(play.model_read("Yes, I would refund it.") && play.model_read("That answer does not fit: "));
+    assert!(play.model_read("Yes, I would refund it.") && play.model_read("That answer does not match the schema: "));
     let last = play.requests().remove(2);
     assert_eq!(last.messages.len(), 5, "each answer with its misfit");
 }

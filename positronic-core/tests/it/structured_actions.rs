@@ -103,7 +103,7 @@ async fn request_has_no_tools_and_lists_actions_in_text_and_as_a_format() {
     assert!(request.tools.tools().is_empty());
     let told = &request.system;
     assert!(request.context.is_empty(), "what decisions are does not change from request to request");
-    for part in ["safe: Does a safe job\n", "gated.job: ", "finish: Does a finish job Its success ends the work."] {
+    for part in ["safe: Does a safe job\n", "gated.job: ", "finish: Does a finish job When it succeeds, the task is finished."] {
         assert!(told.contains(part), "{part} in {told}");
     }
     assert!(!told.contains("JSON schema"), "the answer format contains the schemas: {told}");
@@ -188,7 +188,7 @@ async fn misfit_is_requested_again_with_the_error_and_dropped_afterwards() {
     assert_eq!(
         refused(&story),
         [
-            (0, "the answer holds no JSON object".to_owned()),
+            (0, "the answer has no JSON object".to_owned()),
             (1, "there is no action `dance`; the actions are `safe`, `gated.job`, `finish`".to_owned()),
             (2, "the input of `safe` does not fit: at `/id`: 7 is not of type \"string\"".to_owned()),
         ]
@@ -200,8 +200,8 @@ async fn misfit_is_requested_again_with_the_error_and_dropped_afterwards() {
     assert_eq!(again[1], "assistant: I would do it.");
     assert_eq!(
         again[6],
-        "user: That answer is no decision and did nothing: the input of `safe` does not fit: at `/id`: 7 is not of type \
-         \"string\". Answer again, with one JSON object of the form that was asked for and nothing else."
+        "user: That answer is not a valid action and had no effect: the input of `safe` does not fit: at `/id`: 7 is not of type \
+         \"string\". Answer again with one JSON object of the form above and nothing else."
     );
     assert_eq!(render_messages(&requests[4]).len(), 3, "the next iteration begins as if it had been right at once");
     let used = prompt(&story, "Work").usage;
@@ -219,7 +219,7 @@ async fn model_that_never_fits_fails_the_run_with_a_typed_error_and_logs_every_a
 
     let story = play.run(&deciding(&Journal::default()), ()).await;
 
-    let sentence = "the model of the loop `Work` was asked 4 times and gave no decision that fits: the answer holds no JSON object";
+    let sentence = "the model of the loop `Work` was asked 4 times and gave no valid action: the answer has no JSON object";
     assert_eq!(failure(&story), (EndReason::Action, sentence.to_owned()));
     assert_eq!(refused(&story).iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(story.json_lines().matches("\"text\":\"Hello!\"").count(), 4);
@@ -238,7 +238,7 @@ async fn author_sets_the_number_of_attempts() {
     let story = play.run(&never, ()).await;
 
     let sentence =
-        "the model of the loop `Work` was asked once and gave no decision that fits: the answer holds no JSON object";
+        "the model of the loop `Work` was asked once and gave no valid action: the answer has no JSON object";
     assert_eq!(failure(&story), (EndReason::Action, sentence.to_owned()));
 }
 
@@ -262,7 +262,7 @@ async fn failure_suggests_a_remedy() {
     let hour = Some(Duration::from_hours(1));
     let waits = Reply::error(ModelError { retry_after: hour, ..ModelError::new(ModelErrorKind::RateLimited, "slow") });
     let cases = [
-        (refuses, "ask for decisions in words: `ActionFormat::Plain`, on the command line `--action-format plain`"),
+        (refuses, "describe the actions in the prompt: `ActionFormat::Plain`, on the command line `--action-format plain`"),
         (waits, "it asks to wait 3600 s before it is asked again"),
     ];
     for (reply, advice) in cases {

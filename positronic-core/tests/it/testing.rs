@@ -197,7 +197,7 @@ async fn tool_can_be_called_without_a_model_or_a_run() {
     assert_eq!((small.approval, small.state.refunds), (None, vec![5]), "each call begins with the state of the test");
 
     let refused = test.call(&refund(), json!({"amount": "many"})).await.unwrap_err();
-    assert!(refused.to_string().starts_with("the arguments do not fit: at `/amount`"), "{refused}");
+    assert!(refused.to_string().starts_with("the arguments do not match the schema: at `/amount`"), "{refused}");
 }
 
 #[test]

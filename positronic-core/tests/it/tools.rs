@@ -367,7 +367,7 @@ async fn undeclared_argument_is_refused() {
     let results = results(&story, "Work");
     assert_eq!(
         error_of(&results[0]),
-        "the arguments do not fit: Additional properties are not allowed ('urgent' was unexpected)"
+        "the arguments do not match the schema: Additional properties are not allowed ('urgent' was unexpected)"
     );
     assert_eq!(journal.take(), Vec::<String>::new());
     assert_eq!(play.last_request().tools.find("plain").unwrap().parameters["additionalProperties"], json!(false));

@@ -203,7 +203,7 @@ async fn another_process_finds_stored_facts_and_another_user_does_not() {
     let search = || Reply::call("memory.search", json!({"query": "nuts \"OR"}));
     let (story, asked) = process(open(), Some("ann"), "A cake, with nuts?", vec![search(), done()]).await;
 
-    let shown = "memory: What is known from before, each with its id:\n- The user eats no nuts. (184d7a81a5e5)";
+    let shown = "memory: Facts from earlier conversations, each with its id:\n- The user eats no nuts. (184d7a81a5e5)";
     assert_eq!(contexts(&asked[0]), [shown]);
     assert_eq!(tool_texts(&asked[1]), [r#"[{"id":"184d7a81a5e5","text":"The user eats no nuts."}]"#]);
     insta::assert_snapshot!(story.transcript(), @r#"
@@ -292,7 +292,7 @@ async fn search_runs_once_per_input_and_forgotten_facts_disappear_at_once() {
     assert_eq!(noting.1.take(), ["When is tea?", "When is tea?"]);
     let results = play.last_results();
     assert_eq!(results[1..3], ["forgotten", "forgotten"]);
-    assert!(results[3].contains("there is no fact in an empty text"), "{}", results[3]);
+    assert!(results[3].contains("the fact is empty"), "{}", results[3]);
     assert!(results[4].contains("at most 1000 characters, and this one has 1001"), "{}", results[4]);
     assert_eq!(texts(&noting.0.list(&team).await.unwrap()), ["No tea for Bob.", "Coffee, not tea."]);
 }

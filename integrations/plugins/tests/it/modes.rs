@@ -104,7 +104,7 @@ async fn mode_has_a_prompt_tools_and_transitions() {
     let switch = request.tools.find("mode_enter").unwrap();
     assert_eq!(switch.parameters["properties"]["mode"]["enum"], json!(["awaiting_response", "resolved"]));
     insta::assert_snapshot!(switch.description, @r"
-    Goes to another mode, with other tools from your next answer on:
+    Switches to another mode. Its tools are available from your next answer on:
     - `awaiting_response`
     - `resolved`: when the customer is content (ends your work)
     ");
@@ -130,7 +130,7 @@ async fn forbidden_transition_error_lists_the_allowed_ones() {
     let results = results(&story, "Chat");
     assert_eq!(
         error_of(&results[0]),
-        "the arguments do not fit: at `/mode`: \"resolved\" is not one of \"solving\" or \"escalating\""
+        "the arguments do not match the schema: at `/mode`: \"resolved\" is not one of \"solving\" or \"escalating\""
     );
     assert_eq!(results[1..3], [success("the mode is `escalating`"), success("the mode is `solving`")]);
     assert_eq!(results[3], success("the mode is `resolved`"));

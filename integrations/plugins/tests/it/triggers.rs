@@ -79,8 +79,8 @@ async fn trigger_starts_a_prompt_without_a_message<S: EventStore>(open: impl Fn(
     assert_eq!(
         said(&second.client(), &run).await,
         format!(
-            "trigger: The trigger {} has started this prompt, due 2026-01-01T00:10:00Z. Nobody has written anything. It \
-             says:\nWater the beans.",
+            "trigger: The trigger {} fired, due 2026-01-01T00:10:00Z. The user did not write anything. Its \
+             text:\nWater the beans.",
             trigger.id
         )
     );

@@ -6,7 +6,7 @@ use crate::record::{Finish, ModelResponse, Part, ProposedCall, ToolDecl, ToolSet
 
 /// The decoded answer of a model.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Decided {
+pub(crate) struct DecodedActions {
     /// The parts in order: the model's other reasoning, its reason, and its actions as calls.
     pub(crate) parts: Vec<Part>,
     /// The actions.
@@ -18,23 +18,23 @@ pub(crate) struct Decided {
 /// # Errors
 ///
 /// A sentence for the model that lists all mistakes.
-pub(crate) fn decided(
+pub(crate) fn decode_actions(
     response: &ModelResponse,
     tools: &ToolSet,
     batches: bool,
     accept: impl Fn(&ToolDecl, &mut Value) -> Result<(), String>,
-) -> Result<Decided, String> {
-    let decision = object(response, batches)?;
+) -> Result<DecodedActions, String> {
+    let object = find_object(response, batches)?;
     let (fields, needed): (&[&str], _) =
         if batches { (&["reasoning", "actions"], "actions") } else { (&["reasoning", "action", "input"], "action") };
     let mut wrong = Vec::new();
-    for unknown in decision.keys().filter(|name| !fields.contains(&name.as_str())) {
-        wrong.push(format!("a decision has no field `{unknown}`"));
+    for unknown in object.keys().filter(|name| !fields.contains(&name.as_str())) {
+        wrong.push(format!("the object has no field `{unknown}`"));
     }
-    let reasoning = match decision.get("reasoning") {
+    let reasoning = match object.get("reasoning") {
         Some(Value::String(reasoning)) => reasoning.as_str(),
         Some(other) => {
-            wrong.push(format!("`reasoning` has to be a text, and is {other}"));
+            wrong.push(format!("`reasoning` must be a text, but is {other}"));
             ""
         }
         None => {
@@ -43,11 +43,11 @@ pub(crate) fn decided(
         }
     };
     let mut calls = Vec::new();
-    match decision.get(needed) {
+    match object.get(needed) {
         None => wrong.push(format!("the field `{needed}` is missing")),
         Some(Value::Array(actions)) if batches => {
             if actions.is_empty() {
-                wrong.push("`actions` has to name at least one action".to_owned());
+                wrong.push("`actions` must have at least one action".to_owned());
             }
             for (index, action) in actions.iter().enumerate() {
                 match action {
@@ -55,12 +55,12 @@ pub(crate) fn decided(
                         let place = format!("in `/actions/{index}`: ");
                         calls.extend(call(action, &place, true, tools, &accept, &mut wrong));
                     }
-                    other => wrong.push(format!("`/actions/{index}` has to be an object, and is {other}")),
+                    other => wrong.push(format!("`/actions/{index}` must be an object, but is {other}")),
                 }
             }
         }
-        Some(other) if batches => wrong.push(format!("`actions` has to be a list, and is {other}")),
-        Some(_) => calls.extend(call(&decision, "", false, tools, &accept, &mut wrong)),
+        Some(other) if batches => wrong.push(format!("`actions` must be a list, but is {other}")),
+        Some(_) => calls.extend(call(&object, "", false, tools, &accept, &mut wrong)),
     }
     if !wrong.is_empty() {
         return Err(wrong.join("; "));
@@ -83,41 +83,41 @@ pub(crate) fn decided(
         }
     }
     parts.extend((0..count).map(|index| Part::Call { index }));
-    Ok(Decided { parts, calls })
+    Ok(DecodedActions { parts, calls })
 }
 
 /// Finds the only JSON object in an answer. Models without structured output put it into a fence or between
 /// sentences.
-fn object(response: &ModelResponse, batches: bool) -> Result<Map<String, Value>, String> {
+fn find_object(response: &ModelResponse, batches: bool) -> Result<Map<String, Value>, String> {
     let text = response.text();
     let cut =
         if response.metadata.finish == Finish::Length { "; it was cut off at the limit of its length" } else { "" };
     let (Some(begin), Some(end)) = (text.find('{'), text.rfind('}').map(|end| end + 1)) else {
-        return Err(format!("the answer holds no JSON object{cut}"));
+        return Err(format!("the answer has no JSON object{cut}"));
     };
     let json = text.get(begin..end).or_else(|| text.get(begin..)).unwrap_or_default();
     let mut objects = Deserializer::from_str(json).into_iter::<Map<String, Value>>();
-    let decision = match objects.next() {
-        Some(Ok(decision)) => decision,
+    let object = match objects.next() {
+        Some(Ok(object)) => object,
         Some(Err(error)) => return Err(format!("the answer is not one JSON object: {error}{cut}")),
-        None => return Err(format!("the answer holds no JSON object{cut}")),
+        None => return Err(format!("the answer has no JSON object{cut}")),
     };
     let rest = json.get(objects.byte_offset()..).unwrap_or_default();
     if rest.trim().is_empty() {
         check_numbers(json).map_err(|number| format!("the answer has {number}"))?;
-        return Ok(decision);
+        return Ok(object);
     }
     let next = rest.find('{').and_then(|begin| rest.get(begin..)).unwrap_or_default();
     let is_another =
         Deserializer::from_str(next).into_iter::<Map<String, Value>>().next().is_some_and(|next| next.is_ok());
     Err(match (is_another, batches) {
         (true, false) => {
-            "the answer holds more than one JSON object; answer with one, which names the next action alone"
+            "the answer has more than one JSON object; answer with one, which names only the next action"
         }
         (true, true) => {
-            "the answer holds more than one JSON object; answer with one, which lists all actions in `actions`"
+            "the answer has more than one JSON object; answer with one, which lists all actions in `actions`"
         }
-        (false, _) => "there are braces behind the answer's JSON object; answer with the object alone",
+        (false, _) => "text with braces follows the JSON object; answer with the object alone",
     }
     .to_owned()
         + cut)
@@ -139,7 +139,7 @@ fn call(
     let name = match action.get("action") {
         Some(Value::String(name)) => name,
         Some(other) => {
-            wrong.push(format!("{place}`action` has to be the name of an action, and is {other}"));
+            wrong.push(format!("{place}`action` must be the name of an action, but is {other}"));
             return None;
         }
         None => {
@@ -154,7 +154,7 @@ fn call(
     };
     let mut input = action.get("input").cloned().unwrap_or_else(|| Value::Object(Map::new()));
     if let Err(reason) = accept(tool, &mut input) {
-        wrong.push(format!("{place}the input of `{name}` does not fit: {reason}"));
+        wrong.push(format!("{place}the input of `{name}` does not match its schema: {reason}"));
         return None;
     }
     input.sort_all_objects();
@@ -189,17 +189,17 @@ mod tests {
         ModelResponse { parts: vec![Part::Text { text: text.to_owned() }], ..ModelResponse::default() }
     }
 
-    fn read(text: &str, batches: bool) -> Result<Decided, String> {
+    fn read(text: &str, batches: bool) -> Result<DecodedActions, String> {
         let sums = |tool: &ToolDecl, input: &mut Value| match (tool.id.as_str(), input.get("sum")) {
             ("pay.send", None) => Err("\"sum\" is a required property".to_owned()),
             _ => Ok(()),
         };
-        decided(&said(text), &tools(), batches, sums)
+        decode_actions(&said(text), &tools(), batches, sums)
     }
 
     #[test]
-    fn a_decision_becomes_its_reason_and_a_call() {
-        let Decided { parts, calls } =
+    fn structured_action_becomes_its_reason_and_a_call() {
+        let DecodedActions { parts, calls } =
             read(r#"{"reasoning":"due","action":"pay.send","input":{"sum":3}}"#, false).unwrap();
 
         assert_eq!(parts, [Part::Reasoning { text: "due".to_owned(), data: None }, Part::Call { index: 0 }]);
@@ -219,13 +219,13 @@ mod tests {
     #[test]
     fn everything_that_is_wrong_is_said_in_one_sentence() {
         let cases = [
-            ("I would pay.", "the answer holds no JSON object"),
+            ("I would pay.", "the answer has no JSON object"),
             ("{\"reasoning\": \"due\", }", "the answer is not one JSON object: trailing comma at line 1 column 22"),
             ("{\"action\":\"finish\",\"input\":{}}", "the field `reasoning` is missing"),
             ("{\"reasoning\":\"so\"}", "the field `action` is missing"),
             (
                 "{\"reasoning\":1,\"action\":\"finish\",\"why\":2}",
-                "a decision has no field `why`; `reasoning` has to be a text, and is 1",
+                "the object has no field `why`; `reasoning` must be a text, but is 1",
             ),
             (
                 "{\"reasoning\":\"so\",\"action\":\"dance\",\"input\":{}}",
@@ -233,11 +233,11 @@ mod tests {
             ),
             (
                 "{\"reasoning\":\"so\",\"action\":\"pay.send\"}",
-                "the input of `pay.send` does not fit: \"sum\" is a required property",
+                "the input of `pay.send` does not match its schema: \"sum\" is a required property",
             ),
             (
                 "{\"reasoning\":\"so\",\"action\":[\"finish\"]}",
-                "`action` has to be the name of an action, and is [\"finish\"]",
+                "`action` must be the name of an action, but is [\"finish\"]",
             ),
         ];
         for (text, sentence) in cases {
@@ -248,19 +248,19 @@ mod tests {
     #[test]
     fn an_answer_of_several_objects_is_told_to_be_one() {
         let two = r#"{"reasoning":"so","action":"finish"}"#.repeat(2);
-        let more = "the answer holds more than one JSON object; answer with one, which ";
+        let more = "the answer has more than one JSON object; answer with one, which ";
         for text in [two.as_str(), &two.replace("}{", "}\n\nand then\n{"), &format!("[{}]", two.replace("}{", "}, {"))]
         {
-            assert_eq!(read(text, false).unwrap_err(), format!("{more}names the next action alone"), "{text}");
+            assert_eq!(read(text, false).unwrap_err(), format!("{more}names only the next action"), "{text}");
             assert_eq!(read(text, true).unwrap_err(), format!("{more}lists all actions in `actions`"), "{text}");
         }
         assert_eq!(
             read("{\"reasoning\":\"so\",\"action\":\"finish\"} as in `fn main() {}`}", false).unwrap_err(),
-            format!("{more}names the next action alone"),
+            format!("{more}names only the next action"),
         );
         assert_eq!(
             read("{\"reasoning\":\"so\",\"action\":\"finish\"} :-}", false).unwrap_err(),
-            "there are braces behind the answer's JSON object; answer with the object alone"
+            "text with braces follows the JSON object; answer with the object alone"
         );
     }
 
@@ -272,16 +272,16 @@ mod tests {
         assert_eq!(
             read(text, true).unwrap_err(),
             "in `/actions/1`: there is no action `dance`; the actions are `pay.send`, `finish`; `/actions/2` has to be an \
-             object, and is 7; in `/actions/3`: the input of `pay.send` does not fit: \"sum\" is a required property; in \
+             object, and is 7; in `/actions/3`: the input of `pay.send` does not match its schema: \"sum\" is a required property; in \
              `/actions/4`: an action has no field `with`"
         );
         assert_eq!(
             read(r#"{"reasoning":"so","actions":[]}"#, true).unwrap_err(),
-            "`actions` has to name at least one action"
+            "`actions` must have at least one action"
         );
         assert_eq!(
             read(r#"{"reasoning":"so","actions":{}}"#, true).unwrap_err(),
-            "`actions` has to be a list, and is {}"
+            "`actions` must be a list, but is {}"
         );
         assert_eq!(read(r#"{"reasoning":"so","action":"finish"}"#, true).unwrap_err().matches("field").count(), 2);
     }
@@ -290,20 +290,20 @@ mod tests {
     fn an_answer_that_was_cut_off_says_so_and_thoughts_stay() {
         let metadata = ResponseMetadata { finish: Finish::Length, ..ResponseMetadata::default() };
         let cut = ModelResponse { metadata, ..said("{\"reasoning\":\"well") };
-        let error = decided(&cut, &tools(), false, |_, _| Ok(())).unwrap_err();
-        assert_eq!(error, "the answer holds no JSON object; it was cut off at the limit of its length");
+        let error = decode_actions(&cut, &tools(), false, |_, _| Ok(())).unwrap_err();
+        assert_eq!(error, "the answer has no JSON object; it was cut off at the limit of its length");
 
         let thought = Part::Reasoning { text: "hm".to_owned(), data: Some(json!({"signature": "x"})) };
         let mut whole = said("{\"reasoning\":\"so\",\"action\":\"finish\",\"input\":{}}");
         whole.parts.insert(0, thought.clone());
-        assert_eq!(decided(&whole, &tools(), false, |_, _| Ok(())).unwrap().parts[0], thought);
+        assert_eq!(decode_actions(&whole, &tools(), false, |_, _| Ok(())).unwrap().parts[0], thought);
     }
 
     proptest! {
         #[test]
-        fn whatever_a_model_says_is_a_decision_or_a_sentence(text in "[ \\PC{}\"\\[\\]:,]{0,60}", batches: bool) {
+        fn any_answer_is_an_action_or_an_error(text in "[ \\PC{}\"\\[\\]:,]{0,60}", batches: bool) {
             match read(&text, batches) {
-                Ok(decision) => prop_assert!(!decision.calls.is_empty()),
+                Ok(object) => prop_assert!(!object.calls.is_empty()),
                 Err(sentence) => prop_assert!(!sentence.is_empty()),
             }
         }

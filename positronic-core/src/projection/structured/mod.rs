@@ -15,6 +15,6 @@ mod request;
 mod schema;
 mod stream;
 
-pub(crate) use answer::{Decided, decided};
-pub(crate) use request::decision_request;
+pub(crate) use answer::{DecodedActions, decode_actions};
+pub(crate) use request::structured_request;
 pub(crate) use stream::ReasoningStream;

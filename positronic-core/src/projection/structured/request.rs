@@ -15,26 +15,26 @@ use crate::record::{
 };
 
 /// The name of the schema among formats.
-const NAME: &str = "decision";
+const NAME: &str = "action";
 
 /// Converts the prepared request and the rejected answers to it.
-pub(crate) fn decision_request(
+pub(crate) fn structured_request(
     prepared: ModelRequest,
-    decisions: &StructuredActions,
+    actions: &StructuredActions,
     refused: &[Refused],
 ) -> ModelRequest {
     let ModelRequest { path, attempt, system, context, tools, messages, settings } = prepared;
-    let form = decisions.form.unwrap_or_default();
+    let form = actions.form.unwrap_or_default();
     let output = match form {
         ActionFormat::Plain => OutputFormat::Text,
         ActionFormat::Schema | ActionFormat::Grammar => OutputFormat::JsonText {
             name: NAME.to_owned(),
-            schema: schema(tools.tools(), decisions.batches, form == ActionFormat::Grammar).into(),
+            schema: schema(tools.tools(), actions.batches, form == ActionFormat::Grammar).into(),
         },
     };
-    let instructions = instructions(&tools, decisions.batches, form);
+    let instructions = instructions(&tools, actions.batches, form);
     let system = if system.is_empty() { instructions } else { format!("{system}\n\n{instructions}") };
-    let mut said = Said { tools: &tools, batches: decisions.batches, messages: Vec::new(), results: 0 };
+    let mut said = Said { tools: &tools, batches: actions.batches, messages: Vec::new(), results: 0 };
     for entry in messages.read().iter() {
         said.add(&entry.message);
     }
@@ -63,17 +63,17 @@ pub(crate) fn decision_request(
 fn instructions(tools: &ToolSet, batches: bool, form: ActionFormat) -> String {
     let object = if batches {
         "{\"reasoning\": \"why, in a sentence or two\", \"actions\": [{\"action\": \"the name of an action\", \"input\": \
-         {what it needs}}]}\n\nYou read the results of all actions of one answer together, in their order. Put only those \
+         {its input}}]}\n\nYou read the results of all actions of one answer together, in their order. Put only those \
          into one answer that do not need one another's results."
     } else {
-        "{\"reasoning\": \"why, in a sentence or two\", \"action\": \"the name of an action\", \"input\": {what it needs}}"
+        "{\"reasoning\": \"why, in a sentence or two\", \"action\": \"the name of an action\", \"input\": {its input}}"
     };
     let mut text = format!(
-        "You act only by decisions. Answer with one JSON object of this form, and with nothing else:\n\n{object}\n\nThese are \
-         the actions:"
+        "Act only by the actions below. Answer with one JSON object of this form and nothing else:\n\n{object}\n\nThe \
+         actions:"
     );
     for tool in tools.tools() {
-        let end = if tool.flags.exit { " Its success ends the work." } else { "" };
+        let end = if tool.flags.exit { " When it succeeds, the task is finished." } else { "" };
         // Writing to a string cannot fail.
         _ = write!(text, "\n\n{}: {}{end}\n{}", tool.id, tool.description, input(tool, form));
     }
@@ -116,7 +116,7 @@ impl Said<'_> {
                 _ => self.messages.push(message.clone()),
             },
             Message::Assistant { parts, by } => {
-                self.messages.push(Message::Assistant { parts: self.decision(parts), by: by.clone() });
+                self.messages.push(Message::Assistant { parts: self.action_text(parts), by: by.clone() });
             }
             Message::Tool { name, text, files: made, .. } => {
                 let result = format!("The result of `{}`:\n{text}", self.id_of(name));
@@ -140,15 +140,15 @@ impl Said<'_> {
         let parts = parts.into_iter().filter(|part| !is_silent || !matches!(part, Assistant::Text { .. }));
         self.messages.push(Message::Assistant { parts: parts.chain(silence).collect(), by: by.clone() });
         let text = format!(
-            "That answer is no decision and did nothing: {message}. Answer again, with one JSON object of the form that was \
-             asked for and nothing else."
+            "That answer is not a valid action and had no effect: {message}. Answer again with one JSON object of the form \
+             above and nothing else."
         );
         self.messages.push(Message::user(text));
         self.results = 0;
     }
 
     /// Writes the structured actions of a reason and its calls.
-    fn decision(&self, parts: &[Assistant]) -> Vec<Assistant> {
+    fn action_text(&self, parts: &[Assistant]) -> Vec<Assistant> {
         let actions: Vec<_> = parts
             .iter()
             .filter_map(|part| match part {

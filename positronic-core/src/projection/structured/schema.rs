@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_fits_in_every_form_and_references_still_lead_somewhere() {
+    fn structured_action_fits_in_every_form_and_references_still_lead_somewhere() {
         let pay = json!({"reasoning": "due", "action": "pay.send", "input": {"sum": 3}});
         let walk = json!({"reasoning": "far", "action": "walk", "input": {"next": {"id": 1}}});
         let lost = json!({"reasoning": "far", "action": "walk", "input": {"next": {"id": "x"}}});

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::plugin_hooks::inspected;
 use super::report::Outcome;
-use super::structured::{Given, given};
+use super::structured::{Received, receive};
 use super::validate_calls::validate_calls;
 use crate::definition::LoopDefinition;
 use crate::error::Result;
@@ -31,17 +31,17 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
     worker.launch(path.clone(), true, async move {
         let started = shared.now();
         let tools = &*prepared.tools;
-        let decisions = prepared.settings.structured_actions.as_ref().map(|decisions| (decisions, tools));
+        let actions = prepared.settings.structured_actions.as_ref().map(|actions| (actions, tools));
         let asked = match request.settings.in_code {
-            true => decided(definition.as_deref()).map(Given::Answer),
-            false => given(&shared, &*model, &request, after, decisions, definition.as_deref()).await,
+            true => answer_in_code(definition.as_deref()).map(Received::Valid),
+            false => receive(&shared, &*model, &request, after, actions, definition.as_deref()).await,
         };
         let duration = shared.since(started);
         let result = match asked {
-            Ok(Given::Refused(response, message)) => {
+            Ok(Received::Invalid(response, message)) => {
                 return Outcome::Refused { response, message, attempt, took: duration };
             }
-            Ok(Given::Answer(mut response)) => {
+            Ok(Received::Valid(mut response)) => {
                 let (plugins, failed) = match definition.as_deref() {
                     Some(definition) => inspected(definition, scope.clone(), &mut response).await,
                     None => (scope.plugins.clone(), Vec::new()),
@@ -59,7 +59,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
 }
 
 /// Returns the answer that the loop's code gives instead of a model.
-fn decided(definition: Option<&LoopDefinition>) -> Result<ModelResponse, ModelError> {
+fn answer_in_code(definition: Option<&LoopDefinition>) -> Result<ModelResponse, ModelError> {
     definition.and_then(|definition| definition.answer.clone()).ok_or_else(|| {
         let kind = ModelErrorKind::BadRequest;
         ModelError::new(kind, "the loop's code no longer has the answer of this iteration")

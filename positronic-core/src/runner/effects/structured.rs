@@ -5,61 +5,61 @@ use parking_lot::Mutex;
 use super::ask::ask;
 use crate::definition::LoopDefinition;
 use crate::model::{DeltaSink, Model, Piece};
-use crate::projection::{Decided, ReasoningStream, decided};
+use crate::projection::{DecodedActions, ReasoningStream, decode_actions};
 use crate::record::{AnswerFault, DeltaKind, ModelError, ModelRequest, ModelResponse, Seq, StructuredActions, ToolSet};
 use crate::runner::worker::shared::Shared;
 
 /// The answer of a model.
-pub(super) enum Given {
+pub(super) enum Received {
     /// An answer that matches the schema.
-    Answer(ModelResponse),
+    Valid(ModelResponse),
     /// An answer that does not, and the mismatch.
-    Refused(ModelResponse, String),
+    Invalid(ModelResponse, String),
 }
 
 /// Sends a request to a model, and reads the answer as structured actions if the loop asks for them.
-pub(super) async fn given(
+pub(super) async fn receive(
     shared: &Shared,
     model: &dyn Model,
     request: &ModelRequest,
     after: Seq,
-    decisions: Option<(&StructuredActions, &ToolSet)>,
+    actions: Option<(&StructuredActions, &ToolSet)>,
     definition: Option<&LoopDefinition>,
-) -> Result<Given, ModelError> {
-    let Some((decisions, tools)) = decisions else {
-        return ask(shared, model, request, Some(after), |show| show).await.map(Given::Answer);
+) -> Result<Received, ModelError> {
+    let Some((actions, tools)) = actions else {
+        return ask(shared, model, request, Some(after), |show| show).await.map(Received::Valid);
     };
-    let response = ask(shared, model, request, Some(after), ReasonAlone::before).await?;
+    let response = ask(shared, model, request, Some(after), ReasoningOnly::before).await?;
     // It contains no action, and a retry would not help.
     let limit = request.settings.max_output_tokens;
     let fault = AnswerFault::of(&response.parts, &response.metadata.finish, limit);
     if let Some(AnswerFault::Refused | AnswerFault::Filtered) = fault {
-        return Ok(Given::Answer(ModelResponse { calls: Vec::new(), ..response }));
+        return Ok(Received::Valid(ModelResponse { calls: Vec::new(), ..response }));
     }
     let fits = |tool: &crate::record::ToolDecl, input: &mut serde_json::Value| match definition {
         // A missing tool gives its call a typed result.
         Some(definition) => definition.tools.get(&tool.id).map_or(Ok(()), |tool| tool.accept(input)),
         None => Ok(()),
     };
-    Ok(match decided(&response, tools, decisions.batches, fits) {
-        Ok(Decided { parts, calls }) => Given::Answer(ModelResponse { parts, calls, metadata: response.metadata }),
-        Err(message) => Given::Refused(response, message),
+    Ok(match decode_actions(&response, tools, actions.batches, fits) {
+        Ok(DecodedActions { parts, calls }) => Received::Valid(ModelResponse { parts, calls, metadata: response.metadata }),
+        Err(message) => Received::Invalid(response, message),
     })
 }
 
 /// Streams the reasoning of an answer without its JSON.
-pub(super) struct ReasonAlone<'a> {
+pub(super) struct ReasoningOnly<'a> {
     show: Box<dyn DeltaSink + 'a>,
     reason: Mutex<ReasoningStream>,
 }
 
-impl<'a> ReasonAlone<'a> {
+impl<'a> ReasoningOnly<'a> {
     fn before(show: Box<dyn DeltaSink + 'a>) -> Box<dyn DeltaSink + 'a> {
         Box::new(Self { show, reason: Mutex::default() })
     }
 }
 
-impl DeltaSink for ReasonAlone<'_> {
+impl DeltaSink for ReasoningOnly<'_> {
     fn piece(&self, piece: Piece) {
         if piece.kind != DeltaKind::Text {
             return self.show.piece(piece);

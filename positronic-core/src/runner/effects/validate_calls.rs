@@ -126,7 +126,7 @@ fn fit_arguments(arguments: &mut Arc<Value>, tool: &ToolDefinition) -> Result<Ve
         decoded.map_err(|error| error.to_string())
     };
     accept_arguments(Arc::make_mut(arguments), accept, &tool.schema)
-        .map_err(|reason| format!("the arguments do not fit: {reason}"))
+        .map_err(|reason| format!("the arguments do not match the schema: {reason}"))
 }
 
 /// Returns whether a call of an exit tool ends the loop.

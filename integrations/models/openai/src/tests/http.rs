@@ -310,7 +310,7 @@ async fn every_request_of_a_structured_loop_is_rebuilt_byte_for_byte() {
     let rebuilt: Vec<_> =
         asked.map(|event| model.wire(&positronic_core::projection::request_at(events(), event.seq).unwrap())).collect();
     assert_eq!(server.bodies(), rebuilt);
-    assert!(rebuilt[1].contains("the answer holds no JSON object"), "{}", rebuilt[1]);
+    assert!(rebuilt[1].contains("the answer has no JSON object"), "{}", rebuilt[1]);
     assert!(run.flushed(Duration::from_secs(5)).await);
     let shown: String = recorder.deltas().iter().map(|delta| delta.text.as_str()).collect();
     assert_eq!(shown, "I über-look.Seen.");

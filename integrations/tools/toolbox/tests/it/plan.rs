@@ -148,8 +148,8 @@ async fn overlong_empty_or_misspelt_plans_are_refused() {
     assert!(error_of(&results[1]).contains("the plan has no parts"));
     assert!(error_of(&results[2]).contains("the part `t2` has no title or no goal"));
     assert!(
-        error_of(&results[3]).contains("the arguments do not fit")
-            && error_of(&results[4]).contains("the arguments do not fit")
+        error_of(&results[3]).contains("the arguments do not match the schema")
+            && error_of(&results[4]).contains("the arguments do not match the schema")
     );
     assert!(journal.take().is_empty());
 }

@@ -167,5 +167,5 @@ async fn invalid_queries_are_refused_and_a_custom_engine_is_asked() {
     assert_eq!(error_of(&results[1]), error_of(&results[0]));
     assert_eq!(error_of(&results[2]), "the query is longer than 500 bytes; search for less");
     assert_eq!(error_of(&results[3]), "the search failed: it burns");
-    assert!(error_of(&results[4]).contains("the arguments do not fit"));
+    assert!(error_of(&results[4]).contains("the arguments do not match the schema"));
 }
