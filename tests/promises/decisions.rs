@@ -292,7 +292,7 @@ async fn promise_09_failed_approved_tool_harms_no_sibling_and_the_run_continues_
     run.approve(&path("Work/0.3"), "ann").await.unwrap();
 
     assert!(matches!(settled(&run).await, Settled::Completed(_)));
-    assert_eq!(cut.last_results(), ["a done", "Error: b broke", "Error: it panicked: oh", "d done"]);
+    assert_eq!(cut.last_results(), ["a done", "Error: b broke", "Error: the code panicked: oh", "d done"]);
     assert_eq!(journal.take(), ["a", "b", "d"], "each ran once");
     assert_eq!(run.document(), json!({"done": ["a", "d"]}));
     cut.checked().await;

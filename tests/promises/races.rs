@@ -256,7 +256,7 @@ async fn promise_04_store_fences_a_stale_attachment<S: Fresh>() {
 
     let stale = bench.store.append(&run_id(), append(Some(Epoch(held.0 - 1)))).await;
 
-    assert_eq!(stale, Err(StoreError::Fenced { held }), "the number is right, the attachment is not");
+    assert_eq!(stale, Err(StoreError::Fenced { current: held }), "the number is right, the attachment is not");
     drop(second);
 }
 

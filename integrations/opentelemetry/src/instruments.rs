@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use positronic_core::record::Status;
 use positronic_core::store::EventStore;
 
-use crate::metrics::{Labels, Metric, PENDING_KINDS, Shape, StoreCounts, measure};
+use crate::metrics::{Aggregation, Labels, Metric, PENDING_KINDS, StoreCounts, measure};
 use crate::monitor::Observer;
 use crate::spans::{Span, WaitKind};
 
@@ -36,10 +36,10 @@ impl Instruments {
         let made = |metric: Metric| {
             let (name, unit, help) = (metric.otel(), metric.unit(), metric.help());
             match metric.otel_shape() {
-                Shape::Counter => {
+                Aggregation::Counter => {
                     Instrument::Counter(meter.f64_counter(name).with_unit(unit).with_description(help).build())
                 }
-                Shape::Histogram(buckets) => {
+                Aggregation::Histogram(buckets) => {
                     let histogram = meter.f64_histogram(name).with_unit(unit).with_description(help);
                     Instrument::Histogram(histogram.with_boundaries(buckets.to_vec()).build())
                 }

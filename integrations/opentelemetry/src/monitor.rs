@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::spans::{RunSpans, Segment, Span, SpanId};
 
-/// How many runs are held. A run that is not held is read from the store again, so this is only a matter of speed.
+/// How many runs are cached. A run that is not cached is read from the store again, so this is only a matter of speed.
 const HELD: usize = 4096;
 
 /// How many events are read at once.
@@ -45,13 +45,13 @@ impl<T: Observer + ?Sized> Observer for Arc<T> {
 pub struct Monitor {
     store: Arc<dyn EventStore>,
     observers: Vec<Arc<dyn Observer>>,
-    runs: Arc<Mutex<Runs>>,
+    runs: Arc<Mutex<OpenRuns>>,
     changed: Arc<Notify>,
 }
 
 /// The open runs, and when each was used.
 #[derive(Default)]
-struct Runs {
+struct OpenRuns {
     open: HashMap<RunId, (RunSpans, u64)>,
     used: u64,
 }
@@ -103,8 +103,8 @@ impl Monitor {
     }
 
     async fn follow(&self, run: &RunId, event: &Event) -> Result<(), SinkError> {
-        let held = self.runs.lock().open.remove(run).map(|(spans, _)| spans);
-        let mut spans = match held {
+        let cached = self.runs.lock().open.remove(run).map(|(spans, _)| spans);
+        let mut spans = match cached {
             // It was delivered before.
             Some(spans) if spans.next() > event.seq => {
                 self.runs.lock().hold(run, spans);
@@ -124,7 +124,7 @@ impl Monitor {
     }
 }
 
-impl Runs {
+impl OpenRuns {
     fn hold(&mut self, run: &RunId, spans: RunSpans) {
         self.used += 1;
         self.open.insert(run.clone(), (spans, self.used));

@@ -305,15 +305,15 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Memory {
             )
         })?;
         cx.tool("memory.forget", |t| {
-            t.description("Deletes a remembered fact about the user that is no longer true or no longer wanted").idempotent().execute(
-                move |Forget { id }, cx| {
+            t.description("Deletes a remembered fact about the user that is no longer true or no longer wanted")
+                .idempotent()
+                .execute(move |Forget { id }, cx| {
                     let (facts, owner) = known.clone();
                     async move {
                         facts.forget(&owner, &id).await?;
                         Ok(cx.result("forgotten").update(move |recalled| recalled.found.retain(|fact| fact.id != id)))
                     }
-                },
-            )
+                })
         })
     }
 }

@@ -226,9 +226,10 @@ impl<S> Modes<S> {
             }
             if next.exit { format!("{line} (ends your work)") } else { line }
         });
-        next.fold("Switches to another mode. Its tools are available from your next answer on:".to_owned(), |text, line| {
-            text + &line
-        })
+        next.fold(
+            "Switches to another mode. Its tools are available from your next answer on:".to_owned(),
+            |text, line| text + &line,
+        )
     }
 
     /// Returns the waits of the call that enters a mode.

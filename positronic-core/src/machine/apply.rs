@@ -282,8 +282,8 @@ impl RunState {
         let advance = if matches!(brain.stage, Stage::Ready) {
             kind.rules().apply(event, brain)?
         } else {
-            let (frame, around) = brain.split();
-            frame.ok_or("the stage has failed")?.apply(event, around)?
+            let (frame, enclosing) = brain.split();
+            frame.ok_or("the stage has failed")?.apply(event, enclosing)?
         };
         match advance {
             Advance::Stay => {}

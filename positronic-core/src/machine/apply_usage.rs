@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::frames::{LoopFrame, Visit};
 use super::grants::{Grants, PendingGrant};
-use super::limits::{Before, Bound, asked_at, bound_at};
+use super::limits::{Bound, LimitCheck, asked_at, bound_at};
 use super::stages::Reason;
 use super::state::RunState;
 use super::tree::owner_of;
@@ -22,7 +22,7 @@ impl RunState {
                 let bound = bound_at(self, path, request.shared).ok_or(NO_LIMITS)?;
                 // Releases count active time differently.
                 let is_timed = request.kind == LimitKind::Time && bound.limit(LimitKind::Time).is_some();
-                if !is_timed && bound.reached(Before::Iteration).is_none() {
+                if !is_timed && bound.reached(LimitCheck::Iteration).is_none() {
                     return Err(format!("its limit of {} is not reached", request.kind.noun()));
                 }
                 request.shared

@@ -11,7 +11,7 @@
 
 use super::crashed_work::{CrashedWork, Work};
 use super::effect::{Effect, Next};
-use super::frames::{Call, CallPhase, Intent, LoopPhase, Open};
+use super::frames::{Call, CallPhase, Intent, LoopPhase, OpenFrame};
 use super::next::effects;
 use super::state::RunState;
 use crate::record::{
@@ -47,18 +47,18 @@ impl RunState {
         }
         let mut add = |path: &Path| paths.push(path.clone());
         self.for_each_open(|open| match open {
-            Open::Step(brain, step) if step.intent.is_running() => add(&brain.current_path().unwrap_or_default()),
-            Open::Loop(frame) => {
+            OpenFrame::Step(brain, step) if step.intent.is_running() => add(&brain.current_path().unwrap_or_default()),
+            OpenFrame::Loop(frame) => {
                 if matches!(&frame.phase, LoopPhase::Ask { intent: Intent::Running, .. }) {
                     add(&frame.path);
                 }
             }
-            Open::Call(call) => {
+            OpenFrame::Call(call) => {
                 if call.phase == CallPhase::Open(Intent::Running) && !call.outlives_worker(shared) {
                     add(&call.path);
                 }
             }
-            Open::Brain(_) | Open::Step(..) => {}
+            OpenFrame::Brain(_) | OpenFrame::Step(..) => {}
         });
         // These have no intent in the log.
         let due = effects(self, at).effects;
@@ -206,8 +206,8 @@ pub(super) fn isolate(state: &RunState, next: &mut Next) {
         return;
     }
     let mut busy = state.any_open(|open| match open {
-        Open::Call(call) => call.phase == CallPhase::Open(Intent::Running) && call.detached.is_none(),
-        Open::Brain(_) | Open::Step(..) | Open::Loop(_) => false,
+        OpenFrame::Call(call) => call.phase == CallPhase::Open(Intent::Running) && call.detached.is_none(),
+        OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Loop(_) => false,
     });
     next.effects.retain(|effect| !matches!(effect, Effect::Execute { .. }) || !std::mem::replace(&mut busy, true));
 }

@@ -1,6 +1,6 @@
 //! Tool calls that run apart from the run's worker.
 
-use super::frames::{CallPhase, Intent, Open};
+use super::frames::{CallPhase, Intent, OpenFrame};
 use super::state::RunState;
 use crate::record::Path;
 
@@ -9,7 +9,7 @@ use crate::record::Path;
 pub(crate) fn detached(state: &RunState) -> Vec<(Path, u32)> {
     let mut calls = Vec::new();
     state.for_each_open(|open| match open {
-        Open::Call(call) if call.detached.is_some() && call.phase == CallPhase::Open(Intent::Running) => {
+        OpenFrame::Call(call) if call.detached.is_some() && call.phase == CallPhase::Open(Intent::Running) => {
             calls.push((call.path.clone(), call.attempt));
         }
         _ => {}

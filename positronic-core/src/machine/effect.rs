@@ -10,7 +10,7 @@ pub struct Next {
     /// The latest time for the next call, when something is due.
     pub wake: Option<Timestamp>,
     /// Whether an outer loop's limit blocks something that could otherwise run.
-    pub(super) held: bool,
+    pub(super) blocked: bool,
 }
 
 impl Next {

@@ -195,12 +195,12 @@ pub struct StepFrame {
     /// Its state.
     pub intent: Intent,
     /// Its questions to models.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<OpenQuestion>,
     /// Its recorded values.
     pub values: Values,
     /// Whether it asked a model beyond a limit, and has not rerun since.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub held: bool,
+    pub blocked: bool,
 }
 
 /// The recorded values of a step or a call, by the author's names.
@@ -208,7 +208,7 @@ pub type Values = BTreeMap<String, Arc<Value>>;
 
 /// A question of a step, or of a plugin in `prepare`, to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct OpenQuestion {
     /// The hash of the question.
     pub hash: ContentHash,
     /// The parts of the answer, if there is one.
@@ -218,7 +218,7 @@ pub struct Asked {
     pub finish: Finish,
 }
 
-impl Asked {
+impl OpenQuestion {
     pub(super) fn take(&mut self, parts: &Arc<[Part]>, metadata: &ResponseMetadata) {
         self.answer = Some(Arc::clone(parts));
         self.finish.clone_from(&metadata.finish);
@@ -227,7 +227,7 @@ impl Asked {
 
 /// A rejected answer, which is not a valid structured action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Refused {
+pub struct RejectedAnswer {
     /// Its parts.
     pub parts: Arc<[Part]>,
     /// The error.
@@ -271,10 +271,10 @@ pub struct LoopFrame {
     pub seen_plugins: PluginStates,
     /// The questions of plugins to models during the preparation of the next iteration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<Asked>,
+    pub asked: Vec<OpenQuestion>,
     /// The rejected answers to the iteration's request, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RejectedAnswer>,
     /// The tokens of this loop and everything below it.
     pub usage: Usage,
     /// The active time, in microseconds: while a live worker had claimed the run. Only counted if it is
@@ -516,7 +516,7 @@ impl Call {
 
 /// A brain, the step or the loop of its current stage, or a call of that loop's batch.
 #[derive(Clone, Copy)]
-pub(super) enum Open<'a> {
+pub(super) enum OpenFrame<'a> {
     Brain(&'a BrainFrame),
     /// A step, with its brain.
     Step(&'a BrainFrame, &'a StepFrame),
@@ -524,7 +524,7 @@ pub(super) enum Open<'a> {
     Call(&'a Call),
 }
 
-impl Open<'_> {
+impl OpenFrame<'_> {
     /// Returns whether its step, its request or its call is in flight.
     pub(super) const fn is_in_flight(self) -> bool {
         match self {

@@ -20,14 +20,14 @@ use crate::record::{
 };
 
 use super::effect::{Effect, Next};
-use super::frames::{BrainFrame, LoopFrame, LoopPhase, Open};
+use super::frames::{BrainFrame, LoopFrame, LoopPhase, OpenFrame};
 use super::grants::{Grants, PendingGrant, SharedLimits};
 use super::state::RunState;
 
 /// The next action. An iteration that has begun may call its model, whatever the limit of iterations, except for the
 /// first one of a loop: it begins even if a brain around it has used up its iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Before {
+pub(super) enum LimitCheck {
     Iteration,
     FirstRequest,
     Request,
@@ -50,11 +50,11 @@ impl<'a> Bound<'a> {
     }
 
     /// Returns the budgets of a brain, or the limits of a loop.
-    pub(super) fn of(open: Open<'a>) -> impl Iterator<Item = Self> {
+    pub(super) fn of(open: OpenFrame<'a>) -> impl Iterator<Item = Self> {
         let (brain, own) = match open {
-            Open::Brain(brain) => (Some(brain), None),
-            Open::Loop(frame) => (None, Some(Self::Loop(frame))),
-            Open::Step(..) | Open::Call(_) => (None, None),
+            OpenFrame::Brain(brain) => (Some(brain), None),
+            OpenFrame::Loop(frame) => (None, Some(Self::Loop(frame))),
+            OpenFrame::Step(..) | OpenFrame::Call(_) => (None, None),
         };
         brain.into_iter().flat_map(Self::all_of).chain(own)
     }
@@ -120,7 +120,7 @@ impl<'a> Bound<'a> {
     }
 
     /// Returns the first reached limit.
-    pub(super) fn reached(self, before: Before) -> Option<LimitReached> {
+    pub(super) fn reached(self, before: LimitCheck) -> Option<LimitReached> {
         let counts_iterations = match self {
             Self::Loop(frame) => matches!(frame.phase, LoopPhase::Prepare),
             Self::Brain(..) | Self::Shared(..) => true,
@@ -129,9 +129,9 @@ impl<'a> Bound<'a> {
         kinds.into_iter().find_map(|kind| {
             // A brain counts the iteration that has begun.
             let counts_itself =
-                kind == LimitKind::Iterations && before == Before::FirstRequest && !matches!(self, Self::Loop(_));
+                kind == LimitKind::Iterations && before == LimitCheck::FirstRequest && !matches!(self, Self::Loop(_));
             if matches!(kind, LimitKind::Iterations | LimitKind::Failures)
-                && !(counts_iterations && before == Before::Iteration || counts_itself)
+                && !(counts_iterations && before == LimitCheck::Iteration || counts_itself)
             {
                 return None;
             }
@@ -197,41 +197,41 @@ impl BrainFrame {
 
 /// The loops and budgets around a frame, from the outside in.
 #[derive(Default)]
-pub(super) struct Around<'a>(Vec<Bound<'a>>);
+pub(super) struct Enclosing<'a>(Vec<Bound<'a>>);
 
-impl<'a> Around<'a> {
+impl<'a> Enclosing<'a> {
     pub(super) fn within<T>(
         &mut self,
         bounds: impl IntoIterator<Item = Bound<'a>>,
         f: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        let around = self.0.len();
+        let enclosing = self.0.len();
         self.0.extend(bounds);
         let result = f(self);
-        self.0.truncate(around);
+        self.0.truncate(enclosing);
         result
     }
 
     /// Returns whether something around waits for more or is about to end, together with an outer loop.
-    pub(super) fn exhausted(&self, before: Before) -> bool {
+    pub(super) fn exhausted(&self, before: LimitCheck) -> bool {
         let last = self.0.iter().rposition(|bound| matches!(bound, Bound::Loop(_)));
         let outer = last.and_then(|last| self.0.get(..=last)).unwrap_or_default();
         outer.iter().any(|bound| bound.reached(before).is_some())
     }
 
-    fn binding_limit(&self, before: Before) -> Option<(Bound<'a>, LimitReached)> {
+    fn binding_limit(&self, before: LimitCheck) -> Option<(Bound<'a>, LimitReached)> {
         binding_limit(&self.0, before)
     }
 
     /// Requests more if a budget with `ask_for_more` is used up, and returns whether new work must wait.
-    pub(super) fn asks_for_more(&self, before: Before, now: Timestamp, out: &mut Next) -> bool {
+    pub(super) fn asks_for_more(&self, before: LimitCheck, now: Timestamp, out: &mut Next) -> bool {
         let Some((bound, reached)) = self.binding_limit(before) else { return false };
         ask_for_more(bound, &reached, now, out)
     }
 
     /// Ends a loop that has reached its own limit or one of its brain, or requests more first.
     /// Returns whether it did either.
-    pub(super) fn at_limit(&self, frame: &'a LoopFrame, before: Before, now: Timestamp, out: &mut Next) -> bool {
+    pub(super) fn at_limit(&self, frame: &'a LoopFrame, before: LimitCheck, now: Timestamp, out: &mut Next) -> bool {
         let own = Bound::Loop(frame);
         // The summary iteration may exceed the loop's own limits, but never a brain's.
         let own = own.reached(before).filter(|_| frame.wrap_up.is_none()).map(|reached| (own, reached));
@@ -246,8 +246,8 @@ impl<'a> Around<'a> {
 /// Returns the used-up budget of the innermost brain around, up to the next loop.
 ///
 /// Of its own and the conversation's budget, one without `ask_for_more` comes first; then one with an open request.
-fn binding_limit<'a>(around: &[Bound<'a>], before: Before) -> Option<(Bound<'a>, LimitReached)> {
-    let brains = around.iter().rev().take_while(|bound| !matches!(bound, Bound::Loop(_)));
+fn binding_limit<'a>(enclosing: &[Bound<'a>], before: LimitCheck) -> Option<(Bound<'a>, LimitReached)> {
+    let brains = enclosing.iter().rev().take_while(|bound| !matches!(bound, Bound::Loop(_)));
     let mut reached = brains.filter_map(|bound| Some((*bound, bound.reached(before)?)));
     let first = reached.next()?;
     let Some(other) = reached.next().filter(|(other, _)| other.path() == first.0.path()) else { return Some(first) };
@@ -296,7 +296,7 @@ fn end(frame: &LoopFrame, bound: Bound<'_>, reached: LimitReached, out: &mut Nex
 
 /// The decision on a question of a step or a plugin to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum LimitVerdict {
     /// It is sent.
     Allowed,
     /// The step or iteration is stopped, and restarts when there is more.
@@ -306,23 +306,23 @@ pub(super) enum Verdict {
 }
 
 /// Decides whether a step or an iteration in preparation may call a model now.
-pub(super) fn may_ask(state: &RunState, asker: &Path) -> Verdict {
+pub(super) fn may_ask(state: &RunState, asker: &Path) -> LimitVerdict {
     let mut bounds = bounds(state, asker);
     // The summary iteration is allowed beyond the loop's own limits, with everything that it needs.
     bounds.retain(|bound| !matches!(bound, Bound::Loop(frame) if frame.wrap_up.is_some()));
     let inside = bounds.iter().rposition(|bound| matches!(bound, Bound::Loop(_))).map_or(0, |last| last + 1);
     let (outer, brains) = bounds.split_at_checked(inside).unwrap_or_default();
-    let binding_limit = binding_limit(brains, Before::Request);
-    let outer: Vec<_> = outer.iter().filter_map(|bound| Some((*bound, bound.reached(Before::Request)?))).collect();
+    let binding_limit = binding_limit(brains, LimitCheck::Request);
+    let outer: Vec<_> = outer.iter().filter_map(|bound| Some((*bound, bound.reached(LimitCheck::Request)?))).collect();
     let asks = |(bound, reached): &(Bound<'_>, LimitReached)| bound.asks(reached).is_some();
     // An outer loop with a reached limit ends, or continues with more: both are decided elsewhere.
-    let waits = outer.iter().any(|around| matches!(around.0, Bound::Loop(_)) || asks(around));
+    let waits = outer.iter().any(|enclosing| matches!(enclosing.0, Bound::Loop(_)) || asks(enclosing));
     if waits || binding_limit.as_ref().is_some_and(asks) {
-        return Verdict::Blocked;
+        return LimitVerdict::Blocked;
     }
-    let Some((bound, first)) = binding_limit.as_ref().or(outer.last()) else { return Verdict::Allowed };
+    let Some((bound, first)) = binding_limit.as_ref().or(outer.last()) else { return LimitVerdict::Allowed };
     let what = first.kind.noun();
-    Verdict::Refused(format!("the model is not called: {} has used up its budget of {what}", bound.name()))
+    LimitVerdict::Refused(format!("the model is not called: {} has used up its budget of {what}", bound.name()))
 }
 
 /// Returns whether a limit of money applies to a loop, apart from its own.

@@ -63,8 +63,8 @@ pub use admit::{SchemaCheck, admit};
 pub use effect::{Effect, Next};
 #[doc(hidden)]
 pub use frames::{
-    Asked, BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Prepared, Refused, Stage, StepFrame,
-    Values,
+    BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, OpenQuestion, Prepared, RejectedAnswer, Stage,
+    StepFrame, Values,
 };
 #[doc(hidden)]
 pub use grants::{Grants, PendingGrant, SharedLimits, Spending};
@@ -82,7 +82,7 @@ pub(crate) use headline::headline;
 pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use question::{Asking, ask};
 pub(crate) use settle::{
-    Answered, Changes, Configured, Inputs, OPENING, Outcome, Returned, Validated, begin_iteration, begin_loop,
+    Answered, Configured, Inputs, OPENING, Outcome, Returned, StateChanges, Validated, begin_iteration, begin_loop,
     given_up, offers, plugin_steps, settle,
 };
 pub(crate) use status::keeps_values;

@@ -3,7 +3,7 @@
 use super::crashes::{isolate, park};
 use super::effect::{Effect, Next};
 use super::frames::{BrainFrame, Intent, Stage};
-use super::limits::{Around, Bound};
+use super::limits::{Bound, Enclosing};
 use super::state::RunState;
 use crate::record::Timestamp;
 
@@ -25,7 +25,7 @@ pub(super) fn effects(state: &RunState, now: Timestamp) -> Next {
         && state.paused.is_none()
         && root.end.is_none()
     {
-        root.effects(now, &mut Around::default(), &mut out);
+        root.effects(now, &mut Enclosing::default(), &mut out);
         isolate(state, &mut out);
     }
     out
@@ -33,19 +33,19 @@ pub(super) fn effects(state: &RunState, now: Timestamp) -> Next {
 
 impl BrainFrame {
     /// Adds the effects that it needs now.
-    pub(super) fn effects<'a>(&'a self, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
-        around.within(Bound::all_of(self), |around| self.stage_effects(now, around, out));
+    pub(super) fn effects<'a>(&'a self, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
+        enclosing.within(Bound::all_of(self), |enclosing| self.stage_effects(now, enclosing, out));
     }
 
-    fn stage_effects<'a>(&'a self, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
+    fn stage_effects<'a>(&'a self, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
         let Some(stage) = self.current() else {
             out.effects.push(Effect::CompleteBrain { path: self.path.clone() });
             return;
         };
         match (&self.stage, self.stage.frame()) {
-            (_, Some(frame)) => frame.next(self, now, around, out),
+            (_, Some(frame)) => frame.next(self, now, enclosing, out),
             (Stage::Failed(failure), None) => self.fail(failure.clone(), out),
-            (_, None) => stage.kind.rules().next(self, self.path.stage(&stage.name), now, around, out),
+            (_, None) => stage.kind.rules().next(self, self.path.stage(&stage.name), now, enclosing, out),
         }
     }
 }

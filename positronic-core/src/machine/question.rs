@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use super::limits::{Verdict, may_ask};
+use super::limits::{LimitVerdict, may_ask};
 use super::settle::Inputs;
 use super::stages::{Frame, question_hash};
-use super::{Asked, LoopPhase, RunState};
+use super::{LoopPhase, OpenQuestion, RunState};
 use crate::record::{EventKind, ModelError, ModelResponse, NewEvent, Path, Question, ResponseMetadata, Segment};
 
 /// What to do with a question.
@@ -44,9 +44,9 @@ pub(crate) fn ask(
         return Asking::Recorded(index, answer);
     }
     match may_ask(state, asks) {
-        Verdict::Allowed => {}
-        Verdict::Blocked => return Asking::Blocked(blocked(asks)),
-        Verdict::Refused(reason) => return Asking::Refused(reason),
+        LimitVerdict::Allowed => {}
+        LimitVerdict::Blocked => return Asking::Blocked(blocked(asks)),
+        LimitVerdict::Refused(reason) => return Asking::Refused(reason),
     }
     // A question whose answer was lost with its worker is sent again under its number.
     let lost = same().find(|(index, asked)| asked.answer.is_none() && !in_flight(&path_of(asks, *index)));
@@ -76,7 +76,7 @@ fn path_of(asks: &Path, index: usize) -> Path {
     }
 }
 
-fn response(asked: &Asked) -> Option<ModelResponse> {
+fn response(asked: &OpenQuestion) -> Option<ModelResponse> {
     let metadata = ResponseMetadata { finish: asked.finish.clone(), ..ResponseMetadata::default() };
     Some(ModelResponse { parts: asked.answer.as_ref()?.to_vec(), calls: Vec::new(), metadata })
 }

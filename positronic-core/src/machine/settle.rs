@@ -49,13 +49,13 @@ pub(crate) enum Outcome {
     /// The first event of a nested brain, or why it cannot start.
     BrainBegun(Result<Box<BrainStart>>),
     /// How the result of a nested brain changes states; of a brain that has not completed, nothing.
-    BrainEnded(Result<Changes>),
+    BrainEnded(Result<StateChanges>),
     /// The result of a brain.
     BrainResult(Result<Value>),
     /// A loop has ended with this outcome, and its `on_exit`, if any, has returned the next state of the brain.
     LoopClosed(LoopOutcome, Result<Option<Value>>),
     /// How the answer to a call that waited changes states.
-    Resumed(Result<Changes>),
+    Resumed(Result<StateChanges>),
 }
 
 /// A model's answer with its calls validated.
@@ -83,12 +83,12 @@ pub(crate) struct Returned {
     pub(crate) waits: Vec<(WaitSpec, Option<Duration>)>,
     pub(crate) triggers: Vec<TriggerChange>,
     /// How it changes states, or why that failed.
-    pub(crate) changes: Result<Changes>,
+    pub(crate) changes: Result<StateChanges>,
 }
 
 /// How the result of a call changes states.
 #[derive(Default)]
-pub(crate) struct Changes {
+pub(crate) struct StateChanges {
     /// The change of the brain's state.
     pub(crate) change: Option<Change>,
     /// The changes of plugins' states, as events that come before the result.
@@ -322,7 +322,7 @@ fn misfit(
 
 fn tool(path: &Path, returned: Returned, duration: Duration, now: Timestamp) -> Vec<NewEvent> {
     let Returned { output, brief, waits, triggers, changes } = returned;
-    let Changes { change, mut new_events } = match changes {
+    let StateChanges { change, mut new_events } = match changes {
         Ok(changes) => changes,
         Err(error) => {
             let result = ToolResult::error(format!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::effect::Next;
-use super::frames::{BrainEnd, Call, CallPhase, Intent, Open};
+use super::frames::{BrainEnd, Call, CallPhase, Intent, OpenFrame};
 use super::grants::PendingGrant;
 use super::limits::Bound;
 use super::next::next;
@@ -44,7 +44,7 @@ const SLEEP: Duration = Duration::from_secs(10);
 
 /// Returns whether nothing is in flight, and nothing is due for long.
 fn sleeps(state: &RunState, left: Duration) -> bool {
-    left >= SLEEP && !state.any_open(Open::is_in_flight)
+    left >= SLEEP && !state.any_open(OpenFrame::is_in_flight)
 }
 
 /// Returns whether the run waits for the outcome of an effect at this path: a step, a question of a step, a request, or a
@@ -74,7 +74,7 @@ pub fn pending(state: &RunState) -> Vec<Pending> {
     }
     state.for_each_open(|open| {
         out.extend(Bound::of(open).filter_map(asked));
-        if let Open::Call(call) = open {
+        if let OpenFrame::Call(call) = open {
             out.extend(waiting(call));
         }
     });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::frames::{BrainFrame, Call, LoopFrame, Open, Visit};
+use super::frames::{BrainFrame, Call, LoopFrame, OpenFrame, Visit};
 use super::stages::Visitor;
 use super::state::RunState;
 use crate::record::{Path, Segment, parent_of, segments_of};
@@ -18,9 +18,9 @@ impl RunState {
     }
 
     /// Finds the brain with this path, and visits every frame on the way, from the outside in.
-    pub(super) fn walk<'a>(&'a self, path: &str, mut visit: impl FnMut(Open<'a>)) -> Option<&'a BrainFrame> {
+    pub(super) fn walk<'a>(&'a self, path: &str, mut visit: impl FnMut(OpenFrame<'a>)) -> Option<&'a BrainFrame> {
         let mut brain = self.root.as_deref()?;
-        visit(Open::Brain(brain));
+        visit(OpenFrame::Brain(brain));
         let mut segments = segments_of(path);
         while let Some(segment) = segments.next() {
             let Segment::Stage(name) = segment else { return None };
@@ -28,7 +28,7 @@ impl RunState {
                 return None;
             }
             brain = brain.stage.frame()?.child(&mut segments, &mut visit)?;
-            visit(Open::Brain(brain));
+            visit(OpenFrame::Brain(brain));
         }
         Some(brain)
     }
@@ -79,13 +79,14 @@ impl RunState {
     }
 
     /// Returns whether a predicate holds for anything that is open. It is asked in the order of the paths, until it holds.
-    pub(super) fn any_open<'a>(&'a self, mut holds: impl FnMut(Open<'a>) -> bool) -> bool {
-        let mut visit = |open: Open<'a>| if holds(open) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    pub(super) fn any_open<'a>(&'a self, mut holds: impl FnMut(OpenFrame<'a>) -> bool) -> bool {
+        let mut visit =
+            |open: OpenFrame<'a>| if holds(open) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         self.root.as_deref().is_some_and(|root| root.visit_open(&mut visit).is_break())
     }
 
     /// Visits everything that is open, in the order of the paths.
-    pub(super) fn for_each_open<'a>(&'a self, mut visit: impl FnMut(Open<'a>)) {
+    pub(super) fn for_each_open<'a>(&'a self, mut visit: impl FnMut(OpenFrame<'a>)) {
         self.any_open(|open| {
             visit(open);
             false
@@ -96,16 +97,16 @@ impl RunState {
 impl BrainFrame {
     /// Visits the brain and everything open below it, in the order of the paths.
     pub(super) fn visit_open<'a>(&'a self, visit: &mut Visitor<'_, 'a>) -> ControlFlow<()> {
-        visit(Open::Brain(self))?;
+        visit(OpenFrame::Brain(self))?;
         self.stage.frame().map_or(ControlFlow::Continue(()), |frame| frame.visit(self, visit))
     }
 }
 
 /// Returns the path of the brain around a stage, an iteration or a call, as text.
 pub(super) fn owner_of(path: &Path) -> Option<&str> {
-    let around = parent_of(path.as_str())?;
+    let enclosing = parent_of(path.as_str())?;
     match path.last()? {
-        Segment::Stage(_) => Some(around),
-        Segment::Iteration(_) | Segment::Call(..) => parent_of(around),
+        Segment::Stage(_) => Some(enclosing),
+        Segment::Iteration(_) | Segment::Call(..) => parent_of(enclosing),
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::record::{BudgetRequest, Path, Pending, PendingKind, Seq, Timestamp, WaitSpec};
 
 use super::admit::REPLY;
-use super::frames::{CallPhase, Intent, LoopPhase, Open};
+use super::frames::{CallPhase, Intent, LoopPhase, OpenFrame};
 use super::next::next;
 use super::state::RunState;
 use super::status::pending;
@@ -69,7 +69,7 @@ pub fn why(state: &RunState) -> Option<Waiting> {
         return Some(Waiting { sentence, since, until: None, whom: vec![WaitingOn::Worker], calls: Vec::new() });
     }
     let next = next(state, state.at);
-    let mut idle = Idle::default();
+    let mut idle = OpenWork::default();
     state.for_each_open(|open| idle.look_at(open));
     if !next.effects.is_empty() || idle.runs {
         return None;
@@ -162,25 +162,25 @@ fn list(mut named: Vec<String>, count: usize) -> String {
 
 /// What progresses without input: running effects, and delayed retries.
 #[derive(Default)]
-struct Idle {
+struct OpenWork {
     runs: bool,
     tries: Vec<String>,
 }
 
-impl Idle {
-    fn look_at(&mut self, open: Open<'_>) {
+impl OpenWork {
+    fn look_at(&mut self, open: OpenFrame<'_>) {
         match open {
-            Open::Brain(_) => {}
-            Open::Step(brain, step) => {
+            OpenFrame::Brain(_) => {}
+            OpenFrame::Step(brain, step) => {
                 let path = || brain.current_path().unwrap_or_default();
                 self.intent(step.intent, || format!("the step `{}`", path()));
             }
-            Open::Loop(frame) => {
+            OpenFrame::Loop(frame) => {
                 if let LoopPhase::Ask { intent, .. } = &frame.phase {
                     self.intent(*intent, || format!("the model of `{}`", frame.path));
                 }
             }
-            Open::Call(call) => {
+            OpenFrame::Call(call) => {
                 if let CallPhase::Open(intent) = &call.phase {
                     self.intent(*intent, || format!("`{}` at `{}`", call.tool, call.path));
                 }

@@ -29,7 +29,7 @@ const LARGEST: usize = 4 << 20;
 /// The result of a compaction stays unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    blocks: Arc<[Block]>,
+    blocks: Arc<[TurnBlock]>,
     /// Its messages as they are sent.
     dialogue: Transcript,
     messages: Arc<OnceLock<Box<[Message]>>>,
@@ -37,7 +37,7 @@ pub struct History {
 
 /// Consecutive turns that are stored together.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Block {
+pub(crate) struct TurnBlock {
     level: u8,
     /// The run before the first turn; `None` if the conversation begins here, or if a summary replaces what was before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,7 +105,7 @@ impl Turn {
     }
 }
 
-impl Block {
+impl TurnBlock {
     fn bytes(&self) -> usize {
         self.turns.iter().fold(0, |bytes, turn| bytes.saturating_add(turn.bytes()))
     }
@@ -121,18 +121,18 @@ impl History {
     pub(super) fn then(&self, before: Option<RunId>, turn: Turn) -> Self {
         let before = before.filter(|_| !turn.replaces());
         let turns = [Arc::new(turn)].into();
-        let mut blocks = self.added(Block { level: 0, before, turns, is_stored: false });
+        let mut blocks = self.added(TurnBlock { level: 0, before, turns, is_stored: false });
         merge(&mut blocks.0);
         Self { blocks: blocks.0.into(), dialogue: blocks.1, messages: Arc::default() }
     }
 
     /// Adds a block that was read from a store.
-    pub(crate) fn with(&self, block: Block) -> Self {
-        let (blocks, dialogue) = self.added(Block { is_stored: true, ..block });
+    pub(crate) fn with(&self, block: TurnBlock) -> Self {
+        let (blocks, dialogue) = self.added(TurnBlock { is_stored: true, ..block });
         Self { blocks: blocks.into(), dialogue, messages: Arc::default() }
     }
 
-    fn added(&self, block: Block) -> (Vec<Block>, Transcript) {
+    fn added(&self, block: TurnBlock) -> (Vec<TurnBlock>, Transcript) {
         // Only the first turn can: a block ends the ones before it then.
         let replaces = block.turns.first().is_some_and(|turn| turn.replaces());
         let (mut blocks, mut dialogue) = match replaces {
@@ -145,7 +145,7 @@ impl History {
     }
 
     /// Returns the last block, which the store keeps for the last run.
-    pub(crate) fn last_block(&self) -> Option<&Block> {
+    pub(crate) fn last_block(&self) -> Option<&TurnBlock> {
         self.blocks.last()
     }
 
@@ -186,7 +186,7 @@ impl History {
 }
 
 /// Merges the last blocks where enough of them have the same level, and blocks that are not stored with the last one.
-fn merge(blocks: &mut Vec<Block>) {
+fn merge(blocks: &mut Vec<TurnBlock>) {
     if let Some(first) = blocks.iter().position(|block| !block.is_stored)
         && first + 1 < blocks.len()
     {
@@ -203,7 +203,7 @@ fn merge(blocks: &mut Vec<Block>) {
 }
 
 /// Returns the first block from `first` on that can be merged with all after it.
-fn fitting(blocks: &[Block], first: usize) -> usize {
+fn fitting(blocks: &[TurnBlock], first: usize) -> usize {
     let mut bytes = 0_usize;
     let after = blocks.iter().enumerate().skip(first).rev();
     let fits = after.take_while(|(_, block)| {
@@ -214,7 +214,7 @@ fn fitting(blocks: &[Block], first: usize) -> usize {
 }
 
 /// Merges all blocks from `first` on, if there are several.
-fn merge_from(blocks: &mut Vec<Block>, first: usize) {
+fn merge_from(blocks: &mut Vec<TurnBlock>, first: usize) {
     if blocks.len() - first.min(blocks.len()) < 2 {
         return;
     }
@@ -226,7 +226,7 @@ fn merge_from(blocks: &mut Vec<Block>, first: usize) {
         _ => LEVELS,
     };
     let before = merged.into_iter().next().and_then(|block| block.before);
-    blocks.push(Block { level, before, turns, is_stored: false });
+    blocks.push(TurnBlock { level, before, turns, is_stored: false });
 }
 
 /// The number of turns of a block of the last level.

@@ -60,7 +60,7 @@ pub fn traffic<'a>(
         EventKind::LoopToolCall(call) => Some((event.path.clone(), &**call)),
         _ => None,
     });
-    let mut reader = Reader { calls: calls.collect(), ..Reader::default() };
+    let mut reader = TrafficReader { calls: calls.collect(), ..TrafficReader::default() };
     let mut state = RunState::default();
     let mut prompts = Prompts::after(history);
     for event in events {
@@ -76,7 +76,7 @@ pub fn traffic<'a>(
                 (None, None) => None,
             };
             if let Some((request, decisions)) = asked.filter(|(request, _)| !request.settings.in_code) {
-                reader.open.insert(event.path.clone(), Asked { model: model.clone(), request, decisions });
+                reader.open.insert(event.path.clone(), OpenRequest { model: model.clone(), request, decisions });
             }
         }
         state.fold(event)?;
@@ -87,21 +87,21 @@ pub fn traffic<'a>(
 }
 
 /// A request without an outcome so far.
-struct Asked {
+struct OpenRequest {
     model: String,
     request: ModelRequest,
     decisions: Option<StructuredActions>,
 }
 
 #[derive(Default)]
-struct Reader<'a> {
+struct TrafficReader<'a> {
     calls: HashMap<Path, &'a ToolCall>,
-    open: HashMap<Path, Asked>,
+    open: HashMap<Path, OpenRequest>,
     waits: HashMap<Path, &'a [WaitSpec]>,
     traffic: Vec<Traffic>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TrafficReader<'a> {
     fn read(&mut self, event: &'a Event) {
         let path = &event.path;
         match &event.kind {
@@ -142,7 +142,7 @@ impl<'a> Reader<'a> {
         self.traffic.push(Traffic::Signal { after: after.clone(), signal });
     }
 
-    fn close(&mut self, path: &Path, outcome: impl FnOnce(&Asked) -> Result<ModelResponse, ModelError>) {
+    fn close(&mut self, path: &Path, outcome: impl FnOnce(&OpenRequest) -> Result<ModelResponse, ModelError>) {
         if let Some(asked) = self.open.remove(path) {
             let outcome = outcome(&asked);
             let form = asked.decisions.map(|decisions| decisions.form.unwrap_or_default());

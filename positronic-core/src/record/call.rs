@@ -164,13 +164,13 @@ pub enum CallState {
 /// The state of the calls before a call in its batch. The machine decides with it which calls start, and the projections which
 /// calls are deferred.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Before {
+pub(crate) struct PrecedingCalls {
     undecided: bool,
     unfinished: bool,
     exit: bool,
 }
 
-impl Before {
+impl PrecedingCalls {
     /// Adds the next call of the batch: whether its approval is open, whether it has a result, and its tool's flags.
     pub(crate) const fn pass(&mut self, undecided: bool, finished: bool, flags: CallFlags) {
         self.undecided |= undecided;

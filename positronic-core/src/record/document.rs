@@ -84,7 +84,7 @@ impl serde::ser::Error for DocumentError {
 /// [`DocumentError`] when the value nests too deep, is too large, contains a float that is not finite, a number beyond 64 bits,
 /// a map with a non-string key or duplicate keys, or when its own `Serialize` fails.
 pub fn encode_document<T: Serialize + ?Sized>(value: &T, max_bytes: usize) -> Result<Value, DocumentError> {
-    let mut budget = Budget { left: max_bytes, max: max_bytes };
+    let mut budget = SizeBudget { left: max_bytes, max: max_bytes };
     value.serialize(Encoder { budget: &mut budget, levels: MAX_DOCUMENT_DEPTH })
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn check_message(text: &str, files: &[FileRef], max_bytes: usize) -> 
 ///
 /// [`DocumentError::TooDeep`] or [`DocumentError::TooLarge`].
 pub fn check_document(value: &Value, max_bytes: usize) -> Result<(), DocumentError> {
-    fn walk(value: &Value, levels: usize, budget: &mut Budget) -> Result<(), DocumentError> {
+    fn walk(value: &Value, levels: usize, budget: &mut SizeBudget) -> Result<(), DocumentError> {
         match value {
             Value::Null | Value::Bool(_) => budget.spend(4),
             Value::Number(number) => budget.spend(size_of_number(number)),
@@ -130,7 +130,7 @@ pub fn check_document(value: &Value, max_bytes: usize) -> Result<(), DocumentErr
             }
         }
     }
-    walk(value, MAX_DOCUMENT_DEPTH, &mut Budget { left: max_bytes, max: max_bytes })
+    walk(value, MAX_DOCUMENT_DEPTH, &mut SizeBudget { left: max_bytes, max: max_bytes })
 }
 
 /// Checks that JSON does not nest deeper than a log allows.
@@ -171,12 +171,12 @@ fn digits(number: u64) -> usize {
 /// The assumed size of a float, whose exact length is only known after writing.
 const FLOAT: usize = 8;
 
-struct Budget {
+struct SizeBudget {
     left: usize,
     max: usize,
 }
 
-impl Budget {
+impl SizeBudget {
     fn spend(&mut self, bytes: usize) -> Result<(), DocumentError> {
         self.left = self.left.checked_sub(bytes).ok_or(DocumentError::TooLarge { max_bytes: self.max })?;
         Ok(())
@@ -185,19 +185,19 @@ impl Budget {
 
 /// Encodes one value.
 struct Encoder<'a> {
-    budget: &'a mut Budget,
+    budget: &'a mut SizeBudget,
     /// The number of levels that may still be opened.
     levels: usize,
 }
 
 impl<'a> Encoder<'a> {
-    fn list(self, len: Option<usize>, variant: Option<&'static str>) -> Result<List<'a>, DocumentError> {
+    fn list(self, len: Option<usize>, variant: Option<&'static str>) -> Result<EncodedList<'a>, DocumentError> {
         let levels = deeper(self.levels)?;
         let levels = if variant.is_some() { deeper(levels)? } else { levels };
         self.budget.spend(2 + variant.map_or(0, |name| name.len() + 6))?;
         // The length is only a hint of the value, so the reserved capacity is limited.
         let items = Vec::with_capacity(len.unwrap_or_default().min(4096));
-        Ok(List { items, variant, budget: self.budget, levels })
+        Ok(EncodedList { items, variant, budget: self.budget, levels })
     }
 
     fn object(self, variant: Option<&'static str>) -> Result<Object<'a>, DocumentError> {
@@ -230,10 +230,10 @@ fn tagged(variant: Option<&'static str>, value: Value) -> Value {
 impl<'a> serde::Serializer for Encoder<'a> {
     type Ok = Value;
     type Error = DocumentError;
-    type SerializeSeq = List<'a>;
-    type SerializeTuple = List<'a>;
-    type SerializeTupleStruct = List<'a>;
-    type SerializeTupleVariant = List<'a>;
+    type SerializeSeq = EncodedList<'a>;
+    type SerializeTuple = EncodedList<'a>;
+    type SerializeTupleStruct = EncodedList<'a>;
+    type SerializeTupleVariant = EncodedList<'a>;
     type SerializeMap = Object<'a>;
     type SerializeStruct = Fields<'a>;
     type SerializeStructVariant = Object<'a>;
@@ -331,13 +331,13 @@ impl<'a> serde::Serializer for Encoder<'a> {
         object.field(variant, value)?;
         SerializeMap::end(object)
     }
-    fn serialize_seq(self, len: Option<usize>) -> Result<List<'a>, DocumentError> {
+    fn serialize_seq(self, len: Option<usize>) -> Result<EncodedList<'a>, DocumentError> {
         self.list(len, None)
     }
-    fn serialize_tuple(self, len: usize) -> Result<List<'a>, DocumentError> {
+    fn serialize_tuple(self, len: usize) -> Result<EncodedList<'a>, DocumentError> {
         self.list(Some(len), None)
     }
-    fn serialize_tuple_struct(self, _: &'static str, len: usize) -> Result<List<'a>, DocumentError> {
+    fn serialize_tuple_struct(self, _: &'static str, len: usize) -> Result<EncodedList<'a>, DocumentError> {
         self.list(Some(len), None)
     }
     fn serialize_tuple_variant(
@@ -346,7 +346,7 @@ impl<'a> serde::Serializer for Encoder<'a> {
         _: u32,
         variant: &'static str,
         len: usize,
-    ) -> Result<List<'a>, DocumentError> {
+    ) -> Result<EncodedList<'a>, DocumentError> {
         self.list(Some(len), Some(variant))
     }
     fn serialize_map(self, _: Option<usize>) -> Result<Object<'a>, DocumentError> {
@@ -372,14 +372,14 @@ impl<'a> serde::Serializer for Encoder<'a> {
 }
 
 /// A partially encoded list.
-struct List<'a> {
+struct EncodedList<'a> {
     items: Vec<Value>,
     variant: Option<&'static str>,
-    budget: &'a mut Budget,
+    budget: &'a mut SizeBudget,
     levels: usize,
 }
 
-impl List<'_> {
+impl EncodedList<'_> {
     fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), DocumentError> {
         self.budget.spend(1)?;
         let encoder = Encoder { budget: self.budget, levels: self.levels };
@@ -395,7 +395,7 @@ impl List<'_> {
 
 macro_rules! list {
     ($($trait:ident::$method:ident),*) => {
-        $(impl $trait for List<'_> {
+        $(impl $trait for EncodedList<'_> {
             type Ok = Value;
             type Error = DocumentError;
             fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), DocumentError> {
@@ -420,7 +420,7 @@ struct Object<'a> {
     fields: Map<String, Value>,
     key: Option<String>,
     variant: Option<&'static str>,
-    budget: &'a mut Budget,
+    budget: &'a mut SizeBudget,
     levels: usize,
 }
 
@@ -471,7 +471,7 @@ impl SerializeMap for Object<'_> {
 }
 
 /// Encodes the key of a map: a string, or a number or `bool` that can be parsed back.
-fn key_of<T: Serialize + ?Sized>(key: &T, budget: &mut Budget) -> Result<String, DocumentError> {
+fn key_of<T: Serialize + ?Sized>(key: &T, budget: &mut SizeBudget) -> Result<String, DocumentError> {
     let left = budget.left;
     let key = key.serialize(Encoder { budget, levels: 0 });
     budget.left = left;

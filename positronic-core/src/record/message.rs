@@ -204,14 +204,14 @@ impl fmt::Debug for WireCache {
 /// The messages of one loop, append-only and shared. Cloning it is cheap and freezes its length.
 #[derive(Clone, Default)]
 pub struct Transcript {
-    list: Arc<RwLock<List>>,
+    list: Arc<RwLock<SharedMessages>>,
     len: usize,
     has_files: bool,
 }
 
 /// The messages that transcripts share.
 #[derive(Debug, Default)]
-struct List {
+struct SharedMessages {
     entries: Vec<Arc<TranscriptEntry>>,
     /// The first message with a call of an id, by the id's hash: enough to know that an id is new.
     calls: HashMap<u64, usize>,
@@ -219,7 +219,7 @@ struct List {
     makers: Vec<MadeBy>,
 }
 
-impl List {
+impl SharedMessages {
     fn push(&mut self, entry: Arc<TranscriptEntry>) {
         if let Message::Assistant { parts, by } = &entry.message {
             if !self.makers.iter().any(|known| known.is_same(by)) {
@@ -361,7 +361,7 @@ impl PartialEq for Transcript {
 /// The messages that a [`Transcript`] had when it was cloned.
 #[derive(Debug)]
 pub struct TranscriptGuard<'a> {
-    list: RwLockReadGuard<'a, List>,
+    list: RwLockReadGuard<'a, SharedMessages>,
     len: usize,
 }
 

@@ -56,7 +56,7 @@ pub use answer::AnswerFault;
 pub use answer_without_text::AnswerWithoutText;
 pub use approval::{Approval, ApprovalOutcome};
 pub use budget::{Amounts, AskForMore, Budget, SharedBudget};
-pub(crate) use call::Before;
+pub(crate) use call::PrecedingCalls;
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
 pub use canonical::{Change, ChangeError};
 pub use content_hash::{ContentHash, hash_json, hash_text, sha256};

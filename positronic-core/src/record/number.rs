@@ -110,11 +110,11 @@ fn pointer(json: &str, end: usize) -> String {
         place = if *byte == b'"' { end_of_string(bytes, begin) } else { begin + 1 };
         match (byte, steps.last_mut()) {
             (b'"', _) => text = json.get(begin..place).unwrap_or_default(),
-            (b'{', _) => steps.push(Step::Field("")),
-            (b'[', _) => steps.push(Step::Item(0)),
+            (b'{', _) => steps.push(PointerStep::Field("")),
+            (b'[', _) => steps.push(PointerStep::Item(0)),
             (b'}' | b']', _) => _ = steps.pop(),
-            (b':', Some(Step::Field(name))) => *name = text,
-            (b',', Some(Step::Item(index))) => *index += 1,
+            (b':', Some(PointerStep::Field(name))) => *name = text,
+            (b',', Some(PointerStep::Item(index))) => *index += 1,
             _ => {}
         }
     }
@@ -122,13 +122,13 @@ fn pointer(json: &str, end: usize) -> String {
 }
 
 /// A step of a JSON pointer.
-enum Step<'a> {
+enum PointerStep<'a> {
     /// The name of a field, as it is written.
     Field(&'a str),
     Item(usize),
 }
 
-impl fmt::Display for Step<'_> {
+impl fmt::Display for PointerStep<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Field(name) => {

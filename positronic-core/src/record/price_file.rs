@@ -67,7 +67,7 @@ impl<'de> Visitor<'de> for Prices {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
         let mut prices = IndexMap::new();
-        while let Some(Key(key)) = entries.next_key()? {
+        while let Some(ModelPattern(key)) = entries.next_key()? {
             let price = entries.next_value()?;
             if prices.contains_key(&key) {
                 return Err(de::Error::custom(format!("`{key}` has two prices")));
@@ -79,20 +79,20 @@ impl<'de> Visitor<'de> for Prices {
 }
 
 /// The name of a model, or a prefix with a `*`.
-struct Key(String);
+struct ModelPattern(String);
 
-impl<'de> de::Deserialize<'de> for Key {
+impl<'de> de::Deserialize<'de> for ModelPattern {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Name;
 
         impl Visitor<'_> for Name {
-            type Value = Key;
+            type Value = ModelPattern;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the name of a model, such as \"openai/gpt-5\"")
             }
 
-            fn visit_str<E: de::Error>(self, key: &str) -> Result<Key, E> {
+            fn visit_str<E: de::Error>(self, key: &str) -> Result<ModelPattern, E> {
                 let name = key.strip_suffix('*').unwrap_or(key);
                 if key.trim().is_empty() {
                     return Err(E::invalid_value(Unexpected::Str(key), &self));
@@ -105,7 +105,7 @@ impl<'de> de::Deserialize<'de> for Key {
                         "`{key}` matches no model: it has surrounding blanks or a line break"
                     )));
                 }
-                Ok(Key(key.to_owned()))
+                Ok(ModelPattern(key.to_owned()))
             }
         }
 

@@ -88,12 +88,12 @@ impl Prompt {
 #[must_use]
 pub fn shown_together<'a>(prompts: impl IntoIterator<Item = &'a Prompt>) -> Vec<Vec<&'a Output>> {
     let prompts: Vec<_> = prompts.into_iter().collect();
-    let mut places: HashMap<&PublicId, Place> = HashMap::new();
+    let mut places: HashMap<&PublicId, OutputPosition> = HashMap::new();
     let mut replaced: HashMap<&PublicId, &PublicId> = HashMap::new();
     for (prompt, outputs) in prompts.iter().map(|prompt| &prompt.output).enumerate() {
         for (index, output) in outputs.iter().enumerate() {
             let Some(id) = &output.id else { continue };
-            places.insert(id, Place { prompt, index });
+            places.insert(id, OutputPosition { prompt, index });
             if let Some(old) = output.kind.replaces() {
                 replaced.insert(id, old);
             }
@@ -125,12 +125,12 @@ pub fn shown_together<'a>(prompts: impl IntoIterator<Item = &'a Prompt>) -> Vec<
 
 /// The position of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct OutputPosition {
     prompt: usize,
     index: usize,
 }
 
-impl Place {
+impl OutputPosition {
     fn put<'a>(self, shown: &mut [Vec<Option<&'a Output>>], output: Option<&'a Output>) {
         if let Some(slot) = shown.get_mut(self.prompt).and_then(|outputs| outputs.get_mut(self.index)) {
             *slot = output;

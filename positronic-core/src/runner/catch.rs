@@ -8,7 +8,7 @@ use crate::definition::{Scope, ToolDefinition};
 use crate::error::{Error, Result};
 
 /// Replaces the state in a tool's scope by that of its owner: the plugin that added it, or the brain.
-pub(super) fn at_home(tool: Option<&ToolDefinition>, mut scope: Scope) -> Result<Scope> {
+pub(super) fn owner_scope(tool: Option<&ToolDefinition>, mut scope: Scope) -> Result<Scope> {
     if let Some(owner) = tool.and_then(|tool| tool.owner) {
         scope.state = owner.document(scope.plugins.get(owner.plugin))?;
     }
@@ -28,7 +28,7 @@ pub(super) fn caught_now<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
     let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     Error::new(match said {
-        Some(said) => format!("it panicked: {said}"),
-        None => "it panicked".to_owned(),
+        Some(said) => format!("the code panicked: {said}"),
+        None => "the code panicked".to_owned(),
     })
 }

@@ -11,11 +11,11 @@ use crate::record::{Delta, Event, RunId};
 /// Stores the events and deltas of all runs in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
-    recorded: Arc<Mutex<Recorded>>,
+    recorded: Arc<Mutex<RecordedEvents>>,
 }
 
 #[derive(Debug, Default)]
-struct Recorded {
+struct RecordedEvents {
     events: Vec<Arc<Event>>,
     deltas: Vec<Delta>,
 }

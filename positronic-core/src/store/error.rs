@@ -13,10 +13,10 @@ pub enum StoreError {
         next: Seq,
     },
     /// A newer claim owns the run.
-    #[error("another worker has claimed the run (epoch {held})")]
+    #[error("another worker has claimed the run (epoch {current})")]
     Fenced {
         /// The epoch of that claim.
-        held: Epoch,
+        current: Epoch,
     },
     /// An earlier append delivered a webhook that this one takes.
     #[error("the webhook `{mail}` was delivered to the run `{run}` before, with event {seq}")]

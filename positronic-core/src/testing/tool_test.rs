@@ -150,7 +150,7 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
         definition
             .accept(&mut arguments)
             .map_err(|reason| Error::new(format!("the arguments do not match the schema: {reason}")))?;
-        let (arguments, link) = (Arc::new(arguments), Arc::new(Recorder::default()));
+        let (arguments, link) = (Arc::new(arguments), Arc::new(RecordingLink::default()));
         let scope = self.scope(Path::root().stage("Test").call(0, 0), Arc::clone(&link))?;
         let asked = match gate {
             Some(gate) => gate(Arc::clone(&arguments), scope.clone()).await?,
@@ -162,7 +162,7 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
         for update in reply.updates {
             state = StateValue::new(Arc::new(update(&state)?));
         }
-        let Seen { outputs, progress, .. } = link.write(std::mem::take);
+        let CallOutputs { outputs, progress, .. } = link.write(std::mem::take);
         Ok(Called {
             approval: asked.map(|gate| gate.reason),
             output: reply.output,
@@ -175,7 +175,7 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
         })
     }
 
-    fn scope(&self, path: Path, link: Arc<Recorder>) -> Result<Scope> {
+    fn scope(&self, path: Path, link: Arc<RecordingLink>) -> Result<Scope> {
         let document = |json: &Result<Arc<Value>>| match json {
             Ok(json) => Ok(StateValue::new(Arc::clone(json))),
             Err(error) => Err(Error::new(error.to_string())),
@@ -195,7 +195,7 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
 
 /// The outputs and progress messages of a call.
 #[derive(Default)]
-struct Seen {
+struct CallOutputs {
     approved: bool,
     outputs: Vec<SideOutput>,
     progress: Vec<String>,
@@ -205,15 +205,15 @@ struct Seen {
 
 /// A link without a run: it records what arrives.
 #[derive(Default)]
-struct Recorder(Mutex<Seen>);
+struct RecordingLink(Mutex<CallOutputs>);
 
-impl Recorder {
-    fn write<T>(&self, change: impl FnOnce(&mut Seen) -> T) -> T {
+impl RecordingLink {
+    fn write<T>(&self, change: impl FnOnce(&mut CallOutputs) -> T) -> T {
         change(&mut self.0.lock())
     }
 }
 
-impl Link for Recorder {
+impl Link for RecordingLink {
     fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId> {
         Ok(self.write(|seen| {
             seen.outputs.push(output);

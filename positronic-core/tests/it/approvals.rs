@@ -123,8 +123,8 @@ async fn panicking_approval_of_a_brain_fails_its_call() {
     let story = play.run(&panics, ()).await;
 
     let errors: Vec<_> = calls(&story, "Work").into_iter().map(|call| format!("{:?}", call.result)).collect();
-    assert!(errors[0].contains("it panicked: no oolong"), "{errors:?}");
-    assert!(errors[1].contains("it panicked: no tea"), "{errors:?}");
+    assert!(errors[0].contains("the code panicked: no oolong"), "{errors:?}");
+    assert!(errors[1].contains("the code panicked: no tea"), "{errors:?}");
 }
 
 #[tokio::test(start_paused = true)]

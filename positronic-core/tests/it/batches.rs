@@ -247,8 +247,8 @@ async fn promise_18_panicking_approval_fails_its_call_and_runs_nothing() {
     let story = play.run(&run, ()).await;
 
     let results = results(&story, "Work");
-    assert!(error_of(&results[0]).ends_with("it panicked: oh"), "{:?}", results[0]);
-    assert!(error_of(&results[1]).ends_with("it panicked: ah"), "{:?}", results[1]);
+    assert!(error_of(&results[0]).ends_with("the code panicked: oh"), "{:?}", results[0]);
+    assert!(error_of(&results[1]).ends_with("the code panicked: ah"), "{:?}", results[1]);
     assert_eq!(results[2], success("c done"));
     assert_eq!(journal.take(), ["c"]);
 }

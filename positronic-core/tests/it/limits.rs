@@ -357,7 +357,7 @@ async fn panic_in_on_exit_fails_the_brain() {
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
     assert_eq!(
         (failure.code, failure.message.as_str()),
-        (EndReason::State, "`on_exit` of the loop `Work` failed: it panicked: no")
+        (EndReason::State, "`on_exit` of the loop `Work` failed: the code panicked: no")
     );
 }
 

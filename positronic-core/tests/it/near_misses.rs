@@ -93,7 +93,10 @@ async fn arguments_that_a_person_sees_have_been_decoded() {
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     let results = results(&play.story(&run).await, "Work");
     assert_eq!(results[0], success(json!({"amount": 5, "lines": [10]})));
-    assert_eq!(error_of(&results[1]), "the arguments do not match the schema: a code has 4 letters, and `long code` has 9");
+    assert_eq!(
+        error_of(&results[1]),
+        "the arguments do not match the schema: a code has 4 letters, and `long code` has 9"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -86,13 +86,13 @@ async fn panicking_maps_fail_with_their_message() {
     let into = board().brain("Research", research(), |_| panic!("no way in"), |board, _| board);
     let story = Play::new([]).run(&into, ()).await;
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
-    assert!(failure.message.ends_with("failed to start: it panicked: no way in"), "{failure}");
+    assert!(failure.message.ends_with("failed to start: the code panicked: no way in"), "{failure}");
 
     let topic = |_: &Board| Topic { topic: "tea".to_owned(), depth: 0 };
     let out = board().brain("Research", research(), topic, |_, _| -> Board { panic!("no way out") });
     let story = Play::new([]).run(&out, ()).await;
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
-    assert_eq!(failure.message, "cannot apply the result of the brain `Research`: it panicked: no way out");
+    assert_eq!(failure.message, "cannot apply the result of the brain `Research`: the code panicked: no way out");
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,7 +157,7 @@ async fn maps_replace_the_options_that_the_model_fills() {
     assert!(error_of(&results[2]).contains("\"about\" is a required property"), "{:?}", results[2]);
     assert_eq!(
         error_of(&results[3]),
-        "the brain returned \"rum in depth 3\", but its change of the state failed, so the state is as before: it \
+        "the brain returned \"rum in depth 3\", but its change of the state failed, so the state is as before: the code \
          panicked: torn"
     );
 }

@@ -168,5 +168,9 @@ async fn duplicate_plugin_names_are_a_usage_error() {
     let story = Play::new([]).run(&twice, ()).await;
 
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
-    assert!(failure.message.ends_with("it panicked: the loop has two plugins named `notes`"), "{}", failure.message);
+    assert!(
+        failure.message.ends_with("the code panicked: the loop has two plugins named `notes`"),
+        "{}",
+        failure.message
+    );
 }

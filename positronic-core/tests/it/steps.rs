@@ -83,7 +83,7 @@ async fn error_and_panic_fail_the_brain_with_their_message() {
     let panics = brain("Panics").step("Fall", async |_| -> Result<u32> { panic!("oh no") });
     let play = Play::new([]);
     let run = play.start(&panics, ()).await;
-    assert_eq!(run.result().await.unwrap_err().to_string(), "the step `Fall` failed: it panicked: oh no");
+    assert_eq!(run.result().await.unwrap_err().to_string(), "the step `Fall` failed: the code panicked: oh no");
     play.story(&run).await;
 }
 
@@ -245,7 +245,7 @@ async fn model_panic_before_the_answer_fails_the_brain_with_its_message() {
     let story = Test::new(Rash).run(&chat, ()).await;
 
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
-    assert!(failure.message.ends_with("it panicked: no such model"), "{failure}");
+    assert!(failure.message.ends_with("the code panicked: no such model"), "{failure}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -257,7 +257,7 @@ async fn unavailable_services_fail_the_brain_without_a_hang() {
     let run = Test::new(Rash).start(&outer, ()).await;
 
     let error = run.result().await.unwrap_err().to_string();
-    let why = "the services of the brain `Inner` cannot be provided: it panicked: no services";
+    let why = "the services of the brain `Inner` cannot be provided: the code panicked: no services";
     assert!(error.ends_with(why), "{error}");
 }
 

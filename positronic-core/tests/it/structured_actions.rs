@@ -102,14 +102,16 @@ async fn request_has_no_tools_and_lists_actions_in_text_and_as_a_format() {
     let request = play.last_request();
     assert!(request.tools.tools().is_empty());
     let told = &request.system;
-    assert!(request.context.is_empty(), "what decisions are does not change from request to request");
-    for part in ["safe: Does a safe job\n", "gated.job: ", "finish: Does a finish job When it succeeds, the task is finished."] {
+    assert!(request.context.is_empty(), "the description of the actions does not change from request to request");
+    for part in
+        ["safe: Does a safe job\n", "gated.job: ", "finish: Does a finish job When it succeeds, the task is finished."]
+    {
         assert!(told.contains(part), "{part} in {told}");
     }
     assert!(!told.contains("JSON schema"), "the answer format contains the schemas: {told}");
     let OutputFormat::JsonText { name, schema } = &request.settings.output else { panic!("{:?}", request.settings) };
     let schema: Value = serde_json::from_str(schema).unwrap();
-    assert_eq!(name, "decision");
+    assert_eq!(name, "action");
     assert_eq!(schema["type"], "object", "providers want one object at the root");
     assert_eq!(schema["properties"]["action"]["enum"], json!(["safe", "gated.job", "finish"]));
     assert_eq!(schema["properties"]["input"]["required"], json!(["id"]), "all inputs are alike");
@@ -190,7 +192,7 @@ async fn misfit_is_requested_again_with_the_error_and_dropped_afterwards() {
         [
             (0, "the answer has no JSON object".to_owned()),
             (1, "there is no action `dance`; the actions are `safe`, `gated.job`, `finish`".to_owned()),
-            (2, "the input of `safe` does not fit: at `/id`: 7 is not of type \"string\"".to_owned()),
+            (2, "the input of `safe` does not match its schema: at `/id`: 7 is not of type \"string\"".to_owned()),
         ]
     );
     assert_eq!(events_named(&story, "LOOP_MODEL_CALL"), ["Work/0", "Work/0", "Work/0", "Work/0", "Work/1"]);
@@ -200,7 +202,7 @@ async fn misfit_is_requested_again_with_the_error_and_dropped_afterwards() {
     assert_eq!(again[1], "assistant: I would do it.");
     assert_eq!(
         again[6],
-        "user: That answer is not a valid action and had no effect: the input of `safe` does not fit: at `/id`: 7 is not of type \
+        "user: That answer is not a valid action and had no effect: the input of `safe` does not match its schema: at `/id`: 7 is not of type \
          \"string\". Answer again with one JSON object of the form above and nothing else."
     );
     assert_eq!(render_messages(&requests[4]).len(), 3, "the next iteration begins as if it had been right at once");
@@ -219,7 +221,8 @@ async fn model_that_never_fits_fails_the_run_with_a_typed_error_and_logs_every_a
 
     let story = play.run(&deciding(&Journal::default()), ()).await;
 
-    let sentence = "the model of the loop `Work` was asked 4 times and gave no valid action: the answer has no JSON object";
+    let sentence =
+        "the model of the loop `Work` was asked 4 times and gave no valid action: the answer has no JSON object";
     assert_eq!(failure(&story), (EndReason::Action, sentence.to_owned()));
     assert_eq!(refused(&story).iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(story.json_lines().matches("\"text\":\"Hello!\"").count(), 4);
@@ -262,7 +265,10 @@ async fn failure_suggests_a_remedy() {
     let hour = Some(Duration::from_hours(1));
     let waits = Reply::error(ModelError { retry_after: hour, ..ModelError::new(ModelErrorKind::RateLimited, "slow") });
     let cases = [
-        (refuses, "describe the actions in the prompt: `ActionFormat::Plain`, on the command line `--action-format plain`"),
+        (
+            refuses,
+            "describe the actions in the prompt: `ActionFormat::Plain`, on the command line `--action-format plain`",
+        ),
         (waits, "it asks to wait 3600 s before it is asked again"),
     ];
     for (reply, advice) in cases {

@@ -135,7 +135,7 @@ async fn one_run_remembers_facts_for_the_next() {
     let requests = model.requests();
     let known = contexts(&requests[2]);
     assert!(known[0].starts_with("memory: ") && known[0].contains("Ann eats no nuts."), "{known:?}");
-    assert!(requests[2].system.contains("You act only by decisions."), "{}", requests[2].system);
+    assert!(requests[2].system.contains("Act only by the actions below."), "{}", requests[2].system);
     let found = render_messages(&requests[3]).pop().unwrap();
     assert!(found.starts_with("The result of `memory.search`:") && found.contains("Ann eats no nuts."), "{found}");
 }
@@ -195,7 +195,7 @@ async fn brain_as_an_action_selects_its_own_actions_and_its_failure_is_a_result(
 
     let results = results(&story, "Work");
     assert_eq!(results[0], success(json!({"done": ["looked", "end"]})));
-    let why = "the model of the loop `Work/1.0/Look` was asked 2 times and gave no decision that fits";
+    let why = "the model of the loop `Work/1.0/Look` was asked 2 times and gave no valid action";
     assert!(error_of(&results[1]).contains(why), "{}", error_of(&results[1]));
     assert!(matches!(story.settled(), Settled::Completed(_)), "the one around chooses something else");
 }

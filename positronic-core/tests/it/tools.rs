@@ -34,8 +34,8 @@ async fn panicking_tool_fails_its_call_and_siblings_keep_their_results() {
 
     let results = results(&story, "Work");
     assert_eq!((&results[0], &results[3]), (&success("a done"), &success("d done")));
-    assert_eq!(error_of(&results[1]), "it panicked: b fell");
-    assert_eq!(error_of(&results[2]), "it panicked: at once");
+    assert_eq!(error_of(&results[1]), "the code panicked: b fell");
+    assert_eq!(error_of(&results[2]), "the code panicked: at once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,7 +178,7 @@ async fn panicking_update_fails_the_call_and_keeps_the_state() {
     assert_eq!(
         error_of(&results[1]),
         "the tool did its work and gave \"receipt 7\", but its change of the state failed, so the state is as before: \
-         it panicked: no room"
+         the code panicked: no room"
     );
     assert_eq!(story.state()["done"], json!(["a", "c"]), "all of a call's updates or none");
 }
@@ -268,7 +268,7 @@ async fn panicking_config_closure_fails_the_brain_with_its_message() {
     let story = play.run(&workshop(&journal, moody), ()).await;
 
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
-    assert_eq!(failure.message, "the loop `Work` cannot be configured: it panicked: not again");
+    assert_eq!(failure.message, "the loop `Work` cannot be configured: the code panicked: not again");
     assert_eq!(results(&story, "Work"), [success("a done")]);
 }
 

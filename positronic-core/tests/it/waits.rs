@@ -233,7 +233,7 @@ async fn panicking_resume_closure_fails_the_call_and_keeps_the_state() {
 
     let story = play.story(&run).await;
     let results = results(&story, "Work");
-    assert!(error_of(&results[0]).ends_with("so the state is as before: it panicked: dropped it"), "{results:?}");
+    assert!(error_of(&results[0]).ends_with("so the state is as before: the code panicked: dropped it"), "{results:?}");
     assert_eq!(*story.state(), json!({"done": []}));
 }
 

@@ -11,7 +11,7 @@ use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Attribute, ConstParam, FnArg, GenericParam, Generics, LitStr, ReturnType, Type, parse_quote};
 
-use super::flags::{Call, Flags, Value};
+use super::flags::{FlagCall, Flags, Value};
 use super::function::{Function, is_lint_level};
 use super::parameters::{Parameter, Parameters};
 
@@ -156,7 +156,7 @@ fn is_flatten(attribute: &Attribute) -> bool {
     attribute.path().is_ident("serde") && words(attribute.to_token_stream()).contains("flatten")
 }
 
-pub(crate) fn builder_call(call: &Call) -> TokenStream {
+pub(crate) fn builder_call(call: &FlagCall) -> TokenStream {
     let method = Ident::new(call.method, call.span);
     let value = match &call.value {
         Value::Nothing => TokenStream::new(),

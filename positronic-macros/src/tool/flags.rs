@@ -40,11 +40,11 @@ pub(crate) struct Flags {
     /// The parameter that is the context, where its type is an alias.
     pub(crate) context: Option<Ident>,
     /// The others, each of which is a call of the builder.
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Vec<FlagCall>,
 }
 
 /// A call of the tool's builder, with the span of its flag.
-pub(crate) struct Call {
+pub(crate) struct FlagCall {
     pub(super) method: &'static str,
     pub(super) span: Span,
     pub(super) value: Value,
@@ -128,7 +128,7 @@ impl Flags {
                 return Err(error(meta.path(), format!("unknown flag: a tool knows {known}")));
             }
         };
-        self.calls.push(Call { method, span: meta.path().span(), value });
+        self.calls.push(FlagCall { method, span: meta.path().span(), value });
         Ok(())
     }
 }

@@ -158,9 +158,9 @@ async fn unattended(
 
 /// When the same work was reported, and when it is reported again.
 #[derive(Default)]
-struct Attempts(HashMap<String, Attempt>);
+struct Attempts(HashMap<String, WakeAttempt>);
 
-struct Attempt {
+struct WakeAttempt {
     mark: u64,
     again: Instant,
     pause: Duration,
@@ -179,7 +179,7 @@ impl Attempts {
             Some(known) => (known.pause * 2).min(PAUSE),
             None => POLL,
         };
-        self.0.insert(id.to_owned(), Attempt { mark, again: now + pause, pause });
+        self.0.insert(id.to_owned(), WakeAttempt { mark, again: now + pause, pause });
         true
     }
 }

@@ -14,12 +14,12 @@ use positronic_model_http::lenient::{any, count, document, list, object, text};
 use positronic_model_http::{Assemble, MAX_ITEMS, Progress, shorten, too_many_items};
 use serde_json::Value;
 
-use crate::block::{Block, Kind};
+use crate::block::{BlockKind, StreamedBlock};
 
 /// Assembles an answer without I/O: events go in, pieces and finally the answer come out.
 #[derive(Debug, Default)]
 pub struct MessagesAssembler {
-    blocks: BTreeMap<u64, Block>,
+    blocks: BTreeMap<u64, StreamedBlock>,
     metadata: ResponseMetadata,
     usage: Value,
     finish: Option<Finish>,
@@ -50,7 +50,7 @@ impl Assemble for MessagesAssembler {
                         return Err(too_many_items());
                     }
                     self.is_contradicted |= self.finish.is_some();
-                    self.blocks.insert(index, Block::new(block));
+                    self.blocks.insert(index, StreamedBlock::new(block));
                     return Ok(self.first_piece(index).into_iter().collect());
                 }
             }
@@ -61,7 +61,7 @@ impl Assemble for MessagesAssembler {
                 return Ok(added.and_then(|added| self.piece(index, added)).into_iter().collect());
             }
             "content_block_stop" => {
-                let rest = self.blocks.get_mut(&index).and_then(Block::end);
+                let rest = self.blocks.get_mut(&index).and_then(StreamedBlock::end);
                 return Ok(rest.and_then(|rest| self.piece(index, rest)).into_iter().collect());
             }
             "message_stop" => self.has_ended = self.finish.is_some(),
@@ -88,7 +88,7 @@ impl Assemble for MessagesAssembler {
         let mut pieces = Vec::new();
         for (index, block) in (0..).zip(content) {
             if let Value::Object(block) = block {
-                let mut block = Block::new(block.clone());
+                let mut block = StreamedBlock::new(block.clone());
                 block.end();
                 self.blocks.insert(index, block);
                 pieces.extend(self.first_piece(index));
@@ -189,7 +189,7 @@ impl MessagesAssembler {
     fn first_piece(&mut self, index: u64) -> Option<Piece> {
         let block = self.blocks.get(&index)?;
         let first = block.text().to_owned();
-        (block.kind() == Kind::Call || !first.is_empty()).then(|| self.piece(index, first)).flatten()
+        (block.kind() == BlockKind::Call || !first.is_empty()).then(|| self.piece(index, first)).flatten()
     }
 
     fn piece(&mut self, index: u64, text: String) -> Option<Piece> {
@@ -197,7 +197,7 @@ impl MessagesAssembler {
         for (_, block) in self.blocks.range(..index) {
             let is_joined = before.is_some_and(|before| block.is_result_of(before));
             part += if is_joined { 0 } else { block.parts() };
-            calls += u32::from(block.kind() == Kind::Call);
+            calls += u32::from(block.kind() == BlockKind::Call);
             before = Some(block);
         }
         let block = self.blocks.get_mut(&index)?;

@@ -16,7 +16,7 @@ const CALL_FIELDS: [&str; 4] = ["type", "id", "name", "input"];
 
 /// A block as it streams in.
 #[derive(Debug, Default)]
-pub(crate) struct Block {
+pub(crate) struct StreamedBlock {
     /// The block with all fields but those that stream.
     value: Map<String, Value>,
     /// The text, the thinking, or the JSON of a tool's input so far.
@@ -31,7 +31,7 @@ pub(crate) struct Block {
 
 /// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum BlockKind {
     Text,
     Thinking,
     Call,
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Other,
 }
 
-impl Block {
+impl StreamedBlock {
     /// Creates a block from its first version, or from the complete block of an answer that is not streamed.
     pub(crate) fn new(value: Map<String, Value>) -> Self {
         let mut block = Self { value, ..Self::default() };
@@ -59,32 +59,32 @@ impl Block {
         block
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> BlockKind {
         match self.value.get("type").and_then(Value::as_str) {
-            Some("text") => Kind::Text,
-            Some("thinking") => Kind::Thinking,
-            Some("tool_use") => Kind::Call,
-            Some(kind) if provider_use::is_use(kind) => Kind::ProviderCall,
-            Some(kind) if kind.ends_with(provider_use::RESULT) => Kind::ProviderResult,
-            _ => Kind::Other,
+            Some("text") => BlockKind::Text,
+            Some("thinking") => BlockKind::Thinking,
+            Some("tool_use") => BlockKind::Call,
+            Some(kind) if provider_use::is_use(kind) => BlockKind::ProviderCall,
+            Some(kind) if kind.ends_with(provider_use::RESULT) => BlockKind::ProviderResult,
+            _ => BlockKind::Other,
         }
     }
 
     /// Returns the field whose text streams.
     fn field(&self) -> Option<&'static str> {
         match self.kind() {
-            Kind::Text => Some("text"),
-            Kind::Thinking => Some("thinking"),
-            Kind::Call | Kind::ProviderCall | Kind::ProviderResult | Kind::Other => None,
+            BlockKind::Text => Some("text"),
+            BlockKind::Thinking => Some("thinking"),
+            BlockKind::Call | BlockKind::ProviderCall | BlockKind::ProviderResult | BlockKind::Other => None,
         }
     }
 
     pub(crate) fn streamed(&self) -> Option<DeltaKind> {
         match self.kind() {
-            Kind::Text => Some(DeltaKind::Text),
-            Kind::Thinking => Some(DeltaKind::Reasoning),
-            Kind::Call => Some(DeltaKind::Arguments),
-            Kind::ProviderCall | Kind::ProviderResult | Kind::Other => None,
+            BlockKind::Text => Some(DeltaKind::Text),
+            BlockKind::Thinking => Some(DeltaKind::Reasoning),
+            BlockKind::Call => Some(DeltaKind::Arguments),
+            BlockKind::ProviderCall | BlockKind::ProviderResult | BlockKind::Other => None,
         }
     }
 
@@ -147,7 +147,7 @@ impl Block {
     /// Ends the deltas, and returns the text or input that they leave to add.
     pub(crate) fn end(&mut self) -> Option<String> {
         let rest = match self.kind() {
-            Kind::Call if self.text.trim().is_empty() => self.input.take(),
+            BlockKind::Call if self.text.trim().is_empty() => self.input.take(),
             _ => self.echo.take(),
         };
         let rest = rest.filter(|rest| !rest.is_empty())?;
@@ -157,16 +157,20 @@ impl Block {
 
     /// Returns whether this is the result of the provider's call in the block before, with which it becomes one part.
     pub(crate) fn is_result_of(&self, before: &Self) -> bool {
-        (before.kind(), self.kind()) == (Kind::ProviderCall, Kind::ProviderResult)
+        (before.kind(), self.kind()) == (BlockKind::ProviderCall, BlockKind::ProviderResult)
             && self.value.get("tool_use_id") == before.value.get("id")
     }
 
     /// Returns the number of parts that the block becomes.
     pub(crate) fn parts(&self) -> u32 {
         match self.kind() {
-            Kind::Text if self.text.is_empty() => 0,
-            Kind::Text => 1 + u32::from(self.citations().is_some()),
-            Kind::Thinking | Kind::Call | Kind::ProviderCall | Kind::ProviderResult | Kind::Other => 1,
+            BlockKind::Text if self.text.is_empty() => 0,
+            BlockKind::Text => 1 + u32::from(self.citations().is_some()),
+            BlockKind::Thinking
+            | BlockKind::Call
+            | BlockKind::ProviderCall
+            | BlockKind::ProviderResult
+            | BlockKind::Other => 1,
         }
     }
 
@@ -179,25 +183,25 @@ impl Block {
         self.end();
         match self.kind() {
             // An empty text block cannot be sent back.
-            Kind::Text if self.text.is_empty() => Vec::new(),
-            Kind::Text => {
+            BlockKind::Text if self.text.is_empty() => Vec::new(),
+            BlockKind::Text => {
                 let citations = self.citations().map(|list| Part::Citations {
                     citations: provider_use::citations(list),
                     data: Some(json!({ CITATIONS: list })),
                 });
                 [Part::Text { text: self.text }].into_iter().chain(citations).collect()
             }
-            Kind::Thinking => vec![Part::Reasoning { text: self.text, data: Some(Value::Object(self.value)) }],
-            Kind::Call => {
+            BlockKind::Thinking => vec![Part::Reasoning { text: self.text, data: Some(Value::Object(self.value)) }],
+            BlockKind::Call => {
                 let index = u32::try_from(calls.len()).unwrap_or(u32::MAX);
                 calls.push(self.into_call());
                 vec![Part::Call { index }]
             }
-            Kind::Other if self.value.get("type").and_then(Value::as_str) == Some("redacted_thinking") => {
+            BlockKind::Other if self.value.get("type").and_then(Value::as_str) == Some("redacted_thinking") => {
                 vec![Part::Reasoning { text: String::new(), data: Some(Value::Object(self.value)) }]
             }
-            Kind::ProviderCall | Kind::ProviderResult => vec![self.into_provider_tool(result)],
-            Kind::Other => {
+            BlockKind::ProviderCall | BlockKind::ProviderResult => vec![self.into_provider_tool(result)],
+            BlockKind::Other => {
                 self.put_input();
                 let kind = self.value.get("type").cloned();
                 vec![Part::Opaque { data: json!({ "type": kind, ITEM: self.value }) }]
@@ -208,7 +212,7 @@ impl Block {
     /// Converts a call of the provider's own tools, its result, or both into an entry.
     fn into_provider_tool(mut self, result: Option<Self>) -> Part {
         self.put_input();
-        let (kind, is_call) = (self.value.get("type").cloned(), self.kind() == Kind::ProviderCall);
+        let (kind, is_call) = (self.value.get("type").cloned(), self.kind() == BlockKind::ProviderCall);
         let (block, result) = (Value::Object(self.value), result.map(|result| Value::Object(result.value)));
         let mut used = if is_call {
             provider_use::read(Some(&block), result.as_ref())

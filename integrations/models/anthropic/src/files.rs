@@ -32,10 +32,10 @@ enum FileBlock<'a> {
         text: String,
     },
     Image {
-        source: Source<'a>,
+        source: FileSource<'a>,
     },
     Document {
-        source: Source<'a>,
+        source: FileSource<'a>,
         title: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         citations: Option<Citations>,
@@ -49,7 +49,7 @@ struct Citations {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Source<'a> {
+enum FileSource<'a> {
     Base64 { media_type: &'a str, data: String },
     Text { media_type: &'static str, data: String },
     Url { url: &'a str },
@@ -60,13 +60,13 @@ enum Source<'a> {
 pub(crate) fn encode_file(attachment: &Attachment, cites: bool) -> Box<RawValue> {
     let file = attachment.file();
     let source = match FileContent::of(attachment) {
-        FileContent::Base64(data) => Source::Base64 { media_type: &file.media_type, data },
-        FileContent::Url(url) => Source::Url { url },
-        FileContent::Id(file_id) => Source::File { file_id },
+        FileContent::Base64(data) => FileSource::Base64 { media_type: &file.media_type, data },
+        FileContent::Url(url) => FileSource::Url { url },
+        FileContent::Id(file_id) => FileSource::File { file_id },
         FileContent::Text(text) => match attachment.bytes().filter(|bytes| cites && !bytes.is_empty()) {
             Some(bytes) => {
                 let data = String::from_utf8_lossy(bytes).into_owned();
-                Source::Text { media_type: "text/plain", data }
+                FileSource::Text { media_type: "text/plain", data }
             }
             None => return encode(&FileBlock::Text { text }),
         },

@@ -12,14 +12,14 @@ use positronic_model_http::{HttpSender, reqwest};
 use positronic_openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use tower::Service;
 
-use crate::route::{ConfigRoute, Source};
+use crate::route::{ConfigRoute, ConfigSource};
 use crate::stack::Stack;
 use crate::token::Token;
 
 /// How the requests of models reach their server: by a configuration of async-openai, and through a stack of tower if one is set.
 #[derive(Clone)]
 pub struct Connection {
-    source: Source,
+    source: ConfigSource,
     sender: Option<Arc<dyn HttpSender>>,
 }
 
@@ -27,7 +27,7 @@ impl Connection {
     /// Creates a connection by a configuration, which is asked before each request.
     #[must_use]
     pub fn new(config: impl Config + 'static) -> Self {
-        Self { source: Source::Config(Arc::new(config)), sender: None }
+        Self { source: ConfigSource::Config(Arc::new(config)), sender: None }
     }
 
     /// Creates a connection by the configuration of a client: its address, query and headers. The client's own HTTP client, stack
@@ -45,7 +45,7 @@ impl Connection {
         config: impl Fn(String) -> C + Send + Sync + 'static,
     ) -> Self {
         let config = Arc::new(move |token| Arc::new(config(token)) as Arc<dyn Config>);
-        Self { source: Source::Tokens(token, config), sender: None }
+        Self { source: ConfigSource::Tokens(token, config), sender: None }
     }
 
     /// Sends the requests through a stack of tower, as [`Client::with_http_service`] takes it, in place of the adapter's HTTP

@@ -17,12 +17,12 @@ use crate::token::Token;
 
 /// Where the configuration of a request comes from.
 #[derive(Clone)]
-pub(crate) enum Source {
+pub(crate) enum ConfigSource {
     Config(Arc<dyn Config>),
     Tokens(Token, Arc<dyn Fn(String) -> Arc<dyn Config> + Send + Sync>),
 }
 
-impl Source {
+impl ConfigSource {
     /// Returns a configuration with the address of requests, perhaps without a credential.
     pub(crate) fn address(&self) -> Arc<dyn Config> {
         match self {
@@ -40,7 +40,7 @@ impl Source {
 }
 
 /// Shows the address without its query.
-impl fmt::Debug for Source {
+impl fmt::Debug for ConfigSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Endpoint::of_url(self.address().api_base()) {
             Ok(endpoint) => fmt::Display::fmt(&endpoint, f),
@@ -52,13 +52,13 @@ impl fmt::Debug for Source {
 /// A route by the configuration of a source.
 #[derive(Debug)]
 pub(crate) struct ConfigRoute {
-    source: Source,
+    source: ConfigSource,
     /// Headers of the configuration that the model's options override, in lower case.
     overridden: Vec<String>,
 }
 
 impl ConfigRoute {
-    pub(crate) fn new(source: Source, headers: &[(String, String)]) -> Self {
+    pub(crate) fn new(source: ConfigSource, headers: &[(String, String)]) -> Self {
         Self { source, overridden: headers.iter().map(|(name, _)| name.to_ascii_lowercase()).collect() }
     }
 

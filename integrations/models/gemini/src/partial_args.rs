@@ -34,27 +34,27 @@ pub(crate) fn set(arguments: &mut Map<String, Value>, piece: &Value) -> bool {
 
 /// A step of a path.
 #[derive(Debug, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Field(String),
     Index(usize),
 }
 
 /// Reads a path such as `$.a.b[0]` or `$['a b'][1]`.
-fn steps(path: &str) -> Option<Vec<Step>> {
+fn steps(path: &str) -> Option<Vec<PathStep>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();
     while !rest.is_empty() {
         let step;
         (step, rest) = if let Some(quoted) = rest.strip_prefix("['") {
             let (name, rest) = quoted.split_once("']")?;
-            (Step::Field(name.to_owned()), rest)
+            (PathStep::Field(name.to_owned()), rest)
         } else if let Some(index) = rest.strip_prefix('[') {
             let (index, rest) = index.split_once(']')?;
-            (Step::Index(index.parse().ok().filter(|index| *index <= LARGEST_INDEX)?), rest)
+            (PathStep::Index(index.parse().ok().filter(|index| *index <= LARGEST_INDEX)?), rest)
         } else {
             let name = rest.strip_prefix('.')?;
             let (name, rest) = name.split_at(name.find(['.', '[']).unwrap_or(name.len()));
-            (Step::Field(name.to_owned()), rest)
+            (PathStep::Field(name.to_owned()), rest)
         };
         steps.push(step);
     }
@@ -62,15 +62,15 @@ fn steps(path: &str) -> Option<Vec<Step>> {
 }
 
 /// Returns the place of a step, which is made if it does not exist; `None` if there is a value of another kind.
-fn enter<'a>(place: &'a mut Value, step: &Step) -> Option<&'a mut Value> {
+fn enter<'a>(place: &'a mut Value, step: &PathStep) -> Option<&'a mut Value> {
     match step {
-        Step::Field(name) => {
+        PathStep::Field(name) => {
             if place.is_null() {
                 *place = Value::Object(Map::new());
             }
             Some(place.as_object_mut()?.entry(name.clone()).or_insert(Value::Null))
         }
-        Step::Index(index) => {
+        PathStep::Index(index) => {
             if place.is_null() {
                 *place = Value::Array(Vec::new());
             }

@@ -26,7 +26,7 @@ const DONE: &str = "[DONE]";
 
 /// The next part of an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum StreamEvent {
     Chunk(String),
     /// A failure that the server reports by an event named `error`.
     Failure(String),
@@ -52,7 +52,7 @@ impl Events {
         Self { body: BodyDecoder::new(Unpack::of(encoding)), response: Some(response) }
     }
 
-    pub(super) async fn next(&mut self) -> Result<Option<Event>, ModelError> {
+    pub(super) async fn next(&mut self) -> Result<Option<StreamEvent>, ModelError> {
         loop {
             if let Some(event) = self.body.ready.pop_front() {
                 return Ok(Some(event));
@@ -81,7 +81,7 @@ impl Events {
 struct BodyDecoder {
     unpack: Unpack,
     form: Form,
-    ready: VecDeque<Event>,
+    ready: VecDeque<StreamEvent>,
     bytes: usize,
 }
 
@@ -132,7 +132,7 @@ impl BodyDecoder {
                 if documents.len().saturating_add(bytes.len()) > LARGEST_ANSWER {
                     return Err(too_large(LARGEST_ANSWER));
                 }
-                self.ready.extend(documents.feed(bytes).into_iter().map(Event::Chunk));
+                self.ready.extend(documents.feed(bytes).into_iter().map(StreamEvent::Chunk));
             }
             Form::Text(text) => text.extend(bytes.iter().take(LARGEST_TEXT.saturating_sub(text.len()))),
         }
@@ -144,21 +144,21 @@ impl BodyDecoder {
             Form::Unknown(_) => {}
             Form::Stream(decoder, beginning) => {
                 let cut_off = |read| match event(read) {
-                    Event::Chunk(chunk) => Event::CutOff(chunk),
+                    StreamEvent::Chunk(chunk) => StreamEvent::CutOff(chunk),
                     other => other,
                 };
                 let last: Vec<_> = decoder.finish().into_iter().map(cut_off).collect();
                 let words =
                     beginning.filter(|_| last.is_empty()).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
                 self.ready.extend(last);
-                self.ready.extend(words.filter(|words| !is_event_stream(words)).map(Event::Text));
+                self.ready.extend(words.filter(|words| !is_event_stream(words)).map(StreamEvent::Text));
             }
             Form::Documents(documents) => self.ready.extend(match documents.finish() {
-                DocumentsEnd::Only(answer) => Some(Event::Complete(answer)),
-                DocumentsEnd::Text(text) => Some(Event::Text(text)),
+                DocumentsEnd::Only(answer) => Some(StreamEvent::Complete(answer)),
+                DocumentsEnd::Text(text) => Some(StreamEvent::Text(text)),
                 DocumentsEnd::Nothing => None,
             }),
-            Form::Text(text) => self.ready.push_back(Event::Text(String::from_utf8_lossy(&text).into_owned())),
+            Form::Text(text) => self.ready.push_back(StreamEvent::Text(String::from_utf8_lossy(&text).into_owned())),
         }
     }
 }
@@ -182,11 +182,11 @@ fn begin(first: &mut Vec<u8>) -> Option<(Form, Vec<u8>)> {
     Some((form, first))
 }
 
-fn event(SseEvent { data, is_error }: SseEvent) -> Event {
+fn event(SseEvent { data, is_error }: SseEvent) -> StreamEvent {
     match data.trim() {
-        DONE => Event::Done,
-        _ if is_error => Event::Failure(data),
-        _ => Event::Chunk(data),
+        DONE => StreamEvent::Done,
+        _ if is_error => StreamEvent::Failure(data),
+        _ => StreamEvent::Chunk(data),
     }
 }
 
@@ -228,7 +228,7 @@ fn broken(error: &reqwest::Error) -> ModelError {
 mod tests {
     use super::*;
 
-    fn events(body: &[u8], size: usize) -> Vec<Event> {
+    fn events(body: &[u8], size: usize) -> Vec<StreamEvent> {
         let mut decoded = BodyDecoder::new(Unpack::of(None));
         body.chunks(size).for_each(|bytes| decoded.feed(bytes).unwrap());
         decoded.end();
@@ -237,19 +237,19 @@ mod tests {
 
     #[test]
     fn the_first_bytes_tell_the_form_of_a_body() {
-        let chunk = |text: &str| Event::Chunk(text.to_owned());
+        let chunk = |text: &str| StreamEvent::Chunk(text.to_owned());
         for (body, expected) in [
-            ("data: {}\n\ndata: [DONE]\n\n", vec![chunk("{}"), Event::Done]),
+            ("data: {}\n\ndata: [DONE]\n\n", vec![chunk("{}"), StreamEvent::Done]),
             ("\u{feff}\n\ndata: {}\n\n", vec![chunk("{}")]),
             ("\u{feff}data: {}\n\n", vec![chunk("{}")]),
-            (": waiting\n\ndata: {}", vec![Event::CutOff("{}".to_owned())]),
-            ("event: error\ndata: full\n\n", vec![Event::Failure("full".to_owned())]),
-            ("\u{feff} {\"a\":1}\n", vec![Event::Complete("{\"a\":1}".to_owned())]),
+            (": waiting\n\ndata: {}", vec![StreamEvent::CutOff("{}".to_owned())]),
+            ("event: error\ndata: full\n\n", vec![StreamEvent::Failure("full".to_owned())]),
+            ("\u{feff} {\"a\":1}\n", vec![StreamEvent::Complete("{\"a\":1}".to_owned())]),
             ("[{\"a\":1},\n{\"a\":2}]", vec![chunk("{\"a\":1}"), chunk("{\"a\":2}")]),
             ("{\"a\":1}\n{\"a\":2}\n", vec![chunk("{\"a\":1}"), chunk("{\"a\":2}")]),
-            ("upstream is full\n", vec![Event::Text("upstream is full\n".to_owned())]),
-            ("<html>no</html>", vec![Event::Text("<html>no</html>".to_owned())]),
-            ("[]", vec![Event::Text("[]".to_owned())]),
+            ("upstream is full\n", vec![StreamEvent::Text("upstream is full\n".to_owned())]),
+            ("<html>no</html>", vec![StreamEvent::Text("<html>no</html>".to_owned())]),
+            ("[]", vec![StreamEvent::Text("[]".to_owned())]),
             (": waiting\n\n", vec![]),
             ("data:\n\n", vec![]),
             (" \n", vec![]),

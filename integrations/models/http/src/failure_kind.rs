@@ -5,10 +5,10 @@
 
 use positronic_core::record::ModelErrorKind;
 
-use super::fault::Fault;
+use super::fault::ServerFault;
 
 /// Classifies a failure; `status` is absent for a failure during an answer.
-pub(super) fn kind(status: Option<u16>, fault: &Fault) -> ModelErrorKind {
+pub(super) fn kind(status: Option<u16>, fault: &ServerFault) -> ModelErrorKind {
     let codes = [fault.code.as_deref(), fault.kind.as_deref()];
     let named = codes.into_iter().flatten().find_map(kind_of_code).filter(|kind| fits(status, *kind));
     match (named, kind_of_message(status, &fault.message)) {

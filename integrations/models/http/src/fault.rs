@@ -18,14 +18,14 @@ pub fn too_many_items() -> ModelError {
 
 /// A failure as the server reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct ServerFault {
     pub(super) message: String,
     pub(super) code: Option<String>,
     pub(super) kind: Option<String>,
     status: Option<u16>,
 }
 
-impl Fault {
+impl ServerFault {
     /// Reads the error object of a body or a chunk: `{"error": {…}}`, `{"error": "…"}`, `{"object": "error", …}`,
     /// `{"message": "…", "code": …}`.
     pub(super) fn read(document: &Value) -> Option<Self> {
@@ -73,7 +73,7 @@ fn upstream(error: &Value) -> Option<String> {
     let cause = match &raw {
         Value::Null => return None,
         Value::String(text) => text.trim().to_owned(),
-        document => Fault::read(document).unwrap_or_else(|| Fault::of(document)).message,
+        document => ServerFault::read(document).unwrap_or_else(|| ServerFault::of(document)).message,
     };
     let cause = Some(shorten(&cause)).filter(|cause| !cause.is_empty())?;
     Some(match metadata.get("provider_name").and_then(Value::as_str) {
@@ -95,7 +95,7 @@ fn is_bare(document: &Value) -> bool {
 /// Makes the error of an error object, or of a string instead of one, that a server sends during an answer.
 #[must_use]
 pub fn reported_error(error: &Value) -> ModelError {
-    Fault::of(error).into_error()
+    ServerFault::of(error).into_error()
 }
 
 /// Reads the wait that Google's APIs name in the details of an error: `{"retryDelay": "34s"}`.
@@ -112,8 +112,8 @@ pub fn http_error(status: u16, body: &str, wait: Option<Duration>, request_id: O
     // Some servers wrap the object in a list.
     let document = document.map(|document| document.get(0).cloned().unwrap_or(document));
     let fault = document.as_ref().map_or_else(
-        || Fault { message: prose(status, body), ..Fault::default() },
-        |document| Fault::read(document).unwrap_or_else(|| Fault::of(document)),
+        || ServerFault { message: prose(status, body), ..ServerFault::default() },
+        |document| ServerFault::read(document).unwrap_or_else(|| ServerFault::of(document)),
     );
     let kind = kind(Some(status), &fault);
     ModelError {
@@ -134,8 +134,8 @@ fn in_event(body: &str) -> Option<Value> {
 /// Makes the error of an event that is named `error`: an object in any form, or words.
 pub(super) fn named_error(data: &str) -> ModelError {
     let fault = match serde_json::from_str::<Value>(data) {
-        Ok(document) => Fault::read(&document).unwrap_or_else(|| Fault::of(&document)),
-        Err(_) => Fault { message: shorten(data.trim()), ..Fault::default() },
+        Ok(document) => ServerFault::read(&document).unwrap_or_else(|| ServerFault::of(&document)),
+        Err(_) => ServerFault { message: shorten(data.trim()), ..ServerFault::default() },
     };
     fault.into_error()
 }
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn every_form_of_an_error_object_is_read() {
-        let sentence = |document: Value| Fault::read(&document).map(|fault| fault.into_error().message);
+        let sentence = |document: Value| ServerFault::read(&document).map(|fault| fault.into_error().message);
 
         assert_eq!(sentence(json!({"error": {"message": "a"}})).as_deref(), Some("a"));
         assert_eq!(sentence(json!({"error": "b"})).as_deref(), Some("b"));

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use positronic_core::record::{ModelError, ModelErrorKind};
 use serde_json::{Map, Value};
 
-use super::fault::{Fault, shorten};
+use super::fault::{ServerFault, shorten};
 
 /// Parses a chunk or an answer of a server.
 ///
@@ -19,7 +19,7 @@ pub fn document(text: &str) -> Result<Value, ModelError> {
         ModelError::new(ModelErrorKind::Malformed, sentence)
     })?;
     let document = Value::Object(fields);
-    match Fault::read(&document) {
+    match ServerFault::read(&document) {
         Some(fault) => Err(fault.into_error()),
         None => Ok(document),
     }

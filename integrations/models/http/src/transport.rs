@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::assemble::{Assemble, Progress};
 use super::endpoint::Endpoint;
-use super::events::{Event, Events, LARGEST_ANSWER, read};
+use super::events::{Events, LARGEST_ANSWER, StreamEvent, read};
 use super::fault::{http_error, is_web_page, named_error, shorten};
 use super::lenient::document;
 use super::options::HttpOptions;
@@ -156,21 +156,23 @@ impl Transport {
         while let Some(event) = next {
             let generation = assembler.generation();
             let pieces = match event {
-                Event::Chunk(chunk) => assembler.feed(&chunk)?,
-                Event::Complete(answer) => assembler.feed_complete(&answer)?,
+                StreamEvent::Chunk(chunk) => assembler.feed(&chunk)?,
+                StreamEvent::Complete(answer) => assembler.feed_complete(&answer)?,
                 // The stream may have ended within a document.
-                Event::CutOff(chunk) => match assembler.feed(&chunk) {
+                StreamEvent::CutOff(chunk) => match assembler.feed(&chunk) {
                     Err(error) if error.kind == ModelErrorKind::Malformed => Vec::new(),
                     fed => fed?,
                 },
-                Event::Failure(error) if assembler.progress() == Progress::Open => return Err(named_error(&error)),
-                Event::Failure(_) => Vec::new(),
-                Event::Text(page) if is_web_page(&page) => {
+                StreamEvent::Failure(error) if assembler.progress() == Progress::Open => {
+                    return Err(named_error(&error));
+                }
+                StreamEvent::Failure(_) => Vec::new(),
+                StreamEvent::Text(page) if is_web_page(&page) => {
                     let sentence = format!("{endpoint} answered with a web page; {}", self.advice_on_address(endpoint));
                     return Err(ModelError::new(ModelErrorKind::NotFound, sentence));
                 }
-                Event::Text(text) => assembler.feed_complete(&text)?,
-                Event::Done => {
+                StreamEvent::Text(text) => assembler.feed_complete(&text)?,
+                StreamEvent::Done => {
                     assembler.done();
                     _ = tokio::time::timeout(AFTER_DONE, events.drain()).await;
                     break;

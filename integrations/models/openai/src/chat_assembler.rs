@@ -16,7 +16,7 @@ use positronic_model_http::lenient::{any, document, list, object, objects, text}
 use positronic_model_http::{MAX_ITEMS, Progress, from_data_url, shorten, too_many_items};
 use serde_json::{Map, Value, json};
 
-use super::chat_calls::{Added, ChatCalls};
+use super::chat_calls::{AddedText, ChatCalls};
 use super::chat_chunk::{cited_pages, content, usage};
 use super::responses_tools::citations;
 use super::wrapper::unwrap_parallel;
@@ -362,11 +362,11 @@ impl ChatAssembler {
     }
 
     /// Adds the slot of a new call, and the piece of a call.
-    fn call_piece(&mut self, known: usize, added: Option<Added>, pieces: &mut Vec<Piece>) {
+    fn call_piece(&mut self, known: usize, added: Option<AddedText>, pieces: &mut Vec<Piece>) {
         if self.calls.len() > known {
             self.slots.push(Slot::Call(known));
         }
-        pieces.extend(added.map(|Added { number, part, tool, text }| Piece {
+        pieces.extend(added.map(|AddedText { number, part, tool, text }| Piece {
             part: u32::try_from(part).unwrap_or(u32::MAX),
             kind: DeltaKind::Arguments,
             call: u32::try_from(number).ok(),

@@ -52,7 +52,7 @@ struct CallPiece<'a> {
 }
 
 /// What a piece has added.
-pub(super) struct Added {
+pub(super) struct AddedText {
     /// The number of the call.
     pub(super) number: usize,
     /// Its place among the parts of the answer.
@@ -82,7 +82,7 @@ impl ChatCalls {
     }
 
     /// Adds a piece. A new call becomes the part at this place.
-    pub(super) fn add(&mut self, delta: &Value, part: usize) -> Option<Added> {
+    pub(super) fn add(&mut self, delta: &Value, part: usize) -> Option<AddedText> {
         let piece = CallPiece::of(delta);
         let candidate = self.candidate(&piece);
         let belongs = candidate.and_then(|number| self.calls.get(number)).map(|call| self.belongs(call, &piece));
@@ -98,7 +98,7 @@ impl ChatCalls {
     }
 
     /// Completes the calls by those of a whole message, which repeats what was streamed.
-    pub(super) fn complete(&mut self, number: usize, whole: &Value, part: usize) -> Option<Added> {
+    pub(super) fn complete(&mut self, number: usize, whole: &Value, part: usize) -> Option<AddedText> {
         let piece = CallPiece::of(whole);
         let Some(call) = self.calls.get_mut(number) else {
             let number = self.begin(None, &piece, part)?;
@@ -224,12 +224,12 @@ impl OpenCall {
         piece.arguments.into_owned()
     }
 
-    fn added(&mut self, number: usize, text: String) -> Option<Added> {
+    fn added(&mut self, number: usize, text: String) -> Option<AddedText> {
         let tool = (self.announced != self.name).then(|| self.name.clone());
         if let Some(tool) = &tool {
             tool.clone_into(&mut self.announced);
         }
-        (tool.is_some() || !text.is_empty()).then_some(Added { number, part: self.part, tool, text })
+        (tool.is_some() || !text.is_empty()).then_some(AddedText { number, part: self.part, tool, text })
     }
 
     fn into_call(self) -> ProposedCall {

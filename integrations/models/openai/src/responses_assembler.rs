@@ -14,7 +14,7 @@ use positronic_model_http::{MAX_ITEMS, reported_error, shorten, too_many_items};
 use serde_json::{Value, json};
 
 use super::chat_chunk::cache;
-use super::responses_item::{Item, Kind, unanswerable};
+use super::responses_item::{Item, ItemKind, unanswerable};
 use super::wrapper::unwrap_parallel;
 
 /// Assembles a Responses answer without I/O: events go in, pieces and finally the answer come out.
@@ -235,7 +235,7 @@ impl ResponsesAssembler {
         let delta = delta?;
         let item =
             self.items.entry(index).or_insert_with(|| Item { value: json!({ "type": kind }), ..Item::default() });
-        let text = if item.kind() == Kind::Thought && item.section.is_some() && item.section != section {
+        let text = if item.kind() == ItemKind::Thought && item.section.is_some() && item.section != section {
             format!("\n\n{delta}")
         } else {
             delta.to_owned()
@@ -271,7 +271,7 @@ impl ResponsesAssembler {
     /// Returns the first piece of a call, with the tool's name.
     fn announce(&mut self, index: u64) -> Option<Piece> {
         let item = self.items.get(&index)?;
-        (item.kind() == Kind::Call && item.name().is_some()).then(|| self.piece(index, String::new())).flatten()
+        (item.kind() == ItemKind::Call && item.name().is_some()).then(|| self.piece(index, String::new())).flatten()
     }
 
     /// Returns the last piece of an item, if its pieces are incomplete.
@@ -285,14 +285,14 @@ impl ResponsesAssembler {
     fn piece(&mut self, index: u64, text: String) -> Option<Piece> {
         let before = self.items.range(..index);
         let (parts, calls) = before.fold((0, 0), |(parts, calls), (_, item)| {
-            (parts + item.parts(), calls + u32::from(item.kind() == Kind::Call))
+            (parts + item.parts(), calls + u32::from(item.kind() == ItemKind::Call))
         });
         let item = self.items.get_mut(&index)?;
         let kind = match item.kind() {
-            Kind::Message => DeltaKind::Text,
-            Kind::Thought => DeltaKind::Reasoning,
-            Kind::Call => DeltaKind::Arguments,
-            Kind::Other => return None,
+            ItemKind::Message => DeltaKind::Text,
+            ItemKind::Thought => DeltaKind::Reasoning,
+            ItemKind::Call => DeltaKind::Arguments,
+            ItemKind::Other => return None,
         };
         let is_call = kind == DeltaKind::Arguments;
         let tool = item.name().filter(|_| is_call && !item.announced).map(str::to_owned);

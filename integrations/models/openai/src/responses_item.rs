@@ -33,7 +33,7 @@ pub(super) struct Item {
 
 /// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ItemKind {
     Message,
     Thought,
     Call,
@@ -46,12 +46,12 @@ impl Item {
         Self { value, done: true, ..Self::default() }
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> ItemKind {
         match self.value.get("type").and_then(Value::as_str) {
-            Some("message") => Kind::Message,
-            Some("reasoning") => Kind::Thought,
-            Some("function_call") => Kind::Call,
-            _ => Kind::Other,
+            Some("message") => ItemKind::Message,
+            Some("reasoning") => ItemKind::Thought,
+            Some("function_call") => ItemKind::Call,
+            _ => ItemKind::Other,
         }
     }
 
@@ -63,24 +63,24 @@ impl Item {
     /// Returns the number of parts of the item so far.
     pub(super) fn parts(&self) -> u32 {
         match self.kind() {
-            Kind::Message => {
+            ItemKind::Message => {
                 let (text, refusal) = self.message_texts();
                 let texts = u32::from(!text.is_empty()) + u32::from(!refusal.is_empty());
                 texts + u32::from(self.mark().is_some()) + u32::from(self.contents().any(is_cited))
             }
-            Kind::Thought | Kind::Call | Kind::Other => 1,
+            ItemKind::Thought | ItemKind::Call | ItemKind::Other => 1,
         }
     }
 
     /// Returns the number of parts before the streaming one.
     pub(super) fn parts_before_stream(&self) -> u32 {
-        u32::from(self.kind() == Kind::Message && self.mark().is_some())
+        u32::from(self.kind() == ItemKind::Message && self.mark().is_some())
     }
 
     /// Converts the item into parts, and adds its call to `calls`. `number` counts the items, from 1.
     pub(super) fn into_parts(self, number: usize, calls: &mut Vec<ProposedCall>) -> Vec<Part> {
         match self.kind() {
-            Kind::Message => {
+            ItemKind::Message => {
                 let (text, refusal) = self.message_texts();
                 let mark = self.mark().map(|mark| Part::Opaque { data: json!({ MESSAGE_MARK: mark }) });
                 let text = Some(text).filter(|text| !text.is_empty()).map(|text| Part::Text { text });
@@ -89,16 +89,16 @@ impl Item {
                 let citations = citations.map(|citations| Part::Citations { citations, data: None });
                 mark.into_iter().chain(text).chain(citations).chain(refusal).collect()
             }
-            Kind::Thought => {
+            ItemKind::Thought => {
                 let text = self.thought_text();
                 vec![Part::Reasoning { text, data: sendable_thought(self.value) }]
             }
-            Kind::Call => {
+            ItemKind::Call => {
                 let index = u32::try_from(calls.len()).unwrap_or(u32::MAX);
                 calls.push(self.into_call());
                 vec![Part::Call { index }]
             }
-            Kind::Other => vec![other(self.value, number)],
+            ItemKind::Other => vec![other(self.value, number)],
         }
     }
 
@@ -114,13 +114,13 @@ impl Item {
     /// Returns the full text of the pieces.
     pub(super) fn full_text(&self) -> Option<String> {
         match self.kind() {
-            Kind::Message => {
+            ItemKind::Message => {
                 let (text, refusal) = self.message_texts();
                 Some(text + &refusal)
             }
-            Kind::Thought => Some(self.thought_text()),
-            Kind::Call => any(&self.value, "arguments").map(|arguments| json_text(arguments).into_owned()),
-            Kind::Other => None,
+            ItemKind::Thought => Some(self.thought_text()),
+            ItemKind::Call => any(&self.value, "arguments").map(|arguments| json_text(arguments).into_owned()),
+            ItemKind::Other => None,
         }
     }
 

@@ -108,14 +108,14 @@ pub(super) struct WithoutMarks<'a> {
 /// A reader of marks in a stream: where in the answer the next piece of text is.
 #[derive(Default)]
 struct MarkReader {
-    within: Within,
+    within: Section,
     /// The last characters, which may be the beginning of a mark.
-    held: String,
+    pending: String,
     has_thought: bool,
 }
 
 #[derive(Default, Clone, Copy, PartialEq)]
-enum Within {
+enum Section {
     #[default]
     Start,
     Thinking,
@@ -157,33 +157,33 @@ impl DeltaSink for WithoutMarks<'_> {
 impl MarkReader {
     /// Takes a piece of text, and returns what can be shown.
     fn feed(&mut self, piece: &str) -> Vec<(DeltaKind, String)> {
-        let mut text = std::mem::take(&mut self.held) + piece;
+        let mut text = std::mem::take(&mut self.pending) + piece;
         let mut shown = Vec::new();
         loop {
             let (mark, kind, after) = match self.within {
-                Within::Start => {
+                Section::Start => {
                     let begun = text.trim_start();
                     if let Some(thought) = begun.strip_prefix(THINK) {
-                        (self.within, self.has_thought) = (Within::Thinking, true);
+                        (self.within, self.has_thought) = (Section::Thinking, true);
                         text = thought.trim_start().to_owned();
                     } else if THINK.starts_with(begun) {
-                        self.held = text;
+                        self.pending = text;
                         return shown;
                     } else {
-                        self.within = Within::Text;
+                        self.within = Section::Text;
                     }
                     continue;
                 }
-                Within::Thinking => (THINK_END, Some(DeltaKind::Reasoning), Within::Text),
-                Within::Text => (CALL, Some(DeltaKind::Text), Within::Call),
-                Within::Call => (CALL_END, None, Within::Text),
+                Section::Thinking => (THINK_END, Some(DeltaKind::Reasoning), Section::Text),
+                Section::Text => (CALL, Some(DeltaKind::Text), Section::Call),
+                Section::Call => (CALL_END, None, Section::Text),
             };
             let (before, rest) = match text.split_once(mark) {
                 Some((before, rest)) => (before.to_owned(), Some(rest.trim_start().to_owned())),
                 None => {
                     let held = beginning_of(mark, &text);
                     let before = text.split_off(text.len() - held);
-                    self.held = before;
+                    self.pending = before;
                     (std::mem::take(&mut text), None)
                 }
             };

@@ -13,7 +13,7 @@ const REQUEST_PATHS: [&str; 3] = ["/chat/completions", "/responses", "/messages"
 
 /// The variables of a provider that are set, with their names.
 #[derive(Clone, Default)]
-pub(crate) struct Access {
+pub(crate) struct ProviderVariables {
     pub(crate) key: Option<(&'static str, String)>,
     /// The base URL as it is written.
     pub(crate) url: Option<(&'static str, String)>,
@@ -23,7 +23,7 @@ pub(crate) struct Access {
     pub(crate) token: Option<Token>,
 }
 
-impl Access {
+impl ProviderVariables {
     pub(crate) fn from_variables(provider: Provider, variable: impl Fn(&str) -> Option<String>) -> Self {
         const NONE: &[&str] = &[];
         let versions = if provider == Provider::Azure { &AZURE_VERSIONS } else { NONE };

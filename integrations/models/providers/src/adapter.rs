@@ -10,18 +10,18 @@ use positronic_gemini::{Gemini, GeminiConfig};
 use positronic_model_http::Endpoint;
 use positronic_openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 
-use crate::access::Access;
+use crate::access::ProviderVariables;
 use crate::error::{ProviderError, Setting};
 use crate::model_name::{Api, ModelName};
 use crate::options::ModelOptions;
 use crate::provider::{AZURE_TOKEN, AZURE_TOKEN_COMMAND, Provider};
-use crate::reasoning::{self, EFFORTS, LEAST_BUDGET, Refusal};
+use crate::reasoning::{self, EFFORTS, EffortError, LEAST_BUDGET};
 
 /// What an adapter is made of.
 #[derive(Clone)]
 struct Parts<'a> {
     name: ModelName<'a>,
-    access: &'a Access,
+    access: &'a ProviderVariables,
     url: String,
     key: String,
     options: ModelOptions,
@@ -30,7 +30,7 @@ struct Parts<'a> {
 /// Creates the adapter of a model.
 pub(crate) fn create(
     name: ModelName<'_>,
-    access: &Access,
+    access: &ProviderVariables,
     options: &ModelOptions,
 ) -> Result<Arc<dyn Model>, ProviderError> {
     access.check(name.provider)?;
@@ -124,20 +124,20 @@ impl Parts<'_> {
         config.max_output_tokens = options.max_output_tokens;
         if let Some(effort) = &options.reasoning {
             match reasoning::gemini(self.name.name, effort).map_err(|refusal| self.refused(refusal, effort))? {
-                reasoning::Gemini::Level(level) => config.thinking_level = Some(level),
-                reasoning::Gemini::Budget(tokens) => config.thinking_budget = Some(tokens),
+                reasoning::GeminiReasoning::Level(level) => config.thinking_level = Some(level),
+                reasoning::GeminiReasoning::Budget(tokens) => config.thinking_budget = Some(tokens),
             }
         }
         Ok(config)
     }
 
-    fn refused(&self, refusal: Refusal, effort: &str) -> ProviderError {
+    fn refused(&self, refusal: EffortError, effort: &str) -> ProviderError {
         let model = self.name.written.to_owned();
         match refusal {
-            Refusal::Unknown => {
+            EffortError::Unknown => {
                 ProviderError::UnknownReasoning { reasoning: effort.to_owned(), model, known: &EFFORTS }
             }
-            Refusal::NoRoom => ProviderError::NoRoomForThinking { model, at_least: LEAST_BUDGET / 3 * 4 + 4 },
+            EffortError::NoRoom => ProviderError::NoRoomForThinking { model, at_least: LEAST_BUDGET / 3 * 4 + 4 },
         }
     }
 

@@ -2,14 +2,14 @@
 
 use positronic_core::record::{ModelError, ModelErrorKind};
 
-use crate::access::Access;
+use crate::access::ProviderVariables;
 use crate::model_name::ModelName;
 use crate::provider::{AZURE_TOKEN, AZURE_TOKEN_COMMAND, Provider};
 
 /// Returns what to check after a failure: the variable of the key or of the base URL, or the model's name.
 pub(crate) fn advice(
     name: ModelName<'_>,
-    access: &Access,
+    access: &ProviderVariables,
     openai_url: Option<&str>,
     error: &ModelError,
 ) -> Option<String> {
@@ -43,7 +43,7 @@ fn azure_token_advice(source: &str) -> String {
     )
 }
 
-fn url_advice(provider: Provider, access: &Access) -> String {
+fn url_advice(provider: Provider, access: &ProviderVariables) -> String {
     match (&access.url, provider) {
         (Some((variable, _)), _) => format!("check {variable}"),
         (None, Provider::Ollama) => "start Ollama, or set OLLAMA_HOST to the address of its server".to_owned(),

@@ -8,7 +8,7 @@ use positronic_async_openai::Token;
 use positronic_core::model::Model;
 use positronic_core::record::ModelError;
 
-use crate::access::{Access, harmless};
+use crate::access::{ProviderVariables, harmless};
 use crate::error::ProviderError;
 use crate::model_name::ModelName;
 use crate::options::ModelOptions;
@@ -44,7 +44,7 @@ const RESPONSES: &str = "openai-responses/";
 /// [`Azure`](positronic_async_openai::Azure).
 #[derive(Clone, Default)]
 pub struct Providers {
-    access: BTreeMap<Provider, Access>,
+    access: BTreeMap<Provider, ProviderVariables>,
     openai_model: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl Providers {
     /// Reads the variables of the providers, each through a closure of the caller; an empty one counts as unset.
     #[must_use]
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let access = |provider| (provider, Access::from_variables(provider, &variable));
+        let access = |provider| (provider, ProviderVariables::from_variables(provider, &variable));
         let openai_model = variable("OPENAI_MODEL").filter(|model| !model.trim().is_empty());
         Self { access: Provider::ALL.into_iter().map(access).collect(), openai_model }
     }
@@ -187,14 +187,14 @@ impl Providers {
     /// Returns the secrets of all providers: their keys, and the passwords in their base URLs.
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
-        self.access.values().flat_map(Access::secrets).filter(|secret| !secret.is_empty()).collect()
+        self.access.values().flat_map(ProviderVariables::secrets).filter(|secret| !secret.is_empty()).collect()
     }
 
     fn parse<'a>(&self, name: &'a str) -> Result<ModelName<'a>, ProviderError> {
         ModelName::parse(name, self.endpoint_variable().is_some())
     }
 
-    fn access(&self, provider: Provider) -> Access {
+    fn access(&self, provider: Provider) -> ProviderVariables {
         self.access.get(&provider).cloned().unwrap_or_default()
     }
 

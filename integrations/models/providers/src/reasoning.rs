@@ -10,7 +10,7 @@ pub(crate) const LEAST_BUDGET: u32 = 1024;
 
 /// An effort that a model does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum EffortError {
     Unknown,
     /// The maximum of output tokens is too low.
     NoRoom,
@@ -25,7 +25,7 @@ pub(crate) struct Claude {
 
 /// Translates an effort for a model of Anthropic. Models since Claude 4.6 decide themselves how much they think, guided by the
 /// effort; earlier ones have a budget.
-pub(crate) fn claude(model: &str, reasoning: &str, max_output_tokens: u32) -> Result<Claude, Refusal> {
+pub(crate) fn claude(model: &str, reasoning: &str, max_output_tokens: u32) -> Result<Claude, EffortError> {
     if reasoning == "none" {
         return Ok(Claude { thinking: Thinking::Disabled, effort: None });
     }
@@ -38,24 +38,24 @@ pub(crate) fn claude(model: &str, reasoning: &str, max_output_tokens: u32) -> Re
         "low" => 2048,
         "medium" => 6144,
         "high" | "xhigh" | "max" => 12_288,
-        _ => return Err(Refusal::Unknown),
+        _ => return Err(EffortError::Unknown),
     };
     let budget_tokens = budget.min(max_output_tokens / 4 * 3);
     if budget_tokens < LEAST_BUDGET {
-        return Err(Refusal::NoRoom);
+        return Err(EffortError::NoRoom);
     }
     Ok(Claude { thinking: Thinking::Enabled { budget_tokens }, effort: None })
 }
 
 /// The settings of Gemini's adapter, of which a model has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Gemini {
+pub(crate) enum GeminiReasoning {
     Level(String),
     Budget(i32),
 }
 
 /// Translates an effort for a model of Google. Models since Gemini 3 have levels; earlier ones have a budget.
-pub(crate) fn gemini(model: &str, reasoning: &str) -> Result<Gemini, Refusal> {
+pub(crate) fn gemini(model: &str, reasoning: &str) -> Result<GeminiReasoning, EffortError> {
     let is_pro = model.contains("pro");
     if version(model).is_none_or(|version| version >= (3, 0)) {
         let level = match reasoning {
@@ -64,15 +64,15 @@ pub(crate) fn gemini(model: &str, reasoning: &str) -> Result<Gemini, Refusal> {
             "xhigh" | "max" => "high",
             other => other,
         };
-        return Ok(Gemini::Level(level.to_owned()));
+        return Ok(GeminiReasoning::Level(level.to_owned()));
     }
-    Ok(Gemini::Budget(match reasoning {
+    Ok(GeminiReasoning::Budget(match reasoning {
         "none" if is_pro => 128,
         "none" => 0,
         "minimal" | "low" => 1024,
         "medium" => 8192,
         "high" | "xhigh" | "max" => 24_576,
-        _ => return Err(Refusal::Unknown),
+        _ => return Err(EffortError::Unknown),
     }))
 }
 
@@ -128,14 +128,14 @@ mod tests {
             assert_eq!(claude(model, "medium", max), budget(6144));
             assert_eq!(claude(model, "max", max), budget(12_288));
             assert_eq!(claude(model, "high", 4000), budget(3000));
-            assert_eq!(claude(model, "low", 1000), Err(Refusal::NoRoom));
-            assert_eq!(claude(model, "much", max), Err(Refusal::Unknown));
+            assert_eq!(claude(model, "low", 1000), Err(EffortError::NoRoom));
+            assert_eq!(claude(model, "much", max), Err(EffortError::Unknown));
         }
     }
 
     #[test]
     fn effort_becomes_level_or_budget_of_gemini() {
-        let level = |level: &str| Ok(Gemini::Level(level.to_owned()));
+        let level = |level: &str| Ok(GeminiReasoning::Level(level.to_owned()));
         for (reasoning, flash, pro) in [
             ("none", "minimal", "low"),
             ("minimal", "minimal", "low"),
@@ -148,9 +148,9 @@ mod tests {
         for (reasoning, flash, pro) in
             [("none", 0, 128), ("low", 1024, 1024), ("medium", 8192, 8192), ("high", 24_576, 24_576)]
         {
-            assert_eq!(gemini("gemini-2.5-flash", reasoning), Ok(Gemini::Budget(flash)));
-            assert_eq!(gemini("gemini-2.5-pro", reasoning), Ok(Gemini::Budget(pro)));
+            assert_eq!(gemini("gemini-2.5-flash", reasoning), Ok(GeminiReasoning::Budget(flash)));
+            assert_eq!(gemini("gemini-2.5-pro", reasoning), Ok(GeminiReasoning::Budget(pro)));
         }
-        assert_eq!(gemini("gemini-2.5-pro", "much"), Err(Refusal::Unknown));
+        assert_eq!(gemini("gemini-2.5-pro", "much"), Err(EffortError::Unknown));
     }
 }

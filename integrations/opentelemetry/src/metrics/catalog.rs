@@ -19,7 +19,7 @@ pub(crate) enum Metric {
 
 /// How a metric is aggregated.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Shape {
+pub(crate) enum Aggregation {
     Counter,
     Histogram(&'static [f64]),
 }
@@ -137,24 +137,24 @@ impl Metric {
     }
 
     /// Returns how Prometheus gets it.
-    pub(crate) const fn shape(self) -> Shape {
+    pub(crate) const fn shape(self) -> Aggregation {
         match self {
-            Self::ModelDuration | Self::FirstChunk | Self::ToolDuration => Shape::Histogram(SECONDS),
-            Self::WaitDuration => Shape::Histogram(WAITS),
+            Self::ModelDuration | Self::FirstChunk | Self::ToolDuration => Aggregation::Histogram(SECONDS),
+            Self::WaitDuration => Aggregation::Histogram(WAITS),
             Self::Tokens
             | Self::CachedTokens
             | Self::Cost
             | Self::UnpricedAnswers
             | Self::Retries
-            | Self::RunsEnded => Shape::Counter,
+            | Self::RunsEnded => Aggregation::Counter,
         }
     }
 
     /// Returns how OpenTelemetry gets it: the conventions want the distribution of tokens.
     #[cfg(feature = "otel")]
-    pub(crate) const fn otel_shape(self) -> Shape {
+    pub(crate) const fn otel_shape(self) -> Aggregation {
         match self {
-            Self::Tokens => Shape::Histogram(TOKENS),
+            Self::Tokens => Aggregation::Histogram(TOKENS),
             _ => self.shape(),
         }
     }
@@ -201,7 +201,7 @@ mod tests {
     fn guide_lists_every_metric() {
         let guide = include_str!("../../../../docs/guide/monitoring.md");
         for metric in Metric::ALL {
-            let suffix = if metric.shape() == Shape::Counter { "_total" } else { "" };
+            let suffix = if metric.shape() == Aggregation::Counter { "_total" } else { "" };
             let begin = format!("| `{}{suffix}` |", metric.prometheus());
             let row = guide.lines().find(|line| line.starts_with(&begin));
             #[cfg(feature = "otel")]

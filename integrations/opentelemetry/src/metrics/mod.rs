@@ -9,7 +9,7 @@ mod prometheus;
 mod store_counts;
 
 #[cfg(feature = "otel")]
-pub(crate) use catalog::{Metric, Shape};
+pub(crate) use catalog::{Aggregation, Metric};
 #[cfg(feature = "otel")]
 pub(crate) use measure::{Labels, measure, provider};
 pub use prometheus::{CONTENT_TYPE, Metrics};

@@ -15,7 +15,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::catalog::{Metric, Shape};
+use super::catalog::{Aggregation, Metric};
 use super::measure::measure;
 use super::store_counts::StoreCounts;
 use crate::monitor::Observer;
@@ -72,12 +72,12 @@ impl Metrics {
         for metric in Metric::ALL {
             let (name, help) = (metric.prometheus(), metric.help());
             let made = match metric.shape() {
-                Shape::Counter => {
+                Aggregation::Counter => {
                     let family = Family::default();
                     registry.register(name, help, Family::clone(&family));
                     Series::Counter(family)
                 }
-                Shape::Histogram(buckets) => {
+                Aggregation::Histogram(buckets) => {
                     let family = Family::new_with_constructor(Buckets(buckets));
                     registry.register(name, help, family.clone());
                     Series::Histogram(family)

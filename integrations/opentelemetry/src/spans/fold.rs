@@ -8,7 +8,7 @@ use positronic_core::record::{
     Timestamp,
 };
 
-use super::calls::Call;
+use super::calls::OpenCall;
 use super::ids::{SpanId, SpanRef, TraceId};
 use super::open::{OpenSpan, Role};
 use super::span::{Agent, Link, Operation, Outcome, Segment, Span};
@@ -30,13 +30,13 @@ pub struct RunSpans {
     /// Links for the first span of the next segment.
     pub(super) links: Vec<Link>,
     pub(super) brains: HashMap<Path, Agent>,
-    pub(super) loops: HashMap<Path, Loop>,
-    pub(super) calls: HashMap<Path, Call>,
+    pub(super) loops: HashMap<Path, OpenLoop>,
+    pub(super) calls: HashMap<Path, OpenCall>,
     pub(super) open: Vec<OpenSpan>,
     pub(super) waits: Vec<OpenWait>,
     pub(super) ended: Vec<Span>,
     /// Of a fork: the waits that ended in it before its first claim.
-    pub(super) held: Vec<Span>,
+    pub(super) unclaimed: Vec<Span>,
     is_over: bool,
 }
 
@@ -51,26 +51,26 @@ struct Facts {
 
 /// An open loop.
 #[derive(Debug, Default)]
-pub(super) struct Loop {
+pub(super) struct OpenLoop {
     pub(super) iteration: Option<u32>,
-    pub(super) settings: Contents<Settings>,
-    pub(super) system: Contents<Arc<str>>,
+    pub(super) settings: BodiesByHash<Settings>,
+    pub(super) system: BodiesByHash<Arc<str>>,
 }
 
 /// Contents by hash: the log has each body once, and later only its hash.
 #[derive(Debug)]
-pub(super) struct Contents<T> {
+pub(super) struct BodiesByHash<T> {
     known: HashMap<positronic_core::record::ContentHash, T>,
     pub(super) current: Option<T>,
 }
 
-impl<T> Default for Contents<T> {
+impl<T> Default for BodiesByHash<T> {
     fn default() -> Self {
         Self { known: HashMap::new(), current: None }
     }
 }
 
-impl<T: Clone> Contents<T> {
+impl<T: Clone> BodiesByHash<T> {
     pub(super) fn follow(&mut self, content: Option<&positronic_core::record::Content<T>>) {
         let Some(content) = content else { return };
         if let Some(body) = &content.body {
@@ -99,7 +99,7 @@ impl RunSpans {
             open: Vec::new(),
             waits: Vec::new(),
             ended: Vec::new(),
-            held: Vec::new(),
+            unclaimed: Vec::new(),
             is_over: false,
         }
     }
@@ -159,7 +159,7 @@ impl RunSpans {
             }
             EventKind::StepBlocked {} => self.stage_end(event, Outcome::Suspended),
             EventKind::LoopStart { .. } => {
-                self.loops.insert(path.clone(), Loop::default());
+                self.loops.insert(path.clone(), OpenLoop::default());
                 self.begin(path, Role::Stage, at, Operation::Loop { name: stage_name(path), outcome: None });
             }
             EventKind::LoopIteration(iteration) => self.iteration(event, iteration),

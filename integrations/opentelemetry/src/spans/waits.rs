@@ -138,7 +138,7 @@ impl RunSpans {
             links: signal.into_iter().collect(),
         };
         // A fork has no segment before its first claim.
-        if self.is_unclaimed_fork() { &mut self.held } else { &mut self.ended }.push(span);
+        if self.is_unclaimed_fork() { &mut self.unclaimed } else { &mut self.ended }.push(span);
     }
 
     /// Ends the waits at and below a path, which something else has made void.
@@ -155,7 +155,7 @@ impl RunSpans {
         for open in self.waits.iter_mut().filter(|open| open.segment.run != segment.run) {
             (open.parent, open.segment) = (Some(segment.root), Arc::clone(&segment));
         }
-        for mut span in std::mem::take(&mut self.held) {
+        for mut span in std::mem::take(&mut self.unclaimed) {
             let waited = self.calls.get_mut(&span.path).and_then(|call| call.waited.as_mut());
             if let Some(waited) = waited.filter(|waited| waited.span == span.id) {
                 waited.trace = segment.trace;

@@ -24,7 +24,7 @@ const HEADING: f64 = 3.0;
 /// of the words, and not only common ones; ties keep the original order.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryIndex {
-    entries: Vec<Entry>,
+    entries: Vec<IndexedDocument>,
     /// The number of documents with a word.
     spread: HashMap<String, f64>,
     /// The average length of a document.
@@ -32,7 +32,7 @@ pub struct MemoryIndex {
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct IndexedDocument {
     document: Document,
     counts: HashMap<String, f64>,
     length: f64,
@@ -42,7 +42,7 @@ impl MemoryIndex {
     /// Indexes documents.
     #[must_use]
     pub fn new(documents: impl IntoIterator<Item = Document>) -> Self {
-        let entries: Vec<_> = documents.into_iter().map(Entry::new).collect();
+        let entries: Vec<_> = documents.into_iter().map(IndexedDocument::new).collect();
         let mut spread: HashMap<String, f64> = HashMap::new();
         for word in entries.iter().flat_map(|entry| entry.counts.keys()) {
             *spread.entry(word.clone()).or_default() += 1.0;
@@ -69,7 +69,7 @@ impl MemoryIndex {
             .collect()
     }
 
-    fn score(&self, entry: &Entry, asked: &[String]) -> f64 {
+    fn score(&self, entry: &IndexedDocument, asked: &[String]) -> f64 {
         let documents = number(self.entries.len());
         let held_back = SATURATION * (1.0 - LENGTH + LENGTH * entry.length / self.average.max(1.0));
         let of_word = |word: &String| {
@@ -81,7 +81,7 @@ impl MemoryIndex {
     }
 }
 
-impl Entry {
+impl IndexedDocument {
     fn new(document: Document) -> Self {
         let mut counts: HashMap<String, f64> = HashMap::new();
         let heading = document.tags.iter().flat_map(|tag| words(tag)).chain(words(&document.name));

@@ -324,7 +324,7 @@ async fn tool_can_be_an_exit_for_some_of_its_calls() {
     assert_eq!(results.len(), 4);
     assert_eq!(
         error_of(&results[1]),
-        "cannot determine whether the call ends the loop: it panicked: there is no such square"
+        "cannot determine whether the call ends the loop: the code panicked: there is no such square"
     );
     assert!(play.model_read("when it is done, call `move`."));
     assert!(

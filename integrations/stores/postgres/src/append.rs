@@ -120,7 +120,7 @@ impl Encoded {
         let at = get::<Option<i64>>(row, 2)?.unwrap_or_default();
         let error = match refusal.as_str() {
             "conflict" => StoreError::Conflict { next: seq(at) },
-            "fenced" => StoreError::Fenced { held: Epoch(seq(at).0) },
+            "fenced" => StoreError::Fenced { current: Epoch(seq(at).0) },
             "taken" => {
                 let run = RunId::from(value(get::<Option<String>>(row, 3)?.unwrap_or_default()));
                 StoreError::Taken { mail: SignalId::from(name()?), run, seq: seq(at) }

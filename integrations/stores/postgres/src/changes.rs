@@ -34,18 +34,18 @@ const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 const PAYLOAD: usize = 7900;
 
 /// What the watchers of a store know.
-pub(crate) struct Changes {
+pub(crate) struct StoreChanges {
     /// Tells this store's notifications from those of others.
     id: String,
     schema: String,
     channel: String,
-    known: Mutex<Known>,
+    known: Mutex<WatcherState>,
     unsent: Notify,
     reconnected: Notify,
 }
 
 #[derive(Default)]
-struct Known {
+struct WatcherState {
     watchers: Watchers,
     /// The next numbers of runs that changed lately, as the watchers know them.
     seen: HashMap<RunId, Seq>,
@@ -55,13 +55,13 @@ struct Known {
 
 /// The content of a notification.
 #[derive(Serialize, Deserialize)]
-struct Payload {
+struct Notification {
     from: String,
     /// The runs with their next numbers. Those with ids too long for a notification are found by polls.
     runs: Vec<(RunId, Seq)>,
 }
 
-impl Changes {
+impl StoreChanges {
     pub(crate) fn new(id: String, schema_name: &str, schema: &str) -> Self {
         // The name of a channel has at most 63 bytes.
         let channel = format!("positronic_{}", sha256(schema_name.as_bytes()).get(..32).unwrap_or_default());
@@ -116,7 +116,7 @@ impl Changes {
     }
 
     fn heard(&self, payload: &str) {
-        match serde_json::from_str::<Payload>(payload) {
+        match serde_json::from_str::<Notification>(payload) {
             Ok(payload) if payload.from == self.id => {}
             Ok(payload) => payload.runs.iter().for_each(|(run, next)| self.learn(run, *next)),
             Err(error) => tracing::debug!(%error, "skipped a notification"),
@@ -127,7 +127,7 @@ impl Changes {
     fn payloads(&self) -> Vec<String> {
         let unsent = std::mem::take(&mut self.known.lock().unsent);
         let (mut payloads, mut runs, mut size) = (Vec::new(), Vec::new(), 0);
-        let encode = |runs| serde_json::to_string(&Payload { from: self.id.clone(), runs }).ok();
+        let encode = |runs| serde_json::to_string(&Notification { from: self.id.clone(), runs }).ok();
         for (run, next) in unsent {
             // A character of an id has at most six in JSON.
             let own = serde_json::to_string(&(&run, next)).map_or(PAYLOAD, |text| text.len() + 1);
@@ -148,7 +148,7 @@ impl Changes {
     }
 }
 
-impl Known {
+impl WatcherState {
     /// Returns the watchers that do not know this number yet.
     fn learn(&mut self, run: &RunId, next: Seq) -> Vec<Arc<dyn Watcher>> {
         // A smaller number is that of a run that was removed and has begun again.
@@ -166,7 +166,7 @@ fn call(watchers: &[Arc<dyn Watcher>], run: &RunId, next: Seq) {
 }
 
 /// Listens for notifications of other processes.
-async fn listen(changes: Arc<Changes>, options: PgConnectOptions) {
+async fn listen(changes: Arc<StoreChanges>, options: PgConnectOptions) {
     loop {
         let listened = async {
             let pool = PgPoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
@@ -193,7 +193,7 @@ async fn listen(changes: Arc<Changes>, options: PgConnectOptions) {
 }
 
 /// Asks for changed runs again and again, while there are watchers.
-async fn poll(changes: Arc<Changes>, connections: Arc<Connections>) {
+async fn poll(changes: Arc<StoreChanges>, connections: Arc<Connections>) {
     let mut last: Option<i64> = None;
     let mut failed = false;
     loop {
@@ -244,7 +244,7 @@ async fn changed(
 }
 
 /// Sends notifications of appends of this store.
-async fn send(changes: Arc<Changes>, connections: Arc<Connections>) {
+async fn send(changes: Arc<StoreChanges>, connections: Arc<Connections>) {
     // A commit of notifications alone need not wait for the disk.
     const SQL: &str = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, payload)
                        FROM unnest($2::text[]) payload";
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn notifications_stay_within_the_limit_of_the_server() {
-        let changes = Changes::new("one".to_owned(), "positronic", "positronic");
+        let changes = StoreChanges::new("one".to_owned(), "positronic", "positronic");
         for number in 0..1000_u64 {
             changes.appended(&RunId::from(format!("run \0\u{1F600}\"{number}")), Seq(u64::MAX - number));
         }
@@ -279,7 +279,7 @@ mod tests {
 
         assert!(payloads.iter().all(|payload| payload.len() < 8000 && !payload.contains('\0')));
         let runs: usize =
-            payloads.iter().map(|payload| serde_json::from_str::<Payload>(payload).unwrap().runs.len()).sum();
+            payloads.iter().map(|payload| serde_json::from_str::<Notification>(payload).unwrap().runs.len()).sum();
         assert_eq!(runs, 1000);
         assert!(payloads.len() > 1 && changes.payloads().is_empty());
     }

@@ -88,7 +88,7 @@ impl Select {
 pub(crate) struct Connections {
     options: PgConnectOptions,
     places: Arc<Semaphore>,
-    idle: Arc<Mutex<Vec<Idle>>>,
+    idle: Arc<Mutex<Vec<IdleConnection>>>,
     connect_timeout: Duration,
     answer_timeout: Duration,
     /// The SQL that begins the transaction of each statement, if statements are not prepared.
@@ -96,7 +96,7 @@ pub(crate) struct Connections {
 }
 
 #[derive(Debug)]
-struct Idle {
+struct IdleConnection {
     db: PgConnection,
     since: Instant,
 }
@@ -142,7 +142,7 @@ impl Connections {
         Ok(taken(self.connect(deadline).await?))
     }
 
-    fn pop(&self) -> Option<Idle> {
+    fn pop(&self) -> Option<IdleConnection> {
         self.idle.lock().pop()
     }
 
@@ -209,7 +209,7 @@ pub(crate) struct Connection {
     /// Whether no statement is running and no transaction is open.
     clean: bool,
     limit: Duration,
-    idle: Arc<Mutex<Vec<Idle>>>,
+    idle: Arc<Mutex<Vec<IdleConnection>>>,
     begin: Option<Arc<str>>,
     _place: OwnedSemaphorePermit,
 }
@@ -246,7 +246,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         if let Some(db) = self.db.take().filter(|_| self.clean) {
-            self.idle.lock().push(Idle { db, since: Instant::now() });
+            self.idle.lock().push(IdleConnection { db, since: Instant::now() });
         }
     }
 }

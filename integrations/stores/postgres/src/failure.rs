@@ -82,7 +82,7 @@ impl DbError {
 
 /// What a lost connection means for the statement that it carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum StatementKind {
     /// It only reads.
     Read,
     /// It writes, and commits when it ends.
@@ -91,26 +91,26 @@ pub(crate) enum Access {
 
 /// The database and the schema, for error messages. It has no password.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct DatabaseName {
     pub(crate) database: String,
     pub(crate) schema: String,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for DatabaseName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}, schema {}", self.database, self.schema)
     }
 }
 
-impl Place {
+impl DatabaseName {
     /// Converts an error into one of the store, with advice.
-    pub(crate) fn explain(&self, error: DbError, access: Access) -> StoreError {
+    pub(crate) fn explain(&self, error: DbError, access: StatementKind) -> StoreError {
         match error {
             DbError::Refused(error) => error,
             DbError::Unconnected(reason) => StoreError::Failed {
                 message: format!("cannot connect to {}: {reason}; nothing was written", self.database),
             },
-            DbError::Lost(reason) if access == Access::Write => StoreError::Unknown {
+            DbError::Lost(reason) if access == StatementKind::Write => StoreError::Unknown {
                 message: format!("the connection to {} was lost before the answer: {reason}", self.database),
             },
             DbError::Lost(reason) => {

@@ -15,7 +15,7 @@ use sqlx_core::sql_str::{AssertSqlSafe, SqlSafeStr as _};
 use sqlx_postgres::{PgConnectOptions, PgConnection, Postgres};
 
 use crate::connections::{get, unnamed};
-use crate::failure::{DbError, POOLER, Place, explained};
+use crate::failure::{DatabaseName, DbError, POOLER, explained};
 
 /// The migrations in their order: description and statements.
 const MIGRATIONS: &[(&str, &str)] = &[("store", include_str!("../migrations/0001_store.sql"))];
@@ -37,7 +37,7 @@ pub(crate) fn quoted(name: &str) -> Result<String, StoreError> {
 
 /// What may be changed when a store is opened.
 #[derive(Clone, Copy)]
-pub(crate) struct Change {
+pub(crate) struct SchemaChange {
     pub(crate) read_only: bool,
     pub(crate) search_index: bool,
     /// Whether the connection keeps its session between transactions, as a migration needs it.
@@ -45,8 +45,12 @@ pub(crate) struct Change {
 }
 
 /// Checks that the store can be used, and creates or migrates it if it may be written.
-pub(crate) async fn prepare(options: &PgConnectOptions, place: &Place, change: Change) -> Result<(), DbError> {
-    let Change { read_only, search_index, is_prepared } = change;
+pub(crate) async fn prepare(
+    options: &PgConnectOptions,
+    place: &DatabaseName,
+    change: SchemaChange,
+) -> Result<(), DbError> {
+    let SchemaChange { read_only, search_index, is_prepared } = change;
     let mut db = options.connect().await.map_err(|error| refused_connection(place, &error))?;
     db.execute("BEGIN READ ONLY").await?;
     check_server(&mut db, place).await?;
@@ -85,7 +89,7 @@ fn newest() -> i64 {
 }
 
 /// Returns the error for the first connection, which may be wrong for ever.
-fn refused_connection(place: &Place, error: &sqlx_core::Error) -> DbError {
+fn refused_connection(place: &DatabaseName, error: &sqlx_core::Error) -> DbError {
     let advice = match error {
         sqlx_core::Error::Database(error) => match error.code().as_deref() {
             Some(code) if code.starts_with("28") => Some("check the user and the password of its address"),
@@ -108,7 +112,7 @@ fn refused_connection(place: &Place, error: &sqlx_core::Error) -> DbError {
     StoreError::Unusable { message }.into()
 }
 
-async fn check_server(db: &mut PgConnection, place: &Place) -> Result<(), DbError> {
+async fn check_server(db: &mut PgConnection, place: &DatabaseName) -> Result<(), DbError> {
     let encoding = unnamed("SELECT current_setting('server_encoding')".to_owned()).fetch_one(&mut *db).await?;
     let version = unnamed("SELECT current_setting('server_version_num')::integer".to_owned()).fetch_one(db).await?;
     let (encoding, version): (String, i32) = (get(&encoding, 0)?, get(&version, 0)?);
@@ -148,7 +152,7 @@ async fn lock(db: &mut PgConnection) -> Result<(), DbError> {
     Ok(())
 }
 
-async fn migrate(db: &mut PgConnection, place: &Place, schema: &str) -> Result<(), DbError> {
+async fn migrate(db: &mut PgConnection, place: &DatabaseName, schema: &str) -> Result<(), DbError> {
     db.execute("SET statement_timeout = 0").await?;
     lock(db).await?;
     let exists: bool = query_scalar::<Postgres, _>("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)")
@@ -176,7 +180,7 @@ async fn migrate(db: &mut PgConnection, place: &Place, schema: &str) -> Result<(
 }
 
 /// Creates the index of trigrams, without blocking appends.
-async fn index_text(db: &mut PgConnection, place: &Place, schema: &str) -> Result<(), DbError> {
+async fn index_text(db: &mut PgConnection, place: &DatabaseName, schema: &str) -> Result<(), DbError> {
     db.execute("SET statement_timeout = 0").await?;
     lock(db).await?;
     let name = format!("{schema}.events_by_text");

@@ -14,9 +14,9 @@ use tokio::task::AbortHandle;
 
 use crate::address::{database, parsed};
 use crate::append::{Encoded, owned};
-use crate::changes::Changes;
+use crate::changes::StoreChanges;
 use crate::connections::{Connections, Statement, get};
-use crate::failure::{Access, DbError, Place};
+use crate::failure::{DatabaseName, DbError, StatementKind};
 use crate::options::PostgresOptions;
 use crate::{blobs, leases, query, schema, search};
 
@@ -34,14 +34,14 @@ pub struct PostgresStore {
 }
 
 struct Shared {
-    place: Place,
+    place: DatabaseName,
     /// The quoted name of the schema.
     schema: String,
     options: PostgresOptions,
     connect: PgConnectOptions,
     connections: Arc<Connections>,
     leases: Connections,
-    changes: Arc<Changes>,
+    changes: Arc<StoreChanges>,
     tasks: Vec<AbortHandle>,
 }
 
@@ -92,19 +92,20 @@ impl PostgresStore {
             // A pooler may refuse it.
             connect = connect.options([("statement_timeout", &limit)]);
         }
-        let place = Place { database: database(&connect), schema: name };
-        let change = schema::Change { read_only: options.read_only, search_index: options.search_index, is_prepared };
+        let place = DatabaseName { database: database(&connect), schema: name };
+        let change =
+            schema::SchemaChange { read_only: options.read_only, search_index: options.search_index, is_prepared };
         let prepared = schema::prepare(&connect, &place, change);
         let prepared = tokio::time::timeout(search::LIMIT, prepared).await;
         let prepared = prepared.unwrap_or_else(|_| Err(DbError::Unconnected("it did not answer".to_owned())));
-        prepared.map_err(|error| place.explain(error, Access::Read))?;
+        prepared.map_err(|error| place.explain(error, StatementKind::Read))?;
         let pool = |most| {
             let pool = Connections::new(connect.clone(), most, options.connect_timeout, options.statement_timeout);
             let begin = || format!("BEGIN; SET LOCAL statement_timeout = {limit}");
             if is_prepared { pool } else { pool.unprepared(begin()) }
         };
         let (connections, leases) = (Arc::new(pool(options.connections)), pool(1));
-        let changes = Arc::new(Changes::new(unique(), &place.schema, &quoted));
+        let changes = Arc::new(StoreChanges::new(unique(), &place.schema, &quoted));
         // No pooler in transaction mode forwards notifications.
         let tasks = changes.start(&connections, is_prepared.then_some(&connect), options.read_only);
         Ok(Self {
@@ -119,7 +120,7 @@ impl PostgresStore {
         read: impl FnOnce(Vec<PgRow>) -> Result<T, DbError>,
     ) -> Result<T, StoreError> {
         let rows = self.shared.connections.rows(|| statement(&self.shared.schema)).await;
-        rows.and_then(read).map_err(|error| self.shared.place.explain(error, Access::Read))
+        rows.and_then(read).map_err(|error| self.shared.place.explain(error, StatementKind::Read))
     }
 
     /// Executes a statement that does nothing the second time.
@@ -130,14 +131,14 @@ impl PostgresStore {
     ) -> Result<T, StoreError> {
         self.writes()?;
         let rows = self.shared.connections.rows(|| statement(&self.shared.schema)).await;
-        rows.and_then(read).map_err(|error| self.shared.place.explain(error, Access::Write))
+        rows.and_then(read).map_err(|error| self.shared.place.explain(error, StatementKind::Write))
     }
 
     /// Executes a statement of leases on their own connection: searches and files may hold all others for minutes.
     async fn lease_rows(&self, statement: impl Fn(&str) -> Statement) -> Result<Vec<PgRow>, StoreError> {
         self.writes()?;
         let rows = self.shared.leases.rows(|| statement(&self.shared.schema)).await;
-        rows.map_err(|error| self.shared.place.explain(error, Access::Write))
+        rows.map_err(|error| self.shared.place.explain(error, StatementKind::Write))
     }
 
     /// Returns an error if the store is read-only.
@@ -154,7 +155,7 @@ impl PostgresStore {
         // Not repeated if the connection is lost: the first try may have written.
         let rows = shared.connections.rows_once(|| encoded.statement(&shared.schema)).await;
         let written = rows.and_then(|rows| encoded.outcome(&rows));
-        written.map_err(|error| shared.place.explain(error, Access::Write))?;
+        written.map_err(|error| shared.place.explain(error, StatementKind::Write))?;
         shared.changes.appended(run, Seq(encoded.next()));
         Ok(())
     }
@@ -173,7 +174,7 @@ impl PostgresStore {
                 }
                 Ok(())
             };
-            read(rows).map_err(|error| self.shared.place.explain(error, Access::Read))?;
+            read(rows).map_err(|error| self.shared.place.explain(error, StatementKind::Read))?;
             // A page with unreadable rows is filled up.
             if left.is_none_or(|left| count < left || Some(listed.len()) >= filter.limit) {
                 return Ok(listed);
@@ -191,7 +192,7 @@ impl PostgresStore {
             let left = filter.limit.map(|limit| limit - listed.len());
             let rows = self.read_rows(|schema| query::pending(schema, filter, after.as_ref(), left), Ok).await?;
             let place = rows.last().map(query::pending_place).transpose();
-            after = place.map_err(|error| self.shared.place.explain(error, Access::Read))?;
+            after = place.map_err(|error| self.shared.place.explain(error, StatementKind::Read))?;
             for row in &rows {
                 match query::pending_item(row) {
                     Ok(item) => listed.push(item),
@@ -218,7 +219,7 @@ impl PostgresStore {
             }
             Err(error) => Err(error),
         };
-        written.map_err(|error| place.explain(error, Access::Write))?;
+        written.map_err(|error| place.explain(error, StatementKind::Write))?;
         Ok(name)
     }
 
@@ -228,7 +229,7 @@ impl PostgresStore {
             Ok(mut db) => db.run(options.statement_timeout, async |db| blobs::read(db, schema, sha256).await).await,
             Err(error) => Err(error),
         };
-        let Some(bytes) = read.map_err(|error| place.explain(error, Access::Read))? else { return Ok(None) };
+        let Some(bytes) = read.map_err(|error| place.explain(error, StatementKind::Read))? else { return Ok(None) };
         let name = sha256.to_owned();
         blobs::blocking(move || verify_content(&name, bytes)).await.map(Some)
     }
@@ -239,7 +240,7 @@ impl PostgresStore {
             Ok(mut db) => db.run(search::LIMIT, async |db| search::search(db, schema, search).await).await,
             Err(error) => Err(error),
         };
-        found.map_err(|error| place.explain(error, Access::Read))
+        found.map_err(|error| place.explain(error, StatementKind::Read))
     }
 
     async fn new_lease(&self) -> Result<Lease, StoreError> {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::DbError;
 use super::group::Tx;
-use super::pending::{self, Entry};
+use super::pending::{self, EncodedItem};
 use super::rows::{EVENTS, column, encode, epoch, event_id, seq};
 use super::{blobs, due, mailbox, sinks, timers};
 
@@ -22,7 +22,7 @@ pub(super) struct Encoded {
     lines: Vec<Box<str>>,
     row: RunSummary,
     summary: String,
-    pending: Option<Vec<Entry>>,
+    pending: Option<Vec<EncodedItem>>,
     deliveries: Vec<SignalId>,
     blobs: Vec<String>,
     signals: Vec<(SignalId, Seq)>,
@@ -49,7 +49,7 @@ impl Encoded {
             signals: append.signals().map(|(signal, seq)| (signal.clone(), seq)).collect(),
             lines,
             summary: encode(&append.index.summary)?,
-            pending: pending.map(|pending| pending.iter().map(Entry::new).collect()).transpose()?,
+            pending: pending.map(|pending| pending.iter().map(EncodedItem::new).collect()).transpose()?,
             row: append.index.summary,
             deliveries: append.deliveries,
             timers: append.timers.into_iter().map(timers::Change::new).collect::<Result<_, _>>()?,
@@ -61,7 +61,7 @@ impl Encoded {
 }
 
 /// The current values of a run's row.
-pub(super) struct Row {
+pub(super) struct RunRow {
     key: i64,
     next: i64,
     epoch: i64,
@@ -109,9 +109,9 @@ pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
     if next != append.expected {
         return Err(StoreError::Conflict { next }.into());
     }
-    let held = epoch(row.as_ref().map_or(0, |row| row.epoch));
-    if append.epoch.is_some_and(|own| own < held) {
-        return Err(StoreError::Fenced { held }.into());
+    let current = epoch(row.as_ref().map_or(0, |row| row.epoch));
+    if append.epoch.is_some_and(|own| own < current) {
+        return Err(StoreError::Fenced { current }.into());
     }
     if row.is_none()
         && let Some(before) = &append.row.after
@@ -133,7 +133,7 @@ pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
         let message = format!("the run `{}` has reached the maximum of {EVENTS} events", append.run);
         return Err(StoreError::Failed { message }.into());
     }
-    let epoch = column(append.claims.unwrap_or_default().max(held).0);
+    let epoch = column(append.claims.unwrap_or_default().max(current).0);
     let change = tx.changes(&append.run, seq(after));
     let indexed = IndexedColumns::of(&append.row);
     let key = match &row {
@@ -176,7 +176,7 @@ pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
         let row = params![event_id(key, column(part.next.0)), column(part.from.0), part.version, part.content];
         db.prepare_cached(sql)?.execute(row)?;
     }
-    tx.knows(&append.run, Row { key, next: after, epoch, indexed });
+    tx.knows(&append.run, RunRow { key, next: after, epoch, indexed });
     Ok(())
 }
 
@@ -187,7 +187,7 @@ pub(super) fn forget_prompts(db: &Connection, key: i64) -> Result<(), DbError> {
     Ok(())
 }
 
-fn find(db: &Connection, run: &RunId) -> Result<Option<Row>, DbError> {
+fn find(db: &Connection, run: &RunId) -> Result<Option<RunRow>, DbError> {
     let sql = "SELECT key, next, epoch, status, brain, user, started, wake, owner FROM runs WHERE run = ?1";
     let row = db.prepare_cached(sql)?.query_row([run.as_str()], |row| {
         let indexed = IndexedColumns {
@@ -198,7 +198,7 @@ fn find(db: &Connection, run: &RunId) -> Result<Option<Row>, DbError> {
             wake: row.get(7)?,
             owner: row.get(8)?,
         };
-        Ok(Row { key: row.get(0)?, next: row.get(1)?, epoch: row.get(2)?, indexed })
+        Ok(RunRow { key: row.get(0)?, next: row.get(1)?, epoch: row.get(2)?, indexed })
     });
     Ok(row.optional()?)
 }
@@ -233,7 +233,7 @@ fn insert(db: &Connection, append: &Encoded, indexed: &IndexedColumns, numbers: 
 
 fn update(
     db: &Connection,
-    before: &Row,
+    before: &RunRow,
     append: &Encoded,
     indexed: &IndexedColumns,
     numbers: [i64; 3],

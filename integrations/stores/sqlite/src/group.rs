@@ -14,7 +14,7 @@ use positronic_core::store::StoreError;
 use positronic_core::store::Watchers;
 use rusqlite::Connection;
 
-use super::append::Row;
+use super::append::RunRow;
 use super::checkpointer::CheckpointRequests;
 use super::failure::{DbError, StoreFile, catch_panic, store_closed};
 use super::file_identity::OpenedFiles;
@@ -28,7 +28,7 @@ const CHECKPOINT_EVERY: usize = 1024;
 const ROWS: usize = 1024;
 
 /// Cache of run rows as last written by this process; valid while no other process writes.
-type Rows = HashMap<RunId, Row>;
+type Rows = HashMap<RunId, RunRow>;
 
 /// A write operation.
 pub(super) trait Job: Send {
@@ -80,12 +80,12 @@ impl<'a> Tx<'a> {
     }
 
     /// Removes the cached row of a run and returns it.
-    pub(super) fn known(&mut self, run: &RunId) -> Option<Row> {
+    pub(super) fn known(&mut self, run: &RunId) -> Option<RunRow> {
         self.rows.remove(run)
     }
 
     /// Caches a row that was just written.
-    pub(super) fn knows(&mut self, run: &RunId, row: Row) {
+    pub(super) fn knows(&mut self, run: &RunId, row: RunRow) {
         if self.rows.len() >= ROWS {
             self.rows.clear();
         }
@@ -250,7 +250,7 @@ impl Committer {
                     self.checkpoint();
                 }
                 self.request_checkpoint();
-                self.tell(&grown);
+                self.notify(&grown);
                 if let Some((run, _)) = grown.into_iter().next_back() {
                     self.last = Some(run);
                 }
@@ -306,7 +306,7 @@ impl Committer {
             Ok(Some((version, change, grown))) => {
                 (self.version, self.seen) = (version, change);
                 self.rows.clear();
-                self.tell(&grown);
+                self.notify(&grown);
             }
             Err(db_error) => tracing::debug!(?db_error, "polling for changes of other processes failed; retrying"),
         }
@@ -322,7 +322,7 @@ impl Committer {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    fn tell(&self, grown: &[(RunId, Seq)]) {
+    fn notify(&self, grown: &[(RunId, Seq)]) {
         for (run, next) in grown {
             let watchers = self.watchers.lock().of(run);
             for watcher in watchers {

@@ -15,7 +15,7 @@ use super::query::{Select, text};
 use super::rows::{EVENTS, column, decode, encode, event_id, seq};
 
 /// A pending item, encoded for the table.
-pub(super) struct Entry {
+pub(super) struct EncodedItem {
     since: i64,
     person: bool,
     waits: Vec<(String, String)>,
@@ -25,7 +25,7 @@ pub(super) struct Entry {
     kind: String,
 }
 
-impl Entry {
+impl EncodedItem {
     /// Encodes a pending item.
     pub(super) fn new(pending: &Pending) -> Result<Self, StoreError> {
         let waits = pending.kind.waits().iter();
@@ -41,14 +41,14 @@ impl Entry {
     }
 
     /// Returns whether the stored row equals this entry.
-    fn is(&self, old: &Row) -> bool {
+    fn is(&self, old: &PendingRow) -> bool {
         (&self.call, self.since, &self.tool, &self.arguments, &self.kind)
             == (&old.call, old.since, &old.tool, &old.arguments, &old.kind)
     }
 }
 
 /// A stored row.
-struct Row {
+struct PendingRow {
     id: i64,
     at: i64,
     since: i64,
@@ -59,24 +59,24 @@ struct Row {
 }
 
 /// Replaces the pending items of a run. Items that were pending before keep their time.
-pub(super) fn replace(db: &Connection, key: i64, about: &RunSummary, entries: &[Entry]) -> Result<(), DbError> {
+pub(super) fn replace(db: &Connection, key: i64, about: &RunSummary, entries: &[EncodedItem]) -> Result<(), DbError> {
     let before = rows_of(db, key)?;
     // By key, since a batch may have thousands of calls, each of which is approved alone.
     let known: HashMap<_, _> = before.iter().map(|old| ((old.call.as_str(), old.since), old)).collect();
     let waits: HashMap<_, _> = entries.iter().map(|entry| ((entry.call.as_str(), entry.since), entry)).collect();
-    let stays = |old: &Row| waits.get(&(old.call.as_str(), old.since)).is_some_and(|entry| entry.is(old));
+    let stays = |old: &PendingRow| waits.get(&(old.call.as_str(), old.since)).is_some_and(|entry| entry.is(old));
     for old in before.iter().filter(|old| !stays(old)) {
         remove(db, old)?;
     }
     let first = before.last().map_or(event_id(key, 0), |old| old.id + 1);
-    let same = |entry: &Entry| known.get(&(entry.call.as_str(), entry.since)).copied();
+    let same = |entry: &EncodedItem| known.get(&(entry.call.as_str(), entry.since)).copied();
     let new = entries.iter().filter(|entry| !same(entry).is_some_and(|old| entry.is(old)));
     for (id, entry) in (first..).zip(new) {
         let at = same(entry).map_or(about.at.0, |old| old.at);
         let sql = "INSERT INTO pending (id, at, run, brain, since, person, call, tool, arguments, kind)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
         let (run, brain) = (about.run.as_str(), &about.brain);
-        let Entry { since, person, call, tool, arguments, kind, .. } = entry;
+        let EncodedItem { since, person, call, tool, arguments, kind, .. } = entry;
         let row = params![id, at, run, brain, since, person, call, tool, arguments, kind];
         db.prepare_cached(sql)?.execute(row)?;
         for (webhook, identifier) in &entry.waits {
@@ -92,7 +92,7 @@ pub(super) fn remove_all(db: &Connection, key: i64) -> Result<(), DbError> {
     rows_of(db, key)?.iter().try_for_each(|old| remove(db, old))
 }
 
-fn remove(db: &Connection, old: &Row) -> Result<(), DbError> {
+fn remove(db: &Connection, old: &PendingRow) -> Result<(), DbError> {
     match serde_json::from_str::<StoredKind>(&old.kind) {
         Ok(kind) => {
             for wait in kind.0.waits() {
@@ -106,12 +106,12 @@ fn remove(db: &Connection, old: &Row) -> Result<(), DbError> {
     Ok(())
 }
 
-fn rows_of(db: &Connection, key: i64) -> Result<Vec<Row>, DbError> {
+fn rows_of(db: &Connection, key: i64) -> Result<Vec<PendingRow>, DbError> {
     let sql = "SELECT id, at, since, call, tool, arguments, kind FROM pending WHERE id >= ?1 AND id < ?2 ORDER BY id";
     let mut statement = db.prepare_cached(sql)?;
     let rows = statement.query_map([event_id(key, 0), event_id(key, EVENTS)], |row| {
         let (id, at, since, call) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
-        Ok(Row { id, at, since, call, tool: row.get(4)?, arguments: row.get(5)?, kind: row.get(6)? })
+        Ok(PendingRow { id, at, since, call, tool: row.get(4)?, arguments: row.get(5)?, kind: row.get(6)? })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -192,13 +192,13 @@ fn item(row: &rusqlite::Row<'_>) -> Result<PendingItem, DbError> {
 /// What a call waits for, as a column.
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
-struct StoredKind(#[serde(with = "Kind")] PendingKind);
+struct StoredKind(#[serde(with = "KindColumn")] PendingKind);
 
 /// The form of the column. The tag is external, so that serde reads it in one pass: decoding takes most of the time of a
 /// list.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "PendingKind", rename_all = "snake_case")]
-enum Kind {
+enum KindColumn {
     Approval {
         gate: Gate,
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -29,7 +29,7 @@ const GROUP: usize = 512;
 const POLL: Duration = Duration::from_millis(50);
 
 /// A message to the thread.
-enum Message {
+enum WriterMessage {
     /// A job to write.
     Job(Box<dyn Job>),
     /// A watcher was added.
@@ -39,7 +39,7 @@ enum Message {
 /// Sends all writes to the file.
 pub(super) struct Writer {
     shared: Arc<Shared>,
-    jobs: Sender<Message>,
+    jobs: Sender<WriterMessage>,
     watchers: Arc<Mutex<Watchers>>,
 }
 
@@ -96,7 +96,7 @@ impl Writer {
     /// Adds a watcher of later appends.
     pub(super) fn watch(&self, add: impl FnOnce(&mut Watchers)) {
         add(&mut self.watchers.lock());
-        _ = self.jobs.send(Message::Watched);
+        _ = self.jobs.send(WriterMessage::Watched);
     }
 
     /// Commits a job on this thread, or returns it if it would have to wait.
@@ -110,13 +110,13 @@ impl Writer {
 
     fn send(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
         self.shared.waiting.fetch_add(1, Ordering::AcqRel);
-        self.jobs.send(Message::Job(job)).map_err(|_| store_closed())
+        self.jobs.send(WriterMessage::Job(job)).map_err(|_| store_closed())
     }
 }
 
 struct Thread {
     shared: Arc<Shared>,
-    jobs: Receiver<Message>,
+    jobs: Receiver<WriterMessage>,
     watchers: Arc<Mutex<Watchers>>,
     checkpointer: JoinHandle<()>,
 }
@@ -129,7 +129,7 @@ impl Thread {
             while group.len() < GROUP
                 && let Ok(message) = self.jobs.try_recv()
             {
-                if let Message::Job(job) = message {
+                if let WriterMessage::Job(job) = message {
                     group.push(job);
                 }
             }
@@ -159,7 +159,7 @@ impl Thread {
             } else {
                 self.jobs.recv().ok()?
             };
-            if let Message::Job(job) = message {
+            if let WriterMessage::Job(job) = message {
                 return Some(job);
             }
         }

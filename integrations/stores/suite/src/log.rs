@@ -83,7 +83,7 @@ pub async fn older_epoch_is_fenced<S: EventStore>(open: impl Fn() -> S) {
     let run = run.says("by the first").appended(&store).await;
     let run = run.claimed(2).says("by the second").appended(&store).await;
 
-    let fenced = Err(StoreError::Fenced { held: Epoch(2) });
+    let fenced = Err(StoreError::Fenced { current: Epoch(2) });
     assert_eq!(run.clone().by(1).says("by the first").append(&store).await, fenced);
     let mut signal = run.says("by a signal");
     signal.append.epoch = None;

@@ -23,7 +23,7 @@ const MAX_NAME: usize = 80;
 
 /// A converted answer.
 #[derive(Debug, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct ConvertedAnswer {
     pub(super) value: Value,
     pub(super) files: Vec<AnswerFile>,
     /// Whether the server reports that the call failed.
@@ -40,7 +40,7 @@ pub(super) struct AnswerFile {
     pub(super) for_model: bool,
 }
 
-impl Answer {
+impl ConvertedAnswer {
     /// Converts an answer. The value for the model has at most `limit` bytes; a longer one is also stored as a file.
     pub(super) fn read(tool: &str, result: CallToolResult, limit: usize) -> Self {
         let mut files = Files { tool: file_name(tool), found: Vec::new() };
@@ -210,8 +210,8 @@ fn file_name(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read(result: Value, limit: usize) -> Answer {
-        Answer::read("get.chart", serde_json::from_value(result).unwrap(), limit)
+    fn read(result: Value, limit: usize) -> ConvertedAnswer {
+        ConvertedAnswer::read("get.chart", serde_json::from_value(result).unwrap(), limit)
     }
 
     #[test]

@@ -15,7 +15,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, Peer, PeerRequestOptions, ServiceError};
 use rmcp::{ClientHandler, RoleClient};
 
-use super::deviation::{Page, call_result};
+use super::deviation::{ToolPage, call_result};
 use super::error::McpError;
 use super::names::printable;
 use super::options::McpOptions;
@@ -50,7 +50,7 @@ pub(super) type OnProgress = Box<dyn Fn(String) + Send + Sync>;
 
 /// Receives the server's notifications.
 #[derive(Clone, Default)]
-pub(super) struct Listener(Arc<Notifications>);
+pub(super) struct NotificationListener(Arc<Notifications>);
 
 #[derive(Default)]
 struct Notifications {
@@ -58,7 +58,7 @@ struct Notifications {
     progress: Mutex<HashMap<ProgressToken, OnProgress>>,
 }
 
-impl ClientHandler for Listener {
+impl ClientHandler for NotificationListener {
     fn get_info(&self) -> ClientConfig {
         // No capabilities: a server cannot ask our model, nor our users, nor look into our folders.
         ClientConfig::new(ClientCapabilities::default(), Implementation::new("positronic", env!("CARGO_PKG_VERSION")))
@@ -105,7 +105,7 @@ impl Connection {
         transport: &McpTransport,
         options: &McpOptions,
     ) -> Result<Self, McpError> {
-        let listener = Listener::default();
+        let listener = NotificationListener::default();
         let notifications = Arc::clone(&listener.0);
         let making = transport.connect(server, options, listener);
         let connected = tokio::time::timeout(options.connect_timeout, making).await.unwrap_or_else(|_| {
@@ -148,8 +148,8 @@ impl Connection {
     }
 
     /// Returns the notification that the list of tools has changed, unless another caller has taken it.
-    pub(super) fn changed(&self) -> Option<Change<'_>> {
-        self.notifications.changed.swap(false, Ordering::SeqCst).then(|| Change(Some(self)))
+    pub(super) fn changed(&self) -> Option<ListChanged<'_>> {
+        self.notifications.changed.swap(false, Ordering::SeqCst).then(|| ListChanged(Some(self)))
     }
 
     /// Requests a new list of tools.
@@ -199,7 +199,7 @@ impl Connection {
                 let page = PaginatedRequestParams::default().with_cursor(cursor);
                 let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
                 let result = self.ask(request, time, None).await?;
-                let page = Page::read(result).ok_or_else(|| self.bad_answer("it is not a list of tools"))?;
+                let page = ToolPage::read(result).ok_or_else(|| self.bad_answer("it is not a list of tools"))?;
                 listed.skipped.extend(page.skipped);
                 // A server whose cursor does not move lists the same page again.
                 let new: Vec<_> = page.tools.into_iter().filter(|tool| !listed.tools.contains(tool)).collect();
@@ -262,7 +262,7 @@ impl Connection {
         let asking = async {
             let options = PeerRequestOptions::no_options();
             let handle = self.connected.service.peer().send_cancellable_request(request, options).await?;
-            let open = Open::new(self, handle.id.clone(), handle.progress_token.clone(), progress);
+            let open = OpenRequest::new(self, handle.id.clone(), handle.progress_token.clone(), progress);
             let answer = handle.await_response().await;
             open.complete();
             answer
@@ -328,16 +328,16 @@ impl fmt::Debug for Connection {
 }
 
 /// The notification that the list of tools has changed. If it is dropped before the new list is known, it is raised again.
-pub(super) struct Change<'a>(Option<&'a Connection>);
+pub(super) struct ListChanged<'a>(Option<&'a Connection>);
 
-impl Change<'_> {
+impl ListChanged<'_> {
     /// Marks the new list as known.
     pub(super) fn known(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Change<'_> {
+impl Drop for ListChanged<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.0 {
             connection.ask_again();
@@ -346,14 +346,14 @@ impl Drop for Change<'_> {
 }
 
 /// A request without an answer. Dropping it cancels the request on the server.
-struct Open {
+struct OpenRequest {
     peer: Peer<RoleClient>,
     notifications: Arc<Notifications>,
     token: ProgressToken,
     id: Option<RequestId>,
 }
 
-impl Open {
+impl OpenRequest {
     fn new(connection: &Connection, id: RequestId, token: ProgressToken, progress: Option<OnProgress>) -> Self {
         if let Some(progress) = progress {
             connection.notifications.progress.lock().insert(token.clone(), progress);
@@ -371,7 +371,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.notifications.progress.lock().remove(&self.token);
         let Some(id) = self.id.take() else { return };

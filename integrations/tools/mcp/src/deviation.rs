@@ -5,14 +5,14 @@ use serde_json::{Map, Value, json};
 
 /// A page of a server's tools.
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub(super) struct ToolPage {
     pub(super) tools: Vec<Tool>,
     /// The tools that cannot be read, each with the reason.
     pub(super) skipped: Vec<(String, String)>,
     pub(super) cursor: Option<String>,
 }
 
-impl Page {
+impl ToolPage {
     /// Reads a page of tools, without those that cannot be read; `None` for another result.
     pub(super) fn read(result: ServerResult) -> Option<Self> {
         if let ServerResult::ListToolsResult(page) = result {

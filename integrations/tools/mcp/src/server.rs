@@ -11,7 +11,7 @@ use super::list::{Listing, recalled};
 use super::names::server_name;
 use super::options::McpOptions;
 use super::session::Session;
-use super::tools::{Known, tool};
+use super::tools::{ToolOrigin, tool};
 use super::transport::McpTransport;
 
 /// An MCP server whose tools a loop uses. Clones share the connection.
@@ -95,13 +95,13 @@ impl McpServer {
         &'a self,
         listing: &'a Listing,
     ) -> impl Iterator<Item = (&'a str, Tool<O, S, V>)> {
-        listing.tools.iter().map(|listed| (listed.tool.as_str(), tool(&self.session, listed, Known::Listed)))
+        listing.tools.iter().map(|listed| (listed.tool.as_str(), tool(&self.session, listed, ToolOrigin::Listed)))
     }
 
     /// Rebuilds the server's tools in a logged iteration, without asking the server.
     pub(super) fn recalled<O: Options, S: State, V: Services>(&self, iteration: &[ToolDecl]) -> Vec<Tool<O, S, V>> {
         let Session { name, options, .. } = &*self.session;
         let listed = iteration.iter().filter_map(|decl| recalled(name, decl, options));
-        listed.map(|listed| tool(&self.session, &Arc::new(listed), Known::Recalled)).collect()
+        listed.map(|listed| tool(&self.session, &Arc::new(listed), ToolOrigin::Recalled)).collect()
     }
 }

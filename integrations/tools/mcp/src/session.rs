@@ -35,7 +35,7 @@ pub(super) struct Session {
     pub(super) transport: McpTransport,
     pub(super) options: McpOptions,
     /// The known state of the server. The lock is never held across an await, so that a known list is available at once.
-    known: parking_lot::Mutex<Known>,
+    known: parking_lot::Mutex<Cached>,
     /// Locked while connecting.
     failed: Mutex<Failed>,
     /// Locked while a changed list is requested.
@@ -43,7 +43,7 @@ pub(super) struct Session {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct Cached {
     live: Option<Arc<Connection>>,
     listed: Option<Arc<Listing>>,
 }

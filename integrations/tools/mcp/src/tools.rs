@@ -8,7 +8,7 @@ use positronic_core::dsl::{Options, Services, State, Tool, ToolBuilder, ToolCont
 use positronic_core::{Error, Result};
 use serde_json::Value;
 
-use super::answer::Answer;
+use super::answer::ConvertedAnswer;
 use super::connection::OnProgress;
 use super::error::McpError;
 use super::list::Listed;
@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(15);
 
 /// The origin of a tool.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Known {
+pub(super) enum ToolOrigin {
     /// The server's list.
     Listed,
     /// The log. A call waits for the server's list; until then, nothing does.
@@ -30,13 +30,13 @@ pub(super) enum Known {
 pub(super) fn tool<O: Options, S: State, V: Services>(
     session: &Arc<Session>,
     listed: &Arc<Listed>,
-    known: Known,
+    known: ToolOrigin,
 ) -> Tool<O, S, V> {
     let options = &session.options;
     Tool::new(&listed.name, |t| {
         let wait = match known {
-            Known::Listed => options.connect_timeout,
-            Known::Recalled => options.reconnect_timeout.saturating_add(options.connect_timeout.saturating_mul(2)),
+            ToolOrigin::Listed => options.connect_timeout,
+            ToolOrigin::Recalled => options.reconnect_timeout.saturating_add(options.connect_timeout.saturating_mul(2)),
         };
         let time = wait.saturating_add(options.call_timeout).saturating_add(GRACE);
         let t = flagged(t.description(&listed.description).timeout(time), listed);
@@ -45,7 +45,7 @@ pub(super) fn tool<O: Options, S: State, V: Services>(
             let shown = cx.clone();
             let progress: OnProgress = Box::new(move |text| shown.progress(text));
             // Boxed to limit the size of the types for the compiler.
-            let calling: BoxFuture<'static, Result<Answer, McpError>> =
+            let calling: BoxFuture<'static, Result<ConvertedAnswer, McpError>> =
                 Box::pin(called(Arc::clone(&session), Arc::clone(&listed), known, arguments, progress));
             async move {
                 let mut answer = calling.await.map_err(McpError::into_result)?;
@@ -74,14 +74,14 @@ fn flagged<O: Options, S: State, V: Services>(t: ToolBuilder<O, S, V>, listed: &
 async fn called(
     session: Arc<Session>,
     listed: Arc<Listed>,
-    known: Known,
+    known: ToolOrigin,
     arguments: Value,
     progress: OnProgress,
-) -> Result<Answer, McpError> {
+) -> Result<ConvertedAnswer, McpError> {
     let options = &session.options;
     let listed = match known {
-        Known::Listed => listed,
-        Known::Recalled => {
+        ToolOrigin::Listed => listed,
+        ToolOrigin::Recalled => {
             let listing = session.listing(options.reconnect_timeout).await?;
             let now = listing.tools.iter().find(|now| now.name == listed.name).cloned();
             let (server, tool) = (&session.name, &listed.name);
@@ -95,5 +95,5 @@ async fn called(
         _ => serde_json::Map::new(),
     };
     let result = live.call(&listed.tool, arguments, options.call_timeout, progress).await?;
-    Ok(Answer::read(&listed.tool, result, options.result))
+    Ok(ConvertedAnswer::read(&listed.tool, result, options.result))
 }

@@ -13,7 +13,7 @@ const MAX_ATTRIBUTE: usize = 4096;
 
 /// A piece of a page, in source order.
 #[derive(Debug)]
-pub(super) enum Piece<'a> {
+pub(super) enum HtmlToken<'a> {
     /// The beginning of an element.
     Start(&'a StartTag),
     /// The end of an element, which may have no beginning.
@@ -44,7 +44,7 @@ impl StartTag {
 }
 
 /// Reads a page piece by piece. Comments, declarations and errors are skipped.
-pub(super) fn read(html: &str, mut visit: impl FnMut(Piece<'_>)) {
+pub(super) fn read(html: &str, mut visit: impl FnMut(HtmlToken<'_>)) {
     let mut tag = StartTag::default();
     let mut attribute = Vec::new();
     let on_event = |event: CallbackEvent<'_>, _: Span<()>| -> Option<Infallible> {
@@ -67,10 +67,10 @@ pub(super) fn read(html: &str, mut visit: impl FnMut(Piece<'_>)) {
             }
             CallbackEvent::CloseStartTag { self_closing } => {
                 tag.self_closing = self_closing;
-                visit(Piece::Start(&tag));
+                visit(HtmlToken::Start(&tag));
             }
-            CallbackEvent::EndTag { name } => visit(Piece::End(&text(name))),
-            CallbackEvent::String { value } => visit(Piece::Text(&String::from_utf8_lossy(value))),
+            CallbackEvent::EndTag { name } => visit(HtmlToken::End(&text(name))),
+            CallbackEvent::String { value } => visit(HtmlToken::Text(&String::from_utf8_lossy(value))),
             CallbackEvent::Comment { .. } | CallbackEvent::Doctype { .. } | CallbackEvent::Error(_) => {}
         }
         None
@@ -94,9 +94,9 @@ mod tests {
         let mut all = Vec::new();
         read(html, |piece| {
             all.push(match piece {
-                Piece::Start(tag) => format!("<{} {:?} {:?}>", tag.name, tag.class, tag.href),
-                Piece::End(name) => format!("</{name}>"),
-                Piece::Text(text) => text.to_owned(),
+                HtmlToken::Start(tag) => format!("<{} {:?} {:?}>", tag.name, tag.class, tag.href),
+                HtmlToken::End(name) => format!("</{name}>"),
+                HtmlToken::Text(text) => text.to_owned(),
             });
         });
         all

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Changes, Inputs, fail_loop};
+use super::{Inputs, StateChanges, fail_loop};
 use crate::error::Result;
 use crate::machine::{BrainEnd, CallPhase, RunState};
 use crate::record::{
@@ -31,7 +31,7 @@ pub(super) fn begin_brain(path: &Path, begun: Result<Box<BrainStart>>) -> Vec<Ne
 }
 
 /// Completes the stage or the call of a nested brain that has ended.
-pub(super) fn end_brain(state: &RunState, path: &Path, mapped: Result<Changes>, inputs: &Inputs) -> Vec<NewEvent> {
+pub(super) fn end_brain(state: &RunState, path: &Path, mapped: Result<StateChanges>, inputs: &Inputs) -> Vec<NewEvent> {
     let Some(inner) = state.brain(path) else { return Vec::new() };
     let Some(end) = &inner.end else { return Vec::new() };
     let duration = inputs.elapsed(inner.began);
@@ -39,7 +39,9 @@ pub(super) fn end_brain(state: &RunState, path: &Path, mapped: Result<Changes>, 
         return end_brain_call(path, end, mapped, duration);
     }
     match mapped {
-        Ok(Changes { change, .. }) => vec![NewEvent::new(path.clone(), EventKind::StepComplete { change, duration })],
+        Ok(StateChanges { change, .. }) => {
+            vec![NewEvent::new(path.clone(), EventKind::StepComplete { change, duration })]
+        }
         Err(error) => {
             let message = format!("cannot apply the result of the brain `{path}`: {error}");
             fail_owner(path, EndReason::State, message)
@@ -47,8 +49,8 @@ pub(super) fn end_brain(state: &RunState, path: &Path, mapped: Result<Changes>, 
     }
 }
 
-fn end_brain_call(path: &Path, end: &BrainEnd, mapped: Result<Changes>, duration: Duration) -> Vec<NewEvent> {
-    let failed = |error: String| (None, Some(error.clone()), ToolResult::error(error), Changes::default());
+fn end_brain_call(path: &Path, end: &BrainEnd, mapped: Result<StateChanges>, duration: Duration) -> Vec<NewEvent> {
+    let failed = |error: String| (None, Some(error.clone()), ToolResult::error(error), StateChanges::default());
     let (output, error, result, changes) = match (end, mapped) {
         (BrainEnd::Completed(output), Ok(changes)) => {
             (Some(output.clone()), None, ToolResult::success(output.clone()), changes)
@@ -57,13 +59,13 @@ fn end_brain_call(path: &Path, end: &BrainEnd, mapped: Result<Changes>, duration
             let message = format!(
                 "the brain returned {output}, but its change of the state failed, so the state is as before: {error}"
             );
-            (Some(output.clone()), None, ToolResult::error(message), Changes::default())
+            (Some(output.clone()), None, ToolResult::error(message), StateChanges::default())
         }
         (BrainEnd::Failed(failure), _) => failed(failure.message.clone()),
         (BrainEnd::Cancelled, _) => failed("it was cancelled".to_owned()),
     };
     let event = |kind| NewEvent::new(path.clone(), kind);
-    let Changes { change, new_events } = changes;
+    let StateChanges { change, new_events } = changes;
     let mut all = vec![event(EventKind::LoopBrainComplete { result: output, error })];
     all.extend(new_events);
     all.push(event(EventKind::LoopToolResult { result, duration: Some(duration), change }));
@@ -104,7 +106,12 @@ pub(super) fn close_loop(
 }
 
 /// Returns the result of a call from its answer, and how the answer changes states.
-pub(super) fn resume_call(state: &RunState, path: &Path, changes: Result<Changes>, inputs: &Inputs) -> Vec<NewEvent> {
+pub(super) fn resume_call(
+    state: &RunState,
+    path: &Path,
+    changes: Result<StateChanges>,
+    inputs: &Inputs,
+) -> Vec<NewEvent> {
     let Some(call) = state.call(path) else { return Vec::new() };
     let CallPhase::Resumed { webhook, several, payload, answered, output, .. } = call.phase.clone() else {
         return Vec::new();
@@ -124,11 +131,11 @@ pub(super) fn resume_call(state: &RunState, path: &Path, changes: Result<Changes
             let message = format!(
                 "the answer {payload} arrived, but its change of the state failed, so the state is as before: {error}"
             );
-            (ToolResult::error(message), Changes::default())
+            (ToolResult::error(message), StateChanges::default())
         }
     };
     let duration = call.started.map(|started| inputs.elapsed(started));
-    let Changes { change, new_events: mut all } = changes;
+    let StateChanges { change, new_events: mut all } = changes;
     all.push(NewEvent::new(path.clone(), EventKind::LoopToolResult { result, duration, change }));
     all
 }

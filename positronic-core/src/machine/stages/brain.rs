@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};
 use crate::machine::conversation_budget::{budget_of, shared_of};
 use crate::machine::effect::{Effect, Next};
-use crate::machine::frames::{BrainEnd, BrainFrame, Intent, Open, Stage, Visit};
+use crate::machine::frames::{BrainEnd, BrainFrame, Intent, OpenFrame, Stage, Visit};
 use crate::machine::grants::{Grants, Spending};
-use crate::machine::limits::{Around, Bound};
+use crate::machine::limits::{Bound, Enclosing};
 use crate::record::{
     Actor, BrainStart, EndReason, Event, EventKind, Failure, LimitKind, NewEvent, Path, Segment, Seq, Timestamp, Usage,
 };
@@ -16,7 +16,7 @@ use crate::record::{
 pub(super) struct BrainKind;
 
 impl Kind for BrainKind {
-    fn next(&self, owner: &BrainFrame, path: Path, _: Timestamp, _: &Around<'_>, out: &mut Next) {
+    fn next(&self, owner: &BrainFrame, path: Path, _: Timestamp, _: &Enclosing<'_>, out: &mut Next) {
         if nests_too_deep(&path) {
             owner.fail(Failure { code: EndReason::Brain, message: too_deep(&path), retryable: false }, out);
         } else {
@@ -36,9 +36,9 @@ impl Kind for BrainKind {
 
 /// A nested brain as the stage of another one.
 impl Frame for BrainFrame {
-    fn next<'a>(&'a self, owner: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
+    fn next<'a>(&'a self, owner: &'a BrainFrame, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
         match &self.end {
-            None => self.effects(now, around, out),
+            None => self.effects(now, enclosing, out),
             Some(BrainEnd::Completed(_)) => out.effects.push(Effect::FinishBrain { path: self.path.clone() }),
             Some(BrainEnd::Failed(failure)) => {
                 let message = format!("the brain `{}` failed: {}", self.path, failure.message);
@@ -106,7 +106,7 @@ impl Frame for BrainFrame {
         }
     }
 
-    fn child<'a>(&'a self, _: &mut Segments<'_>, _: &mut dyn FnMut(Open<'a>)) -> Option<&'a BrainFrame> {
+    fn child<'a>(&'a self, _: &mut Segments<'_>, _: &mut dyn FnMut(OpenFrame<'a>)) -> Option<&'a BrainFrame> {
         Some(self)
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::machine::effect::Next;
-use crate::machine::frames::{Asked, BrainFrame, Intent, Open, Stage, Visit};
-use crate::machine::limits::Around;
+use crate::machine::frames::{BrainFrame, Intent, OpenFrame, OpenQuestion, Stage, Visit};
+use crate::machine::limits::Enclosing;
 use crate::record::{Change, Event, NewEvent, Path, PluginStates, Segment, Seq, Timestamp};
 
 /// The reason why an event cannot happen now.
@@ -16,7 +16,7 @@ pub(in crate::machine) type Reason = String;
 /// A kind of stage, before a stage of it begins. It has one implementation per [`StageKind`](crate::record::StageKind).
 pub(in crate::machine) trait Kind {
     /// Adds the effects that begin the stage at `path`.
-    fn next(&self, owner: &BrainFrame, path: Path, now: Timestamp, around: &Around<'_>, out: &mut Next);
+    fn next(&self, owner: &BrainFrame, path: Path, now: Timestamp, enclosing: &Enclosing<'_>, out: &mut Next);
 
     /// Folds the event that begins the stage.
     fn apply<'e>(&self, event: &'e Event, owner: &BrainFrame) -> Result<Advance<'e>, Reason>;
@@ -30,7 +30,7 @@ pub(in crate::machine) trait Kind {
 /// A stage that has begun.
 pub(in crate::machine) trait Frame {
     /// Adds the effects that it needs now. `owner` is the brain around it.
-    fn next<'a>(&'a self, owner: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next);
+    fn next<'a>(&'a self, owner: &'a BrainFrame, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next);
 
     /// Folds an event at the stage's path or below it, but not in a brain below it.
     fn apply<'e>(&mut self, event: &'e Event, owner: OwnerState<'_>) -> Result<Advance<'e>, Reason>;
@@ -61,12 +61,16 @@ pub(in crate::machine) trait Frame {
     }
 
     /// Returns its questions to models outside of an iteration.
-    fn questions(&self) -> &[Asked] {
+    fn questions(&self) -> &[OpenQuestion] {
         &[]
     }
 
     /// Finds the brain below it by the next segments of a path, and visits its own frame.
-    fn child<'a>(&'a self, _segments: &mut Segments<'_>, _visit: &mut dyn FnMut(Open<'a>)) -> Option<&'a BrainFrame> {
+    fn child<'a>(
+        &'a self,
+        _segments: &mut Segments<'_>,
+        _visit: &mut dyn FnMut(OpenFrame<'a>),
+    ) -> Option<&'a BrainFrame> {
         None
     }
 
@@ -87,7 +91,7 @@ pub(in crate::machine) trait Frame {
 pub(in crate::machine) type Segments<'p> = dyn Iterator<Item = Segment<'p>> + 'p;
 
 /// Visits open frames until it breaks.
-pub(in crate::machine) type Visitor<'v, 'a> = dyn FnMut(Open<'a>) -> ControlFlow<()> + 'v;
+pub(in crate::machine) type Visitor<'v, 'a> = dyn FnMut(OpenFrame<'a>) -> ControlFlow<()> + 'v;
 
 /// Where an event leads a stage.
 pub(in crate::machine) enum Advance<'e> {

@@ -13,18 +13,18 @@ use faults::EMPTY;
 
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};
 use crate::machine::effect::{Effect, Next};
-use crate::machine::frames::{Asked, BrainFrame, Intent, LoopFrame, LoopPhase, Open, Stage, Visit};
-use crate::machine::limits::{Around, Before, Bound};
+use crate::machine::frames::{BrainFrame, Intent, LoopFrame, LoopPhase, OpenFrame, OpenQuestion, Stage, Visit};
+use crate::machine::limits::{Bound, Enclosing, LimitCheck};
 use crate::record::{Actor, Event, EventKind, LoopOutcome, NewEvent, Path, Segment, Seq, Speaker, Timestamp};
 
 pub(super) struct LoopKind;
 
 impl Kind for LoopKind {
-    fn next(&self, _: &BrainFrame, path: Path, now: Timestamp, around: &Around<'_>, out: &mut Next) {
-        if around.exhausted(Before::Iteration) {
-            out.held = true;
+    fn next(&self, _: &BrainFrame, path: Path, now: Timestamp, enclosing: &Enclosing<'_>, out: &mut Next) {
+        if enclosing.exhausted(LimitCheck::Iteration) {
+            out.blocked = true;
         // Without a request for more, the loop begins nevertheless, and ends before it calls a model.
-        } else if !around.asks_for_more(Before::Iteration, now, out) {
+        } else if !enclosing.asks_for_more(LimitCheck::Iteration, now, out) {
             out.effects.push(Effect::Prepare { path, iteration: 0 });
         }
     }
@@ -45,7 +45,7 @@ impl Kind for LoopKind {
 }
 
 impl Frame for LoopFrame {
-    fn next<'a>(&'a self, _: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
+    fn next<'a>(&'a self, _: &'a BrainFrame, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
         if let Some((iteration, outcome)) = &self.wrap_up {
             // There is no iteration after the summary.
             let is_over = matches!(self.phase, LoopPhase::Prepare) && self.iteration > *iteration;
@@ -58,20 +58,20 @@ impl Frame for LoopFrame {
             out.effects.push(Effect::Append(vec![stopped]));
             return;
         }
-        if limits_bind(self).is_some_and(|before| around.at_limit(self, before, now, out)) {
+        if limits_bind(self).is_some_and(|before| enclosing.at_limit(self, before, now, out)) {
             return;
         }
         match &self.phase {
             LoopPhase::Prepare => {
-                if around.exhausted(Before::Iteration) {
-                    out.held = true;
+                if enclosing.exhausted(LimitCheck::Iteration) {
+                    out.blocked = true;
                 } else {
                     out.effects.push(Effect::Prepare { path: self.path.clone(), iteration: self.iteration });
                 }
             }
             LoopPhase::Ask { attempt, intent } => {
-                if around.exhausted(Before::Request) {
-                    out.held |= intent.may_start(now, &mut Next::default());
+                if enclosing.exhausted(LimitCheck::Request) {
+                    out.blocked |= intent.may_start(now, &mut Next::default());
                 } else if intent.may_start(now, out) {
                     out.effects.push(Effect::Ask { path: self.path.iteration(self.iteration), attempt: *attempt });
                 }
@@ -88,9 +88,9 @@ impl Frame for LoopFrame {
             }
             LoopPhase::Batch => {
                 let before = out.effects.len();
-                around.within([Bound::Loop(self)], |around| batch::next(self, now, around, out));
+                enclosing.within([Bound::Loop(self)], |enclosing| batch::next(self, now, enclosing, out));
                 if out.effects.len() == before && self.is_batch_blocked() {
-                    around.at_limit(self, Before::Iteration, now, out);
+                    enclosing.at_limit(self, LimitCheck::Iteration, now, out);
                 }
             }
             LoopPhase::Ending(_) if self.wraps_up().is_some() => {
@@ -189,12 +189,16 @@ impl Frame for LoopFrame {
         )
     }
 
-    fn questions(&self) -> &[Asked] {
+    fn questions(&self) -> &[OpenQuestion] {
         &self.asked
     }
 
-    fn child<'a>(&'a self, segments: &mut Segments<'_>, visit: &mut dyn FnMut(Open<'a>)) -> Option<&'a BrainFrame> {
-        visit(Open::Loop(self));
+    fn child<'a>(
+        &'a self,
+        segments: &mut Segments<'_>,
+        visit: &mut dyn FnMut(OpenFrame<'a>),
+    ) -> Option<&'a BrainFrame> {
+        visit(OpenFrame::Loop(self));
         let Some(Segment::Call(iteration, index)) = segments.next() else { return None };
         self.call(iteration, index)?.inner()
     }
@@ -206,9 +210,9 @@ impl Frame for LoopFrame {
     }
 
     fn visit<'a>(&'a self, _: &'a BrainFrame, visit: &mut Visitor<'_, 'a>) -> ControlFlow<()> {
-        visit(Open::Loop(self))?;
+        visit(OpenFrame::Loop(self))?;
         for call in &self.batch {
-            visit(Open::Call(call))?;
+            visit(OpenFrame::Call(call))?;
             if let Some(inner) = call.inner() {
                 inner.visit_open(visit)?;
             }
@@ -257,14 +261,14 @@ fn exits(frame: &LoopFrame) -> String {
 
 /// A limit applies before the next model call: calls of the last answer are executed first, so that an exit
 /// tool in the iteration that uses the last token still ends its loop.
-fn limits_bind(frame: &LoopFrame) -> Option<Before> {
+fn limits_bind(frame: &LoopFrame) -> Option<LimitCheck> {
     match &frame.phase {
-        LoopPhase::Prepare => Some(Before::Iteration),
+        LoopPhase::Prepare => Some(LimitCheck::Iteration),
         LoopPhase::Ask { attempt: 0, intent } if frame.iteration == 0 && *intent != Intent::Running => {
-            Some(Before::FirstRequest)
+            Some(LimitCheck::FirstRequest)
         }
-        LoopPhase::Ask { intent, .. } => (*intent != Intent::Running).then_some(Before::Request),
-        LoopPhase::Answered => frame.exits.then_some(Before::Request),
+        LoopPhase::Ask { intent, .. } => (*intent != Intent::Running).then_some(LimitCheck::Request),
+        LoopPhase::Answered => frame.exits.then_some(LimitCheck::Request),
         LoopPhase::Batch | LoopPhase::Ending(_) => None,
     }
 }

@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Visitor};
 use crate::machine::effect::{Effect, Next};
-use crate::machine::frames::{Asked, BrainFrame, Intent, Open, Stage, StepFrame, Values};
-use crate::machine::limits::{Around, Before};
+use crate::machine::frames::{BrainFrame, Intent, OpenFrame, OpenQuestion, Stage, StepFrame, Values};
+use crate::machine::limits::{Enclosing, LimitCheck};
 use crate::record::{ContentHash, Event, EventKind, Finish, Path, Question, Segment, Seq, Timestamp, hash_json};
 
 pub(super) struct StepKind;
 
 impl Kind for StepKind {
-    fn next(&self, _: &BrainFrame, path: Path, _: Timestamp, _: &Around<'_>, out: &mut Next) {
+    fn next(&self, _: &BrainFrame, path: Path, _: Timestamp, _: &Enclosing<'_>, out: &mut Next) {
         out.effects.push(Effect::Step { path, attempt: 0 });
     }
 
@@ -23,17 +23,17 @@ impl Kind for StepKind {
             return Err("the step has not begun".to_owned());
         }
         let (asked, values) = (Vec::new(), Values::new());
-        let mut step = StepFrame { attempt: 0, intent: Intent::Ready, asked, values, held: false };
+        let mut step = StepFrame { attempt: 0, intent: Intent::Ready, asked, values, blocked: false };
         step.fold(event)?;
         Ok(Advance::Begun(Stage::Step(step)))
     }
 }
 
 impl Frame for StepFrame {
-    fn next<'a>(&'a self, owner: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
-        if self.held && around.exhausted(Before::Request) {
-            out.held = true;
-        } else if self.held && around.asks_for_more(Before::Request, now, out) {
+    fn next<'a>(&'a self, owner: &'a BrainFrame, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
+        if self.blocked && enclosing.exhausted(LimitCheck::Request) {
+            out.blocked = true;
+        } else if self.blocked && enclosing.asks_for_more(LimitCheck::Request, now, out) {
         } else if self.intent.may_start(now, out)
             && let Some(path) = owner.current_path()
         {
@@ -62,27 +62,27 @@ impl Frame for StepFrame {
     }
 
     fn is_blocked_by_limit(&self) -> bool {
-        self.held
+        self.blocked
     }
 
     fn collect_active(&self, waits: bool, _: &mut Vec<Path>) -> bool {
-        !(self.held && waits)
+        !(self.blocked && waits)
     }
 
     fn awaits(&self, path: &Path) -> bool {
         match path.last() {
             Some(Segment::Stage(_)) => self.intent.is_running(),
-            Some(Segment::Iteration(_)) => self.intent.is_running() || self.held,
+            Some(Segment::Iteration(_)) => self.intent.is_running() || self.blocked,
             Some(Segment::Call(..)) | None => false,
         }
     }
 
-    fn questions(&self) -> &[Asked] {
+    fn questions(&self) -> &[OpenQuestion] {
         &self.asked
     }
 
     fn visit<'a>(&'a self, owner: &'a BrainFrame, visit: &mut Visitor<'_, 'a>) -> ControlFlow<()> {
-        visit(Open::Step(owner, self))
+        visit(OpenFrame::Step(owner, self))
     }
 }
 
@@ -106,7 +106,7 @@ impl StepFrame {
                 if !self.intent.can_start(self.attempt, *attempt) {
                     return Err(format!("the next try is {}", self.intent.next_attempt(self.attempt)));
                 }
-                (self.intent, self.attempt, self.held) = (Intent::Running, *attempt, false);
+                (self.intent, self.attempt, self.blocked) = (Intent::Running, *attempt, false);
             }
             EventKind::StepRetry { attempt, due, .. } => {
                 if self.attempt != *attempt {
@@ -119,7 +119,7 @@ impl StepFrame {
                 if self.intent != Intent::Running {
                     return Err("the step is not running".to_owned());
                 }
-                (self.intent, self.held) = (Intent::Ready, true);
+                (self.intent, self.blocked) = (Intent::Ready, true);
             }
             EventKind::ValueRecorded { name, value } => {
                 self.check_running()?;
@@ -139,7 +139,7 @@ impl StepFrame {
                     // It is sent again, since the answer was lost.
                     Some(asked) if asked.answer.is_none() && asked.hash == hash => {}
                     None if index == self.asked.len() => {
-                        self.asked.push(Asked { hash, answer: None, finish: Finish::default() });
+                        self.asked.push(OpenQuestion { hash, answer: None, finish: Finish::default() });
                     }
                     _ => return Err(format!("the step's next question is {}", self.asked.len())),
                 }
@@ -158,7 +158,7 @@ impl StepFrame {
         match self.intent {
             Intent::Running => Ok(()),
             // Its parallel questions are paid for, and their answers are used when it reruns.
-            Intent::Ready if self.held => Ok(()),
+            Intent::Ready if self.blocked => Ok(()),
             Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => Err("the step is not running".to_owned()),
         }
     }

@@ -88,13 +88,13 @@ impl Header {
 /// The content of a cassette.
 pub(super) struct CassetteFile {
     pub(super) header: Header,
-    pub(super) exchanges: Vec<(usize, Exchange)>,
+    pub(super) exchanges: Vec<(usize, RecordedExchange)>,
     pub(super) signals: Vec<SignalLine>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Exchange {
+pub(super) struct RecordedExchange {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<String>,
     #[serde(skip_serializing_if = "is_first")]
@@ -265,7 +265,7 @@ pub(super) fn read(text: &str) -> Result<CassetteFile, CassetteError> {
             signals.push(serde_json::from_value(document).map_err(refuse)?);
             continue;
         }
-        let mut exchange: Exchange = serde_json::from_value(document).map_err(refuse)?;
+        let mut exchange: RecordedExchange = serde_json::from_value(document).map_err(refuse)?;
         if let (Some(reply), Some(model)) = (&mut exchange.reply, &header.model) {
             reply.answered_by(model);
         }

@@ -52,7 +52,7 @@ use futures::future::BoxFuture;
 
 use parking_lot::Mutex;
 use player::Player;
-use recorder::Recorder;
+use recorder::CassetteRecorder;
 use scrub::Scrubber;
 use signals::Signals;
 
@@ -75,7 +75,7 @@ pub struct Cassette {
 }
 
 enum Mode {
-    Record(Arc<dyn Model>, Mutex<Recorder>),
+    Record(Arc<dyn Model>, Mutex<CassetteRecorder>),
     Replay { text: String, player: Mutex<Player>, signals: Mutex<Signals> },
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::difference::difference;
-use super::format::{CassetteError, Exchange, RequestLine};
+use super::format::{CassetteError, RecordedExchange, RequestLine};
 use super::scrub::Scrubber;
 use crate::record::{
     ModelError, ModelErrorKind, ModelRequest, ModelResponse, Path, ResponseMetadata, Segment, Settings, ToolSet,
@@ -17,7 +17,7 @@ type Outcome = Result<ModelResponse, ModelError>;
 #[derive(Debug, Default)]
 pub(super) struct Player {
     /// Several answers per request: each run of a conversation asks at the same path, and they are given in order.
-    exact: HashMap<(Path, u32), VecDeque<Recorded>>,
+    exact: HashMap<(Path, u32), VecDeque<RecordedAnswer>>,
     order: Vec<(Path, u32)>,
     by_loop: HashMap<Path, VecDeque<Outcome>>,
     anywhere: VecDeque<Outcome>,
@@ -25,7 +25,7 @@ pub(super) struct Player {
 }
 
 #[derive(Debug)]
-struct Recorded {
+struct RecordedAnswer {
     request: Option<ModelRequest>,
     outcome: Outcome,
     used: bool,
@@ -39,7 +39,7 @@ struct Compared {
 }
 
 impl Player {
-    pub(super) fn new(exchanges: Vec<(usize, Exchange)>) -> Result<Self, CassetteError> {
+    pub(super) fn new(exchanges: Vec<(usize, RecordedExchange)>) -> Result<Self, CassetteError> {
         let mut player = Self::default();
         let mut last: HashMap<Path, ModelRequest> = HashMap::new();
         for (line, exchange) in exchanges {
@@ -68,7 +68,7 @@ impl Player {
             if recorded.is_empty() {
                 player.order.push(key);
             }
-            recorded.push_back(Recorded { request, outcome, used: false });
+            recorded.push_back(RecordedAnswer { request, outcome, used: false });
         }
         Ok(player)
     }

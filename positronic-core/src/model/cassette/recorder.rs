@@ -2,18 +2,18 @@
 
 use std::collections::HashMap;
 
-use super::format::{Exchange, ReplyLine, RequestLine, SignalLine, encode};
+use super::format::{RecordedExchange, ReplyLine, RequestLine, SignalLine, encode};
 use super::scrub::Scrubber;
 use crate::record::{ModelError, ModelRequest, ModelResponse, Path, SignalKind, Transcript};
 
 /// The recorded lines, and the last request of every loop.
 #[derive(Debug, Default)]
-pub(super) struct Recorder {
+pub(super) struct CassetteRecorder {
     lines: Vec<String>,
     last: HashMap<Path, ModelRequest>,
 }
 
-impl Recorder {
+impl CassetteRecorder {
     pub(super) fn lines(&self) -> &[String] {
         &self.lines
     }
@@ -52,8 +52,12 @@ pub(super) fn whole(
     encode(&line(request, whole, outcome), scrubber)
 }
 
-fn line(request: &ModelRequest, recorded: RequestLine, outcome: &Result<ModelResponse, ModelError>) -> Exchange {
-    Exchange {
+fn line(
+    request: &ModelRequest,
+    recorded: RequestLine,
+    outcome: &Result<ModelResponse, ModelError>,
+) -> RecordedExchange {
+    RecordedExchange {
         at: Some(request.path.as_str().to_owned()),
         attempt: request.attempt,
         request: Some(recorded),

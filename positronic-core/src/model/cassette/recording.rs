@@ -1,7 +1,7 @@
 //! A cassette writer for past exchanges, such as those in the log of a run.
 
 use super::format::{self, Header};
-use super::recorder::{self, Recorder};
+use super::recorder::{self, CassetteRecorder};
 use super::scrub::Scrubber;
 use crate::record::{ModelError, ModelRequest, ModelResponse, SignalKind};
 
@@ -12,7 +12,7 @@ use crate::record::{ModelError, ModelRequest, ModelResponse, SignalKind};
 pub struct Recording {
     header: Header,
     scrubber: Scrubber,
-    recorder: Recorder,
+    recorder: CassetteRecorder,
 }
 
 impl Recording {

@@ -49,19 +49,19 @@ use crate::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, Mode
 /// A model set for one request ([`Settings::model`](crate::record::Settings)) applies to the first; the others use their
 /// own. `LOOP_MODEL_CALL` and a cost limit use the first's name; the price is that of the answering model.
 pub struct Fallback {
-    members: Vec<Member>,
+    members: Vec<Candidate>,
     rest: Duration,
     tries: u32,
     moves_on: Box<dyn Fn(&ModelError) -> bool + Send + Sync>,
 }
 
-struct Member {
+struct Candidate {
     model: Arc<dyn Model>,
-    rest: Mutex<Option<Rest>>,
+    rest: Mutex<Option<Cooldown>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Rest {
+struct Cooldown {
     since: Instant,
     until: Instant,
     kind: ModelErrorKind,
@@ -78,7 +78,7 @@ impl Fallback {
     /// Adds a model that is asked when the previous ones have failed.
     #[must_use]
     pub fn then(mut self, model: impl Model) -> Self {
-        self.members.push(Member { model: Arc::new(model), rest: Mutex::default() });
+        self.members.push(Candidate { model: Arc::new(model), rest: Mutex::default() });
         self
     }
 
@@ -103,7 +103,7 @@ impl Fallback {
     }
 
     /// Lists the models in the order of asking: resting ones last, shortest rest first.
-    fn order(&self, now: Instant) -> (Vec<(usize, &Member)>, Vec<RoutingStep>) {
+    fn order(&self, now: Instant) -> (Vec<(usize, &Candidate)>, Vec<RoutingStep>) {
         let (mut awake, mut resting, mut steps) = (Vec::new(), Vec::new(), Vec::new());
         for (index, member) in self.members.iter().enumerate() {
             match member.resting(now) {
@@ -159,8 +159,8 @@ impl Fallback {
     }
 }
 
-impl Member {
-    fn resting(&self, now: Instant) -> Option<Rest> {
+impl Candidate {
+    fn resting(&self, now: Instant) -> Option<Cooldown> {
         self.rest.lock().filter(|rest| rest.until > now)
     }
 
@@ -182,7 +182,7 @@ impl Member {
         let mut now = self.rest.lock();
         // The longest requested rest wins.
         if now.is_none_or(|now| now.until < until) {
-            *now = Some(Rest { since, until, kind: error.kind });
+            *now = Some(Cooldown { since, until, kind: error.kind });
         }
     }
 }

@@ -11,14 +11,14 @@ const MINUTE: Duration = Duration::from_mins(1);
 /// The requests of the last minute, and a pause.
 #[derive(Debug, Default)]
 pub(super) struct Window {
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentRequest>,
     next: u64,
     tokens: u64,
     closed: Duration,
 }
 
 #[derive(Debug)]
-struct Sent {
+struct SentRequest {
     id: u64,
     at: Duration,
     tokens: u64,
@@ -57,7 +57,7 @@ impl Window {
         let id = self.next;
         self.next += 1;
         self.tokens = self.tokens.saturating_add(tokens);
-        self.sent.push_back(Sent { id, at: now, tokens });
+        self.sent.push_back(SentRequest { id, at: now, tokens });
         Ok(id)
     }
 

@@ -37,7 +37,7 @@ impl Blocks {
     fn read(&self, run: usize) -> (History, usize) {
         let (mut blocks, mut next) = (Vec::new(), Some(id(run)));
         while let Some(run) = next {
-            let block: Block = serde_json::from_str(&self.0[&run]).unwrap();
+            let block: TurnBlock = serde_json::from_str(&self.0[&run]).unwrap();
             next = block.before().cloned();
             blocks.push(block);
         }

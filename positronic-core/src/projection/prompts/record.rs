@@ -8,8 +8,8 @@ use crate::projection::dialogue::{count, dialogue, extend};
 use crate::projection::history::History;
 use crate::projection::messages::{messages, opening};
 use crate::record::{
-    AnswerWithoutText, Approval, BatchPolicy, Before, CallState, Event, EventKind, FileRef, Message, Output,
-    OutputKind, Path, Prompt, PromptState, Segment, Settings, Speaker, ToolCall, ToolOutput, Transcript, Usage,
+    AnswerWithoutText, Approval, BatchPolicy, CallState, Event, EventKind, FileRef, Message, Output, OutputKind, Path,
+    PrecedingCalls, Prompt, PromptState, Segment, Settings, Speaker, ToolCall, ToolOutput, Transcript, Usage,
 };
 
 /// The outputs and messages of one loop, folded from its events.
@@ -127,7 +127,7 @@ impl Record {
     /// calls and their brains.
     pub(super) fn settle(&mut self) {
         let batch = self.prompt.output.iter().rposition(begins_answer).unwrap_or(0);
-        let mut before = Before::default();
+        let mut before = PrecedingCalls::default();
         let (mut approval, mut webhook) = (false, false);
         for output in self.prompt.output.iter_mut().skip(batch) {
             let OutputKind::Tool(tool) = &mut output.kind else { continue };

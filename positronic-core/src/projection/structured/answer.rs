@@ -111,9 +111,7 @@ fn find_object(response: &ModelResponse, batches: bool) -> Result<Map<String, Va
     let is_another =
         Deserializer::from_str(next).into_iter::<Map<String, Value>>().next().is_some_and(|next| next.is_ok());
     Err(match (is_another, batches) {
-        (true, false) => {
-            "the answer has more than one JSON object; answer with one, which names only the next action"
-        }
+        (true, false) => "the answer has more than one JSON object; answer with one, which names only the next action",
         (true, true) => {
             "the answer has more than one JSON object; answer with one, which lists all actions in `actions`"
         }
@@ -265,14 +263,14 @@ mod tests {
     }
 
     #[test]
-    fn each_action_of_a_batch_is_judged() {
+    fn each_action_of_a_batch_is_checked() {
         let text = r#"{"reasoning":"so","actions":[{"action":"finish","input":{}},{"action":"dance","input":{}},7,
             {"action":"pay.send","input":{}},{"action":"finish","with":1}]}"#;
 
         assert_eq!(
             read(text, true).unwrap_err(),
-            "in `/actions/1`: there is no action `dance`; the actions are `pay.send`, `finish`; `/actions/2` has to be an \
-             object, and is 7; in `/actions/3`: the input of `pay.send` does not match its schema: \"sum\" is a required property; in \
+            "in `/actions/1`: there is no action `dance`; the actions are `pay.send`, `finish`; `/actions/2` must be an \
+             object, but is 7; in `/actions/3`: the input of `pay.send` does not match its schema: \"sum\" is a required property; in \
              `/actions/4`: an action has no field `with`"
         );
         assert_eq!(

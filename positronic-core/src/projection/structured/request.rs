@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::super::dialogue::join;
 use super::schema::schema;
-use crate::machine::Refused;
+use crate::machine::RejectedAnswer;
 use crate::record::{
     ActionFormat, Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Part, Settings, StructuredActions,
     ToolChoice, ToolDecl, ToolSet, Transcript,
@@ -21,7 +21,7 @@ const NAME: &str = "action";
 pub(crate) fn structured_request(
     prepared: ModelRequest,
     actions: &StructuredActions,
-    refused: &[Refused],
+    refused: &[RejectedAnswer],
 ) -> ModelRequest {
     let ModelRequest { path, attempt, system, context, tools, messages, settings } = prepared;
     let form = actions.form.unwrap_or_default();
@@ -133,7 +133,7 @@ impl Said<'_> {
         }
     }
 
-    fn refused(&mut self, Refused { parts, message, by }: &Refused) {
+    fn refused(&mut self, RejectedAnswer { parts, message, by }: &RejectedAnswer) {
         let parts: Vec<_> = parts.iter().filter_map(Part::sent_back).collect();
         let is_silent = !parts.iter().any(|part| matches!(part, Assistant::Text { text } if !text.trim().is_empty()));
         let silence = is_silent.then(|| Assistant::Text { text: "(no answer)".to_owned() });

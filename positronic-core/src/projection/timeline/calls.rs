@@ -6,8 +6,8 @@ use super::detail::{BrainNode, CallNode, CallWait, WaitEnd, WidgetNode};
 use super::node::{NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::record::{
-    Approval, BatchPolicy, Before, CallState, Event, EventKind, FileOutput, PublicId, Segment, SideOutput, ToolCall,
-    ToolResult, WidgetOutput,
+    Approval, BatchPolicy, CallState, Event, EventKind, FileOutput, PrecedingCalls, PublicId, Segment, SideOutput,
+    ToolCall, ToolResult, WidgetOutput,
 };
 
 impl Timeline {
@@ -118,7 +118,7 @@ impl Timeline {
             Some(NodeKind::Stage(stage)) => stage.policy,
             _ => BatchPolicy::default(),
         };
-        let mut before = Before::default();
+        let mut before = PrecedingCalls::default();
         for id in self.children(batch).to_vec() {
             let Some(NodeKind::Call(call)) = self.node(id).map(|node| &node.kind) else { continue };
             let undecided = call.approval.as_ref().is_some_and(Approval::is_open) && call.result.is_none();

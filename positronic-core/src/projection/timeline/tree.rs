@@ -32,7 +32,7 @@ use crate::record::{Event, FileRef, Path, PriceTable, PublicId, Segment, Seq, St
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Stored")]
+#[serde(from = "StoredTimeline")]
 #[non_exhaustive]
 pub struct Timeline {
     /// The number of the last event that was applied.
@@ -79,7 +79,7 @@ pub struct Timeline {
 
 /// The JSON form of a timeline; the rest follows from the nodes.
 #[derive(Default, Deserialize)]
-struct Stored {
+struct StoredTimeline {
     #[serde(default)]
     seq: Option<Seq>,
     last: Timestamp,
@@ -109,9 +109,9 @@ fn nodes_in_order<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Node
     }
 }
 
-impl From<Stored> for Timeline {
-    fn from(stored: Stored) -> Self {
-        let Stored { seq, last, start, worker, usage, answers, currency, costs, nodes } = stored;
+impl From<StoredTimeline> for Timeline {
+    fn from(stored: StoredTimeline) -> Self {
+        let StoredTimeline { seq, last, start, worker, usage, answers, currency, costs, nodes } = stored;
         let mut spent = Spent::default();
         for call in costs.iter().flat_map(|costs| &costs.calls) {
             spent += call;
@@ -152,7 +152,7 @@ impl Timeline {
     /// Creates the timeline of an empty log.
     #[must_use]
     pub fn new() -> Self {
-        Self::from(Stored::default())
+        Self::from(StoredTimeline::default())
     }
 
     /// Folds a log or a prefix of one.

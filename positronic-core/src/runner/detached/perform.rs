@@ -14,7 +14,7 @@ use crate::definition::{Scope, StateValue, ToolBody, ToolDefinition, ToolFn, Unt
 use crate::error::{Error, Result};
 use crate::machine::{CallPhase, Intent, RunState};
 use crate::record::{EventKind, NewEvent};
-use crate::runner::catch::{at_home, caught};
+use crate::runner::catch::{caught, owner_scope};
 use crate::runner::clock::pauses;
 use crate::runner::effects::link::RunLink;
 use crate::runner::effects::record_outcome::updated;
@@ -92,7 +92,7 @@ impl PreparedCall {
         let Self { call, shared, mut incoming, tool } = self;
         let gone = || Error::new("the run no longer awaits the call");
         let (tool, execute, arguments, scope) = tool.ok_or_else(gone)?;
-        let work = caught(async { execute(arguments, at_home(Some(&tool), scope)?).await });
+        let work = caught(async { execute(arguments, owner_scope(Some(&tool), scope)?).await });
         let mut work = pin!(tokio::time::timeout(tool.timeout, work));
         let result = loop {
             tokio::select! {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::definition::{Scope, ToolDefinition};
 use crate::error::{Error, Result};
-use crate::runner::catch::{at_home, caught, caught_now};
+use crate::runner::catch::{caught, caught_now, owner_scope};
 
 /// Checks edited arguments against a tool's conditions. `exits` says whether the call ended its loop when the model
 /// proposed it.
@@ -30,7 +30,7 @@ pub(super) async fn check(tool: &ToolDefinition, arguments: &Arc<Value>, exits: 
     }
     if let Some(gate) = &tool.gate {
         // The reason of the approval does not matter: the person who edited has approved these arguments.
-        let scope = at_home(Some(tool), scope).map_err(refused)?;
+        let scope = owner_scope(Some(tool), scope).map_err(refused)?;
         let verdict = caught_now(|| Ok(gate(Arc::clone(arguments), scope))).map_err(refused)?;
         caught(verdict).await.map_err(refused)?;
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::definition::{StateOwner, StateValue, Update, recordable};
 use crate::error::Result;
-use crate::machine::{Changes, plugin_steps};
+use crate::machine::{StateChanges, plugin_steps};
 use crate::record::{Change, Path, PluginStates};
 use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
@@ -35,10 +35,15 @@ pub(super) fn states(worker: &mut Worker, path: &Path) -> Option<Result<States>>
 
 impl States {
     /// Applies the next state of the owner, then the updates of the plugins that took part in the call.
-    pub(super) fn step(self, path: &Path, next: Option<Value>, updates: Vec<(StateOwner, Update)>) -> Result<Changes> {
+    pub(super) fn step(
+        self,
+        path: &Path,
+        next: Option<Value>,
+        updates: Vec<(StateOwner, Update)>,
+    ) -> Result<StateChanges> {
         next.as_ref().map_or(Ok(()), |next| recordable("the next state", next))?;
         let mut after = self.plugins.clone();
-        let mut changes = Changes::default();
+        let mut changes = StateChanges::default();
         match (self.owner, next) {
             (Some(owner), Some(next)) => after.set(owner.plugin, owner.keep(Arc::new(next))),
             (None, Some(next)) => changes.change = Change::between(self.document.json(), &next),

@@ -42,7 +42,9 @@ pub(super) async fn receive(
         None => Ok(()),
     };
     Ok(match decode_actions(&response, tools, actions.batches, fits) {
-        Ok(DecodedActions { parts, calls }) => Received::Valid(ModelResponse { parts, calls, metadata: response.metadata }),
+        Ok(DecodedActions { parts, calls }) => {
+            Received::Valid(ModelResponse { parts, calls, metadata: response.metadata })
+        }
         Err(message) => Received::Invalid(response, message),
     })
 }

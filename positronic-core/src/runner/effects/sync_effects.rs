@@ -9,9 +9,9 @@ use super::prepare::{prepare, yielded};
 use super::state_owner::states;
 use crate::definition::{AnyServices, BrainDefinition, ToolBody, WaitDefinition};
 use crate::error::{Error, Result};
-use crate::machine::{BrainEnd, CallPhase, Changes, Effect, Outcome};
+use crate::machine::{BrainEnd, CallPhase, Effect, Outcome, StateChanges};
 use crate::record::{BrainStart, LoopOutcome, Path};
-use crate::runner::catch::{at_home, caught_now};
+use crate::runner::catch::{caught_now, owner_scope};
 use crate::runner::worker::Worker;
 use crate::runner::worker::frames::Frames;
 use crate::runner::worker::stop::Stop;
@@ -86,7 +86,7 @@ fn finish_brain(worker: &mut Worker, path: &Path) -> Option<Outcome> {
         let state = worker.shared.state();
         (worker.frames.nested(&state, path), state.brain(path)?.end.clone()?)
     };
-    let BrainEnd::Completed(result) = end else { return Some(Outcome::BrainEnded(Ok(Changes::default()))) };
+    let BrainEnd::Completed(result) = end else { return Some(Outcome::BrainEnded(Ok(StateChanges::default()))) };
     Some(Outcome::BrainEnded(states.and_then(|states| {
         let nested = nested.ok_or_else(|| Error::new("the brain's code has no such brain"))?;
         let output = nested.output.as_ref();
@@ -133,7 +133,7 @@ fn resume_call(worker: &mut Worker, path: &Path) -> Option<Outcome> {
         let (ToolBody::Function { waits: Some(waits), .. }, Some(scope), true) = (&tool.body, scope, answered) else {
             return Ok(None);
         };
-        let waits = waits(&call.arguments, &at_home(Some(&tool), scope)?)?;
+        let waits = waits(&call.arguments, &owner_scope(Some(&tool), scope)?)?;
         let found = WaitDefinition::answered(&waits, wait, &webhook, &identifier);
         Ok(found.and_then(|wait| wait.resume.clone()))
     };

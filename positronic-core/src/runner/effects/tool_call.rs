@@ -9,7 +9,7 @@ use super::report::Outcome;
 use crate::definition::{Invocation, ToolBody};
 use crate::error::Error;
 use crate::record::Path;
-use crate::runner::catch::at_home;
+use crate::runner::catch::owner_scope;
 use crate::runner::clock::limited_by;
 use crate::runner::detached::attach::{detached_call, performed};
 use crate::runner::worker::Worker;
@@ -41,7 +41,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                 let executor = shared.runner.executor.clone();
                 let running = around(loop_at.as_deref(), &scope, &call, move || match detached {
                     Some(call) => performed(executor, call),
-                    None => Box::pin(async move { execute(arguments, at_home(tool.as_deref(), inner)?).await }),
+                    None => Box::pin(async move { execute(arguments, owner_scope(tool.as_deref(), inner)?).await }),
                 });
                 let limited = match shared.runner.paused_clock {
                     true => limited_by(&*shared.runner.clock, timeout, running).await,

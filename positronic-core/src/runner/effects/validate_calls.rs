@@ -13,7 +13,7 @@ use crate::record::{
     ArgumentMistake, CallFlags, Gate, Path, ProposedCall, Repair, Segment, ToolCall, ToolSet, check_depth,
     check_numbers,
 };
-use crate::runner::catch::{at_home, caught, caught_now};
+use crate::runner::catch::{caught, caught_now, owner_scope};
 use crate::tools::{accept_arguments, near_name, parse_arguments};
 
 /// Validates the calls of the answer at `path`, an iteration.
@@ -139,7 +139,7 @@ fn ends_loop(arguments: &Arc<Value>, tool: &ToolDefinition) -> Result<bool, Stri
 async fn gate(arguments: &Arc<Value>, tool: &ToolDefinition, scope: Scope) -> Result<Option<Gate>, String> {
     let Some(gate) = &tool.gate else { return Ok(None) };
     let arguments = Arc::clone(arguments);
-    let verdict = match at_home(Some(tool), scope).and_then(|scope| caught_now(|| Ok(gate(arguments, scope)))) {
+    let verdict = match owner_scope(Some(tool), scope).and_then(|scope| caught_now(|| Ok(gate(arguments, scope)))) {
         Ok(verdict) => caught(verdict).await,
         Err(error) => Err(error),
     };

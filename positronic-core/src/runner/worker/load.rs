@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::append::follow;
 use super::shared::Folded;
 use crate::machine::{self, RunState};
-use crate::projection::{Block, History, Prompts, PromptsPart};
+use crate::projection::{History, Prompts, PromptsPart, TurnBlock};
 use crate::record::{Event, EventKind, RunId, RunSummary, Seq};
 use crate::runner::conversation::histories::Histories;
 use crate::store::{EventStore, SavedPrompts, Snapshot, StoreError};
@@ -28,7 +28,7 @@ pub(super) enum Content {
     /// Changes of the prompts of a run that is open.
     Part(PromptsPart),
     /// The last turns of a conversation, up to that of a run that has ended.
-    Turns(Block),
+    Turns(TurnBlock),
 }
 
 /// Creates a snapshot of a state.
@@ -134,7 +134,7 @@ async fn saved_prompts(
 
 /// What a run adds to the history of its conversation.
 enum Added {
-    Turns(Block),
+    Turns(TurnBlock),
     Log(Vec<std::sync::Arc<Event>>),
 }
 
@@ -180,7 +180,7 @@ pub(in crate::runner) async fn history(
 }
 
 /// Returns the saved turns of a run that has ended.
-async fn saved_turns(store: &dyn EventStore, run: &RunId) -> Result<Option<Block>, StoreError> {
+async fn saved_turns(store: &dyn EventStore, run: &RunId) -> Result<Option<TurnBlock>, StoreError> {
     let (_, contents) = of_saved(&store.saved_prompts(run).await?);
     Ok(contents.into_iter().find_map(|content| match content {
         Content::Turns(block) => Some(block),

@@ -37,9 +37,10 @@ impl Contents {
         if next != append.expected {
             return Err(StoreError::Conflict { next });
         }
-        if let Some(held) = stored.map(|stored| stored.epoch).filter(|held| append.epoch.is_some_and(|own| own < *held))
+        if let Some(current) =
+            stored.map(|stored| stored.epoch).filter(|current| append.epoch.is_some_and(|own| own < *current))
         {
-            return Err(StoreError::Fenced { held });
+            return Err(StoreError::Fenced { current });
         }
         if stored.is_none()
             && let Some(before) = &append.index.summary.after

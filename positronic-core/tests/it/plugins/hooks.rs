@@ -177,7 +177,7 @@ async fn error_in_prepare_or_request_fails_the_loop_before_the_model_call() {
         ("prepare", "the loop `Work` cannot be configured: the plugin `broken` failed: it is too late"),
         (
             "prepare panics",
-            "the loop `Work` cannot be configured: the plugin `broken` failed: it panicked: it is too much",
+            "the loop `Work` cannot be configured: the plugin `broken` failed: the code panicked: it is too much",
         ),
         ("request", "the loop `Work` cannot be configured: the plugin `broken` refused the request: it is too late"),
     ] {
@@ -206,7 +206,7 @@ async fn error_after_an_answer_is_recorded_and_the_loop_continues() {
 #[tokio::test(start_paused = true)]
 async fn error_around_a_call_is_its_result() {
     assert_eq!(results(&broken("call").await, "Work"), [ToolResult::error("it is too late")]);
-    assert_eq!(results(&broken("call panics").await, "Work"), [ToolResult::error("it panicked: it is too much")]);
+    assert_eq!(results(&broken("call panics").await, "Work"), [ToolResult::error("the code panicked: it is too much")]);
 }
 
 /// Removes the tools from an iteration until a person unlocks them, and answers dangerous calls itself.

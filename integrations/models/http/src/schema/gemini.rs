@@ -37,7 +37,7 @@ const KEPT: [&str; 10] = [
 pub fn gemini_schema(schema: &OrderedJson, role: SchemaRole) -> OrderedJson {
     let root = lenient_schema(schema, role);
     let OrderedJson::Object(fields) = &root else { return root };
-    let mut gemini = Gemini { root: &root, definitions: Definitions::default(), depth: 0, work: MAX_WORK };
+    let mut gemini = GeminiDialect { root: &root, definitions: Definitions::default(), depth: 0, work: MAX_WORK };
     let mut sent = gemini.object(fields);
     let mut definitions = gemini.definitions.reachable(&sent);
     without_required_cycles(&mut definitions);
@@ -47,7 +47,7 @@ pub fn gemini_schema(schema: &OrderedJson, role: SchemaRole) -> OrderedJson {
     OrderedJson::Object(sent)
 }
 
-struct Gemini<'a> {
+struct GeminiDialect<'a> {
     root: &'a OrderedJson,
     definitions: Definitions,
     /// How many schemas there are around the one that is read.
@@ -56,7 +56,7 @@ struct Gemini<'a> {
     work: usize,
 }
 
-impl Gemini<'_> {
+impl GeminiDialect<'_> {
     /// Converts a schema; one that accepts anything becomes an empty one.
     fn schema(&mut self, schema: &OrderedJson) -> OrderedJson {
         let work = spent(self.work, schema).filter(|_| self.depth < MAX_DEPTH);

@@ -14,7 +14,7 @@ use sqlx_postgres::PgRow;
 use super::PostgresStore;
 use crate::append::{Encoded, owned};
 use crate::connections::{get, statement};
-use crate::failure::{Access, DbError};
+use crate::failure::{DbError, StatementKind};
 use crate::rows::{encode, no_such, seq};
 use crate::{blobs, entries, leases, mailbox, query, sinks, timers};
 
@@ -136,7 +136,7 @@ impl RunIndex for PostgresStore {
                 for row in &rows {
                     let run = crate::text::value(get(row, 1)?);
                     let error = query::summary(&run, get(row, 0)?).err();
-                    let explain = |error| self.shared.place.explain(error, Access::Read);
+                    let explain = |error| self.shared.place.explain(error, StatementKind::Read);
                     unreadable.extend(error.map(|error| (RunId::from(run), explain(error))));
                 }
                 Ok(unreadable)
@@ -178,7 +178,7 @@ impl LeaseStore for PostgresStore {
             // Not repeated if the connection is lost: the first try may have reserved runs, which the caller does not know.
             let rows = self.shared.connections.rows_once(|| leases::due(&self.shared.schema, filter)).await;
             let due = rows.and_then(|rows| leases::due_runs(&rows));
-            due.map_err(|error| self.shared.place.explain(error, Access::Write))
+            due.map_err(|error| self.shared.place.explain(error, StatementKind::Write))
         })
     }
 
@@ -301,7 +301,7 @@ impl EntryStore for PostgresStore {
             let put = || entries::put(&self.shared.schema, kind, key, &document, expected);
             let rows = self.shared.connections.rows_once(put).await;
             let revision = rows.and_then(|rows| rows.first().map(|row| get::<i64>(row, 0)).transpose());
-            let revision = revision.map_err(|error| self.shared.place.explain(error, Access::Write))?;
+            let revision = revision.map_err(|error| self.shared.place.explain(error, StatementKind::Write))?;
             revision.and_then(|revision| revision.try_into().ok()).ok_or_else(|| entries::changed(kind, key))
         })
     }

@@ -45,7 +45,7 @@ mod linux {
 
     /// The relevant data of a process.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    struct Seen {
+    struct ProcessStat {
         id: i32,
         parent: i32,
         is_marked: bool,
@@ -71,7 +71,7 @@ mod linux {
         }
 
         /// Returns the processes with the marker, and their children.
-        fn processes(&self) -> Vec<Seen> {
+        fn processes(&self) -> Vec<ProcessStat> {
             let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
             let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
             let all: Vec<_> = ids.filter_map(|id| self.inspect(id)).collect();
@@ -89,7 +89,7 @@ mod linux {
         }
 
         /// Reads a process; `None` if it does not exist or is a zombie.
-        fn inspect(&self, id: i32) -> Option<Seen> {
+        fn inspect(&self, id: i32) -> Option<ProcessStat> {
             let folder = PathBuf::from(format!("/proc/{id}"));
             let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
             let (_, rest) = stat.rsplit_once(')')?;
@@ -102,11 +102,11 @@ mod linux {
             let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
             let mark = format!("{VARIABLE}={}", self.0);
             let is_marked = environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes());
-            Some(Seen { id, parent, is_marked })
+            Some(ProcessStat { id, parent, is_marked })
         }
 
         /// Opens a handle of a process, unless its id was reused.
-        fn open_handle(&self, seen: Seen) -> Option<OwnedFd> {
+        fn open_handle(&self, seen: ProcessStat) -> Option<OwnedFd> {
             let process = pidfd_open(Pid::from_raw(seen.id)?, PidfdFlags::empty()).ok()?;
             (self.inspect(seen.id) == Some(seen)).then_some(process)
         }

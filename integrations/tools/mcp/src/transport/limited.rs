@@ -23,20 +23,20 @@ impl Overflow {
 }
 
 /// Reads until a line exceeds the limit. Skipping the line instead would leave its call waiting forever.
-pub(super) struct Limited<R> {
+pub(super) struct LineLimit<R> {
     inner: R,
     line: usize,
     overflow: Overflow,
 }
 
-impl<R> Limited<R> {
+impl<R> LineLimit<R> {
     pub(super) fn new(inner: R, limit: usize) -> (Self, Overflow) {
         let overflow = Overflow { seen: Arc::default(), limit };
         (Self { inner, line: 0, overflow: overflow.clone() }, overflow)
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Limited<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for LineLimit<R> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
         if self.overflow.seen.load(Ordering::Relaxed) {
             return Poll::Ready(Ok(()));
@@ -73,7 +73,7 @@ mod tests {
             // Pieces of any size must not matter.
             for size in [1, 3, 64] {
                 let (near, far) = tokio::io::duplex(size);
-                let (mut limited, overflow) = Limited::new(far, 10);
+                let (mut limited, overflow) = LineLimit::new(far, 10);
                 let sent = text.clone();
                 tokio::spawn(async move {
                     let mut near = near;

@@ -13,9 +13,9 @@ use futures::future::BoxFuture;
 use rmcp::RoleClient;
 use rmcp::service::{ClientInitializeError, RunningService, ServiceError, serve_client};
 
-use self::limited::Limited;
+use self::limited::LineLimit;
 use self::process::Process;
-use super::connection::Listener;
+use super::connection::NotificationListener;
 use super::error::McpError;
 use super::options::McpOptions;
 use super::secrets::Secrets;
@@ -28,10 +28,10 @@ pub(super) use readable::UNREADABLE;
 
 /// The transport to a server, created from an [`McpCommand`], an [`McpHttp`] or an [`McpStream`].
 #[derive(Debug, Clone)]
-pub struct McpTransport(Kind);
+pub struct McpTransport(TransportKind);
 
 #[derive(Debug, Clone)]
-enum Kind {
+enum TransportKind {
     Command(McpCommand),
     Http(McpHttp),
     Stream(McpStream),
@@ -39,25 +39,25 @@ enum Kind {
 
 impl From<McpCommand> for McpTransport {
     fn from(command: McpCommand) -> Self {
-        Self(Kind::Command(command))
+        Self(TransportKind::Command(command))
     }
 }
 
 impl From<McpHttp> for McpTransport {
     fn from(http: McpHttp) -> Self {
-        Self(Kind::Http(http))
+        Self(TransportKind::Http(http))
     }
 }
 
 impl From<McpStream> for McpTransport {
     fn from(stream: McpStream) -> Self {
-        Self(Kind::Stream(stream))
+        Self(TransportKind::Stream(stream))
     }
 }
 
 /// An established connection.
 pub(super) struct Connected {
-    pub(super) service: RunningService<RoleClient, Listener>,
+    pub(super) service: RunningService<RoleClient, NotificationListener>,
     pub(super) wire: Wire,
 }
 
@@ -83,17 +83,17 @@ impl McpTransport {
     /// Validates the author's configuration.
     pub(super) fn check(&self) -> Result<(), String> {
         match &self.0 {
-            Kind::Http(http) => http.check(),
-            Kind::Command(_) | Kind::Stream(_) => Ok(()),
+            TransportKind::Http(http) => http.check(),
+            TransportKind::Command(_) | TransportKind::Stream(_) => Ok(()),
         }
     }
 
     /// Returns the secrets that were sent to the server.
     pub(super) fn secrets(&self) -> Secrets {
         match &self.0 {
-            Kind::Http(http) => http.secrets(),
-            Kind::Command(command) => command.secrets(),
-            Kind::Stream(_) => Secrets::default(),
+            TransportKind::Http(http) => http.secrets(),
+            TransportKind::Command(command) => command.secrets(),
+            TransportKind::Stream(_) => Secrets::default(),
         }
     }
 
@@ -102,16 +102,21 @@ impl McpTransport {
         &'a self,
         server: &'a str,
         options: &'a McpOptions,
-        listener: Listener,
+        listener: NotificationListener,
     ) -> BoxFuture<'a, Result<Connected, McpError>> {
         // Boxed to limit the size of the types for the compiler.
         Box::pin(self.connected(server, options, listener))
     }
 
-    async fn connected(&self, server: &str, options: &McpOptions, listener: Listener) -> Result<Connected, McpError> {
+    async fn connected(
+        &self,
+        server: &str,
+        options: &McpOptions,
+        listener: NotificationListener,
+    ) -> Result<Connected, McpError> {
         let failed = |what: String, transient| McpError::Start { server: server.to_owned(), what, transient };
         match &self.0 {
-            Kind::Command(command) => {
+            TransportKind::Command(command) => {
                 let (process, output, input) = Process::start(server, command, options.message)
                     .map_err(|error| failed(command.not_started(&error), false))?;
                 match serve_client(listener, stream::framed(output, input)).await {
@@ -125,7 +130,7 @@ impl McpTransport {
                     }
                 }
             }
-            Kind::Http(http) => {
+            TransportKind::Http(http) => {
                 let transport = http.transport(options).map_err(|what| failed(what, false))?;
                 match serve_client(listener, transport).await {
                     Ok(service) => Ok(Connected { service, wire: Wire::Http }),
@@ -136,9 +141,9 @@ impl McpTransport {
                     Err(error) => Err(failed(handshake_refusal(&error).unwrap_or_else(|| error.to_string()), false)),
                 }
             }
-            Kind::Stream(stream) => {
+            TransportKind::Stream(stream) => {
                 let (input, output) = stream.open().await.map_err(|error| failed(error.to_string(), true))?;
-                let (limited, overflow) = Limited::new(input, options.message);
+                let (limited, overflow) = LineLimit::new(input, options.message);
                 match serve_client(listener, stream::framed(limited, output)).await {
                     Ok(service) => Ok(Connected { service, wire: Wire::Stream(overflow) }),
                     Err(error) => {
@@ -154,7 +159,7 @@ impl McpTransport {
     /// reason.
     pub(super) fn refusal(&self, error: &ServiceError) -> Option<(String, bool)> {
         match (&self.0, error) {
-            (Kind::Http(http), ServiceError::TransportSend(error)) => Some(http::failure(&http.host(), error)),
+            (TransportKind::Http(http), ServiceError::TransportSend(error)) => Some(http::failure(&http.host(), error)),
             _ => None,
         }
     }

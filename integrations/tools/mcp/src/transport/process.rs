@@ -14,7 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::command::McpCommand;
 use super::descendants::{Mark, VARIABLE};
-use super::limited::{Limited, Overflow};
+use super::limited::{LineLimit, Overflow};
 
 /// How long a server may take to exit after its input was closed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -42,7 +42,7 @@ impl Process {
         server: &str,
         command: &McpCommand,
         longest: usize,
-    ) -> std::io::Result<(Self, Limited<ChildStdout>, ChildStdin)> {
+    ) -> std::io::Result<(Self, LineLimit<ChildStdout>, ChildStdin)> {
         // The server must not get descriptors that this process has inherited or that a C library has opened.
         #[cfg(unix)]
         close_fds::set_fds_cloexec_threadsafe(3, &[]);
@@ -69,7 +69,7 @@ impl Process {
         if let Some(errors) = child.stderr.take() {
             tokio::spawn(listen(errors, reported.clone(), server.to_owned()));
         }
-        let (output, overflow) = Limited::new(output, longest);
+        let (output, overflow) = LineLimit::new(output, longest);
         let (status, ended) = watch::channel(None);
         let stop = CancellationToken::new();
         tokio::spawn(supervise(child, mark, stop.clone(), status));
@@ -95,7 +95,7 @@ impl Process {
 /// Waits for a process to exit, and then kills its group.
 async fn supervise(mut child: Child, mark: Mark, stop: CancellationToken, status: watch::Sender<Option<String>>) {
     // Dropped before the child, also when the runtime ends first.
-    let group = Group::of(&child, mark);
+    let group = ServerProcesses::of(&child, mark);
     let ended = tokio::select! {
         ended = child.wait() => ended,
         () = stop.cancelled() => match tokio::time::timeout(GRACE, child.wait()).await {
@@ -113,14 +113,14 @@ async fn supervise(mut child: Child, mark: Mark, stop: CancellationToken, status
 }
 
 /// A server's processes: its group, and those that have left it. Dropping it kills them.
-struct Group {
+struct ServerProcesses {
     mark: Mark,
     #[cfg(unix)]
     id: Option<rustix::process::Pid>,
 }
 
 #[cfg(unix)]
-impl Group {
+impl ServerProcesses {
     fn of(child: &Child, mark: Mark) -> Self {
         let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
         Self { mark, id }
@@ -135,7 +135,7 @@ impl Group {
 }
 
 #[cfg(not(unix))]
-impl Group {
+impl ServerProcesses {
     fn of(_: &Child, mark: Mark) -> Self {
         Self { mark }
     }
@@ -144,7 +144,7 @@ impl Group {
     fn kill(&self) {}
 }
 
-impl Drop for Group {
+impl Drop for ServerProcesses {
     fn drop(&mut self) {
         self.kill();
         self.mark.end_processes();

@@ -16,12 +16,12 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufReader, ReadBuf}
 use super::readable;
 
 /// The reading half. A separate type, since the compiler loses the lifetime of a boxed trait in deeply nested futures.
-pub(super) struct Reading(Pin<Box<dyn AsyncRead + Send>>);
+pub(super) struct ReadHalf(Pin<Box<dyn AsyncRead + Send>>);
 
 /// The writing half.
 pub(super) struct Writing(Pin<Box<dyn AsyncWrite + Send>>);
 
-impl AsyncRead for Reading {
+impl AsyncRead for ReadHalf {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.0.as_mut().poll_read(cx, into)
     }
@@ -41,7 +41,7 @@ impl AsyncWrite for Writing {
     }
 }
 
-type Open = dyn Fn() -> BoxFuture<'static, io::Result<(Reading, Writing)>> + Send + Sync;
+type Open = dyn Fn() -> BoxFuture<'static, io::Result<(ReadHalf, Writing)>> + Send + Sync;
 
 /// A stream with one message per line: a socket, the pipes of a container, or a server in the same process.
 ///
@@ -77,24 +77,24 @@ impl McpStream {
                 let open = Arc::clone(&open);
                 Box::pin(async move {
                     let (reading, writing) = open().await?;
-                    Ok((Reading(Box::pin(reading)), Writing(Box::pin(writing))))
+                    Ok((ReadHalf(Box::pin(reading)), Writing(Box::pin(writing))))
                 })
             }),
         }
     }
 
-    pub(super) async fn open(&self) -> io::Result<(Reading, Writing)> {
+    pub(super) async fn open(&self) -> io::Result<(ReadHalf, Writing)> {
         (self.open)().await
     }
 }
 
 /// Frames one message per line. The reader limits the line length.
-pub(super) fn framed<R, W>(reading: R, writing: W) -> Lines<R, W>
+pub(super) fn framed<R, W>(reading: R, writing: W) -> LineTransport<R, W>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    Lines {
+    LineTransport {
         reading: BufReader::new(reading),
         line: Vec::new(),
         writing: AsyncRwTransport::new_client(tokio::io::empty(), writing),
@@ -102,14 +102,14 @@ where
 }
 
 /// A transport with one message per line.
-pub(super) struct Lines<R, W: AsyncWrite> {
+pub(super) struct LineTransport<R, W: AsyncWrite> {
     reading: BufReader<R>,
     /// The beginning of a line whose reading was interrupted.
     line: Vec<u8>,
     writing: AsyncRwTransport<RoleClient, tokio::io::Empty, W>,
 }
 
-impl<R, W> Transport<RoleClient> for Lines<R, W>
+impl<R, W> Transport<RoleClient> for LineTransport<R, W>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,

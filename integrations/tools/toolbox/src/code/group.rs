@@ -20,12 +20,12 @@ const ENDING: Duration = Duration::from_millis(2);
 const ANCHOR: &str = "read -r _; kill -9 0";
 
 /// A process group. Dropping it kills the group.
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     anchor: Child,
     pub(super) id: Pid,
 }
 
-impl Group {
+impl ProcessGroup {
     pub(super) fn new() -> std::io::Result<Self> {
         let anchor = Command::new("/bin/sh")
             .args(["-c", ANCHOR])
@@ -60,7 +60,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
         _ = self.anchor.wait();

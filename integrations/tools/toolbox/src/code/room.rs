@@ -19,7 +19,7 @@ const EVERY: usize = 5;
 const ENTRIES_A_POLL: usize = 200;
 
 /// The room that a program has left.
-pub(super) struct Room<'a> {
+pub(super) struct DiskUse<'a> {
     folder: &'a OutputFolder,
     /// The size of the program's own file, which does not count.
     program: usize,
@@ -31,7 +31,7 @@ pub(super) struct Room<'a> {
     pub(super) skipped: BTreeSet<String>,
 }
 
-impl<'a> Room<'a> {
+impl<'a> DiskUse<'a> {
     /// Checks that the folder has room for a program of some bytes.
     pub(super) fn of(folder: &'a OutputFolder, program: usize) -> Result<Self, CodeError> {
         let disk = Disk::of(folder);

@@ -8,7 +8,7 @@ use positronic_core::record::FileRef;
 use serde_json::{Map, Value, json};
 
 use super::interpreter::{Interpreter, SEARCHED};
-use super::room::Room;
+use super::room::DiskUse;
 use super::supervise::{self, Ended, Job, Stop, Stopped};
 use super::{CodeError, CodeOptions, OnMissing, Protection};
 use crate::blocking::blocking;
@@ -198,7 +198,7 @@ fn environment(folder: &OutputFolder, own: &str, options: &CodeOptions) -> Vec<(
 fn ran(folder: &OutputFolder, own: &str, file: &str, code: &str, job: &Job<'_>, stop: &Stop) -> Result<Ran, CodeError> {
     let failed = |source: std::io::Error| CodeError::Folder(super::FolderError::Io { path: own.to_owned(), source });
     folder.reopen();
-    let (mut room, before) = (Room::of(folder, code.len())?, folder.stamps()?);
+    let (mut room, before) = (DiskUse::of(folder, code.len())?, folder.stamps()?);
     folder.dir().create_dir(own).map_err(failed)?;
     let ended = folder.dir().write(file, code).map_err(failed).and_then(|()| supervise::run(job, &mut room, stop));
     // The program's temporary folder may be hard to remove; it is hidden and harmless.

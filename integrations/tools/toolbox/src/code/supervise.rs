@@ -98,7 +98,7 @@ pub(super) fn missing() -> Vec<Protection> {
 }
 
 #[cfg(not(unix))]
-pub(super) fn run(_: &Job<'_>, _: &mut super::room::Room<'_>, _: &Stop) -> Result<Ended, super::CodeError> {
+pub(super) fn run(_: &Job<'_>, _: &mut super::room::DiskUse<'_>, _: &Stop) -> Result<Ended, super::CodeError> {
     Err(super::CodeError::Platform)
 }
 
@@ -116,9 +116,9 @@ mod unix {
 
     use super::{Ended, Job, Stop, Stopped};
     use crate::code::gate::{self, Gate, Lent, in_thread};
-    use crate::code::group::Group;
+    use crate::code::group::ProcessGroup;
     use crate::code::output::kept;
-    use crate::code::room::Room;
+    use crate::code::room::DiskUse;
     use crate::code::runner::may_run;
     use crate::code::watch::Watch;
     use crate::code::{CodeError, Protection};
@@ -134,8 +134,8 @@ mod unix {
     }
 
     /// Runs a program to its end.
-    pub(in crate::code) fn run(job: &Job<'_>, room: &mut Room<'_>, stop: &Stop) -> Result<Ended, CodeError> {
-        let group = Group::new().map_err(CodeError::Start)?;
+    pub(in crate::code) fn run(job: &Job<'_>, room: &mut DiskUse<'_>, stop: &Stop) -> Result<Ended, CodeError> {
+        let group = ProcessGroup::new().map_err(CodeError::Start)?;
         let mut gate = Gate::start(job, group.id)?;
         let limits = &job.options.limits;
         let limited = limit(&gate, job)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::processes::{members, memory_above};
-use super::room::Room;
+use super::room::DiskUse;
 use super::supervise::{Stop, Stopped};
 
 /// The maximum pause between two polls of a program.
@@ -20,7 +20,7 @@ pub(super) struct Watch<'a, 'f> {
     /// The maximum memory of all of them, in bytes.
     pub(super) memory: u64,
     /// The room in the folder.
-    pub(super) room: &'a mut Room<'f>,
+    pub(super) room: &'a mut DiskUse<'f>,
 }
 
 impl Watch<'_, '_> {
@@ -62,15 +62,15 @@ mod tests {
 
     use super::*;
     use crate::OutputFolder;
-    use crate::code::group::Group;
+    use crate::code::group::ProcessGroup;
 
     fn watched(script: &str, processes: Option<usize>, memory: u64) -> Option<Stopped> {
         let place = std::env::temp_dir().join(format!("positronic-watch-{:016x}", crate::random::random()));
         let folder = OutputFolder::open(&place).unwrap();
-        let group = Group::new().unwrap();
+        let group = ProcessGroup::new().unwrap();
         let id = group.id.as_raw_nonzero().get();
         let mut program = Command::new("/bin/sh").args(["-c", script]).process_group(id).spawn().unwrap();
-        let watch = Watch { group: group.id, processes, memory, room: &mut Room::of(&folder, 0).unwrap() };
+        let watch = Watch { group: group.id, processes, memory, room: &mut DiskUse::of(&folder, 0).unwrap() };
         let stopped = watch.until_the_end(&program, &Stop::default());
         drop(group);
         program.wait().unwrap();

@@ -42,7 +42,7 @@ impl Stamps {
 
 /// The usage of a folder, including hidden files.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Usage {
+pub(crate) struct FolderUsage {
     /// The sizes of all files, in bytes.
     pub(crate) bytes: u64,
     /// The number of entries other than folders.
@@ -55,7 +55,7 @@ pub(crate) struct Usage {
     pub(crate) skipped: Vec<String>,
 }
 
-impl Usage {
+impl FolderUsage {
     /// Checks the limits of the folder.
     pub(crate) fn check(&self, limits: &FolderOptions) -> Result<(), FolderError> {
         let full = |used: String, limit: String| Err(FolderError::Full { used, limit });
@@ -126,8 +126,8 @@ impl OutputFolder {
     }
 
     /// Computes the usage.
-    pub(crate) fn usage(&self) -> Result<Usage, FolderError> {
-        let mut usage = Usage::default();
+    pub(crate) fn usage(&self) -> Result<FolderUsage, FolderError> {
+        let mut usage = FolderUsage::default();
         let is_whole = walk(self.dir(), "", false, &mut |entry| {
             usage.bytes = usage.bytes.saturating_add(entry.size.unwrap_or(0));
             let is_folder = entry.kind == "folder";

@@ -23,7 +23,7 @@ use super::random::random;
 
 pub use error::FolderError;
 pub use listing::FolderEntry;
-use listing::Usage;
+use listing::FolderUsage;
 pub(super) use name::OWN;
 pub(super) use remove::remove_folder;
 
@@ -235,7 +235,7 @@ impl OutputFolder {
         if before.is_none_or(|before| size >= before) {
             let bytes = usage.bytes.saturating_add(size).saturating_sub(before.unwrap_or(0));
             let files = usage.files + usize::from(before.is_none());
-            Usage { bytes, files, ..usage }.check(&self.inner.options)?;
+            FolderUsage { bytes, files, ..usage }.check(&self.inner.options)?;
         }
         let parent = inside.parent().map(Path::to_owned).unwrap_or_default();
         if !parent.as_os_str().is_empty() {

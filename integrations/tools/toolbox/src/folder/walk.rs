@@ -19,7 +19,7 @@ pub(super) const MAX_ENTRIES: usize = 20_000;
 const MAX_OPEN: usize = 64;
 
 /// An entry that a walk has come to.
-pub(super) struct Found {
+pub(super) struct WalkEntry {
     /// Its path, with the replacement character for what is not UTF-8.
     pub(super) path: String,
     /// Its kind: `file`, `folder`, `link` or `other`.
@@ -37,7 +37,7 @@ pub(super) struct Found {
 }
 
 /// Visits all entries below a folder, whose path is `before`. Returns whether it came to the end.
-pub(super) fn walk(root: &Dir, before: &str, hides_own: bool, found: &mut dyn FnMut(Found)) -> io::Result<bool> {
+pub(super) fn walk(root: &Dir, before: &str, hides_own: bool, found: &mut dyn FnMut(WalkEntry)) -> io::Result<bool> {
     let mut walk = Walk { root, hides_own, left: MAX_ENTRIES, is_whole: true, levels: Vec::new(), found };
     walk.read(root.try_clone()?, OsString::new(), before.to_owned(), false)?;
     while let Some(level) = walk.levels.last_mut() {
@@ -68,7 +68,7 @@ struct Walk<'a> {
     left: usize,
     is_whole: bool,
     levels: Vec<Level>,
-    found: &'a mut dyn FnMut(Found),
+    found: &'a mut dyn FnMut(WalkEntry),
 }
 
 impl Walk<'_> {
@@ -94,7 +94,7 @@ impl Walk<'_> {
                 continue;
             }
             let known = kind.is_file().then(|| entry.metadata().ok()).flatten();
-            (self.found)(Found {
+            (self.found)(WalkEntry {
                 path: if is_hidden { String::new() } else { format!("{path}{}", name.to_string_lossy()) },
                 kind: if kind.is_file() {
                     "file"
@@ -135,7 +135,7 @@ impl Walk<'_> {
         if opened.and_then(|(dir, _)| self.read(dir, name, inside, is_hidden || skipped.is_some())).is_err() {
             skipped = Some("it cannot be read");
         }
-        (self.found)(Found { path, kind: "folder", size: None, changed: None, skipped, is_hidden, is_opened });
+        (self.found)(WalkEntry { path, kind: "folder", size: None, changed: None, skipped, is_hidden, is_opened });
     }
 
     /// Returns the deepest level's folder. If it was closed, it is opened again, with those above it.

@@ -9,8 +9,8 @@ use url::Url;
 
 use super::{SearchError, SearchHit, SearchProvider};
 use crate::blocking::blocking;
-use crate::html::{Piece, StartTag, read};
-use crate::web::{Answer, FetchError, FetchOptions, Fetcher, parse};
+use crate::html::{HtmlToken, StartTag, read};
+use crate::web::{FetchError, FetchOptions, Fetcher, RawAnswer, parse};
 
 const ENGINE: &str = "DuckDuckGo";
 const HOST: &str = "html.duckduckgo.com";
@@ -62,7 +62,7 @@ impl SearchProvider for DuckDuckGo {
             if let Some(region) = &self.region {
                 url.query_pairs_mut().append_pair("kl", region);
             }
-            let Answer { status, bytes, .. } = self.fetcher.get(url, false).await?;
+            let RawAnswer { status, bytes, .. } = self.fetcher.get(url, false).await?;
             let page = String::from_utf8_lossy(&bytes).into_owned();
             // The CAPTCHA page has a success status that result pages do not have.
             if status == 202 || status == 403 || status == 429 || CHALLENGE.iter().any(|mark| page.contains(mark)) {
@@ -105,21 +105,21 @@ struct Results {
 
 #[derive(Default)]
 struct OpenResult {
-    title: Option<Reading>,
+    title: Option<ElementText>,
     url: Option<String>,
-    snippet: Option<Reading>,
+    snippet: Option<ElementText>,
 }
 
 /// The text of an element, up to its matching end tag.
-struct Reading {
+struct ElementText {
     element: String,
     open: usize,
     text: String,
 }
 
 impl Results {
-    fn add(&mut self, piece: &Piece<'_>) {
-        if let Piece::Start(tag) = piece {
+    fn add(&mut self, piece: &HtmlToken<'_>) {
+        if let HtmlToken::Start(tag) = piece {
             self.nothing |= tag.has_class("result--no-result") || tag.has_class("no-results");
             if tag.has_class("result") {
                 self.finish();
@@ -133,13 +133,13 @@ impl Results {
         for reading in [&mut open.title, &mut open.snippet].into_iter().flatten() {
             reading.add(piece);
         }
-        if let Piece::Start(tag) = piece {
+        if let HtmlToken::Start(tag) = piece {
             if tag.name == "a" && tag.has_class("result__a") && open.title.is_none() {
-                open.title = Some(Reading::of(tag));
+                open.title = Some(ElementText::of(tag));
                 open.url = tag.href.as_deref().and_then(target);
             }
             if tag.has_class("result__snippet") && open.snippet.is_none() {
-                open.snippet = Some(Reading::of(tag));
+                open.snippet = Some(ElementText::of(tag));
             }
         }
     }
@@ -157,18 +157,18 @@ impl Results {
     }
 }
 
-impl Reading {
+impl ElementText {
     fn of(tag: &StartTag) -> Self {
         Self { element: tag.name.clone(), open: 1, text: String::new() }
     }
 
-    fn add(&mut self, piece: &Piece<'_>) {
+    fn add(&mut self, piece: &HtmlToken<'_>) {
         match piece {
             _ if self.open == 0 => {}
-            Piece::Start(tag) if tag.name == self.element => self.open += 1,
-            Piece::End(name) if **name == self.element => self.open -= 1,
-            Piece::Text(text) => self.text.push_str(text),
-            Piece::Start(_) | Piece::End(_) => {}
+            HtmlToken::Start(tag) if tag.name == self.element => self.open += 1,
+            HtmlToken::End(name) if **name == self.element => self.open -= 1,
+            HtmlToken::Text(text) => self.text.push_str(text),
+            HtmlToken::Start(_) | HtmlToken::End(_) => {}
         }
     }
 

@@ -93,7 +93,7 @@ pub struct Fetched {
 }
 
 /// A raw answer.
-pub(crate) struct Answer {
+pub(crate) struct RawAnswer {
     pub(crate) url: Url,
     pub(crate) status: u16,
     media_type: String,
@@ -175,7 +175,7 @@ impl Fetcher {
     }
 
     /// Gets an answer, following redirects.
-    pub(crate) async fn get(&self, url: Url, approved: bool) -> Result<Answer, FetchError> {
+    pub(crate) async fn get(&self, url: Url, approved: bool) -> Result<RawAnswer, FetchError> {
         let time = self.inner.options.time;
         let host = authority(&url);
         match tokio::time::timeout(time, self.follow(url, approved)).await {
@@ -184,7 +184,7 @@ impl Fetcher {
         }
     }
 
-    async fn follow(&self, first: Url, approved: bool) -> Result<Answer, FetchError> {
+    async fn follow(&self, first: Url, approved: bool) -> Result<RawAnswer, FetchError> {
         let mut url = first.clone();
         for hop in 0..=REDIRECTS {
             if !(self.is_listed(&url) || approved && hop == 0) {
@@ -211,7 +211,7 @@ impl Fetcher {
         })
     }
 
-    async fn read(&self, url: Url, mut response: Response) -> Result<Answer, FetchError> {
+    async fn read(&self, url: Url, mut response: Response) -> Result<RawAnswer, FetchError> {
         let limit = self.inner.options.max_bytes;
         let status = response.status().as_u16();
         let media_type =
@@ -227,12 +227,12 @@ impl Fetcher {
                 break;
             }
         }
-        Ok(Answer { url, status, media_type: media_type.unwrap_or_default(), bytes, whole })
+        Ok(RawAnswer { url, status, media_type: media_type.unwrap_or_default(), bytes, whole })
     }
 
-    async fn shown(&self, answer: Answer) -> Fetched {
+    async fn shown(&self, answer: RawAnswer) -> Fetched {
         let FetchOptions { max_bytes, max_text, html, .. } = self.inner.options;
-        let Answer { url, status, media_type, bytes, whole } = answer;
+        let RawAnswer { url, status, media_type, bytes, whole } = answer;
         let mut notes = Vec::new();
         if !whole {
             notes.push(format!("the answer was cut after {max_bytes} bytes"));

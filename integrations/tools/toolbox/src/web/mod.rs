@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use error::FetchError;
-pub(super) use fetcher::{Answer, parse};
 pub use fetcher::{FetchOptions, Fetched, Fetcher, HtmlAs};
+pub(super) use fetcher::{RawAnswer, parse};
 pub use hosts::Unlisted;
 
 #[derive(Deserialize, JsonSchema)]

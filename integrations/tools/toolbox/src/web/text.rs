@@ -1,6 +1,6 @@
 //! Text extraction from pages.
 
-use crate::html::{Piece, read};
+use crate::html::{HtmlToken, read};
 
 /// Elements without readable content.
 const UNREAD: [&str; 7] = ["script", "style", "noscript", "template", "svg", "iframe", "object"];
@@ -15,7 +15,7 @@ fn breaks_line(name: &str) -> bool {
 
 /// Returns a page's title and its text, with a line for every block.
 pub(super) fn readable(html: &str) -> String {
-    let mut page = Page::default();
+    let mut page = PageText::default();
     read(html, |piece| page.add(&piece));
     page.lines.push(page.line);
     let lines = page.title.iter().chain(&page.lines);
@@ -25,7 +25,7 @@ pub(super) fn readable(html: &str) -> String {
 
 /// The text of a page so far.
 #[derive(Default)]
-struct Page {
+struct PageText {
     title: Option<String>,
     in_title: bool,
     lines: Vec<String>,
@@ -34,23 +34,23 @@ struct Page {
     unread: Option<(String, usize)>,
 }
 
-impl Page {
-    fn add(&mut self, piece: &Piece<'_>) {
+impl PageText {
+    fn add(&mut self, piece: &HtmlToken<'_>) {
         if self.unread.is_some() {
             return self.skip(piece);
         }
         match piece {
-            Piece::Text(text) if self.in_title => self.title.get_or_insert_default().push_str(text),
-            Piece::Text(text) => self.line.push_str(text),
-            Piece::Start(tag) => match tag.name.as_str() {
+            HtmlToken::Text(text) if self.in_title => self.title.get_or_insert_default().push_str(text),
+            HtmlToken::Text(text) => self.line.push_str(text),
+            HtmlToken::Start(tag) => match tag.name.as_str() {
                 "title" => self.in_title = self.title.is_none(),
                 // A self-closing SVG is empty; other elements ignore the slash.
                 "svg" if tag.self_closing => {}
                 name if UNREAD.contains(&name) => self.unread = Some((name.to_owned(), 1)),
                 name => self.boundary(name),
             },
-            Piece::End("title") => self.in_title = false,
-            Piece::End(name) => self.boundary(name),
+            HtmlToken::End("title") => self.in_title = false,
+            HtmlToken::End(name) => self.boundary(name),
         }
     }
 
@@ -64,22 +64,22 @@ impl Page {
     }
 
     /// Skips to the end of the unreadable element.
-    fn skip(&mut self, piece: &Piece<'_>) {
+    fn skip(&mut self, piece: &HtmlToken<'_>) {
         let Some((unread, open)) = &mut self.unread else { return };
         match piece {
-            Piece::Start(tag) if tag.name == *unread && !(unread == "svg" && tag.self_closing) => *open += 1,
+            HtmlToken::Start(tag) if tag.name == *unread && !(unread == "svg" && tag.self_closing) => *open += 1,
             // Browsers end an SVG at the first block, too.
-            Piece::Start(tag) if unread == "svg" && breaks_line(&tag.name) => {
+            HtmlToken::Start(tag) if unread == "svg" && breaks_line(&tag.name) => {
                 self.unread = None;
                 self.boundary(&tag.name);
             }
-            Piece::End(name) if name == unread => {
+            HtmlToken::End(name) if name == unread => {
                 *open -= 1;
                 if *open == 0 {
                     self.unread = None;
                 }
             }
-            Piece::Start(_) | Piece::End(_) | Piece::Text(_) => {}
+            HtmlToken::Start(_) | HtmlToken::End(_) | HtmlToken::Text(_) => {}
         }
     }
 }

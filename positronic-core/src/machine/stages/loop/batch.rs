@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 
 use crate::machine::effect::{Effect, Next};
 use crate::machine::frames::{BrainFrame, Call, CallPhase, Intent, LoopFrame};
-use crate::machine::limits::Around;
+use crate::machine::limits::Enclosing;
 use crate::machine::stages::brain::{nests_too_deep, too_deep};
 use crate::machine::stages::frame::Frame;
 use crate::record::{
-    Actor, BatchPolicy, Before, CallFlags, ContentHash, DenialCause, EventKind, NewEvent, ResumeCause, Timestamp,
-    ToolId, ToolResult, hash_json, unify_numbers,
+    Actor, BatchPolicy, CallFlags, ContentHash, DenialCause, EventKind, NewEvent, PrecedingCalls, ResumeCause,
+    Timestamp, ToolId, ToolResult, hash_json, unify_numbers,
 };
 
 /// Computes what the calls of a batch need.
-pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
+pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
     // A rejected exit call has its result while earlier calls continue, which do not affect it.
     let exit = frame.batch.iter().position(|call| call.flags.exit && call.result().is_some());
     let (live, behind) = match exit {
@@ -31,9 +31,9 @@ pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around
         after_exit(frame, exit, behind, out);
     }
     // Each nested brain is visited once, for its use of capacity and for its needs.
-    let inner: Vec<_> = frame.batch.iter().map(|call| visit_inner(call, now, around)).collect();
-    let mut room = Room::of(frame, &inner);
-    let mut before = Before::default();
+    let inner: Vec<_> = frame.batch.iter().map(|call| visit_inner(call, now, enclosing)).collect();
+    let mut room = Capacity::of(frame, &inner);
+    let mut before = PrecedingCalls::default();
     for (call, inner) in live.iter().zip(inner) {
         one(frame, call, now, &before, &mut room, inner, out);
         let undecided = matches!(call.phase, CallPhase::Gated | CallPhase::Pending { .. });
@@ -42,11 +42,11 @@ pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around
 }
 
 /// Computes what a call's nested brain needs.
-fn visit_inner<'a>(call: &'a Call, now: Timestamp, around: &mut Around<'a>) -> Option<Next> {
+fn visit_inner<'a>(call: &'a Call, now: Timestamp, enclosing: &mut Enclosing<'a>) -> Option<Next> {
     let CallPhase::Brain(inner) = &call.phase else { return None };
     let mut out = Next::default();
     if inner.end.is_none() {
-        inner.effects(now, around, &mut out);
+        inner.effects(now, enclosing, &mut out);
     }
     Some(out)
 }
@@ -54,17 +54,17 @@ fn visit_inner<'a>(call: &'a Call, now: Timestamp, around: &mut Around<'a>) -> O
 /// Returns whether a brain only waits for input: then it does not count towards the concurrency limit. One that is
 /// blocked by an outer limit counts.
 fn is_suspended(frame: &BrainFrame, next: &Next) -> bool {
-    frame.end.is_none() && next.effects.is_empty() && !next.held && !frame.in_flight(Intent::is_busy)
+    frame.end.is_none() && next.effects.is_empty() && !next.blocked && !frame.in_flight(Intent::is_busy)
 }
 
 /// The remaining capacity for concurrent calls.
-struct Room {
+struct Capacity {
     free: u32,
     running: u32,
     alone: bool,
 }
 
-impl Room {
+impl Capacity {
     fn of(frame: &LoopFrame, inner: &[Option<Next>]) -> Self {
         let mut room = Self { free: frame.limits.parallel.max(1), running: 0, alone: false };
         for (call, next) in frame.batch.iter().zip(inner).filter(|(call, _)| call.is_running()) {
@@ -101,8 +101,8 @@ fn one(
     frame: &LoopFrame,
     call: &Call,
     now: Timestamp,
-    before: &Before,
-    room: &mut Room,
+    before: &PrecedingCalls,
+    room: &mut Capacity,
     walked: Option<Next>,
     out: &mut Next,
 ) {
@@ -156,7 +156,7 @@ fn one(
                 out.effects.push(Effect::FinishBrain { path: call.path.clone() });
             } else if let Some(next) = walked {
                 out.effects.extend(next.effects);
-                out.held |= next.held;
+                out.blocked |= next.blocked;
                 if let Some(wake) = next.wake {
                     out.wake_at(wake);
                 }

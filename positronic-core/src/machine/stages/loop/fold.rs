@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::batch::denial;
-use crate::machine::frames::{Asked, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Refused, Values};
+use crate::machine::frames::{
+    BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, OpenQuestion, RejectedAnswer, Values,
+};
 use crate::machine::known_contents::KnownContent;
 use crate::machine::stages::frame::{OwnerState, Reason};
 use crate::machine::stages::step::{question_hash, record_value};
@@ -135,7 +137,7 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
         (EventKind::LoopModelCall { question: Some(question), .. }, LoopPhase::Prepare) => {
             // An unanswered question is asked again after a restart.
             frame.asked.retain(|asked| asked.answer.is_some());
-            frame.asked.push(Asked { hash: question_hash(question), answer: None, finish: Finish::default() });
+            frame.asked.push(OpenQuestion { hash: question_hash(question), answer: None, finish: Finish::default() });
         }
         (EventKind::LoopModelRetry { .. }, LoopPhase::Prepare) => {}
         (EventKind::LoopAnswerBroken { .. }, LoopPhase::Prepare | LoopPhase::Ask { intent: Intent::Running, .. }) => {}
@@ -172,7 +174,7 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
             *attempt += 1;
             *intent = Intent::Ready;
             let (parts, message) = (Arc::clone(parts), message.clone());
-            frame.refused.push(Refused { parts, message, by: metadata.made_by() });
+            frame.refused.push(RejectedAnswer { parts, message, by: metadata.made_by() });
         }
         (EventKind::LoopModelResult { parts, metadata, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
             frame.record_fault(parts, metadata);

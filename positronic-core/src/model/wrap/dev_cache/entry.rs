@@ -52,7 +52,7 @@ pub enum DevCacheError {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct CachedAnswer {
     dev_cache: u32,
     key: String,
     model: String,
@@ -80,7 +80,7 @@ pub(super) fn read(folder: &Path, key: &str) -> Result<Option<ModelResponse>, De
 }
 
 fn decode(bytes: &[u8], key: &str) -> Result<ModelResponse, String> {
-    let entry: Entry = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let entry: CachedAnswer = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if entry.dev_cache != VERSION {
         return Err(format!("unsupported format {}; this version reads format {VERSION}", entry.dev_cache));
     }
@@ -103,7 +103,7 @@ pub(super) fn write(folder: &Path, key: &str, model: &str, response: &ModelRespo
     let written = (|| {
         let refuse = |error: serde_json::Error| io::Error::new(ErrorKind::InvalidData, error);
         let hash = hash_of(response).ok_or_else(|| io::Error::from(ErrorKind::InvalidData))?;
-        let entry = Entry {
+        let entry = CachedAnswer {
             dev_cache: VERSION,
             key: key.to_owned(),
             model: model.to_owned(),
