@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::items::List;
-use super::pending_items::Allowed;
+use crate::api::pending::items::Allowed;
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{Problem, ProblemType};

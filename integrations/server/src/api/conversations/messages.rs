@@ -1,0 +1,294 @@
+//! `/conversations`: lists them, and sends messages to them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::response::Response;
+use positronic_core::definition::BrainDefinition;
+use positronic_core::record::{EventKind, RunId, RunSummary, Seq, UserMessage, sha256};
+use positronic_core::runner::RunHandle;
+use positronic_core::store::{RunCursor, RunFilter};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::attachments::{MAX_FILES_BODY, NewFile};
+use super::message_key;
+use crate::api::idempotency::Key;
+use crate::api::items::{PageQuery, RunItem};
+use crate::api::runs::events::{EVENTS, Update, updates};
+use crate::api::runs::list::page;
+use crate::api::runs::start::{conversation, given_options, of_conversation, user_for};
+use crate::app::App;
+use crate::auth::{Caller, Scope};
+use crate::problem::{Problem, ProblemType};
+use crate::routes::{RequestContext, Route, created, json};
+use crate::{cursor, sse};
+
+/// How many runs are read at once, and of one request at most.
+const CHUNK: usize = 100;
+const MAX_READ: usize = 2000;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/conversations", "List conversations, the one whose last run started last first", list)
+            .query::<PageQuery>()
+            .returns::<ConversationList>(200)
+            .problems(&[ProblemType::BadCursor]),
+        Route::get("/api/v1/conversations/{conversation}", "Read a conversation, with its runs", read)
+            .returns::<ConversationDetail>(200)
+            .problems(&[ProblemType::NotFound]),
+        Route::post("/api/v1/conversations/{conversation}/messages", "Send a message, and follow the answer", send)
+            .scopes(&[Scope::Run])
+            .takes::<NewMessage>()
+            .max_body(MAX_FILES_BODY)
+            .idempotent()
+            .returns::<RunItem>(201)
+            .streams()
+            .problems(&[
+                ProblemType::NotAllowed,
+                ProblemType::NotFound,
+                ProblemType::UnknownBrain,
+                ProblemType::OptionsInvalid,
+                ProblemType::NotWaiting,
+                ProblemType::Unprocessable,
+                ProblemType::TooManyStreams,
+            ]),
+    ]
+}
+
+/// A conversation in a list.
+#[derive(Serialize, JsonSchema)]
+struct ConversationItem {
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    /// The number of its runs.
+    runs: usize,
+    last: RunItem,
+}
+
+/// A page of conversations.
+#[derive(Serialize, JsonSchema)]
+struct ConversationList {
+    items: Vec<ConversationItem>,
+    /// The cursor of the next page; `null` at the end of the list.
+    next: Option<String>,
+    /// Whether the request has read as many runs as it may, before the end of the list: `next` continues it.
+    capped: bool,
+}
+
+/// A conversation.
+#[derive(Serialize, JsonSchema)]
+struct ConversationDetail {
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    /// Its runs, in order.
+    runs: Vec<RunItem>,
+}
+
+/// A message to a conversation.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewMessage {
+    /// The title of the brain that answers.
+    brain: String,
+    text: String,
+    #[serde(default)]
+    files: Vec<NewFile>,
+    /// The options of the brain; its default options by default.
+    #[serde(default)]
+    options: Option<Value>,
+    /// The user of a new conversation: that of the caller by default.
+    #[serde(default)]
+    user: Option<String>,
+}
+
+async fn list(cx: RequestContext) -> Result<Response, Problem> {
+    let PageQuery { cursor, limit } = cx.query()?;
+    let (app, caller, limit) = (&cx.app, cx.caller()?, page(limit)?);
+    let (store, wanted) = (app.client.store(), ("conversations", caller.only_user()));
+    let mut filter = RunFilter::builder().conversations(true).limit(CHUNK).build();
+    filter.user = caller.only_user().map(str::to_owned);
+    filter.after = cursor.map(|text| cursor::decode::<RunCursor>(&text, &wanted)).transpose()?;
+    let (mut items, mut next, mut read, mut capped) = (Vec::new(), None, 0, false);
+    // The last run and the number of runs of each conversation.
+    let mut known: HashMap<String, (RunId, usize)> = HashMap::new();
+    'pages: loop {
+        let chunk = store.runs(&filter).await?;
+        let is_last = chunk.len() < CHUNK;
+        read += chunk.len();
+        for row in chunk {
+            if items.len() == limit {
+                next.clone_from(&filter.after);
+                break 'pages;
+            }
+            filter.after = Some(row.cursor());
+            let Some(id) = row.conversation.clone() else { continue };
+            if !known.contains_key(&id) {
+                let runs = app.client.conversation(&id).await?;
+                let Some(last) = runs.first() else { continue };
+                known.insert(id.clone(), (last.run.clone(), runs.len()));
+            }
+            // A conversation is listed at the place of its last run.
+            if let Some((_, runs)) = known.get(&id).filter(|(last, _)| *last == row.run) {
+                let last = app.run_items(std::slice::from_ref(&row)).await?;
+                let item = |last| ConversationItem { id: id.clone(), user: row.user.clone(), runs: *runs, last };
+                items.extend(last.into_iter().map(item));
+            }
+        }
+        if is_last {
+            break;
+        }
+        if read >= MAX_READ {
+            (next, capped) = (filter.after, true);
+            break;
+        }
+    }
+    json(&ConversationList { items, next: next.map(|place| cursor::encode(&place, &wanted)), capped })
+}
+
+async fn read(cx: RequestContext) -> Result<Response, Problem> {
+    let (app, id) = (&cx.app, cx.param("conversation")?);
+    let mut rows = seen_runs(app, cx.caller()?, id).await?;
+    let Some(user) = rows.first().map(|row| row.user.clone()) else { return Err(ProblemType::NotFound.into()) };
+    rows.reverse();
+    json(&ConversationDetail { id: id.to_owned(), user, runs: app.run_items(&rows).await? })
+}
+
+/// Returns the runs of a conversation, the last one first; none if it belongs to another user.
+async fn seen_runs(app: &App, caller: &Caller, id: &str) -> Result<Vec<RunSummary>, Problem> {
+    let rows = app.client.conversation(id).await?;
+    Ok(if rows.first().is_some_and(|last| caller.sees(last)) { rows } else { Vec::new() })
+}
+
+async fn send(cx: RequestContext) -> Result<Response, Problem> {
+    let (app, id) = (&cx.app, cx.param("conversation")?);
+    let NewMessage { brain, text, files, options, user } = cx.json()?;
+    let definition = app.brain(&brain)?;
+    app.may_start(cx.caller()?, &brain)?;
+    let options = given_options(app, &definition, options)?;
+    let key = Key::of(&cx)?;
+    let message = UserMessage::new(text).files(app.stored_files(files).await?);
+    let sent =
+        send_once(&cx, &key, id, MessageRequest { definition, options, user, tags: Vec::new(), message }).await?;
+    answer(&cx, &sent, &key).await
+}
+
+/// A message to a conversation, and the run that it begins there.
+pub(crate) struct MessageRequest {
+    pub(crate) definition: Arc<BrainDefinition>,
+    pub(crate) options: Option<Value>,
+    pub(crate) user: Option<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) message: UserMessage,
+}
+
+/// The run that has got a message.
+pub(crate) struct SentMessage {
+    pub(crate) run: RunId,
+    /// The event from which on the answer is followed.
+    from: Seq,
+    pub(crate) is_replay: bool,
+}
+
+/// Sends a message to a conversation, once under its key.
+pub(crate) async fn send_once(
+    cx: &RequestContext,
+    key: &Key,
+    id: &str,
+    request: MessageRequest,
+) -> Result<SentMessage, Problem> {
+    let MessageRequest { definition, options, user, tags, message } = request;
+    let (app, caller) = (&cx.app, cx.caller()?);
+    let request = serde_json::json!([definition.title, options, user, tags, message]);
+    let request = sha256(request.to_string().as_bytes());
+    let message_id = key.id(&format!("message\n{id}"));
+    let rows = app.client.conversation(id).await?;
+    if rows.first().is_some_and(|last| !caller.sees(last)) {
+        return Err(ProblemType::NotFound.into());
+    }
+    if key.is_given()
+        && let Some((run, from)) = message_key::find(app, id, &message_id, &request).await?
+    {
+        return Ok(SentMessage { run, from, is_replay: true });
+    }
+    let known = find_message(app, rows.first(), &message_id, (&definition, options.as_ref(), &tags, &message)).await?;
+    if let Some((run, from, is_same)) = known {
+        return if is_same {
+            Ok(SentMessage { run, from, is_replay: true })
+        } else {
+            Err(ProblemType::KeyReused.into())
+        };
+    }
+    // An open run gets the message, whatever its brain is.
+    if let Some(last) = rows.first().filter(|last| !last.status.is_over()) {
+        app.may_start(caller, &last.brain)?;
+    }
+    // A conversation keeps its user: a message in the name of another one must not reach it.
+    let user = match rows.first() {
+        Some(last) if user.is_some() && user != last.user => return Err(ProblemType::NotFound.into()),
+        Some(last) => last.user.clone(),
+        None => user_for(caller, user)?,
+    };
+    let options = options.unwrap_or_else(|| app.options.brains.default_options(&definition));
+    app.read_options(&definition, &options)?;
+    let before = rows.first().map(|last| (last.run.clone(), last.next));
+    let conversation = conversation(&app.starter(&definition.title).await?, id, user).tags(tags).actor(cx.actor()?);
+    let run: RunHandle<Value> =
+        conversation.send_definition(definition, options, message.id(&message_id)).await.map_err(of_conversation)?;
+    let from = before.filter(|(last, _)| last == run.id()).map_or(Seq(0), |(_, next)| next);
+    if key.is_given() {
+        message_key::store(app, id, &message_id, request, (run.id(), from)).await?;
+    }
+    Ok(SentMessage { run: run.id().clone(), from, is_replay: false })
+}
+
+/// Finds a message under an id in the last run of a conversation: the run, the number of its event, and whether the rest of the
+/// request is the same.
+async fn find_message(
+    app: &App,
+    last: Option<&RunSummary>,
+    id: &str,
+    (brain, options, tags, message): (&BrainDefinition, Option<&Value>, &[String], &UserMessage),
+) -> Result<Option<(RunId, Seq, bool)>, Problem> {
+    let Some(last) = last else { return Ok(None) };
+    let log = app.client.events(&last.run, Seq(0)).await?;
+    let has_options =
+        |known: &Value| options.is_none_or(|options| app.read_options(brain, options).is_ok_and(|read| read == *known));
+    Ok(log.iter().find_map(|event| match &event.kind {
+        EventKind::BrainStart(begin) => {
+            let start = begin.start.as_ref()?;
+            let opening = start.message.as_ref().filter(|opening| opening.id.as_deref() == Some(id))?;
+            let is_same = (&opening.text, &opening.files) == (&message.text, &message.files)
+                && (begin.title.as_str(), start.tags.as_slice()) == (brain.title.as_str(), tags)
+                && has_options(&begin.options);
+            Some((last.run.clone(), event.seq, is_same))
+        }
+        EventKind::LoopMessage { message_id: Some(known), text, files, .. } if known == id => {
+            Some((last.run.clone(), event.seq, (text, files) == (&message.text, &message.files)))
+        }
+        _ => None,
+    }))
+}
+
+/// Answers with the run, or follows it from an event on.
+async fn answer(cx: &RequestContext, sent: &SentMessage, key: &Key) -> Result<Response, Problem> {
+    use futures::StreamExt as _;
+    let SentMessage { run, from, is_replay } = sent;
+    if cx.accepts(EVENTS) {
+        let events = updates(cx, run, *from).map(|update| match update {
+            Update::Event(event) => {
+                sse::Event::new(event.kind.name(), event.to_json().unwrap_or_default()).id(event.seq)
+            }
+            Update::Other(event) => event,
+        });
+        return sse::stream(cx, events);
+    }
+    let row = cx.app.client.store().run(run).await?;
+    let item = cx.app.run_items(&[row]).await?.into_iter().next();
+    let mut response = created("../../runs/", run.as_str(), &item)?;
+    key.mark(&mut response, *is_replay);
+    Ok(response)
+}

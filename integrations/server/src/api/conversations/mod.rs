@@ -1,0 +1,5 @@
+//! `/conversations`: lists them, and sends messages to them.
+
+pub(crate) mod attachments;
+pub(crate) mod message_key;
+pub(crate) mod messages;

@@ -1,0 +1,397 @@
+//! Decisions of people: on one pending item, or on several.
+
+use axum::response::Response;
+use positronic_core::machine::pending as open_items;
+use positronic_core::record::{
+    Amounts, EventKind, Path, Pending, PendingKind, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, WaitSpec,
+};
+use positronic_core::runner::SignalError;
+use positronic_core::store::PendingFilter;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use super::items::{arguments_schema, question_id};
+use super::questions::DecisionItem;
+use crate::api::idempotency::Key;
+use crate::api::items::List;
+use crate::api::runs::run::checked_code;
+use crate::api::runs::signals::{code_differs, has_same_content};
+use crate::app::App;
+use crate::auth::{Question, Scope};
+use crate::bodies::{errors_of, masked_errors_of};
+use crate::problem::{FieldError, Problem, ProblemType};
+use crate::redact::with_secrets;
+use crate::routes::{RequestContext, Route, json};
+
+/// The most decisions of one request.
+const MAX_DECISIONS: usize = 100;
+
+pub(crate) fn routes() -> Vec<Route> {
+    let problems = [
+        ProblemType::UnknownCall,
+        ProblemType::NotAnApprover,
+        ProblemType::AlreadyDecided,
+        ProblemType::RunClosed,
+        ProblemType::NotWaiting,
+        ProblemType::CodeDiffers,
+        ProblemType::Expired,
+        ProblemType::ArgumentsInvalid,
+        ProblemType::Unprocessable,
+    ];
+    vec![
+        Route::get("/api/v1/runs/{run}/calls/{id}/decision", "Read what became of a pending item", read)
+            .returns::<QuestionItem>(200)
+            .problems(&[ProblemType::UnknownCall]),
+        Route::post("/api/v1/runs/{run}/calls/{id}/decision", "Decide or answer a pending item", one)
+            .scopes(&[Scope::Decide, Scope::Operate])
+            .takes::<NewDecision>()
+            .idempotent()
+            .returns::<Decided>(200)
+            .problems(&problems),
+        Route::post("/api/v1/decisions", "Decide or answer several pending items, each by itself", many)
+            .scopes(&[Scope::Decide, Scope::Operate])
+            .takes::<Vec<ListedDecision>>()
+            .idempotent()
+            .returns::<List<DecisionOutcome>>(200),
+    ]
+}
+
+/// A decision: exactly one of `approve`, `reject`, `grant` and `reply`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct NewDecision {
+    /// Approves the call.
+    approve: Option<bool>,
+    /// The edited arguments of an approved call.
+    #[serde(deserialize_with = "present")]
+    arguments: Option<Value>,
+    /// Rejects the call, or the request for more.
+    reject: Option<bool>,
+    /// The reason of a rejection; for a call, the model reads it.
+    reason: Option<String>,
+    /// Grants more of a limit: `iterations`, `tokens`, `money` or `time` (microseconds).
+    #[schemars(with = "Option<GrantedAmounts>")]
+    grant: Option<Amounts>,
+    /// The answer to a call that waits for one.
+    #[serde(deserialize_with = "present")]
+    reply: Option<Value>,
+    /// Which of the possible answers it is, from 0, if there are several.
+    wait: Option<usize>,
+}
+
+/// The amounts that a person grants in addition to a limit.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it is the schema of the core's type")]
+struct GrantedAmounts {
+    iterations: Option<u64>,
+    tokens: Option<u64>,
+    /// A decimal number as text, such as `2.50`.
+    money: Option<String>,
+    /// Microseconds.
+    time: Option<u64>,
+}
+
+/// A decision among several.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListedDecision {
+    /// The run.
+    run: String,
+    /// The id of the pending item.
+    id: String,
+    /// Approves the call.
+    #[serde(default)]
+    approve: Option<bool>,
+    /// The edited arguments of an approved call.
+    #[serde(default, deserialize_with = "present")]
+    arguments: Option<Value>,
+    /// Rejects the call, or the request for more.
+    #[serde(default)]
+    reject: Option<bool>,
+    /// The reason of a rejection.
+    #[serde(default)]
+    reason: Option<String>,
+    /// Grants more of a limit.
+    #[serde(default)]
+    #[schemars(with = "Option<GrantedAmounts>")]
+    grant: Option<Amounts>,
+    /// The answer to a call that waits for one.
+    #[serde(default, deserialize_with = "present")]
+    reply: Option<Value>,
+    /// Which of the possible answers it is, from 0.
+    #[serde(default)]
+    wait: Option<usize>,
+}
+
+/// A recorded decision.
+#[derive(Serialize, JsonSchema)]
+struct Decided {
+    /// The event that records it.
+    seq: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<DecisionItem>,
+}
+
+/// What became of a pending item.
+#[derive(Serialize, JsonSchema)]
+struct QuestionItem {
+    /// Whether it can still be decided or answered.
+    pending: bool,
+    /// The problem document that a decision would get now: who decided, or what else has closed the item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<Value>,
+}
+
+/// The outcome of one of several decisions.
+#[derive(Serialize, JsonSchema)]
+struct DecisionOutcome {
+    run: String,
+    id: String,
+    /// The HTTP status that the decision alone would have had.
+    status: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+    /// The problem document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<Value>,
+}
+
+/// Distinguishes `null` from an absent field.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+async fn read(cx: RequestContext) -> Result<Response, Problem> {
+    let (app, run, id) = (&cx.app, &cx.run()?.run, cx.param("id")?);
+    let items = app.client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
+    if items.iter().any(|item| question_id(run, &item.pending.call, item.pending.since) == id) {
+        return json(&QuestionItem { pending: true, problem: None });
+    }
+    let problem = app.why_not_pending(run, id).await;
+    match problem.kind() {
+        ProblemType::AlreadyDecided | ProblemType::Expired | ProblemType::RunClosed | ProblemType::NotWaiting => {
+            json(&QuestionItem { pending: false, problem: Some(cx.reporter.document(&problem)) })
+        }
+        _ => Err(problem),
+    }
+}
+
+async fn one(cx: RequestContext) -> Result<Response, Problem> {
+    let (row, key) = (cx.run()?, Key::of(&cx)?);
+    let (decided, is_replay) = decide(&cx, row, cx.param("id")?, cx.json()?, &key).await?;
+    let mut response = json(&decided)?;
+    key.mark(&mut response, is_replay);
+    Ok(response)
+}
+
+async fn many(cx: RequestContext) -> Result<Response, Problem> {
+    let decisions: Vec<ListedDecision> = cx.json()?;
+    if decisions.len() > MAX_DECISIONS {
+        let detail = format!("the request has {} decisions; at most {MAX_DECISIONS} are allowed", decisions.len());
+        return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
+    }
+    let key = Key::of(&cx)?;
+    let (mut items, mut are_replays) = (Vec::with_capacity(decisions.len()), !decisions.is_empty());
+    for listed in decisions {
+        let ListedDecision { run, id, approve, arguments, reject, reason, grant, reply, wait } = listed;
+        let decision = NewDecision { approve, arguments, reject, reason, grant, reply, wait };
+        let decided = match cx.app.row(cx.caller()?, &RunId::new(&run)).await {
+            Ok(row) => decide(&cx, &row, &id, decision, &key).await,
+            Err(problem) => Err(problem),
+        };
+        are_replays &= matches!(decided, Ok((_, true)));
+        items.push(match decided {
+            Ok((decided, _)) => DecisionOutcome { run, id, status: 200, seq: Some(decided.seq), problem: None },
+            Err(problem) => DecisionOutcome {
+                run,
+                id,
+                status: problem.kind().status(),
+                seq: None,
+                problem: Some(cx.reporter.document(&problem)),
+            },
+        });
+    }
+    let mut response = json(&List::whole(items))?;
+    key.mark(&mut response, are_replays);
+    Ok(response)
+}
+
+/// Sends a decision. Returns whether the same request was accepted before.
+async fn decide(
+    cx: &RequestContext,
+    row: &RunSummary,
+    id: &str,
+    decision: NewDecision,
+    key: &Key,
+) -> Result<(Decided, bool), Problem> {
+    let (app, run) = (&cx.app, &row.run);
+    let items = app.client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
+    let item = items.into_iter().find(|item| question_id(run, &item.pending.call, item.pending.since) == id);
+    let signal_id = SignalId::new(key.id(&format!("{run}\n{id}")));
+    let Some(item) = item else {
+        // A repeated request comes after its own decision.
+        let Some(seq) = app.client.store().accepted(run, &signal_id).await? else {
+            return Err(app.why_not_pending(run, id).await);
+        };
+        let log = app.client.events(run, Seq(0)).await?;
+        let Some(event) = log.get(seq.index()) else { return Err(ProblemType::KeyReused.into()) };
+        let proposed = log.iter().find_map(|before| match &before.kind {
+            EventKind::LoopToolCall(cx) if before.path == event.path => Some(&*cx.arguments),
+            _ => None,
+        });
+        let decision = edited(app, proposed.unwrap_or(&Value::Null), decision)?;
+        let is_edited = decision.arguments.as_ref().is_some_and(|given| Some(given) != proposed);
+        let is_same = has_same_content(event, &as_signal(decision, &event.path), is_edited);
+        return if is_same { Ok((decided(app, run, seq).await?, true)) } else { Err(ProblemType::KeyReused.into()) };
+    };
+    let pending = &item.pending;
+    let needed = needed(pending, decision.wait);
+    if !cx.caller()?.may(needed) {
+        return Err(Problem::new(ProblemType::ScopeMissing).field("required", [needed]));
+    }
+    let state = app.client.state(run).await?;
+    app.may_decide(cx.caller()?, &Question::of(run, &state, pending))?;
+    let kind = signal_kind(pending, edited(app, &pending.arguments, decision)?)?;
+    // The answer of a webhook goes to any call that waits for it.
+    if let SignalKind::Webhook { name, identifier, .. } = &kind {
+        for other in open_items(&state) {
+            let takes = |wait: &WaitSpec| (&wait.webhook, &wait.identifier) == (name, identifier);
+            if other.kind.waits().iter().any(takes) {
+                app.may_decide(cx.caller()?, &Question::of(run, &state, &other))?;
+            }
+        }
+    }
+    if let Some(difference) = checked_code(app, row).await?.refuses(&kind) {
+        return Err(code_differs(difference));
+    }
+    let signal = Signal { id: signal_id, actor: cx.actor()?, kind };
+    match app.client.send(run, std::slice::from_ref(&signal)).await {
+        Ok(seqs) => Ok((decided(app, run, seqs.first().copied().unwrap_or_default()).await?, false)),
+        Err(error) => Err(refused(app, run, id, pending, &signal.kind, error).await),
+    }
+}
+
+/// Puts the secrets of the proposed arguments back into the edited ones.
+fn edited(app: &App, proposed: &Value, mut decision: NewDecision) -> Result<NewDecision, Problem> {
+    let redact = app.options.redact.as_ref();
+    decision.arguments = decision.arguments.map(|edited| with_secrets(redact, proposed, edited)).transpose()?;
+    Ok(decision)
+}
+
+async fn decided(app: &App, run: &RunId, seq: Seq) -> Result<Decided, Problem> {
+    let events = app.client.store().read(run, seq, 1).await?;
+    Ok(Decided { seq: seq.0, decision: events.first().and_then(|event| DecisionItem::of(event)) })
+}
+
+/// Returns the signal of a decision that is no longer pending, to compare it with the accepted one.
+fn as_signal(decision: NewDecision, call: &Path) -> SignalKind {
+    let NewDecision { arguments, reject, reason, grant, reply, .. } = decision;
+    let call = call.clone();
+    match (grant, reply) {
+        (Some(more), _) => SignalKind::Grant { to: call, more },
+        (None, Some(payload)) => SignalKind::Reply { call, payload },
+        (None, None) if reject == Some(true) => SignalKind::Reject { call, reason },
+        (None, None) => SignalKind::Approve { call, arguments },
+    }
+}
+
+/// Returns the scope that a decision needs. A person may answer only a wait for a person, although the call may wait for a
+/// program's webhook as well.
+fn needed(pending: &Pending, wait: Option<usize>) -> Scope {
+    let is_for_person = match &pending.kind {
+        PendingKind::Answer { waits } => {
+            answered(waits, wait).map_or_else(|| pending.kind.is_for_person(), |wait| wait.person)
+        }
+        PendingKind::Approval { .. } | PendingKind::Budget(_) => true,
+    };
+    if is_for_person { Scope::Decide } else { Scope::Operate }
+}
+
+/// Returns the wait that a reply answers: the one with this index, else the reply to the call itself, else the only one.
+fn answered(waits: &[WaitSpec], index: Option<usize>) -> Option<&WaitSpec> {
+    match index {
+        Some(index) => waits.get(index),
+        None => waits.iter().find(|wait| wait.webhook == "reply").or(waits.first().filter(|_| waits.len() == 1)),
+    }
+}
+
+/// Returns the signal of a decision, if it fits the pending item.
+fn signal_kind(pending: &Pending, decision: NewDecision) -> Result<SignalKind, Problem> {
+    let NewDecision { approve, arguments, reject, reason, grant, reply, wait } = decision;
+    let misfit = |detail: &str| Err(Problem::new(ProblemType::Unprocessable).detail(detail));
+    let (approve, reject) = (approve == Some(true), reject == Some(true));
+    let call = pending.call.clone();
+    let given =
+        usize::from(approve) + usize::from(reject) + usize::from(grant.is_some()) + usize::from(reply.is_some());
+    if given != 1 {
+        let detail = "expected exactly one of `\"approve\": true`, `\"reject\": true`, `grant` and `reply`";
+        return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
+    }
+    match (&pending.kind, grant, reply) {
+        (PendingKind::Approval { .. }, None, None) if approve => Ok(SignalKind::Approve { call, arguments }),
+        (PendingKind::Approval { .. } | PendingKind::Budget(_), None, None) if reject => {
+            Ok(SignalKind::Reject { call, reason })
+        }
+        (PendingKind::Budget(_), Some(more), None) => Ok(SignalKind::Grant { to: call, more }),
+        (PendingKind::Answer { waits }, None, Some(payload)) => match answered(waits, wait) {
+            Some(wait) if wait.webhook == "reply" => Ok(SignalKind::Reply { call, payload }),
+            Some(wait) => {
+                Ok(SignalKind::Webhook { name: wait.webhook.clone(), identifier: wait.identifier.clone(), payload })
+            }
+            None => misfit("the call waits for one of several answers; name it with `wait`, its index in `waits`"),
+        },
+        (PendingKind::Approval { .. }, ..) => misfit("the call waits for an approval: approve or reject it"),
+        (PendingKind::Budget(_), ..) => misfit("the item asks for a higher limit: send `grant` or `reject`"),
+        (PendingKind::Answer { .. }, ..) => misfit("the call waits for an answer: reply to it"),
+    }
+}
+
+/// Explains a refused decision: what was decided before, or which places of the arguments are invalid.
+async fn refused(
+    app: &App,
+    run: &RunId,
+    id: &str,
+    pending: &Pending,
+    kind: &SignalKind,
+    error: SignalError,
+) -> Problem {
+    let problem = Problem::from(error);
+    match problem.kind() {
+        ProblemType::AlreadyDecided | ProblemType::NotWaiting | ProblemType::RunClosed => {
+            app.why_not_pending(run, id).await
+        }
+        ProblemType::ArgumentsInvalid => {
+            let errors = invalid_places(app, run, pending, kind).await;
+            // The engine's sentence may quote a secret.
+            let problem = match app.options.redact {
+                Some(_) => Problem::new(ProblemType::ArgumentsInvalid),
+                None => problem,
+            };
+            if errors.is_empty() { problem } else { problem.errors(errors) }
+        }
+        _ => problem,
+    }
+}
+
+/// Lists the places of edited arguments or of a reply that do not match their schema.
+async fn invalid_places(app: &App, run: &RunId, pending: &Pending, kind: &SignalKind) -> Vec<FieldError> {
+    let (value, schema) = match kind {
+        SignalKind::Approve { arguments: Some(arguments), .. } => {
+            let Ok(state) = app.client.state(run).await else { return Vec::new() };
+            (arguments, arguments_schema(&state, &pending.call, &pending.tool))
+        }
+        SignalKind::Reply { payload, .. } | SignalKind::Webhook { payload, .. } => {
+            let fits = |wait: &&WaitSpec| match kind {
+                SignalKind::Webhook { name, .. } => wait.webhook == *name,
+                _ => wait.webhook == "reply",
+            };
+            (payload, pending.kind.waits().iter().find(fits).map(|wait| Value::clone(&wait.schema)))
+        }
+        _ => return Vec::new(),
+    };
+    let validator = schema.and_then(|schema| jsonschema::validator_for(&schema).ok());
+    let list = if app.options.redact.is_some() { masked_errors_of } else { errors_of };
+    validator.map_or_else(Vec::new, |validator| list(&validator, value))
+}

@@ -1,0 +1,130 @@
+//! `/pending`: what waits, in all runs.
+
+use std::collections::HashMap;
+
+use axum::response::Response;
+use positronic_core::record::RunId;
+use positronic_core::store::{PendingCursor, PendingFilter, PendingItem as StoredItem};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::items::{Kind, PendingItem};
+use crate::api::runs::list::page;
+use crate::api::runs::run::checked_code;
+use crate::cursor;
+use crate::problem::{Problem, ProblemType};
+use crate::routes::{RequestContext, Route, json};
+
+/// How many items are read at once, and of one request at most, while `kind` drops some of them.
+const CHUNK: usize = 500;
+const MAX_READ: usize = 10_000;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/pending", "List what waits for a person or a program, the oldest first", list)
+            .large_answers()
+            .query::<PendingQuery>()
+            .returns::<PendingList>(200)
+            .problems(&[ProblemType::BadCursor, ProblemType::UnknownRun]),
+    ]
+}
+
+/// Which pending items to list.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct PendingQuery {
+    /// Only items of these kinds, separated by commas: `approval`, `budget`, `answer`.
+    kind: Option<String>,
+    /// Only items of this run.
+    run: Option<String>,
+    /// Whether to list only items that wait for a person: approvals, budgets and questions, but no webhooks.
+    person: bool,
+    /// How many entries of the transcript before each item to add: 0 to 10, none by default.
+    context: Option<usize>,
+    /// Continues a list.
+    cursor: Option<String>,
+    /// The number of items: 1 to 500, 50 by default.
+    limit: Option<usize>,
+}
+
+/// A page of pending items.
+#[derive(Serialize, JsonSchema)]
+struct PendingList {
+    items: Vec<PendingItem>,
+    /// The cursor of the next page; `null` at the end of the list.
+    next: Option<String>,
+    /// Whether the request has read as many items as it may, before the end of the list: `next` continues it.
+    capped: bool,
+}
+
+async fn list(cx: RequestContext) -> Result<Response, Problem> {
+    let query: PendingQuery = cx.query()?;
+    let (app, caller) = (&cx.app, cx.caller()?);
+    let (kinds, limit) = (kinds(query.kind.as_deref())?, page(query.limit)?);
+    let context = query.context.unwrap_or_default();
+    if context > 10 {
+        return Err(Problem::new(ProblemType::InvalidQuery).detail(format!("`context={context}`: expected 0 to 10")));
+    }
+    let mut filter = PendingFilter::builder().limit(CHUNK).build();
+    if let Some(run) = &query.run {
+        let run = RunId::new(run);
+        app.row(caller, &run).await?;
+        filter.run = Some(run);
+    }
+    filter.person = query.person;
+    let wanted = (&query.kind, &query.run, query.person);
+    filter.after = query.cursor.as_ref().map(|text| cursor::decode::<PendingCursor>(text, &wanted)).transpose()?;
+    filter.user = caller.only_user().map(str::to_owned);
+    let (mut items, mut more, mut read) = (Vec::<StoredItem>::new(), false, 0);
+    let mut capped = None;
+    'pages: loop {
+        let chunk = app.client.store().pending(&filter).await?;
+        let is_last = chunk.len() < CHUNK;
+        read += chunk.len();
+        filter.after = chunk.last().map(StoredItem::cursor);
+        for item in chunk.into_iter().filter(|item| kinds.is_empty() || kinds.contains(&Kind::of(&item.pending.kind))) {
+            if items.len() == limit {
+                more = true;
+                break 'pages;
+            }
+            items.push(item);
+        }
+        if is_last {
+            break;
+        }
+        if read >= MAX_READ {
+            capped = filter.after;
+            break;
+        }
+    }
+    let is_capped = capped.is_some();
+    let last = if more { items.last().map(StoredItem::cursor) } else { capped };
+    let next = last.map(|last| cursor::encode(&last, &wanted));
+    let mut shown = Vec::with_capacity(items.len());
+    let mut states = HashMap::new();
+    for item in &items {
+        let (state, check) = match states.get(&item.run) {
+            Some(known) => known,
+            None => {
+                let state = app.client.state(&item.run).await?;
+                let check = checked_code(app, &app.client.store().run(&item.run).await?).await?;
+                states.entry(item.run.clone()).or_insert((state, check))
+            }
+        };
+        shown.push(app.pending_item(caller, item, (state, check.calls.as_deref()), context).await?);
+    }
+    json(&PendingList { items: shown, next, capped: is_capped })
+}
+
+fn kinds(listed: Option<&str>) -> Result<Vec<Kind>, Problem> {
+    let words = listed.into_iter().flat_map(|listed| listed.split(','));
+    let read =
+        |word: &str| match word {
+            "approval" => Ok(Kind::Approval),
+            "budget" => Ok(Kind::Budget),
+            "answer" => Ok(Kind::Answer),
+            _ => Err(Problem::new(ProblemType::InvalidQuery)
+                .detail(format!("`kind={word}`: expected approval, budget, answer"))),
+        };
+    words.map(read).collect()
+}

@@ -1,0 +1,6 @@
+//! `/pending`: what waits for a person or a program, and the decisions about it.
+
+pub(crate) mod decisions;
+pub(crate) mod items;
+pub(crate) mod list;
+pub(crate) mod questions;

@@ -1,0 +1,16 @@
+//! `/runs`: lists them, starts them, shows what they did, and changes them.
+
+pub(crate) mod diff;
+pub(crate) mod events;
+pub(crate) mod files;
+pub(crate) mod fork;
+pub(crate) mod fork_decisions;
+pub(crate) mod list;
+pub(crate) mod requests;
+pub(crate) mod retry;
+pub(crate) mod run;
+pub(crate) mod signals;
+pub(crate) mod start;
+pub(crate) mod state;
+pub(crate) mod timeline;
+pub(crate) mod wait;

@@ -1,0 +1,189 @@
+//! `/runs/{run}`: a run, with what waits in it and what the caller may do with it.
+
+use std::sync::Arc;
+
+use axum::http::header::{ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use parking_lot::Mutex;
+use positronic_core::machine::{RunState, admit};
+use positronic_core::record::{RunSummary, Seq, Signal, SignalId, SignalKind, Status, hash_json};
+use positronic_core::runner::CodeCheck;
+use positronic_core::store::PendingFilter;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::wait::{Wait, WaitQuery};
+use crate::api::items::{RunRow, head, value};
+use crate::api::pending::items::{Allowed, PendingItem};
+use crate::app::App;
+use crate::auth::{Caller, Scope};
+use crate::problem::{Problem, ProblemType};
+use crate::redact::AsIs;
+use crate::routes::{RequestContext, Route, json};
+
+/// The most forks that are listed.
+const MAX_FORKS: usize = 20;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/runs/{run}", "Read a run, with what waits in it and what the caller may do", run)
+            .query::<WaitQuery>()
+            .returns::<RunDetail>(200)
+            .returns_nothing(304)
+            .problems(&[ProblemType::TooManyStreams]),
+    ]
+}
+
+/// A run.
+#[derive(Serialize, JsonSchema)]
+struct RunDetail {
+    #[serde(flatten)]
+    row: RunRow,
+    /// The options of its brain.
+    options: Value,
+    /// What its brain has returned, once it has completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
+    pending: Vec<PendingItem>,
+    actions: Actions,
+    /// Whether this server has the code of its brain.
+    brain_known: bool,
+    /// How the code of this server differs from that with which the run began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<String>,
+    /// The budget with which it was started, or that of its brain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<Value>,
+    /// The number of runs of its conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation_runs: Option<usize>,
+    /// The latest forks of it.
+    forks: Vec<String>,
+}
+
+/// What the caller may do with a run now.
+#[derive(Serialize, JsonSchema)]
+struct Actions {
+    pause: Allowed,
+    resume: Allowed,
+    cancel: Allowed,
+    message: Allowed,
+    fork: Allowed,
+    rerun: Allowed,
+}
+
+async fn run(cx: RequestContext) -> Result<Response, Problem> {
+    let (app, caller, before) = (&cx.app, cx.caller()?, cx.run()?);
+    Wait::of(&cx)?.wait(app, &before.run).await?;
+    let place = cx.answer_place().await;
+    let row = &app.row(caller, &before.run).await?;
+    let state = app.client.state(&row.run).await?;
+    let items = app.client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let check = checked_code(app, row).await?;
+    let mut pending = Vec::with_capacity(items.len());
+    for item in &items {
+        pending.push(app.pending_item(caller, item, (&state, check.calls.as_deref()), 0).await?);
+    }
+    let root = state.root.as_deref();
+    let (brain_changed, changed) = (check.brain.clone(), check.brain.or(check.calls));
+    let detail = RunDetail {
+        options: root.map(|root| Value::clone(&root.options)).unwrap_or_default(),
+        result: state.result().cloned().filter(|_| row.status == Status::Completed),
+        budget: root.and_then(|root| root.budget.as_deref()).map(value),
+        actions: actions(app, caller, &state, brain_changed.as_deref()),
+        brain_known: app.brain(&row.brain).is_ok(),
+        changed,
+        conversation_runs: match &row.conversation {
+            Some(conversation) => Some(app.client.conversation(conversation).await?.len()),
+            None => None,
+        },
+        forks: forks(app, caller, row).await?,
+        row: app.run_row(row).await?,
+        pending,
+    };
+    // More than the log belongs to it, such as whether its worker lives.
+    let mut seen = value(&detail);
+    // The hash of a secret could be compared with those of guesses.
+    if let Some(redact) = &app.options.redact {
+        redact(&mut seen);
+    }
+    let hash: String = hash_json(&seen).as_str().chars().take(16).collect();
+    let etag = format!("\"{}-{hash}\"", head(row));
+    let is_known = cx.parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes());
+    let mut response = if is_known { StatusCode::NOT_MODIFIED.into_response() } else { json(&seen)? };
+    response.extensions_mut().insert(AsIs);
+    if let Some(place) = place {
+        response.extensions_mut().insert(place);
+    }
+    if let Ok(etag) = HeaderValue::try_from(etag) {
+        response.headers_mut().insert(ETAG, etag);
+    }
+    Ok(response)
+}
+
+/// Checks each signal against the state as the sender would, without sending it.
+fn actions(app: &App, caller: &Caller, state: &RunState, changed: Option<&str>) -> Actions {
+    let to = |scope, kind: SignalKind| {
+        let allowed = Allowed::to(app, caller, scope);
+        let signal = Signal { id: SignalId::new("question"), actor: positronic_core::record::Actor::default(), kind };
+        let admitted = admit(state, &signal, app.now(), &|_, _| Ok(()));
+        match admitted {
+            Err(refusal) if allowed.allowed => Allowed::no(&refusal),
+            _ => allowed,
+        }
+    };
+    let resume = match (to(Scope::Operate, SignalKind::Resume), changed) {
+        (allowed, Some(difference)) if allowed.allowed => Allowed::no(&difference),
+        (allowed, _) => allowed,
+    };
+    let brain = state.root.as_deref().map_or("", |root| &root.title);
+    let for_starters = |allowed: Allowed| match app.may_start(caller, brain) {
+        Err(_) if allowed.allowed => Allowed::no(&"the caller may not start such runs"),
+        _ => allowed,
+    };
+    let fork = for_starters(Allowed::to(app, caller, Scope::Operate));
+    Actions {
+        pause: to(Scope::Operate, SignalKind::Pause),
+        resume,
+        cancel: to(Scope::Operate, SignalKind::Cancel { reason: None }),
+        message: for_starters(to(Scope::Run, SignalKind::message("?"))),
+        fork: fork.clone(),
+        rerun: fork,
+    }
+}
+
+/// Returns how the code of this server differs from what an open run needs.
+pub(crate) async fn checked_code(app: &App, row: &RunSummary) -> Result<CodeCheck, Problem> {
+    if row.status.is_over() || app.brain(&row.brain).is_err() {
+        return Ok(CodeCheck::default());
+    }
+    let known = app.code_checks.get(&row.run, KnownCheck::default);
+    if let Some((next, check)) = &*known.lock()
+        && *next == row.next
+    {
+        return Ok(check.clone());
+    }
+    let Ok(runner) = app.options.brains.runner(&row.brain).await else { return Ok(CodeCheck::default()) };
+    let check = runner.check_code(&row.run).await?;
+    *known.lock() = Some((row.next, check.clone()));
+    Ok(check)
+}
+
+/// A check of the code, and the number of the run's next event at that time.
+pub(crate) type KnownCheck = Arc<Mutex<Option<(Seq, CodeCheck)>>>;
+
+/// Returns the latest forks of a run that the caller sees.
+async fn forks(app: &App, caller: &Caller, row: &RunSummary) -> Result<Vec<String>, Problem> {
+    let mut seen = Vec::new();
+    for fork in app.forks.of(app.client.store(), &row.run).await?.into_iter().take(MAX_FORKS) {
+        match app.row(caller, &fork).await {
+            Ok(_) => seen.push(fork.to_string()),
+            // It was pruned, or belongs to another user.
+            Err(problem) if problem.kind() == ProblemType::UnknownRun => {}
+            Err(problem) => return Err(problem),
+        }
+    }
+    Ok(seen)
+}

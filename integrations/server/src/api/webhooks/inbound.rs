@@ -1,0 +1,71 @@
+//! `/hooks`: inbound webhooks. The signature is the authentication.
+
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse as _, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::bodies::cut;
+use crate::problem::{Problem, ProblemType};
+use crate::routes::{Access, Params, RequestContext, Route, json};
+use crate::webhooks::{Accepted, HookError, HookOutcome};
+
+pub(crate) fn routes() -> Vec<Route> {
+    let hook = |path, summary| {
+        Route::post(path, summary, receive)
+            .access(Access::Public)
+            .takes_bytes()
+            .before_body(check_headers)
+            .returns::<AcceptedHook>(202)
+            .returns_text(200, "text/plain")
+            .problems(&[ProblemType::BadSignature, ProblemType::PayloadInvalid])
+    };
+    vec![
+        hook("/api/v1/hooks/{name}", "Deliver a signed webhook that contains its identifier"),
+        hook("/api/v1/hooks/{name}/{identifier}", "Deliver a signed webhook for an identifier"),
+    ]
+}
+
+/// What an accepted webhook led to.
+#[derive(Serialize, JsonSchema)]
+struct AcceptedHook {
+    /// `matched`: a run received it, now or earlier. `kept`: no run waits for it yet, and it is kept for seven days.
+    accepted: Accepted,
+}
+
+/// Refuses a webhook whose headers alone show that it is not genuine.
+fn check_headers(app: &App, params: &Params, parts: &Parts) -> Result<(), Problem> {
+    if app.options.read_only {
+        return Err(ProblemType::ReadOnly.into());
+    }
+    let param = |wanted| params.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+    let name = param("name").unwrap_or_default();
+    Ok(app.options.hooks.check_headers(name, param("identifier"), &parts.headers, app.now())?)
+}
+
+async fn receive(cx: RequestContext) -> Result<Response, Problem> {
+    let app = &cx.app;
+    let (name, identifier) = (cx.param("name")?, cx.param("identifier").ok());
+    match app.options.hooks.receive(&app.client, name, identifier, &cx.parts.headers, &cx.body).await? {
+        HookOutcome::Accepted(accepted) => {
+            let mut response = json(&AcceptedHook { accepted })?;
+            *response.status_mut() = StatusCode::ACCEPTED;
+            Ok(response)
+        }
+        HookOutcome::Answer(answer) => Ok(answer.text.into_response()),
+    }
+}
+
+impl From<HookError> for Problem {
+    fn from(error: HookError) -> Self {
+        match error {
+            // The answer does not tell which names exist.
+            HookError::Unknown | HookError::Signature(_) => Self::new(ProblemType::BadSignature),
+            HookError::Payload(error) => Self::new(ProblemType::PayloadInvalid).detail(cut(&error.to_string())),
+            HookError::Misfit(reason) => Self::new(ProblemType::PayloadInvalid).detail(reason),
+            HookError::Store(error) => error.into(),
+        }
+    }
+}
