@@ -7,7 +7,7 @@ use positronic_server::webhooks::{GitHub, HeaderName, Hook, Hooks, SecretError, 
 use serde::Deserialize;
 
 use super::Failure;
-use super::table_file::read_table;
+use super::files::read_table;
 
 /// The format of the file, by example.
 const FORMAT: &str = "a table per webhook:\n\

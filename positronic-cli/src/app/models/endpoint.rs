@@ -10,7 +10,7 @@ use positronic_core::model::{DeltaSink, Model};
 use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 use positronic_providers::{ModelOptions, ProviderError, Setting};
 
-use super::table_file::read_table;
+use crate::app::files::read_table;
 use crate::app::{Failure, Settings};
 use crate::cli::{ActionFormatArg, EndpointArgs, ModelArgs};
 

@@ -15,7 +15,7 @@ use positronic_core::store::{EventStore, MemoryStore};
 #[cfg(feature = "sqlite")]
 use positronic_sqlite::{SqliteOptions, SqliteStore};
 
-use crate::app::store_address::{is_address, scheme, without_password};
+use super::address::{is_address, scheme, without_password};
 use crate::app::{Failure, Ui, project_folder};
 use positronic_core::private;
 

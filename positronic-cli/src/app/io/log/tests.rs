@@ -59,7 +59,7 @@ fn event_is_one_line_without_control_characters() {
     tracing::warn!(error = %"no such\nzone \u{1b}[2J\u{202e}", "cannot evaluate the schedule");
     tracing::info!("claimed the run");
 
-    let said = "WARN positronic_cli::app::log::tests: cannot evaluate the schedule error=no such ⏎ zone ";
+    let said = "WARN positronic_cli::app::io::log::tests: cannot evaluate the schedule error=no such ⏎ zone ";
     let lines = bench.lines();
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].starts_with(said) && !lines[0].contains(['\u{1b}', '\u{202e}']), "{lines:?}");
@@ -71,7 +71,7 @@ fn filter_chooses_levels_by_module() {
     tracing::info!("seen");
     tracing::debug!("not seen");
     tracing::warn!(target: "other", "not seen");
-    assert_eq!(bench.lines(), ["INFO positronic_cli::app::log::tests: seen"]);
+    assert_eq!(bench.lines(), ["INFO positronic_cli::app::io::log::tests: seen"]);
     drop(bench);
 
     let bench = Bench::new(Some("loud=very"), None);

@@ -7,7 +7,7 @@ use positronic_core::record::{LimitKind, Pending, PendingKind, PriceTable, RunId
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 
-use super::table_file::read_table;
+use crate::app::files::read_table;
 use crate::app::{Failure, Settings};
 
 /// The format of a price table, by example.

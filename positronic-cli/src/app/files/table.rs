@@ -11,7 +11,7 @@ use crate::app::Failure;
 const LARGEST: u64 = 1 << 20;
 
 /// Reads a table. A file with the extension `.json` is JSON, any other is TOML. `format` describes the table by example.
-pub(super) fn read_table<T: DeserializeOwned>(path: &Path, what: &str, format: &str) -> Result<T, Failure> {
+pub(crate) fn read_table<T: DeserializeOwned>(path: &Path, what: &str, format: &str) -> Result<T, Failure> {
     if fs::metadata(path).is_ok_and(|found| found.len() > LARGEST || !(found.is_file() || found.is_dir())) {
         let message = format!("cannot read {}: it is not a file of at most {} KiB", path.display(), LARGEST >> 10);
         return Err(Failure::environment(message).hint(format!("a {what} is {format}")));

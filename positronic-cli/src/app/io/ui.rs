@@ -9,7 +9,7 @@ use positronic_core::record::{Actor, PriceTable};
 use serde::Serialize;
 
 use super::output::{Output, Unread};
-use super::{Failure, Log, Settings, without_password};
+use crate::app::{Failure, Log, Settings, without_password};
 use crate::cli::options::shell_word;
 use crate::cli::{Color, StoreArgs};
 use crate::render::{Graphics, Style, harmless_json, one_line, printable, sanitise, shorten, wrap};
