@@ -184,7 +184,7 @@ fn bundled_goal_runs_without_a_key_and_reports_every_step() {
     let report = timeless(&report.replace(began, "- Began: [then]"));
     let report = report.replace(&desk.0.path().canonicalize().unwrap().display().to_string(), "[desk]");
     // The report also names the restrictions that this machine lacks.
-    let noted = |line: &&str| !line.contains("not enforced on this machine") && !line.contains("a person was asked");
+    let noted = |line: &&str| !line.contains("not enforced on this machine") && !line.contains("needs approval");
     insta::assert_snapshot!("report", report.lines().filter(noted).collect::<Vec<_>>().join("\n"));
     desk.expect(&["report", "heights", "--out", "run.md"], 2);
     let early = desk.json(&["state", "heights", "--at", "20"]);

@@ -255,7 +255,7 @@ fn limit_question_and_grant_are_shown_where_they_happened() {
     };
     let run = ["run", "thrifty", "--id", "one", "--max-tokens", "10", "--at-limit", "ask"];
     let waits = desk.call(&reporting(), &run);
-    assert!(waits.err.contains("00:00.0 the run: asks for more tokens: 10 of 10 tokens used\n"), "{}", waits.err);
+    assert!(waits.err.contains("00:00.0 the run asks for more tokens: 10 of 10 tokens used\n"), "{}", waits.err);
     desk.json(&["approve", "one", ".", "--more", "5", "--by", "ann"]);
 
     let shown = desk.call(&Project::new(), &["show", "one"]).out;

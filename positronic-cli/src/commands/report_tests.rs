@@ -91,7 +91,7 @@ fn waiting_failed_and_cancelled_runs_have_reports() {
 
     let outcome = |report: &str| report.lines().find(|line| line.starts_with("- Outcome")).unwrap().to_owned();
     assert!(outcome(&waiting).starts_with("- Outcome: **not over**, waiting: "), "{waiting}");
-    assert!(waiting.contains("- a person was asked: it costs \\`money\\`\n- it is not over\n"), "{waiting}");
+    assert!(waiting.contains("- needs approval: it costs \\`money\\`\n- not over\n"), "{waiting}");
     assert_eq!(outcome(&cancelled), "- Outcome: **cancelled** by ann: too \\*late\\*");
     assert!(outcome(&failed).starts_with("- Outcome: **failed**: the model of the loop"), "{failed}");
     assert!(failed.contains("#### 1. no answer yet"), "{failed}");

@@ -6,8 +6,8 @@ use positronic_core::record::{Citation, DeltaKind, ProviderToolUse};
 use super::lines::Pen;
 use super::routing::{failed_over, way};
 use super::shown_answer::{ShownAnswer, ShownPart};
-use super::words;
 use super::{Line, Sign, Tone, one_line, sanitise, shorten, width, wrap};
+use super::{narrator, words};
 
 /// Number of visible lines of reasoning.
 const THOUGHT_LINES: usize = 3;
@@ -25,7 +25,7 @@ impl Pen<'_> {
         };
         let tone = if failed_over(&answered.metadata) { Tone::Warn } else { Tone::Dim };
         let way = way(&answered.metadata).map(|way| self.remark(tone, Sign::Result, &way, indent));
-        let refused = refused.map(|message| format!("invalid structured action: {message}"));
+        let refused = refused.map(|message| narrator::invalid_action(message));
         let refused = refused.map(|text| self.remark(Tone::Warn, Sign::Result, &text, indent));
         way.into_iter().chain(refused).flatten().collect()
     }

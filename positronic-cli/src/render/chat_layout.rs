@@ -9,6 +9,7 @@ use positronic_core::record::{LoopOutcome, Speaker};
 use super::frame::fit;
 use super::layout::{Block, BlockId, Layout, Scrolled};
 use super::lines::Pen;
+use super::narrator::loop_limit;
 use super::style::{Line, Sign, Style, Tone};
 use super::view::{ROOT, View, failure};
 
@@ -141,8 +142,8 @@ impl<'a> ChatLayout<'a> {
     fn loop_end(&self, node: &Node, stage: &StageNode) -> Vec<Line> {
         let pen: &Pen<'_> = &self.layout.pen;
         let mut lines = Vec::new();
-        if let Some(limit) = pen.limit(stage) {
-            lines.extend(pen.remark(Tone::Warn, Sign::Limited, &format!("ended by its limit of {limit}"), 0));
+        if let Some(limit) = loop_limit(&self.view().timeline, stage) {
+            lines.extend(pen.remark(Tone::Warn, Sign::Limited, &format!("ended by {limit}"), 0));
         }
         if let Some(error) = failure(stage) {
             lines.extend(pen.remark(Tone::Bad, Sign::Failed, error, 0));
@@ -150,12 +151,8 @@ impl<'a> ChatLayout<'a> {
         if stage.outcome == Some(LoopOutcome::Cancelled) {
             lines.extend(pen.remark(Tone::Warn, Sign::Cut, "cancelled", 0));
         }
-        if let Some((asking, since)) = self.view().asking(stage)
-            && node.status == NodeStatus::Running
-            && asking.stream.is_none()
-        {
-            let since = super::figures::seconds(self.view().now.since(since));
-            lines.extend(pen.remark(Tone::Dim, pen.spinner(), &format!("thinks, {since}"), 0));
+        if node.status == NodeStatus::Running {
+            lines.extend(pen.asking(stage, 0));
         }
         lines
     }
@@ -278,7 +275,7 @@ mod tests {
 
         › Quick, please.
 
-        ⠸ thinks, 0 s
+        ⠸ openai/gpt-5-mini is answering, 0 s
         ");
         let streaming = thinking.delta("Talk/1", DeltaKind::Text, "It is ").delta("Talk/1", DeltaKind::Text, "in Be");
         assert!(seen(&streaming, false).ends_with("› Quick, please.\n\nIt is in Be\n"), "{}", seen(&streaming, false));

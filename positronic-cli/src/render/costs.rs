@@ -1,5 +1,6 @@
 //! Costs in words.
 
+use positronic_core::projection::timeline::Timeline;
 use positronic_core::projection::{Bill, Cost, Costs, Counted, Spent};
 
 use super::figures::many;
@@ -37,5 +38,16 @@ fn spent(total: &Spent, unpriced: &[&str], currency: &str, as_of: &str) -> Strin
             let priced = many(total.calls - total.unpriced, "answer");
             format!("cost {known} for {priced}, {as_of}; {}", unknown())
         }
+    }
+}
+
+/// Renders what a run has cost so far.
+pub(crate) fn cost(timeline: &Timeline) -> String {
+    let currency = timeline.costs.as_ref().map_or("", |costs| costs.currency.as_str());
+    let spent = timeline.spent();
+    match spent.total() {
+        Cost::Known(cost) if spent.calls > 0 => format!("cost {cost} {currency}"),
+        Cost::Unknown if spent.unpriced < spent.calls => format!("cost {} {currency} and more", spent.known),
+        Cost::Known(_) | Cost::Unknown => "cost unknown".to_owned(),
     }
 }

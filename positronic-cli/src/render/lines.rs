@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use positronic_core::projection::timeline::{CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus, StageNode};
-use positronic_core::record::LimitReached;
 use positronic_core::record::{
-    ApprovalOutcome, CallState, Decision, FileRef, LimitKind, LoopOutcome, Path, Speaker, Timestamp, ToolResult,
+    ApprovalOutcome, CallState, Decision, FileRef, LoopOutcome, Speaker, Timestamp, ToolResult,
 };
 use serde_json::Value;
 
-use super::figures::{amount, duration, left, many, seconds, tokens};
+use super::figures::{duration, left, many, seconds, tokens};
 use super::view::failure;
-use super::words::{self, why};
 use super::{
-    Line, Sign, Style, Tone, View, arguments, limit_question, one_line, sanitise, shorten, value_line, width, wrap,
+    Line, Sign, Style, Tone, View, arguments, narrator, one_line, sanitise, shorten, value_line, width, words, wrap,
 };
 
 /// A countdown rounds up to seconds.
@@ -67,46 +65,41 @@ impl Pen<'_> {
 
     /// Renders the lines above a node's children.
     pub(crate) fn head(&self, id: NodeId, node: &Node, depth: usize) -> Vec<Line> {
-        let (indent, currency) = (self.indent(depth), self.view.currency());
-        let (tone, sign, text) = match &node.kind {
-            NodeKind::Brain(brain) => return self.title(&brain.title, &brain.options),
-            NodeKind::Stage(stage) => return self.stage_line(id, node, stage, indent, self.sign(id, node.status)),
-            NodeKind::Call(call) => return self.call_line(node, call, indent, self.sign(id, node.status)),
-            NodeKind::Answer(answer) => return self.answer_head(answer, indent),
-            NodeKind::Retry { attempt, message, due } => return self.retry(*attempt, message, *due, indent),
-            NodeKind::Message { text, from: Speaker::Engine, .. } => {
-                (Tone::Dim, Sign::Said, format!("message to the model: {text}"))
+        let indent = self.indent(depth);
+        match &node.kind {
+            NodeKind::Brain(brain) => self.title(&brain.title, &brain.options),
+            NodeKind::Stage(stage) => self.stage_line(id, node, stage, indent, self.sign(id, node.status)),
+            NodeKind::Call(call) => self.call_line(node, call, indent, self.sign(id, node.status)),
+            NodeKind::Answer(answer) => self.answer_head(answer, indent),
+            NodeKind::Retry { attempt, message, due } => self.retry(*attempt, message, *due, indent),
+            NodeKind::Message { text, files, from: Speaker::Person, .. } => self.message(text, files, indent),
+            NodeKind::File { file, .. } => {
+                let mut lines = self.remark(Tone::Plain, Sign::Output, &words::file(file), indent);
+                lines.extend(self.notes(id, indent));
+                lines
             }
-            NodeKind::Message { text, files, .. } => return self.message(text, files, indent),
-            NodeKind::File { file, .. } => (Tone::Plain, Sign::Output, words::file(file)),
-            NodeKind::Custom { output, .. } => (Tone::Plain, Sign::Output, output.fallback.clone()),
+            NodeKind::Custom { output, .. } => self.remark(Tone::Plain, Sign::Output, &output.fallback, indent),
             NodeKind::Widget(widget) => match self.view.widget(id, widget) {
-                Some((text, true)) => (Tone::Plain, Sign::Output, format!("updated: {text}")),
-                Some((text, false)) => (Tone::Plain, Sign::Output, text.to_owned()),
-                None => return Vec::new(),
+                Some((text, true)) => self.remark(Tone::Plain, Sign::Output, &format!("updated: {text}"), indent),
+                Some((text, false)) => self.remark(Tone::Plain, Sign::Output, text, indent),
+                None => Vec::new(),
             },
-            NodeKind::Limit(LimitReached { kind, limit, used, of, unpriced, .. }) => {
-                let whose = if unpriced.is_some() { "" } else { whose(of.as_ref()) };
-                let text = words::limit(*kind, *used, *limit, unpriced.as_deref(), currency) + whose;
-                (Tone::Warn, Sign::Result, text)
+            NodeKind::Limit(reached) => {
+                self.remark(Tone::Warn, Sign::Result, &narrator::limit(reached, self.view.currency()), indent)
             }
-            NodeKind::Budget(budget) => (Tone::Warn, Sign::Result, limit_question(&budget.request, currency)),
-            NodeKind::Blocked => (Tone::Warn, Sign::Result, "it needs a model call that a limit forbids".to_owned()),
-            NodeKind::Compaction { summary, .. } => {
-                (Tone::Dim, Sign::Result, words::compaction(summary.is_some()).to_owned())
+            NodeKind::Message { .. } => self.narrated(node, [Tone::Dim; 2], Sign::Said, indent),
+            NodeKind::Compaction { .. } => self.narrated(node, [Tone::Dim; 2], Sign::Result, indent),
+            NodeKind::Budget(_) | NodeKind::Blocked => {
+                self.narrated(node, [Tone::Warn, Tone::Dim], Sign::Result, indent)
             }
-            _ => return Vec::new(),
-        };
-        let mut lines = self.remark(tone, sign, &text, indent);
-        if let NodeKind::Budget(budget) = &node.kind
-            && let Some(outcome) = &budget.outcome
-        {
-            lines.extend(self.remark(Tone::Dim, Sign::Result, &words::budget(outcome, currency), indent));
+            _ => Vec::new(),
         }
-        if matches!(node.kind, NodeKind::File { .. }) {
-            lines.extend(self.notes(id, indent));
-        }
-        lines
+    }
+
+    /// Renders the sentences of a node, each behind a sign.
+    fn narrated(&self, node: &Node, tones: [Tone; 2], sign: Sign, indent: usize) -> Vec<Line> {
+        let said = narrator::note(node, self.view.currency());
+        said.iter().zip(tones).flat_map(|(text, tone)| self.remark(tone, sign, text, indent)).collect()
     }
 
     /// Renders a message of a person, with its files below.
@@ -131,13 +124,8 @@ impl Pen<'_> {
             NodeKind::Answer(answer) => self.answer_text(id, answer, indent),
             NodeKind::Stage(stage) => {
                 let mut lines = Vec::new();
-                if node.status == NodeStatus::Running
-                    && let Some((asking, since)) = self.view.asking(stage)
-                    && asking.stream.is_none()
-                {
-                    let since = seconds(self.view.now.since(since));
-                    let text = format!("{} is answering, {since}", one_line(&asking.model));
-                    lines.extend(self.remark(Tone::Dim, self.spinner(), &text, self.indent(depth + 1)));
+                if node.status == NodeStatus::Running {
+                    lines.extend(self.asking(stage, self.indent(depth + 1)));
                 }
                 if !node.status.is_open() && closing {
                     lines.extend(self.stage_line(id, node, stage, indent, self.sign(id, node.status)));
@@ -158,6 +146,16 @@ impl Pen<'_> {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Renders how long a model has been answering, until its answer streams.
+    pub(super) fn asking(&self, stage: &StageNode, indent: usize) -> Vec<Line> {
+        let Some((asking, since)) = self.view.asking(stage).filter(|(asking, _)| asking.stream.is_none()) else {
+            return Vec::new();
+        };
+        let since = seconds(self.view.now.since(since));
+        let text = format!("{} is answering, {since}", one_line(&asking.model));
+        self.remark(Tone::Dim, self.spinner(), &text, indent)
     }
 
     fn title(&self, title: &str, options: &Value) -> Vec<Line> {
@@ -193,7 +191,7 @@ impl Pen<'_> {
                 (false, _) => many(iterations, "iteration"),
             });
         }
-        metadata.extend(self.limit(stage).map(|limit| format!("ended by its limit of {limit}")));
+        metadata.extend(narrator::loop_limit(&self.view.timeline, stage).map(|limit| format!("ended by {limit}")));
         if let Some(usage) = stage.usage.as_ref().filter(|usage| usage.total() > 0) {
             metadata.push(tokens(usage));
         }
@@ -214,16 +212,6 @@ impl Pen<'_> {
             Tone::Strong
         };
         self.headline(indent, (tone, sign), (text_tone, &stage.name), "", &metadata)
-    }
-
-    /// Renders the limit that ended a loop.
-    pub(super) fn limit(&self, stage: &StageNode) -> Option<String> {
-        let (kind, limit, unpriced) = self.view.limit(stage)?;
-        Some(match kind {
-            LimitKind::Iterations => many(limit, "iteration"),
-            LimitKind::Money if unpriced => "money".to_owned(),
-            kind => amount(kind, limit, self.view.currency()),
-        })
     }
 
     /// Renders the duration of a node so far.
@@ -297,16 +285,15 @@ impl Pen<'_> {
     }
 
     pub(super) fn retry(&self, attempt: u32, message: &str, due: Timestamp, indent: usize) -> Vec<Line> {
-        let next = u64::from(attempt) + 2;
-        let left = due.since(self.view.now);
-        let when = if left.is_zero() { String::new() } else { format!(" in {}", seconds(left + ALMOST_A_SECOND)) };
-        self.remark(Tone::Warn, Sign::Retry, &format!("{message}; try {next}{when}"), indent)
+        let left = Some(due.since(self.view.now)).filter(|left| !left.is_zero());
+        let left = left.map(|left| Duration::from_secs((left + ALMOST_A_SECOND).as_secs()));
+        self.remark(Tone::Warn, Sign::Retry, &narrator::retry(attempt, message, left), indent)
     }
 
     fn outcome(&self, call: &CallNode, indent: usize) -> Vec<Line> {
         let mut lines = Vec::new();
         if let Some(repair) = &call.repair {
-            lines.extend(self.remark(Tone::Dim, Sign::Result, &format!("repaired: {}", repair.clause()), indent));
+            lines.extend(self.remark(Tone::Dim, Sign::Result, &words::repaired(repair), indent));
         }
         if let Some(decided) = decided(call) {
             lines.extend(self.remark(Tone::Dim, Sign::Result, &decided, indent));
@@ -316,19 +303,12 @@ impl Pen<'_> {
             lines.extend(self.remark(Tone::Dim, Sign::Result, &progress, indent));
         }
         if let Some(approval) = call.approval.as_ref().filter(|approval| approval.is_pending()) {
-            let text = format!("needs approval: {}{}", approval.reason, self.until(approval.expires));
+            let text = narrator::needs_approval(&approval.reason) + &self.until(approval.expires);
             lines.extend(self.remark(Tone::Warn, Sign::Result, &text, indent));
         }
         let waits = call.waits.last().filter(|wait| call.state == CallState::Waiting && wait.resumed.is_none());
         for wait in waits.iter().flat_map(|wait| &wait.waits) {
-            let who = if wait.person { " from a person" } else { "" };
-            let text = format!(
-                "waits for {} {}{who}{}{}",
-                wait.webhook,
-                wait.identifier,
-                why(wait.prompt.as_deref()),
-                self.until(wait.expires)
-            );
+            let text = narrator::waits_for(std::slice::from_ref(wait)) + &self.until(wait.expires);
             lines.extend(self.remark(Tone::Warn, Sign::Result, &text, indent));
         }
         match &call.result {
@@ -385,15 +365,6 @@ impl Pen<'_> {
             }
             _ => Vec::new(),
         }
-    }
-}
-
-/// Renders the owner of a limit other than the loop.
-fn whose(of: Option<&Path>) -> &'static str {
-    match of {
-        None => "",
-        Some(of) if of.is_root() => " of the run",
-        Some(_) => " of a brain around",
     }
 }
 

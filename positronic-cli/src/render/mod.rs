@@ -19,6 +19,7 @@ mod lines;
 mod live;
 pub(crate) mod markdown;
 mod model_table;
+pub(crate) mod narrator;
 mod painter;
 mod plain;
 mod preview;

@@ -3,6 +3,7 @@
 use positronic_core::projection::timeline::{Ending, NodeId};
 use serde_json::Value;
 
+use super::costs::cost;
 use super::figures::{duration, many, seconds, tokens};
 use super::lines::Pen;
 use super::view::ROOT;
@@ -38,7 +39,7 @@ impl Pen<'_> {
             metadata.push(tokens(&view.timeline.usage));
         }
         if view.timeline.answers > 0 {
-            metadata.push(view.cost());
+            metadata.push(cost(&view.timeline));
         }
         let mut lines = self.packed((tone, sign), word, &metadata);
         match view.timeline.ending() {

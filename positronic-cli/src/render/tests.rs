@@ -8,6 +8,7 @@ use positronic_core::record::{
     ResponseMetadata, RoutingStep, StageKind, Usage,
 };
 
+use super::costs::cost;
 use super::text::width;
 use super::{Plain, Style, View, render};
 use stories::{Beat, Story};
@@ -112,7 +113,7 @@ fn usage_counts_model_answers_including_refused_ones() {
             view.apply(event);
         }
     }
-    assert_eq!((view.timeline.answers, view.cost().as_str()), (1, "cost 1.25 USD"));
+    assert_eq!((view.timeline.answers, cost(&view.timeline).as_str()), (1, "cost 1.25 USD"));
 }
 
 #[test]

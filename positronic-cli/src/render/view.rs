@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use positronic_core::projection::Cost;
 use positronic_core::projection::timeline::{
     AnswerNode, AnswerOutcome, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode, Timeline, WidgetNode,
 };
@@ -55,6 +54,11 @@ impl View {
         self
     }
 
+    /// Tracks which nodes events change.
+    pub(crate) fn track_changes(self) -> Self {
+        Self { timeline: self.timeline.track_changes(), ..self }
+    }
+
     /// Calculates costs with these prices.
     #[must_use]
     pub(crate) fn priced(self, prices: Option<PriceTable>) -> Self {
@@ -86,17 +90,6 @@ impl View {
 
     pub(crate) fn currency(&self) -> Option<&str> {
         self.timeline.currency.as_deref()
-    }
-
-    /// Renders the cost so far.
-    pub(crate) fn cost(&self) -> String {
-        let currency = self.timeline.costs.as_ref().map_or("", |costs| costs.currency.as_str());
-        let spent = self.timeline.spent();
-        match spent.total() {
-            Cost::Known(cost) if spent.calls > 0 => format!("cost {cost} {currency}"),
-            Cost::Unknown if spent.unpriced < spent.calls => format!("cost {} {currency} and more", spent.known),
-            Cost::Known(_) | Cost::Unknown => "cost unknown".to_owned(),
-        }
     }
 
     pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
@@ -160,14 +153,6 @@ impl View {
         let node = self.node(stage.asking?)?;
         match &node.kind {
             NodeKind::Answer(answer) => Some((answer, node.started?)),
-            _ => None,
-        }
-    }
-
-    /// Returns the limit that ended a loop: its kind, its amount, and whether a price is missing for it.
-    pub(crate) fn limit(&self, stage: &StageNode) -> Option<(LimitKind, u64, bool)> {
-        match &self.node(stage.limit?)?.kind {
-            NodeKind::Limit(LimitReached { kind, limit, unpriced, .. }) => Some((*kind, *limit, unpriced.is_some())),
             _ => None,
         }
     }

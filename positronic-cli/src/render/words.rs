@@ -3,20 +3,14 @@
 use std::collections::HashSet;
 
 use positronic_core::record::{
-    Actor, Amounts, Approval, ApprovalOutcome, Citation, Decision, Event, EventKind, FileRef, LimitKind, Overrides,
-    Path, ProviderToolUse, Repair, ResumeCause, RunId, RunSummary, ToolResult,
+    Actor, Approval, ApprovalOutcome, Citation, Decision, Event, EventKind, FileRef, Overrides, Path, ProviderToolUse,
+    Repair, ResumeCause, RunId, RunSummary, ToolResult,
 };
 
 use positronic_core::projection::timeline::{BudgetOutcome, Ending, WaitEnd};
 
-use super::figures::{more, size, used_of};
+use super::figures::{more, size};
 use super::one_line;
-
-/// Renders a grant: `20 tokens more`.
-pub(crate) fn granted(granted: &Amounts, currency: Option<&str>) -> String {
-    let amounts: Vec<String> = granted.kinds().map(|kind| more(kind, granted.of(kind), currency)).collect();
-    amounts.join(" and ")
-}
 
 /// Renders an actor with a leading blank; empty if unknown.
 pub(crate) fn by(actor: &Actor) -> String {
@@ -40,9 +34,9 @@ pub(crate) fn why(reason: Option<&str>) -> String {
     reason.map_or_else(String::new, |reason| format!(": {reason}"))
 }
 
-/// Renders what was repaired in a call, as an addition to a sentence.
+/// Renders what was repaired in a call.
 pub(crate) fn repaired(repair: &Repair) -> String {
-    format!(" (repaired: {})", repair.clause())
+    format!("repaired: {}", repair.clause())
 }
 
 /// Renders how a call ended without a result: a word, and the rest of the sentence.
@@ -68,21 +62,16 @@ pub(crate) fn ended(ending: &Ending) -> Option<(&'static str, String)> {
     }
 }
 
-/// Renders a decision about a call; `edited` if the arguments were edited.
-pub(crate) fn decision(decision: Decision, edited: bool, reason: Option<&str>, actor: &Actor) -> String {
-    let (what, how) = match (decision, edited) {
-        (Decision::Approved, false) => ("approved", ""),
-        (Decision::Approved, true) => ("approved", " with other arguments"),
-        (Decision::Rejected, _) => ("rejected", ""),
-    };
-    format!("{what}{}{how}{}", by(actor), why(reason))
-}
-
 /// Renders the outcome of an approval.
 pub(crate) fn approval(approval: &Approval) -> Option<String> {
     Some(match approval.outcome.as_ref()? {
-        ApprovalOutcome::Decided { decision: decided, arguments, reason, actor, .. } => {
-            decision(*decided, arguments.is_some(), reason.as_deref(), actor)
+        ApprovalOutcome::Decided { decision, arguments, reason, actor, .. } => {
+            let (what, how) = match (decision, arguments) {
+                (Decision::Approved, None) => ("approved", ""),
+                (Decision::Approved, Some(_)) => ("approved", " with other arguments"),
+                (Decision::Rejected, _) => ("rejected", ""),
+            };
+            format!("{what}{}{how}{}", by(actor), why(reason.as_deref()))
         }
         ApprovalOutcome::Expired { .. } => NO_DECISION.to_owned(),
         ApprovalOutcome::Withdrawn { cause, .. } => format!("approval no longer needed: {cause}"),
@@ -91,34 +80,22 @@ pub(crate) fn approval(approval: &Approval) -> Option<String> {
 }
 
 /// An approval has expired.
-pub(crate) const NO_DECISION: &str = "no decision in time";
-
-/// Renders a decision about a limit.
-pub(crate) fn grant(
-    decision: Decision,
-    more: &Amounts,
-    reason: Option<&str>,
-    actor: &Actor,
-    currency: Option<&str>,
-) -> String {
-    match decision {
-        Decision::Approved => format!("granted {}{}{}", granted(more, currency), by(actor), why(reason)),
-        Decision::Rejected => format!("refused more{}{}", by(actor), why(reason)),
-    }
-}
+const NO_DECISION: &str = "no decision in time";
 
 /// Renders the outcome of a limit question.
 pub(crate) fn budget(outcome: &BudgetOutcome, currency: Option<&str>) -> String {
-    match outcome {
-        BudgetOutcome::Decided { decision, more, reason, actor, .. } => {
-            grant(*decision, more, reason.as_deref(), actor, currency)
+    let BudgetOutcome::Decided { decision, more: granted, reason, actor, .. } = outcome else {
+        return "no grant in time".to_owned();
+    };
+    let what = match decision {
+        Decision::Approved => {
+            let amounts: Vec<String> = granted.kinds().map(|kind| more(kind, granted.of(kind), currency)).collect();
+            format!("granted {}", amounts.join(" and "))
         }
-        _ => NO_GRANT.to_owned(),
-    }
+        Decision::Rejected => "refused more".to_owned(),
+    };
+    format!("{what}{}{}", by(actor), why(reason.as_deref()))
 }
-
-/// A limit question has expired.
-pub(crate) const NO_GRANT: &str = "no grant in time";
 
 /// Renders the end of a wait, without its answer.
 pub(crate) fn resumed(WaitEnd { cause, actor, received, .. }: &WaitEnd) -> String {
@@ -128,19 +105,6 @@ pub(crate) fn resumed(WaitEnd { cause, actor, received, .. }: &WaitEnd) -> Strin
         ResumeCause::Expired => "no answer in time".to_owned(),
         _ => "ended".to_owned(),
     }
-}
-
-/// Renders a reached limit; `unpriced` is a model without a price.
-pub(crate) fn limit(kind: LimitKind, used: u64, limit: u64, unpriced: Option<&str>, currency: Option<&str>) -> String {
-    match unpriced {
-        Some(model) => format!("the price of {model} is unknown, so the money limit cannot be enforced"),
-        None => format!("used {}", used_of(kind, used, limit, currency)),
-    }
-}
-
-/// Renders a change of the messages that the model gets.
-pub(crate) const fn compaction(is_summarised: bool) -> &'static str {
-    if is_summarised { "older messages were summarised" } else { "the full messages are sent again" }
 }
 
 /// Renders a file: its name, media type, size, and where it is if it is not stored.

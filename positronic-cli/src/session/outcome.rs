@@ -3,8 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use positronic_core::projection::timeline::{NodeKind, StageNode, Timeline};
-use positronic_core::record::LimitReached;
+use positronic_core::projection::timeline::{NodeKind, Timeline};
 use positronic_core::record::Path;
 use positronic_core::record::{Event, LoopOutcome, Pending, RunId, Segment, Seq};
 use positronic_core::runner::{Clock as _, SystemClock};
@@ -14,7 +13,8 @@ use serde_json::Value;
 use crate::app::{CassetteSession, Failure, ProjectStore, Ui, currency};
 use crate::cli::Exit;
 use crate::render::ShortIds;
-use crate::render::figures::{amount, many};
+use crate::render::figures::many;
+use crate::render::narrator::loop_limit;
 use crate::session::{Ending, Interrupt, LISTED_ROWS, pending_entry};
 
 /// Prints the outcome of a run, and returns the exit code.
@@ -98,7 +98,8 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
         let NodeKind::Stage(stage) = &node.kind else { continue };
         let how = match &stage.outcome {
             Some(LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }) => {
-                format!(" by {} before it was complete", stopped_by(&timeline, stage))
+                let limit = loop_limit(&timeline, stage).unwrap_or_else(|| "a limit".to_owned());
+                format!(" by {limit} before it was complete")
             }
             Some(LoopOutcome::Stopped { message, .. }) => format!(": {message}"),
             _ => continue,
@@ -106,25 +107,6 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
         ui.notice(&format!("the loop `{}` was stopped{how}", node.path))?;
     }
     Ok(())
-}
-
-/// Renders the limit that stopped a loop.
-fn stopped_by(timeline: &Timeline, stage: &StageNode) -> String {
-    let node = stage.limit.and_then(|limit| timeline.node(limit));
-    let Some(NodeKind::Limit(LimitReached { kind, limit, of, shared, unpriced, .. })) = node.map(|node| &node.kind)
-    else {
-        return "a limit".to_owned();
-    };
-    if let Some(model) = unpriced {
-        return format!("a money limit, since the price of {model} is unknown");
-    }
-    let whose = match of {
-        _ if *shared => "the conversation's".to_owned(),
-        None => "its".to_owned(),
-        Some(brain) if brain.is_root() => "the run's".to_owned(),
-        Some(brain) => format!("`{brain}`'s"),
-    };
-    format!("{whose} limit of {}", amount(*kind, *limit, timeline.currency.as_deref()))
 }
 
 /// Prints the pending items of a run, and the command that continues it.

@@ -10,6 +10,7 @@ use crate::app::{REPLY, Ui};
 use crate::cli::limits;
 use crate::cli::options::sample;
 use crate::render::figures::{age, left, many};
+use crate::render::narrator::{needs_approval, waits_for};
 use crate::render::{Room, extent, limit_question, one_line, shorten};
 
 /// The path of the whole run, in place of a call.
@@ -94,18 +95,9 @@ pub(crate) const fn is_approval(pending: &Pending) -> bool {
 /// Describes the question; money has its currency if known.
 pub(crate) fn question_text(pending: &Pending, currency: Option<&str>) -> String {
     match &pending.kind {
-        PendingKind::Approval { gate, .. } => format!("needs approval: {}", gate.reason),
+        PendingKind::Approval { gate, .. } => needs_approval(&gate.reason),
         PendingKind::Budget(request) => limit_question(request, currency),
-        PendingKind::Answer { waits } => {
-            let waits: Vec<String> = waits
-                .iter()
-                .map(|wait| {
-                    let name = format!("{} {}", wait.webhook, wait.identifier).trim().to_owned();
-                    wait.prompt.as_ref().map_or_else(|| name.clone(), |prompt| format!("{name} ({prompt})"))
-                })
-                .collect();
-            format!("waits for {}", waits.join(" or "))
-        }
+        PendingKind::Answer { waits } => waits_for(waits),
     }
 }
 

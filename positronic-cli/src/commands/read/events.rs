@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::Arc;
 
-use positronic_core::record::{Event, EventKind, Seq, TriggerChange};
+use positronic_core::record::{Event, EventKind, Seq};
 
 use crate::app::{Failure, Ui, open_run};
 use crate::cli::{EventsArgs, Exit};
@@ -57,9 +57,6 @@ fn named(event: &Event) -> Option<String> {
         EventKind::ValueRecorded { name, .. } => name,
         EventKind::RunClaimed { owner, .. } => owner,
         EventKind::RunReleased { reason } => reason,
-        EventKind::RunNotClaimed { message, .. } => message,
-        EventKind::LoopTrigger { change: TriggerChange::Set(trigger) } => &trigger.what,
-        EventKind::LoopTrigger { change: TriggerChange::Deleted(id) } => id.as_str(),
         _ => return None,
     }))
 }

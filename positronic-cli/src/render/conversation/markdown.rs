@@ -12,10 +12,11 @@ use positronic_core::record::{CallState, LoopOutcome, RunSummary, Speaker};
 
 use crate::render::figures::duration;
 use crate::render::markdown::{self, code, escaped, fits_in_line, quoted_markdown, whole_block};
+use crate::render::narrator::{loop_end, note};
 use crate::render::shown_answer::ShownAnswer;
 use crate::render::view::ROOT;
 use crate::render::words::{approval, ended};
-use crate::render::{View, extent, report};
+use crate::render::{View, extent};
 
 /// Renders the runs of a conversation; with `all`, also hidden prompts.
 pub(crate) fn conversation_markdown<'a>(
@@ -81,9 +82,10 @@ impl Run<'_> {
             self.node(child, is_loop);
         }
         match &stage.outcome {
-            Some(LoopOutcome::MaxIterations) => self.remark("ended by its limit of iterations"),
-            Some(LoopOutcome::Limit { limit }) => self.remark(&format!("ended by a limit of {}", limit.noun())),
-            Some(LoopOutcome::Stopped { message, .. }) => self.remark(message),
+            Some(LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } | LoopOutcome::Stopped { .. }) => {
+                let end = loop_end(&self.view.timeline, stage).map(|(end, rest)| end + &rest);
+                self.remark(&end.unwrap_or_default());
+            }
             // A failed loop fails its brain, whose end has the reason.
             _ => {}
         }
@@ -94,7 +96,7 @@ impl Run<'_> {
         let Some(node) = self.view.node(id) else { return };
         match &node.kind {
             NodeKind::Budget(_) => {
-                let notes = report::notes::of_node(node, self.view.currency());
+                let notes = note(node, self.view.currency());
                 notes.iter().for_each(|note| self.remark(note));
             }
             _ if !in_loop => {}

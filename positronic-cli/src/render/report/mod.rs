@@ -1,6 +1,5 @@
 //! A run's timeline as Markdown: every stage with its iterations, reasons, calls and results.
 
-pub(super) mod notes;
 mod values;
 
 use std::fmt::Write as _;
@@ -18,8 +17,9 @@ use crate::render::costs::cost_line;
 use crate::render::figures::many;
 use crate::render::figures::{duration, tokens};
 use crate::render::markdown::{self, code, escaped, quoted};
+use crate::render::narrator::{invalid_action, loop_end, note, of_call, sentences};
 use crate::render::shown_answer::ShownAnswer;
-use crate::render::words::{ended, file_kind, without_result};
+use crate::render::words::{ended, file_kind, repaired, without_result};
 
 /// Renders a run; `None` if its log does not begin with a brain.
 pub(crate) fn report_markdown(timeline: &Timeline, row: &RunSummary) -> Option<String> {
@@ -140,25 +140,18 @@ impl<'t> Report<'t> {
         let ending = stage.brain.as_ref().and_then(|brain| brain.ending.as_ref());
         notes.extend(ending.and_then(ended).map(|(word, rest)| format!("the brain {word}{rest}")));
         notes.extend(match &stage.outcome {
-            Some(LoopOutcome::Failed { message, .. }) => Some(format!("it failed: {message}")),
-            None if node.status == NodeStatus::Failed && stage.brain.is_none() => Some("it failed".to_owned()),
-            None if node.status == NodeStatus::Interrupted => Some("it was cancelled with the run".to_owned()),
+            // The node of the limit says more.
+            Some(LoopOutcome::Answered | LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }) => None,
+            Some(_) => loop_end(self.timeline, stage).map(|(end, rest)| end + &rest),
+            None if node.status == NodeStatus::Failed && stage.brain.is_none() => Some("failed".to_owned()),
+            None if node.status == NodeStatus::Interrupted => Some("cancelled with the run".to_owned()),
+            None if node.status.is_open() => Some("not over".to_owned()),
             _ => None,
         });
-        let ended = match &stage.outcome {
-            Some(LoopOutcome::Exited { tool }) => Some(format!("it was ended by {}", code(tool))),
-            Some(LoopOutcome::Cancelled) => Some("it was cancelled".to_owned()),
-            None if node.status.is_open() => Some("it is not over".to_owned()),
-            // Limits and failures are in the notes.
-            _ => None,
-        };
-        if !notes.is_empty() || ended.is_some() {
+        if !notes.is_empty() {
             self.paragraph("");
         }
         self.list(&notes, "");
-        if let Some(ended) = ended {
-            _ = writeln!(self.text, "- {ended}");
-        }
         for (place, exchange) in (1..).zip(self.exchanges(node, stage.stage)) {
             self.exchange(place, &exchange, stage.stage);
         }
@@ -267,9 +260,11 @@ impl<'t> Report<'t> {
             Some(AnswerOutcome::Answered(answer)) if is_question_of(node, iteration) => {
                 escaped(&format!("a plugin asked the model, which answered: {}", answer_text(answer)))
             }
-            Some(AnswerOutcome::Failed { error, .. }) => escaped(&notes::model_failed(answer.attempt, &error.message)),
+            Some(AnswerOutcome::Failed { .. }) => {
+                sentences(self.timeline, node).iter().map(|said| escaped(said)).collect()
+            }
             Some(AnswerOutcome::Refused { message, answer }) => {
-                format!("an answer was refused: {}; it was {}", escaped(message), code(&answer_text(answer)))
+                format!("{}; it was {}", escaped(&invalid_action(message)), code(&answer_text(answer)))
             }
             _ => return,
         };
@@ -286,12 +281,13 @@ impl<'t> Report<'t> {
             }
         }
         let mut notes = self.notes(self.below(id));
-        notes.extend(notes::of_call(call));
+        notes.extend(call.repair.iter().map(|repair| repaired(repair)));
+        notes.extend(of_call(call));
         self.list(&notes, indent);
         let text = &mut self.text;
         let took = call.duration.map_or_else(String::new, |took| format!(", {}", duration(took)));
         match &call.result {
-            None => _ = writeln!(text, "{indent}- it is not over"),
+            None => _ = writeln!(text, "{indent}- not over"),
             Some(ToolResult::Success { output, .. }) => {
                 labelled(text, &format!("result{took}"), output, indent, Length::Cut);
             }
@@ -306,7 +302,8 @@ impl<'t> Report<'t> {
     }
 
     fn notes<'n>(&self, nodes: impl Iterator<Item = &'n Node>) -> Vec<String> {
-        nodes.flat_map(|node| notes::of_node(node, self.timeline.currency.as_deref())).collect()
+        let is_opening = |node: &&Node| matches!(node.kind, NodeKind::Message { opening: true, .. });
+        nodes.filter(|node| !is_opening(node)).flat_map(|node| note(node, self.timeline.currency.as_deref())).collect()
     }
 
     fn list(&mut self, notes: &[String], indent: &str) {
@@ -342,13 +339,15 @@ fn counted(timeline: &Timeline) -> String {
     );
     let iterations = many(count(|kind| matches!(kind, NodeKind::Iteration { .. })), "iteration");
     let calls = many(timeline.calls().count(), "call");
-    let kinds = notes::counted(&[
+    let kinds = [
         ("failed", ended(|result| matches!(result, ToolResult::Error { .. }))),
         ("denied", ended(|result| matches!(result, ToolResult::Denied { .. }))),
         ("skipped", ended(|result| matches!(result, ToolResult::Skipped { .. }))),
         ("interrupted", ended(|result| matches!(result, ToolResult::Interrupted { .. }))),
         ("open", timeline.calls().filter(|call| call.result.is_none()).count()),
-    ]);
+    ];
+    let kinds: String =
+        kinds.iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!(", {count} {kind}")).collect();
     let refused = if refused > 0 { format!(", {} refused", many(refused, "answer")) } else { String::new() };
     format!("{iterations}, {calls}{kinds}{refused}")
 }
