@@ -210,14 +210,14 @@ fn cannot_start(reason: &str) -> ExitCode {
 }
 
 /// How long a process that drops what nothing reads waits for its readers at the end.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 /// The pause between two checks whether a slow reader has read everything.
-const CHECK: Duration = Duration::from_millis(20);
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Waits until the readers have read what is kept for them. Returns the exit code of an interrupt that ends the wait.
 fn drain(streams: &Streams, is_dropped: bool) -> Option<Exit> {
-    if is_dropped || streams.are_drained(CHECK) {
-        streams.are_drained(LAST_WORDS);
+    if is_dropped || streams.are_drained(DRAIN_INTERVAL) {
+        streams.are_drained(DRAIN_LIMIT);
         return None;
     }
     // The handlers of interrupts belong to the runtime of the command, which is gone.
@@ -227,7 +227,7 @@ fn drain(streams: &Streams, is_dropped: bool) -> Option<Exit> {
         loop {
             tokio::select! {
                 Some(interrupt) = interrupts.recv() => return Some(left_by(interrupt)),
-                () = tokio::time::sleep(CHECK) => if streams.are_drained(Duration::ZERO) {
+                () = tokio::time::sleep(DRAIN_INTERVAL) => if streams.are_drained(Duration::ZERO) {
                     return None;
                 },
             }
@@ -246,11 +246,11 @@ fn escape_panics(err: Output) {
             std::backtrace::BacktraceStatus::Captured => format!("\n{trace}"),
             _ => String::new(),
         };
-        err.say(&format!("{}{trace}\n", said_of_panic(name, panic)));
+        err.say(&format!("{}{trace}\n", panic_message(name, panic)));
     }));
 }
 
-fn said_of_panic(thread: &str, panic: &impl std::fmt::Display) -> String {
+fn panic_message(thread: &str, panic: &impl std::fmt::Display) -> String {
     format!("thread '{}' {}", sanitise(thread), sanitise(&panic.to_string()))
 }
 
@@ -267,7 +267,7 @@ fn with_command(
                 _ = Cli::command().print_help();
                 return Exit::Done.code();
             }
-            let error = harmless(error, arguments);
+            let error = escaped_usage_error(error, arguments);
             // A closed stream leaves nowhere to report to.
             _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code());
@@ -300,7 +300,7 @@ fn called(path: &OsStr, cargo_package: Option<&str>) -> Option<String> {
 }
 
 /// Rebuilds a usage error with the terminal control characters of the arguments escaped.
-fn harmless(error: clap::Error, arguments: &[OsString]) -> clap::Error {
+fn escaped_usage_error(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let safe: Vec<_> = arguments.iter().map(|argument| sanitise(&argument.to_string_lossy())).collect();
     if arguments.iter().zip(&safe).all(|(argument, safe)| argument == safe.as_str()) {
         return error;

@@ -17,7 +17,7 @@ use crate::forks::Forks;
 use crate::options::Options;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::readiness::Readiness;
-use crate::recent::RecentRuns;
+use crate::recent::RunCache;
 use crate::routes::table;
 use crate::states::States;
 
@@ -47,7 +47,7 @@ pub(crate) struct App {
     pub(crate) states: States,
     pub(crate) forks: Forks,
     pub(crate) readiness: Readiness,
-    pub(crate) code_checks: RecentRuns<KnownCheck>,
+    pub(crate) code_checks: RunCache<KnownCheck>,
 }
 
 impl App {
@@ -74,7 +74,7 @@ impl App {
             states,
             forks: Forks::default(),
             readiness: Readiness::default(),
-            code_checks: RecentRuns::new(CODE_CHECKS),
+            code_checks: RunCache::new(CODE_CHECKS),
             options,
         }
     }

@@ -12,7 +12,7 @@ use positronic_core::record::{Event, PriceTable, RunId, Seq};
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 
-use crate::recent::RecentRuns;
+use crate::recent::RunCache;
 
 /// How many runs are cached.
 const CACHED: usize = 32;
@@ -23,7 +23,7 @@ const CHUNK: usize = 1024;
 pub(crate) struct Folds {
     client: Client,
     prices: Option<Arc<PriceTable>>,
-    cached: RecentRuns<SharedFold>,
+    cached: RunCache<SharedFold>,
 }
 
 /// The fold of a run.
@@ -38,7 +38,7 @@ pub(crate) struct Fold {
 
 impl Folds {
     pub(crate) fn new(client: Client, prices: Option<Arc<PriceTable>>) -> Self {
-        Self { client, prices, cached: RecentRuns::new(CACHED) }
+        Self { client, prices, cached: RunCache::new(CACHED) }
     }
 
     /// Returns the fold of a run, up to at least the end of its log as of now.

@@ -11,9 +11,9 @@ use tokio::time::Instant;
 const KIND: &str = "readiness";
 const KEY: &str = "probe";
 /// How long the outcome of a check is reused, since callers without authentication may ask and each check writes.
-const HOLDS: Duration = Duration::from_secs(5);
+const VALID_FOR: Duration = Duration::from_secs(5);
 /// How long a failure is reused, so that a repaired store is ready soon.
-const FAILURE_HOLDS: Duration = Duration::from_secs(1);
+const FAILURE_VALID_FOR: Duration = Duration::from_secs(1);
 
 /// The last check of the store. Requests during a check wait for it.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Readiness {
     pub(crate) async fn check(&self, store: &dyn EventStore) -> Result<(), StoreError> {
         let mut last = self.0.lock().await;
         if let Some((at, outcome)) = &*last
-            && at.elapsed() < if outcome.is_ok() { HOLDS } else { FAILURE_HOLDS }
+            && at.elapsed() < if outcome.is_ok() { VALID_FOR } else { FAILURE_VALID_FOR }
         {
             return outcome.clone();
         }

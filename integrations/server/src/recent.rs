@@ -6,13 +6,13 @@ use parking_lot::Mutex;
 use positronic_core::record::RunId;
 
 /// What is cached of the runs that were used last.
-pub(crate) struct RecentRuns<T> {
+pub(crate) struct RunCache<T> {
     most: usize,
     /// The last used run at the end.
     cached: Mutex<VecDeque<(RunId, T)>>,
 }
 
-impl<T: Clone> RecentRuns<T> {
+impl<T: Clone> RunCache<T> {
     /// Creates a cache of at most so many runs.
     pub(crate) fn new(most: usize) -> Self {
         Self { most, cached: Mutex::default() }
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn run_that_was_used_longest_ago_goes_first() {
-        let recent = RecentRuns::new(2);
+        let recent = RunCache::new(2);
         let get = |run: &str, number| recent.get(&RunId::new(run), || number);
 
         assert_eq!((get("a", 1), get("b", 2), get("a", 3)), (1, 2, 1));

@@ -112,7 +112,7 @@ async fn accepted(
     listener: &TcpListener,
     places: &Places,
     shutdown: &Shutdown,
-) -> Option<(TcpStream, SocketAddr, Place)> {
+) -> Option<(TcpStream, SocketAddr, ConnectionSlot)> {
     let next = async {
         loop {
             let permit = Arc::clone(&places.free).acquire_owned().await.ok()?;
@@ -146,7 +146,7 @@ struct Places {
 }
 
 /// A connection's place, until it is dropped.
-struct Place {
+struct ConnectionSlot {
     of_address: Arc<Mutex<HashMap<IpAddr, usize>>>,
     address: IpAddr,
     _permit: OwnedSemaphorePermit,
@@ -163,7 +163,7 @@ impl Places {
         }
     }
 
-    fn take(&self, address: IpAddr, permit: OwnedSemaphorePermit) -> Option<Place> {
+    fn take(&self, address: IpAddr, permit: OwnedSemaphorePermit) -> Option<ConnectionSlot> {
         let is_proxy = is_trusted(&self.trusted, address);
         let address = client_prefix(address);
         let mut counts = self.of_address.lock();
@@ -173,11 +173,11 @@ impl Places {
         }
         *count += 1;
         drop(counts);
-        Some(Place { of_address: Arc::clone(&self.of_address), address, _permit: permit })
+        Some(ConnectionSlot { of_address: Arc::clone(&self.of_address), address, _permit: permit })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut counts = self.of_address.lock();
         if let Some(count) = counts.get_mut(&self.address) {

@@ -10,7 +10,7 @@ use positronic_core::record::{RunId, Seq};
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 
-use crate::recent::RecentRuns;
+use crate::recent::RunCache;
 
 /// How many runs are cached.
 const CACHED: usize = 16;
@@ -22,7 +22,7 @@ const KEPT: usize = 256;
 /// The states of the runs that were read last.
 pub(crate) struct States {
     client: Client,
-    cached: RecentRuns<KeptStates>,
+    cached: RunCache<KeptStates>,
 }
 
 /// States by the number of the event after them.
@@ -30,7 +30,7 @@ type KeptStates = Arc<Mutex<BTreeMap<Seq, RunState>>>;
 
 impl States {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, cached: RecentRuns::new(CACHED) }
+        Self { client, cached: RunCache::new(CACHED) }
     }
 
     /// Returns the state of a run as of an event.

@@ -1,7 +1,7 @@
 //! Finds the project around the current folder, builds it, and hands the command over to its binary.
 //!
 //! A project is a package that depends on `positronic-cli`, or that declares `[package.metadata.positronic]`: the nearest one
-//! upwards, or the only one of the workspace around.
+//! upwards, or the only one of the enclosing workspace.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -26,11 +26,11 @@ struct Binary {
 /// The needed parts of `cargo metadata`.
 #[derive(Debug, Deserialize)]
 struct Metadata {
-    packages: Vec<Package>,
+    packages: Vec<CargoPackage>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Package {
+struct CargoPackage {
     name: String,
     manifest_path: PathBuf,
     dependencies: Vec<Dependency>,
@@ -87,9 +87,9 @@ pub(crate) fn no_project<T>(program: &str) -> Result<T, Failure> {
 }
 
 /// Selects the nearest project upwards, or else the only one.
-fn choose(packages: Vec<Package>, here: &Path) -> Option<Package> {
-    let mut projects: Vec<Package> = packages.into_iter().filter(Package::is_project).collect();
-    let depth = |package: &Package| {
+fn choose(packages: Vec<CargoPackage>, here: &Path) -> Option<CargoPackage> {
+    let mut projects: Vec<CargoPackage> = packages.into_iter().filter(CargoPackage::is_project).collect();
+    let depth = |package: &CargoPackage| {
         let folder = package.manifest_path.parent()?;
         here.starts_with(folder).then(|| folder.components().count())
     };
@@ -101,7 +101,7 @@ fn choose(packages: Vec<Package>, here: &Path) -> Option<Package> {
     }
 }
 
-impl Package {
+impl CargoPackage {
     fn is_project(&self) -> bool {
         let declares = self.metadata.as_ref().is_some_and(|metadata| metadata.get("positronic").is_some());
         let depends = self.dependencies.iter().any(|dependency| dependency.name == "positronic-cli");
@@ -114,7 +114,7 @@ impl Package {
     }
 }
 
-fn binary(package: Package) -> Result<Binary, Failure> {
+fn binary(package: CargoPackage) -> Result<Binary, Failure> {
     let names: Vec<String> = package.binaries().map(str::to_owned).collect();
     let name = match (package.default_run, names.as_slice()) {
         (Some(name), _) => name,
@@ -186,9 +186,9 @@ fn exec(executable: &Path, arguments: &[OsString]) -> Result<Exit, Failure> {
 mod tests {
     use super::*;
 
-    fn package(folder: &str, dependency: &str, binaries: &[&str]) -> Package {
+    fn package(folder: &str, dependency: &str, binaries: &[&str]) -> CargoPackage {
         let target = |name: &&str| Target { name: (*name).to_owned(), kind: vec!["bin".to_owned()] };
-        Package {
+        CargoPackage {
             name: folder.replace('/', "-"),
             manifest_path: Path::new("/w").join(folder).join("Cargo.toml"),
             dependencies: vec![Dependency { name: dependency.to_owned() }],

@@ -20,7 +20,7 @@ pub(crate) use files::{
     Folder, attachment, attachments, flag_json, flag_text, message, numbered_name, output_path, replace_file,
     safe_file_name, store_attachments, write_file,
 };
-pub(crate) use io::{Failure, HeldLog, Log, LogSettings, Output, PROGRAM, Streams, Ui, Unread, size};
+pub(crate) use io::{BufferedLog, Failure, Log, LogSettings, Output, PROGRAM, Streams, Ui, Unread, size};
 pub(crate) use models::{
     Advised, ByTier, CassetteFollower, CassetteSession, ChosenCassette, ModelSettings, Models, NO_ANSWER_LEFT, NoModel,
     PRICE_TABLE, REPLY, SET_MODEL, answers_for, check_enforceable, choose_models, chosen_cassette, currency,
@@ -30,7 +30,7 @@ pub(crate) use models::{
 #[cfg(feature = "serve")]
 pub(crate) use page::{cannot_listen, sign_in_url};
 pub use project::Project;
-pub(crate) use project::{Entry, normal_title, usage_panic};
+pub(crate) use project::{ProjectBrain, normal_title, usage_panic};
 pub(crate) use run_options::{Prepared, check_accepts_messages, open_store, parse_options, prepare};
 pub(crate) use runtime::block_on;
 pub(crate) use settings::Settings;

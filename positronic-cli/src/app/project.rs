@@ -25,7 +25,7 @@ use crate::cli::did_you_mean;
 #[must_use = "a project does nothing until its `main` is called"]
 #[derive(Default)]
 pub struct Project {
-    pub(crate) brains: Vec<Entry>,
+    pub(crate) brains: Vec<ProjectBrain>,
     pub(crate) models: Vec<(Tier, Arc<dyn Model>)>,
     pub(crate) actions: ActionSet,
     pub(crate) max_document_bytes: Option<usize>,
@@ -36,7 +36,7 @@ const SHORTEST: usize = 3;
 
 /// One brain of a project.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct ProjectBrain {
     pub(crate) definition: Arc<BrainDefinition>,
     /// The text of a cassette with which it runs without a key.
     pub(crate) cassette: Option<&'static str>,
@@ -62,7 +62,7 @@ impl Project {
                 definition.title
             ));
         }
-        self.brains.push(Entry { definition, cassette: None });
+        self.brains.push(ProjectBrain { definition, cassette: None });
         self
     }
 
@@ -144,17 +144,18 @@ impl Project {
     }
 
     /// Finds the brain of a run.
-    pub(crate) fn titled(&self, title: &str) -> Result<&Entry, Failure> {
+    pub(crate) fn titled(&self, title: &str) -> Result<&ProjectBrain, Failure> {
         let entry = self.brains.iter().find(|entry| entry.definition.title == title);
         entry.ok_or_else(|| Failure::usage(format!("unknown brain `{title}`")).hint(self.known_brains()))
     }
 
     /// Finds a brain by its title or an unambiguous prefix of it.
-    pub(crate) fn find(&self, written: &str) -> Result<&Entry, Failure> {
+    pub(crate) fn find(&self, written: &str) -> Result<&ProjectBrain, Failure> {
         let wanted = normal_title(written);
         let exact = self.brains.iter().find(|entry| normal_title(&entry.definition.title) == wanted);
-        let begins =
-            |entry: &&Entry| wanted.len() >= SHORTEST && normal_title(&entry.definition.title).starts_with(&wanted);
+        let begins = |entry: &&ProjectBrain| {
+            wanted.len() >= SHORTEST && normal_title(&entry.definition.title).starts_with(&wanted)
+        };
         let mut beginning = self.brains.iter().filter(begins);
         let only = beginning.next().filter(|_| beginning.next().is_none());
         exact.or(only).ok_or_else(|| {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::app::{
-    ChosenCassette, Entry, Failure, ModelSettings, Models, Project, ProjectStore, Ui, choose_models, chosen_cassette,
-    without_password,
+    ChosenCassette, Failure, ModelSettings, Models, Project, ProjectBrain, ProjectStore, Ui, choose_models,
+    chosen_cassette, without_password,
 };
 use crate::cli::OptionArgs;
 use crate::cli::options::{OptionsError, parse};
@@ -21,7 +21,7 @@ pub(crate) struct Prepared {
 /// Chooses the models of a run, and parses its options.
 pub(crate) fn prepare(
     project: &Project,
-    entry: &Entry,
+    entry: &ProjectBrain,
     settings: ModelSettings<'_>,
     given: &OptionArgs,
     ui: &mut Ui,
@@ -49,7 +49,7 @@ pub(crate) async fn open_store(in_memory: bool, ui: &Ui) -> Result<ProjectStore,
 }
 
 /// Parses the options, with the recorded ones of the cassette as defaults.
-fn options(entry: &Entry, given: &OptionArgs, recorded: Option<&Value>, ui: &mut Ui) -> Result<Value, Failure> {
+fn options(entry: &ProjectBrain, given: &OptionArgs, recorded: Option<&Value>, ui: &mut Ui) -> Result<Value, Failure> {
     let document = match &given.document {
         Some(given) => Some(crate::app::flag_text(given, ui)?),
         None => recorded.map(Value::to_string),
@@ -58,7 +58,7 @@ fn options(entry: &Entry, given: &OptionArgs, recorded: Option<&Value>, ui: &mut
 }
 
 /// Parses options by the schema of a brain.
-pub(crate) fn parse_options(entry: &Entry, pairs: &[String], document: Option<&str>) -> Result<Value, Failure> {
+pub(crate) fn parse_options(entry: &ProjectBrain, pairs: &[String], document: Option<&str>) -> Result<Value, Failure> {
     let definition = &entry.definition;
     parse(definition.options.json(), pairs, document).map_err(|OptionsError { problems, example }| {
         let count = many(problems.len(), "problem");
@@ -68,7 +68,7 @@ pub(crate) fn parse_options(entry: &Entry, pairs: &[String], document: Option<&s
 }
 
 /// Refuses a brain without a loop that could receive a message.
-pub(crate) fn check_accepts_messages(entry: &Entry, hint: impl FnOnce() -> String) -> Result<(), Failure> {
+pub(crate) fn check_accepts_messages(entry: &ProjectBrain, hint: impl FnOnce() -> String) -> Result<(), Failure> {
     if entry.definition.stages.iter().any(|stage| stage.body.as_loop().is_some()) {
         return Ok(());
     }

@@ -32,7 +32,7 @@ pub(crate) struct ChatContext {
     pub(crate) prompt_budget: Option<Budget>,
     /// The position in the cassette that answers in place of a model.
     pub(crate) follower: Option<Arc<CassetteFollower>>,
-    /// The folder around those of the conversations' files; `None` saves no files.
+    /// The parent folder of those of the conversations' files; `None` saves no files.
     pub(crate) files_dir: Option<PathBuf>,
     pub(crate) prices: PriceTable,
     /// Renders suggested commands, and writes nothing.
@@ -162,7 +162,7 @@ impl ChatContext {
 
     /// Returns the folder of the conversation's files.
     pub(super) fn folder(&self) -> Option<Folder> {
-        self.files_dir.as_ref().map(|around| Folder::of_conversation(around, &self.id))
+        self.files_dir.as_ref().map(|parent| Folder::of_conversation(parent, &self.id))
     }
 }
 

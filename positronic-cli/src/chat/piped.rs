@@ -58,7 +58,7 @@ impl PipedChat<'_> {
     async fn run(&mut self, input: Box<dyn Read + Send>) -> Result<Exit, Failure> {
         // Lines that a person types can be commands.
         let is_typed = self.ui.settings.stdin_is_terminal;
-        let mut lines = Lines(Some(BufReader::new(input)));
+        let mut lines = InputLines(Some(BufReader::new(input)));
         let mut interrupts = interrupts();
         let mut last = Exit::Done;
         if let Some(row) = self.context.last().await?.filter(|last| last.status == Status::Running) {
@@ -79,9 +79,9 @@ impl PipedChat<'_> {
                 self.ui.lines("> ")?;
             }
             let line = match lines.next(&mut interrupts).await? {
-                Next::Line(line) => line,
-                Next::End => return Ok(last),
-                Next::Interrupt(interrupt) => return Ok(left_by(interrupt)),
+                Input::Line(line) => line,
+                Input::End => return Ok(last),
+                Input::Interrupt(interrupt) => return Ok(left_by(interrupt)),
             };
             let (message, files) = match if is_typed { parse(&line) } else { Written::Message(line) } {
                 Written::Message(text) => {
@@ -242,18 +242,18 @@ impl PipedChat<'_> {
 }
 
 /// What stdin has next.
-enum Next {
+enum Input {
     Line(String),
     End,
     Interrupt(Interrupt),
 }
 
 /// The lines of stdin, each read when it is asked for, so that a question can read the terminal in between.
-struct Lines(Option<BufReader<Box<dyn Read + Send>>>);
+struct InputLines(Option<BufReader<Box<dyn Read + Send>>>);
 
-impl Lines {
+impl InputLines {
     /// Returns the next line that is not blank.
-    async fn next(&mut self, interrupts: &mut UnboundedReceiver<Interrupt>) -> Result<Next, Failure> {
+    async fn next(&mut self, interrupts: &mut UnboundedReceiver<Interrupt>) -> Result<Input, Failure> {
         while let Some(mut input) = self.0.take() {
             let reading = tokio::task::spawn_blocking(move || {
                 let mut bytes = Vec::new();
@@ -261,7 +261,7 @@ impl Lines {
             });
             let read = tokio::select! {
                 biased;
-                Some(interrupt) = interrupts.recv() => return Ok(Next::Interrupt(interrupt)),
+                Some(interrupt) = interrupts.recv() => return Ok(Input::Interrupt(interrupt)),
                 read = reading => read.unwrap_or_else(|error| Err(error.into())),
             };
             let (input, bytes) = read.map_err(Failure::file("stdin", "cannot read"))?;
@@ -271,9 +271,9 @@ impl Lines {
             self.0 = Some(input);
             let line = String::from_utf8_lossy(&bytes);
             if !line.trim().is_empty() {
-                return Ok(Next::Line(line.trim_end_matches(['\r', '\n']).to_owned()));
+                return Ok(Input::Line(line.trim_end_matches(['\r', '\n']).to_owned()));
             }
         }
-        Ok(Next::End)
+        Ok(Input::End)
     }
 }

@@ -14,7 +14,9 @@ use super::input_history::InputHistory;
 use super::protocol::{Action, Input};
 use super::slash_commands::{Slash, Written, complete, parse};
 use crate::render::Tone;
-use crate::session::{AT_ONCE, Answer, Command, Editor, Interrupt, Question, asking_party, for_person, is_approval};
+use crate::session::{
+    AT_ONCE, Answer, Editor, EditorCommand, Interrupt, Question, asking_party, for_person, is_approval,
+};
 
 /// Every so many ticks, the chat looks for runs that other processes or triggers begin.
 const POLL: u32 = 12;
@@ -150,24 +152,26 @@ impl ChatState {
         }
         self.hint = None;
         match self.editor.key(key) {
-            Some(Command::Interrupt | Command::EndOfInput) if self.leaving.is_some() => self.act(Action::Exit),
-            Some(Command::Interrupt) => self.interrupt(),
-            Some(Command::EndOfInput) => self.leave(None),
-            Some(Command::Submit) if self.leaving.is_none() => self.submit(),
-            Some(Command::Redraw) => self.act(Action::Clear),
-            Some(Command::Complete) => {
+            Some(EditorCommand::Interrupt | EditorCommand::EndOfInput) if self.leaving.is_some() => {
+                self.act(Action::Exit)
+            }
+            Some(EditorCommand::Interrupt) => self.interrupt(),
+            Some(EditorCommand::EndOfInput) => self.leave(None),
+            Some(EditorCommand::Submit) if self.leaving.is_none() => self.submit(),
+            Some(EditorCommand::Redraw) => self.act(Action::Clear),
+            Some(EditorCommand::Complete) => {
                 if let Some((text, choices)) = complete(self.editor.text()) {
                     self.editor.replace(&text);
                     self.hint = (!choices.is_empty()).then(|| choices.join("  "));
                 }
             }
-            Some(Command::Previous) => {
+            Some(EditorCommand::Previous) => {
                 self.history.previous(self.editor.text()).map(|text| self.editor.replace(&text));
             }
-            Some(Command::Next) => {
+            Some(EditorCommand::Next) => {
                 self.history.next().map(|text| self.editor.replace(&text));
             }
-            Some(Command::Submit | Command::Back) | None => {}
+            Some(EditorCommand::Submit | EditorCommand::Back) | None => {}
         }
     }
 

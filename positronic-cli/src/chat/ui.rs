@@ -22,7 +22,7 @@ use super::input_history::HistoryFile;
 use super::protocol::{Action, Input};
 use super::slash_commands::Slash;
 use super::state::ChatState;
-use crate::app::{Failure, HeldLog, Streams, Ui, attachment, size};
+use crate::app::{BufferedLog, Failure, Streams, Ui, attachment, size};
 use crate::render::{Line, Live, Style, Tone};
 use crate::session::{Interrupt, Keyboard, Question, for_person, interrupts};
 
@@ -62,7 +62,7 @@ pub(crate) async fn chat_ui(
         live: Live::of_chat(&mut *ui.err as &mut (dyn Write + Send), style, columns, rows),
         out: is_piped.then_some(&mut *ui.out),
         streams: ui.streams.clone(),
-        log: ui.log.hold(),
+        log: ui.log.buffer(),
         keyboard: Keyboard::open()?,
         interrupts: interrupts(),
         run: None,
@@ -113,7 +113,7 @@ pub(super) struct ChatUi<'a> {
     /// The streams of the process, if the output goes there.
     streams: Option<Streams>,
     /// The lines of the log, which are shown above the input.
-    log: HeldLog,
+    log: BufferedLog,
     keyboard: Keyboard,
     interrupts: UnboundedReceiver<Interrupt>,
     history: HistoryFile,
@@ -234,7 +234,7 @@ impl ChatUi<'_> {
         self.print(Tone::Bad, failure.prose().trim_end())
     }
 
-    /// Carries out all actions; returns whether the chat goes on.
+    /// Carries out all actions; returns whether the chat continues.
     async fn carry_out(&mut self) -> Result<bool, Failure> {
         while let Some(action) = self.actions.pop_front() {
             match action {

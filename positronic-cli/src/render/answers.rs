@@ -3,7 +3,7 @@
 use positronic_core::projection::timeline::{AnswerNode, AnswerOutcome, NodeId, Stream, StreamPart};
 use positronic_core::record::{Citation, DeltaKind, ProviderToolUse};
 
-use super::lines::Pen;
+use super::lines::NodeRenderer;
 use super::routing::{failed_over, way};
 use super::shown_answer::{ShownAnswer, ShownPart};
 use super::{Line, Sign, Tone, one_line, sanitise, shorten, width, wrap};
@@ -12,7 +12,7 @@ use super::{narrator, words};
 /// Number of visible lines of reasoning.
 const THOUGHT_LINES: usize = 3;
 
-impl Pen<'_> {
+impl NodeRenderer<'_> {
     /// Renders the failures of a request before its answer.
     pub(super) fn answer_head(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
         let (answered, refused) = match &answer.outcome {

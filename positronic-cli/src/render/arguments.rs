@@ -16,11 +16,11 @@ const NARROWEST: usize = 20;
 
 /// The available room.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct ArgumentLayout {
     pub(crate) columns: usize,
 }
 
-impl Room {
+impl ArgumentLayout {
     /// Renders arguments in full: JSON, and multi-line texts below their names.
     pub(crate) fn whole(self, given: &Value) -> Vec<String> {
         let mut rows = Vec::new();
@@ -88,7 +88,7 @@ impl Room {
 
 /// Renders the extent of arguments of more than one line: `12 lines, 345 bytes`.
 pub(crate) fn extent(given: &Value) -> Option<String> {
-    let lines = Room { columns: usize::MAX }.whole(given).len();
+    let lines = ArgumentLayout { columns: usize::MAX }.whole(given).len();
     let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     (lines > 1).then(|| format!("{}, {}", many(number(lines), "line"), size(number(given.to_string().len()))))
 }
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    const ROOM: Room = Room { columns: 40 };
+    const ROOM: ArgumentLayout = ArgumentLayout { columns: 40 };
 
     #[test]
     fn code_argument_keeps_its_lines() {

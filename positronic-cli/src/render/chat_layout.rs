@@ -8,7 +8,7 @@ use positronic_core::record::{LoopOutcome, Speaker};
 
 use super::frame::fit;
 use super::layout::{Block, BlockId, Layout, Scrolled};
-use super::lines::Pen;
+use super::lines::NodeRenderer;
 use super::narrator::loop_limit;
 use super::style::{Line, Sign, Style, Tone};
 use super::view::{ROOT, View, failure};
@@ -51,7 +51,7 @@ struct ChatLayout<'a> {
 
 impl<'a> ChatLayout<'a> {
     const fn view(&self) -> &'a View {
-        self.layout.pen.view
+        self.layout.renderer.view
     }
 
     fn run(&mut self) {
@@ -88,7 +88,7 @@ impl<'a> ChatLayout<'a> {
         };
         if let Some(mark) = mark {
             self.group(Group::Said, BlockId::Head(id));
-            let line = self.layout.pen.remark(Tone::Dim, Sign::Said, mark, 0);
+            let line = self.layout.renderer.remark(Tone::Dim, Sign::Said, mark, 0);
             self.layout.piece(BlockId::Head(id), line, true);
         }
         for child in children {
@@ -118,8 +118,8 @@ impl<'a> ChatLayout<'a> {
     fn answer(&mut self, id: NodeId, node: &Node) {
         for (group, at) in [(Group::Done, BlockId::Head(id)), (Group::Answer, BlockId::Tail(id))] {
             let lines = match at {
-                BlockId::Head(_) => self.layout.pen.head(id, node, 0),
-                BlockId::Tail(_) => self.layout.pen.tail(id, node, 0, false),
+                BlockId::Head(_) => self.layout.renderer.head(id, node, 0),
+                BlockId::Tail(_) => self.layout.renderer.tail(id, node, 0, false),
             };
             if !lines.is_empty() || self.layout.scrolled.has(at) {
                 self.group(group, at);
@@ -140,19 +140,19 @@ impl<'a> ChatLayout<'a> {
     }
 
     fn loop_end(&self, node: &Node, stage: &StageNode) -> Vec<Line> {
-        let pen: &Pen<'_> = &self.layout.pen;
+        let renderer: &NodeRenderer<'_> = &self.layout.renderer;
         let mut lines = Vec::new();
         if let Some(limit) = loop_limit(&self.view().timeline, stage) {
-            lines.extend(pen.remark(Tone::Warn, Sign::Limited, &format!("ended by {limit}"), 0));
+            lines.extend(renderer.remark(Tone::Warn, Sign::Limited, &format!("ended by {limit}"), 0));
         }
         if let Some(error) = failure(stage) {
-            lines.extend(pen.remark(Tone::Bad, Sign::Failed, error, 0));
+            lines.extend(renderer.remark(Tone::Bad, Sign::Failed, error, 0));
         }
         if stage.outcome == Some(LoopOutcome::Cancelled) {
-            lines.extend(pen.remark(Tone::Warn, Sign::Cut, "cancelled", 0));
+            lines.extend(renderer.remark(Tone::Warn, Sign::Cut, "cancelled", 0));
         }
         if node.status == NodeStatus::Running {
-            lines.extend(pen.asking(stage, 0));
+            lines.extend(renderer.asking(stage, 0));
         }
         lines
     }
@@ -165,11 +165,11 @@ impl<'a> ChatLayout<'a> {
             _ => false,
         };
         let is_shown = view.children(ROOT).iter().any(is_shown);
-        let pen = &self.layout.pen;
+        let renderer = &self.layout.renderer;
         let lines = match view.timeline.ending() {
-            Some(Ending::Failed(failure)) if !is_shown => pen.remark(Tone::Bad, Sign::Failed, &failure.message, 0),
-            Some(Ending::Cancelled { .. }) if !is_shown => pen.remark(Tone::Warn, Sign::Cut, "cancelled", 0),
-            Some(Ending::Completed { result }) if !self.is_answered() => pen.result(result),
+            Some(Ending::Failed(failure)) if !is_shown => renderer.remark(Tone::Bad, Sign::Failed, &failure.message, 0),
+            Some(Ending::Cancelled { .. }) if !is_shown => renderer.remark(Tone::Warn, Sign::Cut, "cancelled", 0),
+            Some(Ending::Completed { result }) if !self.is_answered() => renderer.result(result),
             _ => Vec::new(),
         };
         self.group(Group::Answer, BlockId::Tail(ROOT));

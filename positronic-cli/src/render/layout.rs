@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use positronic_core::projection::timeline::NodeId;
 
-use super::lines::Pen;
+use super::lines::NodeRenderer;
 use super::style::{Line, Style};
 use super::view::{ROOT, View};
 
@@ -76,7 +76,7 @@ pub(crate) fn blocks(view: &View, style: &Style, scrolled: &Scrolled) -> Vec<Blo
 }
 
 pub(super) struct Layout<'a> {
-    pub(super) pen: Pen<'a>,
+    pub(super) renderer: NodeRenderer<'a>,
     pub(super) scrolled: &'a Scrolled,
     pub(super) blocks: Vec<Block>,
     /// Whether an earlier block cannot scroll away, so that none after it can.
@@ -87,17 +87,17 @@ pub(super) struct Layout<'a> {
 
 impl<'a> Layout<'a> {
     pub(super) const fn new(view: &'a View, style: &'a Style, scrolled: &'a Scrolled) -> Self {
-        Self { pen: Pen { view, style }, scrolled, blocks: Vec::new(), stuck: false, gap: false }
+        Self { renderer: NodeRenderer { view, style }, scrolled, blocks: Vec::new(), stuck: false, gap: false }
     }
 
     pub(super) fn node(&mut self, id: NodeId, depth: usize) {
-        let Some(node) = self.pen.view.node(id) else { return };
-        let children = self.pen.view.children(id);
+        let Some(node) = self.renderer.view.node(id) else { return };
+        let children = self.renderer.view.children(id);
         let (open, parent) = (node.status.is_open(), !children.is_empty());
         let head = BlockId::Head(id);
         if !self.scrolled.has(head) {
-            let gone = if open && parent { self.pen.open_head(node, depth) } else { Vec::new() };
-            let lines = self.pen.head(id, node, depth);
+            let gone = if open && parent { self.renderer.open_head(node, depth) } else { Vec::new() };
+            let lines = self.renderer.head(id, node, depth);
             self.push(Block { id: head, lines, gone, settled: !open, loose: parent || !open });
         }
         for child in children {
@@ -105,7 +105,7 @@ impl<'a> Layout<'a> {
         }
         let tail = BlockId::Tail(id);
         if !self.scrolled.has(tail) {
-            let lines = self.pen.tail(id, node, depth, self.scrolled.has_open(id));
+            let lines = self.renderer.tail(id, node, depth, self.scrolled.has_open(id));
             self.push(Block { id: tail, lines, gone: Vec::new(), settled: !open, loose: !open });
         }
     }

@@ -18,7 +18,7 @@ use super::{
 const ALMOST_A_SECOND: Duration = Duration::from_millis(999);
 
 /// Renders nodes of a view in a style.
-pub(crate) struct Pen<'a> {
+pub(crate) struct NodeRenderer<'a> {
     pub(crate) view: &'a View,
     pub(crate) style: &'a Style,
 }
@@ -35,7 +35,7 @@ fn given(options: &Value) -> Value {
     }
 }
 
-impl Pen<'_> {
+impl NodeRenderer<'_> {
     pub(crate) fn indent(&self, depth: usize) -> usize {
         (2 * depth).min(self.style.width / 3)
     }

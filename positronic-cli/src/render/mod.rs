@@ -40,7 +40,7 @@ mod live_tests;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use arguments::{Room, extent};
+pub(crate) use arguments::{ArgumentLayout, extent};
 pub(crate) use chat_layout::chat_text;
 pub(crate) use conversation::{conversation_markdown, is_own, plain_answer};
 pub(crate) use conversation_table::{ConversationRow, conversation_table};

@@ -62,7 +62,7 @@ fn reason(row: &RunSummary, difference: Option<&Result<String, StoreError>>, now
     let why = one_line(row.why.as_deref().unwrap_or_default());
     let waits = why.split_once(" for ").filter(|_| row.status == Status::Waiting);
     let why = waits.map_or_else(|| why.clone(), |(_, what)| format!("for {what}"));
-    if row.status == Status::Waiting && row.has_work(now) { format!("expired: {why}") } else { why }
+    if row.status == Status::Waiting && row.has_work(now) { format!("due; waited {why}") } else { why }
 }
 
 /// Truncates a list that was read with at least one row beyond the limit, and notes the truncation; `which` end of the

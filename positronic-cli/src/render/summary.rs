@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use super::costs::cost;
 use super::figures::{duration, many, seconds, tokens};
-use super::lines::Pen;
+use super::lines::NodeRenderer;
 use super::view::ROOT;
 use super::words::ended;
 use super::{Line, Sign, Tone, one_line, sanitise, shorten, width};
 
-impl Pen<'_> {
+impl NodeRenderer<'_> {
     /// Renders the last lines of a frame: status and usage, and finally the result.
     pub(super) fn summary(&self, id: NodeId) -> Vec<Line> {
         let view = self.view;

@@ -12,7 +12,7 @@ mod pending_tests;
 mod screen;
 mod signals;
 
-pub(crate) use answers::{Answer, Command, Editor, Keyboard, Question, example_lines, from_cassette};
+pub(crate) use answers::{Answer, Editor, EditorCommand, Keyboard, Question, example_lines, from_cassette};
 pub(crate) use driver::{AT_ONCE, Ending, Role, SessionOptions, session};
 pub(crate) use images::images;
 pub(crate) use interrupts::{Interrupt, interrupts, survive_large_files};

@@ -11,7 +11,7 @@ use crate::cli::limits;
 use crate::cli::options::sample;
 use crate::render::figures::{age, left, many};
 use crate::render::narrator::{needs_approval, waits_for};
-use crate::render::{Room, extent, limit_question, one_line, shorten};
+use crate::render::{ArgumentLayout, extent, limit_question, one_line, shorten};
 
 /// The path of the whole run, in place of a call.
 pub(crate) const WHOLE_RUN: &str = ".";
@@ -48,7 +48,7 @@ pub(crate) fn pending_entry(
     text.push_str(&fit(&format!("  {}{remaining}", question_text(&item.pending, currency))));
     text.push('\n');
     let arguments = &item.pending.arguments;
-    let rows = Room { columns }.compact(arguments);
+    let rows = ArgumentLayout { columns }.compact(arguments);
     if rows.len() > 1
         && let Some(extent) = extent(arguments)
     {

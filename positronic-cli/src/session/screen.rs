@@ -7,7 +7,7 @@ use positronic_core::runner::{Clock as _, SystemClock};
 
 use super::answers::Question;
 use crate::app::Settings;
-use crate::app::{HeldLog, Streams, Ui, size};
+use crate::app::{BufferedLog, Streams, Ui, size};
 use crate::cli::OutputArgs;
 use crate::render::{Frame, Line, Live, Painter, Plain, Style, Tone, View, harmless_json};
 
@@ -29,7 +29,7 @@ pub(crate) struct Screen<'a> {
     /// The streams of the process, if the output goes there.
     streams: Option<Streams>,
     /// The lines of the log, which are shown above the run, if it is shown on a terminal.
-    log: Option<HeldLog>,
+    log: Option<BufferedLog>,
 }
 
 impl<'a> Screen<'a> {
@@ -47,7 +47,7 @@ impl<'a> Screen<'a> {
         } else {
             (None, Plain::new(err, style).priced(prices))
         };
-        let log = (stderr_is_terminal && !is_silent).then(|| ui.log.hold());
+        let log = (stderr_is_terminal && !is_silent).then(|| ui.log.buffer());
         let (streams, painter) = (ui.streams.clone(), Painter::default());
         Self { live, plain, json: json.then_some(&mut *ui.out), named, style, painter, streams, log }
     }
@@ -103,7 +103,7 @@ impl<'a> Screen<'a> {
     }
 
     fn show_log(&mut self) -> io::Result<()> {
-        let lines = self.log.as_ref().map(HeldLog::take).unwrap_or_default();
+        let lines = self.log.as_ref().map(BufferedLog::take).unwrap_or_default();
         lines.iter().try_for_each(|line| self.say(line))
     }
 

@@ -174,7 +174,7 @@ fn panic_with_model_text_is_escaped() {
     let panic = "panicked at src/tool.rs:1:1:\nno \u{1b}[2J\u{9b}31m\u{202e}";
 
     assert_eq!(
-        said_of_panic("main\u{7}", &panic),
+        panic_message("main\u{7}", &panic),
         "thread 'main␇' panicked at src/tool.rs:1:1:\nno ␛[2J\u{fffd}31m<U+202E>"
     );
 }
@@ -184,14 +184,14 @@ fn usage_error_is_escaped_before_it_is_printed() {
     let arguments = ["desk", "run", "idle", "\u{1b}[2J\u{9b}31m"].map(OsString::from);
     let error = Cli::try_parse_from(&arguments).unwrap_err();
 
-    let said = harmless(error, &arguments).to_string();
+    let said = escaped_usage_error(error, &arguments).to_string();
 
     assert!(said.starts_with("error: unexpected argument '␛[2J\u{fffd}31m' found"), "{said}");
 
     // Only its control characters make the value invalid.
     let arguments = ["desk", "run", "idle", "--reasoning", "lo\u{9b}2Jw"].map(OsString::from);
     let error = Cli::try_parse_from(&arguments).unwrap_err();
-    let said = harmless(error, &arguments).render().ansi().to_string();
+    let said = escaped_usage_error(error, &arguments).render().ansi().to_string();
     assert!(!said.contains('\u{9b}') && said.contains("--reasoning"), "{said:?}");
 }
 

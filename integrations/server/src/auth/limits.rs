@@ -117,7 +117,7 @@ impl Limits {
 }
 
 /// A place of a caller, which is free again when all clones are dropped.
-pub(crate) type Place = Arc<OwnedSemaphorePermit>;
+pub(crate) type AnswerSlot = Arc<OwnedSemaphorePermit>;
 
 /// Places of which each caller takes a few at once; its further requests wait.
 pub(crate) struct Shares {
@@ -132,7 +132,7 @@ impl Shares {
     }
 
     /// Waits for a place of a caller.
-    pub(crate) async fn place(&self, caller: &str) -> Option<Place> {
+    pub(crate) async fn place(&self, caller: &str) -> Option<AnswerSlot> {
         let own = self.of(caller);
         // The semaphore is never closed.
         own.acquire_owned().await.ok().map(Arc::new)

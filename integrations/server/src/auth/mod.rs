@@ -26,7 +26,7 @@ pub(crate) use cors::{allow, allowed_origin, preflight};
 pub use deciders::{DeciderPolicy, DeciderRule, Deciders, InvalidDeciderRule, Question};
 pub(crate) use headers::security_headers;
 pub(crate) use host::allowed_host;
-pub(crate) use limits::{Limits, Place};
+pub(crate) use limits::{AnswerSlot, Limits};
 pub use login::Login;
 pub use proxy::{InvalidIpRange, IpRange};
 pub(crate) use proxy::{client_address, client_prefix, is_trusted};

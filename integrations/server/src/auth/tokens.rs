@@ -48,7 +48,7 @@ pub struct Token {
 
 /// An entry of the store.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredToken {
     /// The SHA-256 of the secret.
     hash: String,
     #[serde(flatten)]
@@ -77,7 +77,7 @@ impl Token {
         let secret = secret().map_err(TokenError::Random)?;
         let mut id = hash_of(&secret);
         id.truncate(ID);
-        let stored = Stored { hash: hash_of(&secret), token };
+        let stored = StoredToken { hash: hash_of(&secret), token };
         // The fields of a token can be encoded.
         let value = serde_json::to_value(&stored).unwrap_or_default();
         client.store().put_entry(KIND, &id, &value, None).await?;
@@ -93,7 +93,7 @@ impl Token {
     pub async fn list(client: &Client) -> Result<Vec<Self>, StoreError> {
         let entries = client.store().entries(&EntryFilter::builder().kind(KIND).build()).await?;
         let read = |entry: positronic_core::store::Entry| {
-            let stored: Stored = serde_json::from_value(entry.value).ok()?;
+            let stored: StoredToken = serde_json::from_value(entry.value).ok()?;
             Some(Self { id: entry.key, ..stored.token })
         };
         Ok(entries.into_iter().filter_map(read).collect())
@@ -131,7 +131,7 @@ impl Token {
         if id.len() != ID || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(None);
         }
-        let Some(Stored { hash, token }) = stored(client, id).await? else { return Ok(None) };
+        let Some(StoredToken { hash, token }) = stored(client, id).await? else { return Ok(None) };
         let is_same = hash.as_bytes().ct_eq(hash_of(secret).as_bytes());
         Ok(bool::from(is_same).then_some(token))
     }
@@ -150,9 +150,9 @@ impl Token {
     }
 }
 
-async fn stored(client: &Client, id: &str) -> Result<Option<Stored>, StoreError> {
+async fn stored(client: &Client, id: &str) -> Result<Option<StoredToken>, StoreError> {
     let Some(entry) = client.store().entry(KIND, id).await? else { return Ok(None) };
-    let mut stored: Option<Stored> = serde_json::from_value(entry.value).ok();
+    let mut stored: Option<StoredToken> = serde_json::from_value(entry.value).ok();
     if let Some(stored) = &mut stored {
         stored.token.id = entry.key;
     }

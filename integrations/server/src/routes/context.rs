@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::auth::{Caller, Limits, Place};
+use crate::auth::{AnswerSlot, Caller, Limits};
 use crate::problem::{Problem, ProblemType, Reporter};
 
 /// What a segment of a path does not contain as it is.
@@ -38,7 +38,7 @@ pub(crate) struct RequestContext {
     /// The row of the run in the path.
     pub(crate) run: Option<RunSummary>,
     /// The place that a large answer takes. A stream keeps it until its large part is sent.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<AnswerSlot>,
 }
 
 impl RequestContext {
@@ -53,7 +53,7 @@ impl RequestContext {
     }
 
     /// Waits for the place of a large answer, for a handler that waits before it answers: the wait itself takes no place.
-    pub(crate) async fn answer_place(&self) -> Option<Place> {
+    pub(crate) async fn answer_place(&self) -> Option<AnswerSlot> {
         let caller = Limits::key(self.caller.as_ref(), None)?;
         self.app.limits.answers.place(&caller).await
     }

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::accept::negotiated;
 use super::{Access, Body, Ownership, RequestContext, Route};
 use crate::app::{App, LARGE, off_the_executor};
-use crate::auth::{Caller, Limits, Place, client_address, same_site};
+use crate::auth::{AnswerSlot, Caller, Limits, client_address, same_site};
 use crate::problem::{Problem, ProblemType};
 
 /// The maximum time until an answer begins. A stream may then last longer.
@@ -154,7 +154,7 @@ struct Sender<'a> {
 }
 
 /// The permits of a large body: of its sender, of all anonymous senders, and of the server.
-type Turn = (Option<Place>, Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>);
+type Turn = (Option<AnswerSlot>, Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>);
 
 /// Reads the body, of at most so many bytes, and decodes its JSON.
 async fn read(

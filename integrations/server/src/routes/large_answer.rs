@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 
-use crate::auth::Place;
+use crate::auth::AnswerSlot;
 
 /// From how many bytes on an answer keeps its place. A smaller one does not need much memory while the client reads it.
 const LARGE: u64 = 1 << 20;
@@ -19,13 +19,13 @@ struct Placed {
     body: Body,
     /// The bytes of the body's last frame that hyper has not got.
     rest: Bytes,
-    _place: Place,
+    _place: AnswerSlot,
 }
 
 /// Keeps the place of a large answer until it is sent. That of a stream is not kept here, since its length is not known.
 pub(super) fn placed(mut response: Response) -> Response {
     let is_large = response.body().size_hint().exact().is_some_and(|size| size > LARGE);
-    match response.extensions_mut().remove::<Place>() {
+    match response.extensions_mut().remove::<AnswerSlot>() {
         Some(place) if is_large => response.map(|body| Body::new(Placed { body, rest: Bytes::new(), _place: place })),
         _ => response,
     }

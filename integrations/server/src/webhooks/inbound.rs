@@ -170,7 +170,7 @@ pub struct Hooks(BTreeMap<String, Hook>);
 #[non_exhaustive]
 pub enum HookOutcome {
     /// It is delivered or stored.
-    Accepted(Accepted),
+    Accepted(HookAcceptance),
     /// It is delivered or stored, or not a delivery, and its sender expects this answer.
     Answer(HookAnswer),
 }
@@ -179,7 +179,7 @@ pub enum HookOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "HookAcceptance")]
-pub enum Accepted {
+pub enum HookAcceptance {
     /// A run received it, now or earlier.
     Matched,
     /// No run waits for it yet; the mailbox keeps it for seven days.
@@ -282,8 +282,8 @@ impl Hooks {
         })?;
         Ok(match (hook.scheme.accepted(), delivered) {
             (Some(answer), _) => HookOutcome::Answer(answer),
-            (None, Delivered::To { .. }) => HookOutcome::Accepted(Accepted::Matched),
-            (None, Delivered::Kept) => HookOutcome::Accepted(Accepted::Kept),
+            (None, Delivered::To { .. }) => HookOutcome::Accepted(HookAcceptance::Matched),
+            (None, Delivered::Kept) => HookOutcome::Accepted(HookAcceptance::Kept),
         })
     }
 }

@@ -8,7 +8,7 @@ mod outgoing;
 mod signature;
 
 pub use axum::http::HeaderName;
-pub use inbound::{Accepted, Hook, HookError, HookOutcome, Hooks};
+pub use inbound::{Hook, HookAcceptance, HookError, HookOutcome, Hooks};
 pub(crate) use outgoing::{Delivery, DeliveryStatus, Disabled, Endpoint, Records, parse_url};
 pub use outgoing::{
     HttpTransport, OutgoingRequest, OutgoingResponse, TransportError, WebhookEvent, WebhookSender, WebhookService,

@@ -20,13 +20,13 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 impl Folder {
     /// Returns the folder of a conversation. An id that cannot be a file name becomes one with a hash of the id, so that no two
     /// conversations share a folder.
-    pub(crate) fn of_conversation(around: &Path, conversation: &str) -> Self {
+    pub(crate) fn of_conversation(parent: &Path, conversation: &str) -> Self {
         let mut name = safe_file_name(&conversation.replace(['/', '\\'], "_"));
         if name != conversation {
             name.push('-');
             name.extend(sha256(conversation.as_bytes()).chars().take(16));
         }
-        Self(around.join(name))
+        Self(parent.join(name))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -73,20 +73,20 @@ mod tests {
 
     #[test]
     fn save_replaces_no_file_and_saves_the_same_content_once() {
-        let around = tempfile::tempdir().unwrap();
-        let folder = Folder::of_conversation(around.path(), "c-1");
+        let parent = tempfile::tempdir().unwrap();
+        let folder = Folder::of_conversation(parent.path(), "c-1");
         let save = |bytes: &[u8]| folder.save("list.md", bytes).unwrap();
 
         let (first, second, again) = (save(b"eggs"), save(b"milk"), save(b"eggs"));
 
-        assert_eq!(first, around.path().join("c-1/list.md"));
-        assert_eq!(second, around.path().join("c-1/list (2).md"));
+        assert_eq!(first, parent.path().join("c-1/list.md"));
+        assert_eq!(second, parent.path().join("c-1/list (2).md"));
         assert_eq!((again, fs::read(&first).unwrap()), (first, b"eggs".to_vec()));
     }
 
     #[test]
     fn each_conversation_has_a_folder_and_none_leads_out() {
-        let around = Path::new("files");
+        let parent = Path::new("files");
         let long = "a".repeat(200);
         let ids = [
             "x",
@@ -104,10 +104,10 @@ mod tests {
             &long[1..],
         ];
 
-        let folders = ids.map(|id| Folder::of_conversation(around, id).0);
+        let folders = ids.map(|id| Folder::of_conversation(parent, id).0);
 
-        assert_eq!((&folders[0], &folders[4]), (&around.join("x"), &around.join("alice_x")), "a plain name stays");
-        assert!(folders.iter().all(|folder| folder.parent() == Some(around)), "{folders:?}");
+        assert_eq!((&folders[0], &folders[4]), (&parent.join("x"), &parent.join("alice_x")), "a plain name stays");
+        assert!(folders.iter().all(|folder| folder.parent() == Some(parent)), "{folders:?}");
         let different: std::collections::BTreeSet<_> = folders.iter().collect();
         assert_eq!(different.len(), ids.len(), "{folders:?}");
     }
@@ -115,10 +115,10 @@ mod tests {
     #[test]
     #[cfg(unix)]
     fn save_follows_no_link() {
-        let around = tempfile::tempdir().unwrap();
-        let folder = Folder::of_conversation(around.path(), "c");
+        let parent = tempfile::tempdir().unwrap();
+        let folder = Folder::of_conversation(parent.path(), "c");
         fs::create_dir_all(folder.path()).unwrap();
-        let outside = around.path().join("outside");
+        let outside = parent.path().join("outside");
         std::os::unix::fs::symlink(&outside, folder.path().join("list.md")).unwrap();
 
         let saved = folder.save("list.md", b"eggs").unwrap();

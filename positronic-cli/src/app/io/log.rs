@@ -18,7 +18,7 @@ use super::output::Output;
 use crate::render::{harmless_json, one_line};
 
 /// The maximum number of lines that a display holds back.
-const MAX_HELD: usize = 1000;
+const MAX_BUFFERED: usize = 1000;
 
 /// What is logged, and how.
 #[derive(Debug, Clone, Default)]
@@ -31,17 +31,17 @@ pub(crate) struct LogSettings {
 
 /// The lines of the log, on their way to stderr. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Log(Option<Arc<Lines>>);
+pub(crate) struct Log(Option<Arc<Shared>>);
 
-struct Lines {
+struct Shared {
     err: Output,
-    held: Mutex<Held>,
+    buffer: Mutex<Buffer>,
 }
 
 #[derive(Default)]
-struct Held {
+struct Buffer {
     /// How many displays hold the lines back.
-    holders: usize,
+    displays: usize,
     lines: VecDeque<String>,
     /// How many lines were dropped.
     lost: usize,
@@ -61,7 +61,7 @@ impl Log {
     }
 
     fn to(err: Output) -> Self {
-        Self(Some(Arc::new(Lines { err, held: Mutex::default() })))
+        Self(Some(Arc::new(Shared { err, buffer: Mutex::default() })))
     }
 
     /// Returns the subscriber that writes the log, and what is wrong with the settings.
@@ -84,40 +84,41 @@ impl Log {
                 one_line(format)
             ));
         }
-        let lines = fmt::layer::<Registry>().with_ansi(false).with_writer(MakeLine { log: self.clone(), is_json });
+        let lines =
+            fmt::layer::<Registry>().with_ansi(false).with_writer(MakeEventWriter { log: self.clone(), is_json });
         let layer = if is_json { lines.json().flatten_event(true).boxed() } else { lines.boxed() };
         (Registry::default().with(layer).with(targets), problem)
     }
 
     /// Holds the lines back until the guard is dropped.
-    pub(crate) fn hold(&self) -> HeldLog {
+    pub(crate) fn buffer(&self) -> BufferedLog {
         if let Some(lines) = &self.0 {
-            lines.held().holders += 1;
+            lines.buffer().displays += 1;
         }
-        HeldLog(self.clone())
+        BufferedLog(self.clone())
     }
 
     fn line(&self, line: String) {
         let Some(lines) = &self.0 else { return };
-        let mut held = lines.held();
-        if held.holders == 0 {
+        let mut buffer = lines.buffer();
+        if buffer.displays == 0 {
             return lines.err.log(&(line + "\n"));
         }
-        held.lines.push_back(line);
-        if held.lines.len() > MAX_HELD {
-            held.lines.pop_front();
-            held.lost += 1;
+        buffer.lines.push_back(line);
+        if buffer.lines.len() > MAX_BUFFERED {
+            buffer.lines.pop_front();
+            buffer.lost += 1;
         }
     }
 }
 
-impl Lines {
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+impl Shared {
+    fn buffer(&self) -> MutexGuard<'_, Buffer> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl Buffer {
     fn take(&mut self) -> Vec<String> {
         let lost = std::mem::take(&mut self.lost);
         let lost = (lost > 0)
@@ -127,44 +128,44 @@ impl Held {
 }
 
 /// The lines that a display holds back.
-pub(crate) struct HeldLog(Log);
+pub(crate) struct BufferedLog(Log);
 
-impl HeldLog {
+impl BufferedLog {
     /// Takes the lines since the last time.
     pub(crate) fn take(&self) -> Vec<String> {
-        self.0.0.as_ref().map(|lines| lines.held().take()).unwrap_or_default()
+        self.0.0.as_ref().map(|lines| lines.buffer().take()).unwrap_or_default()
     }
 }
 
-impl Drop for HeldLog {
+impl Drop for BufferedLog {
     fn drop(&mut self) {
         let Some(lines) = &self.0.0 else { return };
-        let mut held = lines.held();
-        held.holders = held.holders.saturating_sub(1);
-        if held.holders == 0 {
-            held.take().into_iter().for_each(|line| lines.err.log(&(line + "\n")));
+        let mut buffer = lines.buffer();
+        buffer.displays = buffer.displays.saturating_sub(1);
+        if buffer.displays == 0 {
+            buffer.take().into_iter().for_each(|line| lines.err.log(&(line + "\n")));
         }
     }
 }
 
 /// Makes a writer of each event.
-struct MakeLine {
+struct MakeEventWriter {
     log: Log,
     is_json: bool,
 }
 
 /// The writer of an event, which gets its text at once.
-struct Line<'a>(&'a MakeLine);
+struct EventWriter<'a>(&'a MakeEventWriter);
 
-impl<'a> MakeWriter<'a> for MakeLine {
-    type Writer = Line<'a>;
+impl<'a> MakeWriter<'a> for MakeEventWriter {
+    type Writer = EventWriter<'a>;
 
-    fn make_writer(&'a self) -> Line<'a> {
-        Line(self)
+    fn make_writer(&'a self) -> EventWriter<'a> {
+        EventWriter(self)
     }
 }
 
-impl Write for Line<'_> {
+impl Write for EventWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         // Errors may quote texts of models and of unauthenticated callers.

@@ -6,6 +6,6 @@ mod output;
 mod ui;
 
 pub(crate) use failure::Failure;
-pub(crate) use log::{HeldLog, Log, LogSettings};
+pub(crate) use log::{BufferedLog, Log, LogSettings};
 pub(crate) use output::{Output, Unread};
 pub(crate) use ui::{PROGRAM, Streams, Ui, size};

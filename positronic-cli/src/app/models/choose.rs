@@ -11,8 +11,8 @@ use positronic_core::runner::Runner;
 use serde_json::Value;
 
 use crate::app::{
-    Advised, ByTier, Entry, Failure, NoModel, Project, ProjectStore, SET_MODEL, Settings, answers_for, given_prices,
-    model_name, provided_model, rewind, secrets, short_secret_warning,
+    Advised, ByTier, Failure, NoModel, Project, ProjectBrain, ProjectStore, SET_MODEL, Settings, answers_for,
+    given_prices, model_name, provided_model, rewind, secrets, short_secret_warning,
 };
 use crate::cli::ModelArgs;
 use crate::cli::options::shell_word;
@@ -100,7 +100,7 @@ impl Models {
 /// Returns the cassette to play: the named one, or the brain's bundled one if no model is configured.
 pub(crate) fn chosen_cassette(
     project: &Project,
-    entry: &Entry,
+    entry: &ProjectBrain,
     wanted: ModelSettings<'_>,
     settings: &Settings,
 ) -> Result<Option<ChosenCassette>, Failure> {
@@ -134,7 +134,7 @@ fn unplayable(name: &str, error: &dyn std::fmt::Display) -> Failure {
 /// Selects the models: the played cassette, the project's own, or those of providers.
 pub(crate) fn choose_models(
     project: &Project,
-    entry: &Entry,
+    entry: &ProjectBrain,
     wanted: ModelSettings<'_>,
     options: &Value,
     playing: Option<ChosenCassette>,
@@ -181,7 +181,7 @@ fn endpoint_flag(model: &ModelArgs) -> Option<&'static str> {
 /// Selects models without a cassette: the project's own, or those that flags and variables name.
 fn asked(
     project: &Project,
-    entry: &Entry,
+    entry: &ProjectBrain,
     wanted: ModelSettings<'_>,
     options: &Value,
     settings: &Settings,

@@ -36,7 +36,7 @@ struct Workspace {
     exclude: Vec<PathBuf>,
 }
 
-/// Finds the root of the workspace around a folder, or the folder of a package without one.
+/// Finds the root of the workspace enclosing a folder, or the folder of a package without one.
 fn root(here: &Path) -> Option<PathBuf> {
     let package = here.ancestors().find(|folder| folder.join(MANIFEST).is_file())?;
     let own = read(package);
@@ -47,11 +47,11 @@ fn root(here: &Path) -> Option<PathBuf> {
         // Messages show the path, so remove its `..`.
         return fs::canonicalize(package.join(workspace)).ok().or_else(|| Some(package.to_owned()));
     }
-    let around = package.ancestors().skip(1).find_map(|folder| Some((folder, read(folder)?.workspace?)));
-    let around = around.filter(|(folder, workspace)| {
+    let enclosing = package.ancestors().skip(1).find_map(|folder| Some((folder, read(folder)?.workspace?)));
+    let enclosing = enclosing.filter(|(folder, workspace)| {
         !workspace.exclude.iter().any(|excluded| package.starts_with(folder.join(excluded)))
     });
-    Some(around.map_or(package, |(folder, _)| folder).to_owned())
+    Some(enclosing.map_or(package, |(folder, _)| folder).to_owned())
 }
 
 /// Reads a folder's manifest; cargo itself reports an invalid one.

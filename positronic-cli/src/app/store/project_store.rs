@@ -241,9 +241,9 @@ const UP: usize = 4;
 /// Renders a path relative to a folder.
 fn shown(path: &Path, here: &Path) -> String {
     // A path that shares only the root stays absolute.
-    let around = here.ancestors().take(UP).take_while(|around| around.parent().is_some());
-    let short = around.enumerate().find_map(|(up, around)| {
-        let rest = path.strip_prefix(around).ok()?;
+    let parents = here.ancestors().take(UP).take_while(|parent| parent.parent().is_some());
+    let short = parents.enumerate().find_map(|(up, parent)| {
+        let rest = path.strip_prefix(parent).ok()?;
         Some(PathBuf::from_iter(std::iter::repeat_n("..", up)).join(rest))
     });
     short.unwrap_or_else(|| path.to_owned()).display().to_string()

@@ -1,5 +1,4 @@
-//! Unclaimed runs with work: after a worker's death they look running, and after an expiry they look
-//! waiting.
+//! Unclaimed runs with work: they look running after the death of a worker, and waiting once an answer has expired or a retry is due.
 
 use std::collections::HashSet;
 

@@ -6,7 +6,7 @@ use super::schema::{Kind, Shape, bare};
 
 /// One value to enter.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct OptionEntry {
     /// The field of an object; `None` for a single value.
     pub(crate) name: Option<String>,
     pub(crate) required: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Entry {
 const FIELDS: usize = 8;
 
 /// Lists the fields to ask for; `None` if only JSON can express the value.
-pub(crate) fn entries(schema: &Value) -> Option<Vec<Entry>> {
+pub(crate) fn entries(schema: &Value) -> Option<Vec<OptionEntry>> {
     let shape = Shape::of(schema, schema);
     if is_simple(&shape) {
         return Some(vec![entry(None, &shape, true)]);
@@ -36,7 +36,7 @@ pub(crate) fn entries(schema: &Value) -> Option<Vec<Entry>> {
 }
 
 /// Parses an entered value; the error states the expected format.
-pub(crate) fn read_entry(entry: &Entry, text: &str) -> Result<Value, String> {
+pub(crate) fn read_entry(entry: &OptionEntry, text: &str) -> Result<Value, String> {
     Shape::of(&entry.schema, &entry.schema).read(text)
 }
 
@@ -57,13 +57,13 @@ const fn is_simple(shape: &Shape<'_>) -> bool {
     matches!(shape.kind, Kind::Text | Kind::Choice(_) | Kind::Integer | Kind::Number | Kind::Flag)
 }
 
-fn entry(name: Option<String>, shape: &Shape<'_>, required: bool) -> Entry {
+fn entry(name: Option<String>, shape: &Shape<'_>, required: bool) -> OptionEntry {
     let choices = match &shape.kind {
         Kind::Choice(choices) => choices.iter().map(|choice| bare(choice)).collect(),
         _ => Vec::new(),
     };
     let flag = matches!(shape.kind, Kind::Flag);
-    Entry { name, required, expected: shape.expected(), flag, choices, schema: shape.own() }
+    OptionEntry { name, required, expected: shape.expected(), flag, choices, schema: shape.own() }
 }
 
 #[cfg(test)]

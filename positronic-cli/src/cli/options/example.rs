@@ -6,7 +6,7 @@ use super::schema::Shape;
 
 /// One option in the list of `show`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Field {
+pub(crate) struct OptionField {
     /// Its key, with dots for nested fields.
     pub(crate) key: String,
     /// The expected format.
@@ -23,20 +23,26 @@ pub(crate) struct Field {
 const DEPTH: usize = 3;
 
 /// Lists the options, including nested ones.
-pub(crate) fn fields(schema: &Value) -> Vec<Field> {
+pub(crate) fn fields(schema: &Value) -> Vec<OptionField> {
     let mut fields = Vec::new();
     collect(&Shape::of(schema, schema), "", true, DEPTH, &mut fields);
     fields
 }
 
-fn collect(shape: &Shape<'_>, prefix: &str, required: bool, depth: usize, fields: &mut Vec<Field>) {
+fn collect(shape: &Shape<'_>, prefix: &str, required: bool, depth: usize, fields: &mut Vec<OptionField>) {
     for (name, inner, needed) in shape.properties() {
         let key = format!("{prefix}{name}");
         if inner.is_object() && depth > 0 {
             collect(&inner, &format!("{key}."), required && needed, depth - 1, fields);
         } else {
             let (description, default) = shape.notes(name);
-            fields.push(Field { key, expected: inner.expected(), required: required && needed, description, default });
+            fields.push(OptionField {
+                key,
+                expected: inner.expected(),
+                required: required && needed,
+                description,
+                default,
+            });
         }
     }
 }

@@ -16,7 +16,7 @@ use positronic_core::record::check_numbers;
 use positronic_core::tools::with_integer_bounds;
 use serde_json::{Map, Value};
 
-pub(crate) use entries::{Entry, entries, read_entry, sample};
+pub(crate) use entries::{OptionEntry, entries, read_entry, sample};
 pub(crate) use example::{example, fields, shell_word};
 use problem::{Problem, quoted};
 use schema::{Kind, Shape};
@@ -77,10 +77,10 @@ impl Reader<'_> {
             Some(_) => vec![key],
             None => key.split('.').collect(),
         };
-        let Some((last, around)) = parts.split_last() else { return };
+        let Some((last, parents)) = parts.split_last() else { return };
         let mut schema = self.schema;
         let mut place = options;
-        for part in around {
+        for part in parents {
             let Some(inner) = schema::property(self.schema, schema, part) else {
                 return self.unknown(schema, key, part);
             };

@@ -77,9 +77,9 @@ impl Problem {
                 Self::of(key_of(Some(&name)), format!("missing, expected {expected}"))
             }
             ValidationErrorKind::AdditionalProperties { unexpected } => {
-                let around = parts.iter().try_fold(schema, |at, part| property(schema, at, part)).unwrap_or(schema);
+                let parent = parts.iter().try_fold(schema, |at, part| property(schema, at, part)).unwrap_or(schema);
                 let written = unexpected.first().map_or("", String::as_str);
-                Self::unknown(&key_of(Some(written)), &key_of(Some("")), written, &names(schema, around))
+                Self::unknown(&key_of(Some(written)), &key_of(Some("")), written, &names(schema, parent))
             }
             _ => {
                 let expected = expected_at(None).unwrap_or_else(|| error.to_string());

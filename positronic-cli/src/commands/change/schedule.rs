@@ -181,7 +181,7 @@ fn details(record: &ScheduleRecord, now: Timestamp, open: &[RunSummary]) -> Vec<
     }
     for run in open {
         let status = match run.status {
-            Status::Waiting => "has waited for an answer",
+            Status::Waiting => "has been waiting",
             Status::Paused => "has been paused",
             _ => "has been running",
         };

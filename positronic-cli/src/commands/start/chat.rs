@@ -6,8 +6,8 @@ use positronic_core::record::RunSummary;
 use positronic_core::runner::Runner;
 
 use crate::app::{
-    CassetteFollower, CassetteSession, Entry, Failure, ModelSettings, Models, Prepared, Project, ProjectStore, Ui,
-    Unread, check_accepts_messages, check_enforceable, continued_conversation, new_id, open_store, prepare,
+    CassetteFollower, CassetteSession, Failure, ModelSettings, Models, Prepared, Project, ProjectBrain, ProjectStore,
+    Ui, Unread, check_accepts_messages, check_enforceable, continued_conversation, new_id, open_store, prepare,
     save_recording,
 };
 use crate::chat::{ChatContext, Left, chat_ui, piped};
@@ -115,7 +115,7 @@ fn say_goodbye(context: &ChatContext, left: &Left, ui: &mut Ui) -> Result<Exit, 
 }
 
 /// Finds the named conversation, or generates the id of a new one.
-async fn conversation(store: &ProjectStore, entry: &Entry, args: &ChatArgs) -> Result<String, Failure> {
+async fn conversation(store: &ProjectStore, entry: &ProjectBrain, args: &ChatArgs) -> Result<String, Failure> {
     let client = store.client();
     let id = match &args.conversation {
         Some(written) => continued_conversation(store, written).await?,

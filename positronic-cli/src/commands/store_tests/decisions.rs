@@ -163,7 +163,7 @@ fn run_with_an_expired_question_is_listed_as_unclaimed() {
 
     let listed = desk.call(&Project::new(), &["runs"]).out;
 
-    assert!(listed.contains("waiting (no worker)") && listed.contains("expired: for "), "{listed}");
+    assert!(listed.contains("waiting (no worker)") && listed.contains("due; waited for "), "{listed}");
     assert_eq!(desk.json(&["runs"])["unclaimed"], true);
 }
 

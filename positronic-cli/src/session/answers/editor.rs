@@ -1,6 +1,6 @@
 //! Text editor with the keys of a shell: what keys do to a text, and how the text is drawn.
 //!
-//! It does no I/O: a key goes in, a [`Command`] or a frame comes out. The input of a chat and the questions for a text use it.
+//! It does no I/O: a key goes in, a [`EditorCommand`] or a frame comes out. The input of a chat and the questions for a text use it.
 //! A step is a grapheme cluster, so that a key never leaves half an emoji, and a pasted text keeps its lines.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -10,7 +10,7 @@ use crate::render::{Frame, Line, Tone, one_line, width};
 
 /// What the owner of an editor has to do about a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum EditorCommand {
     /// Enter.
     Submit,
     /// Escape.
@@ -89,7 +89,7 @@ impl Editor {
     }
 
     /// Handles a key; returns a command where the owner has to act.
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Command> {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<EditorCommand> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let shift = key.modifiers.contains(KeyModifiers::SHIFT);
@@ -100,9 +100,9 @@ impl Editor {
             KeyCode::Char('d') if alt => self.cut(Motion::WordRight),
             KeyCode::Char(letter) if !alt => self.insert(letter.encode_utf8(&mut [0; 4])),
             KeyCode::Enter if alt || shift => self.insert("\n"),
-            KeyCode::Enter => return Some(Command::Submit),
-            KeyCode::Esc => return Some(Command::Back),
-            KeyCode::Tab => return Some(Command::Complete),
+            KeyCode::Enter => return Some(EditorCommand::Submit),
+            KeyCode::Esc => return Some(EditorCommand::Back),
+            KeyCode::Tab => return Some(EditorCommand::Complete),
             KeyCode::Backspace if alt || control => self.cut(Motion::WordLeft),
             KeyCode::Backspace => drop(self.delete(Motion::Left)),
             KeyCode::Delete => drop(self.delete(Motion::Right)),
@@ -119,11 +119,11 @@ impl Editor {
         None
     }
 
-    fn control(&mut self, letter: char) -> Option<Command> {
+    fn control(&mut self, letter: char) -> Option<EditorCommand> {
         match letter {
-            'c' => return Some(Command::Interrupt),
-            'd' if self.is_empty() => return Some(Command::EndOfInput),
-            'l' => return Some(Command::Redraw),
+            'c' => return Some(EditorCommand::Interrupt),
+            'd' if self.is_empty() => return Some(EditorCommand::EndOfInput),
+            'l' => return Some(EditorCommand::Redraw),
             'p' => return self.up(),
             'n' => return self.down(),
             'j' => self.insert("\n"),
@@ -181,19 +181,19 @@ impl Editor {
         }
     }
 
-    fn up(&mut self) -> Option<Command> {
+    fn up(&mut self) -> Option<EditorCommand> {
         let (line, column) = self.column();
-        let Some(end) = line.checked_sub(1) else { return Some(Command::Previous) };
+        let Some(end) = line.checked_sub(1) else { return Some(EditorCommand::Previous) };
         let above = self.text.get(..end).and_then(|text| text.rfind('\n')).map_or(0, |at| at + 1);
         self.cursor = self.at_column(above, column);
         None
     }
 
-    fn down(&mut self) -> Option<Command> {
+    fn down(&mut self) -> Option<EditorCommand> {
         let (_, column) = self.column();
         let end = self.target(Motion::LineEnd);
         if end == self.text.len() {
-            return Some(Command::Next);
+            return Some(EditorCommand::Next);
         }
         self.cursor = self.at_column(end + 1, column);
         None
@@ -298,14 +298,14 @@ mod tests {
     fn keys_of_the_owner_are_commands() {
         let mut editor = Editor::default();
         let commands = [
-            (key(KeyCode::Enter), Command::Submit),
-            (key(KeyCode::Esc), Command::Back),
-            (key(KeyCode::Tab), Command::Complete),
-            (key(KeyCode::Up), Command::Previous),
-            (control('n'), Command::Next),
-            (control('c'), Command::Interrupt),
-            (control('l'), Command::Redraw),
-            (control('d'), Command::EndOfInput),
+            (key(KeyCode::Enter), EditorCommand::Submit),
+            (key(KeyCode::Esc), EditorCommand::Back),
+            (key(KeyCode::Tab), EditorCommand::Complete),
+            (key(KeyCode::Up), EditorCommand::Previous),
+            (control('n'), EditorCommand::Next),
+            (control('c'), EditorCommand::Interrupt),
+            (control('l'), EditorCommand::Redraw),
+            (control('d'), EditorCommand::EndOfInput),
         ];
 
         for (key, command) in commands {
@@ -328,7 +328,7 @@ mod tests {
         editor.paste("first line\r\nsecond\rthird");
 
         assert_eq!(type_keys(&mut editor, &[key(KeyCode::Up), key(KeyCode::Up)]), "first| line\nsecond\nthird");
-        assert_eq!(editor.key(key(KeyCode::Up)), Some(Command::Previous));
+        assert_eq!(editor.key(key(KeyCode::Up)), Some(EditorCommand::Previous));
         assert_eq!(type_keys(&mut editor, &[key(KeyCode::Down), key(KeyCode::End)]), "first line\nsecond|\nthird");
         assert_eq!(type_keys(&mut editor, &[key(KeyCode::Down)]), "first line\nsecond\nthird|");
     }

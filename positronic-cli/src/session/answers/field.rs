@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::editor::{Command, Editor};
+use super::editor::{Editor, EditorCommand};
 use crate::render::{Frame, Line, Tone, one_line, shorten, width, wrap};
 
 /// What a person entered in a field.
@@ -151,9 +151,9 @@ impl TextField {
 impl Field for TextField {
     fn key(&mut self, key: KeyEvent) -> Step {
         match self.editor.key(key) {
-            Some(Command::Interrupt) => return Step::Interrupted,
-            Some(Command::Back) => return Step::Entered(Entered::Back),
-            Some(Command::Submit) => match (self.check)(self.editor.text()) {
+            Some(EditorCommand::Interrupt) => return Step::Interrupted,
+            Some(EditorCommand::Back) => return Step::Entered(Entered::Back),
+            Some(EditorCommand::Submit) => match (self.check)(self.editor.text()) {
                 Ok(()) => return Step::Entered(Entered::Text(self.editor.text().to_owned())),
                 Err(problem) => self.problem = Some(problem),
             },

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::app::REPLY;
 use crate::cli::limits;
 
-pub(crate) use editor::{Command, Editor};
+pub(crate) use editor::{Editor, EditorCommand};
 pub(crate) use keyboard::Keyboard;
 pub(crate) use question::Question;
 pub(crate) use script::Answer;

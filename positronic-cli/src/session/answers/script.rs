@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use super::delivery;
 use super::field::{Entered, Field, Menu, TextField};
-use crate::cli::options::{Entry, entries, read_entry};
+use crate::cli::options::{OptionEntry, entries, read_entry};
 use crate::cli::{limits, no_json};
-use crate::render::{Room, extent, limit_question, one_line, sanitise, shorten};
+use crate::render::{ArgumentLayout, extent, limit_question, one_line, sanitise, shorten};
 
 /// What a person answered.
 #[derive(Debug, PartialEq)]
@@ -142,7 +142,7 @@ impl<'a> Script<'a> {
 
     fn approval(&mut self, gate: &Gate) -> Asked<Answer> {
         let Subject { pending, size, .. } = self.subject;
-        let rows = Room { columns: columns(*size) }.whole(&pending.arguments);
+        let rows = ArgumentLayout { columns: columns(*size) }.whole(&pending.arguments);
         // The size stands before the arguments, which may try to look as if they ended.
         let extent = extent(&pending.arguments).map_or_else(String::new, |extent| format!(" ({extent})"));
         self.say(&format!("{} asks{extent}: {}", self.place(), one_line(&gate.reason)));
@@ -254,7 +254,7 @@ impl<'a> Script<'a> {
     fn payload(&mut self, message: &str, schema: &Value) -> Asked<Value> {
         let Some(entries) = entries(schema) else { return self.json(message, "") };
         match entries.as_slice() {
-            [entry @ Entry { name: None, .. }] => Ok(self.value(message, entry)?.unwrap_or_default()),
+            [entry @ OptionEntry { name: None, .. }] => Ok(self.value(message, entry)?.unwrap_or_default()),
             several => {
                 if several.len() > 1 {
                     self.say(message);
@@ -273,7 +273,7 @@ impl<'a> Script<'a> {
     }
 
     /// Asks for one value; an optional one may be left out.
-    fn value(&mut self, message: &str, entry: &Entry) -> Asked<Option<Value>> {
+    fn value(&mut self, message: &str, entry: &OptionEntry) -> Asked<Option<Value>> {
         if entry.flag && entry.required {
             return Ok(Some(Value::Bool(self.choose(message, &["yes", "no"])? == "yes")));
         }

@@ -102,10 +102,10 @@ async fn diff(cx: RequestContext) -> Result<Response, Problem> {
 }
 
 /// A place, by which the runs are aligned: the path, the kind, and which one it is of several.
-type Place = (String, &'static str, usize);
+type NodeKey = (String, &'static str, usize);
 
 /// Returns the places of a run in order, and its sums.
-async fn sides(app: &App, run: &RunId) -> Result<(Vec<(Place, Side)>, Value), Problem> {
+async fn sides(app: &App, run: &RunId) -> Result<(Vec<(NodeKey, Side)>, Value), Problem> {
     let shared = app.folds.of(run).await?;
     let fold = shared.lock().await;
     let timeline = &fold.timeline;
@@ -170,9 +170,9 @@ fn side(node: &Node, redact: Option<&Redact>) -> Option<(&'static str, Side)> {
 
 /// Aligns the places of two runs: those of the first in order, and those that only the second has before the next place that
 /// both have.
-fn aligned(left: Vec<(Place, Side)>, right: Vec<(Place, Side)>) -> Vec<Row> {
+fn aligned(left: Vec<(NodeKey, Side)>, right: Vec<(NodeKey, Side)>) -> Vec<Row> {
     let in_left: HashSet<_> = left.iter().map(|(place, _)| place.clone()).collect();
-    let mut of_right: HashMap<Place, Side> = right.iter().cloned().collect();
+    let mut of_right: HashMap<NodeKey, Side> = right.iter().cloned().collect();
     let mut right: VecDeque<_> = right.into();
     let mut rows = Vec::new();
     for (place, side) in left {
@@ -187,9 +187,9 @@ fn aligned(left: Vec<(Place, Side)>, right: Vec<(Place, Side)>) -> Vec<Row> {
 /// Removes the places up to the next one that both runs have and that has no row yet. Those that only the second run has become
 /// rows.
 fn skip_to_common(
-    right: &mut VecDeque<(Place, Side)>,
-    in_left: &HashSet<Place>,
-    without_row: &HashMap<Place, Side>,
+    right: &mut VecDeque<(NodeKey, Side)>,
+    in_left: &HashSet<NodeKey>,
+    without_row: &HashMap<NodeKey, Side>,
     rows: &mut Vec<Row>,
 ) {
     while let Some((place, side)) = right.pop_front() {
@@ -201,7 +201,7 @@ fn skip_to_common(
     }
 }
 
-fn row((path, kind, _): Place, a: Option<Side>, b: Option<Side>) -> Row {
+fn row((path, kind, _): NodeKey, a: Option<Side>, b: Option<Side>) -> Row {
     let content = |side: &Side| (side.status.clone(), side.tool.clone(), side.arguments.clone(), side.text.clone());
     let same = a.as_ref().map(content) == b.as_ref().map(content);
     let stage = path.split('/').next().unwrap_or_default().to_owned();

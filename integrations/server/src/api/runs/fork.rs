@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/runs/{run}/fork", "List what a fork will run again", preview)
             .large_answers()
-            .query::<PreviewQuery>()
+            .query::<ForkPreviewQuery>()
             .returns::<Preview>(200)
             .problems(&[ProblemType::BeyondHead]),
         Route::post("/api/v1/runs/{run}/fork", "Fork a run after an event", fork)
@@ -55,7 +55,7 @@ pub(crate) fn routes() -> Vec<Route> {
 /// Where to fork.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct PreviewQuery {
+struct ForkPreviewQuery {
     /// The last common event.
     at: Option<u64>,
     /// Instead of `at`: the path of the stage, the iteration or the call before which to fork.
@@ -149,7 +149,7 @@ enum EffectKind {
 }
 
 async fn preview(cx: RequestContext) -> Result<Response, Problem> {
-    let PreviewQuery { at, from } = cx.query()?;
+    let ForkPreviewQuery { at, from } = cx.query()?;
     let (app, row) = (&cx.app, cx.run()?);
     let at = match (at, from) {
         (Some(at), None) => Seq(at),

@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::bodies::cut;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{Access, Params, RequestContext, Route, json};
-use crate::webhooks::{Accepted, HookError, HookOutcome};
+use crate::webhooks::{HookAcceptance, HookError, HookOutcome};
 
 pub(crate) fn routes() -> Vec<Route> {
     let hook = |path, summary| {
@@ -32,7 +32,7 @@ pub(crate) fn routes() -> Vec<Route> {
 #[derive(Serialize, JsonSchema)]
 struct AcceptedHook {
     /// `matched`: a run received it, now or earlier. `kept`: no run waits for it yet, and it is kept for seven days.
-    accepted: Accepted,
+    accepted: HookAcceptance,
 }
 
 /// Refuses a webhook whose headers alone show that it is not genuine.
@@ -61,7 +61,7 @@ async fn receive(cx: RequestContext) -> Result<Response, Problem> {
 impl From<HookError> for Problem {
     fn from(error: HookError) -> Self {
         match error {
-            // The answer does not tell which names exist.
+            // The answer does not reveal which names exist.
             HookError::Unknown | HookError::Signature(_) => Self::new(ProblemType::BadSignature),
             HookError::Payload(error) => Self::new(ProblemType::PayloadInvalid).detail(cut(&error.to_string())),
             HookError::Misfit(reason) => Self::new(ProblemType::PayloadInvalid).detail(reason),

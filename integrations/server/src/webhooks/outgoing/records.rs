@@ -27,7 +27,7 @@ const TRIES: usize = 8;
 pub(crate) struct Records(Client);
 
 /// A stored value with its revision.
-pub(crate) struct Stored<T> {
+pub(crate) struct Versioned<T> {
     pub(crate) revision: u64,
     pub(crate) value: T,
 }
@@ -59,7 +59,7 @@ impl Records {
         }
     }
 
-    pub(crate) async fn endpoint(&self, id: &str) -> Result<Option<Stored<Endpoint>>, StoreError> {
+    pub(crate) async fn endpoint(&self, id: &str) -> Result<Option<Versioned<Endpoint>>, StoreError> {
         self.get(ENDPOINT, id).await
     }
 
@@ -115,7 +115,7 @@ impl Records {
         Ok(entries.into_iter().filter_map(named).collect())
     }
 
-    pub(crate) async fn delivery(&self, endpoint: &str, id: &str) -> Result<Option<Stored<Delivery>>, StoreError> {
+    pub(crate) async fn delivery(&self, endpoint: &str, id: &str) -> Result<Option<Versioned<Delivery>>, StoreError> {
         self.get(DELIVERY, &(below(endpoint) + id)).await
     }
 
@@ -143,7 +143,7 @@ impl Records {
         mut change: impl FnMut(&mut Delivery) + Send,
     ) -> Result<Option<Delivery>, StoreError> {
         for tries in (0..TRIES).rev() {
-            let Some(Stored { revision, mut value }) = self.delivery(endpoint, id).await? else { return Ok(None) };
+            let Some(Versioned { revision, mut value }) = self.delivery(endpoint, id).await? else { return Ok(None) };
             change(&mut value);
             match self.put(DELIVERY, &(below(endpoint) + id), &value, Some(revision)).await {
                 Err(StoreError::EntryChanged { .. }) if tries > 0 => {}
@@ -261,7 +261,7 @@ impl Records {
     }
 
     /// Returns the owner of the lease of the server that sends.
-    pub(super) async fn leader(&self) -> Result<Option<Stored<String>>, StoreError> {
+    pub(super) async fn leader(&self) -> Result<Option<Versioned<String>>, StoreError> {
         self.get(SENDER, LEASE).await
     }
 
@@ -274,13 +274,13 @@ impl Records {
         }
     }
 
-    async fn get<T: DeserializeOwned>(&self, kind: &str, key: &str) -> Result<Option<Stored<T>>, StoreError> {
+    async fn get<T: DeserializeOwned>(&self, kind: &str, key: &str) -> Result<Option<Versioned<T>>, StoreError> {
         let Some(Entry { revision, value, .. }) = self.0.store().entry(kind, key).await? else { return Ok(None) };
         let value = serde_json::from_value(value).map_err(|error| StoreError::Corrupt {
             what: format!("the entry `{key}` of kind `{kind}`"),
             reason: error.to_string(),
         })?;
-        Ok(Some(Stored { revision, value }))
+        Ok(Some(Versioned { revision, value }))
     }
 
     async fn put(

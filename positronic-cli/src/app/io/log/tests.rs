@@ -98,12 +98,12 @@ fn json_has_an_object_per_line() {
 #[test]
 fn display_gets_the_lines_that_it_holds_back() {
     let bench = Bench::new(None, None);
-    let held = bench.log.hold();
+    let held = bench.log.buffer();
     tracing::warn!("first");
     assert_eq!(bench.lines(), [""; 0]);
     assert!(held.take().pop().unwrap().ends_with("first"));
 
-    for number in 0..MAX_HELD + 5 {
+    for number in 0..MAX_BUFFERED + 5 {
         tracing::warn!(number, "more");
     }
     drop(held);
@@ -111,7 +111,7 @@ fn display_gets_the_lines_that_it_holds_back() {
 
     let lines = bench.lines();
     assert_eq!(lines[0], "lines of the log that were dropped, since the display did not show them: 5");
-    assert_eq!(lines.len(), MAX_HELD + 2);
+    assert_eq!(lines.len(), MAX_BUFFERED + 2);
     assert!(lines.last().unwrap().ends_with("last"));
 }
 

@@ -6,7 +6,7 @@ use positronic_core::definition::BrainDefinition;
 use positronic_core::record::RunId;
 use serde_json::json;
 
-use crate::app::{Entry, Failure, Found, Project, ProjectStore, Ui, lookup_run, normal_title};
+use crate::app::{Failure, Found, Project, ProjectBrain, ProjectStore, Ui, lookup_run, normal_title};
 use crate::cli::options::{example, fields, shell_word};
 use crate::cli::{Exit, ShowArgs};
 use crate::render::{aligned, one_line};
@@ -57,7 +57,7 @@ async fn is_run(written: &str, ui: &Ui) -> bool {
     }
 }
 
-fn write(out: &mut dyn Write, entry: &Entry, program: &str) -> io::Result<()> {
+fn write(out: &mut dyn Write, entry: &ProjectBrain, program: &str) -> io::Result<()> {
     let definition = &entry.definition;
     writeln!(out, "{}", definition.title)?;
     if !definition.description.is_empty() {

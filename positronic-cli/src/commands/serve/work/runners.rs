@@ -117,14 +117,14 @@ impl<'a> Runners<'a> {
     }
 
     /// Advances a cassette to the position of a timer's conversation, and returns whether it has answers left. A schedule's run
-    /// outside of a conversation begins anew, which a cassette answers from its start, but a trigger's run goes on with what
-    /// the model has done before, which it cannot answer.
+    /// outside of a conversation starts from the beginning, as a cassette does, but a trigger's run continues what the model
+    /// has done before, which a cassette cannot answer.
     async fn has_answers(&self, models: &Models, timer: &Timer) -> Result<bool, Failure> {
         let CassetteSession::Plays(cassette) = &models.cassette else { return Ok(true) };
-        let begins_anew = timer.scheduled.is_some();
-        let Some(conversation) = &timer.conversation else { return Ok(begins_anew) };
+        let is_schedule = timer.scheduled.is_some();
+        let Some(conversation) = &timer.conversation else { return Ok(is_schedule) };
         let rows = self.store.client().conversation(conversation).await?;
-        let Some(last) = rows.first() else { return Ok(begins_anew) };
+        let Some(last) = rows.first() else { return Ok(is_schedule) };
         rewind(cassette, self.store, &last.run).await?;
         Ok(has_answers_left(cassette))
     }
