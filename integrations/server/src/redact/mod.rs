@@ -41,21 +41,21 @@ const DATA: &[&str] = &[
 /// How deep texts with JSON may be in each other: each may nest 128 values again, and the stack is limited.
 const MAX_TEXTS: usize = 4;
 
-/// Where in an answer a value is.
+/// What a field of the API has: fields of its own, a schema that declares fields, or a value of a model, a tool or a person.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum FieldKind {
     Answer,
     Schema,
     Data,
 }
 
-impl Place {
-    /// Returns the place of a field.
+impl FieldKind {
+    /// Returns the kind of a field within one of this kind.
     fn field(self, name: &str) -> Self {
         match self {
             Self::Answer if SCHEMAS.contains(&name) => Self::Schema,
             Self::Answer if DATA.contains(&name) => Self::Data,
-            place => place,
+            kind => kind,
         }
     }
 }
@@ -69,13 +69,14 @@ pub fn redact_fields(
     names: impl IntoIterator<Item = impl Into<String>>,
 ) -> impl Fn(&mut Value) + Clone + Send + Sync + 'static {
     let names: Arc<[String]> = names.into_iter().map(Into::into).collect();
-    move |value| redact(&names, value, Place::Answer, MAX_TEXTS)
+    move |value| redact(&names, value, FieldKind::Answer, MAX_TEXTS)
 }
 
-fn redact(names: &[String], value: &mut Value, place: Place, texts: usize) {
+fn redact(names: &[String], value: &mut Value, kind: FieldKind, texts: usize) {
     match value {
         Value::Object(fields) => {
-            let is_schema = place == Place::Schema && fields.get("type").is_some_and(|kind| kind == "object");
+            let is_schema =
+                kind == FieldKind::Schema && fields.get("type").is_some_and(|declared| declared == "object");
             if is_change_of(names, fields)
                 && let Some(value) = fields.get_mut("value")
             {
@@ -85,14 +86,14 @@ fn redact(names: &[String], value: &mut Value, place: Place, texts: usize) {
                 match value {
                     Value::Object(declared) if is_schema && name == "properties" => {
                         for (name, value) in declared {
-                            redact_field(names, if value.is_object() { "" } else { name }, value, place, texts);
+                            redact_field(names, if value.is_object() { "" } else { name }, value, kind, texts);
                         }
                     }
-                    value => redact_field(names, name, value, place.field(name), texts),
+                    value => redact_field(names, name, value, kind.field(name), texts),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| redact(names, item, place, texts)),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(names, item, kind, texts)),
         Value::String(text) => {
             // A text is of a model or a person; what it says about schemas does not count.
             if let Some(redacted) = redacted_inside(names, text, texts) {
@@ -115,11 +116,11 @@ fn is_path_of(names: &[String], pointer: &str) -> bool {
     pointer.split('/').any(|part| names.contains(&part.replace("~1", "/").replace("~0", "~")))
 }
 
-fn redact_field(names: &[String], name: &str, value: &mut Value, place: Place, texts: usize) {
+fn redact_field(names: &[String], name: &str, value: &mut Value, kind: FieldKind, texts: usize) {
     if names.iter().any(|known| known == name) {
         *value = REDACTED.into();
     } else {
-        redact(names, value, place, texts);
+        redact(names, value, kind, texts);
     }
 }
 

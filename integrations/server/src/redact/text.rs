@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::{Place, REDACTED, is_path_of, redact};
+use super::{FieldKind, REDACTED, is_path_of, redact};
 
 /// How often a text is read, at most, in attempts to find JSON in it: each `{` may begin an object that fails to parse at the end.
 const MAX_PARSED: usize = 8;
@@ -21,14 +21,12 @@ pub(super) fn redacted_inside(names: &[String], text: &str, texts: usize) -> Opt
         // A value that itself is an object begins with it, but its name is not a part of it.
         next.is_some_and(|(place, _)| place.start < *at && *at < place.end)
     };
-    let places = values_of(names, text).chain(values_of_escaped_names(text)).chain(changes_of(names, text));
     let codes = ["\\u0022", "\\u003a", "\\u003A"].into_iter().flat_map(|code| text.match_indices(code));
-    let places = places.chain(codes.map(|(at, _)| at));
-    let end = places.filter(|at| !is_parsed(at)).min();
+    let end = values_of(names, text).into_iter().chain(codes.map(|(at, _)| at)).filter(|at| !is_parsed(at)).min();
     let (mut redacted, mut copied) = (String::new(), 0);
     for (place, original) in objects.iter().filter(|(place, _)| end.is_none_or(|end| place.end <= end)) {
         let mut value = original.clone();
-        redact(names, &mut value, Place::Data, texts.saturating_sub(1));
+        redact(names, &mut value, FieldKind::Data, texts.saturating_sub(1));
         let written = text.get(place.clone()).unwrap_or_default();
         if value != *original || written.contains('\\') || names.iter().any(|name| written.contains(name)) {
             redacted.push_str(text.get(copied..place.start).unwrap_or_default());
@@ -64,46 +62,34 @@ pub(super) fn objects(text: &str) -> Option<Vec<(Range<usize>, Value)>> {
     Some(found)
 }
 
-/// Returns what follows a quote, which may be escaped.
-fn after_quote(text: &str) -> Option<&str> {
-    text.trim_start_matches('\\').strip_prefix('"')
-}
-
-/// Finds where the values of fields begin in a text with JSON, whether it can be parsed or not: after `"iban":`, also if the
-/// quotes are escaped. Values that are already redacted do not count.
-fn values_of(names: &[String], text: &str) -> impl Iterator<Item = usize> {
-    let matches = names.iter().flat_map(|name| text.match_indices(name.as_str()));
-    matches.filter_map(|(at, name)| {
-        let value = after_quote(text.get(at + name.len()..)?)?.trim_start().strip_prefix(':')?;
-        (text.get(..at)?.ends_with('"') && !is_mark(value.trim_start())).then_some(text.len() - value.len())
-    })
-}
-
-/// Returns whether a text begins with a string that is a mark. Its quotes are escaped alike, as in JSON within a string.
-fn is_mark(text: &str) -> bool {
-    let quote = text.split_inclusive('"').next().unwrap_or_default();
-    let end = text.strip_prefix(quote).and_then(|text| text.strip_prefix(REDACTED));
-    quote.trim_start_matches('\\') == "\"" && end.is_some_and(|end| end.starts_with(quote))
-}
-
-/// Finds where the values of fields begin whose names have escapes, such as `"ib\u0061n":`. They may be any names.
-fn values_of_escaped_names(text: &str) -> impl Iterator<Item = usize> {
+/// Finds where the values of fields begin in a text with JSON, whether it can be parsed or not: after `"iban":`, and after a
+/// name with escapes, which may be any name. The path of a JSON Patch counts, too, if it leads to one of the fields or into it.
+/// Quotes may be escaped. A value that is already redacted does not count.
+fn values_of(names: &[String], text: &str) -> Vec<usize> {
+    let pieces: Vec<&str> = text.split('"').collect();
     let mut at = 0;
-    text.split('"').zip(text.split('"').skip(1)).filter_map(move |(name, rest)| {
+    let found = pieces.windows(2).enumerate().filter_map(|(place, pair)| {
+        let [name, after] = pair else { return None };
         at += name.len() + 1;
-        let value = rest.trim_start().strip_prefix(':')?;
-        name.trim_end_matches('\\').contains('\\').then_some(at + rest.len() - value.len())
-    })
-}
-
-/// Finds where the paths of a JSON Patch begin that lead to one of the fields, or into it. The value follows.
-fn changes_of(names: &[String], text: &str) -> impl Iterator<Item = usize> {
-    text.match_indices("path").filter_map(|(at, key)| {
-        let value = after_quote(text.get(at + key.len()..)?)?.trim_start().strip_prefix(':')?;
-        let path = after_quote(value.trim_start())?.split('"').next()?.trim_end_matches('\\');
-        let is_known = is_path_of(names, path) || path.contains('\\');
-        (text.get(..at)?.ends_with('"') && is_known).then_some(text.len() - value.len())
-    })
+        let value = after.trim_start().strip_prefix(':')?;
+        let begin = at + after.len() - value.len();
+        // A string begins with the backslashes of its quote, and ends with them.
+        let escapes = value.trim_start();
+        let string = pieces.get(place + 2).filter(|_| escapes.bytes().all(|byte| byte == b'\\'));
+        let is_value = match name.trim_end_matches('\\') {
+            name if name.contains('\\') => true,
+            name if names.iter().any(|known| known == name) => {
+                string.and_then(|string| string.strip_prefix(REDACTED)) != Some(escapes)
+            }
+            "path" => string.is_some_and(|path| {
+                let path = path.trim_end_matches('\\');
+                path.contains('\\') || is_path_of(names, path)
+            }),
+            _ => false,
+        };
+        is_value.then_some(begin)
+    });
+    found.collect()
 }
 
 #[cfg(test)]
