@@ -1,4 +1,7 @@
 //! State values: JSON with its decoded, typed form.
+//!
+//! The closures of a [`BrainDefinition`](super::BrainDefinition) encode what an author returns. They get the size limit of the
+//! calling runner from the state value that they are called with.
 
 use std::any::Any;
 use std::fmt;
@@ -8,30 +11,43 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::size_limit::max_document_bytes;
 use crate::error::{Error, Result};
 use crate::record::{check_document, encode_document, unify_numbers};
 
-/// A JSON value with its decoded form. Cloning is cheap; the value is decoded once.
+/// A JSON value with its decoded form, and the size limit of what is made of it. Cloning is cheap; the value is decoded once.
 #[derive(Clone)]
 pub struct StateValue(Arc<Inner>);
 
 struct Inner {
     json: Arc<Value>,
+    max_bytes: usize,
     typed: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl StateValue {
-    /// Creates a state value from canonical JSON.
+    /// Creates a state value from canonical JSON. Documents that an author's code makes of it have at most `max_bytes` bytes,
+    /// the limit of the runner.
     #[must_use]
-    pub fn new(json: Arc<Value>) -> Self {
-        Self(Arc::new(Inner { json, typed: OnceLock::new() }))
+    pub fn new(json: Arc<Value>, max_bytes: usize) -> Self {
+        Self(Arc::new(Inner { json, max_bytes, typed: OnceLock::new() }))
+    }
+
+    /// Creates the value that follows this one, with the same limit.
+    #[must_use]
+    pub fn with_json(&self, json: Arc<Value>) -> Self {
+        Self::new(json, self.max_bytes())
     }
 
     /// Returns the JSON.
     #[must_use]
     pub fn json(&self) -> &Arc<Value> {
         &self.0.json
+    }
+
+    /// Returns the size limit of documents in bytes.
+    #[must_use]
+    pub fn max_bytes(&self) -> usize {
+        self.0.max_bytes
     }
 
     /// Returns the typed value, which is decoded once and shared.
@@ -67,7 +83,7 @@ impl StateValue {
     pub fn updated<T: DeserializeOwned + Serialize>(&self, update: impl FnOnce(&mut T)) -> Result<Value> {
         let mut value = self.owned::<T>()?;
         update(&mut value);
-        encode_state(&value)
+        encode_state(&value, self.max_bytes())
     }
 }
 
@@ -86,29 +102,20 @@ pub(crate) fn read_value<T: DeserializeOwned>(value: &Value) -> Result<T, serde_
     })
 }
 
-/// Encodes a value as canonical JSON, within the limits of the surrounding runner.
-pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Value> {
-    encode_within(value, max_document_bytes())
-}
-
 /// Encodes a value that is decoded again later, and checks that it can be.
-pub(crate) fn encode_state<T: Serialize + DeserializeOwned>(value: &T) -> Result<Value> {
-    decodes::<T>(encode(value)?)
+pub(crate) fn encode_state<T: Serialize + DeserializeOwned>(value: &T, max_bytes: usize) -> Result<Value> {
+    decodes::<T>(encode(value, max_bytes)?)
 }
 
-/// Like [`encode_state`], for a value that is part of the program, without size limit.
-pub(crate) fn encode_constant_state<T: Serialize + DeserializeOwned>(value: &T) -> Result<Value> {
-    decodes::<T>(encode_within(value, usize::MAX)?)
-}
-
-fn encode_within<T: Serialize + ?Sized>(value: &T, max_bytes: usize) -> Result<Value> {
+/// Encodes a value as canonical JSON of at most `max_bytes` bytes.
+pub(crate) fn encode<T: Serialize + ?Sized>(value: &T, max_bytes: usize) -> Result<Value> {
     encode_document(value, max_bytes)
         .map_err(|error| Error::new(format!("cannot encode `{}` as JSON: {error}", std::any::type_name::<T>())))
 }
 
 /// Checks JSON that was not made by [`encode`] against the same limits.
-pub(crate) fn recordable(what: &str, value: &Value) -> Result<()> {
-    check_document(value, max_document_bytes()).map_err(|error| Error::new(format!("cannot record {what}: {error}")))
+pub(crate) fn recordable(what: &str, value: &Value, max_bytes: usize) -> Result<()> {
+    check_document(value, max_bytes).map_err(|error| Error::new(format!("cannot record {what}: {error}")))
 }
 
 /// Rejects a value that cannot be decoded as its own type: it would fail where it is read, which may be much later and far

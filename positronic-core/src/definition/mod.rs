@@ -8,7 +8,6 @@ mod actions;
 mod document;
 mod plugin;
 mod scope;
-mod size_limit;
 mod stage;
 
 use std::collections::BTreeMap;
@@ -29,10 +28,9 @@ use crate::tools::Schema;
 
 pub use actions::{ActionSet, UnknownAction};
 pub use document::StateValue;
-pub(crate) use document::{decode, encode, encode_constant_state, encode_state, read_value, recordable};
+pub(crate) use document::{decode, encode, encode_state, read_value, recordable};
 pub use plugin::{AnyPlugin, Invocation, NextCall, StateOwner};
 pub use scope::{AnyServices, Link, Scope};
-pub(crate) use size_limit::{LimitGuard, with_document_limit};
 pub use stage::{ConfigureFn, StageBody, StageDefinition, StepFn};
 
 /// An untyped brain.
@@ -78,8 +76,8 @@ pub type MigrateFn = Arc<dyn Fn(&Value) -> Result<Value> + Send + Sync>;
 /// Computes the services of a brain from those of the outer brain.
 pub type Provide = Arc<dyn Fn(AnyServices) -> AnyServices + Send + Sync>;
 
-/// Validates options and adds their defaults.
-pub type OptionsFn = Arc<dyn Fn(&Value) -> Result<Value> + Send + Sync>;
+/// Validates options and adds their defaults; the second argument is the size limit of documents in bytes.
+pub type OptionsFn = Arc<dyn Fn(&Value, usize) -> Result<Value> + Send + Sync>;
 
 /// Computes a nested brain's options from the outer state and a call's arguments.
 pub type InputFn = Arc<dyn Fn(&StateValue, &Value) -> Result<Value> + Send + Sync>;

@@ -60,8 +60,8 @@ pub struct StateOwner {
     pub plugin: &'static str,
     /// The version of its state type.
     pub version: u32,
-    /// Decodes the plugin's stored state as this version.
-    pub read: fn(&PluginDocument) -> Result<Value>,
+    /// Decodes the plugin's stored state as this version; the second argument is the size limit of documents in bytes.
+    pub read: fn(&PluginDocument, usize) -> Result<Value>,
 }
 
 impl StateOwner {
@@ -70,9 +70,9 @@ impl StateOwner {
     /// # Errors
     ///
     /// An [`Error`](crate::Error) when the plugin has no state, or its type rejects the stored one.
-    pub fn document(&self, kept: Option<&PluginDocument>) -> Result<StateValue> {
+    pub fn document(&self, kept: Option<&PluginDocument>, max_bytes: usize) -> Result<StateValue> {
         match kept {
-            Some(kept) => Ok(StateValue::new(Arc::new((self.read)(kept)?))),
+            Some(kept) => Ok(StateValue::new(Arc::new((self.read)(kept, max_bytes)?), max_bytes)),
             None => Err(crate::Error::new(format!("the plugin `{}` has not been prepared", self.plugin))),
         }
     }

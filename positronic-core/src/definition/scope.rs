@@ -39,6 +39,12 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// Returns the size limit of documents in bytes.
+    #[must_use]
+    pub fn max_bytes(&self) -> usize {
+        self.state.max_bytes()
+    }
+
     /// Stores the bytes of a file with the runs. No event references them yet.
     pub(crate) async fn store_file(&self, name: String, media_type: String, bytes: Vec<u8>) -> Result<FileRef> {
         let size = bytes.len() as u64;

@@ -12,9 +12,7 @@ use super::brain::{Brain, IntoBrain};
 use super::services::{IntoServices, NoServices, Requirement, Services};
 use super::trait_bounds::{Options, State};
 use super::usage_panic::usage_panic;
-use crate::definition::{
-    BrainDefinition, StageBody, StageDefinition, StateValue, encode, encode_constant_state, read_value,
-};
+use crate::definition::{BrainDefinition, StageBody, StageDefinition, StateValue, encode, encode_state, read_value};
 use crate::error::Error;
 use crate::record::{Budget, Path};
 use crate::tools::Schema;
@@ -111,7 +109,7 @@ pub fn brain(title: impl Into<String>) -> BrainBuilder<(), (), NoServices, Unsta
         description: String::new(),
         version: 0,
         options: Arc::new(Schema::new(serde_json::json!({"type": "object", "properties": {}}))),
-        read_options: Arc::new(|_| Ok(Value::Null)),
+        read_options: Arc::new(|_, _| Ok(Value::Null)),
         initial: Arc::new(Value::Null),
         stages: Vec::new(),
         actions: Vec::new(),
@@ -215,11 +213,11 @@ impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
     {
         self.with(|definition| {
             definition.options = Schema::of::<O2>();
-            definition.read_options = Arc::new(|given| {
+            definition.read_options = Arc::new(|given, max_bytes| {
                 let given = if given.is_null() { &Value::Object(serde_json::Map::new()) } else { given };
                 Schema::of::<O2>().check(given).map_err(Error::new)?;
                 let options = read_value::<O2>(given).map_err(|error| Error::new(error.to_string()))?;
-                encode(&options)
+                encode(&options, max_bytes)
             });
         })
     }
@@ -246,7 +244,7 @@ impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
     where
         P: BeforeStages,
     {
-        let initial = encode_constant_state(&initial).unwrap_or_else(|error| usage_panic(&error.to_string()));
+        let initial = encode_state(&initial, usize::MAX).unwrap_or_else(|error| usage_panic(&error.to_string()));
         self.with(|definition| definition.initial = Arc::new(initial))
     }
 }
@@ -277,7 +275,8 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
         P: HasStages,
     {
         self.with(|definition| {
-            definition.public = Some(Arc::new(move |state: &StateValue| encode(&public(&*state.shared::<S>()?))));
+            definition.public =
+                Some(Arc::new(move |state: &StateValue| encode(&public(&*state.shared::<S>()?), state.max_bytes())));
         })
     }
 
@@ -290,7 +289,8 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
         P: HasStages,
     {
         let builder: Self = self.with(|definition| {
-            definition.result = Some(Arc::new(move |state: &StateValue| encode(&result(&*state.shared::<S>()?))));
+            definition.result =
+                Some(Arc::new(move |state: &StateValue| encode(&result(&*state.shared::<S>()?), state.max_bytes())));
         });
         Brain::of(builder.definition)
     }

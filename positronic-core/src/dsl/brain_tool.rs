@@ -55,8 +55,8 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
             about,
             schema: Arc::clone(&definition.options),
             definition,
-            decodes: Arc::new(move |arguments| decodes(arguments).map(drop)),
-            input: Arc::new(move |_, arguments| check(arguments)),
+            decodes: Arc::new(move |arguments| decodes(arguments, usize::MAX).map(drop)),
+            input: Arc::new(move |state, arguments| check(arguments, state.max_bytes())),
             output: None,
             around: PhantomData,
             inner: PhantomData,
@@ -90,7 +90,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     pub fn map_input(mut self, map: impl Fn(&S) -> O2 + Standalone) -> Self {
         self.schema = Schema::of_arguments::<NoArgs>();
         self.decodes = decodes::<NoArgs>();
-        self.input = Arc::new(move |state, _| encode(&map(&*state.shared::<S>()?)));
+        self.input = Arc::new(move |state, _| encode(&map(&*state.shared::<S>()?), state.max_bytes()));
         self
     }
 
@@ -98,8 +98,9 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     pub fn map_input_with<T: ToolArgs>(mut self, map: impl Fn(&S, T) -> O2 + Standalone) -> Self {
         self.schema = Schema::of_arguments::<T>();
         self.decodes = decodes::<T>();
-        self.input =
-            Arc::new(move |state, arguments| encode(&map(&*state.shared::<S>()?, arguments_as::<T>(arguments)?)));
+        self.input = Arc::new(move |state, arguments| {
+            encode(&map(&*state.shared::<S>()?, arguments_as::<T>(arguments)?), state.max_bytes())
+        });
         self
     }
 

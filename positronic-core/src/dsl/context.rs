@@ -138,7 +138,8 @@ macro_rules! once_method {
                 name: &str,
                 work: impl Future<Output = Result<T>> + Send,
             ) -> Result<T> {
-                let encoded = Box::pin(async move { encode_state(&work.await?) });
+                let max_bytes = self.scope.max_bytes();
+                let encoded = Box::pin(async move { encode_state(&work.await?, max_bytes) });
                 let value = self.scope.link.once(&self.scope.path, name, encoded).await?;
                 decode(format_args!("the recorded value `{name}`"), &value)
             }
@@ -305,7 +306,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     ///
     /// If the value cannot be encoded as JSON, the call fails.
     pub fn result<T: Serialize>(&self, value: T) -> ToolReply<S> {
-        ToolReply::new(&value)
+        ToolReply::new(&value, self.scope.max_bytes())
     }
 
     /// Returns the record of the loop that called the tool.
@@ -369,7 +370,7 @@ impl<O, S, V> ToolContext<O, S, V> {
         data: &T,
         fallback: String,
     ) -> Result<PublicId> {
-        let widget = WidgetOutput { kind, data: encode(data)?, fallback, replaces };
+        let widget = WidgetOutput { kind, data: encode(data, self.scope.max_bytes())?, fallback, replaces };
         self.scope.link.output(&self.scope.path, SideOutput::Widget(widget))
     }
 
@@ -381,7 +382,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     pub fn add_output<T: OutputType>(&self, output: &T) -> Result<PublicId> {
         let custom = CustomOutput {
             kind: T::KIND.to_owned(),
-            data: encode(output)?,
+            data: encode(output, self.scope.max_bytes())?,
             fallback: output.fallback(),
             model_text: output.model_text(),
         };

@@ -188,7 +188,7 @@ impl<O: Options, S: State, V: Services, P: PluginState> PluginContext<O, S, V, P
     }
 
     fn kept(&self) -> Result<PluginDocument> {
-        Ok(owner::<P>().keep(Arc::new(encode_state(&self.state)?)))
+        Ok(owner::<P>().keep(Arc::new(encode_state(&self.state, self.scope.max_bytes())?)))
     }
 }
 

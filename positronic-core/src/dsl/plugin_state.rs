@@ -66,5 +66,5 @@ pub(super) fn read<P: PluginState>(kept: &PluginDocument) -> Result<P> {
 }
 
 pub(super) const fn owner<P: PluginState>() -> StateOwner {
-    StateOwner { plugin: P::NAME, version: P::VERSION, read: |kept| encode(&read::<P>(kept)?) }
+    StateOwner { plugin: P::NAME, version: P::VERSION, read: |kept, max_bytes| encode(&read::<P>(kept)?, max_bytes) }
 }

@@ -33,9 +33,9 @@ pub struct ToolReply<S> {
 }
 
 impl<S> ToolReply<S> {
-    pub(super) fn new<T: Serialize>(value: &T) -> Self {
+    pub(super) fn new<T: Serialize>(value: &T, max_bytes: usize) -> Self {
         Self {
-            output: encode(value),
+            output: encode(value, max_bytes),
             brief: None,
             updates: Vec::new(),
             waits: Vec::new(),
@@ -124,26 +124,26 @@ impl<S: State> ToolReply<S> {
     note = "derive `serde::Serialize` for it, or return `cx.result(…)` with `.update(…)` or `.wait_for(…)`"
 )]
 pub trait IntoReply<S> {
-    /// Converts to an untyped reply.
+    /// Converts to an untyped reply of at most `max_bytes` bytes.
     ///
     /// # Errors
     ///
     /// An [`Error`] when the value cannot be encoded within the limits of a document: see
     /// [`encode_document`](crate::record::encode_document).
-    fn into_reply(self) -> Result<UntypedReply>;
+    fn into_reply(self, max_bytes: usize) -> Result<UntypedReply>;
 }
 
 #[diagnostic::do_not_recommend]
 impl<S, T: Serialize> IntoReply<S> for T {
-    fn into_reply(self) -> Result<UntypedReply> {
-        Ok(UntypedReply { output: encode(&self)?, ..UntypedReply::default() })
+    fn into_reply(self, max_bytes: usize) -> Result<UntypedReply> {
+        Ok(UntypedReply { output: encode(&self, max_bytes)?, ..UntypedReply::default() })
     }
 }
 
 impl<S> IntoReply<S> for ToolReply<S> {
-    fn into_reply(self) -> Result<UntypedReply> {
-        let waits =
-            self.waits.into_iter().map(Terms::into_definition).collect::<Result<Vec<WaitDefinition>, Error>>()?;
+    fn into_reply(self, max_bytes: usize) -> Result<UntypedReply> {
+        let waits = self.waits.into_iter().map(|wait| wait.into_definition(max_bytes));
+        let waits = waits.collect::<Result<Vec<WaitDefinition>, Error>>()?;
         Ok(UntypedReply {
             output: self.output?,
             brief: self.brief,

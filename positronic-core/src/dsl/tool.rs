@@ -307,7 +307,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         self.waits = Some(Arc::new(move |arguments, scope| {
             let arguments = arguments_as::<T>(arguments)?;
             let waits = waits(&arguments, &ToolContext::new(scope.clone())?);
-            waits.into_iter().map(|wait| wait.into_terms().into_definition()).collect()
+            waits.into_iter().map(|wait| wait.into_terms().into_definition(scope.max_bytes())).collect()
         }));
         self.typed()
     }
@@ -434,7 +434,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
                 Box::pin(async move {
                     let context = ToolContext::new(scope.clone())?;
                     let running = execute(arguments_as::<T>(&arguments)?, context);
-                    let mut reply = running.await?.into_reply()?;
+                    let mut reply = running.await?.into_reply(scope.max_bytes())?;
                     if let Some(waits) = waits {
                         reply.waits.extend(waits(&arguments, &scope)?);
                     }

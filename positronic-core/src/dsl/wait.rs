@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::trait_bounds::{Payload, State};
 use super::usage_panic::usage_panic;
-use crate::definition::{OutputFn, StateValue, WaitDefinition, decode, encode};
+use crate::definition::{OutputFn, StateValue, WaitDefinition, decode, encode, recordable};
 use crate::error::{Error, Result};
 use crate::record::{WaitSpec, first_hidden};
 use crate::tools::Schema;
@@ -207,7 +207,7 @@ impl<S, P> Wait<S, P> {
 
     /// Sets the result of the call after the timeout.
     pub fn otherwise(mut self, result: impl Serialize) -> Self {
-        self.terms.otherwise = Some(encode(&result).map_err(|error| error.to_string()));
+        self.terms.otherwise = Some(encode(&result, usize::MAX).map_err(|error| error.to_string()));
         self
     }
 
@@ -229,7 +229,9 @@ impl<S, P: Unresumed> Wait<S, P> {
 }
 
 impl Terms {
-    pub(super) fn into_definition(self) -> Result<WaitDefinition> {
+    pub(super) fn into_definition(self, max_bytes: usize) -> Result<WaitDefinition> {
+        let otherwise = self.otherwise.transpose().map_err(Error::new)?;
+        otherwise.iter().try_for_each(|result| recordable("the result after the timeout", result, max_bytes))?;
         let spec = WaitSpec {
             webhook: self.webhook,
             identifier: self.identifier,
@@ -237,7 +239,7 @@ impl Terms {
             prompt: self.prompt,
             schema: Arc::clone(self.schema.json()),
             expires: None,
-            otherwise: self.otherwise.transpose().map_err(Error::new)?,
+            otherwise,
         };
         Ok(WaitDefinition { spec, valid_for: self.timeout, resume: self.resume })
     }

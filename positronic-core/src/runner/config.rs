@@ -16,7 +16,7 @@ use super::work::resume_options::Places;
 use super::work::unattended::{Started, Unattended};
 use super::worker::lease::{HeldLease, LeaseKeeper};
 use super::worker::registry::RunRegistry;
-use crate::definition::{ActionSet, BrainDefinition, LimitGuard, encode};
+use crate::definition::{ActionSet, BrainDefinition, encode};
 use crate::dsl::{Action, Runnable, usage_panic};
 use crate::model::{Model, RetryPolicy};
 use crate::record::{MAX_DOCUMENT_BYTES, PriceTable, Start, Tier};
@@ -257,11 +257,7 @@ impl Runner {
         start: Start,
     ) -> Result<RunHandle<B::Result>, StartError> {
         let definition = brain.definition();
-        let encoded = {
-            let _limit = LimitGuard::enter(self.max_document_bytes);
-            encode(&options)
-        };
-        let options = encoded
+        let options = encode(&options, self.max_document_bytes)
             .map_err(|error| StartError::Options { brain: definition.title.clone(), reason: error.to_string() })?;
         Ok(self.start_definition(definition, options, start).await?.typed())
     }

@@ -22,7 +22,7 @@ use super::worker::shared::{Folded, Shared};
 use super::worker::stop::{ResumeError, Stop};
 use super::worker::timers::fires;
 use super::{Client, RunHandle, Runner, StartError};
-use crate::definition::{BrainDefinition, LimitGuard, with_document_limit};
+use crate::definition::BrainDefinition;
 use crate::machine::{IllegalEvent, RunState, has_limit_of_money};
 use crate::projection::Prompts;
 use crate::record::{
@@ -93,10 +93,7 @@ impl Runner {
         check_tags(&start.tags)?;
         let misfit = |reason| StartError::Options { brain: definition.title.clone(), reason };
         check_document(&options, self.max_document_bytes).map_err(|error| misfit(error.to_string()))?;
-        let read = {
-            let _limit = LimitGuard::enter(self.max_document_bytes);
-            (definition.read_options)(&options)
-        };
+        let read = (definition.read_options)(&options, self.max_document_bytes);
         let options = read.map_err(|error| misfit(error.to_string()))?;
         let run = match &start.id {
             Some(id) => RunId::new(id.as_str()),
@@ -108,8 +105,7 @@ impl Runner {
         let (runner, id, code) = (self.clone(), run.clone(), Arc::clone(&definition));
         self.started.insert(&definition);
         let begun = async move { runner.begin(&id, code, begin).await };
-        let begun = apart(with_document_limit(self.max_document_bytes, begun));
-        match begun.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+        match apart(begun).await.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
             Err(StartError::Store(StoreError::Conflict { .. })) => {}
             begun => return begun,
         }
@@ -248,7 +244,7 @@ impl Runner {
     pub(super) async fn resume_as(&self, run: &RunId, how: Resumption) -> Result<RunHandle<Value>, ResumeError> {
         let (runner, run) = (self.clone(), run.clone());
         let resumed = async move { runner.resume_here(&run, how).await };
-        let resumed = apart(with_document_limit(self.max_document_bytes, resumed)).await;
+        let resumed = apart(resumed).await;
         resumed.unwrap_or_else(|panic| Err(ResumeError::Panicked { reason: panicked(&*panic).to_string() }))
     }
 
@@ -274,7 +270,7 @@ impl Runner {
         let Some((definition, root)) = definition.zip(folded.state.root.as_deref()) else {
             return Ok(CodeCheck::default());
         };
-        let migrated = match migration(root, &definition) {
+        let migrated = match migration(root, &definition, self.max_document_bytes) {
             Ok(migrated) => migrated,
             Err(difference) => return Ok(CodeCheck { brain: Some(difference), calls: None }),
         };
@@ -283,7 +279,7 @@ impl Runner {
         let (reports, _unread) = mpsc::unbounded_channel();
         let link = Arc::new(RunLink::new(&shared, reports));
         let restored = Frames::restored(run, &claimed, &definition, &link);
-        let calls = match with_document_limit(self.max_document_bytes, restored).await {
+        let calls = match restored.await {
             Err(Stop::Changed(difference)) => Some(difference),
             Ok(frames) => frames.missing_tool(&claimed),
             Err(_) => None,
@@ -316,7 +312,8 @@ impl Runner {
             return Err(ResumeError::Over { run: run.clone() });
         }
         if let Some(root) = &folded.state.root {
-            migration(root, &definition).map_err(|difference| ResumeError::Changed { difference })?;
+            migration(root, &definition, self.max_document_bytes)
+                .map_err(|difference| ResumeError::Changed { difference })?;
         }
         self.can_pay(&folded.state)?;
         self.backoffs.end(run);

@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBuilder};
 use derive_where::derive_where;
 
 use super::{BoxFuture, StoreError};
@@ -121,6 +122,16 @@ impl DueRun {
     }
 }
 
+/// The longest pause after a failure.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+
+/// Returns the pause after a number of failures in succession: one second, doubled up to five minutes.
+pub(crate) fn pause_after(failures: u32) -> Duration {
+    let pauses = ExponentialBuilder::new().with_min_delay(Duration::from_secs(1)).with_factor(2.0);
+    let mut pauses = pauses.with_max_delay(LONGEST_PAUSE).without_max_times().build();
+    pauses.nth(failures.clamp(1, 16) as usize - 1).unwrap_or(LONGEST_PAUSE)
+}
+
 /// What a worker does with a reserved run that it does not claim, or with a run that it has left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deferral {
@@ -138,4 +149,12 @@ pub enum Deferral {
         /// Identifies their code, such as a hash of the brains' fingerprints, or is the owner of one worker's lease.
         code: String,
     },
+}
+
+impl Deferral {
+    /// Hides a run after this many failures in succession: for one second after the first, doubled after each up to five minutes.
+    #[must_use]
+    pub fn after_failures(failures: u32) -> Self {
+        Self::Paused { failures, pause: pause_after(failures) }
+    }
 }

@@ -45,6 +45,7 @@ pub use event_store::EventStore;
 pub use grown::GrownRuns;
 pub use index::RunIndex;
 pub use lease::{Deferral, DueFilter, DueRun, Lease, LeaseStore, REFUSALS};
+pub(crate) use lease::{LONGEST_PAUSE, pause_after};
 pub use log::{EventLog, Watcher};
 pub use mailbox::{DeliveryState, InboundWebhook, MailboxEntry, MailboxStore, PostOutcome};
 pub use memory::MemoryStore;

@@ -15,8 +15,8 @@ use crate::definition::{BrainDefinition, Link, Scope, StateValue, ToolBody, Tool
 use crate::dsl::{IntoBrain, IntoServices, Options, Requirement, Services, State, Tool};
 use crate::error::{Error, Result};
 use crate::record::{
-    Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, RunId, Scheduled, SideOutput, Timer, Timestamp,
-    TriggerChange, WaitSpec, sha256,
+    Fired, MAX_DOCUMENT_BYTES, Message, ModelResponse, Path, Prompt, PublicId, Question, RunId, Scheduled, SideOutput,
+    Timer, Timestamp, TriggerChange, WaitSpec, sha256,
 };
 
 /// Calls single tools with a state, options and services.
@@ -89,7 +89,8 @@ impl<O: Options, S: State> ToolTest<O, S> {
     /// Creates a test of tools with these options and this state.
     #[expect(clippy::needless_pass_by_value, reason = "a test hands its values over; references would read oddly")]
     pub fn new(options: O, state: S) -> Self {
-        let (options, state) = (encode(&options).map(Arc::new), encode(&state).map(Arc::new));
+        let (options, state) =
+            (encode(&options, MAX_DOCUMENT_BYTES).map(Arc::new), encode(&state, MAX_DOCUMENT_BYTES).map(Arc::new));
         Self { options, state, services: Arc::new(()), types: PhantomData }
     }
 
@@ -160,7 +161,7 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
         let reply = execute(arguments, scope.clone()).await?;
         let mut state = scope.state;
         for update in reply.updates {
-            state = StateValue::new(Arc::new(update(&state)?));
+            state = state.with_json(Arc::new(update(&state)?));
         }
         let CallOutputs { outputs, progress, .. } = link.write(std::mem::take);
         Ok(Called {
@@ -177,7 +178,7 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
 
     fn scope(&self, path: Path, link: Arc<RecordingLink>) -> Result<Scope> {
         let document = |json: &Result<Arc<Value>>| match json {
-            Ok(json) => Ok(StateValue::new(Arc::clone(json))),
+            Ok(json) => Ok(StateValue::new(Arc::clone(json), MAX_DOCUMENT_BYTES)),
             Err(error) => Err(Error::new(error.to_string())),
         };
         Ok(Scope {

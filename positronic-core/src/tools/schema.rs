@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::absent::remove_absent;
 use super::field_order::record_order;
 use super::integer_bounds::with_integer_bounds;
-use super::validation_work::{MAX_TRIES, Outline};
+use super::validation_work::{MAX_TRIES, Outline, is_recursive, nodes};
 use crate::record::{check_depth, check_numbers};
 
 /// A JSON schema with its lazily compiled validator.
@@ -25,24 +25,30 @@ use crate::record::{check_depth, check_numbers};
 pub struct Schema {
     json: Arc<Value>,
     compiled: OnceLock<Result<Compiled, String>>,
+    /// Whether it was generated from a type, and not written by hand or by another program.
+    generated: bool,
     /// Whether it wraps the value in an object; see [`Schema::object_of`].
     wrapped: bool,
 }
 
-/// A validator, with the bounds of its work.
+/// A validator, with the bounds of its work; without bounds if a check of a value takes as long as reading it.
 struct Compiled {
     validator: jsonschema::Validator,
-    outline: Outline,
+    outline: Option<Outline>,
 }
 
 /// The field that wraps a value that is not an object.
 const WRAPPED: &str = "value";
 
 impl Schema {
-    /// Creates a schema from its JSON.
+    /// Creates a schema from its JSON. Its checks are bounded, since it may be another program's.
     #[must_use]
     pub fn new(json: Value) -> Self {
-        Self { json: Arc::new(json), compiled: OnceLock::new(), wrapped: false }
+        Self { json: Arc::new(json), compiled: OnceLock::new(), generated: false, wrapped: false }
+    }
+
+    fn generated(json: Value) -> Self {
+        Self { generated: true, ..Self::new(json) }
     }
 
     /// Returns the schema of a type. It records the declared order of the fields
@@ -50,7 +56,7 @@ impl Schema {
     #[must_use]
     pub fn of<T: JsonSchema + 'static>() -> Arc<Self> {
         static SCHEMAS: Cache = Cache::new(None);
-        cached::<T>(&SCHEMAS, || Self::new(schema_of::<T>()))
+        cached::<T>(&SCHEMAS, || Self::generated(schema_of::<T>()))
     }
 
     /// Returns the schema of a tool's arguments: a closed object ([`Schema::object_of`]), which rejects unknown fields unless
@@ -81,7 +87,7 @@ impl Schema {
         // A schema without constraints comes from elsewhere and stays as it is.
         let any = schema.as_object().is_none_or(serde_json::Map::is_empty);
         if any || describes_object(&schema, &schema) {
-            return Self::new(schema);
+            return Self::generated(schema);
         }
         let definitions = schema.as_object_mut().and_then(|fields| fields.remove("$defs"));
         let mut json = json!({
@@ -94,7 +100,7 @@ impl Schema {
             fields.insert("$defs".to_owned(), definitions);
         }
         json.sort_all_objects();
-        Self { wrapped: true, ..Self::new(json) }
+        Self { wrapped: true, ..Self::generated(json) }
     }
 
     /// Returns the value of the type for which [`Schema::object_of`] made the schema.
@@ -121,7 +127,10 @@ impl Schema {
 
     fn compiled(&self) -> Result<&Compiled, String> {
         let compiled = self.compiled.get_or_init(|| {
-            let outline = Outline::of(&self.json).map_err(|what| format!("schema rejected: {what}"))?;
+            // The value decides how often the schema of a recursive type applies.
+            let is_bounded = !self.generated || is_recursive(&self.json);
+            let outline = is_bounded.then(|| Outline::of(&self.json)).transpose();
+            let outline = outline.map_err(|what| format!("schema rejected: {what}"))?;
             let patterns = PatternOptions::fancy_regex()
                 .backtrack_limit(MAX_TRIES)
                 .size_limit(MAX_PATTERN)
@@ -134,13 +143,15 @@ impl Schema {
         compiled.as_ref().map_err(Clone::clone)
     }
 
-    /// Returns the validator and the maximum number of its steps for a value.
-    fn bounded(&self, value: &Value) -> Result<(&jsonschema::Validator, u64), String> {
+    /// Returns the validator and, if its work is bounded, the maximum number of its steps for a value.
+    fn bounded(&self, value: &Value) -> Result<(&jsonschema::Validator, Option<u64>), String> {
         let Compiled { validator, outline } = self.compiled()?;
-        Ok((validator, outline.bound(&self.json, value)?))
+        let steps = outline.as_ref().map(|outline| outline.bound(&self.json, value)).transpose()?;
+        Ok((validator, steps))
     }
 
-    /// Validates a value. It refuses in advance a validation with too many steps.
+    /// Validates a value. It refuses in advance a validation with too many steps by a schema of another program or of a recursive
+    /// type.
     ///
     /// # Errors
     ///
@@ -151,12 +162,12 @@ impl Schema {
     }
 
     /// Names the places of a value that do not fit.
-    fn explain(validator: &jsonschema::Validator, steps: u64, value: &Value) -> Result<(), String> {
+    fn explain(validator: &jsonschema::Validator, steps: Option<u64>, value: &Value) -> Result<(), String> {
         if validator.is_valid(value) {
             return Ok(());
         }
         // Listing the errors takes memory, unlike validation.
-        if steps > MAX_EXPLAINED {
+        if steps.unwrap_or_else(|| nodes(value)) > MAX_EXPLAINED {
             return Err("the value does not match the schema, and is too large to list the errors".to_owned());
         }
         let mut errors = validator.iter_errors(value);
@@ -198,7 +209,10 @@ impl Schema {
     /// Returns a value in which each text that stands where its schema requires another type is the JSON in it; `None` if there is
     /// no such text.
     pub(crate) fn unquoted(&self, value: &Value) -> Option<Value> {
-        let (validator, _) = self.bounded(value).ok().filter(|(_, steps)| *steps <= MAX_EXPLAINED)?;
+        let (validator, steps) = self.bounded(value).ok()?;
+        if steps.unwrap_or_else(|| nodes(value)) > MAX_EXPLAINED {
+            return None;
+        }
         let mut unquoted = None;
         for error in validator.iter_errors(value).take(MAX_ERRORS) {
             let (ValidationErrorKind::Type { .. }, Value::String(text)) = (error.kind(), error.instance().as_ref())
@@ -429,6 +443,31 @@ mod tests {
 
         assert!(error.contains("the check would take more than"), "{error}");
         assert_eq!(items[19_999], json!({"a": null}));
+    }
+
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only the schema is used")]
+    struct Tree {
+        orders: Vec<Refund>,
+        branches: Vec<Tree>,
+    }
+
+    #[test]
+    fn checks_are_bounded_for_foreign_schemas_and_recursive_types_only() {
+        let bounded = |schema: &Schema| schema.compiled().unwrap().outline.is_some();
+
+        assert!(!bounded(&Schema::of::<Vec<Refund>>()) && !bounded(&Schema::of_arguments::<Refund>()));
+        assert!(bounded(&Schema::of::<Tree>()) && bounded(&Schema::object_of::<Vec<Tree>>()));
+        assert!(bounded(&Schema::new(Value::clone(Schema::of::<Refund>().json()))));
+    }
+
+    #[test]
+    fn errors_of_a_huge_value_are_not_listed() {
+        let orders = Value::Array(vec![json!(1); 200_001]);
+
+        let error = Schema::of::<Vec<Refund>>().check(&orders).unwrap_err();
+
+        assert_eq!(error, "the value does not match the schema, and is too large to list the errors");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Bounds on the work of validation.
 //!
 //! Schemas may come from another program, and values from a model. A schema of two kilobytes whose references double at every
-//! step can describe an astronomic number of checks, so the work is bounded in advance:
+//! step can describe an astronomic number of checks, so the work is bounded in advance. The schemas of the author's types need no
+//! bound, except for recursive types ([`is_recursive`]).
 //!
 //! - [`Outline::of`] reads a schema once, when it is compiled, and rejects one that is too large, has external references, or
 //!   applies too many subschemas to one value.
@@ -10,7 +11,7 @@
 //!
 //! Both count steps instead of seconds, so the result is the same on every machine and in every replay.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -117,9 +118,7 @@ impl Outline {
     ///
     /// A message if there are too many.
     pub(super) fn bound(&self, schema: &Value, value: &Value) -> Result<u64, String> {
-        let (mut nodes, mut text) = (0, 0);
-        count(value, &mut nodes, &mut text);
-        let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
+        let nodes = nodes(value);
         let uncounted = self.applied_once.map(|schemas| schemas.saturating_mul(nodes));
         if let Some(steps) = uncounted.filter(|steps| *steps <= MAX_UNCOUNTED) {
             return Ok(steps);
@@ -146,6 +145,39 @@ impl Outline {
         }
         root.pointer(self.anchors.get(&fragment)?)
     }
+}
+
+/// Returns the number of values in a value.
+pub(super) fn nodes(value: &Value) -> u64 {
+    let (mut nodes, mut text) = (0, 0);
+    count(value, &mut nodes, &mut text);
+    u64::try_from(nodes).unwrap_or(u64::MAX)
+}
+
+/// Returns whether a definition of a schema refers to itself, also through others.
+pub(super) fn is_recursive(schema: &Value) -> bool {
+    fn leads_back<'a>(root: &'a Value, at: &'a Value, open: &mut Vec<&'a str>, seen: &mut HashSet<&'a str>) -> bool {
+        match at {
+            Value::Object(fields) => {
+                let reference = fields.get("$ref").and_then(Value::as_str);
+                let is_back = reference.is_some_and(|reference| {
+                    let is_open = open.contains(&reference);
+                    if is_open || !seen.insert(reference) {
+                        return is_open;
+                    }
+                    open.push(reference);
+                    let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
+                    let is_back = target.is_none_or(|target| leads_back(root, target, open, seen));
+                    open.pop();
+                    is_back
+                });
+                is_back || fields.values().any(|inner| leads_back(root, inner, open, seen))
+            }
+            Value::Array(items) => items.iter().any(|inner| leads_back(root, inner, open, seen)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
+    leads_back(schema, schema, &mut vec!["#"], &mut HashSet::new())
 }
 
 fn count(value: &Value, nodes: &mut usize, text: &mut usize) {

@@ -92,10 +92,17 @@ fn diggers(config: Loop<(), Value>, value: &Value) -> Loop<(), Value> {
             cx.display_widget("deep", value, "deep")?;
             Ok(cx.result(0))
         }),
+        tool("task", value, async |value, cx| {
+            let task = tokio::spawn(async move {
+                cx.display_widget("deep", &value, "deep")?;
+                Ok(cx.result(cx.once("deep", async { Ok(value) }).await?))
+            });
+            task.await.unwrap()
+        }),
     ])
 }
 
-const DIGGERS: [&str; 4] = ["result", "update", "once", "widget"];
+const DIGGERS: [&str; 5] = ["result", "update", "once", "widget", "task"];
 
 /// Runs every digger with a value, each in its own run, and returns the outcome of its call.
 async fn dug(runner: impl Fn(ScriptedModel) -> Runner, value: &Value) -> Vec<(&'static str, ToolResult, usize)> {
@@ -164,6 +171,32 @@ async fn result_above_8_mib_is_an_error_by_default() {
     let story = Play::new([Reply::call("dig", json!({})), done()]).run(&digging, ()).await;
 
     assert!(error_of(&results(&story, "Work")[0]).contains("larger than 8388608 bytes"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_of_a_tool_has_the_limit_of_its_runner() {
+    let large = json!(["x".repeat(MAX_DOCUMENT_BYTES)]);
+
+    for (name, result, _) in dug(|model| with_limit(model, 2 * MAX_DOCUMENT_BYTES), &large).await {
+        assert!(matches!(result, ToolResult::Success { .. }), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_large_result_after_a_timeout_fails_its_call() {
+    let digging = brain("Dig").r#loop("Work", |cx| {
+        cx.system("Dig.").input("Go.").tool("dig", |t| {
+            t.execute(async |_: NoArgs, cx| {
+                let wait = webhook::<Value>("slack").on("thread-7").otherwise("x".repeat(BYTES));
+                Ok(cx.result("asked").wait_for([wait]))
+            })
+        })
+    });
+
+    let test = Test::with(runner(ScriptedModel::new([Reply::call("dig", json!({})), done()])));
+    let story = Story::of(&test.start(&digging, ()).await).await;
+
+    assert!(error_of(&results(&story, "Work")[0]).contains("larger than 10000 bytes"));
 }
 
 /// Brains that produce a state value in every way, with the start of the expected failure.

@@ -10,8 +10,8 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Actor, ClaimRefusal, EventKind, ModelRequest, RunId, Seq, Status};
 use positronic_core::runner::{ResumeError, Settled};
 use positronic_core::store::prelude::*;
-use positronic_core::store::{EventStore, MemoryStore};
-use positronic_core::testing::{FaultyStore, TestClock};
+use positronic_core::store::{EventStore, MemoryStore, StoreError};
+use positronic_core::testing::{Fault, FaultyStore, TestClock};
 use serde_json::json;
 
 use crate::support::{
@@ -200,4 +200,104 @@ async fn log_of_a_run_claimed_elsewhere_is_not_read() {
     assert_eq!(reads.load(Ordering::Relaxed), 0);
     run.cancel("enough").await.unwrap();
     assert_eq!(run.document()["done"][0], json!("b"));
+}
+
+fn unavailable() -> StoreError {
+    StoreError::Failed { message: "the store is unavailable".to_owned() }
+}
+
+/// Starts a run that waits for a decision, and drops its handle after its worker has released it.
+async fn asked(runner: &Runner, brain: &Brain<(), Board>) -> RunId {
+    let run = runner.start(brain, ()).await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let id = run.id().clone();
+    drop(run);
+    id
+}
+
+#[tokio::test(start_paused = true)]
+async fn decision_during_a_check_without_a_handle_is_not_lost() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let slow = FaultyStore::new(store.clone(), |_, _| None)
+        .slowly(|method| (method == "run").then_some(Duration::from_secs(10)));
+    let runner = runner(slow);
+    let run = asked(&runner, &workshop(&journal, tools)).await;
+    // The row that is checked now says that the run waits.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+
+    approve(&self::runner(store.clone()), &run).await;
+
+    assert_eq!(status(&store, &run).await, Status::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn row_that_cannot_be_read_without_a_handle_is_read_again() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let fails = Arc::new(AtomicU64::new(0));
+    let left = Arc::clone(&fails);
+    let failing = FaultyStore::new(store.clone(), |_, _| None).reading(move |method| {
+        let fails = method == "run" && left.load(Ordering::Relaxed) > 0;
+        fails.then(|| {
+            left.fetch_sub(1, Ordering::Relaxed);
+            unavailable()
+        })
+    });
+    let runner = runner(failing);
+    let run = asked(&runner, &workshop(&journal, tools)).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    fails.store(3, Ordering::Relaxed);
+
+    approve(&self::runner(store.clone()), &run).await;
+
+    assert_eq!(status(&store, &run).await, Status::Completed);
+    assert_eq!(fails.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn claim_that_fails_without_a_handle_is_tried_again_after_a_pause() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let fails = Arc::new(AtomicU64::new(0));
+    let left = Arc::clone(&fails);
+    let failing = FaultyStore::new(store.clone(), move |_, append| {
+        let claims = append.events.iter().any(|event| matches!(event.kind, EventKind::RunClaimed { .. }));
+        let fails = claims && left.load(Ordering::Relaxed) > 0;
+        fails.then(|| {
+            left.fetch_sub(1, Ordering::Relaxed);
+            Fault::Refused(unavailable())
+        })
+    });
+    let runner = runner(failing);
+    let run = asked(&runner, &workshop(&journal, tools)).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    fails.store(3, Ordering::Relaxed);
+
+    approve(&runner, &run).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+
+    assert_eq!(store.run(&run).await.unwrap().status, Status::Running, "pauses of one, two and four seconds");
+    assert_eq!(status(&store, &run).await, Status::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_without_a_handle_is_continued_after_the_death_of_its_worker() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let shop = workshop(&journal, tools);
+    let slow = FaultyStore::new(store.clone(), |_, _| None)
+        .slowly(|method| (method == "run").then_some(Duration::from_secs(2)));
+    let one = runner(slow);
+    let run = asked(&one, &shop).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let stuck = FaultyStore::new(store.clone(), |_, append| {
+        let claims = append.events.iter().any(|event| matches!(event.kind, EventKind::RunClaimed { .. }));
+        (!claims).then_some(Fault::Slow(Duration::from_secs(3600)))
+    });
+    let other = runner(stuck).brain(&shop);
+    let _service = other.serve();
+    approve(&runner(store.clone()), &run).await;
+    assert_eq!(status(&store, &run).await, Status::Running, "its worker is alive");
+
+    store.declare_dead(&other.worker().await.unwrap());
+
+    assert_eq!(status(&store, &run).await, Status::Completed);
 }

@@ -10,8 +10,8 @@ use positronic_core::definition::{
 };
 use positronic_core::dsl::{IntoBrain, Requirement, Services, State, Tool, brain};
 use positronic_core::record::{
-    Fired, Gate, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, Scheduled, SideOutput,
-    Timer, Timestamp, ToolId,
+    Fired, Gate, MAX_DOCUMENT_BYTES, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId,
+    Scheduled, SideOutput, Timer, Timestamp, ToolId,
 };
 use serde_json::{Value, json};
 
@@ -75,8 +75,8 @@ pub(crate) fn iteration<B: IntoBrain<Options = ()>>(
 /// Creates the context that a runner passes to author code.
 pub(crate) fn scope<V: Services>(state: Value, services: V) -> Scope {
     Scope {
-        state: StateValue::new(Arc::new(state)),
-        options: StateValue::new(Arc::new(Value::Null)),
+        state: StateValue::new(Arc::new(state), MAX_DOCUMENT_BYTES),
+        options: StateValue::new(Arc::new(Value::Null), MAX_DOCUMENT_BYTES),
         plugins: PluginStates::default(),
         services: Arc::new(services),
         run: RunId::new("run"),

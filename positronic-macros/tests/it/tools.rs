@@ -3,6 +3,7 @@
 use positronic_core::definition::StateValue;
 use positronic_core::dsl::State;
 use positronic_core::prelude::*;
+use positronic_core::record::MAX_DOCUMENT_BYTES;
 use positronic_macros::tool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -231,8 +232,8 @@ fn context_parameter_may_have_any_position_and_changes_the_state() {
 
     let renumber = Bench::with(Ticket { number: 7 }, Acme::default(), renumber());
     let reply = renumber.reply(json!({"number": 8})).unwrap();
-    let updated: Vec<_> =
-        reply.updates.into_iter().map(|update| update(&StateValue::new(json!({"number": 7}).into()))).collect();
+    let state = StateValue::new(json!({"number": 7}).into(), MAX_DOCUMENT_BYTES);
+    let updated: Vec<_> = reply.updates.into_iter().map(|update| update(&state)).collect();
     assert_eq!((reply.output, updated[0].as_ref().unwrap()), (json!(8), &json!({"number": 8})));
 }
 

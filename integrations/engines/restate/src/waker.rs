@@ -1,17 +1,15 @@
 //! Work that reaches the store without Restate: decisions of other programs, due triggers, runs without a workflow.
 //!
-//! A decision that another program appends to the store reaches no promise. So each endpoint lists the runs that have work
-//! and no worker, once a second and after each append of its own process, and wakes their workflows. A run without a
-//! workflow gets one. A cancellation in the store ends the log of a waiting run at once, and leaves no work, so the endpoint
-//! reads also which of the logs that have grown are cancelled. It also starts the runs of due triggers.
+//! A decision that another program appends to the store reaches no promise. So each endpoint takes the runs that have work
+//! and no worker from the store's queue, once a second and after each append of its own process, and wakes their workflows.
+//! A run without a workflow gets one. A cancellation in the store ends the log of a waiting run at once, and leaves no work,
+//! so the endpoint reads also which of the logs that have grown are cancelled. It also starts the runs of due triggers.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::record::{RunSummary, Status, Timer};
-use positronic_core::runner::{Client, Clock as _, FireError, Runner, SystemClock};
-use positronic_core::store::{GrownRuns, RunFilter, RunPages, StoreError};
+use positronic_core::runner::{Client, Clock as _, Runner, SystemClock};
+use positronic_core::store::{Deferral, DueFilter, DueRun, GrownRuns, StoreError};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -22,9 +20,9 @@ use crate::protocol::WakeRequest;
 
 /// How often the work is listed.
 const POLL: Duration = Duration::from_secs(1);
-
-/// The longest pause until the same work is reported again.
-const PAUSE: Duration = Duration::from_secs(60);
+/// How many runs are reserved at once, and for how long: until the last of their workflows is woken.
+const PAGE: usize = 64;
+const RESERVED: Duration = Duration::from_secs(60);
 
 /// Wakes workflows and starts the runs of triggers.
 pub(crate) struct Waker {
@@ -38,16 +36,19 @@ impl Waker {
     pub(crate) async fn work(self) {
         let client = self.runner.client();
         let grown = GrownRuns::of(client.store());
-        let (mut woken, mut fired) = (Attempts::default(), Attempts::default());
         let mut next_read = Instant::now();
         loop {
             let listed = Instant::now();
-            self.wake(&client, &mut woken).await;
+            if let Err(error) = self.wake(&client).await {
+                tracing::warn!(%error, "cannot list the runs with work");
+            }
             if listed >= next_read {
                 self.end_cancelled(&client, &grown).await;
                 next_read = listed + POLL;
             }
-            self.fire(&client, &mut fired).await;
+            if let Err(error) = self.fire().await {
+                tracing::warn!(%error, "cannot list the due triggers");
+            }
             // A worker appends many events, and a list reads the store.
             tokio::select! {
                 () = grown.wait() => tokio::time::sleep_until(listed + POLL / 10).await,
@@ -56,24 +57,37 @@ impl Waker {
         }
     }
 
-    async fn wake(&self, client: &Client, woken: &mut Attempts) {
-        let (mut due, mut live) = (Vec::new(), HashMap::new());
-        for title in &self.titles {
-            if let Err(error) = unattended(client, title, &mut live, &mut due).await {
-                tracing::warn!(%error, brain = title, "cannot list the runs with work");
+    /// Wakes the workflows of the runs that have work and no worker. Each of them is due again after a pause that grows, or
+    /// when a worker has claimed it or a signal arrives.
+    async fn wake(&self, client: &Client) -> Result<(), StoreError> {
+        let owner = self.runner.worker().await?;
+        loop {
+            let due = DueFilter::builder().now(SystemClock.now()).owner(owner.clone()).code(owner.clone());
+            let due = client.store().due(&due.limit(PAGE).reserve(RESERVED).build()).await?;
+            let (is_last, mut is_answering) = (due.len() < PAGE, true);
+            for DueRun { summary: row, failures, .. } in due {
+                let deferral = if !self.serves(&row.brain) {
+                    Deferral::Refused { code: owner.clone() }
+                } else if is_answering {
+                    if let Err(error) = self.wake_workflow(&row).await {
+                        tracing::warn!(run = %row.run, %error, "cannot wake the workflow");
+                        // The others would wait for the same timeout, and the triggers for all of them.
+                        is_answering = !matches!(error, ClientError::Ingress { .. });
+                    }
+                    Deferral::after_failures(failures.saturating_add(1))
+                } else {
+                    Deferral::Released
+                };
+                client.store().defer(&row.run, row.next, &deferral).await?;
+            }
+            if is_last || !is_answering {
+                return Ok(());
             }
         }
-        let runs: HashSet<_> = due.iter().map(|row| row.run.as_str()).collect();
-        woken.retain(|run| runs.contains(run));
-        for row in due.into_iter().filter(|row| woken.again(row.run.as_str(), row.next.0)) {
-            if let Err(error) = self.wake_workflow(&row).await {
-                tracing::warn!(run = %row.run, %error, "cannot wake the workflow");
-                if matches!(error, ClientError::Ingress { .. }) {
-                    // The others would wait for the same timeout, and the triggers for all of them.
-                    return;
-                }
-            }
-        }
+    }
+
+    fn serves(&self, brain: &str) -> bool {
+        self.titles.iter().any(|title| title == brain)
     }
 
     /// Wakes the workflows of runs that were cancelled since the last call, so that they end.
@@ -89,7 +103,7 @@ impl Waker {
                     return;
                 }
             };
-            if row.status != Status::Cancelled || !self.titles.iter().any(|title| **title == *row.brain) {
+            if row.status != Status::Cancelled || !self.serves(&row.brain) {
                 continue;
             }
             if let Err(error) = self.wake_workflow(&row).await {
@@ -105,81 +119,15 @@ impl Waker {
         self.ingress.call::<_, Value>(&path, &WakeRequest { next: row.next }, None).await.map(drop)
     }
 
-    async fn fire(&self, client: &Client, fired: &mut Attempts) {
-        let due = match client.due_triggers().await {
-            Ok(due) => due,
-            Err(error) => return tracing::warn!(%error, "cannot list the due triggers"),
-        };
-        let is_own = |timer: &Timer| self.titles.iter().any(|title| **title == *timer.brain);
-        fired.retain(|id| due.iter().any(|timer| timer.trigger.id.as_str() == id));
-        for timer in due.into_iter().filter(is_own) {
-            let id = timer.trigger.id.as_str();
-            if !fired.again(id, timer.trigger.due.0.unsigned_abs()) {
-                continue;
-            }
-            match self.runner.fire(&timer).await {
-                Ok(run) => tracing::info!(trigger = id, run = %run.id(), "started the run of the trigger"),
-                Err(FireError::Busy { .. } | FireError::Gone { .. }) => {}
-                Err(error) => tracing::warn!(trigger = id, %error, "cannot start the run of the trigger"),
+    async fn fire(&self) -> Result<(), StoreError> {
+        let is_own = |timer: &Timer| self.serves(&timer.brain);
+        while let Some(due) = self.runner.fire_first(is_own).await? {
+            let trigger = &due.timer.trigger.id;
+            match due.started {
+                Ok(run) => tracing::info!(%trigger, run = %run.id(), "started the run of the trigger"),
+                Err(error) => tracing::warn!(%trigger, %error, "cannot start the run of the trigger"),
             }
         }
-    }
-}
-
-/// Adds the runs of a brain that have work and no worker. `live` keeps which workers are alive.
-async fn unattended(
-    client: &Client,
-    title: &str,
-    live: &mut HashMap<Arc<str>, bool>,
-    due: &mut Vec<RunSummary>,
-) -> Result<(), StoreError> {
-    let filter = RunFilter::builder().brain(title).due(SystemClock.now()).build();
-    let mut pages = RunPages::new(client.store(), filter);
-    while let Some(page) = pages.next().await? {
-        for row in page {
-            let has_worker = match row.claim.as_ref().filter(|claim| !claim.released) {
-                None => false,
-                Some(claim) => match live.get(&claim.owner) {
-                    Some(&is_live) => is_live,
-                    None => {
-                        let is_live = client.store().is_lease_live(&claim.owner).await?;
-                        live.insert(Arc::clone(&claim.owner), is_live);
-                        is_live
-                    }
-                },
-            };
-            if !has_worker {
-                due.push(row);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// When the same work was reported, and when it is reported again.
-#[derive(Default)]
-struct Attempts(HashMap<String, WakeAttempt>);
-
-struct WakeAttempt {
-    mark: u64,
-    again: Instant,
-    pause: Duration,
-}
-
-impl Attempts {
-    fn retain(&mut self, is_due: impl Fn(&str) -> bool) {
-        self.0.retain(|id, _| is_due(id));
-    }
-
-    /// Returns whether work is reported now: at once if its mark is new, then after growing pauses.
-    fn again(&mut self, id: &str, mark: u64) -> bool {
-        let now = Instant::now();
-        let pause = match self.0.get(id).filter(|known| known.mark == mark) {
-            Some(known) if now < known.again => return false,
-            Some(known) => (known.pause * 2).min(PAUSE),
-            None => POLL,
-        };
-        self.0.insert(id.to_owned(), WakeAttempt { mark, again: now + pause, pause });
-        true
+        Ok(())
     }
 }

@@ -31,9 +31,9 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     {
         let nested = NestedDefinition {
             definition: brain.into_brain().into_definition(),
-            input: Arc::new(move |state, _| encode(&input(&*state.shared::<S>()?))),
+            input: Arc::new(move |state, _| encode(&input(&*state.shared::<S>()?), state.max_bytes())),
             output: Some(Arc::new(move |state: &StateValue, result: &Value| {
-                encode_state(&output(state.owned()?, decode("the brain's result", result)?))
+                encode_state(&output(state.owned()?, decode("the brain's result", result)?), state.max_bytes())
             })),
         };
         self.stage(name, StageBody::Brain(nested))

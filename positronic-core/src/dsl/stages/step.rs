@@ -42,7 +42,10 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
             name,
             StageBody::Step(Arc::new(move |scope| {
                 let step = Arc::clone(&step);
-                Box::pin(async move { encode_state(&step(StepContext::new(scope)?).await?) })
+                Box::pin(async move {
+                    let max_bytes = scope.max_bytes();
+                    encode_state(&step(StepContext::new(scope)?).await?, max_bytes)
+                })
             })),
         )
     }

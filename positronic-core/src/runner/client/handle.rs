@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::signals::{SignalError, send};
+use crate::definition::StateValue;
 use crate::machine::{RunState, Waiting, pending, status, why};
 use crate::projection::Prompts;
 use crate::record::{
@@ -153,7 +154,7 @@ impl<R> RunHandle<R> {
         };
         let Some(public) = &definition.public else { return Ok(None) };
         let state = self.shared.state().root.as_ref().map(|root| Arc::clone(&root.state)).unwrap_or_default();
-        crate::runner::catch::caught_now(|| public(&crate::definition::StateValue::new(state))).map(Some)
+        crate::runner::catch::caught_now(|| public(&StateValue::new(state, runner.max_document_bytes))).map(Some)
     }
 
     /// Reads the run's events from a number on.

@@ -209,7 +209,7 @@ impl Conversation {
         message: impl Into<UserMessage>,
     ) -> Result<RunHandle<B::Result>, ConversationError> {
         let opening = message.into();
-        let (definition, options) = erased(&brain, &options)?;
+        let (definition, options) = erased(&brain, &options, self.runner.max_document_bytes)?;
         Ok(self.send_definition(definition, options, opening).await?.typed())
     }
 
@@ -223,7 +223,7 @@ impl Conversation {
         brain: B,
         options: B::Options,
     ) -> Result<RunHandle<B::Result>, ConversationError> {
-        let (definition, options) = erased(&brain, &options)?;
+        let (definition, options) = erased(&brain, &options, self.runner.max_document_bytes)?;
         Ok(self.start_definition(definition, options).await?.typed())
     }
 
@@ -478,9 +478,13 @@ enum Because {
     Nothing,
 }
 
-fn erased<B: Runnable>(brain: &B, options: &B::Options) -> Result<(Arc<BrainDefinition>, Value), StartError> {
+fn erased<B: Runnable>(
+    brain: &B,
+    options: &B::Options,
+    max_bytes: usize,
+) -> Result<(Arc<BrainDefinition>, Value), StartError> {
     let definition = brain.definition();
-    let options = encode(options)
+    let options = encode(options, max_bytes)
         .map_err(|error| StartError::Options { brain: definition.title.clone(), reason: error.to_string() })?;
     Ok((definition, options))
 }

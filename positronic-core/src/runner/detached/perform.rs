@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::call::{DetachedCall, DetachedOutcome, DetachedReply};
 use super::change;
-use crate::definition::{Scope, StateValue, ToolBody, ToolDefinition, ToolFn, UntypedReply, with_document_limit};
+use crate::definition::{Scope, StateValue, ToolBody, ToolDefinition, ToolFn, UntypedReply};
 use crate::error::{Error, Result};
 use crate::machine::{CallPhase, Intent, RunState};
 use crate::record::{EventKind, NewEvent};
@@ -44,7 +44,7 @@ impl Runner {
     ///
     /// [`ResumeError`] if the tool cannot be called now. A retry is safe.
     pub async fn prepare_call(&self, call: DetachedCall) -> Result<PreparedCall, ResumeError> {
-        Ok(with_document_limit(self.max_document_bytes, prepare(self, call)).await?)
+        Ok(prepare(self, call).await?)
     }
 }
 
@@ -80,9 +80,7 @@ async fn prepare(runner: &Runner, call: DetachedCall) -> Result<PreparedCall, St
 impl PreparedCall {
     /// Calls the tool's function once. It returns early when the call is cancelled.
     pub async fn perform(self) -> DetachedOutcome {
-        let max_bytes = self.shared.runner.max_document_bytes;
-        let reply = with_document_limit(max_bytes, self.replied()).await;
-        match reply {
+        match self.replied().await {
             Ok(reply) => DetachedOutcome::Returned(Box::new(reply)),
             Err(error) => DetachedOutcome::Failed { message: error.to_string(), transient: error.is_transient() },
         }
@@ -140,7 +138,7 @@ async fn as_data(shared: &Shared, call: &DetachedCall, reply: UntypedReply) -> R
     let document = shared.state().owner(&call.path).map(|brain| Arc::clone(&brain.state)).unwrap_or_default();
     // Plugins take part in a call around it, in the worker.
     let UntypedReply { output, brief, updates, plugin_updates: _, waits, triggers } = reply;
-    let next = updated(&StateValue::new(Arc::clone(&document)), updates)?;
+    let next = updated(&StateValue::new(Arc::clone(&document), shared.runner.max_document_bytes), updates)?;
     let change = next.map(|next| change::between(&document, &next));
     let waits = waits.into_iter().map(|wait| (wait.spec, wait.valid_for)).collect();
     Ok(DetachedReply { output, brief, change, waits, triggers })

@@ -26,6 +26,8 @@ pub(in crate::runner) struct RunLink {
     // The author's code may keep a context after the end of its run.
     shared: Weak<Shared>,
     reports: Reports,
+    /// The size limit of documents.
+    max_bytes: usize,
     /// What each running call has reported and shown.
     counts: Mutex<HashMap<Path, Counts>>,
 }
@@ -41,7 +43,13 @@ struct Counts {
 
 impl RunLink {
     pub(in crate::runner) fn new(shared: &Arc<Shared>, reports: Reports) -> Self {
-        Self { shared: Arc::downgrade(shared), reports, counts: Mutex::default() }
+        let max_bytes = shared.runner.max_document_bytes;
+        Self { shared: Arc::downgrade(shared), reports, max_bytes, counts: Mutex::default() }
+    }
+
+    /// Returns the size limit of documents in bytes.
+    pub(in crate::runner) const fn max_bytes(&self) -> usize {
+        self.max_bytes
     }
 
     /// Removes the counts of a call that has ended.
@@ -62,13 +70,13 @@ impl RunLink {
 impl Link for RunLink {
     fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId> {
         match &output {
-            SideOutput::Widget(widget) => recordable("the widget's data", &widget.data)?,
-            SideOutput::Custom(custom) => recordable("the output's data", &custom.data)?,
+            SideOutput::Widget(widget) => recordable("the widget's data", &widget.data, self.max_bytes)?,
+            SideOutput::Custom(custom) => recordable("the output's data", &custom.data, self.max_bytes)?,
             SideOutput::File(file) => {
                 let FileRef { name, media_type, sha256, uri, .. } = &file.file;
                 let described = [name, media_type, sha256, uri];
                 let described = Value::from_iter(described.map(String::as_str));
-                recordable("the file's description", &described)?;
+                recordable("the file's description", &described, self.max_bytes)?;
             }
         }
         let (recorded, before) = self.shared.upgrade().map_or((0, 0), |shared| {
@@ -173,7 +181,7 @@ impl Link for RunLink {
                 return Ok(known);
             }
             let value = Arc::new(work.await?);
-            recordable(&format!("the value `{name}`"), &value)?;
+            recordable(&format!("the value `{name}`"), &value, self.max_bytes)?;
             let (reply, kept) = oneshot::channel();
             let report = Report::Value { path: path.clone(), name: name.to_owned(), value, reply, turn };
             self.reports.send(Box::new(report)).map_err(|_| gone())?;

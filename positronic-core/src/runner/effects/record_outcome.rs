@@ -23,7 +23,8 @@ use crate::runner::worker::stop::Stop;
 pub(in crate::runner) async fn record_outcome(worker: &mut Worker, path: &Path, outcome: Outcome) -> Result<(), Stop> {
     let (outcome, took) = match outcome {
         Outcome::Step { result, took } => {
-            let result = result.and_then(|next| recordable("the next state", &next).map(|()| next));
+            let max_bytes = worker.shared.runner.max_document_bytes;
+            let result = result.and_then(|next| recordable("the next state", &next, max_bytes).map(|()| next));
             (Some(machine::Outcome::Step(result)), took)
         }
         Outcome::Answer { result: Ok(mut answered), took, .. } => {
@@ -62,8 +63,10 @@ pub(in crate::runner) async fn record_outcome(worker: &mut Worker, path: &Path, 
 fn returned(worker: &mut Worker, path: &Path, result: Result<UntypedReply>, attempt: u32) -> Option<machine::Outcome> {
     let tool = worker.shared.state().call(path).map(|call| call.tool.clone())?;
     let states = states(worker, path)?;
-    let checked =
-        |reply: UntypedReply| recordable("the tool did its work, but what it returned", &reply.output).map(|()| reply);
+    let max_bytes = worker.shared.runner.max_document_bytes;
+    let checked = |reply: UntypedReply| {
+        recordable("the tool did its work, but what it returned", &reply.output, max_bytes).map(|()| reply)
+    };
     let reply = match result.and_then(checked) {
         Ok(reply) => reply,
         Err(error) => {
@@ -94,7 +97,7 @@ pub(in crate::runner) fn updated(
     let mut current = document.clone();
     for update in updates {
         let next = caught_now(|| update(&current))?;
-        current = StateValue::new(Arc::new(next));
+        current = current.with_json(Arc::new(next));
     }
     Ok(Some(Value::clone(current.json())))
 }

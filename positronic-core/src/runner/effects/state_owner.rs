@@ -27,7 +27,7 @@ pub(super) fn states(worker: &mut Worker, path: &Path) -> Option<Result<States>>
     let tool = state.call(path).and_then(|call| worker.frames.tool(path, &call.tool));
     let (owner, plugins) = (tool.and_then(|tool| tool.owner), brain.plugins.clone());
     let document = match &owner {
-        Some(owner) => owner.document(plugins.get(owner.plugin)),
+        Some(owner) => owner.document(plugins.get(owner.plugin), shared.runner.max_document_bytes),
         None => Ok(worker.frames.document(brain)),
     };
     Some(document.map(|document| States { document, owner, plugins }))
@@ -41,7 +41,8 @@ impl States {
         next: Option<Value>,
         updates: Vec<(StateOwner, Update)>,
     ) -> Result<StateChanges> {
-        next.as_ref().map_or(Ok(()), |next| recordable("the next state", next))?;
+        let max_bytes = self.document.max_bytes();
+        next.as_ref().map_or(Ok(()), |next| recordable("the next state", next, max_bytes))?;
         let mut after = self.plugins.clone();
         let mut changes = StateChanges::default();
         match (self.owner, next) {
@@ -50,9 +51,9 @@ impl States {
             (_, None) => {}
         }
         for (owner, update) in updates {
-            let document = owner.document(after.get(owner.plugin))?;
+            let document = owner.document(after.get(owner.plugin), max_bytes)?;
             let next = caught_now(|| update(&document))?;
-            recordable("what the plugin keeps", &next)?;
+            recordable("what the plugin keeps", &next, max_bytes)?;
             after.set(owner.plugin, owner.keep(Arc::new(next)));
         }
         changes.new_events = plugin_steps(path, &self.plugins, &after);

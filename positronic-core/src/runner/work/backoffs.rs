@@ -8,22 +8,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backon::{BackoffBuilder as _, ExponentialBuilder};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::record::{Event, RunId, RunSummary, Seq, Timer, Timestamp, TriggerId};
 use crate::runner::ResumeError;
-use crate::store::{Deferral, EventStore};
-
-const LONGEST: Duration = Duration::from_mins(5);
-
-/// Returns the pause after a number of failures in succession.
-fn pause_after(failures: u32) -> Duration {
-    let pauses = ExponentialBuilder::new().with_min_delay(Duration::from_secs(1)).with_factor(2.0);
-    let mut pauses = pauses.with_max_delay(LONGEST).without_max_times().build();
-    pauses.nth(failures.clamp(1, 16) as usize - 1).unwrap_or(LONGEST)
-}
+use crate::store::{Deferral, EventStore, LONGEST_PAUSE, pause_after};
 
 /// The paused runs of a runner. Clones share them.
 #[derive(Clone, Default)]
@@ -56,7 +46,7 @@ impl ResumeBackoffs {
         let now = Instant::now();
         let mut all = self.0.lock();
         // A failure long ago is unrelated.
-        all.retain(|_, last| last.until + LONGEST > now);
+        all.retain(|_, last| last.until + LONGEST_PAUSE > now);
         let failures = all.get(run).map_or(0, |last| last.failures).saturating_add(1);
         let pause = pause_after(failures);
         all.insert(run.clone(), ResumeBackoff { reason, failures, until: now + pause, next });

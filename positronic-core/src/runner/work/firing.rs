@@ -1,14 +1,14 @@
-//! Due triggers of a conversation, and which failures of a trigger a retry may fix.
+//! Starts of due triggers without a server, and which failures of a trigger a retry may fix.
 //!
 //! A trigger that could not fire is paused if a retry may succeed, and otherwise excluded until its next time.
 
 use serde_json::Value;
 
 use crate::record::Timer;
-use crate::runner::{Conversation, ConversationError, FireError, RunHandle, StartError};
+use crate::runner::{Conversation, ConversationError, FireError, RunHandle, Runner, StartError};
 use crate::store::StoreError;
 
-/// A due trigger of a conversation, and the outcome.
+/// A due trigger, and the outcome.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DueTrigger {
@@ -19,22 +19,32 @@ pub struct DueTrigger {
 }
 
 impl Conversation {
-    /// Starts the first due trigger of this conversation, as [`Runner::fire`](crate::runner::Runner::fire) does. Returns
-    /// `None` if nothing is due or every due trigger waits for the last run. A server of the store does this for
-    /// all conversations.
+    /// Starts the first due trigger of this conversation; see [`Runner::fire_first`]. A server of the store does this for all
+    /// conversations.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if the triggers cannot be listed.
     pub async fn fire_due(&self) -> Result<Option<DueTrigger>, StoreError> {
-        let Self { runner, id, .. } = self;
-        let due = runner.trigger_backoffs.ready(runner.client().due_triggers().await?);
-        for timer in due.into_iter().filter(|timer| timer.conversation.as_deref() == Some(id)) {
-            match runner.fire(&timer).await {
+        self.runner.fire_first(|timer| timer.conversation.as_deref() == Some(&self.id)).await
+    }
+}
+
+impl Runner {
+    /// Starts the first due trigger that `chosen` accepts, as [`Runner::fire`] does. Returns `None` if none is due, or each of
+    /// them waits for the last run of its conversation or for the end of its pause.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the triggers cannot be listed.
+    pub async fn fire_first(&self, chosen: impl Fn(&Timer) -> bool) -> Result<Option<DueTrigger>, StoreError> {
+        let due = self.trigger_backoffs.ready(self.client().due_triggers().await?);
+        for timer in due.into_iter().filter(chosen) {
+            match self.fire(&timer).await {
                 Err(FireError::Busy { .. } | FireError::Gone { .. }) => {}
                 Ok(run) => return Ok(Some(DueTrigger { timer, started: Ok(run) })),
                 Err(error) => {
-                    runner.trigger_backoffs.note(&timer, may_retry(&error));
+                    self.trigger_backoffs.note(&timer, may_retry(&error));
                     return Ok(Some(DueTrigger { timer, started: Err(error) }));
                 }
             }

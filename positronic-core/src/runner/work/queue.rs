@@ -34,15 +34,21 @@ const QUARANTINED: Duration = Duration::from_secs(1);
 /// it.
 const NOTED_AFTER: Duration = Duration::from_secs(10);
 
+/// What a queue shares with its server. Clones share it.
+#[derive(Clone, Default)]
+pub(super) struct Claims {
+    /// The runners of the server, which know their own workers.
+    pub(super) known: KnownRunners,
+    pub(super) backoffs: ResumeBackoffs,
+    pub(super) quarantine: Quarantine,
+    /// Under which the server reserves runs; each of its runners claims under its own.
+    pub(super) lease: LeaseKeeper,
+}
+
 /// Finds the runs with work: runs to which a process appends at once, all others within a second.
 pub(super) struct WorkQueue {
     client: Client,
-    /// The runners of the server, which know their own workers.
-    known: KnownRunners,
-    backoffs: ResumeBackoffs,
-    quarantine: Quarantine,
-    /// Under which runs are reserved.
-    lease: LeaseKeeper,
+    claims: Claims,
     /// Identifies the server's code; without it, only this server skips the runs that it has refused.
     code: Option<String>,
     /// Whether pauses do not count.
@@ -65,17 +71,11 @@ struct Refused {
 }
 
 impl WorkQueue {
-    pub(super) fn new(
-        client: Client,
-        (known, lease): (KnownRunners, LeaseKeeper),
-        (backoffs, quarantine): (ResumeBackoffs, Quarantine),
-        code: Option<String>,
-        once: bool,
-    ) -> Self {
-        let own = known.clone();
+    pub(super) fn new(client: Client, claims: Claims, code: Option<String>, once: bool) -> Self {
+        let own = claims.known.clone();
         let grown = GrownRuns::except(client.store(), move |run| own.have(run));
         let (list, refused) = (Instant::now(), HashMap::new());
-        Self { client, known, backoffs, quarantine, lease, code, once, grown, list, refused }
+        Self { client, claims, code, once, grown, list, refused }
     }
 
     /// Waits until the next poll is worthwhile. Cancel-safe.
@@ -99,7 +99,7 @@ impl WorkQueue {
         }
         let listed = Instant::now() >= self.list;
         let runs: Vec<_> =
-            self.grown.take().into_iter().filter(|run| !listed && !busy(run) && !self.known.have(run)).collect();
+            self.grown.take().into_iter().filter(|run| !listed && !busy(run) && !self.claims.known.have(run)).collect();
         let mut rows = Vec::new();
         if listed {
             self.list = Instant::now() + POLL;
@@ -117,7 +117,7 @@ impl WorkQueue {
         // Those that are left out here are found by the next list.
         rows.truncate(limit.saturating_sub(due.len()));
         for run in due {
-            self.backoffs.know(&run.summary.run, run.failures);
+            self.claims.backoffs.know(&run.summary.run, run.failures);
             if rows.iter().all(|row| row.run != run.summary.run) {
                 rows.push(run.summary);
             }
@@ -141,7 +141,7 @@ impl WorkQueue {
 
     /// Returns the owner of the server's lease and the name of its code.
     async fn names(&self) -> Result<(String, String), StoreError> {
-        let lease = self.lease.get(&self.client.shared_store()).await?;
+        let lease = self.claims.lease.get(&self.client.shared_store()).await?;
         let owner = lease.owner().to_owned();
         let code = self.code.clone().unwrap_or_else(|| owner.clone());
         Ok((owner, code))
@@ -152,11 +152,11 @@ impl WorkQueue {
     async fn own_failures(&self, limit: usize) -> Vec<RunSummary> {
         let (store, filter) = (self.client.store(), RunFilter::builder().due(self.client.now()).build());
         let mut rows = Vec::new();
-        for run in self.backoffs.over().into_iter().take(limit) {
+        for run in self.claims.backoffs.over().into_iter().take(limit) {
             // What cannot be read now is read again in a second.
             let Ok(row) = store.run(&run).await else { continue };
             let is_free = match worker_of(store, row.claim.as_ref()).await {
-                Ok(Some(owner)) => self.known.get(owner).is_some_and(|runner| !runner.registry.has(&run)),
+                Ok(Some(owner)) => self.claims.known.get(owner).is_some_and(|runner| !runner.registry.has(&run)),
                 Ok(None) => true,
                 Err(_) => continue,
             };
@@ -172,21 +172,21 @@ impl WorkQueue {
     fn has_room(&self, row: &RunSummary) -> bool {
         let crashes = row.crashes.as_ref().map_or(0, |crashes| crashes.count);
         let crashed = row.claim.as_ref().is_some_and(|claim| !claim.released);
-        self.quarantine.has_room(crashes.saturating_add(u32::from(crashed)))
+        self.claims.quarantine.has_room(crashes.saturating_add(u32::from(crashed)))
     }
 
     /// Hides a quarantined run for a moment, at random, so that the runs behind it and other processes get their turn.
     pub(super) async fn postpone(&self, row: &RunSummary) {
         let pause = QUARANTINED.mul_f64(0.5 + self.client.jitter());
-        let failures = self.backoffs.failures(&row.run);
+        let failures = self.claims.backoffs.failures(&row.run);
         self.defer(row, &Deferral::Paused { failures, pause }).await;
     }
 
     /// Returns whether a run is paused after a failure here and no signal has arrived since.
     async fn is_paused(&self, row: &RunSummary) -> bool {
-        let Some(rest) = self.backoffs.rest(&row.run) else { return false };
+        let Some(rest) = self.claims.backoffs.rest(&row.run) else { return false };
         let events = self.client.store().read(&row.run, rest.since, usize::MAX).await.unwrap_or_default();
-        !self.backoffs.records_signal(&row.run, &events)
+        !self.claims.backoffs.records_signal(&row.run, &events)
     }
 
     /// Records once per claim in the log of each refused run that no worker claims it, after other workers had
@@ -216,7 +216,7 @@ impl WorkQueue {
         if row.refused.is_some() || row.next != refused.next {
             return Ok(());
         }
-        let owner = self.known.only().unwrap_or_default();
+        let owner = self.claims.known.only().unwrap_or_default();
         let (reason, message) = (refused.reason, refused.message.clone());
         self.client.note(&row, EventKind::RunNotClaimed { owner, reason, message }).await
     }
@@ -244,7 +244,7 @@ impl WorkQueue {
     /// Pauses a run after a failure that a retry may fix, until a signal arrives or the pause is over: one second
     /// at first, doubled after each failure, up to five minutes.
     pub(super) async fn pause(&self, row: &RunSummary, reason: Option<ResumeError>) {
-        self.backoffs.record(self.client.store(), &row.run, row.next, reason).await;
+        self.claims.backoffs.record(self.client.store(), &row.run, row.next, reason).await;
     }
 
     /// Ends the reservation of a run that this server does not claim.

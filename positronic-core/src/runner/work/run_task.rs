@@ -18,7 +18,6 @@ use std::time::Duration;
 use futures::FutureExt as _;
 
 use super::unattended::WithoutHandle;
-use crate::definition::with_document_limit;
 use crate::machine::next;
 use crate::record::{Status, Timestamp};
 use crate::runner::catch::panicked;
@@ -36,12 +35,7 @@ const NO_FAILURES: Deferral = Deferral::Paused { failures: 0, pause: Duration::Z
 const POLL: Duration = Duration::from_secs(1);
 
 /// Attends to a run until it has ended or its handle is dropped.
-pub(in crate::runner) async fn attend(shared: Arc<Shared>, begun: Option<Box<Worker>>) {
-    let max_bytes = shared.runner.max_document_bytes;
-    with_document_limit(max_bytes, attend_within(shared, begun)).await;
-}
-
-async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
+pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
     let (bell, weak) = (Arc::clone(&shared.bell), Arc::downgrade(&shared));
     let left = WithoutHandle::of(&shared);
     let mut held = Some(shared);

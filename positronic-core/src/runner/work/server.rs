@@ -20,17 +20,14 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::backoffs::{ResumeBackoffs, TriggerBackoffs, after_claims};
+use super::backoffs::{TriggerBackoffs, after_claims};
 use super::firing::may_retry;
-use super::known_runners::KnownRunners;
-use super::quarantine::Quarantine;
-use super::queue::WorkQueue;
+use super::queue::{Claims, WorkQueue};
 use super::resume_options::{Place, Places};
 use super::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
 use crate::machine::SUSPECT;
 use crate::record::{RunId, RunSummary, Timer};
 use crate::runner::Release;
-use crate::runner::worker::lease::LeaseKeeper;
 use crate::runner::{Client, ConversationError, FireError, Firing, ResumeError, RunHandle, Runner, Settled};
 use crate::store::StoreError;
 
@@ -63,12 +60,8 @@ pub struct Server<F> {
     client: Client,
     find: F,
     once: bool,
-    known: KnownRunners,
-    /// Under which it reserves runs; each of its runners claims under its own.
-    lease: LeaseKeeper,
+    claims: Claims,
     places: Places,
-    backoffs: ResumeBackoffs,
-    quarantine: Quarantine,
     triggers: TriggerBackoffs,
     leaves: watch::Sender<bool>,
 }
@@ -76,20 +69,18 @@ pub struct Server<F> {
 impl<F: FindRunner> Server<F> {
     /// Creates a server of a store's runs.
     pub fn new(client: Client, find: F) -> Self {
-        let (known, backoffs, triggers) =
-            (KnownRunners::default(), ResumeBackoffs::default(), TriggerBackoffs::default());
-        let (lease, places, quarantine) = (LeaseKeeper::default(), Places::default(), Quarantine::default());
-        let leaves = watch::Sender::new(false);
-        Self { client, find, once: false, known, lease, places, backoffs, quarantine, triggers, leaves }
+        let (claims, places, triggers) = (Claims::default(), Places::default(), TriggerBackoffs::default());
+        Self { client, find, once: false, claims, places, triggers, leaves: watch::Sender::new(false) }
     }
 
     /// Creates the server of one runner, with which it shares the pauses of runs and triggers.
     pub(super) async fn alone(runner: &Runner, find: F) -> Self {
         let (backoffs, triggers) = (runner.backoffs.clone(), runner.trigger_backoffs.clone());
         let (lease, quarantine) = (runner.lease.clone(), runner.quarantine.clone());
-        let server = Self { lease, backoffs, quarantine, triggers, ..Self::new(runner.client(), find) };
+        let claims = Claims { backoffs, quarantine, lease, ..Claims::default() };
+        let server = Self { claims, triggers, ..Self::new(runner.client(), find) };
         // Runs that it claimed earlier must not count as another worker's.
-        if let Err(error) = server.known.add(runner).await {
+        if let Err(error) = server.claims.known.add(runner).await {
             tracing::warn!(%error, "the worker's name is not known yet");
         }
         server
@@ -105,13 +96,11 @@ impl<F: FindRunner> Server<F> {
     /// has released its runs, or with [`Server::once`] when there is no more work. Claimed runs continue
     /// independently of the stream.
     pub fn events(&self) -> BoxStream<'_, ServeEvent> {
-        let names = (self.known.clone(), self.lease.clone());
-        let (backoffs, quarantine) = (self.backoffs.clone(), self.quarantine.clone());
         // A person who lets it serve once expects to see each refusal.
         let code = if self.once { None } else { self.find.code() };
         let serving = Serving {
             server: self,
-            queue: WorkQueue::new(self.client.clone(), names, (backoffs, quarantine), code, self.once),
+            queue: WorkQueue::new(self.client.clone(), self.claims.clone(), code, self.once),
             list_triggers: Instant::now(),
             list_schedules: Instant::now(),
             leaves: self.leaves.subscribe(),
@@ -129,7 +118,7 @@ impl<F: FindRunner> Server<F> {
     /// Stops claiming, releases the claimed runs of each of its runners as [`Runner::release`] does, and returns the joint outcome.
     pub async fn release(&self) -> Release {
         self.leaves.send_replace(true);
-        let runners = self.known.all();
+        let runners = self.claims.known.all();
         let mut release = Release::default();
         join_all(runners.iter().map(Runner::release)).await.into_iter().for_each(|one| release.add(one));
         release
@@ -361,7 +350,7 @@ fn not_started(timer: &Timer, error: StoreError) -> FireError {
 impl<F> Server<F> {
     /// Delivers to the durable sinks of its runners what workers that died did not.
     async fn deliver_lost(&self) -> Result<(), StoreError> {
-        for runner in self.known.all() {
+        for runner in self.claims.known.all() {
             runner.deliver_lost().await?;
         }
         Ok(())
@@ -395,9 +384,9 @@ impl<F> Server<F> {
 
     /// Makes a runner one of this server's, which share their pauses and suspects.
     async fn runner(&self, runner: Runner) -> Result<Runner, StoreError> {
-        let (backoffs, quarantine) = (self.backoffs.clone(), self.quarantine.clone());
+        let (backoffs, quarantine) = (self.claims.backoffs.clone(), self.claims.quarantine.clone());
         let runner = Runner { backoffs, quarantine, ..runner };
-        self.known.add(&runner).await?;
+        self.claims.known.add(&runner).await?;
         if *self.leaves.borrow() {
             runner.release().await;
         }

@@ -67,8 +67,12 @@ pub(in crate::runner) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>
         }
         let (epoch, owner) = (epoch_after(&state), lease.owner().to_owned());
         let mut new_events = vec![NewEvent::new(Path::root(), EventKind::RunClaimed { owner, trace: None })];
-        let migrated =
-            state.root.as_ref().map(|root| migration(root, definition)).transpose().map_err(Stop::Changed)?;
+        let migrated = state
+            .root
+            .as_ref()
+            .map(|root| migration(root, definition, runner.max_document_bytes))
+            .transpose()
+            .map_err(Stop::Changed)?;
         new_events.extend(migrated.flatten().map(|kind| NewEvent::new(Path::root(), kind)));
         let at = Stamp::of_worker(shared.now(), state.at);
         let mut events = stamp(new_events, state.next, at, Some(epoch));

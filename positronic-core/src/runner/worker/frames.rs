@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::definition::{
     AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, Scope, StageBody, StateValue, ToolBody,
     ToolDefinition,
@@ -16,6 +18,8 @@ use crate::runner::effects::link::RunLink;
 pub(in crate::runner) struct Frames {
     run: RunId,
     user: Option<Arc<str>>,
+    /// The size limit of documents.
+    max_bytes: usize,
     brains: HashMap<Path, Brain>,
     loops: HashMap<Path, Arc<LoopDefinition>>,
     /// The loops whose configuration failed during the restore, with the error.
@@ -30,10 +34,11 @@ struct Brain {
 }
 
 impl Frames {
-    pub(super) fn new(run: &RunId, user: Option<&str>) -> Self {
+    pub(super) fn new(run: &RunId, user: Option<&str>, max_bytes: usize) -> Self {
         Self {
             run: run.clone(),
             user: user.map(Arc::from),
+            max_bytes,
             brains: HashMap::new(),
             loops: HashMap::new(),
             broken: Vec::new(),
@@ -48,6 +53,10 @@ impl Frames {
         })
     }
 
+    fn value(&self, json: &Arc<Value>) -> StateValue {
+        StateValue::new(Arc::clone(json), self.max_bytes)
+    }
+
     /// Adds a brain that has begun.
     pub(in crate::runner) fn begin(
         &mut self,
@@ -55,8 +64,8 @@ impl Frames {
         definition: Arc<BrainDefinition>,
         services: AnyServices,
     ) {
-        let options = StateValue::new(Arc::clone(&frame.options));
-        let state = (frame.changed, StateValue::new(Arc::clone(&frame.state)));
+        let options = self.value(&frame.options);
+        let state = (frame.changed, self.value(&frame.state));
         self.brains.insert(frame.path.clone(), Brain { definition, services, options, state });
     }
 
@@ -116,7 +125,8 @@ impl Frames {
 
     /// Returns the state of a brain. The decoded value is cached until the state changes.
     pub(in crate::runner) fn document(&mut self, frame: &BrainFrame) -> StateValue {
-        let fresh = || (frame.changed, StateValue::new(Arc::clone(&frame.state)));
+        let max_bytes = self.max_bytes;
+        let fresh = || (frame.changed, StateValue::new(Arc::clone(&frame.state), max_bytes));
         match self.brains.get_mut(&frame.path) {
             Some(brain) => {
                 if brain.state.0 != frame.changed {
@@ -135,7 +145,7 @@ impl Frames {
         Scope {
             state,
             plugins: frame.plugins.clone(),
-            options: brain.map_or_else(|| StateValue::new(Arc::clone(&frame.options)), |brain| brain.options.clone()),
+            options: brain.map_or_else(|| self.value(&frame.options), |brain| brain.options.clone()),
             services: self.services(&frame.path),
             run: self.run.clone(),
             user: self.user.clone(),

@@ -9,8 +9,8 @@ use super::frames::Frames;
 use super::stop::Stop;
 use super::worker::Worker;
 use crate::definition::{
-    AnyServices, BrainDefinition, ConfigureFn, LoopDefinition, NestedDefinition, Scope, StateValue, ToolBody,
-    ToolDefinition, encode,
+    AnyServices, BrainDefinition, ConfigureFn, LoopDefinition, NestedDefinition, Scope, ToolBody, ToolDefinition,
+    encode,
 };
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState};
 use crate::record::{Change, EventKind, RunId, ToolDecl};
@@ -57,7 +57,7 @@ impl Frames {
         definition: &Arc<BrainDefinition>,
         link: &Arc<RunLink>,
     ) -> Result<Self, Stop> {
-        let mut frames = Self::new(run, state.start.user.as_deref());
+        let mut frames = Self::new(run, state.start.user.as_deref(), link.max_bytes());
         if let Some(root) = &state.root {
             frames.restore(root, definition, &(Arc::new(()) as AnyServices), link).await?;
         }
@@ -111,7 +111,7 @@ impl Frames {
         services: &AnyServices,
         link: &Arc<RunLink>,
     ) -> Result<(), Stop> {
-        scope.state = StateValue::new(Arc::clone(&loop_at.seen));
+        scope.state = scope.state.with_json(Arc::clone(&loop_at.seen));
         scope.plugins = loop_at.seen_plugins.clone();
         // A loop between iterations is configured after the claim, so that a crash of its closure counts.
         if matches!(loop_at.phase, LoopPhase::Prepare) {
@@ -171,6 +171,7 @@ fn tool_difference(then: &ToolDecl, now: &ToolDefinition) -> Option<String> {
 pub(in crate::runner) fn migration(
     frame: &BrainFrame,
     definition: &BrainDefinition,
+    max_bytes: usize,
 ) -> Result<Option<EventKind>, String> {
     let migrated = |change| EventKind::BrainMigrated {
         version: definition.version,
@@ -187,7 +188,7 @@ pub(in crate::runner) fn migration(
         let (from, to) = (frame.version, definition.version);
         format!("{difference}, and the state cannot be migrated from version {from} to {to}: {error}")
     };
-    let next = caught_now(|| encode(&migrate(&frame.state)?)).map_err(failed)?;
+    let next = caught_now(|| encode(&migrate(&frame.state)?, max_bytes)).map_err(failed)?;
     Ok(Some(migrated(Change::between(&frame.state, &next))))
 }
 

@@ -12,7 +12,7 @@ use super::lease::HeldLease;
 use super::registry::RunGuard;
 use super::shared::Shared;
 use super::stop::Stop;
-use crate::definition::{Scope, StateValue, with_document_limit};
+use crate::definition::{Scope, StateValue};
 use crate::machine::{Effect, Inputs, Outcome, next, settle};
 use crate::record::{Epoch, NewEvent, Path};
 use crate::runner::effects::link::RunLink;
@@ -81,7 +81,7 @@ impl Worker {
         Box::new(Self {
             epoch,
             lease,
-            frames: Frames::new(&shared.run, None),
+            frames: Frames::new(&shared.run, None, shared.runner.max_document_bytes),
             link: Arc::new(RunLink::new(shared, reports.clone())),
             reports,
             used_answers: HashMap::new(),
@@ -138,9 +138,8 @@ impl Worker {
     ) {
         let reports = self.reports.clone();
         let at = path.clone();
-        let max_bytes = self.shared.runner.max_document_bytes;
         let task = tokio::spawn(async move {
-            let outcome = with_document_limit(max_bytes, work).await;
+            let outcome = work.await;
             // The worker is gone when the run was stopped.
             _ = reports.send(Box::new(Report::Done { path: at, outcome }));
         });

@@ -52,9 +52,7 @@ async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     // It would do the work itself.
     drop(runner);
     let (one, two) = (RunId::new("one"), RunId::new("two"));
-    let names = (KnownRunners::default(), LeaseKeeper::default());
-    let mut queue =
-        WorkQueue::new(client.clone(), names, (ResumeBackoffs::default(), Quarantine::default()), None, false);
+    let mut queue = WorkQueue::new(client.clone(), Claims::default(), None, false);
 
     assert_eq!(found(&mut queue).await, Vec::<String>::new(), "they wait");
     client.approve(&one, &call(), ann.clone()).await.unwrap();
