@@ -50,7 +50,7 @@
 //!     .result(|list| list.items.clone());
 //!
 //! let model = ScriptedModel::new([Reply::call("add", json!({ "item": "milk" })), Reply::text("Noted.")]);
-//! let runner = Runner::builder().model(model).build();
+//! let runner = Runner::new(model);
 //! let run = runner.start(&shopping, ()).await?;
 //! assert_eq!(run.result().await?, ["milk"]);
 //! # Ok(())

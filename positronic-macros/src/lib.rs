@@ -209,7 +209,7 @@ pub fn tool(flags: TokenStream, function: TokenStream) -> TokenStream {
 ///     Reply::action("To the right.", "move", json!({ "dx": 2 })),
 ///     Reply::action("I am there.", "stop.here", json!({})),
 /// ]);
-/// let run = Runner::builder().model(model).build().start(&walk, ()).await?;
+/// let run = Runner::new(model).start(&walk, ()).await?;
 /// assert_eq!(run.result().await?, (2, 0));
 /// # Ok(())
 /// # }

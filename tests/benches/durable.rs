@@ -78,7 +78,7 @@ fn store(path: &std::path::Path, durability: Durability) -> SqliteStore {
 }
 
 fn runner(store: &(impl EventStore + Clone), iterations: u32) -> Runner {
-    Runner::builder().model(model(iterations)).store(store.clone()).linger(Duration::ZERO).build()
+    Runner::new(model(iterations)).store(store.clone()).linger(Duration::ZERO)
 }
 
 fn folder() -> tempfile::TempDir {
@@ -129,7 +129,7 @@ async fn batch() {
         });
         let folder = folder();
         let store = store(&folder.path().join("one.db"), Durability::ProcessCrash);
-        let runner = Runner::builder().model(model).store(store.clone()).linger(Duration::from_secs(60)).build();
+        let runner = Runner::new(model).store(store.clone()).linger(Duration::from_secs(60));
         let run = runner.start(asking(), ()).await.unwrap();
         assert!(matches!(run.settled().await, Settled::Waiting(pending) if pending.len() == calls));
         let (approved, mut alone) = (APPROVED.min(u32::try_from(calls).unwrap() - 1), Duration::ZERO);
@@ -335,7 +335,7 @@ fn crashed(store: &SqliteStore, iterations: u32) -> RunId {
             let stuck = ScriptedModel::from_fn(move |request| {
                 answer(request, iterations).unwrap_or_else(|| Reply::text("").after(hour))
             });
-            let runner = Runner::builder().model(stuck).store(store).build();
+            let runner = Runner::new(stuck).store(store);
             let run = runner.start(&worker(iterations), ()).await.unwrap();
             let asked = Path::parse(&format!("Work/{iterations}")).unwrap();
             while run.state().loop_at(&asked).is_none_or(|frame| frame.iteration < iterations) {
@@ -352,7 +352,7 @@ async fn paused() {
     let folder = folder();
     let store = store(&folder.path().join("paused.db"), Durability::ProcessCrash);
     let model = ScriptedModel::from_fn(|_| Reply::call("ask", json!({})));
-    let runner = Runner::builder().model(model).store(store.clone()).linger(Duration::ZERO).build();
+    let runner = Runner::new(model).store(store.clone()).linger(Duration::ZERO);
     let mut before = 0;
     for n in 0..RUNS {
         if n == RUNS / 10 {

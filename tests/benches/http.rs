@@ -169,7 +169,7 @@ async fn ours(stream: bool, iterations: u32, address: &str) {
             t.description("Notes a line").execute(async |Note { text }, _| Ok(format!("noted: {text}")))
         })
     });
-    let runner = Runner::builder().model(OpenAiChat::new(config).unwrap()).build();
+    let runner = Runner::new(OpenAiChat::new(config).unwrap());
     let run = runner.start(&brain, ()).await.unwrap();
     run.result().await.unwrap();
     let noted = run.prompts().iter().flat_map(|prompt| &prompt.output).filter(|output| is_call(output)).count();

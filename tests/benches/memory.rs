@@ -35,7 +35,7 @@ fn measure(iterations: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let brain = worker(iterations);
     runtime.block_on(async {
-        let runner = Runner::builder().model(model(iterations, Duration::from_millis(50))).build();
+        let runner = Runner::new(model(iterations, Duration::from_millis(50)));
         let before = dhat::HeapStats::get().curr_bytes;
         let mut all = Vec::with_capacity(RUNS);
         for _ in 0..RUNS {

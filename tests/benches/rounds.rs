@@ -24,7 +24,7 @@ fn one_run(bencher: divan::Bencher<'_, '_>, iterations: u32) {
     let brain = worker(iterations);
     bencher.counter(divan::counter::ItemsCount::new(iterations)).bench_local(|| {
         runtime.block_on(async {
-            let runner = Runner::builder().model(model(iterations, Duration::ZERO)).build();
+            let runner = Runner::new(model(iterations, Duration::ZERO));
             let run = runner.start(&brain, ()).await.unwrap();
             run.result().await.unwrap();
         });
@@ -43,7 +43,7 @@ fn concurrently(bencher: divan::Bencher<'_, '_>, runs: usize, iterations: u32) {
     let brain = worker(iterations);
     bencher.counter(divan::counter::ItemsCount::new(runs)).bench_local(|| {
         runtime.block_on(async {
-            let runner = Runner::builder().model(model(iterations, Duration::from_millis(50))).build();
+            let runner = Runner::new(model(iterations, Duration::from_millis(50)));
             let mut all = Vec::with_capacity(runs);
             for _ in 0..runs {
                 all.push(runner.start(&brain, ()).await.unwrap());

@@ -249,7 +249,7 @@ async fn room() {
                 _ => Reply::text("Done."),
             }
         });
-        let runner = Runner::builder().model(model).store(store.clone()).build();
+        let runner = Runner::new(model).store(store.clone());
         let mut all = Vec::new();
         for _ in 0..runs {
             all.push(runner.start(&brain, ()).await.unwrap());

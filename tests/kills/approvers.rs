@@ -55,8 +55,7 @@ async fn promise_04_two_processes_approving_a_call_a_hundred_times_run_it_once()
         "Pay/0" => Reply::call("pay", json!({})),
         _ => Reply::text("Paid."),
     });
-    let runner =
-        Runner::builder().model(model).store(SqliteStore::open(folder.path().join("runs.db")).unwrap()).build();
+    let runner = Runner::new(model).store(SqliteStore::open(folder.path().join("runs.db")).unwrap());
     let mut approvers = Children::start("approvers::approver_process", folder.path());
     for time in 0..TIMES {
         let start = Start { id: Some(SignalId::new(format!("run-{time}"))), ..Start::default() };

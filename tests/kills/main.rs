@@ -149,7 +149,7 @@ async fn drive<R>(run: &RunHandle<R>) {
 }
 
 fn runner(store: impl EventStore, folder: &File, repeats: bool) -> Runner {
-    Runner::builder().model(model()).store(store).build().brain(desk(folder.to_owned(), repeats))
+    Runner::new(model()).store(store).brain(desk(folder.to_owned(), repeats))
 }
 
 fn id() -> RunId {

@@ -43,7 +43,7 @@ fn runner(folder: &File) -> Runner {
         _ => Reply::text("Paid."),
     });
     let store = SqliteStore::open(folder.join("runs.db")).unwrap();
-    Runner::builder().model(model).store(store).linger(Duration::ZERO).build()
+    Runner::new(model).store(store).linger(Duration::ZERO)
 }
 
 #[tokio::test]

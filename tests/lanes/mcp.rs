@@ -42,8 +42,8 @@ impl Desk {
         let calls = calls.into_iter().map(|(tool, arguments)| Reply::call(tool, arguments));
         let model = ScriptedModel::new(calls.chain([Reply::text("Done.")]));
         let shown = Recorder::new();
-        let runner = Runner::builder().model(model).ids(CountedIds::default()).lockstep(true).linger(Duration::MAX);
-        Self { test: Test::with(runner.build().sink(shown.clone())), shown }
+        let runner = Runner::new(model).ids(CountedIds::default()).lockstep(true).linger(Duration::MAX);
+        Self { test: Test::with(runner.sink(shown.clone())), shown }
     }
 
     async fn start(&self, server: &McpServer) -> RunHandle<Value> {

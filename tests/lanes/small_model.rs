@@ -33,7 +33,7 @@ async fn play<B: positronic_core::dsl::Runnable<Options = ()>>(brain: B) -> (Sto
     let config = OpenAiConfig::builder().base_url(format!("{server}/v1")).model("smollm2").provider("llama-server");
     let recorder = Recorder::new();
     let model = OpenAiChat::new(config.build()).unwrap();
-    let runner = Runner::builder().model(model).ids(CountedIds::default()).build().sink(recorder.clone());
+    let runner = Runner::new(model).ids(CountedIds::default()).sink(recorder.clone());
     let run = Test::with(runner).start(brain, ()).await;
     // On a busy machine it writes one word per second.
     let story = tokio::time::timeout(Duration::from_mins(10), Story::of(&run)).await.unwrap();
@@ -329,8 +329,8 @@ async fn fallback_replaces_a_dead_server_and_the_cache_answers_a_repeated_reques
     };
     let mut stories = Vec::new();
     for _ in 0..2 {
-        let runner = Runner::builder().model(with_a_dead_server_before_it(folder.path())).ids(CountedIds::default());
-        stories.push(Test::with(runner.build()).run(brain(), ()).await);
+        let runner = Runner::new(with_a_dead_server_before_it(folder.path())).ids(CountedIds::default());
+        stories.push(Test::with(runner).run(brain(), ()).await);
     }
 
     let [first, second] = [0, 1].map(|run| every_answer(&stories[run]).remove(0));

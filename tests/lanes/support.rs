@@ -98,7 +98,7 @@ pub(crate) fn responses(server: &str, model: &str) -> OpenAiResponses {
 pub(crate) async fn play(model: impl Model) -> Played {
     let retry = RetryPolicy::builder().first(Duration::from_millis(60)).build();
     let recorder = Recorder::new();
-    let runner = Runner::builder().model(model).ids(CountedIds::default()).retry(retry).lockstep(true).build();
+    let runner = Runner::new(model).ids(CountedIds::default()).retry_policy(retry).lockstep(true);
     let test = Test::with(runner.sink(recorder.clone()));
     let run: RunHandle<Ticket> = test.start(&support(), ()).await;
     let story = tokio::time::timeout(Duration::from_secs(30), Story::of(&run)).await.unwrap();

@@ -105,5 +105,5 @@ pub(crate) fn machine(store: impl EventStore, clock: impl Clock, ledger: &Ledger
             _ => Reply::text("Done."),
         }
     });
-    Runner::builder().model(model).store(store).clock(clock).build().brain(shop(ledger))
+    Runner::new(model).store(store).clock(clock).brain(shop(ledger))
 }

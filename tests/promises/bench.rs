@@ -97,17 +97,13 @@ impl<S: EventStore + Clone> Bench<S> {
             sent.lock().unwrap().push(request.clone());
             says(request.path.as_str())
         });
-        let runner = Runner::builder()
-            .model(model)
+        Runner::new(model)
             .store(self.store.clone())
             .clock(self.clock.clone())
             .ids(OwnIds::of(name))
             .lockstep(self.lockstep)
-            .linger(linger);
-        match self.prices.clone() {
-            Some(prices) => runner.prices(prices).build(),
-            None => runner.build(),
-        }
+            .linger(linger)
+            .prices(self.prices.clone())
     }
 
     /// Creates the client of a process without brains.

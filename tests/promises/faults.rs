@@ -289,11 +289,9 @@ impl Ids for NoJitter {
 async fn promise_14_repeatedly_failing_run_backs_off_longer_each_time() {
     let store = MemoryStore::new();
     let brain = brain("Fails").step("Only", async |_| Err::<Board, _>(Error::transient("not now")));
-    let runner = positronic_core::runner::Runner::builder()
-        .model(positronic_core::model::scripted::ScriptedModel::new([]))
+    let runner = positronic_core::runner::Runner::new(positronic_core::model::scripted::ScriptedModel::new([]))
         .store(store.clone())
         .ids(NoJitter(OwnIds::of("only")))
-        .build()
         .brain(&brain);
     let _service = runner.serve();
     let run = runner.start(&brain, ()).await.unwrap();

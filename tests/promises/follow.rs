@@ -266,7 +266,7 @@ async fn promise_17_reader_follows_a_run_of_another_process() {
     let folder = tempfile::tempdir().unwrap();
     let open = || SqliteStore::open(folder.path().join("runs.db")).unwrap();
     let model = ScriptedModel::from_fn(|request| says(request.path.as_str()));
-    let process = Runner::builder().model(model).store(open()).build();
+    let process = Runner::new(model).store(open());
     let run = process.start(&workshop(&Journal::default(), tools), ()).await.unwrap();
     let client = Client::new(open());
     let mut updates = client.follow(run.id(), Seq(0));

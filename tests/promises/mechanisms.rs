@@ -147,12 +147,10 @@ impl Clock for Backwards {
 async fn promise_21_log_times_never_decrease_when_the_clock_goes_back() {
     let store = MemoryStore::new();
     let model = ScriptedModel::new([batch([("gated", "a"), ("safe", "b")]), done()]);
-    let runner = Runner::builder()
-        .model(model)
+    let runner = Runner::new(model)
         .store(store.clone())
         .clock(Backwards(Arc::new(AtomicI64::new(TestClock::BEGIN.0))))
-        .ids(CountedIds::default())
-        .build();
+        .ids(CountedIds::default());
     let run = runner.start(&workshop(&Journal::default(), tools), ()).await.unwrap();
     waits(&run).await;
     runner.client().approve(run.id(), &path("Work/0.0"), by("ann")).await.unwrap();

@@ -87,14 +87,12 @@ impl World {
                 says(&script, request)
             });
             let log = self.log().await;
-            let runner = Runner::builder()
-                .model(model)
+            let runner = Runner::new(model)
                 .store(store)
                 .clock(Later::than(log.last().map_or(TestClock::BEGIN, |event| event.at)))
                 .ids(OwnIds::of(format!("life {life}")))
                 .lockstep(self.script.lockstep)
                 .linger(if self.script.linger { Duration::ZERO } else { Duration::MAX })
-                .build()
                 .definition(positronic_core::dsl::IntoBrain::definition(&story(&self.script, &self.ledger)));
             tokio::select! {
                 biased;
@@ -225,12 +223,10 @@ impl World {
 
     /// Creates the client of another process.
     fn client(&self, now: Timestamp) -> Client {
-        Runner::builder()
-            .model(ScriptedModel::new([]))
+        Runner::new(ScriptedModel::new([]))
             .store(self.store.clone())
             .clock(Later::than(now))
             .ids(OwnIds::of("hooks"))
-            .build()
             .client()
     }
 

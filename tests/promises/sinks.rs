@@ -217,8 +217,10 @@ fn promise_17_panicking_sink_stops_no_run_on_one_thread_or_several() {
             let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet.").input("Hello!"));
             for panics in [Panics::Position, Panics::Event, Panics::Delta, Panics::Name] {
                 let recorder = Recorder::new();
-                let runner = Runner::builder().model(ScriptedModel::new([Reply::text("Hi")])).build();
-                let runner = runner.sink(panics).sink(Endless).sink(recorder.clone());
+                let runner = Runner::new(ScriptedModel::new([Reply::text("Hi")]))
+                    .sink(panics)
+                    .sink(Endless)
+                    .sink(recorder.clone());
 
                 let run = runner.start(&greeter, ()).await.unwrap();
 

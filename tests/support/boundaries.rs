@@ -145,14 +145,12 @@ impl Tale {
             sent.lock().unwrap().push(request.clone());
             says(request)
         });
-        Runner::builder()
-            .model(model)
+        Runner::new(model)
             .store(store)
             .clock(Later::than(at))
             .ids(OwnIds::of(process))
             .lockstep(true)
             .linger(Duration::MAX)
-            .build()
             .definition(Arc::clone(&self.definition))
     }
 

@@ -48,13 +48,11 @@ impl Play {
     pub(crate) fn of(model: ScriptedModel, lockstep: bool) -> Self {
         watchdog::watch();
         let model = Arc::new(model);
-        let runner = Runner::builder()
-            .model(Arc::clone(&model))
+        let runner = Runner::new(Arc::clone(&model))
             .clock(TestClock::default())
             .ids(CountedIds::default())
             .lockstep(lockstep)
-            .linger(Duration::MAX)
-            .build();
+            .linger(Duration::MAX);
         Self { model, test: Test::with(runner), asked: Mutex::default() }
     }
 
@@ -62,14 +60,12 @@ impl Play {
     pub(crate) fn priced(model: ScriptedModel, lockstep: bool, prices: &Value) -> Self {
         let model = Arc::new(model);
         let table = json!({"as_of": "2026-01-01", "currency": "EUR", "prices": prices});
-        let runner = Runner::builder()
-            .model(Arc::clone(&model))
+        let runner = Runner::new(Arc::clone(&model))
             .clock(TestClock::default())
             .ids(CountedIds::default())
             .lockstep(lockstep)
             .linger(Duration::MAX)
-            .prices(serde_json::from_value::<PriceTable>(table).unwrap())
-            .build();
+            .prices(serde_json::from_value::<PriceTable>(table).unwrap());
         Self { model, test: Test::with(runner), asked: Mutex::default() }
     }
 

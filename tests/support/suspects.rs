@@ -153,7 +153,7 @@ fn model() -> ScriptedModel {
 }
 
 fn runner(store: impl EventStore, place: &str, work: Duration) -> Runner {
-    Runner::builder().model(model()).store(store).build().brain(culprit(place)).brain(innocent(work))
+    Runner::new(model()).store(store).brain(culprit(place)).brain(innocent(work))
 }
 
 /// Returns where the store of this process is; `None` in the test's own process.

@@ -25,7 +25,7 @@ async fn cassette_plays_to_the_end() {
 async fn seen(message: Option<UserMessage>) -> Vec<(String, Option<Vec<u8>>)> {
     let replies = [Reply::call("country", json!({"name": "Ireland"})), Reply::text("Ireland.")];
     let model = Arc::new(ScriptedModel::new(replies));
-    let runner = Runner::builder().model(Arc::clone(&model)).lockstep(true).build();
+    let runner = Runner::new(Arc::clone(&model)).lockstep(true);
     let run = runner.start_with(flags(), (), Start { message, ..Start::default() }).await.unwrap();
     run.result().await.unwrap();
     let messages = model.requests().last().unwrap().messages.messages();

@@ -6,7 +6,7 @@ use positronic_examples::kitchen::{CASSETTE, kitchen};
 #[tokio::test(start_paused = true)]
 async fn cassette_is_a_conversation() {
     let cassette = std::sync::Arc::new(Cassette::replay(CASSETTE).unwrap());
-    let runner = Runner::builder().model(std::sync::Arc::clone(&cassette)).lockstep(true).build();
+    let runner = Runner::new(std::sync::Arc::clone(&cassette)).lockstep(true);
     let chat = runner.conversation("c").user("ann");
 
     chat.send(&kitchen(), (), "What can I cook tonight?").await.unwrap().result().await.unwrap();

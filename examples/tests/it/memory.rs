@@ -19,7 +19,7 @@ async fn cassette_plays_to_the_end() {
 /// Simulates a user's visit in a separate process; returns the context of the model's requests.
 async fn visit(file: &std::path::Path, user: &str, says: &str, replies: Vec<Reply>) -> (Vec<String>, Story) {
     let model = Arc::new(ScriptedModel::new(replies));
-    let runner = Runner::builder().model(Arc::clone(&model)).lockstep(true).build();
+    let runner = Runner::new(Arc::clone(&model)).lockstep(true);
     let start = Start { user: Some(user.to_owned()), ..Start::default() };
     let says = Visit { says: says.to_owned() };
     let run = runner.start_with(baker(SqliteFacts::open(file).unwrap()), says, start).await.unwrap();

@@ -23,8 +23,12 @@ async fn cassette_plays_to_the_end() {
 /// A process that serves the garden, with the answers of its model.
 fn process(store: &MemoryStore, clock: &TestClock, replies: Vec<Reply>) -> (Runner, Arc<ScriptedModel>, Service) {
     let model = Arc::new(ScriptedModel::new(replies));
-    let runner = Runner::builder().model(Arc::clone(&model)).store(store.clone()).clock(clock.clone());
-    let runner = runner.ids(CountedIds::default()).lockstep(true).build().brain(gardener());
+    let runner = Runner::new(Arc::clone(&model))
+        .store(store.clone())
+        .clock(clock.clone())
+        .ids(CountedIds::default())
+        .lockstep(true)
+        .brain(gardener());
     let service = runner.serve();
     (runner, model, service)
 }

@@ -36,8 +36,12 @@ async fn designs_conversation_is_reproduced() {
         Reply::text("Done."),
         Reply::text("Your reminder: check the forecast."),
     ]));
-    let runner = Runner::builder().model(Arc::clone(&model)).store(MemoryStore::new()).clock(TestClock::default());
-    let runner = runner.ids(CountedIds::default()).lockstep(true).build().brain(weather());
+    let runner = Runner::new(Arc::clone(&model))
+        .store(MemoryStore::new())
+        .clock(TestClock::default())
+        .ids(CountedIds::default())
+        .lockstep(true)
+        .brain(weather());
     let service = runner.serve();
     let talk = runner.conversation("weather").user("ann");
 

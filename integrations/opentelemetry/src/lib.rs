@@ -16,7 +16,7 @@
 //! let store = Arc::new(MemoryStore::new());
 //! let metrics = Metrics::new();
 //! let monitor = Monitor::new(Arc::clone(&store)).observer(metrics.clone());
-//! let runner = Runner::builder().model(model).store(store).build().sink(monitor);
+//! let runner = Runner::new(model).store(store).sink(monitor);
 //! # }
 //! ```
 //!

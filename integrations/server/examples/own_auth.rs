@@ -50,7 +50,7 @@ impl Authenticate for Users {
 async fn main() -> io::Result<()> {
     let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet the user in one line.").input("Hello!"));
     let model = ScriptedModel::from_fn(|_| Reply::text("Good morning."));
-    let runner = Runner::builder().model(model).build().brain(greeter);
+    let runner = Runner::new(model).brain(greeter);
     let _service = runner.serve();
 
     let agents = router(runner.client(), Options::builder().brains(runner.clone()).authenticate(Users).build());

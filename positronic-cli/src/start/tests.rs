@@ -138,7 +138,7 @@ async fn output_that_nothing_reads_stops_no_work_and_no_signal() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join(".positronic")).unwrap();
         let store = SqliteStore::open(folder.path().join(".positronic/runs.db")).unwrap();
-        let starter = Runner::builder().model(ScriptedModel::new([])).store(store.clone()).build().submit_only();
+        let starter = Runner::new(ScriptedModel::new([])).store(store.clone()).submit_only();
         let mut runs = Vec::new();
         for _ in 0..10 {
             runs.push(starter.start(talkative(), ()).await.unwrap().id().clone());

@@ -187,7 +187,7 @@ impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
     ///     .r#loop("Act", |cx| cx.system("Reach the goal.").structured_actions().actions(ACTIONS));
     /// let finish = Action::new("finish", |t| t.description("Ends the work").exit().execute(async |_: NoArgs, _| Ok("done")));
     /// # let model = ScriptedModel::new([Reply::action("Nothing is left.", "finish", json!({}))]);
-    /// let runner = Runner::builder().model(model).build().action(finish);
+    /// let runner = Runner::new(model).action(finish);
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
     /// runner.start(&agent, ()).await?.result().await?;
     /// # Ok::<_, Box<dyn std::error::Error>>(())

@@ -68,7 +68,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// });
     ///
     /// let model = ScriptedModel::new([Reply::action("It is simple.", "finish", json!({ "text": "Hello!" }))]);
-    /// let run = Runner::builder().model(model).build().start(&agent, ()).await?;
+    /// let run = Runner::new(model).start(&agent, ()).await?;
     /// assert_eq!(run.result().await?, "Hello!");
     /// # Ok(())
     /// # }

@@ -33,7 +33,7 @@ pub enum DocumentError {
     /// It is too large.
     #[error(
         "it is larger than {max_bytes} bytes; record large data as a file, or raise the limit with \
-         `Runner::builder().max_document_bytes(…)`"
+         `Runner::max_document_bytes`"
     )]
     TooLarge {
         /// The limit.

@@ -34,108 +34,178 @@ use super::{Clock, Ids, RunHandle, StartError, SystemClock, UuidIds};
 /// use positronic_core::runner::Runner;
 ///
 /// let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet the user in one line.").input("Hello!"));
-/// let runner = Runner::builder().model(model).build();
+/// let runner = Runner::new(model);
 /// let run = runner.start(&greeter, ()).await?;
 /// run.result().await?;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, typed_builder::TypedBuilder)]
+///
+/// Each setting is a method that returns the runner. A clone is the same runner: clones share the runs that they work on, their
+/// lease and the live deltas, and a run started by one is found by the others. A clone with other settings is the same runner,
+/// too, except for its store: it uses its settings for the runs that it starts or resumes, and a run keeps those under which
+/// it was started or resumed. [`Runner::store`] makes another runner, which shares no runs.
+#[derive(Clone)]
 pub struct Runner {
-    /// The model for most work.
-    #[builder(setter(transform = |model: impl Model| Arc::new(model) as Arc<dyn Model>))]
     pub(super) model: Arc<dyn Model>,
-    /// The model for loops that ask for [`Tier::High`]; without it, they get the other one.
-    #[builder(default, setter(transform = |model: impl Model| Some(Arc::new(model) as Arc<dyn Model>)))]
     pub(super) high: Option<Arc<dyn Model>>,
-    /// What models cost, for limits of money and for the log: the cost of each answer is recorded when it
-    /// arrives. Without a table no cost is known; the bundled table has to be set, too.
-    #[builder(default, setter(transform = |prices: impl Into<Option<PriceTable>>| prices.into().map(Arc::new)))]
     pub(super) prices: Option<Arc<PriceTable>>,
-    /// The store of the logs; in memory by default.
-    #[builder(
-        default = Arc::new(MemoryStore::new()),
-        setter(transform = |store: impl EventStore| Arc::new(store) as Arc<dyn EventStore>)
-    )]
     pub(super) store: Arc<dyn EventStore>,
-    /// The source of time.
-    #[builder(
-        default = Arc::new(SystemClock),
-        setter(transform = |clock: impl Clock| Arc::new(clock) as Arc<dyn Clock>)
-    )]
     pub(super) clock: Arc<dyn Clock>,
-    /// The source of ids and randomness.
-    #[builder(
-        default = Arc::new(UuidIds),
-        setter(transform = |ids: impl Ids| Arc::new(ids) as Arc<dyn Ids>)
-    )]
     pub(super) ids: Arc<dyn Ids>,
-    /// How often and after which pauses a failed request is sent again.
-    #[builder(default)]
     pub(super) retry: RetryPolicy,
-    /// Lockstep: whether the runner awaits everything in flight and appends the outcomes in path order, so that
-    /// logs are reproducible.
-    #[builder(default)]
     pub(super) lockstep: bool,
-    /// Whether tokio's clock may be paused, as in tests with `start_paused`. A paused clock jumps to the next
-    /// timer when all tasks are idle, even if one of them waits for real input or output. Tools therefore get no
-    /// timer: their time is measured by `clock` after they end, and in real time before.
-    #[builder(default)]
     pub(super) paused_clock: bool,
-    /// How long a waiting run stays loaded: five seconds by default. Then its worker releases it, and once its
-    /// handle is dropped, the runner keeps only its id and its brain's code. When the answer arrives, the runner
-    /// or a clone of it loads the run again, as does any worker that serves the store.
-    #[builder(default = Duration::from_secs(5))]
     pub(super) linger: Duration,
-    /// How long [`Runner::release`] waits for model calls, steps and tools in flight. Then they are abandoned as
-    /// in a crash: a model is asked again, and for a tool that may not run twice the outcome stays unknown. Eight
-    /// seconds by default, because a container has ten after the signal to stop.
-    #[builder(default = Duration::from_secs(8))]
     pub(super) release_grace: Duration,
-    /// The maximum size in bytes of a JSON document in a log: a state, a tool's result, an output, a model's
-    /// answer. 8 MiB by default. A larger document is an error of the step, tool or model that produced it, and
-    /// nothing of it is written.
-    #[builder(default = MAX_DOCUMENT_BYTES)]
     pub(super) max_document_bytes: usize,
-    #[builder(default, setter(skip))]
     pub(super) lease: LeaseKeeper,
-    #[builder(default, setter(skip))]
     pub(super) registry: RunRegistry,
-    #[builder(default, setter(skip))]
     pub(super) backoffs: ResumeBackoffs,
-    #[builder(default, setter(skip))]
     pub(super) trigger_backoffs: TriggerBackoffs,
-    #[builder(default, setter(skip))]
     pub(super) places: Places,
-    #[builder(default, setter(skip))]
     pub(super) quarantine: Quarantine,
-    #[builder(default, setter(skip))]
     pub(super) sinks: Vec<Arc<Feeds>>,
-    #[builder(default, setter(skip))]
     pub(super) histories: Histories,
-    #[builder(default, setter(skip))]
     pub(super) live: LiveDeltas,
-    #[builder(default, setter(skip))]
     pub(super) brains: IndexMap<String, Arc<BrainDefinition>>,
     /// The brains that were started here, for their runs only: `cx.brains()` does not offer them.
-    #[builder(default, setter(skip))]
     pub(super) started: Started,
-    #[builder(default = Unattended::new(), setter(skip))]
     pub(super) unattended: Unattended,
-    #[builder(default, setter(skip))]
     pub(super) actions: ActionSet,
     /// Performs tool calls apart from the workers.
-    #[builder(default, setter(skip))]
     pub(super) executor: Option<Arc<dyn ToolExecutor>>,
     /// Whether the caller continues the runs after a wait, instead of this runner.
-    #[builder(default, setter(skip))]
     pub(super) driven: bool,
     /// Whether a start only appends the run's first event, and other workers continue it.
-    #[builder(default, setter(skip))]
     pub(super) submits: bool,
 }
 
 impl Runner {
+    /// Creates a runner with a model and a store in memory.
+    pub fn new(model: impl Model) -> Self {
+        Self {
+            model: Arc::new(model),
+            high: None,
+            prices: None,
+            store: Arc::new(MemoryStore::new()),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(UuidIds),
+            retry: RetryPolicy::default(),
+            lockstep: false,
+            paused_clock: false,
+            linger: Duration::from_secs(5),
+            release_grace: Duration::from_secs(8),
+            max_document_bytes: MAX_DOCUMENT_BYTES,
+            lease: LeaseKeeper::default(),
+            registry: RunRegistry::default(),
+            backoffs: ResumeBackoffs::default(),
+            trigger_backoffs: TriggerBackoffs::default(),
+            places: Places::default(),
+            quarantine: Quarantine::default(),
+            sinks: Vec::new(),
+            histories: Histories::default(),
+            live: LiveDeltas::default(),
+            brains: IndexMap::new(),
+            started: Started::default(),
+            unattended: Unattended::new(),
+            actions: ActionSet::default(),
+            executor: None,
+            driven: false,
+            submits: false,
+        }
+    }
+
+    /// Sets the model for loops that ask for [`Tier::High`]. Without it they get the other model.
+    #[must_use]
+    pub fn high(self, model: impl Model) -> Self {
+        Self { high: Some(Arc::new(model)), ..self }
+    }
+
+    /// Sets what models cost, for limits of money and for the log: the cost of each answer is recorded when it arrives. By
+    /// default no cost is known; the bundled table has to be set, too.
+    #[must_use]
+    pub fn prices(self, prices: impl Into<Option<PriceTable>>) -> Self {
+        Self { prices: prices.into().map(Arc::new), ..self }
+    }
+
+    /// Sets the store of the logs, by default a new [`MemoryStore`]. The runner shares no runs with the clones that have
+    /// another store: it has its own lease, and feeds its sinks anew.
+    #[must_use]
+    pub fn store(self, store: impl EventStore) -> Self {
+        Self {
+            store: Arc::new(store),
+            lease: LeaseKeeper::default(),
+            registry: RunRegistry::default(),
+            backoffs: ResumeBackoffs::default(),
+            trigger_backoffs: TriggerBackoffs::default(),
+            places: Places::default(),
+            quarantine: Quarantine::default(),
+            sinks: self.sinks.iter().map(|feeds| feeds.anew()).collect(),
+            histories: Histories::default(),
+            live: LiveDeltas::default(),
+            started: Started::default(),
+            unattended: Unattended::new(),
+            ..self
+        }
+    }
+
+    /// Sets the source of time, by default the system's clock.
+    #[must_use]
+    pub fn clock(self, clock: impl Clock) -> Self {
+        Self { clock: Arc::new(clock), ..self }
+    }
+
+    /// Sets the source of ids and randomness, by default random UUIDs.
+    #[must_use]
+    pub fn ids(self, ids: impl Ids) -> Self {
+        Self { ids: Arc::new(ids), ..self }
+    }
+
+    /// Sets how often and after which pauses a failed request is sent again; by default [`RetryPolicy::default`].
+    #[must_use]
+    pub fn retry_policy(self, retry: RetryPolicy) -> Self {
+        Self { retry, ..self }
+    }
+
+    /// Sets lockstep: whether the runner awaits everything in flight and appends the outcomes in path order, so that logs are
+    /// reproducible. Off by default: outcomes are appended in the order of completion.
+    #[must_use]
+    pub fn lockstep(self, lockstep: bool) -> Self {
+        Self { lockstep, ..self }
+    }
+
+    /// Sets whether tokio's clock may be paused, as in tests with `start_paused`; off by default. A paused clock jumps to the
+    /// next timer when all tasks are idle, even if one of them waits for real input or output. Tools therefore get no timer:
+    /// their time is measured by the runner's clock after they end, and in real time before.
+    #[must_use]
+    pub fn paused_clock(self, paused_clock: bool) -> Self {
+        Self { paused_clock, ..self }
+    }
+
+    /// Sets how long a waiting run stays loaded, by default five seconds. Then its worker releases it, and once its handle is
+    /// dropped, the runner keeps only its id and its brain's code. When the answer arrives, the runner or a clone of it loads
+    /// the run again, as does any worker that serves the store.
+    #[must_use]
+    pub fn linger(self, linger: Duration) -> Self {
+        Self { linger, ..self }
+    }
+
+    /// Sets how long [`Runner::release`] waits for model calls, steps and tools in flight. Then they are abandoned as in a
+    /// crash: a model is asked again, and for a tool that may not run twice the outcome stays unknown. Eight seconds by
+    /// default, because a container has ten after the signal to stop.
+    #[must_use]
+    pub fn release_grace(self, release_grace: Duration) -> Self {
+        Self { release_grace, ..self }
+    }
+
+    /// Sets the maximum size in bytes of a JSON document in a log: a state, a tool's result, an output, a model's answer; by
+    /// default 8 MiB. A larger document is an error of the step, tool or model that produced it, and nothing of it is written.
+    #[must_use]
+    pub fn max_document_bytes(self, max_document_bytes: usize) -> Self {
+        Self { max_document_bytes, ..self }
+    }
+
     /// Adds a sink for the events of every run.
     #[must_use]
     pub fn sink(mut self, sink: impl EventSink) -> Self {

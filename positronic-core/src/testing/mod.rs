@@ -55,14 +55,12 @@ impl Test {
     /// Creates a test whose loops are answered by `model`.
     pub fn new(model: impl Model) -> Self {
         Self::with(
-            Runner::builder()
-                .model(model)
+            Runner::new(model)
                 .clock(TestClock::default())
                 .ids(CountedIds::default())
                 .lockstep(true)
                 .paused_clock(true)
-                .linger(std::time::Duration::MAX)
-                .build(),
+                .linger(std::time::Duration::MAX),
         )
     }
 

@@ -126,8 +126,12 @@ async fn waiting_run_finds_its_actions_in_another_process() {
             "Act/0" | "Act/1" => Reply::action("So.", "note.take", json!({ "text": request.path.as_str() })),
             _ => Reply::action("Done.", "finish", json!({})),
         });
-        let runner = Runner::builder().model(model).store(store.clone()).linger(std::time::Duration::ZERO).build();
-        runner.action(note()).action(finish()).brain(agent(&["note.take", "finish"]))
+        Runner::new(model)
+            .store(store.clone())
+            .linger(std::time::Duration::ZERO)
+            .action(note())
+            .action(finish())
+            .brain(agent(&["note.take", "finish"]))
     };
     let first = runner();
     let run = first.start(&agent(&["note.take", "finish"]), ()).await.unwrap();

@@ -48,7 +48,7 @@ impl Bench {
         };
         let clock = Machine { time: self.time.clone(), ahead, behind };
         let model = ScriptedModel::from_fn(says);
-        Runner::builder().model(model).store(self.store.clone()).clock(clock).paused_clock(true).build()
+        Runner::new(model).store(self.store.clone()).clock(clock).paused_clock(true)
     }
 
     fn exact(&self) -> Runner {

@@ -99,11 +99,11 @@ async fn tool_has_state_services_and_user_and_shows_widgets_and_files() {
     };
     let brain = brain("Desk").services::<Desk>().state(7).r#loop("Greet", move |cx| cx.system("").tools([greet()]));
     let model = Arc::new(ScriptedModel::new([Reply::call("greet", json!({})), done()]));
-    let runner = Runner::builder().model(Arc::clone(&model)).clock(TestClock::default()).ids(CountedIds::default());
+    let runner = Runner::new(Arc::clone(&model)).clock(TestClock::default()).ids(CountedIds::default());
     let start = Start { user: Some("ann".to_owned()), ..Start::default() };
 
     let bound = brain.bind(Desk { greeting: "Good day".to_owned() });
-    let run = runner.build().start_with(&bound, (), start).await.unwrap();
+    let run = runner.start_with(&bound, (), start).await.unwrap();
 
     assert_eq!(run.result().await.unwrap(), 8);
     let story = positronic_core::testing::Story::of(&run).await;

@@ -194,7 +194,7 @@ async fn wait_that_expires_during_sleep_ends_a_minute_after_wake_up() {
         let hour = Duration::from_secs(3600);
         let clock = Wall::default();
         let model = ScriptedModel::new([batch([("gated", "a")]), done()]);
-        let runner = Runner::builder().model(model).clock(clock.clone()).linger(linger).build();
+        let runner = Runner::new(model).clock(clock.clone()).linger(linger);
         let gated = move || worker("gated", |t| t.requires_approval("quick!").approval_expires(hour));
         let brain = workshop(&Journal::default(), move |config| config.tools([gated()]));
         let run = runner.start(&brain, ()).await.unwrap();

@@ -72,7 +72,7 @@ impl Model for Eyes {
 }
 
 fn runner(store: impl EventStore, model: impl Model) -> Runner {
-    Runner::builder().model(model).store(store).clock(TestClock::default()).ids(CountedIds::default()).build()
+    Runner::new(model).store(store).clock(TestClock::default()).ids(CountedIds::default())
 }
 
 fn loaded(name: &str, bytes: &[u8]) -> Seen {

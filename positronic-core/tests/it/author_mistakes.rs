@@ -8,7 +8,7 @@ fn desk() -> Brain {
 }
 
 fn runner() -> Runner {
-    Runner::builder().model(ScriptedModel::new([])).build()
+    Runner::new(ScriptedModel::new([]))
 }
 
 #[test]

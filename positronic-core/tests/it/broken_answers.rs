@@ -129,12 +129,10 @@ async fn tokens_of_a_model_count_where_its_fallback_answers() {
     let model =
         Fallback::new(ScriptedModel::new([breaks(ModelErrorKind::Server)])).then(ScriptedModel::new([answers()]));
     let table = json!({"as_of": "2026-01-01", "currency": "EUR", "prices": {"scripted/*": {"input": 1, "output": 1}}});
-    let runner = Runner::builder()
-        .model(model)
+    let runner = Runner::new(model)
         .clock(TestClock::default())
         .ids(CountedIds::default())
-        .prices(serde_json::from_value::<PriceTable>(table).unwrap())
-        .build();
+        .prices(serde_json::from_value::<PriceTable>(table).unwrap());
     let asker = brain("Asker").r#loop("Ask", |cx| cx.system("Answer.").input("Why?"));
 
     let story = Test::with(runner).run(asker, ()).await;

@@ -78,12 +78,8 @@ impl Model for Babbling {
 #[tokio::test(start_paused = true)]
 async fn cancel_stops_a_streaming_model() {
     let journal = Journal::default();
-    let runner = Runner::builder()
-        .model(Babbling(journal.clone()))
-        .clock(TestClock::default())
-        .ids(CountedIds::default())
-        .lockstep(true)
-        .build();
+    let runner =
+        Runner::new(Babbling(journal.clone())).clock(TestClock::default()).ids(CountedIds::default()).lockstep(true);
     let run = Test::with(runner).start(&workshop(&journal, tools), ()).await;
     a_while().await;
     assert_eq!(run.status(), Status::Running);

@@ -29,14 +29,12 @@ fn echo(request: &ModelRequest) -> Reply {
 }
 
 fn runner(store: &MemoryStore, model: ScriptedModel) -> Runner {
-    Runner::builder()
-        .model(model)
+    Runner::new(model)
         .store(store.clone())
         .clock(TestClock::default())
         .ids(CountedIds::default())
         .lockstep(true)
         .linger(std::time::Duration::ZERO)
-        .build()
 }
 
 fn echoing(store: &MemoryStore) -> Runner {
@@ -108,9 +106,11 @@ async fn resumed_run_rebuilds_its_history_byte_for_byte() {
     assert!(matches!(run.settled().await, Settled::Waiting(_)));
 
     let model = std::sync::Arc::new(ScriptedModel::new([done()]));
-    let second =
-        Runner::builder().model(std::sync::Arc::clone(&model)).store(store.clone()).clock(TestClock::default());
-    let second = second.ids(CountedIds::default()).build().brain(gated());
+    let second = Runner::new(std::sync::Arc::clone(&model))
+        .store(store.clone())
+        .clock(TestClock::default())
+        .ids(CountedIds::default())
+        .brain(gated());
     store.declare_dead("worker-1");
     let client = second.client();
     let resumed = second.resume(&RunId::new("c-1")).await.unwrap();
@@ -150,8 +150,11 @@ async fn earlier_prompts_are_rendered_for_the_current_model() {
     // Another model, which also reads widgets; and a worker that dies during an approval.
     let sighted = |replies: Vec<Reply>| std::sync::Arc::new(Sighted(ScriptedModel::new(replies)));
     let worker = |model: &std::sync::Arc<Sighted>| {
-        let builder = Runner::builder().model(std::sync::Arc::clone(model)).store(store.clone());
-        builder.clock(TestClock::default()).ids(CountedIds::default()).build().brain(drawing())
+        Runner::new(std::sync::Arc::clone(model))
+            .store(store.clone())
+            .clock(TestClock::default())
+            .ids(CountedIds::default())
+            .brain(drawing())
     };
     let (second, third) = (sighted(vec![Reply::call("pay", json!({}))]), sighted(vec![done()]));
     let run = worker(&second).conversation("c").send(&drawing(), (), "Pay.").await.unwrap();
@@ -456,7 +459,7 @@ async fn prompts_keep_their_order_when_the_clock_goes_back() {
     echoing(&store).conversation("c").send(&helper(), (), "one").await.unwrap().result().await.unwrap();
     let asks = ScriptedModel::from_fn(|_| Reply::call("ask", json!({})));
     let earlier = Later::than(Timestamp(TestClock::BEGIN.0 - 10_000_000));
-    let runner = Runner::builder().model(asks).store(store.clone()).clock(earlier).build();
+    let runner = Runner::new(asks).store(store.clone()).clock(earlier);
     let asking = brain("Asking").r#loop("Chat", |cx| {
         cx.system("Ask.").tool("ask", |t| t.requires_approval("sure?").execute(async |_: NoArgs, _| Ok("yes")))
     });

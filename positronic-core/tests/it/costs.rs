@@ -151,7 +151,7 @@ async fn recorded_usage_is_shown_with_its_current_cost() {
 async fn conversation_has_a_total_cost() {
     let prices = table(&json!({"scripted/*": {"input": "1000", "output": 0}}));
     let model = ScriptedModel::from_fn(|_| done().usage(usage(1, 0, 0, 0)));
-    let runner = Runner::builder().model(model).build();
+    let runner = Runner::new(model);
     let chat = brain("Chat").r#loop("Talk", |cx| cx.system("Talk."));
     let conversation = runner.conversation("thread").user("ann");
     let mut runs = Vec::new();

@@ -13,14 +13,12 @@ use serde_json::json;
 use crate::support::{Board, Journal, check_log, done, prompt, workshop};
 
 fn runner(store: impl EventStore, model: ScriptedModel) -> Runner {
-    Runner::builder()
-        .model(model)
+    Runner::new(model)
         .store(store)
         .clock(TestClock::default())
         .ids(CountedIds::default())
         .lockstep(true)
         .linger(std::time::Duration::MAX)
-        .build()
 }
 
 /// Runs a brain and records after which events its process could have died.

@@ -23,8 +23,12 @@ use crate::crash::undisturbed;
 use crate::support::{Board, Job, Journal, ShopBuilder, batch, check_log, done, settled, worker, workshop};
 
 fn runner(store: MemoryStore, model: ScriptedModel) -> Runner {
-    let builder = Runner::builder().model(model).store(store).clock(TestClock::default()).ids(CountedIds::default());
-    builder.lockstep(true).linger(Duration::MAX).build()
+    Runner::new(model)
+        .store(store)
+        .clock(TestClock::default())
+        .ids(CountedIds::default())
+        .lockstep(true)
+        .linger(Duration::MAX)
 }
 
 /// Returns a log whose run was claimed `n` more times by workers that died.

@@ -128,8 +128,11 @@ fn runner(model: ScriptedModel) -> Runner {
 }
 
 fn with_limit(model: ScriptedModel, max_bytes: usize) -> Runner {
-    let runner = Runner::builder().model(model).clock(TestClock::default()).ids(CountedIds::default()).lockstep(true);
-    runner.max_document_bytes(max_bytes).build()
+    Runner::new(model)
+        .clock(TestClock::default())
+        .ids(CountedIds::default())
+        .lockstep(true)
+        .max_document_bytes(max_bytes)
 }
 
 #[tokio::test(start_paused = true)]

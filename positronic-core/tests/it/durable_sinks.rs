@@ -87,8 +87,12 @@ impl Bench {
             _ => done(),
         };
         let sink = Machine { audit: self.audit.clone(), dies_at: dies_at.map(Seq), is_durable };
-        let runner = Runner::builder().model(ScriptedModel::from_fn(says)).store(self.store.clone());
-        runner.clock(self.clock.clone()).linger(Duration::ZERO).build().sink(sink).brain(gated())
+        Runner::new(ScriptedModel::from_fn(says))
+            .store(self.store.clone())
+            .clock(self.clock.clone())
+            .linger(Duration::ZERO)
+            .sink(sink)
+            .brain(gated())
     }
 
     async fn log(&self, run: &RunId) -> Vec<u64> {

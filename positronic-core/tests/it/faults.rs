@@ -235,7 +235,7 @@ async fn question_is_asked_again_up_to_its_limit_and_never_after_a_refusal() {
 async fn paused_answer_is_continued_without_a_message() {
     let replies = [Reply::text("I search. ").finish(Finish::Paused), Reply::text("Found.")];
     let model = Arc::new(ScriptedModel::new(replies));
-    let runner = Runner::builder().model(Arc::clone(&model)).build();
+    let runner = Runner::new(Arc::clone(&model));
 
     let search = brain("Search").r#loop("Look", |cx| cx.system("Search.").input("Go."));
     let run = runner.start(&search, ()).await.unwrap();

@@ -31,7 +31,7 @@ fn saving() -> Brain<(), ()> {
 
 fn runner(store: impl EventStore, clock: impl Clock) -> Runner {
     let model = ScriptedModel::new([Reply::call("save", json!({})), done()]);
-    Runner::builder().model(model).store(store).clock(clock).ids(CountedIds::default()).lockstep(true).build()
+    Runner::new(model).store(store).clock(clock).ids(CountedIds::default()).lockstep(true)
 }
 
 async fn ended(run: &RunHandle<()>) {
@@ -83,7 +83,7 @@ async fn bytes_are_stored_before_the_event_that_names_them() {
 
     // Not in lockstep, where the event would wait for the end of the tool.
     let model = ScriptedModel::new([Reply::call("save", json!({})), done()]);
-    let runner = Runner::builder().model(model).store(watched).clock(TestClock::default()).build();
+    let runner = Runner::new(model).store(watched).clock(TestClock::default());
     ended(&runner.start(&saving(), ()).await.unwrap()).await;
 
     assert_eq!(*seen.lock().unwrap(), [Ok(Some(REPORT.to_vec()))]);

@@ -294,7 +294,7 @@ proptest! {
 
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let log = runtime.block_on(async {
-            let run = Runner::builder().model(model).build().start(&echo, ()).await.unwrap();
+            let run = Runner::new(model).start(&echo, ()).await.unwrap();
             run.result().await.unwrap();
             run.events(positronic_core::record::Seq(0)).await.unwrap()
         });

@@ -211,12 +211,8 @@ async fn limit_reached_while_brains_begin_ends_the_remaining_ones() {
         begins.then_some(Fault::Slow(Duration::from_secs(2)))
     });
     let both = Reply::calls([("inner", json!({})), ("inner", json!({}))]);
-    let runner = Runner::builder()
-        .model(ScriptedModel::new([both]))
-        .store(store)
-        .clock(TestClock::default())
-        .ids(CountedIds::default())
-        .build();
+    let runner =
+        Runner::new(ScriptedModel::new([both])).store(store).clock(TestClock::default()).ids(CountedIds::default());
     let inner = workshop(&Journal::default(), tools);
     let timed = brain("Timed")
         .r#loop("Work", move |cx| cx.system("").max_time(Duration::from_secs(1)).brain("inner", inner.clone()));

@@ -45,7 +45,7 @@ fn process(store: &Counting) -> (Runner, Sent) {
         *last.0.lock().unwrap() = request.messages.messages();
         counts(request)
     });
-    (Runner::builder().model(model).store(store.clone()).build(), sent)
+    (Runner::new(model).store(store.clone()), sent)
 }
 
 async fn say(runner: &Runner, turn: usize) {
@@ -182,8 +182,8 @@ async fn resume_of_a_long_run_reads_only_its_last_events() {
     for spoils in SPOILED {
         let (store, pages) = (memory(), 300);
         let replies = (0..pages).map(|_| Reply::call("read", json!({}))).chain([Reply::call("pay", json!({}))]);
-        let first = Runner::builder().model(ScriptedModel::new(replies)).store(store.clone()).linger(Duration::ZERO);
-        let run = first.build().start(&reader(), ()).await.unwrap();
+        let first = Runner::new(ScriptedModel::new(replies)).store(store.clone()).linger(Duration::ZERO);
+        let run = first.start(&reader(), ()).await.unwrap();
         assert!(matches!(run.settled().await, Settled::Waiting(_)));
         let before = run.prompts();
         let (id, next) = (run.id().clone(), run.state().next);
@@ -192,7 +192,7 @@ async fn resume_of_a_long_run_reads_only_its_last_events() {
         store.take();
 
         let model = Arc::new(ScriptedModel::new([done()]));
-        let second = Runner::builder().model(Arc::clone(&model)).store(store.spoiling(spoils)).build().brain(reader());
+        let second = Runner::new(Arc::clone(&model)).store(store.spoiling(spoils)).brain(reader());
         let run = second.open(&id).await.unwrap();
 
         let read = store.take();
@@ -222,13 +222,13 @@ async fn released(store: &Counting, run: &RunId) {
 async fn measured() {
     let folder = tempfile::tempdir().unwrap();
     let store = Counting::over(positronic_sqlite::SqliteStore::open(folder.path().join("runs.db")).unwrap());
-    let warm = Runner::builder().model(ScriptedModel::from_fn(counts)).store(store.clone()).build();
+    let warm = Runner::new(ScriptedModel::from_fn(counts)).store(store.clone());
     for turn in 0..=1000 {
         let begun = tokio::time::Instant::now();
         let read = reads(&warm, &store, turn).await;
         if matches!(turn, 10 | 200 | 400 | 1000) {
             println!("{turn}: {:?} {read:?}", begun.elapsed());
-            let cold = Runner::builder().model(ScriptedModel::from_fn(counts)).store(store.clone()).build();
+            let cold = Runner::new(ScriptedModel::from_fn(counts)).store(store.clone());
             let begun = tokio::time::Instant::now();
             let read = reads(&cold, &store, turn).await;
             println!("{turn} in a new process: {:?} {read:?}", begun.elapsed());

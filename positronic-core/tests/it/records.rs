@@ -128,11 +128,9 @@ async fn prompt_waits_while_its_nested_brain_waits() {
 #[tokio::test(start_paused = true)]
 async fn prompts_of_a_conversation_have_ids_of_their_own_and_the_run_has_the_same() {
     let helper = brain("Helper").r#loop("Chat", |cx| cx.system("Help."));
-    let runner = Runner::builder()
-        .model(ScriptedModel::new(["One.", "Two."].map(Reply::text)))
+    let runner = Runner::new(ScriptedModel::new(["One.", "Two."].map(Reply::text)))
         .clock(TestClock::default())
-        .ids(CountedIds::default())
-        .build();
+        .ids(CountedIds::default());
     let chat = runner.conversation("c");
     let mut of_runs = BTreeSet::new();
     for said in ["one", "two"] {

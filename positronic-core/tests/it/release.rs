@@ -22,8 +22,12 @@ fn runner(store: &(impl EventStore + Clone)) -> Runner {
         "Work/1" => batch([("gated", "b")]),
         _ => done(),
     });
-    let builder = Runner::builder().model(model).store(store.clone()).clock(TestClock::default());
-    builder.ids(CountedIds::default()).linger(Duration::MAX).release_grace(Duration::from_secs(300)).build()
+    Runner::new(model)
+        .store(store.clone())
+        .clock(TestClock::default())
+        .ids(CountedIds::default())
+        .linger(Duration::MAX)
+        .release_grace(Duration::from_secs(300))
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,8 +107,7 @@ async fn effect_beyond_the_grace_period_is_abandoned_and_repeated_elsewhere() {
             _ => done(),
         })
     };
-    let make =
-        |takes: u64| Runner::builder().model(model(takes)).store(store.clone()).clock(TestClock::default()).build();
+    let make = |takes: u64| Runner::new(model(takes)).store(store.clone()).clock(TestClock::default());
     let (one, other) = (make(30_000), make(30_000).brain(slow.clone()));
     let run = one.start(&slow, ()).await.unwrap();
     while journal.take().is_empty() {
@@ -157,7 +160,7 @@ impl Model for Thinks {
 async fn slow_answer_does_not_delay_release_and_is_requested_again() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let shop = workshop(&journal, tools);
-    let one = Runner::builder().model(Thinks).store(store.clone()).clock(TestClock::default()).build();
+    let one = Runner::new(Thinks).store(store.clone()).clock(TestClock::default());
     let run = one.start(&shop, ()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let began = tokio::time::Instant::now();
@@ -182,8 +185,7 @@ fn full(store: &MemoryStore) -> FaultyStore<MemoryStore> {
 
 fn filled(store: &FaultyStore<MemoryStore>) -> Runner {
     let model = ScriptedModel::from_fn(|_: &ModelRequest| slow_batch([("safe", "a", 0)]));
-    let builder = Runner::builder().model(model).store(store.clone()).clock(TestClock::default());
-    builder.ids(CountedIds::default()).build()
+    Runner::new(model).store(store.clone()).clock(TestClock::default()).ids(CountedIds::default())
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,8 +18,7 @@ use crate::support::{Journal, settled};
 type Broken = Arc<AtomicBool>;
 
 fn runner(model: ScriptedModel) -> Runner {
-    let builder = Runner::builder().model(model).store(MemoryStore::new()).clock(TestClock::default());
-    builder.ids(CountedIds::default()).lockstep(true).build()
+    Runner::new(model).store(MemoryStore::new()).clock(TestClock::default()).ids(CountedIds::default()).lockstep(true)
 }
 
 /// A loop with a payment, then a step that fetches something once and then fails while it is broken.
@@ -168,7 +167,7 @@ async fn run_that_failed_at_a_limit_or_has_not_failed_is_not_retried() {
 async fn retry_with_changed_code_makes_no_fork() {
     let (journal, broken) = (Journal::default(), Broken::new(true.into()));
     let (shop, store) = (shop(&journal, &broken), MemoryStore::new());
-    let process = || Runner::builder().model(pays()).store(store.clone()).clock(TestClock::default()).build();
+    let process = || Runner::new(pays()).store(store.clone()).clock(TestClock::default());
     let run = failed(&process().start(shop, ()).await.unwrap()).await;
     let renamed = brain("Shop").state(0_u32).r#loop("Charge", |cx| cx.system("Charge.").input("begin"));
     let newer = process().brain(renamed);

@@ -114,7 +114,7 @@ impl Desk {
             "Work/0" => batch([("gated", "a")]),
             _ => done(),
         });
-        Runner::builder().model(model).store(store).clock(self.clock.clone()).build()
+        Runner::new(model).store(store).clock(self.clock.clone())
     }
 
     /// A process that asks a server before it continues the open iteration of a run.
@@ -284,7 +284,7 @@ async fn run_with_a_stuck_preparation_is_released_at_once() {
 async fn plugin_answer_is_recorded_before_its_iteration_is_abandoned() {
     let store = MemoryStore::new();
     let model = ScriptedModel::new([Reply::text("Ann.").after(Duration::from_millis(500))]);
-    let process = Runner::builder().model(model).store(store.clone()).clock(TestClock::default()).build();
+    let process = Runner::new(model).store(store.clone()).clock(TestClock::default());
     let run = process.start(workshop(&Journal::default(), |cx| tools(cx).plugin(Curious)), ()).await.unwrap();
     a_while(10).await;
 
@@ -325,7 +325,7 @@ async fn run_in_progress_asks_no_queue() {
         iteration if iteration < 20 => batch([("safe", "a")]),
         _ => done(),
     });
-    let runner = Runner::builder().model(model).store(store).clock(TestClock::default()).build();
+    let runner = Runner::new(model).store(store).clock(TestClock::default());
     let _service = runner.serve();
     a_while(10).await;
     let before = questions.load(Ordering::Relaxed);

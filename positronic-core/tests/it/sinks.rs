@@ -149,15 +149,7 @@ fn failing(from: u64, mended: Arc<AtomicBool>) -> FaultyStore<MemoryStore> {
 }
 
 fn on(store: FaultyStore<MemoryStore>, model: ScriptedModel) -> Test {
-    Test::with(
-        Runner::builder()
-            .model(model)
-            .store(store)
-            .clock(TestClock::default())
-            .ids(CountedIds::default())
-            .lockstep(true)
-            .build(),
-    )
+    Test::with(Runner::new(model).store(store).clock(TestClock::default()).ids(CountedIds::default()).lockstep(true))
 }
 
 #[tokio::test(start_paused = true)]

@@ -363,7 +363,7 @@ async fn other_processes_can_watch_a_run_of_a_known_brain() {
     let shown =
         brain("Shown").state(5).step("One", async |cx| Ok(cx.state + 1)).public(|state| format!("{state} of 6"));
     let store = MemoryStore::new();
-    let runner = || Runner::builder().model(ScriptedModel::new([])).store(store.clone()).build();
+    let runner = || Runner::new(ScriptedModel::new([])).store(store.clone());
     let run = runner().start(&shown, ()).await.unwrap();
     run.result().await.unwrap();
 
@@ -394,7 +394,7 @@ async fn abandoned_wait_does_not_recompute_the_value() {
             cx.once("paid", paid()).await
         })
         .bind(tries.clone());
-    let runner = Runner::builder().model(ScriptedModel::new([])).store(store).build();
+    let runner = Runner::new(ScriptedModel::new([])).store(store);
 
     let story = Test::with(runner).run(&impatient, ()).await;
 

@@ -126,7 +126,7 @@ async fn one_run_remembers_facts_for_the_next() {
         act("finish", json!({})),
     ]));
     for says in ["I eat no nuts.", "A cake without nuts, please."] {
-        let runner = Runner::builder().model(Arc::clone(&model)).build();
+        let runner = Runner::new(Arc::clone(&model));
         let start = Start { user: Some("ann".to_owned()), ..Start::default() };
         let run = runner.start_with(&companion(says), (), start).await.unwrap();
         assert!(matches!(run.settled().await, Settled::Completed(_)));

@@ -14,7 +14,7 @@ fn greeter() -> Brain<(), ()> {
 
 fn runner(store: &MemoryStore, replies: &[&str]) -> Runner {
     let model = ScriptedModel::new(replies.iter().map(|text| Reply::text(*text)));
-    Runner::builder().model(model).store(store.clone()).clock(TestClock::default()).build()
+    Runner::new(model).store(store.clone()).clock(TestClock::default())
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,14 +19,12 @@ fn runner(store: &MemoryStore, prefix: &str) -> Runner {
         _ => done(),
     });
     let ids = Prefixed(prefix.to_owned(), CountedIds::default());
-    Runner::builder()
-        .model(model)
+    Runner::new(model)
         .store(store.clone())
         .clock(TestClock::default())
         .ids(ids)
         .lockstep(true)
         .linger(std::time::Duration::ZERO)
-        .build()
 }
 
 /// Ids of one runner, distinct from those of every other runner of the test.
@@ -163,9 +161,11 @@ fn versioned(version: u32, first: &str) -> BrainBuilder<(), Value> {
 
 async fn waiting(store: &MemoryStore) -> RunId {
     let model = ScriptedModel::new([Reply::call("ask", json!({}))]);
-    let first =
-        Runner::builder().model(model).store(store.clone()).clock(TestClock::default()).ids(CountedIds::default());
-    let first = first.linger(std::time::Duration::ZERO).build();
+    let first = Runner::new(model)
+        .store(store.clone())
+        .clock(TestClock::default())
+        .ids(CountedIds::default())
+        .linger(std::time::Duration::ZERO);
     let run = first.start(&versioned(1, "Begin"), ()).await.unwrap();
     assert!(matches!(run.settled().await, Settled::Waiting(_)));
     run.id().clone()

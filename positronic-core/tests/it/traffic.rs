@@ -48,7 +48,7 @@ fn replies() -> [Reply; 6] {
 
 /// Runs the brain and returns its log.
 async fn run(model: impl Model) -> Vec<Arc<Event>> {
-    let runner = Runner::builder().model(Arc::new(model) as Arc<dyn Model>).build();
+    let runner = Runner::new(Arc::new(model) as Arc<dyn Model>);
     let run = runner.start(&agent(), ()).await.unwrap();
     run.result().await.unwrap();
     run.events(Seq(0)).await.unwrap()

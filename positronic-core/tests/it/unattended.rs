@@ -23,7 +23,7 @@ fn runner(store: impl EventStore) -> Runner {
         "Work/0" => batch([("gated", "a")]),
         _ => done(),
     });
-    Runner::builder().model(model).store(store).clock(TestClock::default()).build()
+    Runner::new(model).store(store).clock(TestClock::default())
 }
 
 /// Starts a run, and drops its handle after it waits for a decision and its worker has released it.
@@ -181,7 +181,7 @@ async fn log_of_a_run_claimed_elsewhere_is_not_read() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let shop = workshop(&journal, tools);
     let model = ScriptedModel::from_fn(|_: &ModelRequest| slow_batch([("safe", "a", 500), ("read", "b", 300)]));
-    let one = Runner::builder().model(model).store(store.clone()).clock(TestClock::default()).build();
+    let one = Runner::new(model).store(store.clone()).clock(TestClock::default());
     let run = one.start(&shop, ()).await.unwrap();
     let reads = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&reads);

@@ -124,8 +124,8 @@ fn slow(store: &MemoryStore) -> (Runner, Brain<(), ()>) {
     let retry_after = Some(Duration::from_secs(60));
     let busy = ModelError { retry_after, ..ModelError::new(ModelErrorKind::RateLimited, "slow down") };
     let model = ScriptedModel::new([Reply::error(busy), Reply::text("Done.")]);
-    let runner = Runner::builder().model(model).store(store.clone()).clock(TestClock::default());
-    let runner = runner.ids(CountedIds::default()).linger(Duration::ZERO).build();
+    let runner = Runner::new(model).store(store.clone()).clock(TestClock::default());
+    let runner = runner.ids(CountedIds::default()).linger(Duration::ZERO);
     (runner, brain("Slow").r#loop("Ask", |cx| cx.system("Ask.").input("Go.")).build())
 }
 

@@ -63,7 +63,7 @@ async fn brain_of_the_macros_runs() {
         Says::call("payment.refund", json!({"order": "A1"})),
         Says::call("resolve", json!({"resolution": "paid back"})),
     ]);
-    let runner = Runner::builder().model(model).lockstep(true).build();
+    let runner = Runner::new(model).lockstep(true);
     let acme = Acme { articles: vec!["tea comes by post", "coffee does not"] };
     let run = runner.start(&support().bind(acme), ()).await.unwrap();
 

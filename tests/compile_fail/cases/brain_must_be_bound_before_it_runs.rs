@@ -10,7 +10,7 @@ struct Acme;
 async fn start() {
     let support = brain("Support").services::<Acme>().step("Look", async |_| Ok(7));
 
-    let runner = Runner::builder().model(ScriptedModel::new([])).build();
+    let runner = Runner::new(ScriptedModel::new([]));
     _ = runner.start(&support, ()).await;
 
     _ = Test::new(ScriptedModel::new([])).run(support, ()).await;

@@ -135,7 +135,7 @@ impl Lane {
     /// Sends a message in a conversation, and approves pending calls.
     async fn talk<B: Runnable<Options = ()> + Clone>(&mut self, title: &str, cassette: &str, brain: B, said: &[&str]) {
         let model = self.model(cassette);
-        let runner = Runner::builder().model(model.clone()).lockstep(true).build();
+        let runner = Runner::new(model.clone()).lockstep(true);
         let talk = runner.conversation("c").user("ann");
         for text in said {
             let run = talk.send(brain.clone(), (), *text).await.unwrap();

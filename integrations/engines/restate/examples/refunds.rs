@@ -83,7 +83,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::new(INGRESS);
     match arguments[..] {
         ["serve"] => {
-            let runner = Runner::builder().model(model()).store(SqliteStore::open(STORE)?).build();
+            let runner = Runner::new(model()).store(SqliteStore::open(STORE)?);
             let listener = tokio::net::TcpListener::bind("127.0.0.1:9080").await?;
             Endpoint::new(runner, INGRESS).brain(refunds()).serve(listener).await?;
         }

@@ -187,7 +187,7 @@ mod tests {
     async fn brains_with_a_service_of_the_same_name_are_refused() {
         let of = |title| brain(title).r#loop("Greet", |cx| cx.system("Greet.").input("Hello!"));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let runner = Runner::builder().model(ScriptedModel::from_fn(|_| Reply::text("Hi."))).build();
+        let runner = Runner::new(ScriptedModel::from_fn(|_| Reply::text("Hi.")));
         let endpoint = Endpoint::new(runner, "http://127.0.0.1:8080").brain(of("Support")).brain(of("Support Tool"));
 
         let refused = endpoint.serve_until(listener, async {}).await.unwrap_err();

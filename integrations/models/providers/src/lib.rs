@@ -18,7 +18,7 @@
 //!
 //! let claude = providers.model_with("anthropic/claude-haiku-5-5", &options)?;
 //! let gemini = providers.model("gemini/gemini-3.8-flash")?;
-//! let runner: Runner = Runner::builder().model(Fallback::new(claude).then(gemini)).build();
+//! let runner: Runner = Runner::new(Fallback::new(claude).then(gemini));
 //!
 //! let error = providers.model("openai/gpt-5-mini").unwrap_err();
 //! assert_eq!(error.to_string(), "cannot use the model `openai/gpt-5-mini`: OPENAI_API_KEY is not set; set OPENAI_API_KEY");

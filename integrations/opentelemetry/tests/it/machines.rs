@@ -69,8 +69,13 @@ impl Bench {
     pub(crate) fn machine_with(&self, model: impl Model, change: impl FnOnce(Traces) -> Traces) -> Machine {
         let traces = Arc::new(change(Traces::new(self.receiver.spans_exporter())));
         let monitor = Monitor::new(Arc::clone(&self.store)).observer(Arc::clone(&traces));
-        let runner = Runner::builder().model(model).store(Arc::clone(&self.store)).clock(self.clock.clone());
-        let runner = runner.ids(CountedIds::default()).lockstep(true).paused_clock(true).linger(Duration::ZERO).build();
+        let runner = Runner::new(model)
+            .store(Arc::clone(&self.store))
+            .clock(self.clock.clone())
+            .ids(CountedIds::default())
+            .lockstep(true)
+            .paused_clock(true)
+            .linger(Duration::ZERO);
         let is_dead = Arc::<AtomicBool>::default();
         let runner = runner.sink(Mortal { monitor: monitor.clone(), is_dead: Arc::clone(&is_dead) });
         Machine { test: Test::with(runner), monitor, traces, is_dead }

@@ -26,8 +26,13 @@ pub(crate) async fn two_runs(bench: &Bench, monitor: Monitor) {
         "Work/0" => Reply::call("pay", json!({})).usage(usage).cost(cost.clone()),
         _ => Reply::text("It is paid.").usage(usage),
     });
-    let runner = Runner::builder().model(model).store(Arc::clone(&bench.store)).clock(bench.clock.clone());
-    let runner = runner.lockstep(true).paused_clock(true).linger(Duration::ZERO).build().sink(monitor);
+    let runner = Runner::new(model)
+        .store(Arc::clone(&bench.store))
+        .clock(bench.clock.clone())
+        .lockstep(true)
+        .paused_clock(true)
+        .linger(Duration::ZERO)
+        .sink(monitor);
     let test = Test::with(runner);
     let run = test.start(gated(), ()).await;
     assert!(matches!(run.settled().await, Settled::Waiting(_)));

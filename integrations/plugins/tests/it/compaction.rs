@@ -184,7 +184,7 @@ async fn next_prompt_has_the_summary_and_latest_iterations_in_the_models_project
     let summed = Reply::text("Two pages are read.");
     let answers = [read(1), read(2), read(3), read(4), summed, done(), done()];
     let model = Arc::new(Own(ScriptedModel::new(answers)));
-    let runner = positronic_core::runner::Runner::builder().model(Arc::clone(&model)).build();
+    let runner = positronic_core::runner::Runner::new(Arc::clone(&model));
     let chat = runner.conversation("c");
 
     chat.send(&reader(small()()), (), "one").await.unwrap().result().await.unwrap();

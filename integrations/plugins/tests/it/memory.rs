@@ -174,8 +174,7 @@ async fn process(
 ) -> (Story, Vec<ModelRequest>) {
     let model = Arc::new(ScriptedModel::new(replies));
     let ids = CountedIds::default();
-    let runner =
-        Runner::builder().model(Arc::clone(&model)).clock(TestClock::default()).ids(ids).lockstep(true).build();
+    let runner = Runner::new(Arc::clone(&model)).clock(TestClock::default()).ids(ids).lockstep(true);
     let start = Start { user: who.map(str::to_owned), ..Start::default() };
     let run = runner.start_with(&companion(Memory::new(facts), says), (), start).await.unwrap();
     let story = Story::of(&run).await;

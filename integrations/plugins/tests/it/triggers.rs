@@ -309,8 +309,7 @@ async fn authors_tool_resets_a_fired_trigger<S: EventStore>(open: impl Fn() -> S
         1 => Reply::call("snooze", json!({})),
         _ => Reply::text("Zzz."),
     });
-    let runner = Runner::builder().model(model).store(open()).clock(clock.clone()).ids(OwnIds::of("alarm")).build();
-    let runner = runner.brain(snooze());
+    let runner = Runner::new(model).store(open()).clock(clock.clone()).ids(OwnIds::of("alarm")).brain(snooze());
     runner.start(snooze(), ()).await.unwrap().result().await.unwrap();
     let id = timers(&runner).await[0].trigger.id.clone();
 
@@ -348,7 +347,7 @@ async fn serve_fires_due_triggers_and_keeps_unknown_ones() {
     let first = process("first", store.clone(), clock.clone());
     create(&first, json!({"what": "Water the beans.", "in": "10 minutes"})).await;
     drop(first);
-    let strange = Runner::builder().model(ScriptedModel::new([])).store(store.clone()).clock(clock.clone()).build();
+    let strange = Runner::new(ScriptedModel::new([])).store(store.clone()).clock(clock.clone());
     let knows = process("second", store.clone(), clock.clone());
 
     let service = strange.serve();
@@ -420,7 +419,7 @@ async fn invalid_triggers_are_reported_to_the_model() {
 async fn unfirable_trigger_is_skipped_until_its_next_time_and_a_waiting_one_is_not() {
     let (store, clock) = (MemoryStore::new(), ManualClock::new());
     let one = process("one", store.clone(), clock.clone());
-    let stranger = Runner::builder().model(ScriptedModel::from_fn(obeying)).store(store).clock(clock.clone()).build();
+    let stranger = Runner::new(ScriptedModel::from_fn(obeying)).store(store).clock(clock.clone());
     let trigger = create(&one, json!({"what": "Water the beans.", "in": "1 minute", "every": "1 minute"})).await;
     let (here, there) = (one.conversation("c").user("ann"), stranger.conversation("c").user("ann"));
     assert!(here.fire_due().await.unwrap().is_none(), "nothing is due");

@@ -10,14 +10,14 @@ use crate::support::{Order, Shop, refund, refunding};
 #[tokio::test]
 async fn run_whose_code_has_changed_is_neither_resumed_nor_forked() {
     let store = MemoryStore::new();
-    let old = Runner::builder().model(refunding()).store(store.clone()).build().brain(refund());
+    let old = Runner::new(refunding()).store(store.clone()).brain(refund());
     let before = Shop::of(old, |runner| Options::builder().brains(runner).build());
     let token = before.token(None, &Scope::ALL).await;
     let (run, _) = before.waiting_run(&token, 7).await;
     let signals = format!("/api/v1/runs/{run}/signals");
     before.post(&token, &signals, json!({ "type": "pause" })).await;
     let changed = brain("Refund").options::<Order>().step("Ask", async |_| Ok(()));
-    let new = Runner::builder().model(refunding()).store(store).build().brain(changed);
+    let new = Runner::new(refunding()).store(store).brain(changed);
     let after = Shop::of(new, |runner| Options::builder().brains(runner).build());
 
     let resumed = after.post(&token, &signals, json!({ "type": "resume" })).await;
@@ -38,14 +38,14 @@ async fn run_whose_code_has_changed_is_neither_resumed_nor_forked() {
 #[tokio::test]
 async fn call_whose_tool_the_code_no_longer_has_cannot_be_approved_and_can_be_rejected() {
     let store = MemoryStore::new();
-    let old = Runner::builder().model(refunding()).store(store.clone()).build().brain(refund());
+    let old = Runner::new(refunding()).store(store.clone()).brain(refund());
     let before = Shop::of(old, |runner| Options::builder().brains(runner).build());
     let token = before.token(None, &Scope::ALL).await;
     let (run, call) = before.waiting_run(&token, 7).await;
     let renamed = brain("Refund")
         .options::<Order>()
         .r#loop("Chat", |cx| cx.system("You refund.").tool("pay_back", |t| t.execute(async |_: NoArgs, _| Ok("paid"))));
-    let new = Runner::builder().model(refunding()).store(store).build().brain(renamed);
+    let new = Runner::new(refunding()).store(store).brain(renamed);
     let after = Shop::of(new, |runner| Options::builder().brains(runner).build());
     let decision = format!("/api/v1/runs/{run}/calls/{call}/decision");
     let log = async || after.client.events(&run, positronic_core::record::Seq(0)).await.unwrap().len();

@@ -215,7 +215,7 @@ async fn decision_after_the_expiry_is_gone() {
         1 => Reply::call("refund", json!({})),
         _ => Reply::text("Done."),
     });
-    let runner = Runner::builder().model(model).clock(TestClock::default()).build().brain(brain);
+    let runner = Runner::new(model).clock(TestClock::default()).brain(brain);
     let _service = runner.serve();
     let shop = Shop::of(runner, |runner| Options::builder().brains(runner).build());
     let token = shop.token(None, &Scope::ALL).await;

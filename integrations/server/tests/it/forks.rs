@@ -59,7 +59,7 @@ async fn given_result_is_a_decision_before_and_after_the_call_asks() {
         (waiting(), transfer().definition(), json!({ "brain": "Transfer" })),
     ] {
         let policy = DeciderPolicy::from_iter([DeciderRule::not_the_starter()]);
-        let runner = Runner::builder().model(model).build().definition(brain);
+        let runner = Runner::new(model).definition(brain);
         let shop = Shop::of(runner, |runner| Options::builder().brains(runner).deciders(policy).build());
         let starter = shop.token(Some("ann"), &[OPERATOR.as_slice(), &[Scope::Decide]].concat()).await;
         let operator = shop.token(Some("ben"), &OPERATOR).await;

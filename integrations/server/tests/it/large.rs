@@ -202,7 +202,7 @@ async fn pages_and_lines_of_large_events_are_cut() {
 async fn caller_gets_few_large_answers_at_once() {
     let slow = |method: &'static str| (method == "read").then_some(Duration::from_secs(1));
     let store = FaultyStore::new(MemoryStore::new(), |_, _| None).slowly(slow);
-    let runner = Runner::builder().model(refunding()).store(store).build().brain(refund());
+    let runner = Runner::new(refunding()).store(store).brain(refund());
     let shop = Shop::of(runner, |runner| Options::builder().brains(runner).build());
     let (ann, ben) = (shop.token(None, &Scope::ALL).await, shop.token(Some("ben"), &Scope::ALL).await);
     let (run, _) = shop.waiting_run(&ann, 7).await;
@@ -306,7 +306,7 @@ async fn few_large_events_are_read_at_once() {
         None
     };
     let store = FaultyStore::new(MemoryStore::new(), |_, _| None).slowly(counted);
-    let runner = Runner::builder().model(refunding()).store(store).build().brain(refund());
+    let runner = Runner::new(refunding()).store(store).brain(refund());
     let shop = Shop::of(runner, |runner| Options::builder().brains(runner).build());
     let token = shop.token(None, &Scope::ALL).await;
     let run = run_with_messages(&shop, &token, &[MIB; 12]).await;

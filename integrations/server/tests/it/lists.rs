@@ -185,9 +185,8 @@ async fn list_of_conversations_reads_each_conversation_once() {
         None
     });
     let model = ScriptedModel::from_fn(|_| Reply::text("Done."));
-    let shop = Shop::of(Runner::builder().model(model).store(store).build().brain(refund()), |runner| {
-        Options::builder().brains(runner).build()
-    });
+    let shop =
+        Shop::of(Runner::new(model).store(store).brain(refund()), |runner| Options::builder().brains(runner).build());
     let token = shop.token(None, &Scope::ALL).await;
     for _ in 0..10 {
         let said = json!({ "brain": "Refund", "options": { "number": 1 }, "text": "Please." });

@@ -76,7 +76,7 @@ async fn other_token_of_the_starter_does_not_decide_about_a_run_for_another_user
 #[tokio::test]
 async fn who_has_set_or_triggered_a_schedule_does_not_decide_about_its_runs() {
     let policy = DeciderPolicy::from_iter([DeciderRule::not_the_starter()]);
-    let runner = Runner::builder().model(refunding()).store(MemoryStore::new()).build().brain(refund());
+    let runner = Runner::new(refunding()).store(MemoryStore::new()).brain(refund());
     let shop = Shop::of(runner.clone(), |runner| Options::builder().brains(runner).deciders(policy).build());
     let ann = shop.token(Some("ann"), &Scope::ALL).await;
     let ben = shop.token(Some("ben"), &Scope::ALL).await;
@@ -174,7 +174,7 @@ async fn caller_starts_only_the_brains_that_it_may_start() {
 #[tokio::test]
 async fn caller_sends_messages_only_to_runs_of_the_brains_that_it_may_start() {
     let report = brain("Report").r#loop("Chat", |cx| cx.system("You report."));
-    let runner = Runner::builder().model(refunding()).store(MemoryStore::new()).build().brain(refund()).brain(report);
+    let runner = Runner::new(refunding()).store(MemoryStore::new()).brain(refund()).brain(report);
     let shop = Shop::of(runner, |runner| Options::builder().brains(runner).build());
     let ann = shop.token(None, &Scope::ALL).await;
     let reporter = Token::builder().subject("reporter").scopes(Scope::ALL).brains(vec!["Report".to_owned()]);

@@ -229,7 +229,7 @@ async fn failure_of_the_store_is_not_told() {
         fails.then(|| StoreError::Failed { message: "disk /secret/runs.db".to_owned() })
     };
     let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(fails);
-    let runner = Runner::builder().model(crate::support::refunding()).store(store).build();
+    let runner = Runner::new(crate::support::refunding()).store(store);
     let shop = Shop::of(runner.brain(crate::support::refund()), |runner| Options::builder().brains(runner).build());
     let token = shop.token(None, &Scope::ALL).await;
     let (run, _) = shop.waiting_run(&token, 7).await;
@@ -265,7 +265,7 @@ async fn server_whose_store_cannot_be_written_is_not_ready_and_repeated_probes_w
             _ => None,
         }
     });
-    let runner = Runner::builder().model(crate::support::refunding()).store(store).build();
+    let runner = Runner::new(crate::support::refunding()).store(store);
     let shop = Shop::of(runner.brain(crate::support::refund()), |runner| Options::builder().brains(runner).build());
     for _ in 0..20 {
         assert_eq!(shop.get("", "/readyz").await.status, StatusCode::OK);

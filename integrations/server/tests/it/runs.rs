@@ -153,7 +153,7 @@ async fn lines_of_the_requests_are_a_cassette_that_plays_the_run_again() {
     }
 
     let cassette = Arc::new(Cassette::replay(&lines.join("\n")).unwrap());
-    let runner = Runner::builder().model(Arc::clone(&cassette)).store(MemoryStore::new()).build().brain(refund());
+    let runner = Runner::new(Arc::clone(&cassette)).store(MemoryStore::new()).brain(refund());
     let played = Shop::of(runner, |runner| Options::builder().brains(runner).build());
     let own = played.token(None, &Scope::ALL).await;
     let (again, id) = played.waiting_run(&own, 7).await;

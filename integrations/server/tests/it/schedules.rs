@@ -41,7 +41,7 @@ struct Office {
 impl Office {
     fn new() -> Self {
         let report = brain("Report").options::<Team>().step("Print", async |_| Ok(()));
-        let runner = Runner::builder().model(ScriptedModel::new([])).store(MemoryStore::new()).build().brain(report);
+        let runner = Runner::new(ScriptedModel::new([])).store(MemoryStore::new()).brain(report);
         let options = Options::builder().brains(runner.clone()).authenticate(Named).build();
         Self { router: router(runner.client(), options), runner }
     }

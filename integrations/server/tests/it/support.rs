@@ -102,7 +102,7 @@ impl Shop {
 
     /// Opens a shop with another model and brain.
     pub(crate) fn with(model: ScriptedModel, brain: impl Runnable, change: impl FnOnce(Runner) -> Options) -> Self {
-        Self::of(Runner::builder().model(model).store(MemoryStore::new()).build().brain(brain), change)
+        Self::of(Runner::new(model).store(MemoryStore::new()).brain(brain), change)
     }
 
     /// Opens a shop with a runner.

@@ -13,7 +13,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let store = PostgresStore::open("postgres://app@db.example.com/agents").await?;
 //! let model = ScriptedModel::new([Reply::text("Good morning.")]);
-//! let runner = Runner::builder().model(model).store(store).build();
+//! let runner = Runner::new(model).store(store);
 //!
 //! let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet.").input("Hello!"));
 //! let run = runner.start(&greeter, ()).await?;

@@ -49,7 +49,7 @@ const REMOVED: usize = 64;
 /// # let path = folder.path().join("runs.db");
 /// let store = SqliteStore::open(path)?;
 /// let model = ScriptedModel::new([Reply::text("Good morning.")]);
-/// let runner = Runner::builder().model(model).store(store.clone()).build();
+/// let runner = Runner::new(model).store(store.clone());
 ///
 /// let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet.").input("Hello!"));
 /// let run = runner.start(&greeter, ()).await?;

@@ -21,8 +21,10 @@ pub async fn one_of_many_servers_starts_a_tick<S: EventStore>(open: impl Fn() ->
     }
     let server = |hours| {
         let now = TestClock::BEGIN.after(Duration::from_hours(hours));
-        let runner = Runner::builder().model(ScriptedModel::new([])).store(open()).clock(Stopped(now)).build();
-        runner.brain(brain("Report").step("Print", async |_| Ok(())))
+        Runner::new(ScriptedModel::new([]))
+            .store(open())
+            .clock(Stopped(now))
+            .brain(brain("Report").step("Print", async |_| Ok(())))
     };
     let schedule = Schedule::new("Report").every(Duration::from_hours(1)).overlap(Overlap::Allow);
     server(0).client().schedules().set("report", schedule).await.unwrap();

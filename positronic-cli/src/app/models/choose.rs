@@ -72,14 +72,15 @@ impl Models {
     /// Creates the runner with these models, a store, and all brains of the project.
     pub(crate) fn runner(&self, project: &Project, store: &ProjectStore) -> Runner {
         let max_bytes = project.max_document_bytes.unwrap_or(MAX_DOCUMENT_BYTES);
-        let builder =
-            Runner::builder().model(self.normal.clone()).prices(self.prices.clone()).max_document_bytes(max_bytes);
-        let builder = builder.store(Arc::clone(&store.backend));
+        let runner = Runner::new(self.normal.clone())
+            .prices(self.prices.clone())
+            .max_document_bytes(max_bytes)
+            .store(Arc::clone(&store.backend))
+            .actions(project.actions.clone());
         let runner = match &self.high {
-            Some(high) => builder.high(high.clone()).build(),
-            None => builder.build(),
+            Some(high) => runner.high(high.clone()),
+            None => runner,
         };
-        let runner = runner.actions(project.actions.clone());
         project.brains.iter().fold(runner, |runner, entry| runner.definition(Arc::clone(&entry.definition)))
     }
 

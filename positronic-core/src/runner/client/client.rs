@@ -91,7 +91,7 @@ impl Client {
     }
 
     /// Sets the maximum size in bytes of a payload, of edited arguments and of a message;
-    /// [`Runner::builder`](crate::runner::Runner::builder) sets the same for the author's code.
+    /// [`Runner::max_document_bytes`](crate::runner::Runner::max_document_bytes) sets the same for the author's code.
     #[must_use]
     pub fn max_document_bytes(self, max_document_bytes: usize) -> Self {
         Self { max_document_bytes, ..self }

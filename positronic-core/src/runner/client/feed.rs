@@ -62,6 +62,11 @@ impl Feeds {
         Arc::new(Self { sink, runs: Mutex::default() })
     }
 
+    /// Returns feeds of the same sink for the runs of another store.
+    pub(in crate::runner) fn anew(&self) -> Arc<Self> {
+        Self::new(Arc::clone(&self.sink))
+    }
+
     /// Returns the name of a durable sink.
     pub(super) fn durable(&self) -> Option<&str> {
         self.sink.is_durable().then(|| self.sink.name())

@@ -94,7 +94,7 @@ pub enum ConversationError {
 /// use positronic_core::runner::Runner;
 ///
 /// let helper = brain("Helper").r#loop("Chat", |cx| cx.system("You are helpful."));
-/// let runner = Runner::builder().model(model).build();
+/// let runner = Runner::new(model);
 /// let chat = runner.conversation("ann-1").user("ann");
 /// chat.send(&helper, (), "What is the weather in Bern?").await?.result().await?;
 /// chat.send(&helper, (), "And tomorrow?").await?.result().await?;

@@ -46,8 +46,13 @@ fn table(currency: &str, prices: &Value) -> PriceTable {
 }
 
 fn process(store: &MemoryStore, prices: Option<PriceTable>) -> Runner {
-    let runner = Runner::builder().model(model()).store(store.clone()).clock(TestClock::default());
-    runner.ids(CountedIds::default()).lockstep(true).prices(prices).build().brain(helper())
+    Runner::new(model())
+        .store(store.clone())
+        .clock(TestClock::default())
+        .ids(CountedIds::default())
+        .lockstep(true)
+        .prices(prices)
+        .brain(helper())
 }
 
 async fn says(chat: &Conversation, text: &str) -> RunHandle<()> {
@@ -423,8 +428,13 @@ async fn answer_in_another_currency_counts_as_unknown_cost() {
     // A provider that reports the cost of an answer itself.
     let cost = Charge { amount: Money::of_nanos(1), currency: "USD".to_owned(), as_of: None };
     let dollars = ScriptedModel::from_fn(move |_| Reply::call("look", json!({})).usage(tokens(10)).cost(cost.clone()));
-    let runner = Runner::builder().model(dollars).store(store.clone()).clock(TestClock::default());
-    let runner = runner.ids(CountedIds::default()).lockstep(true).prices(priced("EUR")).build().brain(helper());
+    let runner = Runner::new(dollars)
+        .store(store.clone())
+        .clock(TestClock::default())
+        .ids(CountedIds::default())
+        .lockstep(true)
+        .prices(priced("EUR"))
+        .brain(helper());
 
     let run = says(&runner.conversation("c"), "two").await;
     let Settled::Failed(failure) = run.settled().await else { panic!("its limit cannot be kept") };

@@ -101,13 +101,9 @@ fn worker(store: &MemoryStore, currency: Option<&str>) -> Runner {
         "Read/0" => Reply::call("look", json!({})).usage(used),
         _ => Reply::text("It was seen.").usage(used),
     });
-    let runner = Runner::builder().model(model).store(store.clone()).linger(Duration::ZERO);
     let table = |currency| json!({"as_of": "2026-01-01", "currency": currency, "prices": prices()});
     let table = currency.map(|currency| serde_json::from_value::<PriceTable>(table(currency)).unwrap());
-    match table {
-        Some(table) => runner.prices(table).build().brain(paid()),
-        None => runner.build().brain(paid()),
-    }
+    Runner::new(model).store(store.clone()).linger(Duration::ZERO).prices(table).brain(paid())
 }
 
 #[tokio::test(start_paused = true)]

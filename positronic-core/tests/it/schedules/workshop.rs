@@ -88,8 +88,13 @@ fn obeying(request: &ModelRequest) -> Reply {
 
 /// A process: its own runner over a store.
 pub(super) fn process(name: &str, store: impl EventStore, clock: impl Clock) -> Runner {
-    let runner = Runner::builder().model(ScriptedModel::from_fn(obeying)).store(store).clock(clock);
-    runner.ids(OwnIds::of(name)).lockstep(true).linger(Duration::ZERO).build().brain(reporter())
+    Runner::new(ScriptedModel::from_fn(obeying))
+        .store(store)
+        .clock(clock)
+        .ids(OwnIds::of(name))
+        .lockstep(true)
+        .linger(Duration::ZERO)
+        .brain(reporter())
 }
 
 /// Looks once, as a server does, and starts the runs of ticks without waiting for them.

@@ -50,13 +50,11 @@ fn prices() -> PriceTable {
 
 async fn priced(folder: &tempfile::TempDir, replies: impl IntoIterator<Item = Reply>) -> (Story, Recorder) {
     let recorder = Recorder::new();
-    let runner = Runner::builder()
-        .model(DevCache::new(Speaker::new("a/one", replies), folder.path()).unwrap())
+    let runner = Runner::new(DevCache::new(Speaker::new("a/one", replies), folder.path()).unwrap())
         .prices(prices())
         .clock(TestClock::default())
         .ids(CountedIds::default())
         .lockstep(true)
-        .build()
         .sink(recorder.clone());
     (Test::with(runner).run(lookup_brain(), ()).await, recorder)
 }

@@ -305,14 +305,12 @@ fn patient() -> Brain<(), ()> {
 async fn run_resumed_by_another_process_sends_the_requests_rebuilt_from_the_log() {
     let store = MemoryStore::new();
     let runner = |model: Fallback| {
-        Runner::builder()
-            .model(model)
+        Runner::new(model)
             .store(store.clone())
             .clock(TestClock::default())
             .ids(CountedIds::default())
             .lockstep(true)
             .linger(Duration::MAX)
-            .build()
             .brain(patient())
     };
     let (ask, end) = (|| Reply::call("ask_person", json!({})), || Reply::call("finish", json!({})));

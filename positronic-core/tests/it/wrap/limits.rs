@@ -195,11 +195,8 @@ async fn models_share_a_rate_limit_and_the_log_records_the_waits() {
 #[tokio::test(start_paused = true)]
 async fn sixty_four_runs_share_four_slots() {
     let busy = Arc::new(Busy::taking(secs(1)));
-    let runner = Runner::builder()
-        .model(Concurrency::new(Arc::clone(&busy), 4))
-        .clock(TestClock::default())
-        .ids(CountedIds::default())
-        .build();
+    let runner =
+        Runner::new(Concurrency::new(Arc::clone(&busy), 4)).clock(TestClock::default()).ids(CountedIds::default());
 
     let mut runs = Vec::new();
     for _ in 0..64 {
@@ -218,11 +215,8 @@ async fn sixty_four_runs_share_four_slots() {
 #[tokio::test(start_paused = true)]
 async fn slot_is_free_after_its_run_is_cancelled_even_while_waiting() {
     let busy = Arc::new(Busy::taking(secs(600)));
-    let runner = Runner::builder()
-        .model(Concurrency::new(Arc::clone(&busy), 1))
-        .clock(TestClock::default())
-        .ids(CountedIds::default())
-        .build();
+    let runner =
+        Runner::new(Concurrency::new(Arc::clone(&busy), 1)).clock(TestClock::default()).ids(CountedIds::default());
     let mut runs = Vec::new();
     for _ in 0..3 {
         runs.push(runner.start(asker(), ()).await.unwrap());

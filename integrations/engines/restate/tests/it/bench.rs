@@ -100,7 +100,7 @@ impl Bench {
 
     /// Starts a run in this process, which stops working on it at the first wait.
     pub(crate) async fn start_without_restate(&self, run: &str, batches: &[&[(&str, &str)]]) -> RunHandle<Board> {
-        let runner = Runner::builder().model(model()).store(self.store.clone()).linger(Duration::ZERO).build();
+        let runner = Runner::new(model()).store(self.store.clone()).linger(Duration::ZERO);
         let start = Start { id: Some(SignalId::new(run)), ..Start::default() };
         runner.start_with(errands(PathBuf::new()), plan(batches), start).await.unwrap()
     }

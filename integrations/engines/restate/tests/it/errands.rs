@@ -132,7 +132,7 @@ async fn service_process() {
     let set = |name| std::env::var(name).unwrap();
     let folder = PathBuf::from(set(FOLDER));
     let store = SqliteStore::open(folder.join("runs.db")).unwrap();
-    let runner = Runner::builder().model(model()).store(store).max_document_bytes(64 << 20).build();
+    let runner = Runner::new(model()).store(store).max_document_bytes(64 << 20);
     let listener = tokio::net::TcpListener::bind(set(ADDRESS)).await.unwrap();
     let endpoint = Endpoint::new(runner, &set(INGRESS)).brain(errands(folder)).local("near");
     let mut stop = signal(SignalKind::terminate()).unwrap();

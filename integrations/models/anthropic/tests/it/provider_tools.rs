@@ -202,7 +202,7 @@ async fn turn_that_pauses_within_a_tool_is_continued() {
     )
     .await;
     let model = model(|config| config.base_url = format!("{}/v1", provider.url()));
-    let runner = Runner::builder().model(model).build();
+    let runner = Runner::new(model);
     let researcher =
         brain("Research").r#loop("Work", |cx| cx.system("You search.").input("Bees?").provider_tool(web_search()));
     let run = runner.start(&researcher, ()).await.unwrap();

@@ -47,7 +47,7 @@ fn empty() -> ModelRequest {
 #[tokio::test]
 async fn loop_calls_a_tool_and_ends_with_the_text() {
     let provider = Provider::start(check, vec![events(TOOL_WITHOUT_ARGUMENTS), events(TEXT)]).await;
-    let runner = Runner::builder().model(model(&provider)).build();
+    let runner = Runner::new(model(&provider));
     let run = runner.start(&tracker(), ()).await.unwrap();
     run.result().await.unwrap();
 
@@ -133,8 +133,7 @@ fn thinking_call() -> Vec<String> {
 #[tokio::test]
 async fn thinking_goes_back_with_its_signature() {
     let provider = Provider::start(check, vec![thinking_call(), events(TEXT)]).await;
-    let runner = Runner::builder().model(model(&provider)).build();
-    runner.start(&tracker(), ()).await.unwrap().result().await.unwrap();
+    Runner::new(model(&provider)).start(&tracker(), ()).await.unwrap().result().await.unwrap();
 
     insta::assert_snapshot!(provider.bodies()[1]["messages"][1]["content"], @r#"[{"signature":"EqQB","thinking":"I look it up.","type":"thinking"},{"data":"x9f","type":"redacted_thinking"},{"id":"toolu_1","input":{},"name":"updateIssueList","type":"tool_use"}]"#);
 }
@@ -175,7 +174,7 @@ async fn paused_turn_is_continued_with_its_blocks() {
     let paused = |event: String| event.replace(r#""stop_reason":"end_turn""#, r#""stop_reason":"pause_turn""#);
     let provider =
         Provider::start(check, vec![events(WEB_SEARCH).into_iter().map(paused).collect(), events(TEXT)]).await;
-    let runner = Runner::builder().model(model(&provider)).build();
+    let runner = Runner::new(model(&provider));
     let run = runner.start(&tracker(), ()).await.unwrap();
     run.result().await.unwrap();
 

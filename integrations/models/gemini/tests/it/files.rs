@@ -168,7 +168,7 @@ async fn picture_of_a_model_is_stored_and_shown() {
     answer[2] = end.to_string();
     let provider = Provider::start(|_| Ok(()), vec![answer, events(TEXT)]).await;
     let model = model(|config| config.base_url = format!("{}/v1beta", provider.url()));
-    let runner = Runner::builder().model(model).build();
+    let runner = Runner::new(model);
     let painter = brain("Painter").r#loop("Draw", |cx| {
         cx.system("You draw.")
             .input("Draw a bee.")

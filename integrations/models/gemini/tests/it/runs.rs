@@ -37,7 +37,7 @@ async fn loop_calls_a_tool_and_ends_with_the_text() {
             t.description("Tells the weather").execute(async |Place { location }, _| Ok(format!("fog in {location}")))
         })
     });
-    let run = Runner::builder().model(model(&provider)).build().start(&forecast, ()).await.unwrap();
+    let run = Runner::new(model(&provider)).start(&forecast, ()).await.unwrap();
     run.result().await.unwrap();
 
     assert!(run.answer().unwrap().starts_with("There are **3**"));

@@ -298,8 +298,7 @@ async fn every_request_of_a_structured_loop_is_rebuilt_byte_for_byte() {
             .tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
     });
     let recorder = positronic_core::sink::Recorder::default();
-    let runner =
-        positronic_core::runner::Runner::builder().model(std::sync::Arc::clone(&model)).build().sink(recorder.clone());
+    let runner = positronic_core::runner::Runner::new(std::sync::Arc::clone(&model)).sink(recorder.clone());
 
     let run = runner.start(&agent, ()).await.unwrap();
     run.result().await.unwrap();

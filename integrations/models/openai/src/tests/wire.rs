@@ -192,8 +192,7 @@ fn deciding(decisions: &StructuredActions) -> ModelRequest {
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let runner = Runner::builder().model(Arc::clone(&model)).build();
-        runner.start(&weather, ()).await.unwrap().result().await.unwrap();
+        Runner::new(Arc::clone(&model)).start(&weather, ()).await.unwrap().result().await.unwrap();
     });
     let requests = model.0.lock().unwrap().1.clone();
     requests.into_iter().nth(2).unwrap()

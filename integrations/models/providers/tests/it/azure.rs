@@ -13,7 +13,7 @@ use crate::strings::providers;
 /// Runs a loop with a model.
 async fn greet(model: Arc<dyn Model>) {
     let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet."));
-    Runner::builder().model(model).build().start(&greeter, ()).await.unwrap().result().await.unwrap();
+    Runner::new(model).start(&greeter, ()).await.unwrap().result().await.unwrap();
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ fn talker() -> Brain {
 
 /// Sends a message in the conversation of a store.
 async fn say(store: &MemoryStore, model: &Arc<dyn Model>, text: &str) {
-    let runner = Runner::builder().model(Arc::clone(model)).store(store.clone()).build();
+    let runner = Runner::new(Arc::clone(model)).store(store.clone());
     runner.conversation("c").send(&talker(), (), text).await.unwrap().result().await.unwrap();
 }
 
@@ -176,7 +176,7 @@ async fn tool_gets_a_field_whose_name_the_provider_refuses() {
     let server = Server::start(anthropic::check, answers).await;
     let model = providers(&[("ANTHROPIC_BASE_URL", &server.url())]).model("anthropic/m").unwrap();
 
-    Runner::builder().model(model).build().start(&searcher, ()).await.unwrap().result().await.unwrap();
+    Runner::new(model).start(&searcher, ()).await.unwrap().result().await.unwrap();
 
     let bodies = server.bodies();
     assert_eq!(bodies[0]["tools"][0]["input_schema"]["required"], json!(["_filter"]));

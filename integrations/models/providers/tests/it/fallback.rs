@@ -100,7 +100,7 @@ async fn run_falls_back_across_providers_without_their_private_data() {
         .then(model("openai/qwen3"))
         .rest(Duration::ZERO);
 
-    let run = Runner::builder().model(fallback).build().start(&watcher(), ()).await.unwrap();
+    let run = Runner::new(fallback).start(&watcher(), ()).await.unwrap();
     run.result().await.unwrap();
 
     assert_eq!(run.answer().as_deref(), Some("All is seen."));

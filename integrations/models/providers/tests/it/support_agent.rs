@@ -50,7 +50,7 @@ async fn played(Api { model, variable, rules, encode, picture }: Api) -> String 
     let server = Server::start(rules, answers).await;
     let url = if variable == "OPENAI_BASE_URL" { format!("{}/v1", server.url()) } else { server.url() };
     let model = providers(&[(variable, &url)]).model(model).unwrap();
-    let runner = Runner::builder().model(model).build();
+    let runner = Runner::new(model);
 
     let sha256 = runner.client().put_blob(PHOTO.to_vec()).await.unwrap();
     let photo = FileRef::stored("leak.png", "image/png", PHOTO.len() as u64, sha256);

@@ -72,8 +72,13 @@ pub(super) fn process(name: &str, store: impl EventStore, clock: impl Clock) -> 
 }
 
 pub(super) fn process_with(name: &str, store: impl EventStore, clock: impl Clock, triggers: Triggers) -> Runner {
-    let runner = Runner::builder().model(ScriptedModel::from_fn(obeying)).store(store).clock(clock);
-    runner.ids(OwnIds::of(name)).lockstep(true).linger(Duration::ZERO).build().brain(gardener(triggers))
+    Runner::new(ScriptedModel::from_fn(obeying))
+        .store(store)
+        .clock(clock)
+        .ids(OwnIds::of(name))
+        .lockstep(true)
+        .linger(Duration::ZERO)
+        .brain(gardener(triggers))
 }
 
 /// Sends a message in Ann's conversation and returns the final answer.

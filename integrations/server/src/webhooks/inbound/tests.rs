@@ -53,8 +53,8 @@ impl Bench {
             _ => Reply::text("Done."),
         };
         let store = MemoryStore::new();
-        let runner = Runner::builder().model(ScriptedModel::from_fn(says)).store(store.clone());
-        Self { runner: runner.clock(TestClock::default()).linger(Duration::ZERO).build(), store }
+        let runner = Runner::new(ScriptedModel::from_fn(says)).store(store.clone());
+        Self { runner: runner.clock(TestClock::default()).linger(Duration::ZERO), store }
     }
 
     fn router(&self) -> Router {

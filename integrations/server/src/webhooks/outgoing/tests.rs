@@ -199,8 +199,7 @@ fn runner_of(store: impl EventStore, clock: impl Clock) -> Runner {
         "Work/0" => Reply::call("pay", json!({})),
         _ => Reply::text("Done."),
     };
-    let runner = Runner::builder().model(ScriptedModel::from_fn(says)).store(store);
-    runner.clock(clock).linger(Duration::ZERO).build()
+    Runner::new(ScriptedModel::from_fn(says)).store(store).clock(clock).linger(Duration::ZERO)
 }
 
 fn gated() -> Brain<(), ()> {

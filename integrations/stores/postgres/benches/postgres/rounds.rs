@@ -64,8 +64,7 @@ async fn measure_one(commit: &str, workers: usize, runs: usize, iterations: usiz
     for _ in 0..workers {
         let options = PostgresOptions::builder().url(url).schema(&database.schema).connections(POOL).build();
         let store = PostgresStore::with(options).await.unwrap();
-        let runner = Runner::builder().model(model(iterations)).store(store.clone()).linger(Duration::ZERO).build();
-        let runner = runner.brain(worker());
+        let runner = Runner::new(model(iterations)).store(store.clone()).linger(Duration::ZERO).brain(worker());
         services.push(runner.serve());
         runners.push(runner);
         stores.push(store);
@@ -120,7 +119,7 @@ async fn in_memory() {
     const ITERATIONS: usize = 60;
     let mut seen = Vec::new();
     for _ in 0..9 {
-        let runner = Runner::builder().model(model(ITERATIONS)).store(MemoryStore::default()).build();
+        let runner = Runner::new(model(ITERATIONS)).store(MemoryStore::default());
         let begun = Instant::now();
         runner.start(&worker(), ()).await.unwrap().result().await.unwrap();
         seen.push(begun.elapsed().as_secs_f64() * 1e6 / (3 * ITERATIONS) as f64);

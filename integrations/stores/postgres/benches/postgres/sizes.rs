@@ -61,7 +61,7 @@ pub(crate) async fn measure() {
         }
         _ => Reply::call("refund", json!({ "reason": "It leaks, and arrived 12 days ago. ".repeat(8) })),
     });
-    let runner = Runner::builder().model(model).store(store.clone()).linger(Duration::ZERO).build();
+    let runner = Runner::new(model).store(store.clone()).linger(Duration::ZERO);
     let mut db = database.connect().await;
     db.execute("CHECKPOINT").await.unwrap();
     let before = position(&mut db).await;

@@ -91,7 +91,7 @@ async fn process() {
     let known = setup.dialogues.as_ref().map(|file| read(&std::fs::read_to_string(file).unwrap())).unwrap_or_default();
     let mut brains = vec![brains::shop(&ledger, setup.version), brains::counter(&ledger)];
     brains.extend(known.iter().map(|dialogue| brains::dialogue(dialogue, &ledger)));
-    let mut runner = Runner::builder().model(brains::model(&known)).store(setup.open().await).build();
+    let mut runner = Runner::new(brains::model(&known)).store(setup.open().await);
     let mut titles = HashMap::new();
     for brain in brains {
         titles.insert(positronic_core::dsl::IntoBrain::definition(&brain).title.clone(), brain.clone());

@@ -17,10 +17,8 @@ async fn run_outlives_its_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet.").input("Hello!"));
-    let runner = Runner::builder()
-        .model(ScriptedModel::new([Reply::text("Good morning.")]))
-        .store(SqliteStore::open(&path).unwrap())
-        .build();
+    let runner =
+        Runner::new(ScriptedModel::new([Reply::text("Good morning.")])).store(SqliteStore::open(&path).unwrap());
     let run = runner.start(&greeter, ()).await.unwrap();
     run.result().await.unwrap();
     let id = run.id().clone();

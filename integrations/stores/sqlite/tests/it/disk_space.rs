@@ -36,7 +36,7 @@ async fn run_of(iterations: u32, store: &SqliteStore) -> RunId {
         }
         _ => Reply::text("Done."),
     });
-    let runner = Runner::builder().model(model).store(store.clone()).build();
+    let runner = Runner::new(model).store(store.clone());
     let run = runner.start(&brain, ()).await.unwrap();
     run.result().await.unwrap();
     let id = run.id().clone();

@@ -252,8 +252,12 @@ async fn cancelling_a_run_cancels_its_call_at_the_server() {
 /// Starts one call, lets the process die during it, and continues in another process.
 async fn after_a_crash(options: &McpOptions) -> (Vec<ToolResult>, usize) {
     let runner = |store: MemoryStore, model: ScriptedModel| {
-        let runner = Runner::builder().model(model).store(store).clock(TestClock::default()).ids(CountedIds::default());
-        runner.lockstep(true).linger(Duration::MAX).build()
+        Runner::new(model)
+            .store(store)
+            .clock(TestClock::default())
+            .ids(CountedIds::default())
+            .lockstep(true)
+            .linger(Duration::MAX)
     };
     let fake = first(|n| (n == 0).then_some(Act::Silence));
     let before = runner(MemoryStore::new(), ScriptedModel::new([Reply::call("desk__echo", json!({}))]));

@@ -32,9 +32,12 @@ fn unasked() -> McpOptions {
 }
 
 fn runner(replies: impl IntoIterator<Item = Reply>) -> Runner {
-    let runner = Runner::builder().model(ScriptedModel::new(replies)).store(MemoryStore::new());
-    let runner = runner.clock(TestClock::default()).ids(CountedIds::default()).lockstep(true);
-    runner.linger(Duration::MAX).build()
+    let runner = Runner::new(ScriptedModel::new(replies))
+        .store(MemoryStore::new())
+        .clock(TestClock::default())
+        .ids(CountedIds::default())
+        .lockstep(true);
+    runner.linger(Duration::MAX)
 }
 
 /// Plays a run until a condition is true, and returns its log.

@@ -291,7 +291,7 @@ async fn deleted_file_stays_deleted_and_its_bytes_stay_with_the_run() {
                 Tool::new("send", |t| t.requires_approval("it goes out").execute(async |_: NoArgs, _| Ok("sent")));
             toolbox::files(&folder).into_iter().chain([asks]).collect()
         });
-        let runner = Runner::builder().model(ScriptedModel::new(replies)).store(store.clone()).build();
+        let runner = Runner::new(ScriptedModel::new(replies)).store(store.clone());
         (runner.brain(&desk), desk)
     };
     let (first, desk) = process(vec![Reply::calls([write("tea.md", "Tea is hot."), ("send", json!({}))])]);

@@ -167,9 +167,7 @@ impl FactStore for Away {
 async fn search_of_memory_that_fails_is_in_the_log() {
     let bench = Bench::new(None, None);
     let talk = brain("Talk").r#loop("Talk", |cx| cx.system("Talk.").input("Hello").plugin(Memory::new(Away)));
-    let runner = Runner::builder().model(ScriptedModel::new([Reply::text("Hello.")])).build();
-
-    runner.start(talk, ()).await.unwrap().result().await.unwrap();
+    Runner::new(ScriptedModel::new([Reply::text("Hello.")])).start(talk, ()).await.unwrap().result().await.unwrap();
 
     let lines = bench.lines();
     let line = lines.iter().find(|line| line.contains("no facts are found for this iteration"));

@@ -118,7 +118,7 @@ fn probing() -> Brain {
 /// Asks a model once, without retries.
 async fn probe(name: String, model: Arc<dyn Model>, prices: &PriceTable) -> Checked {
     let retry = RetryPolicy::builder().limit(0).build();
-    let runner = Runner::builder().model(model).retry(retry).build();
+    let runner = Runner::new(model).retry_policy(retry);
     let failed = |why: String| Checked {
         model: name.clone(),
         failure: Some(why),

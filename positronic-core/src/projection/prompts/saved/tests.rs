@@ -101,7 +101,7 @@ fn check_everywhere(log: &[Arc<Event>], lengths: &[u64]) {
 }
 
 async fn log_of(brain: &impl Runnable<Options = ()>, replies: Vec<Reply>) -> Vec<Arc<Event>> {
-    let runner = Runner::builder().model(ScriptedModel::new(replies)).build();
+    let runner = Runner::new(ScriptedModel::new(replies));
     let run = runner.start(brain, ()).await.unwrap();
     assert!(matches!(run.settled().await, Settled::Completed(_)), "{:?}", run.settled().await);
     run.events(Seq(0)).await.unwrap()
@@ -142,7 +142,7 @@ async fn dialogue(line: &str, compaction: bool) -> Vec<Arc<Event>> {
             None => Reply::text("Next."),
         }
     };
-    let runner = Runner::builder().model(ScriptedModel::from_fn(model)).build();
+    let runner = Runner::new(ScriptedModel::from_fn(model));
     let run = runner.start(&assistant, ()).await.unwrap();
     assert!(matches!(run.settled().await, Settled::Completed(_)), "{:?}", run.settled().await);
     run.events(Seq(0)).await.unwrap()

@@ -26,7 +26,7 @@ fn bench() -> Bench {
 async fn ran(bench: &Bench, steps: usize) -> u64 {
     let first = brain("It").step("Step 0", async |_| Ok(()));
     let brain = (1..steps).fold(first, |brain, step| brain.step(&format!("Step {step}"), async |_| Ok(())));
-    let runner = Runner::builder().model(ScriptedModel::new([])).store(bench.memory.clone()).build();
+    let runner = Runner::new(ScriptedModel::new([])).store(bench.memory.clone());
     let run = runner.start_with(&brain, (), Start { id: Some("run".into()), ..Start::default() }).await.unwrap();
     run.result().await.unwrap();
     run.settled().await;

@@ -12,7 +12,7 @@ use crate::store::MemoryStore;
 #[tokio::test]
 async fn waiter_is_told_that_the_worker_stopped_though_the_run_has_ended_since() {
     let stuck = brain("Stuck").step("Wait", async |_| pending().await);
-    let runner = Runner::builder().model(ScriptedModel::new([])).store(MemoryStore::new()).build();
+    let runner = Runner::new(ScriptedModel::new([])).store(MemoryStore::new());
     let run: RunHandle<()> = runner.start_with(stuck, (), Start::default()).await.unwrap();
     let mut waiter = Box::pin(run.settled());
     assert_eq!((&mut waiter).now_or_never(), None, "it works");

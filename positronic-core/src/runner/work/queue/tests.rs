@@ -36,12 +36,10 @@ async fn found(queue: &mut WorkQueue) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     let store = MemoryStore::new();
-    let runner = Runner::builder()
-        .model(ScriptedModel::from_fn(|_| Reply::call("pay", json!({}))))
+    let runner = Runner::new(ScriptedModel::from_fn(|_| Reply::call("pay", json!({}))))
         .store(store.clone())
         .clock(TestClock::default())
-        .linger(Duration::ZERO)
-        .build();
+        .linger(Duration::ZERO);
     for id in ["one", "two"] {
         let start = Start { id: Some(SignalId::from(id)), ..Start::default() };
         let run = runner.start_with(paying(), (), start).await.unwrap();

@@ -52,7 +52,7 @@ async fn hanging_plugin_does_not_block_the_exit() {
         cx.system("Pay.").input("Begin.").plugin(silent.clone()).tools([pay])
     });
     let model = ScriptedModel::new([Reply::call("pay", json!({}))]);
-    let first = Runner::builder().model(model).store(memory.clone()).build();
+    let first = Runner::new(model).store(memory.clone());
     let run = first.start(asking.clone(), ()).await.unwrap();
     run.settled().await;
     first.release().await;
@@ -112,7 +112,7 @@ async fn released_run_is_shown_from_the_event_of_its_release() {
         1 => Reply::call("pay", json!({})),
         _ => Reply::text("Paid."),
     });
-    let runner = Runner::builder().model(model).store(memory).linger(Duration::ZERO).build();
+    let runner = Runner::new(model).store(memory).linger(Duration::ZERO);
     let run = runner.start(asking, ()).await.unwrap();
     run.settled().await;
     let (mut ui, out, _err) = paper_ui(crate::app::Settings::default());
@@ -165,7 +165,7 @@ fn readable_unless(
 
 /// Starts a run for the workers of a store.
 async fn submit<S: EventStore>(store: S, brain: &impl Runnable<Options = (), Result = String>) -> RunId {
-    let starter = Runner::builder().model(ScriptedModel::new([])).store(store).build().submit_only();
+    let starter = Runner::new(ScriptedModel::new([])).store(store).submit_only();
     starter.start(brain, ()).await.unwrap().id().clone()
 }
 
