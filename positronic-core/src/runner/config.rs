@@ -47,86 +47,109 @@ use super::{Clock, Ids, RunHandle, StartError, SystemClock, UuidIds};
 /// it was started or resumed. [`Runner::store`] makes another runner, which shares no runs.
 #[derive(Clone)]
 pub struct Runner {
-    pub(super) model: Arc<dyn Model>,
-    pub(super) high: Option<Arc<dyn Model>>,
-    pub(super) prices: Option<Arc<PriceTable>>,
+    pub(super) models: Arc<Models>,
     pub(super) store: Arc<dyn EventStore>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<dyn Ids>,
+    pub(super) settings: RunnerSettings,
+    pub(super) code: Arc<Code>,
+    pub(super) sinks: Arc<Vec<Arc<Feeds>>>,
+    pub(super) state: Arc<StoreState>,
+    pub(super) lease: LeaseKeeper,
+    pub(super) unattended: Unattended,
+}
+
+/// The models of a runner, and what they cost.
+#[derive(Clone)]
+pub(super) struct Models {
+    normal: Arc<dyn Model>,
+    high: Option<Arc<dyn Model>>,
+    pub(super) prices: Option<PriceTable>,
+}
+
+/// How a runner works; the setters say what each means.
+#[derive(Clone, Copy)]
+pub(super) struct RunnerSettings {
     pub(super) retry: RetryPolicy,
     pub(super) lockstep: bool,
     pub(super) paused_clock: bool,
     pub(super) linger: Duration,
     pub(super) release_grace: Duration,
     pub(super) max_document_bytes: usize,
-    pub(super) lease: LeaseKeeper,
-    pub(super) registry: RunRegistry,
-    pub(super) backoffs: ResumeBackoffs,
-    pub(super) trigger_backoffs: TriggerBackoffs,
-    pub(super) places: Places,
-    pub(super) quarantine: Quarantine,
-    pub(super) sinks: Vec<Arc<Feeds>>,
-    pub(super) histories: Histories,
-    pub(super) live: LiveDeltas,
-    pub(super) brains: IndexMap<String, Arc<BrainDefinition>>,
-    /// The brains that were started here, for their runs only: `cx.brains()` does not offer them.
-    pub(super) started: Started,
-    pub(super) unattended: Unattended,
-    pub(super) actions: ActionSet,
-    /// Performs tool calls apart from the workers.
-    pub(super) executor: Option<Arc<dyn ToolExecutor>>,
     /// Whether the caller continues the runs after a wait, instead of this runner.
     pub(super) driven: bool,
     /// Whether a start only appends the run's first event, and other workers continue it.
     pub(super) submits: bool,
 }
 
-impl Runner {
-    /// Creates a runner with a model and a store in memory.
-    pub fn new(model: impl Model) -> Self {
+/// The code that a runner runs.
+#[derive(Clone, Default)]
+pub(super) struct Code {
+    pub(super) brains: IndexMap<String, Arc<BrainDefinition>>,
+    pub(super) actions: ActionSet,
+    /// Performs tool calls apart from the workers.
+    pub(super) executor: Option<Arc<dyn ToolExecutor>>,
+}
+
+/// What a runner knows of the runs of its store. Each part is a handle, which a server can share between several runners.
+#[derive(Clone, Default)]
+pub(super) struct StoreState {
+    pub(super) registry: RunRegistry,
+    pub(super) backoffs: ResumeBackoffs,
+    pub(super) trigger_backoffs: TriggerBackoffs,
+    pub(super) places: Places,
+    pub(super) quarantine: Quarantine,
+    pub(super) histories: Histories,
+    pub(super) live: LiveDeltas,
+    /// The brains that were started here, for their runs only: `cx.brains()` does not offer them.
+    pub(super) started: Started,
+}
+
+impl Default for RunnerSettings {
+    fn default() -> Self {
         Self {
-            model: Arc::new(model),
-            high: None,
-            prices: None,
-            store: Arc::new(MemoryStore::new()),
-            clock: Arc::new(SystemClock),
-            ids: Arc::new(UuidIds),
             retry: RetryPolicy::default(),
             lockstep: false,
             paused_clock: false,
             linger: Duration::from_secs(5),
             release_grace: Duration::from_secs(8),
             max_document_bytes: MAX_DOCUMENT_BYTES,
-            lease: LeaseKeeper::default(),
-            registry: RunRegistry::default(),
-            backoffs: ResumeBackoffs::default(),
-            trigger_backoffs: TriggerBackoffs::default(),
-            places: Places::default(),
-            quarantine: Quarantine::default(),
-            sinks: Vec::new(),
-            histories: Histories::default(),
-            live: LiveDeltas::default(),
-            brains: IndexMap::new(),
-            started: Started::default(),
-            unattended: Unattended::new(),
-            actions: ActionSet::default(),
-            executor: None,
             driven: false,
             submits: false,
+        }
+    }
+}
+
+impl Runner {
+    /// Creates a runner with a model and a store in memory.
+    pub fn new(model: impl Model) -> Self {
+        Self {
+            models: Arc::new(Models { normal: Arc::new(model), high: None, prices: None }),
+            store: Arc::new(MemoryStore::new()),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(UuidIds),
+            settings: RunnerSettings::default(),
+            code: Arc::default(),
+            sinks: Arc::default(),
+            state: Arc::default(),
+            lease: LeaseKeeper::default(),
+            unattended: Unattended::new(),
         }
     }
 
     /// Sets the model for loops that ask for [`Tier::High`]. Without it they get the other model.
     #[must_use]
-    pub fn high(self, model: impl Model) -> Self {
-        Self { high: Some(Arc::new(model)), ..self }
+    pub fn high(mut self, model: impl Model) -> Self {
+        Arc::make_mut(&mut self.models).high = Some(Arc::new(model));
+        self
     }
 
     /// Sets what models cost, for limits of money and for the log: the cost of each answer is recorded when it arrives. By
     /// default no cost is known; the bundled table has to be set, too.
     #[must_use]
-    pub fn prices(self, prices: impl Into<Option<PriceTable>>) -> Self {
-        Self { prices: prices.into().map(Arc::new), ..self }
+    pub fn prices(mut self, prices: impl Into<Option<PriceTable>>) -> Self {
+        Arc::make_mut(&mut self.models).prices = prices.into();
+        self
     }
 
     /// Sets the store of the logs, by default a new [`MemoryStore`]. The runner shares no runs with the clones that have
@@ -135,16 +158,9 @@ impl Runner {
     pub fn store(self, store: impl EventStore) -> Self {
         Self {
             store: Arc::new(store),
+            sinks: Arc::new(self.sinks.iter().map(|feeds| feeds.anew()).collect()),
+            state: Arc::default(),
             lease: LeaseKeeper::default(),
-            registry: RunRegistry::default(),
-            backoffs: ResumeBackoffs::default(),
-            trigger_backoffs: TriggerBackoffs::default(),
-            places: Places::default(),
-            quarantine: Quarantine::default(),
-            sinks: self.sinks.iter().map(|feeds| feeds.anew()).collect(),
-            histories: Histories::default(),
-            live: LiveDeltas::default(),
-            started: Started::default(),
             unattended: Unattended::new(),
             ..self
         }
@@ -164,60 +180,67 @@ impl Runner {
 
     /// Sets how often and after which pauses a failed request is sent again; by default [`RetryPolicy::default`].
     #[must_use]
-    pub fn retry_policy(self, retry: RetryPolicy) -> Self {
-        Self { retry, ..self }
+    pub fn retry_policy(mut self, retry: RetryPolicy) -> Self {
+        self.settings.retry = retry;
+        self
     }
 
     /// Sets lockstep: whether the runner awaits everything in flight and appends the outcomes in path order, so that logs are
     /// reproducible. Off by default: outcomes are appended in the order of completion.
     #[must_use]
-    pub fn lockstep(self, lockstep: bool) -> Self {
-        Self { lockstep, ..self }
+    pub fn lockstep(mut self, lockstep: bool) -> Self {
+        self.settings.lockstep = lockstep;
+        self
     }
 
     /// Sets whether tokio's clock may be paused, as in tests with `start_paused`; off by default. A paused clock jumps to the
     /// next timer when all tasks are idle, even if one of them waits for real input or output. Tools therefore get no timer:
     /// their time is measured by the runner's clock after they end, and in real time before.
     #[must_use]
-    pub fn paused_clock(self, paused_clock: bool) -> Self {
-        Self { paused_clock, ..self }
+    pub fn paused_clock(mut self, paused_clock: bool) -> Self {
+        self.settings.paused_clock = paused_clock;
+        self
     }
 
     /// Sets how long a waiting run stays loaded, by default five seconds. Then its worker releases it, and once its handle is
     /// dropped, the runner keeps only its id and its brain's code. When the answer arrives, the runner or a clone of it loads
     /// the run again, as does any worker that serves the store.
     #[must_use]
-    pub fn linger(self, linger: Duration) -> Self {
-        Self { linger, ..self }
+    pub fn linger(mut self, linger: Duration) -> Self {
+        self.settings.linger = linger;
+        self
     }
 
     /// Sets how long [`Runner::release`] waits for model calls, steps and tools in flight. Then they are abandoned as in a
     /// crash: a model is asked again, and for a tool that may not run twice the outcome stays unknown. Eight seconds by
     /// default, because a container has ten after the signal to stop.
     #[must_use]
-    pub fn release_grace(self, release_grace: Duration) -> Self {
-        Self { release_grace, ..self }
+    pub fn release_grace(mut self, release_grace: Duration) -> Self {
+        self.settings.release_grace = release_grace;
+        self
     }
 
     /// Sets the maximum size in bytes of a JSON document in a log: a state, a tool's result, an output, a model's answer; by
     /// default 8 MiB. A larger document is an error of the step, tool or model that produced it, and nothing of it is written.
     #[must_use]
-    pub fn max_document_bytes(self, max_document_bytes: usize) -> Self {
-        Self { max_document_bytes, ..self }
+    pub fn max_document_bytes(mut self, max_document_bytes: usize) -> Self {
+        self.settings.max_document_bytes = max_document_bytes;
+        self
     }
 
     /// Adds a sink for the events of every run.
     #[must_use]
     pub fn sink(mut self, sink: impl EventSink) -> Self {
-        self.sinks.push(Feeds::new(Arc::new(sink)));
+        Arc::make_mut(&mut self.sinks).push(Feeds::new(Arc::new(sink)));
         self
     }
 
     /// Lets an executor perform the tool calls that it takes, apart from the workers of their runs; see
     /// [`detached`](super::detached).
     #[must_use]
-    pub fn tool_executor(self, executor: impl ToolExecutor) -> Self {
-        Self { executor: Some(Arc::new(executor)), ..self }
+    pub fn tool_executor(mut self, executor: impl ToolExecutor) -> Self {
+        Arc::make_mut(&mut self.code).executor = Some(Arc::new(executor));
+        self
     }
 
     /// Registers a brain by its title, for its runs and for `cx.brains()`.
@@ -240,7 +263,7 @@ impl Runner {
     #[track_caller]
     pub fn definition(self, definition: Arc<BrainDefinition>) -> Self {
         let title = &definition.title;
-        if self.brains.get(title).is_some_and(|known| !Arc::ptr_eq(known, &definition)) {
+        if self.code.brains.get(title).is_some_and(|known| !Arc::ptr_eq(known, &definition)) {
             usage_panic(&format!("the runner has two brains named `{title}`; give one of them another title"));
         }
         self.replacing(definition)
@@ -249,7 +272,7 @@ impl Runner {
     /// Registers a brain in place of the one with its title.
     #[must_use]
     pub(super) fn replacing(mut self, definition: Arc<BrainDefinition>) -> Self {
-        self.brains.insert(definition.title.clone(), definition);
+        Arc::make_mut(&mut self.code).brains.insert(definition.title.clone(), definition);
         self
     }
 
@@ -262,17 +285,18 @@ impl Runner {
     #[track_caller]
     pub fn action(mut self, action: Action) -> Self {
         let id = &action.decl().id;
-        if self.actions.get(id.as_str()).is_some() {
+        if self.code.actions.get(id.as_str()).is_some() {
             usage_panic(&format!("the runner has two actions named `{id}`; give one of them another name"));
         }
-        self.actions.insert(action);
+        Arc::make_mut(&mut self.code).actions.insert(action);
         self
     }
 
     /// Sets all actions that loops choose by name.
     #[must_use]
-    pub fn actions(self, actions: ActionSet) -> Self {
-        Self { actions, ..self }
+    pub fn actions(mut self, actions: ActionSet) -> Self {
+        Arc::make_mut(&mut self.code).actions = actions;
+        self
     }
 
     /// Returns a runner that starts runs and does not work on them: a start appends only the run's first event, and a
@@ -289,13 +313,14 @@ impl Runner {
     /// # }
     /// ```
     #[must_use]
-    pub fn submit_only(self) -> Self {
-        Self { submits: true, ..self }
+    pub fn submit_only(mut self) -> Self {
+        self.settings.submits = true;
+        self
     }
 
     /// Iterates over the registered brains, in the order of registration.
     pub fn definitions(&self) -> impl Iterator<Item = &Arc<BrainDefinition>> {
-        self.brains.values()
+        self.code.brains.values()
     }
 
     /// Starts a run of a brain.
@@ -327,7 +352,7 @@ impl Runner {
         start: Start,
     ) -> Result<RunHandle<B::Result>, StartError> {
         let definition = brain.definition();
-        let options = encode(&options, self.max_document_bytes)
+        let options = encode(&options, self.settings.max_document_bytes)
             .map_err(|error| StartError::Options { brain: definition.title.clone(), reason: error.to_string() })?;
         Ok(self.start_definition(definition, options, start).await?.typed())
     }
@@ -348,13 +373,13 @@ impl Runner {
     }
 
     pub(super) fn definition_of(&self, title: &str) -> Option<Arc<BrainDefinition>> {
-        self.brains.get(title).cloned().or_else(|| self.started.get(title))
+        self.code.brains.get(title).cloned().or_else(|| self.state.started.get(title))
     }
 
     pub(super) fn model_of(&self, tier: Tier) -> &Arc<dyn Model> {
         match tier {
-            Tier::Normal => &self.model,
-            Tier::High => self.high.as_ref().unwrap_or(&self.model),
+            Tier::Normal => &self.models.normal,
+            Tier::High => self.models.high.as_ref().unwrap_or(&self.models.normal),
         }
     }
 }
@@ -362,8 +387,8 @@ impl Runner {
 impl fmt::Debug for Runner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Runner")
-            .field("model", &self.model)
-            .field("brains", &self.brains.keys())
+            .field("model", &self.models.normal)
+            .field("brains", &self.code.brains.keys())
             .finish_non_exhaustive()
     }
 }

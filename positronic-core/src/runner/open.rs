@@ -82,9 +82,10 @@ impl Runner {
         start: Start,
         plugins: PluginStates,
     ) -> Result<RunHandle<Value>, StartError> {
-        self.actions.check(&definition)?;
+        self.code.actions.check(&definition)?;
         if let Some(opening) = &start.message {
-            check_message(&opening.text, &opening.files, self.max_document_bytes).map_err(StartError::Message)?;
+            check_message(&opening.text, &opening.files, self.settings.max_document_bytes)
+                .map_err(StartError::Message)?;
         }
         if start.message.is_some() && !definition.stages.iter().any(|stage| stage.body.as_loop().is_some()) {
             return Err(StartError::NoListener { brain: definition.title.clone() });
@@ -92,8 +93,8 @@ impl Runner {
         check_names(&start)?;
         check_tags(&start.tags)?;
         let misfit = |reason| StartError::Options { brain: definition.title.clone(), reason };
-        check_document(&options, self.max_document_bytes).map_err(|error| misfit(error.to_string()))?;
-        let read = (definition.read_options)(&options, self.max_document_bytes);
+        check_document(&options, self.settings.max_document_bytes).map_err(|error| misfit(error.to_string()))?;
+        let read = (definition.read_options)(&options, self.settings.max_document_bytes);
         let options = read.map_err(|error| misfit(error.to_string()))?;
         let run = match &start.id {
             Some(id) => RunId::new(id.as_str()),
@@ -103,17 +104,17 @@ impl Runner {
         let start = (start != Start::default()).then_some(start);
         let begin = BrainStart { start, plugins, ..definition.begin(options.clone()) };
         let (runner, id, code) = (self.clone(), run.clone(), Arc::clone(&definition));
-        self.started.insert(&definition);
+        self.state.started.insert(&definition);
         let begun = async move { runner.begin(&id, code, begin).await };
         match apart(begun).await.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
             Err(StartError::Store(StoreError::Conflict { .. })) => {}
             begun => return begun,
         }
         // A repeated start returns the same run; another run with that id is refused.
-        let known = load::whole(&*self.store, &run, &self.histories).await?;
+        let known = load::whole(&*self.store, &run, &self.state.histories).await?;
         let differs = differences(&known.state, &definition, &options, &given);
         if differs.is_empty() {
-            Ok(self.attended(run, Some(definition).filter(|_| !self.submits), known))
+            Ok(self.attended(run, Some(definition).filter(|_| !self.settings.submits), known))
         } else {
             Err(StartError::Started { run, differs })
         }
@@ -125,13 +126,13 @@ impl Runner {
         definition: Arc<BrainDefinition>,
         begin: BrainStart,
     ) -> Result<RunHandle<Value>, StartError> {
-        if self.submits {
+        if self.settings.submits {
             return self.submit(run, begin).await;
         }
         // Registered before another process can find it. If it is registered already, the store refuses the
         // append.
-        let guard = self.registry.guard(run);
-        if self.registry.is_leaving() {
+        let guard = self.state.registry.guard(run);
+        if self.state.registry.is_leaving() {
             return Err(StartError::Leaves);
         }
         let epoch = Epoch(1);
@@ -141,7 +142,7 @@ impl Runner {
         let before = begin.start.as_ref().and_then(|start| start.after.clone());
         let now = self.time_after(before.as_ref()).await?;
         let mut prompts = match before {
-            Some(before) => Prompts::after(load::history(&*self.store, &before, &self.histories).await?),
+            Some(before) => Prompts::after(load::history(&*self.store, &before, &self.state.histories).await?),
             None => Prompts::default(),
         }
         .in_run(run);
@@ -162,7 +163,7 @@ impl Runner {
         }
         let folded = Folded { state, prompts, summary, snapshot: Seq(0) };
         let start = &folded.state.start;
-        let served = self.driven || start.fired.is_some() || start.scheduled.is_some();
+        let served = self.settings.driven || start.fired.is_some() || start.scheduled.is_some();
         let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&definition)), served, folded);
         shared.feed(Seq(0));
         let begun = shared.state().clone();
@@ -215,7 +216,7 @@ impl Runner {
 
     fn attended(&self, run: RunId, definition: Option<Arc<BrainDefinition>>, folded: Folded) -> RunHandle<Value> {
         let next = folded.state.next;
-        let shared = Shared::new(self.clone(), run, definition, self.driven, folded);
+        let shared = Shared::new(self.clone(), run, definition, self.settings.driven, folded);
         shared.feed(next);
         tokio::spawn(attend(Arc::clone(&shared), None));
         RunHandle::new(shared)
@@ -227,7 +228,7 @@ impl Runner {
     ///
     /// [`StoreError::NoSuchRun`] if there is no such run; other variants if the store fails.
     pub async fn open(&self, run: &RunId) -> Result<RunHandle<Value>, StoreError> {
-        let folded = load::whole(&*self.store, run, &self.histories).await?;
+        let folded = load::whole(&*self.store, run, &self.state.histories).await?;
         Ok(self.attended(run.clone(), None, folded))
     }
 
@@ -265,12 +266,12 @@ impl Runner {
     ///
     /// [`StoreError`] if the store fails.
     pub async fn check_code(&self, run: &RunId) -> Result<CodeCheck, StoreError> {
-        let folded = load::whole(&*self.store, run, &self.histories).await?;
+        let folded = load::whole(&*self.store, run, &self.state.histories).await?;
         let definition = self.definition_of(&folded.summary.brain).filter(|_| !folded.state.has_ended());
         let Some((definition, root)) = definition.zip(folded.state.root.as_deref()) else {
             return Ok(CodeCheck::default());
         };
-        let migrated = match migration(root, &definition, self.max_document_bytes) {
+        let migrated = match migration(root, &definition, self.settings.max_document_bytes) {
             Ok(migrated) => migrated,
             Err(difference) => return Ok(CodeCheck { brain: Some(difference), calls: None }),
         };
@@ -306,17 +307,17 @@ impl Runner {
         if let Some(difference) = version_difference(&title, row.version, &definition) {
             return Err(ResumeError::Changed { difference });
         }
-        let folded = load::whole(&*self.store, run, &self.histories).await?;
+        let folded = load::whole(&*self.store, run, &self.state.histories).await?;
         drop(place);
         if folded.state.has_ended() {
             return Err(ResumeError::Over { run: run.clone() });
         }
         if let Some(root) = &folded.state.root {
-            migration(root, &definition, self.max_document_bytes)
+            migration(root, &definition, self.settings.max_document_bytes)
                 .map_err(|difference| ResumeError::Changed { difference })?;
         }
         self.can_pay(&folded.state)?;
-        self.backoffs.end(run);
+        self.state.backoffs.end(run);
         let next = folded.state.next;
         let shared = Shared::new(self.clone(), run.clone(), Some(definition), served, folded);
         let begun = match claim(&shared).await {
@@ -335,7 +336,7 @@ impl Runner {
     /// Refuses a run with a limit of money that this runner's prices cannot enforce.
     fn can_pay(&self, state: &RunState) -> Result<(), ResumeError> {
         let counted = state.currency.as_deref();
-        let own = self.prices.as_ref().map(|prices| prices.currency.as_str());
+        let own = self.models.prices.as_ref().map(|prices| prices.currency.as_str());
         let fits = own.is_some_and(|own| counted.is_none_or(|counted| counted == own));
         if fits || !has_limit_of_money(state) {
             return Ok(());
@@ -349,7 +350,7 @@ impl Runner {
 
     /// Returns a hash of the brains' code, on which refusals of runs depend.
     pub(super) fn code_name(&self) -> String {
-        let brains = self.brains.values().map(|brain| format!("{} {}", brain.title, brain.fingerprint()));
+        let brains = self.code.brains.values().map(|brain| format!("{} {}", brain.title, brain.fingerprint()));
         let mut brains: Vec<_> = brains.collect();
         brains.sort();
         sha256(brains.join("\n").as_bytes())
@@ -359,7 +360,7 @@ impl Runner {
     #[must_use]
     pub fn client(&self) -> Client {
         let (store, clock, ids) = (Arc::clone(&self.store), Arc::clone(&self.clock), Arc::clone(&self.ids));
-        Client::with(store, clock, ids, self.live.clone()).max_document_bytes(self.max_document_bytes)
+        Client::with(store, clock, ids, self.state.live.clone()).max_document_bytes(self.settings.max_document_bytes)
     }
 
     /// Returns the live worker that has claimed a run, from its row.
@@ -367,7 +368,7 @@ impl Runner {
         let worker = worker_of(&*self.store, row.claim.as_ref()).await?.map(str::to_owned);
         let own = self.lease().await?;
         // A worker of this runner that is not registered has left the run without releasing it.
-        Ok(worker.filter(|worker| worker != own.owner() || self.registry.has(&row.run)))
+        Ok(worker.filter(|worker| worker != own.owner() || self.state.registry.has(&row.run)))
     }
 }
 

@@ -18,7 +18,7 @@ impl Runner {
     /// Feeds its durable sinks with the events that workers without a live lease did not deliver to them, and returns
     /// when they have all. The runs themselves may wait or have ended.
     pub(in crate::runner) async fn deliver_lost(&self) -> Result<(), StoreError> {
-        for sink in &self.sinks {
+        for sink in &*self.sinks {
             let Some(name) = sink.durable() else { continue };
             let lease = self.lease().await?;
             loop {
@@ -29,7 +29,7 @@ impl Runner {
                     // It was removed, or cannot be read now; then a later claim or worker delivers its events.
                     let Ok(row) = self.store.run(&run).await else { continue };
                     let over = row.status.is_over();
-                    let feed = sink.feed(&self.store, (&self.live, &self.lease), &run, row.next, over);
+                    let feed = sink.feed(&self.store, (&self.state.live, &self.lease), &run, row.next, over);
                     fed.push(async move { feed.reached(row.next).await });
                 }
                 // A sink that hangs is fed on, but not waited for.

@@ -64,7 +64,7 @@ impl<R> RunHandle<R> {
     #[must_use]
     pub fn follow(&self, from: Seq) -> BoxStream<'static, Result<RunUpdate, StoreError>> {
         let (shared, sent) = (Arc::clone(self.shared()), Arc::clone(self.sent()));
-        let follower = Follower::new(&shared.runner.store, &shared.runner.live, &shared.run, from);
+        let follower = Follower::new(&shared.runner.store, &shared.runner.state.live, &shared.run, from);
         let phase = shared.settled.subscribe();
         updates(follower, Source::Handle { shared, sent, phase })
     }
@@ -74,8 +74,9 @@ impl Runner {
     /// Streams the live deltas of this runner's workers to the readers of a client and its clones, as to those of
     /// [`Runner::client`]. Several runners of a process can stream to one client.
     #[must_use]
-    pub fn stream_to(self, client: &Client) -> Self {
-        Self { live: client.live().clone(), ..self }
+    pub fn stream_to(mut self, client: &Client) -> Self {
+        Arc::make_mut(&mut self.state).live = client.live().clone();
+        self
     }
 }
 

@@ -172,7 +172,7 @@ impl Runner {
     pub async fn fork(&self, run: &RunId, at: Seq, mut fork: Fork) -> Result<RunHandle<Value>, ForkError> {
         let brain = self.client().store().run(run).await?.brain;
         if let (Some(options), Some(definition)) = (&fork.options, self.definition_of(&brain)) {
-            let read = (definition.read_options)(options, self.max_document_bytes);
+            let read = (definition.read_options)(options, self.settings.max_document_bytes);
             fork.options = Some(read.map_err(|error| ForkError::Options(error.to_string()))?);
         }
         let new = self.client().fork(run, at, fork).await?;
@@ -191,7 +191,7 @@ impl Runner {
         let definition = open.and_then(|root| self.definition_of(&root.title));
         Ok(open
             .zip(definition)
-            .and_then(|(root, definition)| migration(root, &definition, self.max_document_bytes).err()))
+            .and_then(|(root, definition)| migration(root, &definition, self.settings.max_document_bytes).err()))
     }
 
     /// Returns the last event after which a fork of a run can continue with this runner's code, if the run itself
@@ -217,7 +217,7 @@ impl Runner {
                         EventKind::StepStart { .. } | EventKind::LoopStart { .. } | EventKind::LoopIteration(_)
                     )
                 });
-            if parts && !event.with_next && migration(root, &definition, self.max_document_bytes).is_ok() {
+            if parts && !event.with_next && migration(root, &definition, self.settings.max_document_bytes).is_ok() {
                 found = Some(event.seq);
             }
         }

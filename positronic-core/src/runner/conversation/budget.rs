@@ -89,7 +89,7 @@ impl Conversation {
     /// Computes with the runner's current prices the cost of answers that had no price or were paid in another
     /// currency, and returns what stays unknown.
     async fn unknown_cost(&self, shared: &mut SharedBudget) -> Result<Option<String>, ConversationError> {
-        let prices = self.runner.prices.as_deref();
+        let prices = self.runner.models.prices.as_ref();
         if let (Some(counted), Some(prices)) = (&shared.currency, prices)
             && *counted != prices.currency
         {

@@ -209,7 +209,7 @@ impl Conversation {
         message: impl Into<UserMessage>,
     ) -> Result<RunHandle<B::Result>, ConversationError> {
         let opening = message.into();
-        let (definition, options) = erased(&brain, &options, self.runner.max_document_bytes)?;
+        let (definition, options) = erased(&brain, &options, self.runner.settings.max_document_bytes)?;
         Ok(self.send_definition(definition, options, opening).await?.typed())
     }
 
@@ -223,7 +223,7 @@ impl Conversation {
         brain: B,
         options: B::Options,
     ) -> Result<RunHandle<B::Result>, ConversationError> {
-        let (definition, options) = erased(&brain, &options, self.runner.max_document_bytes)?;
+        let (definition, options) = erased(&brain, &options, self.runner.settings.max_document_bytes)?;
         Ok(self.start_definition(definition, options).await?.typed())
     }
 
@@ -377,7 +377,7 @@ impl Conversation {
         opening: &UserMessage,
     ) -> Result<Option<RunHandle<Value>>, ConversationError> {
         let runner = self.runner.clone().replacing(Arc::clone(definition));
-        let run = if runner.submits {
+        let run = if runner.settings.submits {
             runner.open(&last.run).await?
         } else {
             match runner.resume(&last.run).await {

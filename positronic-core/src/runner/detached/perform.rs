@@ -49,7 +49,7 @@ impl Runner {
 }
 
 async fn prepare(runner: &Runner, call: DetachedCall) -> Result<PreparedCall, Stop> {
-    let folded = load::whole(&*runner.store, &call.run, &runner.histories).await?;
+    let folded = load::whole(&*runner.store, &call.run, &runner.state.histories).await?;
     let title = Arc::clone(&folded.summary.brain);
     let Some(definition) = runner.definition_of(&title) else {
         return Err(Stop::Changed(format!("this runner does not know the brain `{title}`")));
@@ -138,7 +138,7 @@ async fn as_data(shared: &Shared, call: &DetachedCall, reply: UntypedReply) -> R
     let document = shared.state().owner(&call.path).map(|brain| Arc::clone(&brain.state)).unwrap_or_default();
     // Plugins take part in a call around it, in the worker.
     let UntypedReply { output, brief, updates, plugin_updates: _, waits, triggers } = reply;
-    let next = updated(&StateValue::new(Arc::clone(&document), shared.runner.max_document_bytes), updates)?;
+    let next = updated(&StateValue::new(Arc::clone(&document), shared.runner.settings.max_document_bytes), updates)?;
     let change = next.map(|next| change::between(&document, &next));
     let waits = waits.into_iter().map(|wait| (wait.spec, wait.valid_for)).collect();
     Ok(DetachedReply { output, brief, change, waits, triggers })

@@ -37,7 +37,7 @@ pub(super) async fn ask<'a>(
         let kind = ModelErrorKind::BadRequest;
         Err(ModelError::new(kind, format!("the model's adapter failed: {}", panicked(&*panic))))
     })?;
-    answer.check(shared.runner.max_document_bytes).map_err(|error| {
+    answer.check(shared.runner.settings.max_document_bytes).map_err(|error| {
         let kind = ModelErrorKind::Malformed;
         ModelError::new(kind, format!("the model's answer cannot be recorded: {error}"))
     })?;

@@ -26,6 +26,7 @@ fn charge_steps(worker: &Worker, steps: &mut [RoutingStep]) {
 
 fn charge(worker: &Worker, metadata: &mut ResponseMetadata) {
     if metadata.cost.is_none() {
-        metadata.cost = worker.shared.runner.prices.as_ref().and_then(|prices| prices.charge(metadata)).map(Box::new);
+        metadata.cost =
+            worker.shared.runner.models.prices.as_ref().and_then(|prices| prices.charge(metadata)).map(Box::new);
     }
 }

@@ -43,7 +43,7 @@ struct Counts {
 
 impl RunLink {
     pub(in crate::runner) fn new(shared: &Arc<Shared>, reports: Reports) -> Self {
-        let max_bytes = shared.runner.max_document_bytes;
+        let max_bytes = shared.runner.settings.max_document_bytes;
         Self { shared: Arc::downgrade(shared), reports, max_bytes, counts: Mutex::default() }
     }
 
@@ -198,15 +198,15 @@ impl Link for RunLink {
     }
 
     fn brain(&self, title: &str) -> Option<Arc<BrainDefinition>> {
-        self.shared.upgrade()?.runner.brains.get(title).cloned()
+        self.shared.upgrade()?.runner.code.brains.get(title).cloned()
     }
 
     fn brains(&self) -> Vec<String> {
-        self.shared.upgrade().map(|shared| shared.runner.brains.keys().cloned().collect()).unwrap_or_default()
+        self.shared.upgrade().map(|shared| shared.runner.code.brains.keys().cloned().collect()).unwrap_or_default()
     }
 
     fn action(&self, name: &str) -> Option<Arc<ToolDefinition>> {
-        self.shared.upgrade()?.runner.actions.get(name).cloned()
+        self.shared.upgrade()?.runner.code.actions.get(name).cloned()
     }
 }
 

@@ -119,7 +119,7 @@ fn priced(worker: &Worker, path: &Path, definition: &LoopDefinition) -> crate::R
     if !is_limited || definition.answer.is_some() {
         return Ok(());
     }
-    let Some(prices) = &runner.prices else {
+    let Some(prices) = &runner.models.prices else {
         return Err(crate::Error::new(
             "there is a limit of money and no price table; set one with `.prices(…)`, or with `--prices` on the \
              command line",

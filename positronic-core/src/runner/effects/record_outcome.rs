@@ -23,7 +23,7 @@ use crate::runner::worker::stop::Stop;
 pub(in crate::runner) async fn record_outcome(worker: &mut Worker, path: &Path, outcome: Outcome) -> Result<(), Stop> {
     let (outcome, took) = match outcome {
         Outcome::Step { result, took } => {
-            let max_bytes = worker.shared.runner.max_document_bytes;
+            let max_bytes = worker.shared.runner.settings.max_document_bytes;
             let result = result.and_then(|next| recordable("the next state", &next, max_bytes).map(|()| next));
             (Some(machine::Outcome::Step(result)), took)
         }
@@ -63,7 +63,7 @@ pub(in crate::runner) async fn record_outcome(worker: &mut Worker, path: &Path, 
 fn returned(worker: &mut Worker, path: &Path, result: Result<UntypedReply>, attempt: u32) -> Option<machine::Outcome> {
     let tool = worker.shared.state().call(path).map(|call| call.tool.clone())?;
     let states = states(worker, path)?;
-    let max_bytes = worker.shared.runner.max_document_bytes;
+    let max_bytes = worker.shared.runner.settings.max_document_bytes;
     let checked = |reply: UntypedReply| {
         recordable("the tool did its work, but what it returned", &reply.output, max_bytes).map(|()| reply)
     };

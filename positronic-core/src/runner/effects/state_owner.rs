@@ -27,7 +27,7 @@ pub(super) fn states(worker: &mut Worker, path: &Path) -> Option<Result<States>>
     let tool = state.call(path).and_then(|call| worker.frames.tool(path, &call.tool));
     let (owner, plugins) = (tool.and_then(|tool| tool.owner), brain.plugins.clone());
     let document = match &owner {
-        Some(owner) => owner.document(plugins.get(owner.plugin), shared.runner.max_document_bytes),
+        Some(owner) => owner.document(plugins.get(owner.plugin), shared.runner.settings.max_document_bytes),
         None => Ok(worker.frames.document(brain)),
     };
     Some(document.map(|document| States { document, owner, plugins }))

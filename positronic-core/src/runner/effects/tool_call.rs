@@ -38,12 +38,12 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                 let (arguments, inner) = (Arc::clone(&call.arguments), scope.clone());
                 // The performer of a detached call limits its time.
                 let timeout = detached.as_ref().map_or(timeout, |_| Duration::MAX);
-                let executor = shared.runner.executor.clone();
+                let executor = shared.runner.code.executor.clone();
                 let running = around(loop_at.as_deref(), &scope, &call, move || match detached {
                     Some(call) => performed(executor, call),
                     None => Box::pin(async move { execute(arguments, owner_scope(tool.as_deref(), inner)?).await }),
                 });
-                let limited = match shared.runner.paused_clock {
+                let limited = match shared.runner.settings.paused_clock {
                     true => limited_by(&*shared.runner.clock, timeout, running).await,
                     false => tokio::time::timeout(timeout, running).await.ok(),
                 };

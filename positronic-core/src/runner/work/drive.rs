@@ -9,6 +9,7 @@ use super::resume_options::Resumption;
 use crate::definition::BrainDefinition;
 use crate::record::{RunId, Seq, Start, Timestamp};
 use crate::runner::clock::sleep;
+use crate::runner::config::RunnerSettings;
 use crate::runner::worker::shared::{Phase, Shared};
 use crate::runner::{ResumeError, RunHandle, Runner, Settled, StartError};
 
@@ -71,7 +72,8 @@ impl Runner {
     }
 
     fn driver(&self) -> Self {
-        Self { driven: true, linger: Duration::ZERO, ..self.clone() }
+        let settings = RunnerSettings { driven: true, linger: Duration::ZERO, ..self.settings };
+        Self { settings, ..self.clone() }
     }
 }
 

@@ -38,13 +38,13 @@ impl Runner {
     ///
     /// [`StoreError`] if the triggers cannot be listed.
     pub async fn fire_first(&self, chosen: impl Fn(&Timer) -> bool) -> Result<Option<DueTrigger>, StoreError> {
-        let due = self.trigger_backoffs.ready(self.client().due_triggers().await?);
+        let due = self.state.trigger_backoffs.ready(self.client().due_triggers().await?);
         for timer in due.into_iter().filter(chosen) {
             match self.fire(&timer).await {
                 Err(FireError::Busy { .. } | FireError::Gone { .. }) => {}
                 Ok(run) => return Ok(Some(DueTrigger { timer, started: Ok(run) })),
                 Err(error) => {
-                    self.trigger_backoffs.note(&timer, may_retry(&error));
+                    self.state.trigger_backoffs.note(&timer, may_retry(&error));
                     return Ok(Some(DueTrigger { timer, started: Err(error) }));
                 }
             }

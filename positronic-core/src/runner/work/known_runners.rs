@@ -28,7 +28,7 @@ impl KnownRunners {
 
     /// Returns whether a worker of one of them works on a run.
     pub(super) fn have(&self, run: &RunId) -> bool {
-        self.0.lock().values().any(|runner| runner.registry.has(run))
+        self.0.lock().values().any(|runner| runner.state.registry.has(run))
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Runner> {

@@ -156,7 +156,7 @@ impl WorkQueue {
             // What cannot be read now is read again in a second.
             let Ok(row) = store.run(&run).await else { continue };
             let is_free = match worker_of(store, row.claim.as_ref()).await {
-                Ok(Some(owner)) => self.claims.known.get(owner).is_some_and(|runner| !runner.registry.has(&run)),
+                Ok(Some(owner)) => self.claims.known.get(owner).is_some_and(|runner| !runner.state.registry.has(&run)),
                 Ok(None) => true,
                 Err(_) => continue,
             };

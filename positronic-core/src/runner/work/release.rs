@@ -17,7 +17,7 @@ impl Runner {
     /// blocks its thread or the store cannot be written. [`Release`] says which runs are released. A process that ends
     /// earlier leaves its work as a crash does.
     pub async fn release(&self) -> Release {
-        let release = self.registry.release(self.release_grace.saturating_add(RECORDING_TIME)).await;
+        let release = self.state.registry.release(self.settings.release_grace.saturating_add(RECORDING_TIME)).await;
         if !release.kept.is_empty() {
             tracing::warn!(runs = ?release.kept, "not all runs could be released");
         }

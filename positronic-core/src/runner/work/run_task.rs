@@ -44,7 +44,7 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
             // Its handle was dropped before the run ended.
             return left.into_iter().for_each(WithoutHandle::keep);
         };
-        let backoffs = &shared.runner.backoffs;
+        let backoffs = &shared.runner.state.backoffs;
         let rest = || backoffs.rest(&shared.run).map(|rest| rest.left);
         let mut poll = None;
         if let Some(worker) = begun.take() {
@@ -111,7 +111,7 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
     if shared.state().has_ended() {
         return Ok(Followed::Ended);
     }
-    let backoffs = &shared.runner.backoffs;
+    let backoffs = &shared.runner.state.backoffs;
     if !backoffs.records_signal(&shared.run, &events)
         && let Some(rest) = backoffs.rest(&shared.run)
     {

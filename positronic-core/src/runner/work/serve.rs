@@ -49,7 +49,7 @@ impl Runner {
         let claim = |row: RunSummary| async move {
             // The semaphore is never closed.
             let resumed = loop {
-                let place = Arc::clone(&self.places.0).acquire_owned().await.ok();
+                let place = Arc::clone(&self.state.places.0).acquire_owned().await.ok();
                 match self.claim_due(&row.run, place).await {
                     Err(ResumeError::Quarantined { .. }) => sleep(QUARANTINE_POLL).await,
                     resumed => break resumed,
@@ -92,7 +92,7 @@ async fn serve_alone(runner: Runner) {
     loop {
         tokio::select! {
             biased;
-            () = runner.registry.left() => return,
+            () = runner.state.registry.left() => return,
             Some(event) = events.next() => log(&event),
         }
     }

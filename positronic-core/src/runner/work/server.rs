@@ -12,6 +12,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
@@ -28,6 +29,7 @@ use super::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent}
 use crate::machine::SUSPECT;
 use crate::record::{RunId, RunSummary, Timer};
 use crate::runner::Release;
+use crate::runner::config::StoreState;
 use crate::runner::{Client, ConversationError, FireError, Firing, ResumeError, RunHandle, Runner, Settled};
 use crate::store::StoreError;
 
@@ -75,8 +77,8 @@ impl<F: FindRunner> Server<F> {
 
     /// Creates the server of one runner, with which it shares the pauses of runs and triggers.
     pub(super) async fn alone(runner: &Runner, find: F) -> Self {
-        let (backoffs, triggers) = (runner.backoffs.clone(), runner.trigger_backoffs.clone());
-        let (lease, quarantine) = (runner.lease.clone(), runner.quarantine.clone());
+        let (backoffs, triggers) = (runner.state.backoffs.clone(), runner.state.trigger_backoffs.clone());
+        let (lease, quarantine) = (runner.lease.clone(), runner.state.quarantine.clone());
         let claims = Claims { backoffs, quarantine, lease, ..Claims::default() };
         let server = Self { claims, triggers, ..Self::new(runner.client(), find) };
         // Runs that it claimed earlier must not count as another worker's.
@@ -385,7 +387,8 @@ impl<F> Server<F> {
     /// Makes a runner one of this server's, which share their pauses and suspects.
     async fn runner(&self, runner: Runner) -> Result<Runner, StoreError> {
         let (backoffs, quarantine) = (self.claims.backoffs.clone(), self.claims.quarantine.clone());
-        let runner = Runner { backoffs, quarantine, ..runner };
+        let state = StoreState { backoffs, quarantine, ..(*runner.state).clone() };
+        let runner = Runner { state: Arc::new(state), ..runner };
         self.claims.known.add(&runner).await?;
         if *self.leaves.borrow() {
             runner.release().await;

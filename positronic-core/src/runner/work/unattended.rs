@@ -260,14 +260,14 @@ async fn continued(
         Err(StoreError::NoSuchRun { .. }) => return Ok(Checked::Gone),
         Err(error) => return Err(error),
     };
-    if row.status.is_over() || runner.registry.is_leaving() || runner.registry.has(run) {
+    if row.status.is_over() || runner.state.registry.is_leaving() || runner.state.registry.has(run) {
         return Ok(Checked::Gone);
     }
     if !row.has_work(now) {
         return Ok(Checked::Waits(row.wake));
     }
-    if let Some(rest) = runner.backoffs.rest(run)
-        && !runner.backoffs.records_signal(run, &runner.store.read(run, rest.since, usize::MAX).await?)
+    if let Some(rest) = runner.state.backoffs.rest(run)
+        && !runner.state.backoffs.records_signal(run, &runner.store.read(run, rest.since, usize::MAX).await?)
     {
         return Ok(Checked::Waits(Some(now.after(rest.left))));
     }
@@ -280,8 +280,8 @@ async fn continued(
         Err(error) => {
             tracing::warn!(%run, %error, "cannot resume the run");
             let next = after_claims(&*runner.store, &row).await;
-            runner.backoffs.record(&*runner.store, run, next, Some(error)).await;
-            let rest = runner.backoffs.rest(run).map_or(POLL, |rest| rest.left);
+            runner.state.backoffs.record(&*runner.store, run, next, Some(error)).await;
+            let rest = runner.state.backoffs.rest(run).map_or(POLL, |rest| rest.left);
             Checked::Waits(Some(now.after(rest)))
         }
     })

@@ -53,8 +53,8 @@ pub(in crate::runner) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>
             release_idle(shared, &state).await?;
             return Err(NoClaim::Idle);
         }
-        let guard = runner.registry.guard(&shared.run);
-        if runner.registry.is_leaving() {
+        let guard = runner.state.registry.guard(&shared.run);
+        if runner.state.registry.is_leaving() {
             return Err(NoClaim::Stopped(Stop::Leaves));
         }
         let held = |by| if idle { NoClaim::Idle } else { NoClaim::Claimed { by } };
@@ -70,7 +70,7 @@ pub(in crate::runner) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>
         let migrated = state
             .root
             .as_ref()
-            .map(|root| migration(root, definition, runner.max_document_bytes))
+            .map(|root| migration(root, definition, runner.settings.max_document_bytes))
             .transpose()
             .map_err(Stop::Changed)?;
         new_events.extend(migrated.flatten().map(|kind| NewEvent::new(Path::root(), kind)));
@@ -87,7 +87,7 @@ pub(in crate::runner) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>
             events.extend(last);
         } else {
             let crashes = crashes_of(&after);
-            let Ok(permit) = runner.quarantine.enter(&shared.run, crashes) else {
+            let Ok(permit) = runner.state.quarantine.enter(&shared.run, crashes) else {
                 return Err(NoClaim::Quarantined { crashes });
             };
             worker.quarantined = permit;
@@ -152,7 +152,7 @@ async fn release_idle(shared: &Shared, state: &RunState) -> Result<(), Stop> {
     if state.has_ended() || runner.lease().await?.owner() != &**owner {
         return Ok(());
     }
-    let Some(_guard) = runner.registry.guard(&shared.run) else { return Ok(()) };
+    let Some(_guard) = runner.state.registry.guard(&shared.run) else { return Ok(()) };
     let released = EventKind::RunReleased { reason: "nothing to do".to_owned() };
     append_alone(shared, *epoch, released).await
 }

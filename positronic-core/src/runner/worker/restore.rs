@@ -36,7 +36,7 @@ pub(super) async fn restore(
                 worker.frames.forget_closed(&shared.state());
                 return Ok(true);
             }
-            () = shared.runner.registry.left() => return Err(Stop::Leaves),
+            () = shared.runner.state.registry.left() => return Err(Stop::Leaves),
             () = shared.bell.notified() => {
                 worker.catch_up().await?;
                 let state = shared.state();

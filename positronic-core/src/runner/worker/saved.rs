@@ -77,7 +77,7 @@ impl Saved {
         let is_saved = self.prompts.take().is_some();
         if let Some(history) = self.history.take() {
             let history = if is_saved { history.stored() } else { history };
-            self.shared.runner.histories.put(row, history);
+            self.shared.runner.state.histories.put(row, history);
         }
     }
 }

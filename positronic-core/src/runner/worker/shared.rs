@@ -81,7 +81,7 @@ impl Shared {
             state: Mutex::new(state),
             prompts: Mutex::new(prompts),
             summary: Mutex::new(summary),
-            live: runner.live.of(&run),
+            live: runner.state.live.of(&run),
             runner,
             run,
             definition,
@@ -95,8 +95,8 @@ impl Shared {
 
     /// Feeds the runner's sinks with the run's events: from their own position, else from `from`.
     pub(in crate::runner) fn feed(&self, from: Seq) {
-        let (Runner { sinks, store, live, lease, .. }, over) = (&self.runner, self.state().has_ended());
-        let feed = |sink: &Arc<Feeds>| sink.feed(store, (live, lease), &self.run, from, over);
+        let (Runner { sinks, store, state, lease, .. }, over) = (&self.runner, self.state().has_ended());
+        let feed = |sink: &Arc<Feeds>| sink.feed(store, (&state.live, lease), &self.run, from, over);
         self.feeds.get_or_init(|| sinks.iter().map(feed).collect());
     }
 

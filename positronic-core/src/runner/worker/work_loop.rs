@@ -76,7 +76,7 @@ impl Worker {
         tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
         let next = self.shared.state().next;
         // Before the release wakes other tasks of this runner.
-        let paused = self.shared.runner.backoffs.add(&self.shared.run, next, Some(stop.clone().into()));
+        let paused = self.shared.runner.state.backoffs.add(&self.shared.run, next, Some(stop.clone().into()));
         give_up(&mut self, &stop).await;
         self.shared.defer(&paused).await;
         Left::Failed(stop)
@@ -110,7 +110,7 @@ impl Worker {
                 (true, _) => self.grace(),
                 // Other suspects may work while this one waits.
                 (false, true) if self.quarantined.is_some() => Duration::ZERO,
-                (false, true) => self.shared.runner.linger,
+                (false, true) => self.shared.runner.settings.linger,
                 (false, false) => Duration::MAX,
             };
             if self.wait(wake, patience).await? {
@@ -192,7 +192,7 @@ impl Worker {
     /// Returns how long effects in flight may still take when the runner releases its runs.
     fn grace(&mut self) -> Duration {
         let now = tokio::time::Instant::now();
-        let grace = self.shared.runner.release_grace;
+        let grace = self.shared.runner.settings.release_grace;
         // `None` stands for a time beyond the clock's range.
         let Some(end) = self.leaves_at.or_else(|| now.checked_add(grace)) else { return Duration::MAX };
         self.leaves_at = Some(end);
@@ -230,7 +230,7 @@ impl Worker {
     }
 
     async fn take(&mut self, report: Report) -> Result<(), Stop> {
-        if !self.shared.runner.lockstep {
+        if !self.shared.runner.settings.lockstep {
             return self.record(report).await;
         }
         let at_once = match &report {

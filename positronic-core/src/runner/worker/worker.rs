@@ -81,7 +81,7 @@ impl Worker {
         Box::new(Self {
             epoch,
             lease,
-            frames: Frames::new(&shared.run, None, shared.runner.max_document_bytes),
+            frames: Frames::new(&shared.run, None, shared.runner.settings.max_document_bytes),
             link: Arc::new(RunLink::new(shared, reports.clone())),
             reports,
             used_answers: HashMap::new(),
@@ -91,7 +91,7 @@ impl Worker {
             incoming,
             held: Vec::new(),
             unsettled: 0,
-            leaves: shared.runner.registry.leaves(),
+            leaves: shared.runner.state.registry.leaves(),
             leaves_at: None,
             shared: Arc::clone(shared),
             mail_unread: false,
@@ -182,7 +182,7 @@ impl Worker {
 
     pub(in crate::runner) fn inputs(&self) -> Inputs {
         let runner = &self.shared.runner;
-        Inputs { now: self.shared.now(), jitter: runner.ids.jitter(), retry: runner.retry }
+        Inputs { now: self.shared.now(), jitter: runner.ids.jitter(), retry: runner.settings.retry }
     }
 }
 
