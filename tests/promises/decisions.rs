@@ -148,7 +148,7 @@ async fn promise_02_batches_of_real_calls_are_decided_in_random_order_one_by_one
                 assert_eq!(known, None, "{}: no question is repeated: {verdicts:?}", dialogue.id);
                 signals.push(signal(&format!("{} {n}", verdicts.len()), kind));
             }
-            client.send(&run_id(), &signals).await.unwrap();
+            client.send_all(&run_id(), &signals).await.unwrap();
         }
 
         let log = bench.checked().await;

@@ -66,7 +66,7 @@ async fn drive<R>(bench: &Bench<Faulty>, run: &RunHandle<R>) -> Settled {
                     positronic_core::record::SignalKind::Approve { call: pending[0].call.clone(), arguments: None };
                 let signal = crate::bench::signal(&id, kind);
                 if run.send(signal.clone()).await.is_err()
-                    && bench.client("again").send(run.id(), &[signal]).await.is_err()
+                    && bench.client("again").send(run.id(), signal).await.is_err()
                 {
                     return Settled::Stopped(full().into());
                 }

@@ -437,7 +437,7 @@ async fn promise_22_webhook_sent_to_its_run_and_delivered_counts_once<S: Fresh>(
     let client = bench.client("machine");
     let (webhook, identifier, payload) = ("slack".to_owned(), "a".to_owned(), note("once"));
     let sent = signal("hook", SignalKind::Webhook { name: webhook, identifier, payload });
-    let seq = client.send(&run_id(), &[sent]).await.unwrap()[0];
+    let seq = client.send(&run_id(), sent).await.unwrap();
     assert_eq!(bench.waits(&run).await, ["Work/1.0"]);
 
     let delivered = deliver(&client, "hook", "slack", "a", "once").await;

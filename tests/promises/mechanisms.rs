@@ -32,7 +32,7 @@ async fn denied_long_ago<S: Fresh>(bench: &Bench<S>, shop: &impl Runnable<Option
     let run = bench.start(&process, shop).await;
     waits(&run).await;
     let decisions = [signal("no", reject("Work/0.0", "too risky")), signal("yes", approve("Work/0.1"))];
-    bench.client("people").send(&run_id(), &decisions).await.unwrap();
+    bench.client("people").send_all(&run_id(), &decisions).await.unwrap();
     assert_eq!(bench.waits(&run).await, ["Work/150.1"]);
     // Otherwise its worker would continue it in this process.
     process.release().await;
@@ -51,8 +51,8 @@ async fn promise_13_snapshot_equals_the_log_before_it<S: Fresh>() {
     assert_eq!(loaded, RunState::replay(log.iter().map(|event| &**event)).unwrap());
     // The snapshot's content applies: an identical call is denied, and the same signal gets the same outcome.
     assert!(matches!(result_of(&log, "Work/150.0"), ToolResult::Denied { .. }));
-    let accepted = bench.client("people").send(&run_id(), &[signal("yes", approve("Work/0.1"))]).await.unwrap();
-    assert_eq!(accepted[0].index() + 1, behind(&log, "Work/0.1", "LOOP_APPROVAL_DECIDED"));
+    let accepted = bench.client("people").send(&run_id(), signal("yes", approve("Work/0.1"))).await.unwrap();
+    assert_eq!(accepted.index() + 1, behind(&log, "Work/0.1", "LOOP_APPROVAL_DECIDED"));
     let second = bench.process("second", |place| match place {
         "Work/151" => batch([("gated", "a"), ("gated", "d")]),
         _ => done(),
@@ -61,7 +61,7 @@ async fn promise_13_snapshot_equals_the_log_before_it<S: Fresh>() {
     run.approve(&path("Work/150.1"), "bob").await.unwrap();
     assert_eq!(bench.waits(&run).await, ["Work/151.1"], "the call that was denied before the snapshot is denied");
     let edited = signal("edited", edit("Work/151.1", serde_json::json!({"id": "e"})));
-    bench.client("people").send(&run_id(), &[edited]).await.unwrap();
+    bench.client("people").send(&run_id(), edited).await.unwrap();
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
 }
 

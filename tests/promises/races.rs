@@ -97,19 +97,18 @@ async fn promise_04_same_signal_twice_gets_the_same_outcome<S: Fresh>() {
         let [one, other] = order.map(|name| bench.client(name));
 
         let id = run_id();
-        let signals = [twice.clone()];
-        let (a, b) = tokio::join!(one.send(&id, &signals), other.send(&id, &signals));
+        let (a, b) = tokio::join!(one.send(&id, twice.clone()), other.send(&id, twice.clone()));
 
         assert_eq!(a.as_ref().unwrap(), b.as_ref().unwrap());
         // Also long after its call has ended, and within one list.
         let pair = [twice.clone(), signal("click-2", reject("Work/0.1", "no")), signal("click-2", approve("Work/0.1"))];
-        let later = other.send(&id, &pair).await.unwrap();
-        assert_eq!((later[0], later[1]), (a.unwrap()[0], later[2]));
+        let later = other.send_all(&id, &pair).await.unwrap();
+        assert_eq!((later[0], later[1]), (a.unwrap(), later[2]));
         assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
         assert_eq!(decisions(&bench.checked().await).len(), 2);
         assert_eq!(journal.take(), ["a"]);
         let message = |text: &str| SignalKind::message(text);
-        let late = one.send(&id, &[signal("say", message("hello"))]).await.unwrap_err();
+        let late = one.send(&id, signal("say", message("hello"))).await.unwrap_err();
         assert_eq!(refusal(late), Refusal::Ended);
     }
 }
@@ -122,10 +121,10 @@ async fn promise_04_old_signal_gets_the_same_outcome_without_growing_the_state<S
     let client = bench.client("people");
     let message = |n: usize| SignalKind::message(format!("message {n}"));
     let said: Vec<_> = (0..2 * KNOWN_SIGNALS).map(|n| signal(&format!("say-{n}"), message(n))).collect();
-    let accepted = client.send(&run_id(), &said).await.unwrap();
+    let accepted = client.send_all(&run_id(), &said).await.unwrap();
     let log = bench.log().await;
 
-    let again = client.send(&run_id(), &said).await.unwrap();
+    let again = client.send_all(&run_id(), &said).await.unwrap();
     let first = run.send(said[0].clone()).await.unwrap();
 
     assert_eq!(again, accepted);

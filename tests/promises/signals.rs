@@ -80,7 +80,7 @@ async fn promise_01_invalid_decision_is_refused_and_changes_nothing<S: Fresh>() 
     for (index, (kinds, fits)) in refused.into_iter().enumerate() {
         let signals: Vec<_> =
             kinds.into_iter().enumerate().map(|(n, kind)| signal(&format!("{index}.{n}"), kind)).collect();
-        let why = refusal(client.send(&run_id(), &signals).await.unwrap_err());
+        let why = refusal(client.send_all(&run_id(), &signals).await.unwrap_err());
         assert!(fits(&why), "{signals:?}: {why:?}");
         assert_eq!(bench.log().await, before, "{signals:?}");
         assert_eq!(client.state(&run_id()).await.unwrap(), run.state());
@@ -88,7 +88,7 @@ async fn promise_01_invalid_decision_is_refused_and_changes_nothing<S: Fresh>() 
 
     // A valid signal is accepted, even under a previously refused id.
     client
-        .send(&run_id(), &[signal("0.0", approve("Work/0.1")), signal("1.0", reject("Work/0.2", "no"))])
+        .send_all(&run_id(), &[signal("0.0", approve("Work/0.1")), signal("1.0", reject("Work/0.2", "no"))])
         .await
         .unwrap();
     run.resume().await.unwrap();

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::record::{Actor, SignalKind};
+use positronic_core::record::SignalKind;
 use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::testing::{Story, Test};
 use positronic_examples::acme::Acme;
@@ -70,7 +70,7 @@ async fn refund_is_approved_with_an_edited_amount() {
 
     let arguments = Some(json!({"order": "A-1001", "amount": 125}));
     let signal = SignalKind::Approve { call: pending[0].call.clone(), arguments };
-    run.signal(signal, Actor::builder().by("the manager").build()).await.unwrap();
+    run.signal(signal, "the manager").await.unwrap();
 
     let story = Story::of(&run).await;
     insta::assert_snapshot!(story.transcript(), @r#"

@@ -44,7 +44,7 @@ pub(crate) async fn send_signals(
             Failure::refused(code_changed(difference)).hint(format!("nothing was changed; `{show}` shows the run"))
         );
     }
-    let accepted = match client.send(&row.run, &signals).await {
+    let accepted = match client.send_all(&row.run, &signals).await {
         Ok(accepted) => accepted,
         Err(error) => return Err(refused(error, &client, &row, ui).await?),
     };

@@ -12,7 +12,7 @@ use super::scheduled::Scheduled;
 use super::skip::is_default;
 use super::trigger::Fired;
 
-/// The sender of something, and its channel. Every field may be unknown.
+/// The sender of something, and its channel. Every field may be unknown. A name converts into the actor of that name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, typed_builder::TypedBuilder)]
 #[serde(default)]
 #[builder(field_defaults(default, setter(strip_option, into)))]
@@ -56,6 +56,12 @@ impl Actor {
             (self.trace, self.trace_state) = (Some(traceparent.to_owned()), tracestate.filter(fits).map(str::to_owned));
         }
         self
+    }
+}
+
+impl<T: Into<String>> From<T> for Actor {
+    fn from(by: T) -> Self {
+        Self { by: Some(by.into()), ..Self::default() }
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Story, Test, fail};
 use crate::dsl::Runnable;
 use crate::machine::REPLY;
 use crate::model::cassette::{AwaitedSignal as Asked, Cassette};
-use crate::record::{Actor, Pending, PendingKind, SignalKind};
+use crate::record::{Pending, PendingKind, SignalKind};
 use crate::runner::Settled;
 
 impl Test {
@@ -60,7 +60,7 @@ impl Test {
                 Settled::Paused => SignalKind::Resume,
                 _ => break,
             };
-            if let Err(error) = run.signal(signal, Actor::builder().by("the cassette").build()).await {
+            if let Err(error) = run.signal(signal, "the cassette").await {
                 fail(place, &error);
             }
         }

@@ -74,7 +74,7 @@ async fn say(client: &Client, run: &RunId, what: SignalKind) {
         actor: Actor::builder().by("ann").build(),
         kind: what,
     };
-    client.send(run, &[signal]).await.unwrap();
+    client.send(run, signal).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ async fn wait_for_an_approval_from_another_clock_does_not_count() {
         assert_eq!(waits(&run).await, ["Work/0.1"]);
         tokio::time::sleep(2 * HOUR).await;
 
-        people.approve(run.id(), &path("Work/0.1"), Actor::builder().by("ann").build()).await.unwrap();
+        people.approve(run.id(), &path("Work/0.1"), "ann").await.unwrap();
         tokio::time::sleep(Duration::from_secs(60)).await;
 
         assert_eq!(waits(&run).await, ["Work/1.0"]);
@@ -140,7 +140,7 @@ async fn worker_with_another_clock_counts_its_own_time() {
         bench.store.declare_dead("worker-1");
         tokio::time::sleep(2 * HOUR).await;
         let second = bench.machine(ahead, behind).brain(shop());
-        second.client().approve(&id, &path("Work/0.1"), Actor::builder().by("ann").build()).await.unwrap();
+        second.client().approve(&id, &path("Work/0.1"), "ann").await.unwrap();
 
         let run = second.resume(&id).await.unwrap();
 

@@ -233,7 +233,7 @@ async fn approval_condition_checks_edited_arguments_too() {
     for (call, depth) in [("Work/0.0", 20), ("Work/0.1", 400)] {
         let arguments = Some(json!({"topic": "reef", "depth": depth}));
         let edit = SignalKind::Approve { call: path(call), arguments };
-        run.signal(edit, Actor::builder().by("ann").build()).await.unwrap();
+        run.signal(edit, "ann").await.unwrap();
     }
 
     let results = results(&play.story(&run).await, "Work");

@@ -381,7 +381,7 @@ async fn unstorable_signal_is_refused_and_changes_nothing() {
         SignalKind::Cancel { reason: Some(large()) },
     ] {
         let signal = Signal { id: SignalId::new("one"), actor: Actor::default(), kind };
-        let sent = test.runner().client().send(run.id(), &[signal]).await;
+        let sent = test.runner().client().send(run.id(), signal).await;
         assert!(matches!(sent, Err(SignalError::Refused(Refusal::Misfit { .. }))), "{sent:?}");
     }
     assert_eq!(run.state(), before);

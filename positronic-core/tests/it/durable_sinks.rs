@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, Event, RunId, Seq};
+use positronic_core::record::{Event, RunId, Seq};
 use positronic_core::runner::Settled;
 use positronic_core::sink::{EventSink, SinkError};
 use positronic_core::store::MemoryStore;
@@ -100,7 +100,7 @@ impl Bench {
     }
 
     async fn approve(&self, runner: &Runner, run: &RunId) {
-        runner.client().approve(run, &path("Work/0.0"), Actor::builder().by("ann").build()).await.unwrap();
+        runner.client().approve(run, &path("Work/0.0"), "ann").await.unwrap();
     }
 }
 

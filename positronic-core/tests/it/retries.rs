@@ -78,7 +78,7 @@ async fn retry_of_a_failed_step_repeats_no_effect_with_a_result() {
     let run = failed(&runner.start(shop, ()).await.unwrap()).await;
     broken.store(false, Ordering::Relaxed);
 
-    let again: RunHandle<Value> = runner.retry(&run, Actor::builder().by("ann").build()).await.unwrap();
+    let again: RunHandle<Value> = runner.retry(&run, "ann").await.unwrap();
 
     assert_eq!(settled(&again).await, Settled::Completed(json!(11)));
     assert_eq!(journal.take(), ["paid", "fetched"], "each once");

@@ -176,7 +176,7 @@ async fn office_day() -> Story {
     let run = play.start(&office(&journal), ()).await;
     run.settled().await;
     let edited = SignalKind::Approve { call: path("Work/1.0"), arguments: Some(json!({ "id": "c" })) };
-    run.signal(edited, Actor::builder().by("ann").build()).await.unwrap();
+    run.signal(edited, "ann").await.unwrap();
     play.story(&run).await
 }
 

@@ -36,7 +36,7 @@ async fn run_with_messages(shop: &Shop, token: &str, sizes: &[usize]) -> RunId {
     for (number, size) in sizes.iter().enumerate() {
         let kind = SignalKind::message(UserMessage::new("x".repeat(*size)));
         let signal = Signal { id: SignalId::new(format!("m{number}")), actor: Actor::default(), kind };
-        shop.client.send(&run, &[signal]).await.unwrap();
+        shop.client.send(&run, signal).await.unwrap();
     }
     run
 }

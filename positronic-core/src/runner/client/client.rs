@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::live::LiveDeltas;
-use super::signals::{SignalError, recordable, send};
+use super::signals::{Sent, SignalError, recordable, send};
 use crate::machine::{Refusal, RunState, hears_mail, status_since};
 use crate::projection::{Prompts, RunFile, files};
 use crate::record::{
-    Actor, Amounts, Event, EventKind, FileRef, MAX_DOCUMENT_BYTES, NewEvent, Path, RunId, RunSummary, Seq, Signal,
-    SignalId, SignalKind, Status, Timestamp, check_document, first_hidden,
+    Actor, Event, EventKind, FileRef, MAX_DOCUMENT_BYTES, NewEvent, Path, RunId, RunSummary, Seq, Signal, SignalId,
+    SignalKind, Status, Timestamp, check_document, first_hidden,
 };
 use crate::runner::worker::append::{Extras, append, append_of, follow, stamp, worker_of};
 use crate::runner::worker::load;
@@ -118,11 +118,6 @@ impl Client {
         self.clock.now()
     }
 
-    /// Returns a new signal id.
-    pub(super) fn new_signal(&self) -> SignalId {
-        self.ids.signal()
-    }
-
     /// Returns a random number from 0 to 1.
     pub(in crate::runner) fn jitter(&self) -> f64 {
         self.ids.jitter()
@@ -132,6 +127,26 @@ impl Client {
         self.ids.run()
     }
 
+    /// Sends a signal under a new id.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::send`].
+    pub async fn signal(&self, run: &RunId, kind: SignalKind, by: impl Into<Actor>) -> Result<Seq, SignalError> {
+        let signal = Signal { id: self.ids.signal(), actor: by.into(), kind };
+        self.send(run, signal).await
+    }
+
+    /// Sends a signal with an id of its own and returns the number of the event that accepts it. A repeated id returns the
+    /// same number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::send_all`].
+    pub async fn send(&self, run: &RunId, signal: Signal) -> Result<Seq, SignalError> {
+        Ok(self.send_all(run, &[signal]).await?.first().copied().unwrap_or_default())
+    }
+
     /// Sends signals to a run, all or none, and returns the number of the event that accepts each. A signal that
     /// was accepted earlier returns its earlier number.
     ///
@@ -139,50 +154,25 @@ impl Client {
     ///
     /// [`SignalError::Refused`] if a signal does not fit the run's state after those before it;
     /// [`SignalError::Store`] if there is no such run or the store fails. Nothing is changed in either case.
-    pub async fn send(&self, run: &RunId, signals: &[Signal]) -> Result<Vec<Seq>, SignalError> {
+    pub async fn send_all(&self, run: &RunId, signals: &[Signal]) -> Result<Vec<Seq>, SignalError> {
+        Ok(self.send_to(run, None, signals).await?.accepted)
+    }
+
+    /// Sends signals to a run, whose state the caller may know.
+    pub(super) async fn send_to(
+        &self,
+        run: &RunId,
+        known: Option<RunState>,
+        signals: &[Signal],
+    ) -> Result<Sent, SignalError> {
         for signal in signals {
             recordable(signal, self.max_document_bytes)?;
         }
-        let state = load::state(&*self.store, run).await?;
-        Ok(send(&*self.store, &*self.clock, run, state, signals, None).await?.accepted)
-    }
-
-    /// Sends a signal under a new id.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::send`].
-    pub async fn signal(&self, run: &RunId, kind: SignalKind, actor: Actor) -> Result<Seq, SignalError> {
-        let signal = Signal { id: self.ids.signal(), actor, kind };
-        Ok(self.send(run, &[signal]).await?.first().copied().unwrap_or_default())
-    }
-
-    /// Approves a pending call.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::send`].
-    pub async fn approve(&self, run: &RunId, call: &Path, actor: Actor) -> Result<Seq, SignalError> {
-        self.signal(run, SignalKind::Approve { call: call.clone(), arguments: None }, actor).await
-    }
-
-    /// Grants more to a loop or a brain that has reached a limit and asks for it. The path of the run's own brain
-    /// is empty.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::send`].
-    pub async fn grant(&self, run: &RunId, to: &Path, more: Amounts, actor: Actor) -> Result<Seq, SignalError> {
-        self.signal(run, SignalKind::Grant { to: to.clone(), more }, actor).await
-    }
-
-    /// Rejects a pending call, or a request for more.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::send`].
-    pub async fn reject(&self, run: &RunId, call: &Path, reason: &str, actor: Actor) -> Result<Seq, SignalError> {
-        self.signal(run, SignalKind::Reject { call: call.clone(), reason: Some(reason.to_owned()) }, actor).await
+        let state = match known {
+            Some(state) => state,
+            None => load::state(&*self.store, run).await?,
+        };
+        send(&*self.store, &*self.clock, run, state, signals, None).await
     }
 
     /// Delivers a webhook to the run that waits for it, or stores it until one does. The same id counts once. If

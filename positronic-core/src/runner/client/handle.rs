@@ -9,13 +9,11 @@ use derive_where::derive_where;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::signals::{SignalError, send};
+use super::signals::SignalError;
 use crate::definition::StateValue;
 use crate::machine::{RunState, Waiting, pending, status, why};
 use crate::projection::Prompts;
-use crate::record::{
-    Actor, Amounts, Event, Failure, Path, Pending, RunId, Seq, Signal, SignalId, SignalKind, Status, UserMessage,
-};
+use crate::record::{Actor, Event, Failure, Pending, RunId, Seq, Signal, SignalKind, Status};
 use crate::runner::ResumeError;
 use crate::runner::worker::shared::{Phase, Shared};
 use crate::store::StoreError;
@@ -164,7 +162,7 @@ impl<R> RunHandle<R> {
     ///
     /// [`StoreError`] if the store fails.
     pub async fn events(&self, from: Seq) -> Result<Vec<Arc<Event>>, StoreError> {
-        self.shared.runner.store.read(&self.shared.run, from, usize::MAX).await
+        self.shared.runner.client().events(&self.shared.run, from).await
     }
 
     /// Waits until the run has ended, or makes no progress without a signal.
@@ -215,10 +213,10 @@ impl<R> RunHandle<R> {
     ///
     /// # Errors
     ///
-    /// [`SignalError::Refused`] if it does not fit the run's state, [`SignalError::Store`] if the store fails.
-    pub async fn signal(&self, kind: SignalKind, actor: Actor) -> Result<Seq, SignalError> {
+    /// As [`RunHandle::send`].
+    pub async fn signal(&self, kind: SignalKind, by: impl Into<Actor>) -> Result<Seq, SignalError> {
         let id = self.shared.runner.ids.signal();
-        self.send(Signal { id, actor, kind }).await
+        self.send(Signal { id, actor: by.into(), kind }).await
     }
 
     /// Sends a signal with an id of its own and returns the number of the event that accepts it. A repeated id
@@ -226,11 +224,22 @@ impl<R> RunHandle<R> {
     ///
     /// # Errors
     ///
-    /// As [`RunHandle::signal`].
+    /// As [`RunHandle::send_all`].
     pub async fn send(&self, signal: Signal) -> Result<Seq, SignalError> {
+        Ok(self.send_all(&[signal]).await?.first().copied().unwrap_or_default())
+    }
+
+    /// Sends signals, all or none, and returns the number of the event that accepts each. A signal that was accepted earlier
+    /// returns its earlier number.
+    ///
+    /// # Errors
+    ///
+    /// [`SignalError::Refused`] if a signal does not fit the run's state after those before it; [`SignalError::Store`] if the
+    /// store fails. Nothing is changed in either case.
+    pub async fn send_all(&self, signals: &[Signal]) -> Result<Vec<Seq>, SignalError> {
         let Shared { runner, run, .. } = &*self.shared;
         let state = self.shared.state().clone();
-        let sent = send(&*runner.store, &*runner.clock, run, state, &[signal], None).await?;
+        let sent = runner.client().send_to(run, Some(state), signals).await?;
         self.sent.fetch_max(sent.next.0, Ordering::AcqRel);
         self.shared.settled.send_if_modified(|(phase, _)| {
             // The run's task tries again and publishes the outcome.
@@ -240,101 +249,7 @@ impl<R> RunHandle<R> {
             }
             stopped
         });
-        Ok(sent.accepted.first().copied().unwrap_or_default())
-    }
-
-    /// Approves a pending call.
-    ///
-    /// # Errors
-    ///
-    /// As [`RunHandle::signal`].
-    pub async fn approve(&self, call: &Path, by: &str) -> Result<Seq, SignalError> {
-        let kind = SignalKind::Approve { call: call.clone(), arguments: None };
-        self.signal(kind, Actor::builder().by(by).build()).await
-    }
-
-    /// Grants more to a loop or a brain that has reached a limit and asks for it. The path of the run's own brain
-    /// is empty.
-    ///
-    /// # Errors
-    ///
-    /// As [`RunHandle::signal`].
-    pub async fn grant(&self, to: &Path, more: Amounts, by: &str) -> Result<Seq, SignalError> {
-        let kind = SignalKind::Grant { to: to.clone(), more };
-        self.signal(kind, Actor::builder().by(by).build()).await
-    }
-
-    /// Rejects a pending call, or a request for more.
-    ///
-    /// # Errors
-    ///
-    /// As [`RunHandle::signal`].
-    pub async fn reject(&self, call: &Path, reason: &str, by: &str) -> Result<Seq, SignalError> {
-        let kind = SignalKind::Reject { call: call.clone(), reason: Some(reason.to_owned()) };
-        self.signal(kind, Actor::builder().by(by).build()).await
-    }
-
-    /// Delivers a webhook's payload.
-    ///
-    /// # Errors
-    ///
-    /// As [`RunHandle::signal`].
-    pub async fn webhook(&self, name: &str, identifier: &str, payload: Value) -> Result<Seq, SignalError> {
-        let kind = SignalKind::Webhook { name: name.to_owned(), identifier: identifier.to_owned(), payload };
-        self.signal(kind, Actor::default()).await
-    }
-
-    /// Answers a call that waits for a reply.
-    ///
-    /// # Errors
-    ///
-    /// As [`RunHandle::signal`].
-    pub async fn reply(&self, call: &Path, payload: Value, by: &str) -> Result<Seq, SignalError> {
-        self.signal(SignalKind::Reply { call: call.clone(), payload }, Actor::builder().by(by).build()).await
-    }
-
-    /// Sends a message to the open loop.
-    ///
-    /// # Errors
-    ///
-    /// As [`RunHandle::signal`].
-    pub async fn message(&self, message: impl Into<UserMessage>, by: &str) -> Result<Seq, SignalError> {
-        let kind = SignalKind::message(message);
-        self.signal(kind, Actor::builder().by(by).build()).await
-    }
-
-    /// Pauses the run: no new work starts, and work in flight completes.
-    ///
-    /// # Errors
-    ///
-    /// As [`RunHandle::signal`].
-    pub async fn pause(&self) -> Result<Seq, SignalError> {
-        self.signal(SignalKind::Pause, Actor::default()).await
-    }
-
-    /// Resumes a paused run.
-    ///
-    /// # Errors
-    ///
-    /// As [`RunHandle::signal`].
-    pub async fn resume(&self) -> Result<Seq, SignalError> {
-        self.signal(SignalKind::Resume, Actor::default()).await
-    }
-
-    /// Cancels the run: work in flight is aborted, and every open call gets a typed result.
-    ///
-    /// # Errors
-    ///
-    /// As [`RunHandle::signal`].
-    pub async fn cancel(&self, reason: &str) -> Result<Seq, SignalError> {
-        let kind = SignalKind::Cancel { reason: Some(reason.to_owned()) };
-        self.signal(kind, Actor::default()).await
-    }
-
-    /// Returns a signal id that is not in use.
-    #[must_use]
-    pub fn new_signal_id(&self) -> SignalId {
-        self.shared.runner.ids.signal()
+        Ok(sent.accepted)
     }
 }
 

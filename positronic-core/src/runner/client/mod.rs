@@ -12,3 +12,4 @@ pub(super) mod live;
 mod prune;
 pub(super) mod retry;
 pub(super) mod signals;
+mod verbs;

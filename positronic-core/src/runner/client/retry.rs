@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::fork::{Fork, ForkError};
 use super::signals::SignalError;
 use crate::machine::{FailedPlace, failed_place};
-use crate::record::{Actor, RunId, RunSummary, Seq, Signal, SignalKind, Status, Timestamp, sha256};
+use crate::record::{Actor, RunId, RunSummary, Seq, SignalKind, Status, Timestamp, sha256};
 use crate::runner::{Client, ResumeError, RunHandle, Runner};
 use crate::store::StoreError;
 
@@ -80,15 +80,11 @@ impl Client {
     /// # Errors
     ///
     /// [`RetryError`]; nothing has changed then.
-    pub async fn retry(&self, run: &RunId, actor: Actor) -> Result<Retried, RetryError> {
+    pub async fn retry(&self, run: &RunId, by: impl Into<Actor>) -> Result<Retried, RetryError> {
         let row = self.store().run(run).await?;
         match row.status {
-            Status::Paused if row.parked => {
-                let signal = Signal { id: self.new_signal(), actor, kind: SignalKind::Resume };
-                let accepted = self.send(run, &[signal]).await?;
-                Ok(Retried::Resumed(accepted.first().copied().unwrap_or_default()))
-            }
-            Status::Failed => self.fork_failed(row, actor).await,
+            Status::Paused if row.parked => Ok(Retried::Resumed(self.signal(run, SignalKind::Resume, by).await?)),
+            Status::Failed => self.fork_failed(row, by.into()).await,
             status => Err(RetryError::NotFailed { status }),
         }
     }
@@ -128,7 +124,7 @@ impl Runner {
     /// # Errors
     ///
     /// [`RetryError`]; nothing has changed then.
-    pub async fn record_retry(&self, run: &RunId, actor: Actor) -> Result<Retried, RetryError> {
+    pub async fn record_retry(&self, run: &RunId, by: impl Into<Actor>) -> Result<Retried, RetryError> {
         let client = self.client();
         let row = client.store().run(run).await?;
         let difference = match row.status {
@@ -137,7 +133,7 @@ impl Runner {
         };
         match difference {
             Some(difference) => Err(RetryError::Changed { difference }),
-            None => client.retry(run, actor).await,
+            None => client.retry(run, by).await,
         }
     }
 
@@ -146,8 +142,8 @@ impl Runner {
     /// # Errors
     ///
     /// [`RetryError`]; after [`RetryError::Resume`] the retry is recorded, and another runner can resume the run.
-    pub async fn retry(&self, run: &RunId, actor: Actor) -> Result<RunHandle<Value>, RetryError> {
-        let run = match self.record_retry(run, actor).await? {
+    pub async fn retry(&self, run: &RunId, by: impl Into<Actor>) -> Result<RunHandle<Value>, RetryError> {
+        let run = match self.record_retry(run, by).await? {
             Retried::Resumed(_) => run.clone(),
             Retried::Forked { run, .. } => run,
         };

@@ -140,8 +140,8 @@ impl Conversation {
 
     /// Sets the sender of its messages and the channel.
     #[must_use]
-    pub fn actor(mut self, actor: Actor) -> Self {
-        self.actor = actor;
+    pub fn actor(mut self, actor: impl Into<Actor>) -> Self {
+        self.actor = actor.into();
         self
     }
 
@@ -407,7 +407,7 @@ impl Conversation {
     async fn cancel(&self, last: &RunSummary, reason: &str) -> Result<(), ConversationError> {
         let reason = Some(reason.to_owned());
         let signal = self.signal(SignalKind::Cancel { reason });
-        match self.runner.client().send(&last.run, &[signal]).await {
+        match self.runner.client().send(&last.run, signal).await {
             Ok(_) => Ok(()),
             // It ended in between.
             Err(SignalError::Refused(_)) => Ok(()),

@@ -164,7 +164,7 @@ impl Schedules {
             let reason = Some(format!("the next run of the schedule `{}` is due", record.id));
             // Each check sends the same signal, which counts once.
             let id = SignalId::from(format!("{run}-cancelled-by-schedule"));
-            match self.client.send(run, &[Signal { id, actor, kind: SignalKind::Cancel { reason } }]).await {
+            match self.client.send(run, Signal { id, actor, kind: SignalKind::Cancel { reason } }).await {
                 Ok(_) | Err(SignalError::Refused(_) | SignalError::Store(StoreError::NoSuchRun { .. })) => {}
                 Err(SignalError::Store(error)) => return Err(error),
             }

@@ -166,8 +166,8 @@ impl BrainService {
     async fn signal(&self, cx: SharedWorkflowContext<'_>, signal: SignalRequest) -> HandlerResult<Signalled> {
         let (client, run) = (self.runner.client(), RunId::new(cx.key()));
         let sent = cx.run(move || async move {
-            match client.send(&run, &[signal]).await {
-                Ok(accepted) => Ok(Json(Signalled::Accepted { seq: accepted.first().copied().unwrap_or_default() })),
+            match client.send(&run, signal).await {
+                Ok(seq) => Ok(Json(Signalled::Accepted { seq })),
                 Err(SignalError::Store(error)) if !matches!(error, StoreError::NoSuchRun { .. }) => Err(again(error)),
                 Err(refused) => Ok(Json(Signalled::Refused { reason: refused.to_string() })),
             }

@@ -56,7 +56,7 @@ async fn a_waiting_run_that_is_cancelled_in_the_store_ends_its_workflow() {
     bench.server.suspended("run").await;
 
     let cancel = Signal { id: SignalId::new("one"), actor: ann(), kind: SignalKind::Cancel { reason: None } };
-    bench.elsewhere().send(&RunId::new("run"), &[cancel]).await.unwrap();
+    bench.elsewhere().send(&RunId::new("run"), cancel).await.unwrap();
 
     assert_eq!(bench.outcome("run").await, RunOutcome::Cancelled);
     assert!(bench.ledger().is_empty());

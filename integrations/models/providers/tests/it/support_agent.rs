@@ -2,7 +2,7 @@
 
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::NodeKind;
-use positronic_core::record::{Actor, FileRef, SignalKind, Start, UserMessage};
+use positronic_core::record::{FileRef, SignalKind, Start, UserMessage};
 use positronic_core::runner::Settled;
 use positronic_examples::acme::Acme;
 use positronic_examples::support::{CASSETTE, Outcome, SupportOptions, support};
@@ -61,7 +61,7 @@ async fn played(Api { model, variable, rules, encode, picture }: Api) -> String 
     for signal in signals {
         let settled = run.settled().await;
         assert!(matches!(settled, Settled::Waiting(_)), "{settled:?} before {signal:?}");
-        run.signal(signal, Actor::builder().by("ann").build()).await.unwrap();
+        run.signal(signal, "ann").await.unwrap();
     }
     let closed = run.result().await.unwrap();
 

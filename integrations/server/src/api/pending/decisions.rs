@@ -267,8 +267,8 @@ async fn decide(
         return Err(code_differs(difference));
     }
     let signal = Signal { id: signal_id, actor: cx.actor()?, kind };
-    match app.client.send(run, std::slice::from_ref(&signal)).await {
-        Ok(seqs) => Ok((decided(app, run, seqs.first().copied().unwrap_or_default()).await?, false)),
+    match app.client.send(run, signal.clone()).await {
+        Ok(seq) => Ok((decided(app, run, seq).await?, false)),
         Err(error) => Err(refused(app, run, id, pending, &signal.kind, error).await),
     }
 }

@@ -97,7 +97,7 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
         None if is_resume && let Some(difference) = checked_code(app, cx.run()?).await?.brain => {
             return Err(code_differs(&difference));
         }
-        None => app.client.send(run, &[signal]).await?.first().copied().unwrap_or_default(),
+        None => app.client.send(run, signal).await?,
     };
     let mut response = json(&Accepted { seq: seq.0 })?;
     key.mark(&mut response, known.is_some());

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, Path, RunId, Timestamp};
+use positronic_core::record::{Path, RunId, Timestamp};
 use positronic_core::runner::{Client, Clock, Settled};
 use positronic_core::store::{EventStore, MemoryStore, StoreError};
 use positronic_core::testing::TestClock;
@@ -182,7 +182,7 @@ impl Bench {
     async fn approve(&self, run: &RunId) {
         let runner = self.runner().brain(gated());
         let call: Path = "Work/0.0".parse().unwrap();
-        runner.client().approve(run, &call, Actor::builder().by("ann").build()).await.unwrap();
+        runner.client().approve(run, &call, "ann").await.unwrap();
         let resumed = runner.resume(run).await.unwrap();
         assert!(matches!(resumed.settled().await, Settled::Completed(_)));
     }

@@ -341,7 +341,7 @@ async fn log_without_its_end_is_refused() {
             .to_owned(),
     };
     let client = positronic_core::runner::Client::new(store.clone());
-    let sent = client.signal(&run.run, positronic_core::record::SignalKind::Pause, Default::default()).await;
+    let sent = client.signal(&run.run, positronic_core::record::SignalKind::Pause, "ann").await;
     assert_eq!(sent, Err(damaged.clone().into()));
     assert_eq!(store.read(&run.run, positronic_core::record::Seq(0), 9).await.map(|_| ()), Err(damaged));
     assert_eq!(

@@ -131,7 +131,7 @@ async fn events_of_a_machine_with_a_slow_clock_are_found() {
     let run = runner.start(gated(), ()).await.unwrap();
     assert!(matches!(run.settled().await, Settled::Waiting(_)));
     let call: Path = "Work/0.0".parse().unwrap();
-    runner.client().approve(run.id(), &call, Actor::default()).await.unwrap();
+    runner.client().approve(run.id(), &call, "ann").await.unwrap();
     run.result().await.unwrap();
     let _second = bench.server();
     seconds(3).await;
