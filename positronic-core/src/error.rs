@@ -28,6 +28,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// [`Error::transient`] and [`Error::permanent`] override this. The content of a bare `anyhow::Error` is only inspected with the
 /// feature `anyhow`; one with a context is always inspected.
 ///
+/// It converts into a `Box<dyn std::error::Error>`, so `?` works in a `main` that returns one.
+///
 /// An [`std::io::Error`] names no file: [`IoContext::path`] adds it. Without it, a failed step names the line of `?`.
 ///
 /// ```
@@ -46,6 +48,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// assert!(ask_the_server(Err(std::io::ErrorKind::TimedOut.into())).unwrap_err().is_transient());
 /// assert!(!look_up(Err("no such customer".into())).unwrap_err().is_transient());
 /// assert!(Error::transient("the queue is full").is_transient());
+///
+/// fn seven() -> Result<u32, Box<dyn std::error::Error>> {
+///     Ok(parse("7")?)
+/// }
+/// assert_eq!(seven().unwrap(), 7);
 /// ```
 pub struct Error {
     source: Box<dyn StdError + Send + Sync>,
@@ -82,7 +89,8 @@ impl Error {
         &*self.source
     }
 
-    /// Returns the original error, for code that returns boxed errors.
+    /// Returns the original error, for code that returns `Box<dyn std::error::Error + Send + Sync>`. Into a
+    /// `Box<dyn std::error::Error>`, as `main` returns it, `?` converts.
     #[must_use]
     pub fn into_source(self) -> Box<dyn StdError + Send + Sync> {
         self.source
@@ -112,6 +120,14 @@ impl fmt::Display for Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// Returns the original error. There is no conversion into a box that is `Send`: then [`Error`] would be one of the types
+/// that convert into [`Error`], which the language forbids.
+impl From<Error> for Box<dyn StdError> {
+    fn from(error: Error) -> Self {
+        error.source
     }
 }
 

@@ -195,7 +195,7 @@ pub fn tool(flags: TokenStream, function: TokenStream) -> TokenStream {
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let walk = brain("Walk").state((0, 0)).r#loop("Walk", |cx| {
 ///     cx.system(format!("Go to (2, 0). You are at {:?}.", cx.state)).structured_actions().act(async |action: Robot, cx| match action {
 ///         Robot::Move { dx, dy } => Ok(cx.result("moved").update(move |place| *place = (place.0 + dx, place.1 + dy))),
