@@ -3,6 +3,7 @@
 //! Each test reads the stored inputs of `tests/data/fuzz` unchanged and randomly changed. None may panic or loop
 //! forever, and each has its own property. Counts inside the code under test bound the work, so nothing is timed.
 
+use positronic_model_http::Assemble as _;
 use std::path::Path;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};

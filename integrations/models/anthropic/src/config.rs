@@ -128,6 +128,7 @@ impl AnthropicConfig {
             .proxy(self.proxy.clone())
             .stream(self.stream)
             .timeouts(self.timeouts)
+            .capabilities(self.capabilities.clone())
             .build()
     }
 

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use positronic_core::model::{DeltaSink, Model};
-use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Recipient};
-use positronic_model_http::{Endpoint, Reader, Transport, readable};
+use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
+use positronic_model_http::{Endpoint, Transport};
 
 use crate::assembler::MessagesAssembler;
 use crate::config::{AnthropicConfig, BETA};
@@ -54,7 +54,15 @@ impl Anthropic {
         let (request, endpoint) = (self.sendable(request)?, self.endpoint(&self.count, request)?);
         let answer = self
             .transport
-            .post(&endpoint, wire::count_body(&self.config, self.recipient(&request), &self.formats, &request))
+            .post(
+                &endpoint,
+                wire::count_body(
+                    &self.config,
+                    self.transport.recipient(&request, &self.messages),
+                    &self.formats,
+                    &request,
+                ),
+            )
             .await?;
         answer.get("input_tokens").and_then(serde_json::Value::as_u64).ok_or_else(|| {
             ModelError::new(
@@ -66,20 +74,8 @@ impl Anthropic {
 
     /// Returns the request without files that the model cannot read, or the reason why it cannot be sent.
     fn sendable<'a>(&self, request: &'a ModelRequest) -> Result<Cow<'a, ModelRequest>, ModelError> {
-        let AnthropicConfig { provider, model, capabilities, .. } = &self.config;
-        provider_tools::check(provider, request)?;
-        readable(
-            request,
-            Reader { provider, model: request.settings.model.as_ref().unwrap_or(model), capabilities },
-            takes,
-        )
-    }
-
-    /// Returns the model that a request goes to.
-    fn recipient<'a>(&'a self, request: &'a ModelRequest) -> Recipient<'a> {
-        let AnthropicConfig { provider, model, .. } = &self.config;
-        let model = request.settings.model.as_ref().unwrap_or(model);
-        Recipient { provider, model, server: self.messages.server() }
+        provider_tools::check(&self.config.provider, request)?;
+        self.transport.readable(self.transport.model_of(request), request, takes)
     }
 
     /// Returns an endpoint with the beta features that a request needs beside the configured ones.
@@ -120,6 +116,6 @@ impl Model for Anthropic {
     }
 
     fn wire(&self, request: &ModelRequest) -> String {
-        wire::body(&self.config, self.recipient(request), &self.formats, request)
+        wire::body(&self.config, self.transport.recipient(request, &self.messages), &self.formats, request)
     }
 }

@@ -80,6 +80,7 @@ impl GeminiConfig {
             .proxy(self.proxy.clone())
             .stream(self.stream)
             .timeouts(self.timeouts)
+            .capabilities(self.capabilities.clone())
             .build()
     }
 

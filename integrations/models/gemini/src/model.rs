@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use positronic_core::model::{DeltaSink, Model};
-use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Recipient};
-use positronic_model_http::{Endpoint, Reader, Transport, readable};
+use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
+use positronic_model_http::{Endpoint, Transport};
 
 use crate::assembler::GenerateContentAssembler;
 use crate::config::GeminiConfig;
@@ -18,7 +18,7 @@ use crate::{provider_tools, wire};
 #[derive(Debug)]
 pub struct Gemini {
     config: GeminiConfig,
-    server: String,
+    server: Endpoint,
     transport: Transport,
     formats: Formats,
 }
@@ -31,7 +31,7 @@ impl Gemini {
     /// [`Auth`](ModelErrorKind::Auth) for a key that is not a valid header value, and
     /// [`BadRequest`](ModelErrorKind::BadRequest) for an invalid URL, header or proxy.
     pub fn new(config: GeminiConfig) -> Result<Self, ModelError> {
-        let server = Endpoint::new(&config.base_url, &[])?.server().to_owned();
+        let server = Endpoint::new(&config.base_url, &[])?;
         let adapter = Self { server, transport: Transport::new(config.http())?, formats: Formats::default(), config };
         adapter.endpoint(&adapter.config.model, "generateContent")?;
         Ok(adapter)
@@ -43,8 +43,14 @@ impl Gemini {
     ///
     /// Those of a request, and [`Malformed`](ModelErrorKind::Malformed) for an answer without a count.
     pub async fn count_tokens(&self, request: &ModelRequest) -> Result<u64, ModelError> {
-        let (model, request) = (self.model_of(request), &*self.sendable(request)?);
-        let body = wire::count_body(&self.config, self.recipient(request), &self.formats, request, &resource(model));
+        let (model, request) = (self.transport.model_of(request), &*self.sendable(request)?);
+        let body = wire::count_body(
+            &self.config,
+            self.transport.recipient(request, &self.server),
+            &self.formats,
+            request,
+            &resource(model),
+        );
         let answer = self.transport.post(&self.endpoint(model, "countTokens")?, body).await?;
         answer.get("totalTokens").and_then(serde_json::Value::as_u64).ok_or_else(|| {
             let sentence = "the server answered a request for a token count without `totalTokens`";
@@ -54,19 +60,9 @@ impl Gemini {
 
     /// Returns the request without files that the model cannot read, or the reason why it cannot be sent.
     fn sendable<'a>(&self, request: &'a ModelRequest) -> Result<Cow<'a, ModelRequest>, ModelError> {
-        let GeminiConfig { provider, capabilities, .. } = &self.config;
-        provider_tools::check(provider, request)?;
-        let model = self.model_of(request);
-        let model = model.strip_prefix("models/").unwrap_or(model);
-        readable(request, Reader { provider, model, capabilities }, takes)
-    }
-
-    fn recipient<'a>(&'a self, request: &'a ModelRequest) -> Recipient<'a> {
-        Recipient { provider: &self.config.provider, model: self.model_of(request), server: &self.server }
-    }
-
-    fn model_of<'a>(&'a self, request: &'a ModelRequest) -> &'a str {
-        request.settings.model.as_ref().unwrap_or(&self.config.model)
+        provider_tools::check(&self.config.provider, request)?;
+        let model = self.transport.model_of(request);
+        self.transport.readable(model.strip_prefix("models/").unwrap_or(model), request, takes)
     }
 
     /// Returns the URL of a method of a model, which is part of the path in this API.
@@ -92,7 +88,7 @@ impl Model for Gemini {
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
         async move {
-            let (model, request) = (self.model_of(request), &*self.sendable(request)?);
+            let (model, request) = (self.transport.model_of(request), &*self.sendable(request)?);
             let endpoint = if self.config.stream {
                 self.endpoint(model, "streamGenerateContent")?.query("alt", "sse")
             } else {
@@ -109,6 +105,6 @@ impl Model for Gemini {
     }
 
     fn wire(&self, request: &ModelRequest) -> String {
-        wire::body(&self.config, self.recipient(request), &self.formats, request)
+        wire::body(&self.config, self.transport.recipient(request, &self.server), &self.formats, request)
     }
 }

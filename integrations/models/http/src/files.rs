@@ -72,25 +72,17 @@ pub fn from_base64(text: &str) -> Option<Vec<u8>> {
 
 /// The model that a request is for, and what it reads.
 #[derive(Debug, Clone, Copy)]
-pub struct Reader<'a> {
+pub(super) struct Reader<'a> {
     /// The provider's name in events.
-    pub provider: &'a str,
+    pub(super) provider: &'a str,
     /// The model.
-    pub model: &'a str,
+    pub(super) model: &'a str,
     /// The table of what models read.
-    pub capabilities: &'a Capabilities,
+    pub(super) capabilities: &'a Capabilities,
 }
 
-/// Returns a request with only those files that its model can read. `takes` returns whether the API takes a file, by its kind, its media
-/// type and its location.
-///
-/// A text file that is stored always goes, as text. A file of a tool's result that the model cannot read is left out, since the text of
-/// the result has a line about it.
-///
-/// # Errors
-///
-/// [`Unsupported`](ModelErrorKind::Unsupported) for a file of a user's message that the model cannot read, with what to do.
-pub fn readable<'a>(
+/// See [`Transport::readable`](super::Transport::readable).
+pub(super) fn readable<'a>(
     request: &'a ModelRequest,
     reader: Reader<'_>,
     takes: impl Fn(FileKind, &str, FileLocation<'_>) -> bool,

@@ -34,7 +34,7 @@ pub use assemble::{Assemble, Progress};
 pub use body::{RequestBody, extend_list, sendable_arguments, sendable_object};
 pub use endpoint::Endpoint;
 pub use fault::{MAX_ITEMS, http_error, reported_error, shorten, too_many_items};
-pub use files::{FileContent, Reader, data_url, from_base64, from_data_url, readable};
+pub use files::{FileContent, data_url, from_base64, from_data_url};
 pub use options::{HttpOptions, Timeouts};
 pub use reqwest;
 pub use route::Route;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use positronic_core::model::Capabilities;
+
 use super::sender::HttpSender;
 
 /// The options of a [`Transport`](super::Transport).
@@ -36,6 +38,9 @@ pub struct HttpOptions {
     /// Timeouts of a request.
     #[builder(default)]
     pub timeouts: Timeouts,
+    /// Which kinds of files models read.
+    #[builder(default)]
+    pub capabilities: Capabilities,
 }
 
 /// Shows no credentials.

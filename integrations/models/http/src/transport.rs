@@ -3,6 +3,7 @@
 //! An answer with a failure status becomes a [`ModelError`] with information from its headers; an answer that is not streamed
 //! is read completely. A failure during a stream may leave a broken connection in the pool, so the pool is replaced.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use futures::FutureExt as _;
 use parking_lot::Mutex;
 use positronic_core::model::DeltaSink;
 use positronic_core::record::{
-    ModelError, ModelErrorKind, ModelRequest, ModelResponse, ResponseMetadata, RoutingStep, Usage,
+    FileKind, FileLocation, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Recipient, ResponseMetadata,
+    RoutingStep, Usage,
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -19,6 +21,7 @@ use super::assemble::{Assemble, Progress};
 use super::endpoint::Endpoint;
 use super::events::{Events, LARGEST_ANSWER, StreamEvent, read};
 use super::fault::{http_error, is_web_page, named_error, shorten};
+use super::files::{Reader, readable};
 use super::lenient::document;
 use super::options::HttpOptions;
 use super::repaired::Repaired;
@@ -67,6 +70,38 @@ impl Transport {
         format!("{}/{}", self.options.provider, self.options.model)
     }
 
+    /// Returns the model that a request goes to.
+    #[must_use]
+    pub fn model_of<'a>(&'a self, request: &'a ModelRequest) -> &'a str {
+        request.settings.model.as_ref().unwrap_or(&self.options.model)
+    }
+
+    /// Returns the model that a request goes to, with its provider and the server of an endpoint.
+    #[must_use]
+    pub fn recipient<'a>(&'a self, request: &'a ModelRequest, endpoint: &'a Endpoint) -> Recipient<'a> {
+        Recipient { provider: &self.options.provider, model: self.model_of(request), server: endpoint.server() }
+    }
+
+    /// Returns a request with only those files that a model can read. `takes` returns whether the API takes a file, by its
+    /// kind, its media type and its location.
+    ///
+    /// A text file that is stored always goes, as text. A file of a tool's result that the model cannot read is left out,
+    /// since the text of the result has a line about it.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](ModelErrorKind::Unsupported) for a file of a user's message that the model cannot read, with what to
+    /// do.
+    pub fn readable<'a>(
+        &self,
+        model: &str,
+        request: &'a ModelRequest,
+        takes: impl Fn(FileKind, &str, FileLocation<'_>) -> bool,
+    ) -> Result<Cow<'a, ModelRequest>, ModelError> {
+        let HttpOptions { provider, capabilities, .. } = &self.options;
+        readable(request, Reader { provider, model, capabilities }, takes)
+    }
+
     /// Sends the body once to an endpoint of the server and assembles the answer. The metadata of the answer names the
     /// provider and the model.
     ///
@@ -86,10 +121,10 @@ impl Transport {
         let mut assembler = Repaired::new(assembler);
         let receiving = self.receive(endpoint, body, &mut assembler, deltas, &request_id);
         let received = within(endpoint, self.options.timeouts.total, "the full answer", receiving).await;
-        let asked = request.settings.model.as_ref().unwrap_or(&self.options.model);
+        let asked = self.model_of(request);
         let complete = |mut metadata: ResponseMetadata| {
             metadata.provider.clone_from(&self.options.provider);
-            metadata.model.clone_from(asked);
+            asked.clone_into(&mut metadata.model);
             metadata.server = Some(endpoint.server().to_owned());
             metadata.answered_by = metadata.answered_by.filter(|answering| answering != asked);
             metadata

@@ -13,7 +13,7 @@ use positronic_core::record::{
     Attachment, Citation, DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ResponseMetadata,
 };
 use positronic_model_http::lenient::{any, document, list, object, objects, text};
-use positronic_model_http::{MAX_ITEMS, Progress, from_data_url, shorten, too_many_items};
+use positronic_model_http::{Assemble, MAX_ITEMS, Progress, from_data_url, shorten, too_many_items};
 use serde_json::{Map, Value, json};
 
 use super::chat_calls::{AddedText, ChatCalls};
@@ -69,13 +69,14 @@ impl ChatAssembler {
         Self { has_choices: true, ..Self::default() }
     }
 
-    /// Processes a chunk and returns its pieces.
-    ///
-    /// # Errors
-    ///
-    /// A [`ModelError`] of the kind that the server reports if the chunk is an error object, and
-    /// [`Malformed`](ModelErrorKind::Malformed) if it is not a JSON object.
-    pub fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
+    /// Returns whether the server has failed.
+    fn has_failed(&self) -> bool {
+        matches!(&self.finish, Some(Finish::Other(reason)) if reason == FAILED)
+    }
+}
+
+impl Assemble for ChatAssembler {
+    fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
         let chunk = match document(chunk) {
             Err(_) if self.progress() != Progress::Open && !self.has_failed() => return Ok(Vec::new()),
             read => read?,
@@ -103,12 +104,7 @@ impl ChatAssembler {
         if self.calls.has_too_many { Err(too_many_items()) } else { Ok(pieces) }
     }
 
-    /// Processes an answer that was not streamed, as a single chunk.
-    ///
-    /// # Errors
-    ///
-    /// See [`ChatAssembler::feed`], and [`Malformed`](ModelErrorKind::Malformed) if the answer has no message.
-    pub fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
+    fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
         let pieces = self.feed(answer)?;
         if !self.answered {
             let sentence = format!("the answer contains no message: {}", shorten(answer));
@@ -118,17 +114,15 @@ impl ChatAssembler {
         Ok(pieces)
     }
 
-    /// Processes `[DONE]`, which ends a stream. It finishes an answer that has a usage, even without a finish reason.
-    pub fn done(&mut self) {
+    /// `[DONE]` finishes an answer that has a usage, even without a finish reason.
+    fn done(&mut self) {
         if self.answered && self.counted {
             self.finish.get_or_insert(Finish::Stop);
         }
         self.is_certain = self.finish.is_some();
     }
 
-    /// Returns how far the answer is; a broken connection is harmless once the model has finished.
-    #[must_use]
-    pub fn progress(&self) -> Progress {
+    fn progress(&self) -> Progress {
         match self.finish {
             Some(_) if self.is_certain || self.has_failed() => Progress::Ended,
             Some(_) if !self.is_contradicted => Progress::Finished,
@@ -136,23 +130,15 @@ impl ChatAssembler {
         }
     }
 
-    /// Returns what the server has reported so far.
-    pub(super) const fn metadata(&self) -> &ResponseMetadata {
+    fn generation(&self) -> u32 {
+        0
+    }
+
+    fn metadata(&self) -> &ResponseMetadata {
         &self.metadata
     }
 
-    /// Returns whether the server has failed.
-    fn has_failed(&self) -> bool {
-        matches!(&self.finish, Some(Finish::Other(reason)) if reason == FAILED)
-    }
-
-    /// Returns the answer.
-    ///
-    /// # Errors
-    ///
-    /// [`Truncated`](ModelErrorKind::Truncated) without a finish reason, and [`Server`](ModelErrorKind::Server) if the reason
-    /// is a failure of the server.
-    pub fn finish(self) -> Result<ModelResponse, ModelError> {
+    fn finish(self) -> Result<ModelResponse, ModelError> {
         if self.has_failed() {
             let sentence = "the server ended the answer with the finish reason `error` but no error message";
             return Err(ModelError::new(ModelErrorKind::Server, sentence));
@@ -193,7 +179,9 @@ impl ChatAssembler {
         let metadata = ResponseMetadata { finish, ..self.metadata };
         Ok(unwrap_parallel(ModelResponse { parts, calls, metadata }))
     }
+}
 
+impl ChatAssembler {
     fn choice(&mut self, choice: &Value, pieces: &mut Vec<Piece>) {
         let before = (pieces.len(), self.slots.len());
         let (delta, message) = (object(choice, "delta"), object(choice, "message"));

@@ -93,6 +93,7 @@ impl OpenAiConfig {
             .provider(&*self.provider)
             .model(&*self.model)
             .version("v1")
+            .capabilities(self.capabilities.clone())
             .credentials(key.into_iter().chain(organization).collect::<Vec<_>>())
             .headers(self.headers.clone())
             .proxy(self.proxy.clone())

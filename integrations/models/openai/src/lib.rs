@@ -13,6 +13,7 @@
 //! # Ok::<(), positronic_core::record::ModelError>(())
 //! ```
 
+mod adapter;
 mod chat;
 mod chat_assembler;
 mod chat_calls;
@@ -29,15 +30,15 @@ mod responses_files;
 mod responses_item;
 mod responses_tools;
 mod responses_wire;
-mod server;
 #[cfg(test)]
 mod tests;
 mod text_marks;
 mod wrapper;
 
-pub use chat::OpenAiChat;
+pub use adapter::{Api, OpenAi};
+pub use chat::{Chat, OpenAiChat};
 pub use chat_assembler::ChatAssembler;
 pub use config::{ContextAfterResults, EncryptedReasoning, OpenAiConfig, ReasoningBack};
 pub use positronic_model_http::Timeouts;
-pub use responses::OpenAiResponses;
+pub use responses::{OpenAiResponses, Responses};
 pub use responses_assembler::ResponsesAssembler;

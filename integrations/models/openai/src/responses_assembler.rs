@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use positronic_core::model::Piece;
 use positronic_core::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, ResponseMetadata, Usage};
 use positronic_model_http::lenient::{any, count, document, json_text, list, object, text};
-use positronic_model_http::{MAX_ITEMS, reported_error, shorten, too_many_items};
+use positronic_model_http::{Assemble, MAX_ITEMS, Progress, reported_error, shorten, too_many_items};
 use serde_json::{Value, json};
 
 use super::chat_chunk::cache;
@@ -29,33 +29,22 @@ pub struct ResponsesAssembler {
     abandoned: Usage,
 }
 
-impl ResponsesAssembler {
-    /// Processes an event and returns its pieces.
-    ///
-    /// # Errors
-    ///
-    /// A [`ModelError`] of the kind that the server reports if the event is a failure, and
-    /// [`Malformed`](ModelErrorKind::Malformed) if it is not a JSON object.
-    pub fn feed(&mut self, event: &str) -> Result<Vec<Piece>, ModelError> {
+impl Assemble for ResponsesAssembler {
+    fn feed(&mut self, event: &str) -> Result<Vec<Piece>, ModelError> {
         let event = match document(event) {
-            Err(_) if self.is_finished() => return Ok(Vec::new()),
+            Err(_) if self.finish.is_some() => return Ok(Vec::new()),
             read => read?,
         };
         match text(&event, "type") {
             Some("response.created") => self.begin(object(&event, "response").unwrap_or(&Value::Null)),
-            _ if self.is_finished() => return Ok(Vec::new()),
+            _ if self.finish.is_some() => return Ok(Vec::new()),
             None if list(&event, "output").is_some() => return self.complete(&event),
             _ => {}
         }
         self.event(&event)
     }
 
-    /// Processes an answer that was not streamed.
-    ///
-    /// # Errors
-    ///
-    /// See [`ResponsesAssembler::feed`], and [`Malformed`](ModelErrorKind::Malformed) if the answer has no output.
-    pub fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
+    fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
         let response = document(answer)?;
         if list(&response, "output").is_none() {
             let sentence = format!("the answer contains no output: {}", shorten(answer));
@@ -64,27 +53,22 @@ impl ResponsesAssembler {
         self.complete(&response)
     }
 
-    /// Returns whether the model has finished; a broken connection is harmless then.
-    #[must_use]
-    pub const fn is_finished(&self) -> bool {
-        self.finish.is_some()
+    /// The API does not send `[DONE]`.
+    fn done(&mut self) {}
+
+    fn progress(&self) -> Progress {
+        if self.finish.is_some() { Progress::Ended } else { Progress::Open }
     }
 
-    pub(super) const fn generation(&self) -> u32 {
+    fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// Returns what the server has reported so far.
-    pub(super) const fn metadata(&self) -> &ResponseMetadata {
+    fn metadata(&self) -> &ResponseMetadata {
         &self.metadata
     }
 
-    /// Returns the answer.
-    ///
-    /// # Errors
-    ///
-    /// [`Truncated`](ModelErrorKind::Truncated) without `response.completed` or `response.incomplete`.
-    pub fn finish(self) -> Result<ModelResponse, ModelError> {
+    fn finish(self) -> Result<ModelResponse, ModelError> {
         let Some(finish) = self.finish else {
             let sentence = "the stream ended before the answer was finished";
             return Err(ModelError::new(ModelErrorKind::Truncated, sentence));
@@ -103,7 +87,9 @@ impl ResponsesAssembler {
         let metadata = ResponseMetadata { finish, ..self.metadata };
         Ok(unwrap_parallel(ModelResponse { parts, calls, metadata }))
     }
+}
 
+impl ResponsesAssembler {
     /// Begins a response. An earlier one is discarded, but its usage counts.
     fn begin(&mut self, response: &Value) {
         if std::mem::replace(&mut self.has_begun, true) {

@@ -1,6 +1,7 @@
 //! Answers of the Responses API are sent back unchanged, or without ids.
 
 use positronic_core::record::{Assistant, Message, ModelResponse, Part};
+use positronic_model_http::Assemble as _;
 use serde_json::{Value, json};
 
 use super::wire_items;

@@ -1,6 +1,7 @@
 //! Streams that end, or continue, differently from OpenAI's.
 
 use positronic_core::record::{Finish, ModelError, ModelErrorKind, ModelResponse};
+use positronic_model_http::Assemble as _;
 use serde_json::{Value, json};
 
 use super::http::{HELLO, ask_chat};

@@ -6,6 +6,7 @@ use positronic_core::record::{
     Assistant, Attachment, FileRef, Message, ModelRequest, ModelResponse, Part, ProviderTool, Settings,
     WebSearchOptions, code_execution, image_generation, web_search,
 };
+use positronic_model_http::Assemble as _;
 use serde_json::{Value, json};
 
 use super::server::{Answer, Server};

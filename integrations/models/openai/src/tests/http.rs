@@ -1,5 +1,6 @@
 //! The adapters against a local server.
 
+use positronic_model_http::Assemble as _;
 use std::sync::Mutex;
 use std::time::Duration;
 

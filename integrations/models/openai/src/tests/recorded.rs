@@ -1,5 +1,6 @@
 //! Recorded answers of real servers, read by the assemblers.
 
+use positronic_model_http::Assemble as _;
 use std::collections::BTreeMap;
 
 use positronic_core::model::Piece;

@@ -1,6 +1,7 @@
 //! Items that expect a response which our tools cannot give.
 
 use positronic_core::record::{Finish, ModelResponse};
+use positronic_model_http::Assemble as _;
 use serde_json::{Value, json};
 
 use crate::{ChatAssembler, ResponsesAssembler};

@@ -1,6 +1,7 @@
 //! Token usage, under the names that servers use.
 
 use positronic_core::record::Usage;
+use positronic_model_http::Assemble as _;
 use serde_json::{Value, json};
 
 use crate::{ChatAssembler, ResponsesAssembler};
