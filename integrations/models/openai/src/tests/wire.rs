@@ -204,14 +204,14 @@ fn structured_action_format_keeps_the_order_of_fields() {
     let responses = OpenAiResponses::new(config()).unwrap();
 
     let body = chat.wire(&deciding(&StructuredActions::default()));
-    insta::assert_snapshot!("a decision by chat", pretty(&body));
-    let format = "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"decision\",\"schema\":{\"type\":\"object\",\
+    insta::assert_snapshot!("structured action by chat", pretty(&body));
+    let format = "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"action\",\"schema\":{\"type\":\"object\",\
                   \"properties\":{\"reasoning\":{\"type\":\"string\"},\"action\":{\"type\":\"string\",\"enum\":[\"weather.now\",\"finish\"]},\
                   \"input\":";
     assert!(body.contains(format), "{body}");
     let body = responses.wire(&deciding(&StructuredActions::builder().batches(true).build()));
-    insta::assert_snapshot!("a decision by responses", pretty(&body));
-    assert!(body.contains("\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"decision\",\"schema\":{\"type\":\"object\",\"properties\":{\"reasoning\""), "{body}");
+    insta::assert_snapshot!("structured action by responses", pretty(&body));
+    assert!(body.contains("\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"action\",\"schema\":{\"type\":\"object\",\"properties\":{\"reasoning\""), "{body}");
     let plain = chat.wire(&deciding(&StructuredActions::builder().form(ActionFormat::Plain).build()));
     assert!(!plain.contains("response_format") && plain.contains("Answer with one JSON object"), "{plain}");
 }
