@@ -17,7 +17,6 @@ const READERS: &[(&str, &str, &[&str])] = &[
     ("files", "positronic-core", &["projection/files.rs"]),
     ("traffic", "positronic-core", &["projection/traffic.rs"]),
     ("log", "positronic-core", &["sink/log.rs"]),
-    ("plain", "positronic-cli", &["render/plain.rs"]),
     ("traces", "integrations/opentelemetry", &["spans"]),
     ("webhooks", "integrations/server", &["webhooks/outgoing/event.rs"]),
 ];
@@ -31,9 +30,9 @@ fn read(path: &Path) -> String {
     entries.map(|entry| read(&entry.unwrap().path())).collect()
 }
 
-/// Lists the kinds of events.
-fn kinds(code: &str) -> Vec<&str> {
-    let body = code.split("pub enum EventKind {").nth(1).unwrap().split("\n}\n").next().unwrap();
+/// Lists the variants of an enum.
+fn kinds<'c>(code: &'c str, name: &str) -> Vec<&'c str> {
+    let body = code.split(&format!("pub enum {name} {{")).nth(1).unwrap().split("\n}\n").next().unwrap();
     let variants = body.lines().filter_map(|line| line.strip_prefix("    "));
     variants
         .filter(|line| line.starts_with(char::is_uppercase))
@@ -55,10 +54,18 @@ fn every_reader_of_events_is_known_to_read_or_skip_each_kind() {
     });
     let readers: Vec<_> = readers.collect();
     let mut table = String::new();
-    for kind in kinds(&read(&sources("positronic-core").join("record/event_kind.rs"))) {
+    for kind in kinds(&read(&sources("positronic-core").join("record/event_kind.rs")), "EventKind") {
         let read_by: Vec<_> =
             readers.iter().filter(|(_, code)| names(code, kind)).map(|(reader, _)| **reader).collect();
         _ = writeln!(table, "{kind:<22} {}", read_by.join(" "));
     }
     insta::assert_snapshot!(table);
+}
+
+#[test]
+fn narrator_names_every_kind_of_node() {
+    let narrator = read(&sources("positronic-cli").join("render/narrator.rs"));
+    let nodes = read(&sources("positronic-core").join("projection/timeline/node.rs"));
+    let unknown: Vec<_> = kinds(&nodes, "NodeKind").into_iter().filter(|kind| !names(&narrator, kind)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
 }

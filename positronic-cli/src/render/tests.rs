@@ -1,6 +1,7 @@
 pub(crate) mod files;
 pub(crate) mod stories;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use positronic_core::record::{
@@ -9,6 +10,7 @@ use positronic_core::record::{
 };
 
 use super::costs::cost;
+use super::narrator::sentences;
 use super::text::width;
 use super::{Plain, Style, View, render};
 use stories::{Beat, Story};
@@ -178,6 +180,22 @@ fn plain_lines() {
     insta::assert_snapshot!("plain_tools", plain(&stories::tools()));
     insta::assert_snapshot!("plain_waiting", plain(&stories::waiting()));
     insta::assert_snapshot!("plain_failed", plain(&stories::failed()));
+}
+
+#[test]
+fn sentences_of_a_node_only_grow() {
+    for story in all() {
+        let (mut view, mut said) = (View::new(), HashMap::<_, Vec<String>>::new());
+        for beat in &story.beats {
+            let Beat::Event(event) = beat else { continue };
+            view.apply(event);
+            for node in view.timeline.nodes() {
+                let now = sentences(&view.timeline, node);
+                let before = said.insert(node.id, now.clone()).unwrap_or_default();
+                assert!(now.starts_with(&before), "{before:?}, then {now:?}");
+            }
+        }
+    }
 }
 
 #[test]
