@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use positronic_core::record::{Citation, FileRef, ProviderToolUse};
 
 use crate::render::figures::count;
+use crate::render::shown_answer::ShownAnswer;
 use crate::render::words::file_kind;
 use crate::render::{one_line, sanitise, shorten, width};
 
@@ -139,20 +140,31 @@ pub(crate) fn file(file: &FileRef) -> String {
     format!("file {} ({}), {}", code(&file.name), escaped(&file_kind(file)), code(&file.uri))
 }
 
-/// Renders sources as a numbered list with links, each line after `indent`.
-pub(crate) fn sources(out: &mut String, sources: &[&Citation], indent: &str) {
+/// Lists what the provider's tools did for an answer, its files and its sources, as items of a list.
+pub(crate) fn evidence(shown: &ShownAnswer<'_>) -> Vec<String> {
+    let mut items: Vec<String> = shown.tools().map(provider_tool).chain(shown.files().map(file)).collect();
+    if !shown.sources.is_empty() {
+        let mut text = "sources:\n".to_owned();
+        sources(&mut text, &shown.sources);
+        items.push(text.trim_end().to_owned());
+    }
+    items
+}
+
+/// Renders sources as a numbered list with links, in an item of a list.
+fn sources(out: &mut String, sources: &[&Citation]) {
     for (number, source) in (1..).zip(sources) {
         let title = source.title.as_deref().filter(|title| !title.trim().is_empty());
         let shown = match (source.url.as_deref(), title) {
             (Some(url), title) => link(title.unwrap_or(url), url),
             (None, _) => escaped(&shorten(&one_line(&source.line()), DETAIL)),
         };
-        _ = writeln!(out, "{indent}{number}. {shown}");
+        _ = writeln!(out, "  {number}. {shown}");
     }
 }
 
-/// Renders what a tool of the provider did, with its sources in lines after `indent`.
-pub(crate) fn provider_tool(used: &ProviderToolUse, indent: &str) -> String {
+/// Renders what a tool of the provider did, with its sources.
+fn provider_tool(used: &ProviderToolUse) -> String {
     let input = used.input.as_deref().filter(|input| !input.trim().is_empty()).map(|input| format!(" {}", code(input)));
     let outcome = match (&used.error, &used.output) {
         (Some(error), _) => format!(" → **error**: {}", code(error)),
@@ -160,7 +172,7 @@ pub(crate) fn provider_tool(used: &ProviderToolUse, indent: &str) -> String {
         (None, _) => String::new(),
     };
     let mut text = format!("{}{}{outcome}\n", code(&used.tool), input.unwrap_or_default());
-    sources(&mut text, &used.sources.iter().collect::<Vec<_>>(), indent);
+    sources(&mut text, &used.sources.iter().collect::<Vec<_>>());
     text.trim_end().to_owned()
 }
 

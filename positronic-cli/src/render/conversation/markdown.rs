@@ -131,16 +131,9 @@ impl Run<'_> {
 
     /// Renders an answer: the texts, what the provider's tools did, the files and the sources.
     fn answer(&mut self, shown: &ShownAnswer<'_>) {
-        let has_more = shown.tools().next().is_some() || shown.files().next().is_some() || !shown.sources.is_empty();
-        self.said("Assistant", &shown.texts(), has_more);
-        for used in shown.tools() {
-            self.item(&markdown::provider_tool(used, "  "));
-        }
-        shown.files().for_each(|file| self.item(&markdown::file(file)));
-        if !shown.sources.is_empty() {
-            self.apart("Sources:\n");
-            markdown::sources(&mut self.text, &shown.sources, "");
-        }
+        let items = markdown::evidence(shown);
+        self.said("Assistant", &shown.texts(), !items.is_empty());
+        items.iter().for_each(|item| self.item(item));
     }
 
     /// Renders what a speaker said; with `always`, also the speaker of an empty text.

@@ -211,7 +211,8 @@ impl<'t> Report<'t> {
         }
         self.paragraph("");
         if let Some(answered) = answered {
-            self.evidence(&ShownAnswer::of(&answered.parts));
+            let items = markdown::evidence(&ShownAnswer::of(&answered.parts));
+            items.iter().for_each(|item| _ = writeln!(self.text, "- {item}"));
         }
         for node in &exchange.below {
             self.request(node, exchange.node);
@@ -239,18 +240,6 @@ impl<'t> Report<'t> {
             self.paragraph("");
         }
         files.iter().for_each(|file| _ = writeln!(self.text, "- {}", markdown::file(file)));
-    }
-
-    /// Renders what the provider's tools did for an answer, its files and its sources.
-    fn evidence(&mut self, shown: &ShownAnswer<'_>) {
-        for used in shown.tools() {
-            _ = writeln!(self.text, "- {}", markdown::provider_tool(used, "  "));
-        }
-        shown.files().for_each(|file| _ = writeln!(self.text, "- {}", markdown::file(file)));
-        if !shown.sources.is_empty() {
-            _ = writeln!(self.text, "- sources:");
-            markdown::sources(&mut self.text, &shown.sources, "  ");
-        }
     }
 
     /// Renders the outcome of a model request without an answer.
