@@ -69,12 +69,12 @@ impl ChatContext {
     }
 
     /// Moves the cassette behind the answers that other processes have played.
-    pub(crate) fn wind(&self, runner: &Runner) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
+    pub(crate) fn advance_cassette(&self, runner: &Runner) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
         let (follower, store) = (self.follower.clone(), self.store.clone());
         let (id, runner) = (self.id.clone(), runner.clone());
         async move {
             let Some(follower) = follower else { return Ok(()) };
-            follower.wind(&store, &id, &runner.worker().await?).await
+            follower.advance_cassette(&store, &id, &runner.worker().await?).await
         }
     }
 
@@ -112,7 +112,7 @@ impl ChatContext {
                 return Ok(None);
             };
             // Another process may have answered the last prompt.
-            self.wind(runner).await.map_err(reason)?;
+            self.advance_cassette(runner).await.map_err(reason)?;
             if !follower.has_answers_left() {
                 return Err(format!("the trigger {} cannot fire here: {NO_ANSWER_LEFT}", timer.trigger.id));
             }

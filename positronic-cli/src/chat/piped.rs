@@ -18,7 +18,9 @@ use crate::app::{CassetteSession, Failure, Ui, attachment, relative, store_attac
 use crate::cli::Exit;
 use crate::cli::OutputArgs;
 use crate::render::{Style, plain_answer};
-use crate::session::{Ending, Interrupt, Role, SessionOptions, cut_short, ended, interrupts, left_by, session};
+use crate::session::{
+    Ending, Interrupt, Role, SessionOptions, ended, interrupts, left_by, report_limited_loops, session,
+};
 
 /// Sends the messages of stdin one after the other, each after the answer to the one before.
 pub(crate) async fn piped(
@@ -183,7 +185,7 @@ impl PipedChat<'_> {
             Message::New(message, files) => {
                 let (definition, options) = (Arc::clone(&context.definition), context.options.clone());
                 let opening = message.id(UuidIds.signal().to_string());
-                context.wind(&runner).await?;
+                context.advance_cassette(&runner).await?;
                 store_attachments(&files, &context.client()).await?;
                 let sent = context.conversation(&runner).send_definition(definition, options, opening).await;
                 sent.map_err(context.refused())
@@ -217,7 +219,7 @@ impl PipedChat<'_> {
                 if !self.mode.json && answer.is_empty() && result != Value::Null {
                     ui.document(&result)?;
                 }
-                cut_short(&log, ui)?;
+                report_limited_loops(&log, ui)?;
                 Exit::Done
             }
             other => ended(&context.store, &run, other, &CassetteSession::None, self.mode.json, ui).await?,

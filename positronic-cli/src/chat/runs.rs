@@ -17,11 +17,12 @@ use crate::session::images;
 
 impl ChatUi<'_> {
     pub(super) fn send(&mut self, opening: UserMessage, files: Vec<Attachment>) {
-        let (wound, conversation) = (self.context.wind(&self.runner), self.context.conversation(&self.runner));
+        let (advanced, conversation) =
+            (self.context.advance_cassette(&self.runner), self.context.conversation(&self.runner));
         let (definition, options) = (Arc::clone(&self.context.definition), self.context.options.clone());
         let (refused, client) = (self.context.refused(), self.context.client());
         self.sending = Some(tokio::spawn(async move {
-            wound.await?;
+            advanced.await?;
             store_attachments(&files, &client).await?;
             conversation.send_definition(definition, options, opening).await.map_err(refused)
         }));
@@ -55,7 +56,7 @@ impl ChatUi<'_> {
 
     /// Shows the next run that began elsewhere, or one that was not over when the chat began. Continues the shown run where
     /// the process that worked on it has died.
-    pub(super) async fn look_around(&mut self) -> Result<(), Failure> {
+    pub(super) async fn check_conversation(&mut self) -> Result<(), Failure> {
         if self.state.sending.is_some() {
             return Ok(());
         }
@@ -71,7 +72,7 @@ impl ChatUi<'_> {
             runs.into_iter().map(|row| row.run).take_while(|run| Some(run) != known).last()
         };
         if let Some(run) = found {
-            self.context.wind(&self.runner).await?;
+            self.context.advance_cassette(&self.runner).await?;
             let run = self.context.resume(&self.runner, &run).await?;
             self.show(run).await?;
         }

@@ -149,7 +149,7 @@ type Updates = BoxStream<'static, Result<RunUpdate, StoreError>>;
 
 impl ChatUi<'_> {
     async fn run(&mut self) -> Result<Left, Failure> {
-        self.look_around().await?;
+        self.check_conversation().await?;
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut has_keys = true;
@@ -274,7 +274,7 @@ impl ChatUi<'_> {
                     self.input(Input::Question(Box::new(question)));
                 }
                 Action::PollStore => {
-                    let looked = match self.look_around().await {
+                    let looked = match self.check_conversation().await {
                         Ok(()) => self.fire().await,
                         failed => failed,
                     };

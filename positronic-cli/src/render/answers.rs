@@ -4,7 +4,7 @@ use positronic_core::projection::timeline::{AnswerNode, AnswerOutcome, NodeId, S
 use positronic_core::record::{Citation, DeltaKind, ProviderToolUse};
 
 use super::lines::NodeRenderer;
-use super::routing::{failed_over, way};
+use super::routing::{failed_over, routing_summary};
 use super::shown_answer::{ShownAnswer, ShownPart};
 use super::{Line, Sign, Tone, one_line, sanitise, shorten, width, wrap};
 use super::{narrator, words};
@@ -24,7 +24,7 @@ impl NodeRenderer<'_> {
             _ => return Vec::new(),
         };
         let tone = if failed_over(&answered.metadata) { Tone::Warn } else { Tone::Dim };
-        let way = way(&answered.metadata).map(|way| self.remark(tone, Sign::Result, &way, indent));
+        let way = routing_summary(&answered.metadata).map(|way| self.remark(tone, Sign::Result, &way, indent));
         let refused = refused.map(|message| narrator::invalid_action(message));
         let refused = refused.map(|text| self.remark(Tone::Warn, Sign::Result, &text, indent));
         way.into_iter().chain(refused).flatten().collect()

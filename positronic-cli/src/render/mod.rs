@@ -57,5 +57,5 @@ pub(crate) use run_table::{Differences, run_table, truncate};
 pub(crate) use short_ids::{DASHES, ShortIds};
 pub(crate) use style::{Line, Sign, Style, Tone};
 pub(crate) use table::{Table, aligned};
-pub(crate) use text::{arguments, harmless_json, one_line, printable, sanitise, shorten, value_line, width, wrap};
+pub(crate) use text::{arguments, escaped_json, one_line, printable, sanitise, shorten, value_line, width, wrap};
 pub(crate) use view::View;

@@ -15,7 +15,7 @@ use positronic_core::record::{
 
 use super::costs::cost;
 use super::figures::{amount, duration, many, seconds, tokens, used_of};
-use super::routing::way;
+use super::routing::routing_summary;
 use super::shown_answer::{ShownAnswer, ShownPart};
 use super::words::{self, by, why};
 use super::{arguments, limit_question, one_line, shorten, value_line};
@@ -241,7 +241,7 @@ fn of_answer(answer: &AnswerNode, node: &Node) -> Option<String> {
     }
     let text = if said.is_empty() { String::new() } else { format!(": {}", said.join(" ")) };
     let who = if answered.metadata.provider == CODE { "code" } else { "the model" };
-    let way = way(&answered.metadata).map_or_else(String::new, |way| format!(" ({way})"));
+    let way = routing_summary(&answered.metadata).map_or_else(String::new, |way| format!(" ({way})"));
     let used = used(&answered.metadata.usage);
     Some(format!("{who} answered in {}{used}{way}{text}", duration(answered.duration)))
 }

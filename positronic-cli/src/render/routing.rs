@@ -5,7 +5,7 @@ use positronic_core::record::{ResponseMetadata, RoutingStep, WaitReason};
 use super::figures::duration;
 
 /// Renders the routing steps of an answer, and the answering model if it was not the requested one.
-pub(crate) fn way(metadata: &ResponseMetadata) -> Option<String> {
+pub(crate) fn routing_summary(metadata: &ResponseMetadata) -> Option<String> {
     let mut said: Vec<String> = metadata.via.iter().filter_map(describe).collect();
     if said.is_empty() {
         return None;
@@ -79,7 +79,7 @@ mod tests {
             (vec![cached], Some("from the development cache")),
             (vec![routed], Some("sent to openai/gpt-5 by the rule `no tools`")),
         ] {
-            assert_eq!(way(&metadata(via)).as_deref(), said);
+            assert_eq!(routing_summary(&metadata(via)).as_deref(), said);
         }
     }
 }

@@ -205,7 +205,7 @@ pub(crate) fn value_line(value: &Value) -> String {
 
 /// Escapes the characters that JSON allows but a terminal would obey or hide: the other control characters, and invisible
 /// ones.
-pub(crate) fn harmless_json(json: &str) -> String {
+pub(crate) fn escaped_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {
         if matches!(letter, '\u{7f}'..='\u{9f}') || is_invisible(letter) {
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn json_escapes_terminal_controls() {
-        let text = harmless_json("\"a\u{9b}31m\u{202e}b\u{e0041}\"");
+        let text = escaped_json("\"a\u{9b}31m\u{202e}b\u{e0041}\"");
 
         assert_eq!(text, r#""a\u009b31m\u202eb\udb40\udc41""#);
         assert_eq!(serde_json::from_str::<String>(&text).unwrap(), "a\u{9b}31m\u{202e}b\u{e0041}");
@@ -318,7 +318,7 @@ mod tests {
                 proptest::prop_assert!(width(&shorten(&one_line(&text), columns)) <= columns);
             }
             let json = serde_json::to_string(&text).unwrap();
-            let harmless = harmless_json(&json);
+            let harmless = escaped_json(&json);
             proptest::prop_assert!(!harmless.chars().any(|letter| letter.is_control() || is_invisible(letter)));
             proptest::prop_assert_eq!(serde_json::from_str::<String>(&harmless).unwrap(), text);
         }

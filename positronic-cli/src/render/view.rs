@@ -14,7 +14,7 @@ use positronic_core::record::{
     Delta, Event, LimitKind, LimitReached, LoopOutcome, Path, PriceTable, Speaker, Timestamp,
 };
 
-use super::routing::way;
+use super::routing::routing_summary;
 use super::shown_answer::ShownAnswer;
 
 /// The root brain's node.
@@ -263,7 +263,7 @@ fn is_shown(answer: &AnswerNode) -> bool {
     match &answer.outcome {
         None => answer.stream.is_some(),
         Some(AnswerOutcome::Answered(answer)) => {
-            way(&answer.metadata).is_some() || !ShownAnswer::of(&answer.parts).is_empty()
+            routing_summary(&answer.metadata).is_some() || !ShownAnswer::of(&answer.parts).is_empty()
         }
         Some(AnswerOutcome::Abandoned) => false,
         Some(_) => true,

@@ -30,7 +30,7 @@ pub(crate) async fn ended(
         Ending::Completed(result) => {
             completed(&result, cassette, json, ui)?;
             match store.client().events(run, Seq(0)).await {
-                Ok(log) => cut_short(&log, ui)?,
+                Ok(log) => report_limited_loops(&log, ui)?,
                 Err(error) => ui.notice(&format!("cannot read whether a limit has stopped a loop: {error}"))?,
             }
             Ok(Exit::Done)
@@ -91,7 +91,7 @@ fn completed(result: &Value, cassette: &CassetteSession, json: bool, ui: &mut Ui
 
 /// Reports the loops of a run that a limit has stopped, except those of calls: the run still counts as completed, since its
 /// brain continues.
-pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
+pub(crate) fn report_limited_loops(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
     let timeline = Timeline::of(log.iter().map(|event| &**event));
     let is_called = |path: &Path| path.segments().any(|segment| matches!(segment, Segment::Call(..)));
     for node in timeline.nodes().filter(|node| !is_called(&node.path)) {

@@ -9,7 +9,7 @@ use super::answers::Question;
 use crate::app::Settings;
 use crate::app::{BufferedLog, Streams, Ui, size};
 use crate::cli::OutputArgs;
-use crate::render::{Frame, Line, Live, Painter, Plain, Style, Tone, View, harmless_json};
+use crate::render::{Frame, Line, Live, Painter, Plain, Style, Tone, View, escaped_json};
 
 /// Where progress goes.
 type Progress<'a> = Box<dyn Write + Send + 'a>;
@@ -64,7 +64,7 @@ impl<'a> Screen<'a> {
                 Some(run) => format!("{{\"run\":{},\"event\":{line}}}", serde_json::to_string(run)?),
                 None => line,
             };
-            writeln!(out, "{}", harmless_json(&line))?;
+            writeln!(out, "{}", escaped_json(&line))?;
             out.flush()?;
         }
         match &mut self.live {

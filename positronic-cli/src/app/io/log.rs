@@ -15,7 +15,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, Registry, fmt};
 
 use super::output::Output;
-use crate::render::{harmless_json, one_line};
+use crate::render::{escaped_json, one_line};
 
 /// The maximum number of lines that a display holds back.
 const MAX_BUFFERED: usize = 1000;
@@ -169,7 +169,7 @@ impl Write for EventWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         // Errors may quote texts of models and of unauthenticated callers.
-        let line = if self.0.is_json { harmless_json(text.trim_end()) } else { one_line(text.trim_end()) };
+        let line = if self.0.is_json { escaped_json(text.trim_end()) } else { one_line(text.trim_end()) };
         self.0.log.line(line);
         Ok(bytes.len())
     }

@@ -12,7 +12,7 @@ use super::output::{Output, Unread};
 use crate::app::{Failure, Log, Settings, without_password};
 use crate::cli::options::shell_word;
 use crate::cli::{Color, StoreArgs};
-use crate::render::{Graphics, Style, harmless_json, one_line, printable, sanitise, shorten, wrap};
+use crate::render::{Graphics, Style, escaped_json, one_line, printable, sanitise, shorten, wrap};
 
 /// Columns of a list that does not go to a terminal.
 const WIDE: usize = 160;
@@ -253,12 +253,12 @@ impl Ui {
 
     /// Writes a JSON document.
     pub(crate) fn document(&mut self, document: &impl Serialize) -> io::Result<()> {
-        writeln!(self.out, "{}", harmless_json(&serde_json::to_string_pretty(document)?))
+        writeln!(self.out, "{}", escaped_json(&serde_json::to_string_pretty(document)?))
     }
 
     /// Writes a line of JSON.
     pub(crate) fn json_line(&mut self, document: &impl Serialize) -> io::Result<()> {
-        writeln!(self.out, "{}", harmless_json(&serde_json::to_string(document)?))
+        writeln!(self.out, "{}", escaped_json(&serde_json::to_string(document)?))
     }
 
     /// Writes messages without wrapping them, since they contain commands.

@@ -38,7 +38,7 @@ pub(crate) async fn rewind(cassette: &Cassette, store: &ProjectStore, run: &RunI
         chain.push(run);
     }
     for run in chain.iter().rev() {
-        wind(cassette, store, run, Seq(0), None).await?;
+        advance_cassette(cassette, store, run, Seq(0), None).await?;
     }
     Ok(())
 }
@@ -68,12 +68,17 @@ impl CassetteFollower {
 
     /// Advances the cassette over the answers in a conversation since the last call, except those that the worker `own`
     /// played.
-    pub(crate) async fn wind(&self, store: &ProjectStore, conversation: &str, own: &str) -> Result<(), Failure> {
+    pub(crate) async fn advance_cassette(
+        &self,
+        store: &ProjectStore,
+        conversation: &str,
+        own: &str,
+    ) -> Result<(), Failure> {
         let mut positions = self.positions.lock().await;
         for row in store.client().conversation(conversation).await?.into_iter().rev() {
             let from = positions.get(&row.run).copied().unwrap_or(Seq(0));
             if from < row.next {
-                let next = wind(&self.cassette, store, &row.run, from, Some(own)).await?;
+                let next = advance_cassette(&self.cassette, store, &row.run, from, Some(own)).await?;
                 positions.insert(row.run, next);
             }
         }
@@ -83,7 +88,7 @@ impl CassetteFollower {
 
 /// Advances a cassette over the answers in a run from an event on, except those that the worker `own` played. Returns the
 /// number of the next event.
-async fn wind(
+async fn advance_cassette(
     cassette: &Cassette,
     store: &ProjectStore,
     run: &RunId,

@@ -85,7 +85,7 @@ impl Models {
     }
 
     /// Winds the played cassette on to where a run is.
-    pub(crate) async fn wind(&self, store: &ProjectStore, run: &RunId) -> Result<(), Failure> {
+    pub(crate) async fn advance_cassette(&self, store: &ProjectStore, run: &RunId) -> Result<(), Failure> {
         match &self.cassette {
             CassetteSession::Plays(cassette) => rewind(cassette, store, run).await,
             CassetteSession::None | CassetteSession::Records(_) => Ok(()),
@@ -109,8 +109,8 @@ pub(crate) fn chosen_cassette(
         let name = path.display().to_string();
         let what = format!("playing the cassette {name}");
         let cassette = Cassette::load(path).map_err(|error| match error {
-            CassetteError::File { source, .. } => unplayable(&name, &source),
-            other => unplayable(&name, &other),
+            CassetteError::File { source, .. } => cannot_play(&name, &source),
+            other => cannot_play(&name, &other),
         })?;
         return Ok(Some(ChosenCassette { cassette, name, what, advice: "; tools run for real" }));
     }
@@ -122,13 +122,13 @@ pub(crate) fn chosen_cassette(
     };
     let title = &entry.definition.title;
     let name = format!("of `{title}`");
-    let cassette = Cassette::replay(text).map_err(|error| unplayable(&name, &error))?;
+    let cassette = Cassette::replay(text).map_err(|error| cannot_play(&name, &error))?;
     let what = format!("no key set: playing the bundled cassette of `{title}`");
     let advice = "; tools run for real; set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key to ask a model";
     Ok(Some(ChosenCassette { cassette, name, what, advice }))
 }
 
-fn unplayable(name: &str, error: &dyn std::fmt::Display) -> Failure {
+fn cannot_play(name: &str, error: &dyn std::fmt::Display) -> Failure {
     Failure::model(format!("cannot play the cassette {name}: {error}"))
 }
 

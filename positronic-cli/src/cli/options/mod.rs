@@ -92,7 +92,7 @@ impl Reader<'_> {
         };
         let shape = Shape::of(self.schema, inner);
         match shape.read(text) {
-            Err(expected) => self.problems.push(Problem::unfit(key, text, &expected)),
+            Err(expected) => self.problems.push(Problem::unexpected(key, text, &expected)),
             Ok(value) if repeated => match (shape.is_list(), entry(place, last), value) {
                 (true, Value::Array(items), Value::Array(more)) => items.extend(more),
                 _ => self.problems.push(Problem::of(key, "given twice, but it is not a list")),

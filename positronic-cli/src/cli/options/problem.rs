@@ -43,7 +43,7 @@ impl Problem {
     }
 
     /// A value of the wrong format.
-    pub(super) fn unfit(key: &str, given: &str, expected: &str) -> Self {
+    pub(super) fn unexpected(key: &str, given: &str, expected: &str) -> Self {
         let given = quoted(given);
         if key.is_empty() {
             let message = format!("the options are {given}, expected {expected}");
@@ -83,7 +83,7 @@ impl Problem {
             }
             _ => {
                 let expected = expected_at(None).unwrap_or_else(|| error.to_string());
-                Self::unfit(&key_of(None), &error.instance().to_string(), &expected)
+                Self::unexpected(&key_of(None), &error.instance().to_string(), &expected)
             }
         }
     }

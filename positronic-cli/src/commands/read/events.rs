@@ -8,7 +8,7 @@ use positronic_core::record::{Event, EventKind, Seq};
 
 use crate::app::{Failure, Ui, open_run};
 use crate::cli::{EventsArgs, Exit};
-use crate::render::{Plain, Style, harmless_json, one_line, shorten};
+use crate::render::{Plain, Style, escaped_json, one_line, shorten};
 
 pub(crate) async fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let (client, row) = open_run(&args.run, ui).await?;
@@ -17,7 +17,7 @@ pub(crate) async fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failu
     if args.json {
         for event in log.iter().filter(|event| event.seq >= from) {
             let line = event.to_json().map_err(io::Error::other)?;
-            writeln!(ui.out, "{}", harmless_json(&line))?;
+            writeln!(ui.out, "{}", escaped_json(&line))?;
         }
     } else {
         ui.print(&lines(&log, from, ui.columns()))?;

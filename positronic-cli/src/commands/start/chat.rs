@@ -88,11 +88,11 @@ async fn converse(
     let settings = &ui.settings;
     let terminal = settings.stdin_is_terminal && settings.stderr_is_terminal && !settings.dumb;
     // Recorded answers are not played again.
-    context.wind(&runner).await?;
+    context.advance_cassette(&runner).await?;
     if terminal && !args.output.plain && !args.output.json {
         ui.detach_streams(Unread::IsKept);
         let left = chat_ui(&mut context, runner, args.history, ui).await;
-        left.and_then(|left| say_goodbye(&context, &left, ui))
+        left.and_then(|left| report_left_chat(&context, &left, ui))
     } else {
         ui.outlive_readers(Unread::IsKept);
         ui.prices = Some(context.prices.clone());
@@ -101,7 +101,7 @@ async fn converse(
 }
 
 /// Prints how to continue the conversation.
-fn say_goodbye(context: &ChatContext, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
+fn report_left_chat(context: &ChatContext, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.ignore_failed_streams();
     if left.said && context.store.is_persistent() {
         let stays = if left.waits { "the run waits for your answer" } else { "the conversation is stored" };

@@ -37,7 +37,7 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
     let fork = ui.command(&["fork", row.run.as_str(), "--at"]);
     let restart = ui.command(&["run", &row.brain]);
     let begin = async |runner: Runner| {
-        models.wind(&store, &row.run).await?;
+        models.advance_cassette(&store, &row.run).await?;
         match runner.resume(&row.run).await {
             Err(error @ ResumeError::Changed { .. }) => {
                 Err(refused(&error, &watch).hint(match runner.fork_point(&row.run).await? {

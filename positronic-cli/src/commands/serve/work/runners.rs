@@ -95,7 +95,7 @@ impl<'a> Runners<'a> {
         }
         self.project.titled(&row.brain).map_err(|failure| none(&failure, Some(ClaimRefusal::NoBrain)))?;
         let models = self.models(&row.brain).map_err(|failure| none(&failure, Some(ClaimRefusal::NoModel)))?;
-        models.wind(self.store, &row.run).await.map_err(|failure| {
+        models.advance_cassette(self.store, &row.run).await.map_err(|failure| {
             let refusal = (failure.exit == Exit::NoModel).then_some(ClaimRefusal::NoModel);
             none(&failure, refusal)
         })?;

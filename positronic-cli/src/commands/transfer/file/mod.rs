@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use crate::app::{Failure, ProjectStore, Ui, open_run, output_path, write_file};
 use crate::cli::{Exit, ExportArgs, ImportArgs, check_name, no_json};
 use crate::render::figures::many;
-use crate::render::{harmless_json, shorten};
+use crate::render::{escaped_json, shorten};
 
 #[cfg(feature = "serve")]
 pub(crate) use inspect::inspect;
@@ -93,7 +93,7 @@ pub(crate) async fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failu
         ui.notice(&format!("skipped a file: {reason}"))?;
     }
     let Some(file) = output_path else {
-        write!(ui.out, "{}", harmless_json(&text))?;
+        write!(ui.out, "{}", escaped_json(&text))?;
         return Ok(Exit::Done);
     };
     write_file(file, &text)?;
