@@ -94,9 +94,6 @@ impl<'a> Action<'a> {
     ) -> Option<Self> {
         let name = &variant.ident;
         let flags = Flags::read(flags(variant, mistakes), mistakes);
-        if let Some(context) = &flags.context {
-            mistakes.at(context, "`context` belongs to `#[tool]`: the function of `.act(…)` takes the context");
-        }
         let description = description(&variant.attrs);
         if description.is_empty() {
             mistakes.at(name, "an action needs a doc comment: the model reads it to know what the action does");

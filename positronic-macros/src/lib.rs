@@ -126,8 +126,8 @@ pub fn brain(input: TokenStream) -> TokenStream {
 /// `serde::Deserialize` and `schemars::JsonSchema`. The model may omit an `Option`; unknown arguments are rejected, so that
 /// misspelt ones are noticed.
 ///
-/// One parameter, at any position and with any name, may be the context: the one whose type is `ToolContext`. A macro
-/// cannot resolve an alias of it, so `#[tool(context = cx)]` declares a parameter `cx: Cx`.
+/// One parameter, at any position, may be the context: the one that is named `cx` or `ctx`, or whose type is `ToolContext`,
+/// `Cx`, `Ctx` or `Context`. An alias keeps it short where tools have services: `type Cx = ToolContext<(), Ticket, Acme>;`.
 /// The three types of the context (options, state, services; by default `()`) are those of the tool. A
 /// tool without a context works in brains with any options, state and services.
 ///
@@ -143,7 +143,6 @@ pub fn brain(input: TokenStream) -> TokenStream {
 /// | `approval = "…"` | every call requires a person's approval, with this reason |
 /// | `approval_expires = "24h"` | how long the approval may take; afterwards the call is denied. A time as for `timeout` |
 /// | `not_editable` | the call cannot be approved with edited arguments |
-/// | `context = cx` | the parameter that is the context, if its type is an alias of `ToolContext` |
 /// | `name = "payment.send"` | the tool's id, if it differs from the function's name |
 /// | `title = "…"` | the name for people |
 /// | `timeout = "30s"` | the timeout of a call: a number of seconds, or text with `ms`, `s`, `m` or `h` |

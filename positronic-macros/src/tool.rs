@@ -31,7 +31,7 @@ pub(crate) fn expand(flags: TokenStream, function: TokenStream) -> TokenStream {
     };
     let description = function.check(&mut mistakes);
     let id = flags.id(&function.signature.ident, &mut mistakes);
-    let expanded = match Parameters::read(&function, flags.context.as_ref(), &mut mistakes) {
+    let expanded = match Parameters::read(&function, &mut mistakes) {
         Some(parameters) if function.has_result() => expansion::tool(&function, &parameters, &id, &flags, &description),
         _ => expansion::placeholder(&function),
     };

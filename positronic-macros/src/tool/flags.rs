@@ -14,7 +14,7 @@ use syn::{Expr, ExprLit, Lit, LitStr, Meta, Token};
 use super::mistakes::Mistakes;
 
 /// All flags, in the order of the message about an unknown one.
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 12] = [
     "exit",
     "read_only",
     "idempotent",
@@ -23,7 +23,6 @@ const KNOWN: [&str; 13] = [
     "approval",
     "approval_expires",
     "not_editable",
-    "context",
     "name",
     "title",
     "timeout",
@@ -37,8 +36,6 @@ const OF_APPROVALS: [&str; 2] = ["approval_expires", "not_editable"];
 #[derive(Default)]
 pub(crate) struct Flags {
     name: Option<LitStr>,
-    /// The parameter that is the context, where its type is an alias.
-    pub(crate) context: Option<Ident>,
     /// The others, each of which is a call of the builder.
     pub(crate) calls: Vec<FlagCall>,
 }
@@ -115,10 +112,6 @@ impl Flags {
             "title" => ("title", Value::Text(text(meta, "Search the docs")?)),
             "timeout" => ("timeout", Value::Duration(duration(meta)?)),
             "retries" => ("retries", Value::Count(count(meta)?)),
-            "context" => {
-                self.context = Some(parameter(meta)?);
-                return Ok(());
-            }
             "name" => {
                 self.name = Some(tool_name(meta)?);
                 return Ok(());
@@ -146,18 +139,6 @@ fn literal(meta: &Meta) -> Option<&Lit> {
         },
         Meta::Path(_) | Meta::List(_) => None,
     }
-}
-
-/// Returns the parameter of `context = parameter`.
-fn parameter(meta: &Meta) -> syn::Result<Ident> {
-    let path = match meta {
-        Meta::NameValue(pair) => match &pair.value {
-            Expr::Path(path) => path.path.get_ident(),
-            _ => None,
-        },
-        Meta::Path(_) | Meta::List(_) => None,
-    };
-    path.cloned().ok_or_else(|| error(meta, "`context` needs the name of a parameter: `context = cx`"))
 }
 
 fn name_of(meta: &Meta) -> String {

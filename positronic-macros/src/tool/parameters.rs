@@ -34,9 +34,7 @@ pub(super) struct Argument {
 
 impl Parameters {
     /// Parses the parameters; reports mistakes and returns `None` if there are any.
-    ///
-    /// `named` is the parameter that the author declares as the context.
-    pub(super) fn read(function: &Function, named: Option<&Ident>, mistakes: &mut Mistakes) -> Option<Self> {
+    pub(super) fn read(function: &Function, mistakes: &mut Mistakes) -> Option<Self> {
         let mut list = Vec::new();
         let mut context = None;
         let mut sound = true;
@@ -46,7 +44,7 @@ impl Parameters {
                     receiver,
                     "a tool is a free function: what it needs comes from `cx.services`, not from `self`",
                 )),
-                FnArg::Typed(typed) => match context_types(&typed.ty).or_else(|| aliased_types(typed, named)) {
+                FnArg::Typed(typed) => match context_types(&typed.ty).or_else(|| aliased_types(typed)) {
                     Some(_) if context.is_some() => {
                         Err(syn::Error::new_spanned(typed, "a tool has one context, and this is a second"))
                     }
@@ -64,10 +62,6 @@ impl Parameters {
                     sound = false;
                 }
             }
-        }
-        if let (Some(named), None) = (named, &context) {
-            mistakes.at(named, format!("the tool has no parameter `{named}`"));
-            sound = false;
         }
         sound.then_some(Self { list, context })
     }
@@ -103,13 +97,21 @@ fn context_types(ty: &Type) -> Option<[Type; 3]> {
     Some([next(parse_quote!(())), next(parse_quote!(())), next(parse_quote!(()))])
 }
 
-/// Returns the types of the context through a trait if the parameter is the declared one, whose type is an alias.
-fn aliased_types(typed: &PatType, named: Option<&Ident>) -> Option<[Type; 3]> {
-    match &*typed.pat {
-        Pat::Ident(pattern) if Some(&pattern.ident) == named => {}
-        _ => return None,
+/// Returns the types of the context through a trait if the parameter is called as contexts are, and its type may be an alias.
+fn aliased_types(typed: &PatType) -> Option<[Type; 3]> {
+    let ty = match &*typed.ty {
+        Type::Reference(reference) => &reference.elem,
+        _ => &typed.ty,
+    };
+    let named = matches!(&*typed.pat, Pat::Ident(pattern) if ["cx", "_cx", "ctx", "_ctx"].iter().any(|name| pattern.ident == name));
+    let last = match &**ty {
+        Type::Path(path) => path.path.segments.last(),
+        _ => None,
+    };
+    let typed = last.is_some_and(|segment| ["Cx", "Ctx", "Context"].iter().any(|name| segment.ident == name));
+    if !named && !typed {
+        return None;
     }
-    let ty = &typed.ty;
     let of = |name: &str| -> Type {
         let name = Ident::new(name, ty.span());
         parse_quote_spanned!(ty.span()=> <#ty as ::positronic_core::__private::AnyToolContext>::#name)
@@ -143,28 +145,9 @@ fn argument(typed: &PatType) -> syn::Result<Parameter> {
             "an argument cannot be switched off: put the `cfg` on the whole tool",
         ));
     }
-    if looks_like_a_context(&name, &typed.ty) {
-        return Err(syn::Error::new_spanned(
-            &typed.ty,
-            format!(
-                "this would be an argument that the model fills in. If its type is an alias of `ToolContext`, declare the context: \
-                 `#[tool(context = {name})]`. An argument cannot be named `cx` or `ctx`"
-            ),
-        ));
-    }
     check_owned(&typed.ty)?;
     let field_attributes = typed.attrs.iter().filter(|attribute| !is_lint_level(attribute)).cloned().collect();
     Ok(Parameter::Argument(Argument { name, ty: typed.ty.clone(), field_attributes }))
-}
-
-/// Returns whether a parameter seems to be the context, with an aliased type.
-fn looks_like_a_context(name: &Ident, ty: &Type) -> bool {
-    let is_named = ["cx", "_cx", "ctx", "_ctx"].iter().any(|known| name == known);
-    let last = match ty {
-        Type::Path(path) => path.path.segments.last(),
-        _ => None,
-    };
-    is_named || last.is_some_and(|segment| ["Cx", "Ctx", "Context"].iter().any(|known| segment.ident == known))
 }
 
 /// Rejects types that cannot be decoded from JSON as owned values.

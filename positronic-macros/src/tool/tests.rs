@@ -80,12 +80,12 @@ fn context_is_unique_and_by_value() {
 }
 
 #[test]
-fn aliased_context_is_declared() {
-    let a = "/// A.\nasync fn a(q: String, cx: Cx) -> R { x }";
-    refused("", a, "this would be an argument that the model fills in. If its type is an alias");
-    refused("context = ctx", "/// A.\nasync fn a(q: String) -> R { x }", "the tool has no parameter `ctx`");
-    refused("context = \"cx\"", "/// A.\nasync fn a() -> R { x }", "`context` needs the name of a parameter");
-    assert_eq!(errors("context = cx", a), [""; 0]);
+fn aliased_context_is_found_by_its_name_or_its_type() {
+    for parameter in ["cx: Call", "_ctx: Call", "call: Cx", "_: a::Context"] {
+        let expanded = expand("", &format!("/// A.\nasync fn a(q: String, {parameter}) -> R {{ x }}")).to_string();
+        assert!(expanded.contains("AnyToolContext > :: State"), "{expanded}");
+    }
+    refused("", "/// A.\nasync fn a(cx: &Call) -> R { x }", "the context is taken by value");
 }
 
 #[test]

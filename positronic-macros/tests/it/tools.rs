@@ -94,7 +94,7 @@ async fn renumber(number: u32, cx: ToolContext<(), Ticket, Acme>) -> Result<Tool
 type Cx = ToolContext<(), Ticket, Acme>;
 
 /// Says the number.
-#[tool(context = the_call)]
+#[tool]
 async fn say(the_call: Cx) -> Result<u32> {
     Ok(the_call.state.number)
 }
