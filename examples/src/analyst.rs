@@ -125,7 +125,8 @@ fn send() -> WorkTool {
                 if !cx.state.reports.contains(&report) {
                     return Err(Error::new(format!("there is no report {report}; write it first")));
                 }
-                Ok(cx.result("sent").update(move |work: &mut Work| work.sent.push(to)))
+                cx.update(move |work: &mut Work| work.sent.push(to));
+                Ok("sent")
             })
     })
 }

@@ -63,13 +63,15 @@ pub fn proofreader() -> Brain<(), Reading> {
                 .tool("recall", |t| {
                     t.description("Brings back every chapter that was read, word for word").idempotent().execute(
                         async |_: NoArgs, cx| {
-                            Ok(cx.result("every chapter is there again").update(|reading| reading.recalled = true))
+                            cx.update(|reading| reading.recalled = true);
+                            Ok("every chapter is there again")
                         },
                     )
                 })
                 .tool("report", |t| {
                     t.description("Reports what contradicts itself").exit().execute(async |Report { faults }, cx| {
-                        Ok(cx.result("reported").update(|reading| reading.report = faults))
+                        cx.update(|reading| reading.report = faults);
+                        Ok("reported")
                     })
                 })
                 .plugin(Compaction::new().iterations(4).keep(2).enabled(!cx.state.recalled))

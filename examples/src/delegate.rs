@@ -99,7 +99,8 @@ fn hotel_clerk() -> Brain<Place, Offer> {
                 })
                 .tool("choose", |t| {
                     t.description("Chooses a room").exit().execute(async |offer: Offer, cx| {
-                        Ok(cx.result("chosen").update(|chosen| *chosen = Some(offer)))
+                        cx.update(|chosen| *chosen = Some(offer));
+                        Ok("chosen")
                     })
                 })
                 .max_iterations(5)

@@ -108,7 +108,8 @@ pub fn helpdesk() -> Brain<Problem, Ticket> {
                 })
                 .tool("note", |t| {
                     t.description("Notes what was found out").execute(async |Fact { fact }, cx| {
-                        Ok(cx.result("noted").update(|ticket| ticket.facts.push(fact)))
+                        cx.update(|ticket| ticket.facts.push(fact));
+                        Ok("noted")
                     })
                 })
                 .tool("search_manual", |t| {
@@ -120,7 +121,8 @@ pub fn helpdesk() -> Brain<Problem, Ticket> {
                 })
                 .tool("advise", |t| {
                     t.description("Tells the customer what to do").execute(async |Advice { advice }, cx| {
-                        Ok(cx.result("told").update(|ticket| ticket.advice.push(advice)))
+                        cx.update(|ticket| ticket.advice.push(advice));
+                        Ok("told")
                     })
                 })
                 .plugin(modes(&cx.state))

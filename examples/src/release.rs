@@ -34,14 +34,15 @@ pub struct Release {
 
 /// Runs all tests.
 #[tool(sequential)]
-async fn run_tests(cx: ToolContext<(), Release>) -> Result<ToolReply<Release>> {
+async fn run_tests(cx: ToolContext<(), Release>) -> Result<&'static str> {
     // One test fails at the first run.
     let passed = cx.state.test_runs > 0;
     let report = if passed { "all tests passed" } else { "1 test failed: it ran out of time" };
-    Ok(cx.result(report).update(move |release| {
+    cx.update(move |release| {
         release.test_runs += 1;
         release.tested = passed;
-    }))
+    });
+    Ok(report)
 }
 
 /// Deploys a version.
@@ -50,8 +51,9 @@ async fn deploy(
     /// Such as 1.4.0
     version: String,
     cx: ToolContext<(), Release>,
-) -> Result<ToolReply<Release>> {
-    Ok(cx.result("deployed").update(|release| release.deployed = Some(version)))
+) -> Result<&'static str> {
+    cx.update(|release| release.deployed = Some(version));
+    Ok("deployed")
 }
 
 /// Gives up on the release for today.
@@ -60,8 +62,9 @@ async fn postpone(
     /// One sentence
     reason: String,
     cx: ToolContext<(), Release>,
-) -> Result<ToolReply<Release>> {
-    Ok(cx.result("postponed").update(|release| release.postponed = Some(reason)))
+) -> Result<&'static str> {
+    cx.update(|release| release.postponed = Some(reason));
+    Ok("postponed")
 }
 
 /// Tells everybody what is new.
@@ -70,8 +73,9 @@ async fn announce(
     /// One sentence
     news: String,
     cx: ToolContext<(), Release>,
-) -> Result<ToolReply<Release>> {
-    Ok(cx.result("announced").update(|release| release.announced = Some(news)))
+) -> Result<&'static str> {
+    cx.update(|release| release.announced = Some(news));
+    Ok("announced")
 }
 
 /// Builds the brain.

@@ -6,7 +6,7 @@
 //! stage, asks for feedback, and the last step closes the ticket.
 //!
 //! The state is a [`Ticket`] up to the last step, which turns it into a [`Closed`] one. Tools see the ticket by
-//! reference and change it with `cx.result(…).update(…)`, so the run's log contains every change.
+//! reference and change it with `cx.update(…)`, so the run's log contains every change.
 
 use positronic_core::prelude::*;
 use positronic_core::record::LoopOutcome;
@@ -211,14 +211,16 @@ pub fn support() -> Brain<SupportOptions, Closed, Acme> {
             .tool("resolve_ticket", |t| {
                 t.description("Mark the support ticket as resolved").exit().execute(
                     async |Resolution { resolution }, cx| {
-                        Ok(cx.result("resolved").update(|ticket| ticket.outcome = Outcome::Resolved(resolution)))
+                        cx.update(|ticket| ticket.outcome = Outcome::Resolved(resolution));
+                        Ok("resolved")
                     },
                 )
             })
             .tool("escalate", |t| {
                 t.description("Escalate to a human agent").exit().execute(async |Escalation { reason }, cx| {
                     cx.services.escalate(&cx.state.customer.id, &reason).await;
-                    Ok(cx.result("escalated").update(|ticket| ticket.outcome = Outcome::Escalated(reason)))
+                    cx.update(|ticket| ticket.outcome = Outcome::Escalated(reason));
+                    Ok("escalated")
                 })
             })
             .max_iterations(50)
@@ -322,7 +324,8 @@ fn survey() -> Brain<SurveyOptions, Survey, Acme> {
             })
             .tool("record_score", |t| {
                 t.description("Record what the customer thinks").exit().execute(async |Score { score }, cx| {
-                    Ok(cx.result("thank you").update(move |survey| survey.score = score))
+                    cx.update(move |survey| survey.score = score);
+                    Ok("thank you")
                 })
             })
             .max_iterations(5)

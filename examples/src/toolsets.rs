@@ -57,7 +57,8 @@ fn see_calendar() -> DeskTool {
 fn plan() -> DeskTool {
     DeskTool::new("calendar.plan", |t| {
         t.description("Plans an appointment").execute(async |Appointment { what }, cx| {
-            Ok(cx.result("planned").update(|desk: &mut Desk| desk.calendar.push(what)))
+            cx.update(|desk: &mut Desk| desk.calendar.push(what));
+            Ok("planned")
         })
     })
 }

@@ -43,7 +43,8 @@
 //!             .input("We need milk.")
 //!             .tool("add", |t| {
 //!                 t.description("Adds an item to the list").execute(async |Add { item }, cx| {
-//!                     Ok(cx.result("added").update(move |list| list.items.push(item)))
+//!                     cx.update(|list| list.items.push(item));
+//!                     Ok("added")
 //!                 })
 //!             })
 //!     })

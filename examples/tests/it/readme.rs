@@ -3,7 +3,6 @@
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::testing::Test;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -12,25 +11,28 @@ struct List {
     items: Vec<String>,
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct Add {
+/// Adds an item to the list.
+#[tool]
+async fn add(
     /// What to buy.
     item: String,
+    cx: ToolContext<(), List>,
+) -> Result<&'static str> {
+    cx.update(|list| list.items.push(item));
+    Ok("added")
 }
 
 fn shopping() -> Brain<(), List> {
-    brain("Shopping")
+    brain! {
+        "Shopping"
         .state(List::default())
-        .r#loop("Collect", |cx| {
+        .loop("Collect", |cx| {
             cx.system(format!("Collect what to buy. So far: {:?}", cx.state.items))
                 .input("We need milk and bread.")
-                .tool("add", |t| {
-                    t.description("Adds an item to the list").execute(async |Add { item }, cx| {
-                        Ok(cx.result("added").update(move |list| list.items.push(item)))
-                    })
-                })
+                .tools([add()])
         })
         .build()
+    }
 }
 
 #[tokio::test(start_paused = true)]

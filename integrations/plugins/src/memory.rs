@@ -311,7 +311,8 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Memory {
                     let (facts, owner) = known.clone();
                     async move {
                         facts.forget(&owner, &id).await?;
-                        Ok(cx.result("forgotten").update(move |recalled| recalled.found.retain(|fact| fact.id != id)))
+                        cx.update(move |recalled| recalled.found.retain(|fact| fact.id != id));
+                        Ok("forgotten")
                     }
                 })
         })

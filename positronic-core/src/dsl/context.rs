@@ -7,6 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use derive_where::derive_where;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,11 +15,11 @@ use serde_json::Value;
 use super::brain::Brain;
 use super::output::OutputType;
 use super::question::ModelCall;
-use super::read_only::{ChangedByToolsAndOnExit, ChangedWithResultUpdate, DeclaredWithOptions, ReadOnly};
+use super::read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOptions, ReadOnly};
 use super::reply::ToolReply;
 use super::services::{Services, services};
 use super::trait_bounds::{Options, State};
-use crate::definition::{Scope, decode, encode, encode_state};
+use crate::definition::{Scope, StateValue, UntypedReply, Update, decode, encode, encode_state};
 use crate::error::{Error, Result};
 use crate::record::{
     CustomOutput, Path, Prompt, PublicId, RunId, Segment, SideOutput, Timer, Timestamp, Trigger, TriggerId,
@@ -242,24 +243,41 @@ impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
 /// The context of a tool. The state is that of the tool's start; the tool's result changes it.
 #[derive_where(Clone)]
 pub struct ToolContext<O = (), S = (), V = ()> {
-    /// The state at the tool's start. It is shared with other calls and [read-only](ReadOnly): the tool's result changes
-    /// it, `Ok(cx.result("done").update(|state| state.open = false))`.
-    pub state: ReadOnly<S, ChangedWithResultUpdate>,
+    /// The state at the tool's start. It is shared with other calls and [read-only](ReadOnly):
+    /// [`update`](ToolContext::update) changes it when the call's result is recorded.
+    pub state: ReadOnly<S, ChangedWithUpdate>,
     /// The options of the run.
     pub options: ReadOnly<O, DeclaredWithOptions>,
     /// The services.
     pub services: Arc<V>,
     pub(super) scope: Scope,
-    key: Arc<str>,
+    call: Arc<CallData>,
+}
+
+/// What the clones of a tool's context share, for one try of the call.
+pub(super) struct CallData {
+    key: String,
+    updates: Mutex<Vec<Update>>,
+}
+
+impl CallData {
+    /// Puts the updates of the context before those of the reply.
+    pub(super) fn complete(&self, reply: &mut UntypedReply) {
+        let made = std::mem::take(&mut *self.updates.lock());
+        if !made.is_empty() {
+            reply.updates.splice(..0, made);
+        }
+    }
 }
 
 shared_methods!(ToolContext<O, S, V>);
 once_method!(ToolContext);
 
-/// The types of a [`ToolContext`], through which `#[tool(context = …)]` resolves an alias.
+/// The types of a [`ToolContext`], through which `#[tool]` resolves an alias.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a `ToolContext`",
-    label = "`context = …` names a parameter whose type is an alias of `ToolContext<Options, State, Services>`"
+    label = "the parameter `cx` of a tool is its context: a `ToolContext<Options, State, Services>`, or an alias of one",
+    note = "give an argument that the model fills in another name, and a type that is not called `Cx`, `Ctx` or `Context`"
 )]
 pub trait AnyToolContext {
     /// The options.
@@ -282,9 +300,39 @@ impl<O: Options, S: State, V: Services> ToolContext<O, S, V> {
             state: read_only(&scope)?,
             options: options(&scope)?,
             services: services(&scope.services)?,
-            key: format!("{}:{}", scope.run, scope.path).into(),
+            call: Arc::new(CallData {
+                key: format!("{}:{}", scope.run, scope.path),
+                updates: Mutex::default(),
+            }),
             scope,
         })
+    }
+
+    pub(super) const fn call(&self) -> &Arc<CallData> {
+        &self.call
+    }
+
+    /// Changes the state when the call's result is recorded, after the updates of results that were recorded earlier. Calls
+    /// that run at the same time lose no update of each other:
+    ///
+    /// ```
+    /// # use positronic_core::prelude::*;
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Add { item: String }
+    /// # let _ = brain("Shopping").state(Vec::<String>::new()).r#loop("Collect", |cx| cx.system("").tool("add", |t| {
+    /// t.execute(async |Add { item }, cx| {
+    ///     cx.update(|list| list.push(item));
+    ///     Ok("added")
+    /// })
+    /// # }));
+    /// ```
+    ///
+    /// Several updates apply in order, then those of [`ToolReply::update`]. `cx.state` stays the state of the tool's start. A
+    /// tool that fails, or whose update panics, changes nothing; a retry begins without updates. The state of a tool that waits
+    /// changes before the wait. Updates after the function has returned, and those of other closures of the tool, such as its
+    /// approval, have no effect.
+    pub fn update(&self, update: impl FnOnce(&mut S) + Send + 'static) {
+        self.call.updates.lock().push(Box::new(move |document: &StateValue| document.updated(update)));
     }
 }
 
@@ -292,7 +340,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     /// Returns the call's key, the same for every try, for services that deduplicate requests.
     #[must_use]
     pub fn idempotency_key(&self) -> &str {
-        &self.key
+        &self.call.key
     }
 
     /// Returns whether a person has approved this call. The need for an approval was decided after the model's answer, so a
@@ -302,7 +350,7 @@ impl<O, S, V> ToolContext<O, S, V> {
         self.scope.link.is_approved(&self.scope.path)
     }
 
-    /// Creates a result that also changes the state, or waits.
+    /// Creates a result that also waits, sets triggers, has a shorter text for the model, or changes the state.
     ///
     /// If the value cannot be encoded as JSON, the call fails.
     pub fn result<T: Serialize>(&self, value: T) -> ToolReply<S> {
@@ -393,7 +441,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     /// on this call and on `what`, so it is the same for every try.
     pub fn trigger(&self, what: impl Into<String>, due: Timestamp) -> Trigger {
         let what = what.into();
-        let hash = hash_text(&format!("{}\n{what}", self.key));
+        let hash = hash_text(&format!("{}\n{what}", self.call.key));
         let short: String = hash.as_str().chars().take(16).collect();
         Trigger::once(TriggerId::from(format!("t-{short}")), what, due)
     }

@@ -21,7 +21,8 @@
 //!         cx.system(format!("The count is {}.", cx.state.value))
 //!             .tool("add", |t| {
 //!                 t.description("Adds to the count").execute(async |By { by }, cx| {
-//!                     Ok(cx.result("added").update(move |count| count.value += by))
+//!                     cx.update(move |count| count.value += by);
+//!                     Ok("added")
 //!                 })
 //!             })
 //!     })
@@ -67,7 +68,7 @@ pub use output::OutputType;
 pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit, ResponseInspection};
 pub use plugin_state::PluginState;
 pub use question::ModelCall;
-pub use read_only::{ChangedByToolsAndOnExit, ChangedWithResultUpdate, DeclaredWithOptions, ReadOnly};
+pub use read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOptions, ReadOnly};
 pub use reply::{IntoReply, NoArgs, ToolReply};
 pub use services::{Bound, IntoServices, NoServices, Provides, Requirement, Services, Within};
 pub use skill::{FunctionSkill, SkillBuilder};

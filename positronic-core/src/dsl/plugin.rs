@@ -76,7 +76,8 @@ use crate::record::{
 ///         cx.context("notes", cx.state.lines.join("\n"));
 ///         cx.tool("note", |t| {
 ///             t.description("Writes a line down").execute(async |Note { line }, cx| {
-///                 Ok(cx.result("noted").update(move |notes| notes.lines.push(line)))
+///                 cx.update(|notes| notes.lines.push(line));
+///                 Ok("noted")
 ///             })
 ///         })
 ///     }

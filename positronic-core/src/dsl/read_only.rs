@@ -12,12 +12,15 @@ use serde::{Serialize, Serializer};
 /// and displayed as the value is.
 ///
 /// It cannot be assigned to, since a change would be lost: calls run concurrently and are repeated after a crash, so a change
-/// is recorded with the result of its call. To change the state in a tool, return the change with the result:
+/// is recorded with the result of its call. To change the state in a tool, update it:
 ///
 /// ```
 /// # use positronic_core::prelude::*;
 /// # let _ = brain("Desk").state(true).r#loop("Chat", |cx| cx.system("Help.").tool("close", |t| {
-/// t.execute(async |_: NoArgs, cx| Ok(cx.result("closed").update(|open| *open = false)))
+/// t.execute(async |_: NoArgs, cx| {
+///     cx.update(|open| *open = false);
+///     Ok("closed")
+/// })
 /// # }));
 /// ```
 ///
@@ -28,9 +31,9 @@ use serde::{Serialize, Serializer};
 #[derive_where(Clone)]
 pub struct ReadOnly<T, How>(Arc<T>, PhantomData<fn() -> How>);
 
-/// Marks the state in a tool: `Ok(cx.result("closed").update(|state| state.open = false))` changes it.
+/// Marks the state in a tool: `cx.update(|state| state.open = false)` changes it.
 #[derive(Debug)]
-pub struct ChangedWithResultUpdate(());
+pub struct ChangedWithUpdate(());
 
 /// Marks the state in a loop's closure and in a plugin: the loop's tools change it, and
 /// [`Loop::on_exit`](super::Loop::on_exit).
@@ -84,7 +87,7 @@ mod tests {
         struct Ticket {
             open: bool,
         }
-        let state = ReadOnly::<_, ChangedWithResultUpdate>::new(Arc::new(Ticket { open: true }));
+        let state = ReadOnly::<_, ChangedWithUpdate>::new(Arc::new(Ticket { open: true }));
 
         assert_eq!(serde_json::to_string(&state).unwrap(), r#"{"open":true}"#);
         assert_eq!(format!("{state:?}"), "Ticket { open: true }");

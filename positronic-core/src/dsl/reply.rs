@@ -16,7 +16,7 @@ use crate::record::{Trigger, TriggerChange, TriggerId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NoArgs {}
 
-/// A tool's result that also changes the state of the loop's brain, or waits for an answer; see
+/// A tool's result that also waits for an answer, sets triggers or changes states; see
 /// [`ToolContext::result`](super::ToolContext::result).
 #[must_use = "a reply has its effect when the tool returns it"]
 #[derive_where(Debug)]
@@ -108,7 +108,7 @@ impl<S> ToolReply<S> {
 }
 
 impl<S: State> ToolReply<S> {
-    /// Changes the state when the result is recorded, after all earlier updates.
+    /// Changes the state when the result is recorded, after the updates of [`ToolContext::update`](super::ToolContext::update).
     ///
     /// A panicking update makes the call an error, and the state stays.
     pub fn update(mut self, update: impl FnOnce(&mut S) + Send + 'static) -> Self {
@@ -121,7 +121,7 @@ impl<S: State> ToolReply<S> {
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     label = "this is neither a value that can be written as JSON nor `cx.result(…)`",
-    note = "derive `serde::Serialize` for it, or return `cx.result(…)` with `.update(…)` or `.wait_for(…)`"
+    note = "derive `serde::Serialize` for it; a tool with nothing to say returns `Ok(())`"
 )]
 pub trait IntoReply<S> {
     /// Converts to an untyped reply of at most `max_bytes` bytes.

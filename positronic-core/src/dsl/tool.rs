@@ -346,7 +346,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     ///
     /// The function gets the validated arguments and the context. Unknown arguments are rejected, as by `#[tool]`;
     /// a map with `#[serde(flatten)]` accepts them. It returns any value that can be encoded as JSON, or
-    /// `cx.result(…)` to also change the state or to wait.
+    /// `cx.result(…)` to also wait; [`cx.update(…)`](ToolContext::update) changes the state.
     ///
     /// Providers require arguments to be a JSON object. If `T` is not a struct, the model is asked for an object with the
     /// field `value`, and the function gets its value.
@@ -433,8 +433,10 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
                 let execute = Arc::clone(&execute);
                 Box::pin(async move {
                     let context = ToolContext::new(scope.clone())?;
+                    let call = Arc::clone(context.call());
                     let running = execute(arguments_as::<T>(&arguments)?, context);
                     let mut reply = running.await?.into_reply(scope.max_bytes())?;
+                    call.complete(&mut reply);
                     if let Some(waits) = waits {
                         reply.waits.extend(waits(&arguments, &scope)?);
                     }

@@ -41,7 +41,10 @@ use crate::record::{
 /// fn refund() -> Tool<(), Ticket> {
 ///     Tool::new("refund", |t: ToolBuilder<(), Ticket>| {
 ///         t.approval(|refund: &Refund, _| (refund.amount > 100).then(|| "more than 100".to_owned()))
-///             .execute(async |Refund { amount }, cx| Ok(cx.result("paid").update(move |t| t.refunds.push(amount))))
+///             .execute(async |Refund { amount }, cx| {
+///                 cx.update(move |ticket| ticket.refunds.push(amount));
+///                 Ok("paid")
+///             })
 ///     })
 /// }
 /// # #[tokio::main(flavor = "current_thread")]

@@ -198,6 +198,76 @@ async fn parallel_updates_lose_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn updates_of_the_context_precede_those_of_the_reply() {
+    let journal = Journal::default();
+    let play = Play::free([batch([("note", "a"), ("note", "b")]), done()]);
+    let noting = |config: ShopLoop| {
+        config.tool("note", |t| {
+            t.execute(async |Job { id, .. }, cx: Shop| {
+                let reply = cx.result("noted").update({
+                    let id = id.clone();
+                    move |board: &mut Board| board.done.push(format!("{id}3"))
+                });
+                for step in 1..3 {
+                    let noted = format!("{id}{step}");
+                    cx.clone().update(|board| board.done.push(noted));
+                    tokio::task::yield_now().await;
+                    assert!(!cx.state.done.contains(&format!("{id}{step}")), "the state is that of the start");
+                }
+                Ok(reply)
+            })
+        })
+    };
+
+    let story = play.run(&workshop(&journal, noting), ()).await;
+
+    let state = story.state()["done"].to_string();
+    assert!(
+        [r#"["a1","a2","a3","b1","b2","b3"]"#, r#"["b1","b2","b3","a1","a2","a3"]"#].contains(&state.as_str()),
+        "{state}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn updates_of_a_failed_try_are_dropped() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("flaky", "a"), ("broken", "b"), ("torn", "c")]), done()]);
+    let failing = |config: ShopLoop| {
+        config
+            .tool("flaky", |t| {
+                t.idempotent().execute(async |job: Job, cx: Shop| {
+                    cx.update(|board| board.done.push(job.id));
+                    match cx.services.count() {
+                        1 => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+                        _ => Ok("done"),
+                    }
+                })
+            })
+            .tool("broken", |t| {
+                t.execute(async |job: Job, cx: Shop| -> Result<()> {
+                    cx.update(|board| board.done.push(job.id));
+                    Err(Error::new("no paper"))
+                })
+            })
+            .tool("torn", |t| {
+                t.execute(async |job: Job, cx: Shop| {
+                    cx.update(|board| board.done.push(job.id));
+                    cx.update(|_| panic!("torn"));
+                    Ok("done")
+                })
+            })
+    };
+
+    let story = play.run(&workshop(&journal, failing), ()).await;
+
+    let results = results(&story, "Work");
+    assert_eq!(results[0], success("done"));
+    assert_eq!(error_of(&results[1]), "no paper");
+    assert!(error_of(&results[2]).ends_with("so the state is as before: it panicked: torn"), "{results:?}");
+    assert_eq!(*story.state(), json!({"done": ["a"]}), "once, although it was tried twice");
+}
+
+#[tokio::test(start_paused = true)]
 async fn exit_tools_can_be_named_and_an_unknown_name_fails_the_loop() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a")])]);

@@ -1,4 +1,4 @@
-//! A tool changes the state with its result: `Ok(cx.result("closed").update(|ticket| ticket.open = false))`.
+//! A tool changes the state with `cx.update(|ticket| ticket.open = false)`.
 
 use positronic_core::prelude::*;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The name of the state's type says how a tool changes it: `cx.result(…).update(…)`.
+//! The name of the state's type says how a tool changes it: `cx.update(…)`.
 
 use positronic_core::prelude::*;
 use serde::{Deserialize, Serialize};
