@@ -55,8 +55,8 @@ pub fn trip() -> Brain<Wish, Trip> {
         .r#loop("Plan", |cx| {
             cx.system("You plan trips. Ask for train and hotel at once, then sum up.")
                 .input(&cx.options.wish)
-                .brain_with("find_train", train_clerk(), |b| b.map_output(|trip, offer| trip.train = Some(offer)))
-                .brain_with("find_hotel", hotel_clerk(), |b| b.map_output(|trip, offer| trip.hotel = Some(offer)))
+                .tool("find_train", |t| t.brain(train_clerk()).map_output(|trip, offer| trip.train = Some(offer)))
+                .tool("find_hotel", |t| t.brain(hotel_clerk()).map_output(|trip, offer| trip.hotel = Some(offer)))
         })
         .build()
 }

@@ -77,12 +77,9 @@ pub fn newsletter() -> Brain<Topic, Letter, Newsroom> {
         .options::<Topic>()
         .services::<Newsroom>()
         .step("Plan", async |cx| Ok(Issue { headline: format!("All about {}", cx.options.topic), facts: Vec::new() }))
-        .brain(
-            "Research",
-            research().provide(|newsroom: &Newsroom| newsroom.archive.clone()),
-            |issue| Topic { topic: issue.headline.clone() },
-            |issue, facts| Issue { facts, ..issue },
-        )
+        .brain("Research", research().provide(|newsroom: &Newsroom| newsroom.archive.clone()))
+        .map_input(|issue| Topic { topic: issue.headline.clone() })
+        .map_output(|issue, facts| Issue { facts, ..issue })
         .step("Write", async |cx| {
             // A question in a step is recorded: if the step runs again, it gets the same answer.
             let question = format!("{}: {}", cx.state.headline, cx.state.facts.join("; "));

@@ -191,8 +191,11 @@ pub fn support() -> Brain<SupportOptions, Closed, Acme> {
                         Ok("sent")
                     })
             })
-            .brain_with("process_refund", refund_desk(), |b| {
-                b.description("Ask the refund desk what the customer gets back for the order that was looked up last")
+            .tool("process_refund", |t| {
+                t.brain(refund_desk())
+                    .description(
+                        "Ask the refund desk what the customer gets back for the order that was looked up last",
+                    )
                     .map_input(|ticket| Claim { order: ticket.order.clone(), answers: ticket.answers.clone() })
                     .map_output(|ticket, ruling| ticket.ruling = Some(ruling))
             })
@@ -231,12 +234,9 @@ pub fn support() -> Brain<SupportOptions, Closed, Acme> {
                 }
             })
         })
-        .brain(
-            "Survey",
-            survey(),
-            |ticket| SurveyOptions { thread: ticket.customer.thread.clone(), outcome: ticket.outcome.clone() },
-            |ticket, survey| ticket.closed(survey.score),
-        )
+        .brain("Survey", survey())
+        .map_input(|ticket| SurveyOptions { thread: ticket.customer.thread.clone(), outcome: ticket.outcome.clone() })
+        .map_output(|ticket, survey| ticket.closed(survey.score))
         .step("Cleanup", async |cx| {
             cx.services.close(&cx.state.customer_id).await;
             Ok(cx.state)

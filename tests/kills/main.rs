@@ -107,7 +107,8 @@ fn desk(folder: PathBuf, repeats: bool) -> Brain<(), Board> {
             ])
         })
         .r#loop("Long", move |cx| cx.system("Work on.").input("more").tools([job("job", &long, flags)]))
-        .brain("Asked", asked, |_| (), |board, ()| board)
+        .brain("Asked", asked)
+        .map_output(|board, ()| board)
         .step("Close", async |cx| Ok(cx.state))
         .build()
 }

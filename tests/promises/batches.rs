@@ -120,7 +120,8 @@ fn deep(journal: &Journal) -> Brain<(), Board> {
     brain("Outer")
         .services::<Journal>()
         .state(Board::default())
-        .brain("Stage", middle, |_| (), |board: Board, _: Board| board)
+        .brain("Stage", middle)
+        .map_output(|board: Board, _: Board| board)
         .bind(journal.clone())
 }
 

@@ -60,7 +60,7 @@ fn nested(begun: Made, code: Code) -> Made {
         .services::<Journal>()
         .state(Board::default())
         .step("Deep", async |cx| Ok(cx.state));
-    begun.brain("Inside", inner, |_| (), |board: Board, _: Board| board)
+    begun.brain("Inside", inner).map_output(|board: Board, _: Board| board)
 }
 
 fn loop_at(begun: Made, code: Code) -> Made {
@@ -383,7 +383,7 @@ fn served(broken: &Arc<AtomicBool>, outside: bool) -> Brain<(), Board> {
     if outside {
         inner.bind(())
     } else {
-        brain("Outer").state(Board::default()).brain("Inside", inner, |_| (), |_, board| board).build()
+        brain("Outer").state(Board::default()).brain("Inside", inner).map_output(|_, board| board).build()
     }
 }
 

@@ -346,7 +346,7 @@ async fn promise_18_gated_tool_is_unreachable_without_approval_at_any_depth() {
         brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Inside.")))
     };
     let outer = workshop(&journal, move |config| {
-        tools(config).brain_with("inner", inner(), |b| b.requires_approval("it is a brain"))
+        tools(config).tool("inner", |t| t.brain(inner()).requires_approval("it is a brain"))
     });
     let process = bench.process("work", |place| match place {
         "Work/0" => Reply::calls([("inner", json!({})), ("read", json!({"id": "r"}))]),

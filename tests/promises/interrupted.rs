@@ -287,7 +287,7 @@ async fn promise_03_resume_skips_effects_with_an_outcome<S: Fresh>() {
         .r#loop("Work", move |cx| {
             cx.system("")
                 .tools([worker("safe", ShopBuilder::idempotent)])
-                .brain_with("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .tool("inner", |t| t.brain(inner()).map_output(|board, inner| board.done.extend(inner.done)))
         })
         .bind(journal.clone());
     let says = |place: &str| match place {

@@ -117,7 +117,7 @@ fn limits(tools: Tools) -> Tale {
         .r#loop("Work", move |cx| {
             cx.system("Work.")
                 .tools([tools.deed("safe", |t| t)])
-                .brain_with("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .tool("inner", |t| t.brain(inner()).map_output(|board, inner| board.done.extend(inner.done)))
                 .max_iterations(2)
                 .ask_for_more()
         })
@@ -286,12 +286,8 @@ fn nested(tools: Tools) -> Tale {
         .services::<Ledger>()
         .state(Board::default())
         .step("Before", async |cx| Ok(Board { done: [cx.state.done, vec!["before".to_owned()]].concat() }))
-        .brain(
-            "Inside",
-            inner("Inner", tools),
-            |_| (),
-            |board: Board, inner: Board| Board { done: [board.done, inner.done].concat() },
-        )
+        .brain("Inside", inner("Inner", tools))
+        .map_output(|board: Board, inner: Board| Board { done: [board.done, inner.done].concat() })
         .step("Behind", async |cx| Ok(cx.state))
         .bind(ledger.clone());
     let says = |place: &str| match place {
@@ -311,8 +307,8 @@ fn brain_tools(tools: Tools) -> Tale {
         .r#loop("Work", move |cx| {
             cx.system("Delegate.")
                 .tools([tools.deed("safe", |t| t)])
-                .brain_with("one", inner("One", tools), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
-                .brain_with("two", inner("Two", tools), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .tool("one", |t| t.brain(inner("One", tools)).map_output(|board, inner| board.done.extend(inner.done)))
+                .tool("two", |t| t.brain(inner("Two", tools)).map_output(|board, inner| board.done.extend(inner.done)))
         })
         .bind(ledger.clone());
     let says = |place: &str| match place {
@@ -340,7 +336,7 @@ fn approvals(tools: Tools) -> Tale {
         .r#loop("Work", move |cx| {
             cx.system("Ask first.")
                 .tools([gated(), tools.deed("safe", |t| t)])
-                .brain_with("deep", deep(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .tool("deep", |t| t.brain(deep()).map_output(|board, inner| board.done.extend(inner.done)))
         })
         .bind(ledger.clone());
     let says = |place: &str| match place {

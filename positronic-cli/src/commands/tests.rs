@@ -74,7 +74,8 @@ pub(super) fn desk() -> Brain<DeskOptions, Desk> {
                         .execute(async |_: Letter, _| Ok("posted"))
                 })
         })
-        .brain("Survey", survey(), |_| (), |desk, _| desk)
+        .brain("Survey", survey())
+        .map_output(|desk, _| desk)
         .build()
 }
 
@@ -103,7 +104,7 @@ fn project_without_an_action_that_a_brain_names_is_refused() {
     let action = |name: &str| Action::new(name, |t| t.exit().execute(async |_: NoArgs, _| Ok("done")));
     let agent = || {
         let inner = brain("Inner").actions(["finsh"]).r#loop("Act", |cx| cx.system("Act.").actions(["finsh"]));
-        brain("Agent").step("Begin", async |_| Ok(())).brain("Nested", inner, |_| (), |state, _| state)
+        brain("Agent").step("Begin", async |_| Ok(())).brain("Nested", inner).map_output(|state, _| state)
     };
     let project = Project::new().action(action("finish")).action(action("search_web")).brain(agent());
 

@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use derive_where::derive_where;
-use serde_json::Value;
 
 use super::approval::Approval;
 use super::usage_panic::usage_panic;
-use crate::definition::{DecodesFn, Scope, ToolBody, ToolDefinition};
+use crate::definition::{DecodesFn, ToolBody, ToolDefinition};
 use crate::record::{CallFlags, ToolDecl, ToolId};
 use crate::tools::Schema;
 
-/// The settings of a tool besides its work. `T` is the call data that an approval closure sees.
+/// The settings of a tool besides its work.
 #[derive_where(Debug)]
-pub(super) struct About<T> {
+pub(super) struct About {
     pub(super) id: ToolId,
     pub(super) title: Option<String>,
     pub(super) description: String,
@@ -22,7 +21,7 @@ pub(super) struct About<T> {
     pub(super) timeout: Duration,
     pub(super) retries: u32,
     #[derive_where(skip)]
-    pub(super) approval: Approval<T>,
+    pub(super) approval: Approval,
 }
 
 /// The default timeout of one try.
@@ -31,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The default number of retries after a transient failure.
 const RETRIES: u32 = 3;
 
-impl<T> About<T> {
+impl About {
     pub(super) fn new(id: ToolId) -> Self {
         Self {
             id,
@@ -44,20 +43,6 @@ impl<T> About<T> {
         }
     }
 
-    /// Derives the data for the approval closure from a call's arguments.
-    pub(super) fn reading(
-        self,
-        read: impl Fn(&Arc<Value>, &Scope) -> crate::Result<T> + Send + Sync + 'static,
-    ) -> About<Arc<Value>>
-    where
-        T: 'static,
-    {
-        let Self { id, title, description, flags, timeout, retries, approval } = self;
-        About { id, title, description, flags, timeout, retries, approval: approval.reading(read) }
-    }
-}
-
-impl About<Arc<Value>> {
     pub(super) fn into_definition(
         self,
         schema: Arc<Schema>,
@@ -66,7 +51,11 @@ impl About<Arc<Value>> {
     ) -> Arc<ToolDefinition> {
         let Self { id, title, description, flags, timeout, retries, approval } = self;
         let decl = ToolDecl { id, title, description, parameters: Arc::clone(schema.json()), flags };
-        let (gate, foreign, owner, exits) = (approval.into_gate(), false, None, None);
+        let input = match &body {
+            ToolBody::Brain(nested) => Some(Arc::clone(&nested.input)),
+            ToolBody::Function { .. } => None,
+        };
+        let (gate, foreign, owner, exits) = (approval.into_gate(input), false, None, None);
         Arc::new(ToolDefinition { decl, schema, foreign, timeout, retries, decodes, owner, gate, exits, body })
     }
 }
@@ -144,25 +133,4 @@ macro_rules! about_methods {
     };
 }
 
-/// Adds the methods of tools that are retried as a whole to a builder with a field `about`.
-macro_rules! tries_methods {
-    ($builder:ident<$($param:ident),*>) => {
-        impl<$($param),*> $builder<$($param),*> {
-            /// Sets the timeout of one try; 60 seconds by default.
-            pub const fn timeout(mut self, timeout: std::time::Duration) -> Self {
-                self.about.timeout = timeout;
-                self
-            }
-
-            /// Sets how often a call of a `read_only` or `idempotent` tool is retried after a transient failure or
-            /// after the process ended during it; 3 times by default. After more process ends, the call is
-            /// `interrupted`.
-            pub const fn retries(mut self, retries: u32) -> Self {
-                self.about.retries = retries;
-                self
-            }
-        }
-    };
-}
-
-pub(super) use {about_methods, tries_methods};
+pub(super) use about_methods;

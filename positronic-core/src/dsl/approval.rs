@@ -10,38 +10,38 @@ use serde_json::Value;
 use super::context::ToolContext;
 use super::services::Services;
 use super::trait_bounds::{IntoVerdict, Options, State};
-use crate::definition::{GateFn, Scope};
+use crate::definition::{GateFn, InputFn, Scope};
 use crate::error::Result;
 use crate::record::Gate;
 
 /// Returns the reason why a `T` needs an approval, or `None`.
 pub(super) type Verdict<T> = Arc<dyn Fn(&T, Scope) -> BoxFuture<'static, Result<Option<String>>> + Send + Sync>;
 
-/// The approval settings of a tool. `T` is the call data that a closure sees.
-pub(super) struct Approval<T> {
-    asks: Asks<T>,
+/// The approval settings of a tool.
+pub(super) struct Approval {
+    asks: Asks,
     valid_for: Option<Duration>,
     editable: bool,
 }
 
-enum Asks<T> {
+enum Asks {
     Never,
     Always(String),
-    If(Verdict<T>),
+    If(Verdict<Arc<Value>>),
 }
 
-impl<T> Default for Approval<T> {
+impl Default for Approval {
     fn default() -> Self {
         Self { asks: Asks::Never, valid_for: None, editable: true }
     }
 }
 
-impl<T> Approval<T> {
+impl Approval {
     pub(super) fn always(&mut self, reason: String) {
         self.asks = Asks::Always(reason);
     }
 
-    pub(super) fn only_if(&mut self, verdict: Verdict<T>) {
+    pub(super) fn only_if(&mut self, verdict: Verdict<Arc<Value>>) {
         self.asks = Asks::If(verdict);
     }
 
@@ -53,27 +53,18 @@ impl<T> Approval<T> {
         self.editable = false;
     }
 
-    /// Derives the data for the closure from other data.
-    pub(super) fn reading<U>(self, read: impl Fn(&U, &Scope) -> Result<T> + Send + Sync + 'static) -> Approval<U>
-    where
-        T: 'static,
-    {
-        let asks = match self.asks {
-            Asks::Never => Asks::Never,
-            Asks::Always(reason) => Asks::Always(reason),
-            Asks::If(verdict) => Asks::If(reading(verdict, read)),
-        };
-        Approval { asks, valid_for: self.valid_for, editable: self.editable }
-    }
-}
-
-impl Approval<Arc<Value>> {
-    pub(super) fn into_gate(self) -> Option<GateFn> {
+    /// Makes the gate. `input` computes what a closure sees from the arguments, where that is not the arguments.
+    pub(super) fn into_gate(self, input: Option<InputFn>) -> Option<GateFn> {
         let Self { asks, valid_for, editable } = self;
         let verdict: Verdict<Arc<Value>> = match asks {
             Asks::Never => return None,
             Asks::Always(reason) => Arc::new(move |_, _| Box::pin(ready(Ok(Some(reason.clone()))))),
-            Asks::If(verdict) => verdict,
+            Asks::If(verdict) => match input {
+                Some(input) => {
+                    reading(verdict, move |arguments: &Arc<Value>, scope| Ok(Arc::new(input(&scope.state, arguments)?)))
+                }
+                None => verdict,
+            },
         };
         Some(Arc::new(move |arguments, scope| {
             let verdict = verdict(&arguments, scope);

@@ -12,7 +12,9 @@ use super::brain::{Brain, IntoBrain};
 use super::services::{IntoServices, NoServices, Requirement, Services};
 use super::trait_bounds::{Options, State};
 use super::usage_panic::usage_panic;
-use crate::definition::{BrainDefinition, StageBody, StageDefinition, StateValue, encode, encode_state, read_value};
+use crate::definition::{
+    BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, encode, encode_state, read_value,
+};
 use crate::error::Error;
 use crate::record::{Budget, Path};
 use crate::tools::Schema;
@@ -262,6 +264,17 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
             usage_panic(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
         }
         self.with(|definition| definition.stages.push(StageDefinition { name: name.to_owned(), body }))
+    }
+}
+
+impl<O, S, V: ?Sized> BrainBuilder<O, S, V> {
+    /// Changes the last stage, a nested brain.
+    pub(super) fn with_nested<S2>(self, change: impl FnOnce(&mut NestedDefinition)) -> BrainBuilder<O, S2, V> {
+        self.with(|definition| {
+            if let Some(StageBody::Brain(nested)) = definition.stages.last_mut().map(|stage| &mut stage.body) {
+                change(nested);
+            }
+        })
     }
 }
 

@@ -8,58 +8,48 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::about::{About, about_methods};
-use super::approval::verdict;
-use super::brain::IntoBrain;
+use super::approval::{reading, verdict};
 use super::context::ToolContext;
 use super::reply::NoArgs;
-use super::services::{Services, Within};
-use super::tool::{Tool, arguments_as, decodes};
+use super::services::Services;
+use super::tool::{IntoTool, Tool, arguments_as, decodes};
 use super::trait_bounds::{IntoVerdict, Options, Standalone, State, ToolArgs};
-use crate::definition::{
-    BrainDefinition, DecodesFn, InputFn, NestedDefinition, OutputFn, StateValue, ToolBody, decode, encode,
-};
-use crate::record::ToolId;
+use crate::definition::{BrainDefinition, DecodesFn, NestedDefinition, StateValue, ToolBody, decode, encode};
 use crate::tools::Schema;
 
-/// Builds a tool that runs a brain with options `O2` and result `R`. By default, the model fills in the brain's options.
+/// Builds a tool that runs a brain with options `O2` and result `R`; see [`ToolBuilder::brain`](super::ToolBuilder::brain).
 #[must_use = "a brain becomes a tool when the closure returns it"]
 #[derive_where(Debug)]
 pub struct BrainTool<O, S, V, O2, R> {
-    about: About<O2>,
-    definition: Arc<BrainDefinition>,
+    about: About,
     schema: Arc<Schema>,
     #[derive_where(skip)]
     decodes: DecodesFn,
     #[derive_where(skip)]
-    input: InputFn,
-    #[derive_where(skip)]
-    output: Option<OutputFn>,
-    around: PhantomData<fn(O, S, V)>,
-    inner: PhantomData<fn(O2, R)>,
+    nested: NestedDefinition,
+    types: PhantomData<fn(O, S, V, O2, R)>,
 }
 
 about_methods!(BrainTool<O, S, V, O2, R>);
 
 impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'static> BrainTool<O, S, V, O2, R> {
-    pub(super) fn new<B>(id: ToolId, brain: B) -> Self
-    where
-        B: IntoBrain<Options = O2, Result = R, Services: Within<V>>,
-    {
-        let definition = brain.into_brain().into_definition();
+    pub(super) fn new(mut about: About, definition: Arc<BrainDefinition>) -> Self {
         let (check, decodes) = (Arc::clone(&definition.read_options), Arc::clone(&definition.read_options));
-        let mut about = About::new(id);
-        about.title = Some(definition.title.clone());
-        about.description.clone_from(&definition.description);
+        about.title.get_or_insert_with(|| definition.title.clone());
+        if about.description.is_empty() {
+            about.description.clone_from(&definition.description);
+        }
         about.flags.brain = true;
         Self {
             about,
             schema: Arc::clone(&definition.options),
-            definition,
             decodes: Arc::new(move |arguments| decodes(arguments, usize::MAX).map(drop)),
-            input: Arc::new(move |state, arguments| check(arguments, state.max_bytes())),
-            output: None,
-            around: PhantomData,
-            inner: PhantomData,
+            nested: NestedDefinition {
+                definition,
+                input: Arc::new(move |state, arguments| check(arguments, state.max_bytes())),
+                output: None,
+            },
+            types: PhantomData,
         }
     }
 
@@ -73,8 +63,8 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     /// # #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
     /// # struct Topic { depth: u32 }
     /// # let research = brain("Research").options::<Topic>().step("Open", async |_| Ok(1));
-    /// # let _ = brain("Desk").r#loop("Chat", move |cx| cx.system("Help.").brain_with("research", research.clone(), |b| {
-    /// b.approval(|topic, _| (topic.depth > 3).then(|| format!("{} levels deep", topic.depth)))
+    /// # let _ = brain("Desk").r#loop("Chat", move |cx| cx.system("Help.").tool("research", |t| {
+    /// t.brain(research.clone()).approval(|topic, _| (topic.depth > 3).then(|| format!("{} levels deep", topic.depth)))
     /// # }));
     /// ```
     pub fn approval<F, D, When>(mut self, approval: F) -> Self
@@ -82,7 +72,9 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
         F: Fn(&O2, &ToolContext<O, S, V>) -> D + Standalone,
         D: IntoVerdict<When>,
     {
-        self.about.approval.only_if(verdict(approval));
+        self.about
+            .approval
+            .only_if(reading(verdict(approval), |options: &Arc<Value>, _| decode("the arguments", options)));
         self
     }
 
@@ -90,7 +82,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     pub fn map_input(mut self, map: impl Fn(&S) -> O2 + Standalone) -> Self {
         self.schema = Schema::of_arguments::<NoArgs>();
         self.decodes = decodes::<NoArgs>();
-        self.input = Arc::new(move |state, _| encode(&map(&*state.shared::<S>()?), state.max_bytes()));
+        self.nested.input = Arc::new(move |state, _| encode(&map(&*state.shared::<S>()?), state.max_bytes()));
         self
     }
 
@@ -98,7 +90,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     pub fn map_input_with<T: ToolArgs>(mut self, map: impl Fn(&S, T) -> O2 + Standalone) -> Self {
         self.schema = Schema::of_arguments::<T>();
         self.decodes = decodes::<T>();
-        self.input = Arc::new(move |state, arguments| {
+        self.nested.input = Arc::new(move |state, arguments| {
             encode(&map(&*state.shared::<S>()?, arguments_as::<T>(arguments)?), state.max_bytes())
         });
         self
@@ -109,7 +101,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
         mut self,
         map: impl Fn(&mut S, R) + Standalone, // R is the brain's result: its last state, or what its `.result(…)` returns
     ) -> Self {
-        self.output = Some(Arc::new(move |state: &StateValue, result: &Value| {
+        self.nested.output = Some(Arc::new(move |state: &StateValue, result: &Value| {
             let result = decode("the brain's result", result)?;
             state.updated(|state| map(state, result))
         }));
@@ -127,15 +119,8 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     }
 }
 
-impl<O, S, V, O2: Options, R> From<BrainTool<O, S, V, O2, R>> for Tool<O, S, V> {
-    fn from(tool: BrainTool<O, S, V, O2, R>) -> Self {
-        let input = Arc::clone(&tool.input);
-        let about =
-            tool.about.reading(move |arguments, scope| decode("the arguments", &input(&scope.state, arguments)?));
-        let nested = NestedDefinition { definition: tool.definition, input: tool.input, output: tool.output };
-        Self {
-            definition: about.into_definition(tool.schema, ToolBody::Brain(nested), tool.decodes),
-            types: PhantomData,
-        }
+impl<O, S, V, O2, R> IntoTool<O, S, V> for BrainTool<O, S, V, O2, R> {
+    fn into_tool(self) -> Tool<O, S, V> {
+        Tool::of_definition(self.about.into_definition(self.schema, ToolBody::Brain(self.nested), self.decodes))
     }
 }

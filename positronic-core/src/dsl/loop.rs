@@ -8,12 +8,10 @@ use derive_where::derive_where;
 use serde_json::Value;
 
 use super::brain::IntoBrain;
-use super::brain_tool::BrainTool;
 use super::plugin::{Plugin, erased};
 use super::plugin_state::PluginState as _;
 use super::services::{Services, Within};
-use super::skill::SkillBuilder;
-use super::tool::{IntoTool, Tool, ToolBuilder};
+use super::tool::{IntoTool, ToolBuilder};
 use super::trait_bounds::{Options, Standalone, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{Link, LoopDefinition, StateValue, ToolDefinition};
@@ -121,30 +119,15 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Adds a brain as a tool. The model fills in the brain's options and reads its result.
+    /// Adds a brain as a tool. The model fills in the brain's options and reads its result; [`ToolBuilder::brain`] makes a tool with
+    /// maps from and to the state, an approval or other settings.
     ///
     /// # Panics
     ///
     /// If the name is invalid, or the loop already has a tool with this name.
     #[track_caller]
     pub fn brain<B: IntoBrain<Services: Within<V>>>(self, name: &str, brain: B) -> Self {
-        self.brain_with(name, brain, |b| b)
-    }
-
-    /// Adds a brain as a tool, with maps from and to the state, an approval or other settings.
-    ///
-    /// # Panics
-    ///
-    /// If the name is invalid, or the loop already has a tool with this name.
-    #[track_caller]
-    pub fn brain_with<B: IntoBrain<Services: Within<V>>>(
-        self,
-        name: &str,
-        brain: B,
-        build: impl FnOnce(BrainTool<O, S, V, B::Options, B::Result>) -> BrainTool<O, S, V, B::Options, B::Result>,
-    ) -> Self {
-        let tool = Tool::<O, S, V>::brain_with(name, brain, build);
-        self.add(tool.definition)
+        self.tool(name, |t| t.brain(brain))
     }
 
     /// Adds brains as tools; each is named after its title, in snake case, and the model fills in its options.
@@ -158,22 +141,20 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         brains: impl IntoIterator<Item = B>,
     ) -> Self {
         for brain in brains {
-            let name = snake_case(&brain.definition().title);
-            let tool = Tool::<O, S, V>::brain(&name, brain);
-            self = self.add(tool.definition);
+            self = self.brain(&snake_case(&brain.definition().title), brain);
         }
         self
     }
 
-    /// Adds a skill: a brain or a function with maps from and to the state.
+    /// Alias of [`Loop::tool`] for skills: brains with [`prepare`](super::BrainTool::prepare) and
+    /// [`handle_result`](super::BrainTool::handle_result), and functions.
     ///
     /// # Panics
     ///
     /// If the name is invalid, or the loop already has a tool with this name.
     #[track_caller]
-    pub fn skill<T: Into<Tool<O, S, V>>>(self, name: &str, build: impl FnOnce(SkillBuilder<O, S, V>) -> T) -> Self {
-        let tool = build(SkillBuilder::new(name)).into();
-        self.add(tool.definition)
+    pub fn skill<T: IntoTool<O, S, V>>(self, name: &str, build: impl FnOnce(ToolBuilder<O, S, V>) -> T) -> Self {
+        self.tool(name, build)
     }
 
     /// Adds a plugin. It takes part in every iteration, in the order of registration; see [`Plugin`].

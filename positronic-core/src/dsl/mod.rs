@@ -47,7 +47,6 @@ mod question;
 mod read_only;
 mod reply;
 mod services;
-mod skill;
 mod stages;
 mod structured;
 mod tool;
@@ -71,8 +70,7 @@ pub use question::ModelCall;
 pub use read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOptions, ReadOnly};
 pub use reply::{IntoReply, NoArgs, ToolReply};
 pub use services::{Bound, IntoServices, NoServices, Provides, Requirement, Services, Within};
-pub use skill::{FunctionSkill, SkillBuilder};
-pub use stages::IntoLoop;
+pub use stages::{BrainStage, IntoLoop, Mapped, NestedOptions, Unmapped};
 pub use tool::{Action, IntoTool, Tool, ToolBuilder};
 pub use trait_bounds::{
     Agrees, Args, IntoVerdict, Later, Now, Options, Payload, Standalone, State, ToolArgs, TypedAnswer, Unset,

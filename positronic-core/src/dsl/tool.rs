@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::about::{About, about_methods, tool_id, tries_methods};
+use super::about::{About, about_methods, tool_id};
 use super::approval::{reading, verdict};
 use super::brain::IntoBrain;
 use super::brain_tool::BrainTool;
@@ -83,34 +83,6 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
 }
 
 impl<O: Options, S: State, V: Services> Tool<O, S, V> {
-    /// Builds a tool that runs a brain, as a value; see [`Loop::brain`](super::Loop::brain).
-    ///
-    /// # Panics
-    ///
-    /// If `name` is not a valid tool name.
-    #[track_caller]
-    #[must_use]
-    pub fn brain<B: IntoBrain<Services: Within<V>>>(name: &str, brain: B) -> Self {
-        Self::brain_with(name, brain, |b| b)
-    }
-
-    /// Builds a tool that runs a brain, with settings; see [`Loop::brain_with`](super::Loop::brain_with).
-    ///
-    /// # Panics
-    ///
-    /// If `name` is not a valid tool name.
-    #[track_caller]
-    #[must_use]
-    pub fn brain_with<B: IntoBrain<Services: Within<V>>>(
-        name: &str,
-        brain: B,
-        build: impl FnOnce(BrainTool<O, S, V, B::Options, B::Result>) -> BrainTool<O, S, V, B::Options, B::Result>,
-    ) -> Self {
-        build(BrainTool::new(tool_id(name), brain)).into()
-    }
-}
-
-impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     /// Folds the result of each successful call into the state, after the tool's own changes: for a tool that does
     /// not know this brain. `A` is decoded from the call's arguments, `R` from its result; for a tool that waits, that is the
     /// result before the wait.
@@ -179,7 +151,7 @@ pub type Action = Tool<Value, Value>;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool for a loop with options `{O}`, state `{S}` and services `{V}`",
     label = "a `Tool<{O}, {S}, {V}>` is needed here",
-    note = "a tool that is built here ends with `.execute(…)`",
+    note = "a tool that is built here ends with `.execute(…)`, or with `.brain(…)` and its maps",
     note = "a tool that was built elsewhere has the options, the state and the services of the loop's brain",
     note = "a brain with the services `()` declares none; declare them before its first stage: `brain(…).services::<…>()`"
 )]
@@ -218,10 +190,10 @@ impl<O, S, V> Tool<O, S, V> {
 }
 
 /// Builds a tool. `A` is the type of its arguments, once a closure sets it.
-#[must_use = "a tool is made by `execute`"]
+#[must_use = "a tool is made by `execute` or `brain`"]
 #[derive_where(Debug)]
 pub struct ToolBuilder<O = (), S = (), V = (), A = Unset> {
-    about: About<Arc<Value>>,
+    about: About,
     #[derive_where(skip)]
     waits: Option<WaitsFn>,
     #[derive_where(skip)]
@@ -232,18 +204,43 @@ pub struct ToolBuilder<O = (), S = (), V = (), A = Unset> {
 impl<O: Options, S: State, V: Services> ToolBuilder<O, S, V> {
     #[track_caller]
     pub(super) fn new(name: &str) -> Self {
-        Self::of(About::new(tool_id(name)))
+        Self { about: About::new(tool_id(name)), waits: None, exits: None, types: PhantomData }
     }
 
-    pub(super) const fn of(about: About<Arc<Value>>) -> Self {
-        Self { about, waits: None, exits: None, types: PhantomData }
+    /// Makes a tool that runs a brain. By default the model fills in the brain's options and reads its result, and the brain's
+    /// title and description are the tool's. [`timeout`](Self::timeout) and [`retries`](Self::retries) have no effect.
+    ///
+    /// ```
+    /// # use positronic_core::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Topic { topic: String }
+    /// # let research = brain("Research").options::<Topic>().step("Read", async |cx| Ok(cx.options.topic.clone()));
+    /// # let _ = brain("Desk").state(Vec::<String>::new()).r#loop("Chat", move |cx| cx.system("Help.").tool("research", |t| {
+    /// t.description("Reads about a topic").brain(research.clone()).map_output(|notes, text| notes.push(text))
+    /// # }));
+    /// ```
+    pub fn brain<B: IntoBrain<Services: Within<V>>>(self, brain: B) -> BrainTool<O, S, V, B::Options, B::Result> {
+        BrainTool::new(self.about, brain.into_brain().into_definition())
     }
 }
 
 about_methods!(ToolBuilder<O, S, V, A>);
-tries_methods!(ToolBuilder<O, S, V, A>);
 
 impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
+    /// Sets the timeout of one try; 60 seconds by default.
+    pub const fn timeout(mut self, timeout: std::time::Duration) -> Self {
+        self.about.timeout = timeout;
+        self
+    }
+
+    /// Sets how often a call of a `read_only` or `idempotent` tool is retried after a transient failure or
+    /// after the process ended during it; 3 times by default. After more process ends, the call is
+    /// `interrupted`.
+    pub const fn retries(mut self, retries: u32) -> Self {
+        self.about.retries = retries;
+        self
+    }
+
     /// Requires an approval for calls for which the closure returns `Some(reason)`. The closure may return a future.
     ///
     /// It is called once, after the model's answer; its verdict is recorded. If it panics, the call fails.

@@ -86,7 +86,7 @@ async fn loop_selects_actions_by_name_and_they_read_and_change_its_state_as_json
 #[tokio::test(start_paused = true)]
 async fn run_of_a_brain_with_an_unknown_action_does_not_start() {
     let play = Play::new([]);
-    let outer = brain("Outer").step("Begin", async |_| Ok(())).brain("Inner", agent(&[]), |_| (), |state, _| state);
+    let outer = brain("Outer").step("Begin", async |_| Ok(())).brain("Inner", agent(&[])).map_output(|state, _| state);
 
     let started = play.test.runner().clone().action(finish()).start(&outer, ()).await;
 

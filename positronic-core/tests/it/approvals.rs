@@ -37,7 +37,7 @@ fn desk(about: impl Fn(Research) -> Research + Send + Sync + 'static) -> Brain<(
     let state = Board { done: vec!["tea".to_owned()] };
     brain("Desk")
         .state(state)
-        .r#loop("Work", move |cx| cx.system("").brain_with("research", research(), &about))
+        .r#loop("Work", move |cx| cx.system("").tool("research", |t| about(t.brain(research()))))
         .build()
 }
 
@@ -125,53 +125,6 @@ async fn panicking_approval_of_a_brain_fails_its_call() {
     let errors: Vec<_> = calls(&story, "Work").into_iter().map(|call| format!("{:?}", call.result)).collect();
     assert!(errors[0].contains("the code panicked: no oolong"), "{errors:?}");
     assert!(errors[1].contains("the code panicked: no tea"), "{errors:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn function_skill_declares_the_flags_of_a_tool() {
-    let prepared = |board: &Board| Topic { topic: board.done[0].clone(), depth: 9 };
-    let state = Board { done: vec!["tea".to_owned()] };
-    let desk = brain("Desk").state(state).r#loop("Work", move |cx| {
-        cx.system("")
-            .skill("filled", |s| {
-                s.execute(async |topic: Topic, _| Ok(topic.topic))
-                    .title("Look it up")
-                    .read_only()
-                    .idempotent()
-                    .destructive()
-                    .sequential()
-                    .approval(|topic, _| too_deep(topic))
-                    .timeout(Duration::from_secs(5))
-                    .retries(1)
-            })
-            .skill("prepared", |s| {
-                s.execute(async |topic: Topic, _| Ok(topic.topic))
-                    .approval(|topic, _| too_deep(topic))
-                    .prepare(prepared)
-                    .handle_result(|board, topic| board.done.push(topic))
-                    .exit()
-            })
-            .skill("asked", |s| s.execute(async |_: NoArgs, _| Ok("yes")).requires_approval("always"))
-    });
-    let filled = json!({"topic": "oolong", "depth": 4});
-    let play = Play::new([Reply::calls([("filled", filled), ("asked", json!({})), ("prepared", json!({}))])]);
-
-    let run = play.start(&desk, ()).await;
-
-    assert_eq!(waits(&run).await, ["Work/0.0", "Work/0.1", "Work/0.2"]);
-    let reasons: Vec<_> = gates(&run).into_iter().map(|gate| gate.reason).collect();
-    assert_eq!(reasons, ["oolong in depth 4", "always", "tea in depth 9"]);
-    for call in waits(&run).await {
-        run.approve(&path(&call), "ann").await.unwrap();
-    }
-    let story = play.story(&run).await;
-    assert_eq!(*story.state(), json!({"done": ["tea", "tea"]}), "the exit skill ended the loop");
-    let flags =
-        CallFlags { read_only: true, idempotent: true, destructive: true, sequential: true, ..CallFlags::default() };
-    let request = play.last_request();
-    let [filled, prepared, _] = request.tools.tools() else { panic!("{:?}", request.tools) };
-    assert_eq!((filled.title.as_deref(), filled.flags), (Some("Look it up"), flags));
-    assert_eq!(prepared.flags, CallFlags { exit: true, ..CallFlags::default() });
 }
 
 /// A clock that advances while the machine sleeps; tokio's clock does not.

@@ -125,12 +125,11 @@ fn unbound_tree(kind: LimitKind, depth: Depth, whose: Whose, then: Then) -> Brai
     };
     let inner = move || match depth {
         Depth::Own | Depth::Called => deep("Inner"),
-        Depth::Staged => brain("Inner").services::<Journal>().state(Board::default()).brain(
-            "Part",
-            deep("Part"),
-            |_| (),
-            |board, _: Board| board,
-        ),
+        Depth::Staged => brain("Inner")
+            .services::<Journal>()
+            .state(Board::default())
+            .brain("Part", deep("Part"))
+            .map_output(|board, _: Board| board),
     };
     let outer = brain("Outer").services::<Journal>().state(Board::default()).r#loop("Work", move |cx| {
         let config = tools(cx.system("Go on."));

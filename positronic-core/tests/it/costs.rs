@@ -29,7 +29,7 @@ async fn story() -> Story {
             Ok(())
         })
         .r#loop("Chat", move |cx| {
-            cx.system("Talk.").input("Go.").brain_with("inner", inner(), |b| b.description("Thinks"))
+            cx.system("Talk.").input("Go.").tool("inner", |t| t.brain(inner()).description("Thinks"))
         });
     play.run(outer, ()).await
 }

@@ -242,14 +242,18 @@ fn states(value: &Value) -> Vec<(Brain<(), Value>, &'static str)> {
         (
             brain("Mapped")
                 .state(json!(0))
-                .brain("Dig", inner(), |_| Stack::default(), move |_, _| mapped.clone())
+                .brain("Dig", inner())
+                .map_input(|_| Stack::default())
+                .map_output(move |_, _| mapped.clone())
                 .build(),
             "cannot apply the result of the brain `Dig`",
         ),
         (
             brain("Given")
                 .state(json!(0))
-                .brain("Dig", inner(), move |_| Stack(given.clone()), |state, _| state)
+                .brain("Dig", inner())
+                .map_input(move |_| Stack(given.clone()))
+                .map_output(|state, _| state)
                 .build(),
             "the brain `Dig` failed to start",
         ),

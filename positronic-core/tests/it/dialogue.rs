@@ -56,7 +56,8 @@ async fn loop_without_an_input_begins_with_a_message_of_the_engine() {
 #[tokio::test(start_paused = true)]
 async fn message_to_a_brain_with_an_input_joins_the_dialogue() {
     let own = brain("Own")
-        .brain("Before", helper(), |()| (), |(), ()| ())
+        .brain("Before", helper())
+        .map_output(|(), ()| ())
         .r#loop("Work", |cx| cx.system("Work.").input("Read the book."));
     let play = Play::new([Reply::text("Ready."), Reply::text("Read.")]);
     let start = Start { message: Some(UserMessage::new("The red one.")), ..Start::default() };

@@ -280,7 +280,7 @@ async fn outer_limit_ends_a_summarizing_loop() {
         cx.system("").max_iterations(1).wrap_up().tool("look", |t| t.execute(async |_: NoArgs, _| Ok("seen")))
     });
     let outer = brain("Outer").state(Board::default()).r#loop("Work", move |cx| {
-        cx.system("").max_tokens(100).brain_with("inner", inner.clone(), |b| b.description("Asks"))
+        cx.system("").max_tokens(100).tool("inner", |t| t.brain(inner.clone()).description("Asks"))
     });
     let model =
         ScriptedModel::new([Reply::call("inner", json!({})).usage(used), Reply::call("look", json!({})).usage(used)]);

@@ -69,8 +69,10 @@ fn desk() -> Brain<(), Ticket, Door> {
                         })
                         .execute(async |Message { text }, _| Ok(format!("asked: {text}")))
                 })
-                .brain_with("advise", adviser(), |b| {
-                    b.map_input(|_| ()).map_output(|ticket, advice: String| ticket.advice = Some(advice))
+                .tool("advise", |t| {
+                    t.brain(adviser())
+                        .map_input(|_| ())
+                        .map_output(|ticket, advice: String| ticket.advice = Some(advice))
                 })
                 .max_iterations(2)
         })

@@ -52,12 +52,9 @@ fn board() -> BrainBuilder<(), Board, NoServices, Unstaged> {
 #[tokio::test(start_paused = true)]
 async fn stage_maps_state_to_options_and_result_to_state() {
     let outer = board()
-        .brain(
-            "Research",
-            research(),
-            |board| Topic { topic: board.done.join("+"), depth: 1 },
-            |board, text| (board.done.len(), text),
-        )
+        .brain("Research", research())
+        .map_input(|board| Topic { topic: board.done.join("+"), depth: 1 })
+        .map_output(|board, text| (board.done.len(), text))
         .step("End", async |cx| Ok(format!("{} {}", cx.state.0, cx.state.1)));
 
     let story = Play::new([]).run(&outer, ()).await;
@@ -69,7 +66,7 @@ async fn stage_maps_state_to_options_and_result_to_state() {
 #[tokio::test(start_paused = true)]
 async fn failed_nested_brain_fails_the_outer_brain() {
     let topic = |_: &Board| Topic { topic: "nothing".to_owned(), depth: 0 };
-    let outer = board().brain("Research", research(), topic, |board, _| board);
+    let outer = board().brain("Research", research()).map_input(topic).map_output(|board, _| board);
 
     let story = Play::new([]).run(&outer, ()).await;
 
@@ -83,13 +80,14 @@ async fn failed_nested_brain_fails_the_outer_brain() {
 
 #[tokio::test(start_paused = true)]
 async fn panicking_maps_fail_with_their_message() {
-    let into = board().brain("Research", research(), |_| panic!("no way in"), |board, _| board);
+    let into = board().brain("Research", research()).map_input(|_| panic!("no way in")).map_output(|board, _| board);
     let story = Play::new([]).run(&into, ()).await;
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
     assert!(failure.message.ends_with("failed to start: the code panicked: no way in"), "{failure}");
 
     let topic = |_: &Board| Topic { topic: "tea".to_owned(), depth: 0 };
-    let out = board().brain("Research", research(), topic, |_, _| -> Board { panic!("no way out") });
+    let out =
+        board().brain("Research", research()).map_input(topic).map_output(|_, _| -> Board { panic!("no way out") });
     let story = Play::new([]).run(&out, ()).await;
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
     assert_eq!(failure.message, "cannot apply the result of the brain `Research`: the code panicked: no way out");
@@ -98,7 +96,7 @@ async fn panicking_maps_fail_with_their_message() {
 #[tokio::test(start_paused = true)]
 async fn model_fills_the_options_of_a_brain_as_a_tool() {
     let outer = board().r#loop("Work", |cx| {
-        cx.system("").brain_with("research", research(), |b| b.map_output(|board, text| board.done.push(text)))
+        cx.system("").tool("research", |t| t.brain(research()).map_output(|board, text| board.done.push(text)))
     });
     let asks = [json!({"topic": "milk"}), json!({"depth": 1}), json!({"topic": "nothing", "depth": 9})];
     let play = Play::new([Reply::calls(asks.map(|ask| ("research", ask))), done()]);
@@ -127,14 +125,14 @@ struct Ask {
 async fn maps_replace_the_options_that_the_model_fills() {
     let outer = board().r#loop("Work", |cx| {
         cx.system("")
-            .brain_with("first", research(), |b| b.map_input(|board| Topic { topic: board.done[0].clone(), depth: 1 }))
-            .brain_with("other", research(), |b| {
-                b.map_input_with(|board, ask: Ask| Topic {
+            .tool("first", |t| t.brain(research()).map_input(|board| Topic { topic: board.done[0].clone(), depth: 1 }))
+            .tool("other", |t| {
+                t.brain(research()).map_input_with(|board, ask: Ask| Topic {
                     topic: ask.about,
                     depth: u32::try_from(board.done.len()).unwrap(),
                 })
             })
-            .brain_with("broken", research(), |b| b.map_output(|_, _| panic!("torn")))
+            .tool("broken", |t| t.brain(research()).map_output(|_, _| panic!("torn")))
     });
     let play = Play::new([
         Reply::calls([
@@ -173,9 +171,12 @@ async fn services_are_provided_bound_or_none() {
     let outer = brain("Outer")
         .services::<Acme>()
         .state(String::new())
-        .brain("Provided", shouting().provide(|acme: &Acme| acme.name.clone()), |_| (), |_, text| text)
-        .brain("Bound", shouting().bind("bound".to_owned()), |_| (), |state, text| state + &text)
-        .brain("None", quiet(), |_| (), |state, text| state + &text)
+        .brain("Provided", shouting().provide(|acme: &Acme| acme.name.clone()))
+        .map_output(|_, text| text)
+        .brain("Bound", shouting().bind("bound".to_owned()))
+        .map_output(|state, text| state + &text)
+        .brain("None", quiet())
+        .map_output(|state, text| state + &text)
         .bind(Acme { name: "acme".to_owned() });
 
     let story = Play::new([]).run(&outer, ()).await;
@@ -257,9 +258,14 @@ async fn skill_is_a_brain_or_function_with_prepare_and_handle_result() {
                         .handle_result(|board, text| board.done.push(text))
                 })
                 .skill("double", |s| {
-                    s.execute(async |job: Job, _| Ok(job.id.repeat(2)))
-                        .prepare(|board: &Board| Job { id: board.done[0].clone(), takes: 0, fails: false })
-                        .handle_result(|board: &mut Board, text| board.done.push(text))
+                    s.execute(async |_: NoArgs, cx| {
+                        let text = cx.state.done[0].repeat(2);
+                        cx.update({
+                            let text = text.clone();
+                            |board: &mut Board| board.done.push(text)
+                        });
+                        Ok(text)
+                    })
                 })
                 .skill("plain", |s| s.execute(async |job: Job, _: Shop| Ok(job.id)))
         })
@@ -288,7 +294,7 @@ async fn sub_brains_run_concurrently_and_return_results_in_call_order() {
         .services::<Journal>()
         .state(Board::default())
         .r#loop("Work", |cx| {
-            cx.system("").brain_with("deep", deep(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+            cx.system("").tool("deep", |t| t.brain(deep()).map_output(|board, inner| board.done.extend(inner.done)))
         })
         .bind(journal.clone());
     let slow = |id: &str, takes: u64| Reply::call("safe", json!({"id": id, "takes": takes}));
@@ -312,7 +318,7 @@ async fn approval_at_depth_three_surfaces_with_its_path_and_blocks_nothing_outsi
     let journal = Journal::default();
     let middle = || {
         brain("Middle").services::<Journal>().state(Board::default()).r#loop("Middle", |cx| {
-            cx.system("").brain_with("deep", deep(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+            cx.system("").tool("deep", |t| t.brain(deep()).map_output(|board, inner| board.done.extend(inner.done)))
         })
     };
     let outer = brain("Outer")
@@ -320,7 +326,7 @@ async fn approval_at_depth_three_surfaces_with_its_path_and_blocks_nothing_outsi
         .state(Board::default())
         .r#loop("Work", move |cx| {
             tools(cx.system(""))
-                .brain_with("middle", middle(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .tool("middle", |t| t.brain(middle()).map_output(|board, inner| board.done.extend(inner.done)))
         })
         .bind(journal.clone());
     let play = Play::of(
@@ -351,8 +357,11 @@ async fn approval_at_depth_three_surfaces_with_its_path_and_blocks_nothing_outsi
 #[tokio::test(start_paused = true)]
 async fn brain_as_a_tool_can_need_an_approval_and_be_an_exit() {
     let outer = board().r#loop("Work", |cx| {
-        cx.system("").brain_with("research", research(), |b| {
-            b.requires_approval("it is costly").exit().map_output(|board, text| board.done = vec![text])
+        cx.system("").tool("research", |t| {
+            t.brain(research())
+                .requires_approval("it is costly")
+                .exit()
+                .map_output(|board, text| board.done = vec![text])
         })
     });
     let play = Play::new([Reply::call("research", json!({"topic": "a"}))]);

@@ -97,9 +97,9 @@ async fn prompt_waits_while_its_nested_brain_waits() {
                 .tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
         })
     };
-    let middle = move || brain("Middle").brain("Deeper", inner(), |_| (), |(), _| ());
+    let middle = move || brain("Middle").brain("Deeper", inner()).map_output(|(), _| ());
     let outer = brain("Outer").r#loop("Chat", move |cx| {
-        cx.system("Talk.").input("Go.").brain_with("middle", middle(), |b| b.description("Pays"))
+        cx.system("Talk.").input("Go.").tool("middle", |t| t.brain(middle()).description("Pays"))
     });
     let replies = [Reply::call("middle", json!({})), Reply::call("pay", json!({})), Reply::text("Paid."), done()];
     let play = Play::new(replies);

@@ -75,7 +75,7 @@ fn story(script: &Script, journal: &Journal) -> Brain<(), Board> {
         .state(Board::default())
         .r#loop("Work", move |cx| {
             bench(cx.system(format!("{} done.", cx.state.done.len())), &script)
-                .brain_with("inner", deep(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .tool("inner", |t| t.brain(deep()).map_output(|board, inner| board.done.extend(inner.done)))
                 .tool("finish", |t| t.exit().execute(work))
                 .exit_on(["finish"])
                 .max_iterations(6)

@@ -124,7 +124,8 @@ async fn retry_of_a_failed_model_asks_it_again() {
     let outer = brain("Outer")
         .services::<Journal>()
         .state(0_u32)
-        .brain("Shop", shop, |_| (), |_, sum: u32| sum)
+        .brain("Shop", shop)
+        .map_output(|_, sum: u32| sum)
         .bind(journal.clone());
     let runner = runner(model).brain(outer.clone());
     let run = failed(&runner.start(outer, ()).await.unwrap()).await;

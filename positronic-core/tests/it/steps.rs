@@ -252,7 +252,7 @@ async fn model_panic_before_the_answer_fails_the_brain_with_its_message() {
 async fn unavailable_services_fail_the_brain_without_a_hang() {
     let inner = brain("Inner").services::<String>().step("Read", async |cx| Ok(cx.services.len()));
     let inner = inner.provide(|_: &()| -> String { panic!("no services") });
-    let outer = brain("Outer").brain("Inner", inner, |_: &()| (), |_, length: usize| length);
+    let outer = brain("Outer").brain("Inner", inner).map_output(|_, length: usize| length);
 
     let run = Test::new(Rash).start(&outer, ()).await;
 

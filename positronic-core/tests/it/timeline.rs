@@ -130,7 +130,7 @@ fn office(journal: &Journal) -> Brain<(), Board> {
                     })
                 }),
             ])
-            .brain_with("clerk", clerk(), |b| b.description("Looks"))
+            .tool("clerk", |t| t.brain(clerk()).description("Looks"))
     };
     brain("Office")
         .services::<Journal>()
@@ -139,7 +139,8 @@ fn office(journal: &Journal) -> Brain<(), Board> {
             Ok(Board::default())
         })
         .r#loop("Work", move |cx| tools(cx.system("Do the jobs.").input("begin")))
-        .brain("Check", clerk(), |_| (), |board, _| board)
+        .brain("Check", clerk())
+        .map_output(|board, _| board)
         .bind(journal.clone())
 }
 
@@ -375,8 +376,8 @@ async fn questions_of_plugins_stand_apart_from_the_answers_of_their_loops() {
     let office = brain("Office").r#loop("Work", move |cx| {
         let config = cx.system("Work.").input("Look twice.");
         config
-            .brain_with("one", looks(), |b| b.description("Looks"))
-            .brain_with("other", looks(), |b| b.description("Looks"))
+            .tool("one", |t| t.brain(looks()).description("Looks"))
+            .tool("other", |t| t.brain(looks()).description("Looks"))
     });
     let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
         _ if request.tools.tools().is_empty() => Reply::text("Nothing else."),

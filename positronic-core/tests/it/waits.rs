@@ -126,12 +126,15 @@ async fn call_can_wait_for_a_reply_to_itself() {
     let survey = |config: ShopLoop| {
         config.tool("survey", |t| {
             t.execute(async |job: Job, cx: Shop| {
-                Ok(cx.result(()).wait_for_reply::<Note>(format!("How is {}?", job.id)))
+                let question = format!("How is {}?", job.id);
+                cx.update(|board| board.done.push(job.id));
+                Ok(cx.result(()).wait_for_reply::<Note>(question))
             })
         })
     };
     let run = play.start(&workshop(&journal, survey), ()).await;
     let Settled::Waiting(pending) = run.settled().await else { panic!("the run does not wait") };
+    assert_eq!(run.document(), json!({"done": ["a", "b"]}), "the state changes before the wait");
     let PendingKind::Answer { waits: asked } = &pending[1].kind else { panic!("{pending:?}") };
     assert_eq!((asked[0].person, asked[0].prompt.as_deref()), (true, Some("How is b?")));
 
@@ -272,7 +275,7 @@ async fn nested_brains_wait_at_once_and_resume_one_by_one() {
             // A waiting brain frees its slot for the next one.
             cx.system("")
                 .parallel(1)
-                .brain_with("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .tool("inner", |t| t.brain(inner()).map_output(|board, inner| board.done.extend(inner.done)))
         })
         .bind(journal);
     let play = Play::of(

@@ -161,7 +161,7 @@ async fn widget_replaces_one_of_another_loop_of_the_run() {
         .services::<Journal>()
         .state(Board::default())
         .r#loop("First", move |cx| {
-            draws(cx.system("")).brain_with("inner", inner(), |b| b.map_output(|board, deep| *board = deep))
+            draws(cx.system("")).tool("inner", |t| t.brain(inner()).map_output(|board, deep| *board = deep))
         })
         .r#loop("Second", move |cx| draws(cx.system("")))
         .bind(Journal::default());

@@ -53,7 +53,7 @@ fn renamed_call_inside_arguments_keeps_its_span() {
             .brain("Inner", {
                 plain("Inner").step("a", async |_| Ok(1))
                     .loop("a", |cx| cx.system("within")) // this is it
-            }, |_| (), |(), inner| inner)
+            }).map_output(|(), inner| inner)
         }
     });
     assert_eq!(place, r#"loop("a", |cx| cx.system("within"))"#);

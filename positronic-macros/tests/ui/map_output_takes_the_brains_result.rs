@@ -6,9 +6,9 @@ fn main() {
     let oracle = || brain("Oracle").step("Answer", async |_| Ok("no".to_owned()));
 
     let _ = brain("Seeker").state(0).r#loop("Ask", |cx| {
-        cx.system("Seek.").brain_with("ask", oracle(), |b| b.map_output(|state: &mut u32, answer: u32| *state = answer))
+        cx.system("Seek.").tool("ask", |t| t.brain(oracle()).map_output(|state: &mut u32, answer: u32| *state = answer))
     });
     let _ = brain("Seeker").state(0).r#loop("Ask", |cx| {
-        cx.system("Seek.").brain_with("ask", oracle(), |b| b.map_output(|state, answer| *state = answer))
+        cx.system("Seek.").tool("ask", |t| t.brain(oracle()).map_output(|state, answer| *state = answer))
     });
 }

@@ -8,6 +8,6 @@ async fn start(runner: Runner) {
 
 fn main() {
     _ = start;
-    _ = brain("Support").brain("Nested", brain("Inner"), |()| (), |(), ()| ());
+    _ = brain("Support").brain("Nested", brain("Inner")).map_output(|(), ()| ());
     _ = brain("Support").build();
 }

@@ -6,6 +6,6 @@ fn main() {
     let oracle = || brain("Oracle").step("Answer", async |_| Ok("no".to_owned()));
 
     let _ = brain("Seeker").state(String::new()).r#loop("Ask", |cx| {
-        cx.system("Seek.").brain_with("ask", oracle(), |b| b.map_output(|state, answer: u32| *state = answer.to_string()))
+        cx.system("Seek.").tool("ask", |t| t.brain(oracle()).map_output(|state, answer: u32| *state = answer.to_string()))
     });
 }

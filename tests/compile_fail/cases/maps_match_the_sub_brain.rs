@@ -12,9 +12,9 @@ struct Question {
 fn main() {
     let oracle = || brain("Oracle").options::<Question>().step("Answer", async |cx| Ok(cx.options.text.len()));
 
-    let _input = brain("Seeker").brain("Ask", oracle(), |_| "why?".to_owned(), |_, length| length);
+    let _input = brain("Seeker").brain("Ask", oracle()).map_input(|_| "why?".to_owned()).map_output(|_, length| length);
 
     let _output = brain("Seeker").state(String::new()).r#loop("Ask", |cx| {
-        cx.system("Seek.").brain_with("ask", oracle(), |b| b.map_output(|state, answer| state.push_str(answer)))
+        cx.system("Seek.").tool("ask", |t| t.brain(oracle()).map_output(|state, answer| state.push_str(answer)))
     });
 }

@@ -9,7 +9,7 @@ struct Database;
 fn main() {
     let billing = || brain("Billing").services::<Database>().step("Look", async |_| Ok(7));
 
-    let _stage = brain("Support").services::<Acme>().brain("Billing", billing(), |_| (), |_, answer| answer);
+    let _stage = brain("Support").services::<Acme>().brain("Billing", billing()).map_output(|_, answer| answer);
 
     let _tool = brain("Support")
         .services::<Acme>()

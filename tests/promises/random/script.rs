@@ -117,7 +117,7 @@ pub(super) fn story(script: &Script, ledger: &Ledger) -> Brain<(), Board> {
         })
         .r#loop("Work", move |cx| {
             limited(bench(cx.system(format!("{} done.", cx.state.done.len())), policy), limits.outer)
-                .brain_with("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .tool("inner", |t| t.brain(inner()).map_output(|board, inner| board.done.extend(inner.done)))
                 .tools([deed("finish", DeedBuilder::exit)])
                 .max_iterations(6)
         })

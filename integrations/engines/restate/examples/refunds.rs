@@ -47,23 +47,27 @@ struct Refund {
 }
 
 fn refunds() -> Brain<Order, Desk> {
-    brain("Refunds").options::<Order>().state(Desk::default()).r#loop("Handle", |cx| {
-        cx.system("Refund what the customer is owed.").input(format!("The order is {}.", cx.options.id)).tool(
-            "refund",
-            |t| {
-                t.description("Refund an amount in euros").requires_approval("it pays money").execute(
-                    async |Refund { amount }, cx: ToolContext<Order, Desk>| {
-                        // A payment provider gets the key, so that a repeated request pays once.
-                        println!("paying {amount} EUR, key {}", cx.idempotency_key());
-                        tokio::time::sleep(Duration::from_secs(5)).await;
-                        let order = cx.options.id.clone();
-                        cx.update(move |desk: &mut Desk| desk.refunded.push(order));
-                        Ok("paid")
-                    },
-                )
-            },
-        )
-    }).build()
+    brain("Refunds")
+        .options::<Order>()
+        .state(Desk::default())
+        .r#loop("Handle", |cx| {
+            cx.system("Refund what the customer is owed.").input(format!("The order is {}.", cx.options.id)).tool(
+                "refund",
+                |t| {
+                    t.description("Refund an amount in euros").requires_approval("it pays money").execute(
+                        async |Refund { amount }, cx: ToolContext<Order, Desk>| {
+                            // A payment provider gets the key, so that a repeated request pays once.
+                            println!("paying {amount} EUR, key {}", cx.idempotency_key());
+                            tokio::time::sleep(Duration::from_secs(5)).await;
+                            let order = cx.options.id.clone();
+                            cx.update(move |desk: &mut Desk| desk.refunded.push(order));
+                            Ok("paid")
+                        },
+                    )
+                },
+            )
+        })
+        .build()
 }
 
 fn model() -> ScriptedModel {

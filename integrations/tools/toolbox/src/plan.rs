@@ -168,12 +168,14 @@ where
         .r#loop(STAGE, move |cx| {
             let known = gathered((*cx.state).clone(), cx.history());
             let parts = known.parts.iter().enumerate().map(|(index, PlanPart { title, goal, .. })| {
-                let (part, sub_goal) = (part.clone(), SubGoal { title: title.clone(), goal: goal.clone() });
+                let (part, worker, sub_goal) =
+                    (part.clone(), worker.clone(), SubGoal { title: title.clone(), goal: goal.clone() });
                 // Parts of a group do not see each other's results, even if the run resumes after a crash.
                 let before = index / wave(&run) * wave(&run);
                 let before = known.parts.get(..before).unwrap_or_default().to_vec();
-                Tool::<Split, PlanResult, V>::brain_with(&name(index), worker.clone(), move |b| {
-                    b.title(&sub_goal.title)
+                Tool::<Split, PlanResult, V>::new(&name(index), move |t| {
+                    t.brain(worker)
+                        .title(&sub_goal.title)
                         .description(&sub_goal.goal)
                         .map_input(move |_| part(&sub_goal, &before))
                         .map_output(move |plan, result| plan.end(index, Ok(result)))
@@ -190,8 +192,8 @@ where
             let record = cx.record(STAGE);
             Ok(gathered(cx.state, record))
         });
-    Tool::brain_with("plan", coordinator, move |b| {
-        b.title("Plan").description(format!(
+    Tool::new("plan", move |t| {
+        t.brain(coordinator).title("Plan").description(format!(
             "Splits a goal into at most {most} sub-goals. Each one is worked on separately, and you get its result. The worker of a \
              sub-goal sees only the text of that sub-goal, so include everything it needs to know."
         ))

@@ -4,4 +4,5 @@ mod brain;
 mod r#loop;
 mod step;
 
+pub use brain::{BrainStage, Mapped, NestedOptions, Unmapped};
 pub use r#loop::IntoLoop;
