@@ -9,7 +9,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::{OutputKind, Path, Status, ToolResult};
 use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::sink::Recorder;
-use positronic_core::testing::{CountedIds, Story, Test};
+use positronic_core::testing::{CountedIds, Lockstep as _, Story, Test};
 use positronic_mcp::{Mcp, McpCommand, McpOptions, McpServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -7,7 +7,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::Delta;
 use positronic_core::runner::RunHandle;
 use positronic_core::sink::Recorder;
-use positronic_core::testing::{CountedIds, Story, Test};
+use positronic_core::testing::{CountedIds, Lockstep as _, Story, Test};
 use positronic_openai::{OpenAiChat, OpenAiConfig, OpenAiResponses, Timeouts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

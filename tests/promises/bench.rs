@@ -14,7 +14,7 @@ use positronic_core::record::{
 };
 use positronic_core::runner::{Client, RunHandle, Runner, Settled, SignalError};
 use positronic_core::store::{EventStore, MemoryStore};
-use positronic_core::testing::TestClock;
+use positronic_core::testing::{Lockstep as _, TestClock};
 use serde_json::{Value, json};
 
 use crate::stores::Fresh;

@@ -21,7 +21,7 @@ use positronic_core::record::{
 };
 use positronic_core::runner::{Clock, Ids, ResumeError, RunHandle, Runner, Settled};
 use positronic_core::store::{EventStore, MemoryStore};
-use positronic_core::testing::{FaultyStore, TestClock};
+use positronic_core::testing::{FaultyStore, Lockstep as _, TestClock};
 use serde_json::Value;
 
 /// A clock that starts at a given time, by default that of [`TestClock`].

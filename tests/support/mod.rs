@@ -21,7 +21,7 @@ use positronic_core::record::{
     Prompt, Status, ToolOutput, ToolResult,
 };
 use positronic_core::runner::{RunHandle, Settled};
-use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, Story, Test, TestClock};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::record::{Attachment, FileRef, Message, Start, UserMessage};
 use positronic_core::runner::Runner;
-use positronic_core::testing::Test;
+use positronic_core::testing::{Lockstep as _, Test};
 use positronic_examples::flags::{CASSETTE, FLAG, flags};
 use serde_json::json;
 

@@ -1,6 +1,7 @@
 use positronic_core::model::cassette::Cassette;
 use positronic_core::record::Message;
 use positronic_core::runner::{Runner, Settled};
+use positronic_core::testing::Lockstep as _;
 use positronic_examples::kitchen::{CASSETTE, kitchen};
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::record::{ModelRequest, Start};
 use positronic_core::runner::Runner;
-use positronic_core::testing::{Story, Test};
+use positronic_core::testing::{Lockstep as _, Story, Test};
 use positronic_examples::memory::{CASSETTE, Visit, baker};
 use positronic_plugins::{FactId, MemoryFacts, SqliteFacts};
 use serde_json::json;

@@ -3,7 +3,7 @@ use positronic_core::record::{RunId, UserMessage};
 use positronic_core::runner::{Runner, Service};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{MemoryStore, TimerFilter};
-use positronic_core::testing::{CountedIds, Test, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, Test, TestClock};
 use positronic_examples::triggers::{CASSETTE, Errand, gardener};
 use serde_json::json;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::record::{Message, OutputKind, Prompt, PromptState, ToolResult};
 use positronic_core::runner::{Runner, Settled};
 use positronic_core::store::MemoryStore;
-use positronic_core::testing::{CountedIds, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, TestClock};
 use positronic_examples::weather::weather;
 use serde_json::json;
 

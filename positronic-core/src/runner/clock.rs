@@ -1,9 +1,9 @@
 //! Time, ids and randomness: the only place where the core reads a clock or draws a number.
 
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, SystemTime};
 
 use backon::ExponentialBuilder;
+use futures::future::BoxFuture;
 
 use crate::record::{RunId, SignalId, Timestamp};
 
@@ -11,6 +11,13 @@ use crate::record::{RunId, SignalId, Timestamp};
 pub trait Clock: Send + Sync + 'static {
     /// Returns the current time.
     fn now(&self) -> Timestamp;
+
+    /// Awaits work within a time limit, such as a tool's. Returns `false` if it takes longer, and drops it then.
+    ///
+    /// By default it sets a timer of tokio.
+    fn limit<'a>(&'a self, limit: Duration, work: BoxFuture<'a, ()>) -> BoxFuture<'a, bool> {
+        Box::pin(async move { tokio::time::timeout(limit, work).await.is_ok() })
+    }
 }
 
 /// A source of ids and randomness.
@@ -54,32 +61,6 @@ pub(super) async fn sleep_until(clock: &dyn Clock, wake: Option<Timestamp>) {
 /// Sleeps for a time; forever if it is [`Duration::MAX`].
 pub(super) async fn sleep(pause: Duration) {
     if pause == Duration::MAX { std::future::pending().await } else { tokio::time::sleep(pause).await }
-}
-
-/// Awaits work within a time limit where tokio's clock may be paused. Returns `None` if the work took longer by
-/// `clock`, or does not end within the limit in real time.
-pub(super) async fn limited_by<T>(clock: &dyn Clock, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
-    let started = clock.now();
-    tokio::select! {
-        biased;
-        result = work => (clock.now().since(started) <= limit).then_some(result),
-        () = real_sleep(limit) => None,
-    }
-}
-
-/// Sleeps in real time on a thread of its own. The thread ends with the future.
-async fn real_sleep(duration: Duration) {
-    let (held, dropped) = std::sync::mpsc::channel::<()>();
-    let (sender, over) = tokio::sync::oneshot::channel();
-    let sleep = move || {
-        if dropped.recv_timeout(duration) == Err(RecvTimeoutError::Timeout) {
-            _ = sender.send(());
-        }
-    };
-    if std::thread::Builder::new().name("tool time limit".to_owned()).spawn(sleep).is_err() || over.await.is_err() {
-        std::future::pending::<()>().await;
-    }
-    drop(held);
 }
 
 /// The system's clock.

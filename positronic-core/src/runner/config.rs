@@ -51,7 +51,7 @@ pub struct Runner {
     pub(super) store: Arc<dyn EventStore>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<dyn Ids>,
-    pub(super) settings: RunnerSettings,
+    pub(crate) settings: RunnerSettings,
     pub(super) code: Arc<Code>,
     pub(super) sinks: Arc<Vec<Arc<Feeds>>>,
     pub(super) state: Arc<StoreState>,
@@ -69,10 +69,10 @@ pub(super) struct Models {
 
 /// How a runner works; the setters say what each means.
 #[derive(Clone, Copy)]
-pub(super) struct RunnerSettings {
+pub(crate) struct RunnerSettings {
     pub(super) retry: RetryPolicy,
-    pub(super) lockstep: bool,
-    pub(super) paused_clock: bool,
+    /// Whether the outcomes of everything in flight are awaited and appended in path order; see [`testing`](crate::testing).
+    pub(crate) lockstep: bool,
     pub(super) linger: Duration,
     pub(super) release_grace: Duration,
     pub(super) max_document_bytes: usize,
@@ -110,7 +110,6 @@ impl Default for RunnerSettings {
         Self {
             retry: RetryPolicy::default(),
             lockstep: false,
-            paused_clock: false,
             linger: Duration::from_secs(5),
             release_grace: Duration::from_secs(8),
             max_document_bytes: MAX_DOCUMENT_BYTES,
@@ -182,23 +181,6 @@ impl Runner {
     #[must_use]
     pub fn retry_policy(mut self, retry: RetryPolicy) -> Self {
         self.settings.retry = retry;
-        self
-    }
-
-    /// Sets lockstep: whether the runner awaits everything in flight and appends the outcomes in path order, so that logs are
-    /// reproducible. Off by default: outcomes are appended in the order of completion.
-    #[must_use]
-    pub fn lockstep(mut self, lockstep: bool) -> Self {
-        self.settings.lockstep = lockstep;
-        self
-    }
-
-    /// Sets whether tokio's clock may be paused, as in tests with `start_paused`; off by default. A paused clock jumps to the
-    /// next timer when all tasks are idle, even if one of them waits for real input or output. Tools therefore get no timer:
-    /// their time is measured by the runner's clock after they end, and in real time before.
-    #[must_use]
-    pub fn paused_clock(mut self, paused_clock: bool) -> Self {
-        self.settings.paused_clock = paused_clock;
         self
     }
 

@@ -1,15 +1,15 @@
 //! Tests of brains: scripted replies, a fixed clock and fixed ids, and runs as snapshots.
 //!
 //! A [`Test`] runs brains in lockstep: it awaits everything in flight and then records it in path order, so the same
-//! test gives the same log on every machine. Its clock is tokio's: under `start_paused = true` it stands still while
-//! code runs and jumps over pauses, so no test sleeps.
+//! test gives the same log on every machine. [`Lockstep`] does that for any runner. Its clock is tokio's: under
+//! `start_paused = true` it stands still while code runs and jumps over pauses, so no test sleeps.
 //!
 //! A single tool is tested without a model: [`ToolTest`] calls it with a state, options and services.
 //!
 //! A paused clock also jumps while a tool waits for real input or output, because tokio sees only idle tasks. A
-//! `Test` therefore sets no timer for a tool: a tool times out by the clock after it has ended, or in real time
-//! before. A client's own timeout is a timer, though: test a tool that asks a real server without `start_paused`, or
-//! without the client's timeout.
+//! `Test` therefore sets no timer for a tool ([`TestClock::without_timers`]): a tool times out by the clock after it has
+//! ended, or in real time before. A client's own timeout is a timer, though: test a tool that asks a real server without
+//! `start_paused`, or without the client's timeout.
 //!
 //! ```
 //! use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -29,6 +29,7 @@
 
 mod clock;
 mod faults;
+mod lockstep;
 mod play;
 mod story;
 mod tool_test;
@@ -42,6 +43,7 @@ use crate::runner::{RunHandle, Runner};
 
 pub use clock::{CountedIds, TestClock};
 pub use faults::{Fault, FaultyStore};
+pub use lockstep::Lockstep;
 pub use story::Story;
 pub use tool_test::{Called, ToolTest};
 
@@ -56,10 +58,9 @@ impl Test {
     pub fn new(model: impl Model) -> Self {
         Self::with(
             Runner::new(model)
-                .clock(TestClock::default())
+                .clock(TestClock::default().without_timers())
                 .ids(CountedIds::default())
                 .lockstep(true)
-                .paused_clock(true)
                 .linger(std::time::Duration::MAX),
         )
     }

@@ -48,7 +48,7 @@ impl Bench {
         };
         let clock = Machine { time: self.time.clone(), ahead, behind };
         let model = ScriptedModel::from_fn(says);
-        Runner::new(model).store(self.store.clone()).clock(clock).paused_clock(true)
+        Runner::new(model).store(self.store.clone()).clock(clock)
     }
 
     fn exact(&self) -> Runner {

@@ -10,7 +10,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::Status;
 use positronic_core::record::{DeltaKind, LoopOutcome, ModelError, ModelRequest, ModelResponse, ToolResult};
 use positronic_core::runner::{RunError, Settled, SignalError};
-use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, Story, Test, TestClock};
 use serde_json::json;
 
 use crate::support::{

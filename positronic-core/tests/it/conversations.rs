@@ -9,7 +9,7 @@ use positronic_core::record::{EventKind, Message, ModelRequest, RunId, Seq, Stat
 use positronic_core::runner::{Busy, ConversationError, Settled};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{Append, Index, MemoryStore};
-use positronic_core::testing::{CountedIds, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, TestClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -14,7 +14,7 @@ use positronic_core::record::{
 use positronic_core::runner::{Retried, RetryError, RunHandle, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::store::prelude::*;
-use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, Story, Test, TestClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

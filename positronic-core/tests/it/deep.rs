@@ -12,7 +12,7 @@ use positronic_core::record::{
 };
 use positronic_core::runner::{Settled, SignalError, StartError};
 use positronic_core::store::RunFilter;
-use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, Story, Test, TestClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -11,7 +11,7 @@ use positronic_core::record::{EventKind, RunId, Seq, SideOutput, Timestamp, sha2
 use positronic_core::runner::{Clock, Fork, RunHandle};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{EventStore, LARGEST_BLOB, MemoryStore, StoreError};
-use positronic_core::testing::{CountedIds, Fault, FaultyStore, TestClock};
+use positronic_core::testing::{CountedIds, Fault, FaultyStore, Lockstep as _, TestClock};
 use positronic_sqlite::SqliteStore;
 use serde_json::json;
 

@@ -9,7 +9,7 @@ use positronic_core::record::{Actor, Event, ModelError, ModelErrorKind, ModelReq
 use positronic_core::runner::{Client, Retried, RetryError, RunHandle, Settled};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{MemoryStore, RunFilter};
-use positronic_core::testing::{CountedIds, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, TestClock};
 use serde_json::{Value, json};
 
 use crate::support::{Journal, settled};

@@ -7,7 +7,7 @@ use positronic_core::projection::diff;
 use positronic_core::record::{EventKind, ModelRequest, Overrides, RunId, Seq, Status, ToolResult};
 use positronic_core::runner::{Client, Fork, ForkError, ResumeError, RunHandle, Settled};
 use positronic_core::store::MemoryStore;
-use positronic_core::testing::{CountedIds, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, TestClock};
 use serde_json::{Value, json};
 
 use crate::support::{Board, Journal, ShopBuilder, batch, done, path, worker, workshop};

@@ -16,7 +16,7 @@ use positronic_core::model::cassette::Cassette;
 use positronic_core::model::{DeltaSink, Model, NoDeltas};
 use positronic_core::record::{ActionFormat, Message, ModelError, ModelRequest, ModelResponse, Transcript};
 use positronic_core::runner::{Runner, Settled};
-use positronic_core::testing::Test;
+use positronic_core::testing::{Lockstep as _, Test};
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
 use positronic_examples::{

@@ -11,7 +11,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Event, Path, RunId};
 use positronic_core::sink::{EventSink, SinkError};
 use positronic_core::store::MemoryStore;
-use positronic_core::testing::{CountedIds, Test, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, Test, TestClock};
 use positronic_opentelemetry::Monitor;
 use positronic_opentelemetry::traces::{SpanContexts, Traces};
 use serde_json::json;
@@ -59,7 +59,7 @@ impl EventSink for Mortal {
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        Self { store: Arc::default(), clock: TestClock::default(), receiver: Receiver::start() }
+        Self { store: Arc::default(), clock: TestClock::default().without_timers(), receiver: Receiver::start() }
     }
 
     pub(crate) fn machine(&self, model: impl Model) -> Machine {
@@ -74,7 +74,6 @@ impl Bench {
             .clock(self.clock.clone())
             .ids(CountedIds::default())
             .lockstep(true)
-            .paused_clock(true)
             .linger(Duration::ZERO);
         let is_dead = Arc::<AtomicBool>::default();
         let runner = runner.sink(Mortal { monitor: monitor.clone(), is_dead: Arc::clone(&is_dead) });

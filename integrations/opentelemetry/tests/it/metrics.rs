@@ -10,7 +10,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Charge, Money, Usage};
 use positronic_core::runner::Settled;
-use positronic_core::testing::{Story, Test};
+use positronic_core::testing::{Lockstep as _, Story, Test};
 use positronic_opentelemetry::Monitor;
 use positronic_opentelemetry::instruments::Instruments;
 use serde_json::json;
@@ -30,7 +30,6 @@ pub(crate) async fn two_runs(bench: &Bench, monitor: Monitor) {
         .store(Arc::clone(&bench.store))
         .clock(bench.clock.clone())
         .lockstep(true)
-        .paused_clock(true)
         .linger(Duration::ZERO)
         .sink(monitor);
     let test = Test::with(runner);

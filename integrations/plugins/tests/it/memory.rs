@@ -6,7 +6,7 @@ use positronic_core::dsl::IntoBrain as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, SignalKind, Start};
-use positronic_core::testing::{CountedIds, Story, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, Story, TestClock};
 use positronic_plugins::{Fact, FactId, FactOwner, FactStore, Memory, MemoryFacts, SqliteFacts};
 use serde_json::{Value, json};
 

@@ -10,7 +10,6 @@ use crate::definition::{Invocation, ToolBody};
 use crate::error::Error;
 use crate::record::Path;
 use crate::runner::catch::owner_scope;
-use crate::runner::clock::limited_by;
 use crate::runner::detached::attach::{detached_call, performed};
 use crate::runner::worker::Worker;
 
@@ -43,11 +42,10 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                     Some(call) => performed(executor, call),
                     None => Box::pin(async move { execute(arguments, owner_scope(tool.as_deref(), inner)?).await }),
                 });
-                let limited = match shared.runner.settings.paused_clock {
-                    true => limited_by(&*shared.runner.clock, timeout, running).await,
-                    false => tokio::time::timeout(timeout, running).await.ok(),
-                };
-                limited.unwrap_or_else(|| {
+                let mut result = None;
+                let work = Box::pin(async { result = Some(running.await) });
+                let is_in_time = shared.runner.clock.limit(timeout, work).await;
+                result.filter(|_| is_in_time).unwrap_or_else(|| {
                     Err(Error::new(format!(
                         "the tool took longer than {timeout:?}; whether it had its effect is unknown"
                     )))

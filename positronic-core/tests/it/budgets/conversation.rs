@@ -9,7 +9,7 @@ use positronic_core::record::{
 use positronic_core::runner::{Conversation, ConversationError, FireError, Fork, RunHandle, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::store::prelude::*;
-use positronic_core::testing::{CountedIds, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, TestClock};
 use serde_json::{Value, json};
 
 use super::{asked, tokens};

@@ -9,7 +9,7 @@ use positronic_core::projection::{Cost, Costs};
 use positronic_core::record::{ModelErrorKind, Money, PriceTable, Settings, Usage};
 use positronic_core::runner::Settled;
 use positronic_core::sink::Recorder;
-use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, Story, Test, TestClock};
 use serde_json::json;
 
 use super::{Speaker, asker, fails, metadata, says, ways};

@@ -13,7 +13,7 @@ use positronic_core::record::{
 use positronic_core::runner::Settled;
 use positronic_core::sink::Recorder;
 use positronic_core::store::MemoryStore;
-use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, Story, Test, TestClock};
 use serde_json::json;
 
 use super::{Speaker, asker, fails, fails_for, says, ways};

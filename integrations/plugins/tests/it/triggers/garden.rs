@@ -9,7 +9,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventKind, Fired, Message, ModelRequest, RunId, Seq, Timer, Timestamp, Trigger};
 use positronic_core::runner::{Client, Clock, FireError};
 use positronic_core::store::{EventStore, StoreError, TimerFilter};
-use positronic_core::testing::{Fault, FaultyStore, TestClock};
+use positronic_core::testing::{Fault, FaultyStore, Lockstep as _, TestClock};
 use positronic_plugins::Triggers;
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventKind, RunId, Seq, ToolResult};
 use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::store::MemoryStore;
-use positronic_core::testing::{CountedIds, Story, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, Story, TestClock};
 use positronic_mcp::McpOptions;
 use serde_json::{Value, json};
 use tokio::time::Instant;
