@@ -12,6 +12,7 @@
 //! | [`runner`] | starts, resumes and serves runs, and answers their questions from any process |
 //! | [`model`] | language models, their wrappers, and scripted and recorded ones for tests |
 //! | `schedule` | runs that start at given times |
+//! | [`prices`] | what models cost, for limits of money |
 //! | [`testing`] | runs brains for snapshots |
 //!
 //! The other modules say for whom they are: [`record`], [`projection`] and [`sink`] for user interfaces and other readers of runs,
@@ -65,6 +66,7 @@ mod error;
 pub mod machine;
 pub mod model;
 pub mod prelude;
+pub mod prices;
 #[doc(hidden)]
 pub mod private;
 pub mod projection;

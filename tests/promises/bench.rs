@@ -6,11 +6,11 @@ use std::time::Duration;
 use positronic_core::dsl::Runnable;
 use positronic_core::machine::{Refusal, RunState};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::timeline::Timeline;
 use positronic_core::projection::transcript;
 use positronic_core::record::{
-    Actor, Event, EventKind, Message, ModelRequest, Path, PriceTable, RunId, Seq, Signal, SignalId, SignalKind, Start,
-    ToolResult,
+    Actor, Event, EventKind, Message, ModelRequest, Path, RunId, Seq, Signal, SignalId, SignalKind, Start, ToolResult,
 };
 use positronic_core::runner::{Client, RunHandle, Runner, Settled, SignalError};
 use positronic_core::store::{EventStore, MemoryStore};

@@ -14,11 +14,12 @@ use positronic_core::machine::{RunState, next, pending, status, why};
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::timeline::{AnswerOutcome, Node, NodeKind, Timeline};
 use positronic_core::projection::{Costs, Prompts, request_at};
 use positronic_core::record::{
-    Assistant, Delta, DeltaKind, Event, EventKind, Message, ModelRequest, OutputKind, Path, Pending, PriceTable,
-    Prompt, Status, ToolOutput, ToolResult,
+    Assistant, Delta, DeltaKind, Event, EventKind, Message, ModelRequest, OutputKind, Path, Pending, Prompt, Status,
+    ToolOutput, ToolResult,
 };
 use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::testing::{CountedIds, Lockstep as _, Story, Test, TestClock};

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::timeline::{Node, NodeId, Timeline};
-use positronic_core::record::{Event, PriceTable, RunId, Seq};
+use positronic_core::record::{Event, RunId, Seq};
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 

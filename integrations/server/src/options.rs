@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use positronic_core::record::PriceTable;
+use positronic_core::prices::PriceTable;
 use serde_json::Value;
 use tokio::sync::watch;
 use url::Url;

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use positronic_core::definition::BrainDefinition;
+use positronic_core::prices::PriceTable;
 use positronic_core::record::BudgetRequest;
-use positronic_core::record::{Actor, Budget, FileRef, LimitKind, PendingKind, PriceTable, RunId, RunSummary};
+use positronic_core::record::{Actor, Budget, FileRef, LimitKind, PendingKind, RunId, RunSummary};
 use positronic_core::runner::{
     Busy, Client, Clock as _, Conversation, ConversationError, DueTrigger, ResumeError, RunHandle, Runner, SystemClock,
 };

@@ -9,8 +9,9 @@ use std::io::{self, Write};
 use crossterm::cursor::Show;
 use crossterm::execute;
 use crossterm::terminal::EnableLineWrap;
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::timeline::NodeKind;
-use positronic_core::record::{Delta, Event, Path, PriceTable, Timestamp};
+use positronic_core::record::{Delta, Event, Path, Timestamp};
 
 use super::chat_layout::chat_layout;
 use super::frame::fit;

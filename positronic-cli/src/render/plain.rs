@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::timeline::NodeId;
-use positronic_core::record::{Event, PriceTable, Timestamp};
+use positronic_core::record::{Event, Timestamp};
 
 use super::narrator::sentences;
 use super::{Style, View, one_line, printable};

@@ -4,9 +4,10 @@ pub(crate) mod stories;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use positronic_core::prices::PriceTable;
 use positronic_core::record::{
-    CODE, DeltaKind, EventKind, LimitKind, LimitReached, LoopOutcome, ModelErrorKind, Part, PriceTable,
-    ResponseMetadata, RoutingStep, StageKind, Usage,
+    CODE, DeltaKind, EventKind, LimitKind, LimitReached, LoopOutcome, ModelErrorKind, Part, ResponseMetadata,
+    RoutingStep, StageKind, Usage,
 };
 
 use super::costs::cost;

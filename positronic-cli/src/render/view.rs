@@ -7,12 +7,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::timeline::{
     AnswerNode, AnswerOutcome, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode, Timeline, WidgetNode,
 };
-use positronic_core::record::{
-    Delta, Event, LimitKind, LimitReached, LoopOutcome, Path, PriceTable, Speaker, Timestamp,
-};
+use positronic_core::record::{Delta, Event, LimitKind, LimitReached, LoopOutcome, Path, Speaker, Timestamp};
 
 use super::routing::routing_summary;
 use super::shown_answer::ShownAnswer;

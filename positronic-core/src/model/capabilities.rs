@@ -3,11 +3,12 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{FileKind, longest_match};
+use crate::prices::longest_match;
+use crate::record::FileKind;
 
 /// Which kinds of files models read, as of a date.
 ///
-/// A key is `provider/model` or a model's name, and matches as in a [`PriceTable`](crate::record::PriceTable). A request with a file
+/// A key is `provider/model` or a model's name, and matches as in a [`PriceTable`](crate::prices::PriceTable). A request with a file
 /// that its model does not read fails before it is sent; a file in a tool's result is left out then, and the model reads the line about
 /// it. A model without a match is sent all files, and its provider decides.
 ///

@@ -4,7 +4,8 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::cost::{Costs, Spent};
-use crate::record::{Event, EventKind, PriceTable, RunId};
+use crate::prices::PriceTable;
+use crate::record::{Event, EventKind, RunId};
 
 /// The usage and cost of several runs, such as those of a conversation.
 ///
@@ -25,7 +26,7 @@ use crate::record::{Event, EventKind, PriceTable, RunId};
 ///
 /// ```
 /// use positronic_core::projection::Bill;
-/// use positronic_core::record::PriceTable;
+/// use positronic_core::prices::PriceTable;
 ///
 /// let prices = PriceTable::bundled();
 /// let mut bill = Bill::new(&prices);

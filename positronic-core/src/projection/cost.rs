@@ -3,7 +3,8 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{CODE, Charge, Event, EventKind, Money, Path, PriceTable, Seq, Usage};
+use crate::prices::PriceTable;
+use crate::record::{CODE, Charge, Event, EventKind, Money, Path, Seq, Usage};
 
 /// The usage and cost of a run.
 ///

@@ -19,7 +19,8 @@ use super::worker::registry::RunRegistry;
 use crate::definition::{ActionSet, BrainDefinition, encode};
 use crate::dsl::{Action, Runnable, usage_panic};
 use crate::model::{Model, RetryPolicy};
-use crate::record::{MAX_DOCUMENT_BYTES, PriceTable, Start, Tier};
+use crate::prices::PriceTable;
+use crate::record::{MAX_DOCUMENT_BYTES, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, MemoryStore, StoreError};
 

@@ -3,9 +3,10 @@
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::wrap::Fallback;
 use positronic_core::prelude::*;
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::{Cost, Costs, Prompts};
 use positronic_core::record::{
-    EventKind, LimitKind, ModelError, ModelErrorKind, Money, PriceTable, ResponseMetadata, RoutingStep, Seq, Usage,
+    EventKind, LimitKind, ModelError, ModelErrorKind, Money, ResponseMetadata, RoutingStep, Seq, Usage,
 };
 use positronic_core::runner::Settled;
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};

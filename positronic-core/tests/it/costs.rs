@@ -2,8 +2,9 @@
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::{Cost, Costs, Spent};
-use positronic_core::record::{Charge, Event, EventKind, Money, Path, PriceTable, Seq, Usage};
+use positronic_core::record::{Charge, Event, EventKind, Money, Path, Seq, Usage};
 use positronic_core::runner::Fork;
 use positronic_core::testing::Story;
 use serde_json::json;

@@ -3,8 +3,9 @@
 use positronic_core::dsl::Loop;
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::Costs;
-use positronic_core::record::{EventKind, PriceTable};
+use positronic_core::record::EventKind;
 use positronic_core::runner::Settled;
 use serde_json::{Value, json};
 

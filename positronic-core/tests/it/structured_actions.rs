@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::Costs;
 use positronic_core::record::{
     ActionFormat, Actor, Assistant, EndReason, EventKind, Message, ModelError, ModelErrorKind, ModelRequest,
-    OutputFormat, Part, PriceTable, Seq, SignalKind, ToolResult, Usage,
+    OutputFormat, Part, Seq, SignalKind, ToolResult, Usage,
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::sink::Recorder;

@@ -5,12 +5,13 @@ use std::time::Duration;
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::timeline::{
     AnswerNode, AnswerOutcome, Ending, NodeId, NodeKind, NodeStatus, Timeline,
 };
 use positronic_core::record::{
     Actor, ApprovalOutcome, CallState, Delta, DeltaKind, EndReason, EventKind, LimitKind, LimitReached, Part, Path,
-    PriceTable, SignalKind, ToolResult, Usage,
+    SignalKind, ToolResult, Usage,
 };
 use positronic_core::testing::Story;
 use schemars::JsonSchema;

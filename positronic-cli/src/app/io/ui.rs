@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style as Ansi};
-use positronic_core::record::{Actor, PriceTable};
+use positronic_core::prices::PriceTable;
+use positronic_core::record::Actor;
 use serde::Serialize;
 
 use super::output::{Output, Unread};

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use positronic_core::definition::BrainDefinition;
 use positronic_core::model::Model;
 use positronic_core::model::cassette::{Cassette, CassetteError, Header};
-use positronic_core::record::{MAX_DOCUMENT_BYTES, ModelError, ModelErrorKind, PriceTable, RunId, Tier};
+use positronic_core::prices::PriceTable;
+use positronic_core::record::{MAX_DOCUMENT_BYTES, ModelError, ModelErrorKind, RunId, Tier};
 use positronic_core::runner::Runner;
 use serde_json::Value;
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use positronic_core::prices::PriceTable;
 use positronic_core::record::BudgetRequest;
-use positronic_core::record::{LimitKind, Pending, PendingKind, PriceTable, RunId, Seq};
+use positronic_core::record::{LimitKind, Pending, PendingKind, RunId, Seq};
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 

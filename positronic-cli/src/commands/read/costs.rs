@@ -5,8 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::StreamExt as _;
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::{CallCost, Cost, Spent};
-use positronic_core::record::{PriceTable, RunId, RunSummary, Seq, Timestamp};
+use positronic_core::record::{RunId, RunSummary, Seq, Timestamp};
 use positronic_core::runner::{Client, Clock as _, SystemClock};
 use positronic_core::store::{RunFilter, RunPages, StoreError};
 use serde_json::{Value, json};

@@ -5,7 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::model::NoDeltas;
 use crate::model::scripted::{Reply, ScriptedModel};
-use crate::record::{Message, ModelErrorKind, Path, PriceTable, Settings, ToolSet, Transcript};
+use crate::prices::PriceTable;
+use crate::record::{Message, ModelErrorKind, Path, Settings, ToolSet, Transcript};
 
 fn request(path: &str, messages: &Transcript) -> ModelRequest {
     ModelRequest {

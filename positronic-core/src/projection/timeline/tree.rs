@@ -8,8 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::detail::{BrainNode, CallNode, Ending, StageNode};
 use super::node::{Node, NodeId, NodeKind};
+use crate::prices::PriceTable;
 use crate::projection::{Costs, Spent};
-use crate::record::{Event, FileRef, Path, PriceTable, PublicId, Segment, Seq, Start, Timestamp, Usage};
+use crate::record::{Event, FileRef, Path, PublicId, Segment, Seq, Start, Timestamp, Usage};
 
 /// A run as people see it; the module documentation lists which event begins which node.
 ///

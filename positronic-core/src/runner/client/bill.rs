@@ -1,7 +1,8 @@
 //! Usage and cost of runs and conversations.
 
+use crate::prices::PriceTable;
 use crate::projection::{Bill, Costs};
-use crate::record::{PriceTable, RunId, Seq};
+use crate::record::{RunId, Seq};
 use crate::runner::Client;
 use crate::store::StoreError;
 
@@ -20,7 +21,7 @@ impl Client {
     ///
     /// ```
     /// # use positronic_core::runner::Client;
-    /// # use positronic_core::record::PriceTable;
+    /// # use positronic_core::prices::PriceTable;
     /// # async fn example(client: Client) -> Result<(), positronic_core::store::StoreError> {
     /// let bill = client.bill("thread-7", &PriceTable::bundled()).await?;
     /// let total = bill.total();

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::conversation::{Conversation, ConversationError};
 use crate::machine::{RunState, add_up};
+use crate::prices::PriceTable;
 use crate::projection::{CallCost, Cost, Costs};
-use crate::record::{Budget, Event, EventKind, Money, PriceTable, RunSummary, Seq, SharedBudget};
+use crate::record::{Budget, Event, EventKind, Money, RunSummary, Seq, SharedBudget};
 use crate::runner::Client;
 use crate::runner::worker::load;
 use crate::store::{EventStore, RunFilter, StoreError};

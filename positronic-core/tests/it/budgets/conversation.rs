@@ -2,9 +2,10 @@
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
+use positronic_core::prices::PriceTable;
 use positronic_core::record::{
-    Amounts, Budget, Busy, Charge, LimitKind, Message, Money, Path, PriceTable, Seq, Start, Status, Timer, Timestamp,
-    Trigger, TriggerId,
+    Amounts, Budget, Busy, Charge, LimitKind, Message, Money, Path, Seq, Start, Status, Timer, Timestamp, Trigger,
+    TriggerId,
 };
 use positronic_core::runner::{Conversation, ConversationError, FireError, Fork, RunHandle, Settled};
 use positronic_core::store::MemoryStore;

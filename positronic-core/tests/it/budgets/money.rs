@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{EndReason, PriceTable, Usage};
+use positronic_core::prices::PriceTable;
+use positronic_core::record::{EndReason, Usage};
 use positronic_core::runner::Settled;
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::Story;

@@ -6,9 +6,10 @@ use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::wrap::{Fallback, RateLimit, RateLimits};
 use positronic_core::prelude::*;
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::Costs;
 use positronic_core::record::{
-    ActionFormat, EventKind, Finish, ModelErrorKind, ModelResponse, Part, PriceTable, ResponseMetadata, Settings,
+    ActionFormat, EventKind, Finish, ModelErrorKind, ModelResponse, Part, ResponseMetadata, Settings,
 };
 use positronic_core::runner::Settled;
 use positronic_core::sink::Recorder;

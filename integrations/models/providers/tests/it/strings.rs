@@ -167,7 +167,7 @@ fn default_model_is_that_of_the_only_configured_provider() {
     }
     for provider in Provider::ALL {
         if let Some(model) = provider.default_model() {
-            let prices = positronic_core::record::PriceTable::bundled().prices;
+            let prices = positronic_core::prices::PriceTable::bundled().prices;
             assert!(prices.contains_key(model), "the default model {model} has no price");
         }
     }

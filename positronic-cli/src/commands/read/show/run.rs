@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use positronic_core::machine::{RunState, Waiting, why};
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::Costs;
-use positronic_core::record::{Event, EventKind, PriceTable, RunSummary, Seq, Status, Timestamp};
+use positronic_core::record::{Event, EventKind, RunSummary, Seq, Status, Timestamp};
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::{PendingFilter, PendingItem};
 use serde_json::json;

@@ -9,8 +9,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use positronic_core::model::{Model, RetryPolicy};
 use positronic_core::prelude::*;
+use positronic_core::prices::PriceTable;
 use positronic_core::projection::{Cost, Costs, Spent};
-use positronic_core::record::{Event, EventKind, PriceTable, Seq};
+use positronic_core::record::{Event, EventKind, Seq};
 use serde_json::{Value, json};
 
 use super::{NORMAL, tiers};

@@ -3,9 +3,8 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use super::money::{Charge, Money};
-use super::price_file;
-use super::usage::{ResponseMetadata, Usage};
+use super::file;
+use crate::record::{Charge, Money, ResponseMetadata, Usage};
 
 /// The number of tokens that a price is for.
 const TOKENS: u128 = 1_000_000;
@@ -65,9 +64,9 @@ impl Price {
             (usage.output - reasoning, self.output),
             (reasoning, self.reasoning.unwrap_or(self.output)),
         ];
-        let sum = parts.into_iter().map(|(tokens, price)| u128::from(tokens).saturating_mul(u128::from(price.0)));
+        let sum = parts.into_iter().map(|(tokens, price)| u128::from(tokens).saturating_mul(u128::from(price.nanos())));
         let sum = sum.fold(0_u128, u128::saturating_add);
-        Money(u64::try_from(sum.saturating_add(TOKENS / 2) / TOKENS).unwrap_or(u64::MAX))
+        Money::of_nanos(u64::try_from(sum.saturating_add(TOKENS / 2) / TOKENS).unwrap_or(u64::MAX))
     }
 }
 
@@ -92,13 +91,13 @@ impl Price {
 #[serde(deny_unknown_fields)]
 pub struct PriceTable {
     /// The date of the prices, as `YYYY-MM-DD`.
-    #[serde(deserialize_with = "price_file::day")]
+    #[serde(deserialize_with = "file::day")]
     pub as_of: String,
     /// The currency of all prices; `USD` by default.
-    #[serde(default = "usd", deserialize_with = "price_file::currency")]
+    #[serde(default = "usd", deserialize_with = "file::currency")]
     pub currency: String,
     /// The prices, by provider and model.
-    #[serde(deserialize_with = "price_file::prices")]
+    #[serde(deserialize_with = "file::prices")]
     pub prices: IndexMap<String, Price>,
 }
 

@@ -8,8 +8,8 @@ use std::fmt;
 use indexmap::IndexMap;
 use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 
-use super::invisible::is_invisible;
-use super::price::Price;
+use super::table::Price;
+use crate::record::is_invisible;
 
 /// Parses a date.
 pub(super) fn day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
@@ -115,7 +115,7 @@ impl<'de> de::Deserialize<'de> for ModelPattern {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::PriceTable;
+    use crate::prices::PriceTable;
 
     #[test]
     fn invalid_table_is_rejected_with_its_location() {

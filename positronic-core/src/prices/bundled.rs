@@ -1,7 +1,7 @@
 //! The prices that are bundled with the library.
 
-use super::money::Money;
-use super::price::{LongRequest, Price, PriceTable, usd};
+use super::table::{LongRequest, Price, PriceTable, usd};
+use crate::record::Money;
 
 /// The rates of a model, in thousandths of a dollar per million tokens.
 #[derive(Debug, Clone, Copy)]
@@ -162,7 +162,7 @@ mod tests {
         let table = PriceTable::bundled();
         let text = serde_json::to_string(&table).unwrap();
         assert_eq!(serde_json::from_str::<PriceTable>(&text).unwrap(), table);
-        let source = include_str!("bundled_prices.rs");
+        let source = include_str!("bundled.rs");
         let docs: Vec<_> = source.lines().filter_map(|line| line.trim().strip_prefix("/// ")).collect();
         let is_model =
             |line: &&&str| line.split('`').nth(1).is_some_and(|name| line.starts_with("| `") && name.contains('/'));
