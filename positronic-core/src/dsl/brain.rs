@@ -144,7 +144,6 @@ impl<O: Options, R: DeserializeOwned + 'static, V: Requirement + ?Sized> IntoBra
     }
 }
 
-#[diagnostic::do_not_recommend]
 impl<B: IntoBrain> IntoBrain for &B {
     type Options = B::Options;
     type Result = B::Result;
@@ -158,5 +157,4 @@ impl<B: IntoBrain> IntoBrain for &B {
 /// A brain that is ready to run: it declares no services, or is bound to them.
 pub trait Runnable: IntoBrain<Services: Bound> {}
 
-#[diagnostic::do_not_recommend]
 impl<B: IntoBrain<Services: Bound>> Runnable for B {}

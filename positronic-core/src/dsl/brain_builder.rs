@@ -343,7 +343,6 @@ impl<O: Options, S: State, V: Services, P> BrainBuilder<O, S, V, P> {
     }
 }
 
-#[diagnostic::do_not_recommend]
 impl<O: Options, S: State, V: Requirement + ?Sized, P: HasStages> IntoBrain for BrainBuilder<O, S, V, P> {
     type Options = O;
     type Result = S;
