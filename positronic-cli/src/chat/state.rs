@@ -153,7 +153,7 @@ impl ChatState {
         self.hint = None;
         match self.editor.key(key) {
             Some(EditorCommand::Interrupt | EditorCommand::EndOfInput) if self.leaving.is_some() => {
-                self.act(Action::Exit)
+                self.act(Action::Exit);
             }
             Some(EditorCommand::Interrupt) => self.interrupt(),
             Some(EditorCommand::EndOfInput) => self.leave(None),

@@ -81,13 +81,12 @@ impl Run<'_> {
         for child in children {
             self.node(child, is_loop);
         }
-        match &stage.outcome {
-            Some(LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } | LoopOutcome::Stopped { .. }) => {
-                let end = loop_end(&self.view.timeline, stage).map(|(end, rest)| end + &rest);
-                self.remark(&end.unwrap_or_default());
-            }
-            // A failed loop fails its brain, whose end has the reason.
-            _ => {}
+        // A failed loop fails its brain, whose end has the reason.
+        if let Some(LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } | LoopOutcome::Stopped { .. }) =
+            stage.outcome
+            && let Some((end, rest)) = loop_end(&self.view.timeline, stage)
+        {
+            self.remark(&(end + &rest));
         }
     }
 
