@@ -74,7 +74,7 @@ async fn promise_13_run_with_a_successor_is_not_removed<S: Fresh>() {
         assert!(matches!(settled(&run).await, Settled::Completed(_)));
     }
     let client = bench.client("people");
-    let rows = client.conversation("c").await.unwrap();
+    let rows = client.conversations().runs("c").await.unwrap();
     let [last, middle, first] = &*rows else { panic!("three runs: {rows:?}") };
 
     let removed = bench.store.remove(&[first.run.clone(), middle.run.clone()]).await.unwrap();

@@ -34,7 +34,7 @@ async fn cassette_is_a_conversation() {
 
 async fn transcript(runner: &Runner) -> String {
     let mut text = String::new();
-    for row in runner.client().conversation("c").await.unwrap().into_iter().rev() {
+    for row in runner.client().conversations().runs("c").await.unwrap().into_iter().rev() {
         let log = runner.client().events(&row.run, positronic_core::record::Seq(0)).await.unwrap();
         let timeline = positronic_core::projection::timeline::Timeline::of(log.iter().map(|event| &**event));
         text.push_str(&positronic_core::projection::transcript(&timeline));

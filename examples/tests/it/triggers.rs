@@ -34,7 +34,7 @@ fn process(store: &MemoryStore, clock: &TestClock, replies: Vec<Reply>) -> (Runn
 }
 
 async fn prompts(runner: &Runner) -> Vec<String> {
-    let prompts = runner.client().prompts("garden").await.unwrap();
+    let prompts = runner.client().conversations().prompts("garden").await.unwrap();
     let line = |(run, prompt): &(RunId, positronic_core::record::Prompt)| {
         let text: String = prompt.output.iter().filter_map(|output| output.kind.text()).collect();
         format!("{run}: {} -> {text}", prompt.input.as_deref().unwrap_or("(nobody said anything)"))

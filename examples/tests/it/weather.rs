@@ -48,13 +48,13 @@ async fn designs_conversation_is_reproduced() {
     talk.send(weather(), (), "What's the weather in Ghent?").await.unwrap().result().await.unwrap();
     let second = talk.send(weather(), (), "Remind me tomorrow.").await.unwrap();
     let Settled::Waiting(pending) = second.settled().await else { panic!("the reminder needs an approval") };
-    let waiting = runner.client().prompts("weather").await.unwrap();
+    let waiting = runner.client().conversations().prompts("weather").await.unwrap();
     assert_eq!(waiting.last().unwrap().1.state, PromptState::WaitingForApproval);
     second.approve(&pending[0].call, "ann").await.unwrap();
     second.result().await.unwrap();
     tokio::time::sleep(Duration::from_hours(25)).await;
 
-    let prompts = runner.client().prompts("weather").await.unwrap();
+    let prompts = runner.client().conversations().prompts("weather").await.unwrap();
     let records: Vec<_> = prompts.iter().map(|(_, prompt)| record(prompt)).collect();
     insta::assert_snapshot!("records", records.join("\n\n"));
     let last = model.requests().pop().unwrap();

@@ -73,9 +73,9 @@ impl ChatContext {
 
     /// Renders what the last answer and the conversation used and cost, and their budgets.
     async fn usage(&self) -> Result<String, Failure> {
-        let bill = self.client().bill(&self.id, &self.prices).await?;
+        let bill = self.client().conversations().bill(&self.id, &self.prices).await?;
         let mut limits = String::new();
-        let budget = self.client().budget(&self.id, self.budget.as_ref()).await?;
+        let budget = self.client().conversations().budget(&self.id, self.budget.as_ref()).await?;
         let currency = Some(&*self.prices.currency);
         let whole = budget.and_then(|shared| budget_usage(&shared, currency));
         let each = self.prompt_budget.as_ref().and_then(|budget| budget_limits(budget, currency));

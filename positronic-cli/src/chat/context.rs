@@ -85,7 +85,7 @@ impl ChatContext {
 
     /// Returns the conversation's last run.
     pub(super) async fn last(&self) -> Result<Option<RunSummary>, Failure> {
-        Ok(self.client().conversation(&self.id).await?.into_iter().next())
+        Ok(self.client().conversations().runs(&self.id).await?.into_iter().next())
     }
 
     /// Resumes a run, or opens it where another worker has claimed it or its brain is not here.

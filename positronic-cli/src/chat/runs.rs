@@ -67,7 +67,7 @@ impl ChatUi<'_> {
             let is_abandoned = row.status == Status::Running && client.worker(&row).await?.is_none();
             is_abandoned.then_some(row.run)
         } else {
-            let runs = client.conversation(&self.context.id).await?;
+            let runs = client.conversations().runs(&self.context.id).await?;
             let known = self.known.as_ref();
             runs.into_iter().map(|row| row.run).take_while(|run| Some(run) != known).last()
         };

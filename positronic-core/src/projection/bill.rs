@@ -16,12 +16,12 @@ use crate::record::{Event, EventKind, RunId};
 /// | a prompt: a loop without what is below it | [`Costs::prompt`], by the loop's path; its tokens also in [`Prompt::usage`] |
 /// | a loop or a nested brain with all below it | [`Costs::within`], by its path |
 /// | a run | [`Costs::total`]; its tokens also in [`RunSummary::usage`] |
-/// | a conversation | [`Bill::total`], of [`Client::bill`] |
+/// | a conversation | [`Bill::total`], of [`Conversations::bill`] |
 /// | what limits of money have counted | [`Costs::counted`]; as of now in the frames of [`RunState`] |
 ///
 /// [`Prompt::usage`]: crate::record::Prompt::usage
 /// [`RunSummary::usage`]: crate::record::RunSummary::usage
-/// [`Client::bill`]: ../runner/struct.Client.html#method.bill
+/// [`Conversations::bill`]: ../runner/struct.Conversations.html#method.bill
 /// [`RunState`]: crate::machine::RunState
 ///
 /// ```

@@ -43,7 +43,7 @@ pub use client::signals::SignalError;
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use config::Runner;
 pub use conversation::conversation::{Conversation, ConversationError};
-pub use conversation::list::ConversationSummary;
+pub use conversation::conversations::{ConversationSummary, Conversations};
 pub use open::CodeCheck;
 #[cfg(feature = "schedules")]
 pub use schedules::{ScheduleError, ScheduleList, Schedules, UnreadableSchedule};

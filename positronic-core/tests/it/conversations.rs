@@ -46,7 +46,7 @@ fn helper() -> Brain<(), ()> {
 }
 
 async fn said(runner: &Runner, conversation: &str) -> Vec<String> {
-    let prompts = runner.client().prompts(conversation).await.unwrap();
+    let prompts = runner.client().conversations().prompts(conversation).await.unwrap();
     let texts = prompts.iter().map(|(run, prompt)| {
         let answers: String = prompt.output.iter().filter_map(|output| output.kind.text()).collect();
         format!("{run} {}: {answers}", prompt.input.as_deref().unwrap_or("–"))
@@ -67,7 +67,7 @@ async fn each_prompt_has_earlier_prompts_as_history_in_every_process() {
 
     run.result().await.unwrap();
     assert_eq!(said(&second, "c").await, ["c-0 one: one after 1", "c-1 two: two after 3", "c-2 –: Begin. after 5"]);
-    let [listed] = &*second.client().conversations().await.unwrap() else { panic!("one conversation") };
+    let [listed] = &*second.client().conversations().list().await.unwrap() else { panic!("one conversation") };
     assert_eq!((&*listed.id, listed.runs, &listed.last.run), ("c", 3, &RunId::new("c-2")));
 }
 
@@ -303,10 +303,11 @@ async fn only_one_of_two_processes_begins_the_next_prompt() {
     for run in [left.unwrap(), right.unwrap()] {
         run.settled().await;
     }
-    let prompts = one.client().prompts("c").await.unwrap();
+    let prompts = one.client().conversations().prompts("c").await.unwrap();
     let texts: String = serde_json::to_string(&prompts).unwrap();
     assert!(texts.contains("left") && texts.contains("right"), "{texts}");
-    let afters: Vec<_> = one.client().conversation("c").await.unwrap().into_iter().map(|row| row.after).collect();
+    let afters: Vec<_> =
+        one.client().conversations().runs("c").await.unwrap().into_iter().map(|row| row.after).collect();
     let distinct: std::collections::BTreeSet<_> = afters.iter().collect();
     assert_eq!(distinct.len(), afters.len(), "each run has another one before it");
 }
@@ -392,7 +393,7 @@ async fn promise_13_pruning_keeps_the_history_of_remaining_runs() {
         chat.send(&helper(), (), text).await.unwrap().result().await.unwrap();
     }
     let client = runner.client();
-    let rows = client.conversation("c").await.unwrap();
+    let rows = client.conversations().runs("c").await.unwrap();
     let [last, middle, first] = &*rows else { panic!("three runs") };
 
     let none = client.prune(&[first.clone(), middle.clone()]).await.unwrap();
@@ -402,7 +403,7 @@ async fn promise_13_pruning_keeps_the_history_of_remaining_runs() {
     assert_eq!(none, Vec::<RunId>::new());
     assert_eq!(only_last, std::slice::from_ref(&last.run), "the fork has the two before as its history");
     assert_eq!(client.history(&fork).await.unwrap().len(), 4);
-    assert_eq!(client.conversation("c").await.unwrap().len(), 2);
+    assert_eq!(client.conversations().runs("c").await.unwrap().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -414,7 +415,7 @@ async fn pruning_removes_runs_in_any_order_independent_of_the_clock() {
     }
     // The clock went back before each prompt, so a list by time shows the first one first.
     let there = echoing(&MemoryStore::new()).client();
-    for (number, mut row) in (0..).zip(runner.client().conversation("c").await.unwrap().into_iter().rev()) {
+    for (number, mut row) in (0..).zip(runner.client().conversations().runs("c").await.unwrap().into_iter().rev()) {
         let events = store.read(&row.run, Seq(0), usize::MAX).await.unwrap();
         row.started = TestClock::BEGIN.after(std::time::Duration::from_secs(3 - number));
         let index = Index { summary: row.clone(), pending: None };
@@ -424,14 +425,14 @@ async fn pruning_removes_runs_in_any_order_independent_of_the_clock() {
             Append { expected, epoch, events, index, deliveries, timers, snapshot, prompts: None, sinks: Vec::new() };
         there.store().append(&row.run, append).await.unwrap();
     }
-    let rows = there.conversation("c").await.unwrap();
+    let rows = there.conversations().runs("c").await.unwrap();
     let [first, middle, last] = &*rows else { panic!("three runs") };
     assert_eq!(first.run, RunId::new("c-0"));
 
     assert_eq!(there.prune(&[first.clone(), middle.clone()]).await.unwrap(), Vec::<RunId>::new());
     assert_eq!(there.history(&last.run).await.unwrap().len(), 4);
     assert_eq!(there.prune(&rows).await.unwrap(), ["c-2", "c-1", "c-0"].map(RunId::new));
-    assert_eq!(there.conversation("c").await.unwrap(), []);
+    assert_eq!(there.conversations().runs("c").await.unwrap(), []);
 }
 
 #[tokio::test(start_paused = true)]

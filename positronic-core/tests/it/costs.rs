@@ -164,13 +164,16 @@ async fn conversation_has_a_total_cost() {
     runner.start(&chat, ()).await.unwrap().result().await.unwrap();
     let client = runner.client();
 
-    let mut bill = client.bill("thread", &prices).await.unwrap();
+    let mut bill = client.conversations().bill("thread", &prices).await.unwrap();
 
     assert_eq!(bill.runs.keys().cloned().collect::<Vec<_>>(), runs);
     assert_eq!(of(bill.total()), spent(3, 3_000_000, 0));
     assert_eq!(of(client.costs(&runs[0], &prices).await.unwrap().total()), spent(1, 1_000_000, 0));
-    assert_eq!(client.bill("thread", &table(&json!({}))).await.unwrap().unpriced(), ["scripted/scripted"]);
-    assert_eq!(of(client.bill("nobody", &prices).await.unwrap().total()), spent(0, 0, 0));
+    assert_eq!(
+        client.conversations().bill("thread", &table(&json!({}))).await.unwrap().unpriced(),
+        ["scripted/scripted"]
+    );
+    assert_eq!(of(client.conversations().bill("nobody", &prices).await.unwrap().total()), spent(0, 0, 0));
     // Events that a fork shares with another counted run are counted once.
     let last = client.store().run(&runs[1]).await.unwrap().next;
     let fork = client.fork(&runs[1], Seq(last.0 - 1), Fork::default()).await.unwrap();

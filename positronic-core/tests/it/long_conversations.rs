@@ -102,7 +102,7 @@ async fn unreadable_turns_are_read_from_the_logs() {
     for spoils in SPOILED {
         let (cold, sent) = process(&store.spoiling(spoils));
         say(&cold, 20).await;
-        let last = cold.client().conversation("c").await.unwrap().remove(0);
+        let last = cold.client().conversations().runs("c").await.unwrap().remove(0);
         assert_eq!(store.remove(&[last.run]).await.unwrap(), 1);
         assert_eq!(sent.messages().len(), 41);
         assert!(sent.messages().starts_with(&before.messages()));

@@ -138,7 +138,7 @@ async fn two_servers_fire_a_trigger_once<S: EventStore>(open: impl Fn() -> S) {
     }
     // A server that listed long ago and fires only now.
     assert!(matches!(two.fire(timer).await, Err(FireError::Gone { .. })));
-    assert_eq!(one.client().conversation("c").await.unwrap().len(), 2);
+    assert_eq!(one.client().conversations().runs("c").await.unwrap().len(), 2);
     assert_eq!(timers(&two).await[0].fired, 1);
 }
 
@@ -167,14 +167,14 @@ async fn trigger_fires_once_after_a_crash_at_any_append<S: EventStore>(open: imp
             // Another process continues, and a third one finds no work.
             let second = process(&format!("second{at}{written}"), open(), clock.clone());
             continue_runs(&second).await;
-            if second.client().conversation(&conversation).await.unwrap().is_empty() {
+            if second.client().conversations().runs(&conversation).await.unwrap().is_empty() {
                 says(&second).await;
             }
             clock.passes(10 * MINUTE);
             _ = fire(&second).await;
             assert_eq!(fire(&process("third", open(), clock.clone())).await.len(), 0);
 
-            let runs = second.client().conversation(&conversation).await.unwrap();
+            let runs = second.client().conversations().runs(&conversation).await.unwrap();
             let ended = |row: &RunSummary| (row.run.to_string(), row.status);
             assert_eq!(
                 runs.iter().map(ended).collect::<Vec<_>>(),

@@ -127,7 +127,7 @@ async fn message_with_a_key_begins_one_run_however_many_requests_bring_it() {
 
     assert!(answers.iter().all(|answer| answer["id"] == answers[0]["id"]), "{answers:?}");
     assert_eq!(other.problem(), "key-reused", "{other:?}");
-    assert_eq!(shop.client.conversation("chat-1").await.unwrap().len(), 1);
+    assert_eq!(shop.client.conversations().runs("chat-1").await.unwrap().len(), 1);
 
     // The conversation goes on, and then the first request comes again.
     shop.end(&RunId::new("chat-1-0")).await;

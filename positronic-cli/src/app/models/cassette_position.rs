@@ -75,7 +75,7 @@ impl CassetteFollower {
         own: &str,
     ) -> Result<(), Failure> {
         let mut positions = self.positions.lock().await;
-        for row in store.client().conversation(conversation).await?.into_iter().rev() {
+        for row in store.client().conversations().runs(conversation).await?.into_iter().rev() {
             let from = positions.get(&row.run).copied().unwrap_or(Seq(0));
             if from < row.next {
                 let next = advance_cassette(&self.cassette, store, &row.run, from, Some(own)).await?;

@@ -33,11 +33,11 @@ impl Recorded {
     /// Reads a conversation; it is empty before its first message.
     pub(crate) async fn read(client: &Client, id: &str) -> Result<Self, Failure> {
         let mut runs = Vec::new();
-        for row in client.conversation(id).await?.into_iter().rev() {
+        for row in client.conversations().runs(id).await?.into_iter().rev() {
             let log = client.events(&row.run, Seq(0)).await?;
             runs.push((row, log));
         }
-        Ok(Self { id: id.to_owned(), runs, budget: client.budget(id, None).await? })
+        Ok(Self { id: id.to_owned(), runs, budget: client.conversations().budget(id, None).await? })
     }
 
     /// Renders the last `most` runs as a transcript; with `all`, also hidden prompts.

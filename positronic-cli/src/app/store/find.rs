@@ -118,7 +118,7 @@ pub(crate) async fn find_conversation(store: &ProjectStore, written: &str, ui: &
         Found::One(id) => Ok(id),
         Found::Several(candidates) => Err(ambiguous(written, "conversation", candidates)),
         Found::Nothing => {
-            let all = store.client().conversations().await?;
+            let all = store.client().conversations().list().await?;
             let list = ui.command(&["conversations"]);
             Err(unknown(("conversation", written), store, all.iter().map(|one| one.id.as_str()), &list))
         }
@@ -126,7 +126,7 @@ pub(crate) async fn find_conversation(store: &ProjectStore, written: &str, ui: &
 }
 
 async fn lookup_conversation(client: &Client, written: &str) -> Result<Found<String>, StoreError> {
-    let mut all = client.conversations().await?;
+    let mut all = client.conversations().list().await?;
     if all.iter().any(|one| one.id == written) {
         return Ok(Found::One(written.to_owned()));
     }

@@ -62,7 +62,7 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
 async fn listed(store: &ProjectStore, args: &ConversationListArgs) -> Result<Vec<ConversationRow>, Failure> {
     let client = store.client();
     let mut listed = Vec::new();
-    for summary in client.conversations().await? {
+    for summary in client.conversations().list().await? {
         if listed.len() > args.limit.get() {
             break;
         }

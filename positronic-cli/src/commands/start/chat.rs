@@ -38,7 +38,7 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
         ui.notice(&goal)?;
     }
     let id = conversation(&store, entry, args).await?;
-    let known = store.client().budget(&id, None).await?;
+    let known = store.client().conversations().budget(&id, None).await?;
     let known = known.map(|known| known.budget);
     check_enforceable(&[(&*format!("the conversation `{id}` has a money limit"), known.as_ref())], &models)?;
     let budget = match (&given_budget, &known) {
@@ -120,7 +120,7 @@ async fn conversation(store: &ProjectStore, entry: &ProjectBrain, args: &ChatArg
     let id = match &args.conversation {
         Some(written) => continued_conversation(store, written).await?,
         None if args.last => {
-            let mut all = client.conversations().await?.into_iter();
+            let mut all = client.conversations().list().await?.into_iter();
             let is_meant = |last: &RunSummary| *last.brain == *entry.definition.title && last.user == args.user;
             let last = all.find(|one| is_meant(&one.last));
             last.map(|last| last.id).ok_or_else(|| {
@@ -134,7 +134,7 @@ async fn conversation(store: &ProjectStore, entry: &ProjectBrain, args: &ChatArg
         }
         None => new_id(&client).await?,
     };
-    let last = client.conversation(&id).await?.into_iter().next();
+    let last = client.conversations().runs(&id).await?.into_iter().next();
     if let Some(last) = last {
         belongs(&id, last.user.as_deref(), args.user.as_deref())?;
     }

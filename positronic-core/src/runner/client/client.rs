@@ -4,22 +4,27 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::stream::BoxStream;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::follow::{RunUpdate, follow_log};
+use super::fork::{Fork, ForkError, end_of_transition, fork_log};
 use super::live::LiveDeltas;
+use super::retry::{Retried, RetryError, retry, retry_event};
 use super::signals::{Sent, SignalError, recordable, send};
-use crate::machine::{Refusal, RunState, hears_mail, status_since};
-use crate::projection::{Prompts, RunFile, files};
+use crate::machine::{Refusal, RunState};
 use crate::record::{
-    Actor, Event, EventKind, FileRef, MAX_DOCUMENT_BYTES, NewEvent, Path, RunId, RunSummary, Seq, Signal, SignalId,
-    SignalKind, Status, Timestamp, check_document, first_hidden,
+    Actor, EventKind, MAX_DOCUMENT_BYTES, NewEvent, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Timer,
+    Timestamp, TriggerId, check_document, first_hidden,
 };
+#[cfg(feature = "schedules")]
+use crate::runner::Schedules;
 use crate::runner::worker::append::{Extras, append, append_of, follow, stamp, worker_of};
 use crate::runner::worker::load;
-use crate::runner::{Clock, Ids, SystemClock, UuidIds};
+use crate::runner::{Clock, Conversations, Ids, SystemClock, UuidIds};
 use crate::store::{
-    DeliveryState, EventStore, InboundWebhook, PendingFilter, PendingItem, PostOutcome, StoreError, swept_before,
+    DeliveryState, EventStore, InboundWebhook, PendingFilter, PendingItem, PostOutcome, StoreError, TimerFilter,
 };
 
 /// Sends signals to runs and reads them, from any process that opens the store.
@@ -243,6 +248,120 @@ impl Client {
         Err(refusal.into())
     }
 
+    /// Follows a run of any process from an event's number on, as [`RunHandle::follow`](crate::runner::RunHandle::follow)
+    /// does, except that the log alone says when the run settles, so it is never
+    /// [`Settled::Stopped`](crate::runner::Settled::Stopped). Events of another process arrive within a second. The client
+    /// of a runner also streams the deltas of that runner's workers; [`Client::new`] streams none.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunHandle::follow`](crate::runner::RunHandle::follow); [`StoreError::NoSuchRun`] if there is no such run.
+    #[must_use]
+    pub fn follow(&self, run: &RunId, from: Seq) -> BoxStream<'static, Result<RunUpdate, StoreError>> {
+        follow_log(self, run, from)
+    }
+
+    /// Creates a new run whose log begins with the events of another run up to and including `at`; the original is
+    /// unchanged. No worker claims the fork until [`Runner::fork`](crate::runner::Runner::fork) or
+    /// [`Runner::resume`](crate::runner::Runner::resume). If event `at` belongs to those after it
+    /// ([`Event::with_next`](crate::record::Event::with_next)), as an answer to its calls, the fork is made after the last
+    /// of them. Effects that the fork reruns happen again: its tools are real and get another
+    /// [`idempotency_key`](crate::dsl::ToolContext::idempotency_key).
+    ///
+    /// A fork that waits for a webhook since before the fork does not take stored ones from the mailbox, which
+    /// belong to other runs. It gets a later one that no other run waits for, or the result in [`Fork::results`].
+    /// For waits that it begins itself it reads the mailbox as any run.
+    ///
+    /// # Errors
+    ///
+    /// [`ForkError`]; no run was created then.
+    pub async fn fork(&self, run: &RunId, at: Seq, fork: Fork) -> Result<RunId, ForkError> {
+        let log = self.events(run, Seq(0)).await?;
+        fork_log(self, run, &log, end_of_transition(&log, at)?, fork).await
+    }
+
+    /// Returns the event after which a fork at `at` is made: `at`, or the last one that belongs to it.
+    ///
+    /// # Errors
+    ///
+    /// [`ForkError::NoSuchEvent`] if the run has no event `at`, [`ForkError::Store`] if the store fails.
+    pub async fn fork_event(&self, run: &RunId, at: Seq) -> Result<Seq, ForkError> {
+        end_of_transition(&self.events(run, Seq(0)).await?, at)
+    }
+
+    /// Returns the event right before a run first entered a stage, an iteration or a call: the place to fork it
+    /// in order to run that part again.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoSuchRun`] if there is no such run; other variants if the store fails.
+    pub async fn before(&self, run: &RunId, path: &Path) -> Result<Option<Seq>, StoreError> {
+        let log = self.events(run, Seq(0)).await?;
+        let first = log.iter().find(|event| event.path.is_within(path) && !event.path.is_root());
+        Ok(first.and_then(|event| event.seq.0.checked_sub(1)).map(Seq))
+    }
+
+    /// Continues the work of a run that has failed or was parked, at the place of the failure. Effects with results are not
+    /// repeated; a step or a call that was in flight runs again as after a crash. The counts of crashes start at zero. The
+    /// run continues when [`Runner::resume`](crate::runner::Runner::resume) or a server claims it.
+    /// [`Runner::record_retry`](crate::runner::Runner::record_retry) compares the code first.
+    ///
+    /// # Errors
+    ///
+    /// [`RetryError`]; nothing has changed then.
+    pub async fn retry(&self, run: &RunId, by: impl Into<Actor>) -> Result<Retried, RetryError> {
+        retry(self, run, by.into()).await
+    }
+
+    /// Returns the event after which a retry of a failed run forks it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::retry`].
+    pub async fn retry_event(&self, row: &RunSummary) -> Result<Seq, RetryError> {
+        retry_event(self, row).await
+    }
+
+    /// Returns the schedules of the store.
+    #[cfg(feature = "schedules")]
+    #[must_use]
+    pub fn schedules(&self) -> Schedules {
+        Schedules::new(self.clone())
+    }
+
+    /// Lists triggers by due time, without loading a log.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn triggers(&self, filter: &TimerFilter) -> Result<Vec<Timer>, StoreError> {
+        self.store().timers(filter).await
+    }
+
+    /// Lists the due triggers.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn due_triggers(&self) -> Result<Vec<Timer>, StoreError> {
+        self.triggers(&TimerFilter::builder().due(self.now()).build()).await
+    }
+
+    /// Deletes a trigger and returns whether it existed. The runs that it started continue.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn delete_trigger(&self, id: &TriggerId) -> Result<bool, StoreError> {
+        self.store().remove_timer(id).await
+    }
+
+    /// Returns the conversations of the store.
+    #[must_use]
+    pub fn conversations(&self) -> Conversations {
+        Conversations::new(self.clone())
+    }
+
     /// A fork waits since its origin does. It exists to try things out, so it must not take the webhook from its
     /// origin.
     async fn forks_last(&self, waiters: Vec<PendingItem>) -> Vec<PendingItem> {
@@ -290,131 +409,6 @@ impl Client {
             DeliveryState::Undelivered(mail) => Some(mail),
             DeliveryState::Delivered { .. } => None,
         }))
-    }
-
-    /// Reads a run's events from a number on.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::NoSuchRun`] if there is no such run; other variants if the store fails.
-    pub async fn events(&self, run: &RunId, from: Seq) -> Result<Vec<Arc<Event>>, StoreError> {
-        self.store.read(run, from, usize::MAX).await
-    }
-
-    /// Imports a run from its events.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Conflict`] if the store has the run, [`StoreError::NoRunBefore`] if it lacks the previous
-    /// run of its conversation, [`StoreError::Corrupt`] if the events are not a run's log from its start, or are cut off
-    /// within a transition.
-    pub async fn import(&self, run: &RunId, events: &[Arc<Event>]) -> Result<(), StoreError> {
-        let none = RunState::default();
-        let state = follow(&none, events).map_err(|error| StoreError::corrupt_log(run, error))?;
-        if state.root.is_none() {
-            return Err(StoreError::corrupt_log(run, "it does not begin with the start of the run"));
-        }
-        if events.last().is_some_and(|last| last.with_next) {
-            return Err(StoreError::corrupt_log(
-                run,
-                "it is cut off: its last event belongs to another one that follows",
-            ));
-        }
-        let mut imported = append_of(run, &none, &state, None, events, Extras::default());
-        // The webhooks that it waits for may be in this store's mailbox.
-        imported.index.summary.mail = imported.index.summary.status == Status::Waiting && hears_mail(&state);
-        let since = status_since(events).map_err(|error| StoreError::corrupt_log(run, error))?;
-        imported.index.summary.since = since.unwrap_or(state.at);
-        append(&*self.store, run, imported).await
-    }
-
-    /// Returns the bytes of a file by their SHA-256 in hexadecimal digits; `None` if the store does not have
-    /// them.
-    ///
-    /// ```
-    /// # use positronic_core::runner::Client;
-    /// # use positronic_core::record::RunId;
-    /// # async fn example(client: Client, run: RunId) -> Result<(), positronic_core::store::StoreError> {
-    /// for file in client.files(&run).await? {
-    ///     if let Some(bytes) = client.blob(&file.file.sha256).await? {
-    ///         println!("{} has {} bytes", file.file.name, bytes.len());
-    ///     }
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Damaged`] if the bytes no longer match the hash; other variants if the store fails.
-    pub async fn blob(&self, sha256: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.blob(sha256).await
-    }
-
-    /// Stores the bytes of a file and returns their SHA-256. An event must refer to them within an hour.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::TooLarge`]; other variants if the store fails.
-    pub async fn put_blob(&self, bytes: Vec<u8>) -> Result<String, StoreError> {
-        self.store.put_blob(bytes, self.clock.now()).await
-    }
-
-    /// Stores a file, for a message to a run. The next sweep removes it after an hour unless an event refers to it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::put_blob`].
-    pub async fn put_file(
-        &self,
-        name: impl Into<String> + Send,
-        media_type: impl Into<String> + Send,
-        bytes: impl Into<Vec<u8>> + Send,
-    ) -> Result<FileRef, StoreError> {
-        let (name, media_type, bytes) = (name.into(), media_type.into(), bytes.into());
-        let size = bytes.len() as u64;
-        let sha256 = self.put_blob(bytes).await?;
-        Ok(FileRef::stored(name, media_type, size, sha256))
-    }
-
-    /// Lists the files of a run in order of creation.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::events`].
-    pub async fn files(&self, run: &RunId) -> Result<Vec<RunFile>, StoreError> {
-        Ok(files(self.events(run, Seq(0)).await?.iter().map(|event| &**event)))
-    }
-
-    /// Removes the bytes of files that no run refers to and that were stored more than an hour ago. Returns their
-    /// number.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if the store fails.
-    pub async fn sweep(&self) -> Result<usize, StoreError> {
-        self.store.sweep_blobs(swept_before(self.clock.now())).await
-    }
-
-    /// Returns the current state of a run.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::events`].
-    pub async fn state(&self, run: &RunId) -> Result<RunState, StoreError> {
-        load::state(&*self.store, run).await
-    }
-
-    /// Returns the state and the prompts of a run as of event `at`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::events`].
-    pub async fn state_at(&self, run: &RunId, at: Seq) -> Result<(RunState, Prompts), StoreError> {
-        let events = self.store.read(run, Seq(0), at.next().index()).await?;
-        let events = events.iter().map(|event| &**event);
-        let state = RunState::replay(events.clone()).map_err(|error| StoreError::corrupt_log(run, error))?;
-        Ok((state, Prompts::default().in_run(run).with(events)))
     }
 }
 

@@ -80,21 +80,11 @@ impl Runner {
     }
 }
 
-impl Client {
-    /// Follows a run of any process from an event's number on, as [`RunHandle::follow`] does, except that the log
-    /// alone says when the run settles, so it is never [`Settled::Stopped`]. Events of another process arrive
-    /// within a second. The client of a runner also streams the deltas of that runner's workers; [`Client::new`]
-    /// streams none.
-    ///
-    /// # Errors
-    ///
-    /// As [`RunHandle::follow`]; [`StoreError::NoSuchRun`] if there is no such run.
-    #[must_use]
-    pub fn follow(&self, run: &RunId, from: Seq) -> BoxStream<'static, Result<RunUpdate, StoreError>> {
-        let store = self.shared_store();
-        let follower = Follower::new(&store, self.live(), run, from);
-        updates(follower, Source::Log { store, run: run.clone(), asked: None })
-    }
+/// Follows a run of any process by its log.
+pub(super) fn follow_log(client: &Client, run: &RunId, from: Seq) -> BoxStream<'static, Result<RunUpdate, StoreError>> {
+    let store = client.shared_store();
+    let follower = Follower::new(&store, client.live(), run, from);
+    updates(follower, Source::Log { store, run: run.clone(), asked: None })
 }
 
 fn updates(follower: Follower, source: Source) -> BoxStream<'static, Result<RunUpdate, StoreError>> {

@@ -72,95 +72,55 @@ pub enum ForkError {
     Store(#[from] StoreError),
 }
 
-impl Client {
-    /// Creates a new run whose log begins with the events of another run up to and including `at`; the original
-    /// is unchanged. No worker claims the fork until [`Runner::fork`] or [`Runner::resume`]. If event `at` belongs to
-    /// those after it ([`Event::with_next`]), as an answer to its calls, the fork is made after the last of them. Effects
-    /// that the fork reruns happen again: its tools are real and get another
-    /// [`idempotency_key`](crate::dsl::ToolContext::idempotency_key).
-    ///
-    /// A fork that waits for a webhook since before the fork does not take stored ones from the mailbox, which
-    /// belong to other runs. It gets a later one that no other run waits for, or the result in [`Fork::results`].
-    /// For waits that it begins itself it reads the mailbox as any run.
-    ///
-    /// # Errors
-    ///
-    /// [`ForkError`]; no run was created then.
-    pub async fn fork(&self, run: &RunId, at: Seq, fork: Fork) -> Result<RunId, ForkError> {
-        let log = self.events(run, Seq(0)).await?;
-        self.fork_log(run, &log, end_of_transition(&log, at)?, fork).await
-    }
-
-    /// Forks a run after exactly this event, with which the run can stand.
-    pub(super) async fn fork_exactly(&self, run: &RunId, at: Seq, fork: Fork) -> Result<RunId, ForkError> {
-        let log = self.events(run, Seq(0)).await?;
-        self.fork_log(run, &log, at, fork).await
-    }
-
-    async fn fork_log(&self, run: &RunId, log: &[Arc<Event>], at: Seq, fork: Fork) -> Result<RunId, ForkError> {
-        let Fork { options, overrides, results, actor, run: id } = fork;
-        let mut past: Vec<_> = log.iter().take(at.next().index()).map(|event| Event::clone(event)).collect();
-        if let Some(EventKind::BrainStart(start)) = past.first_mut().map(|event| &mut event.kind) {
-            let origin = start.start.get_or_insert_default();
-            // It shares the history and is not part of the conversation.
-            (origin.id, origin.conversation, origin.forked_from) = (None, None, Some((run.clone(), at)));
-            (origin.overrides, origin.actor) = (overrides, actor);
-            if let Some(options) = options {
-                start.options = options;
-            }
+/// Creates a fork of a run with this log after exactly this event, with which the run can stand.
+pub(super) async fn fork_log(
+    client: &Client,
+    run: &RunId,
+    log: &[Arc<Event>],
+    at: Seq,
+    fork: Fork,
+) -> Result<RunId, ForkError> {
+    let Fork { options, overrides, results, actor, run: id } = fork;
+    let mut past: Vec<_> = log.iter().take(at.next().index()).map(|event| Event::clone(event)).collect();
+    if let Some(EventKind::BrainStart(start)) = past.first_mut().map(|event| &mut event.kind) {
+        let origin = start.start.get_or_insert_default();
+        // It shares the history and is not part of the conversation.
+        (origin.id, origin.conversation, origin.forked_from) = (None, None, Some((run.clone(), at)));
+        (origin.overrides, origin.actor) = (overrides, actor);
+        if let Some(options) = options {
+            start.options = options;
         }
-        if let Some(last) = past.last_mut() {
-            last.with_next = false;
-        }
-        let mut events: Vec<_> = past.into_iter().map(Arc::new).collect();
-        let state = follow(&RunState::default(), &events).map_err(|error| StoreError::corrupt_log(run, error))?;
-        let mut new_events = Vec::new();
-        for (call, result) in results {
-            if state.call(&call).is_none_or(|call| call.result().is_some()) {
-                let hint = not_open(log, &call);
-                return Err(ForkError::NotOpen { call, at, hint });
-            }
-            new_events.push(NewEvent::new(call, EventKind::LoopToolResult { result, duration: None, change: None }));
-        }
-        let now = self.now().max(state.at);
-        events.extend(stamp(new_events, state.next, now, None));
-        // The original's worker has not claimed the fork.
-        if let Some(claim) = state.claim.as_ref().filter(|claim| !claim.released) {
-            let next = events.last().map_or(Seq(0), |event| event.seq.next());
-            let released = NewEvent::new(Path::root(), EventKind::RunReleased { reason: "forked".to_owned() });
-            let at = Stamp::for_worker(now, state.worker_at);
-            events.extend(stamp(vec![released], next, at, Some(claim.epoch)));
-        }
-        let none = RunState::default();
-        let after = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
-        let new = id.unwrap_or_else(|| self.new_run());
-        let mut forked = append_of(&new, &none, &after, None, &events, Extras::default());
-        // Lists show the fork as a run of now; the events that it shares keep their times.
-        (forked.index.summary.started, forked.index.summary.since) = (now, now);
-        append(self.store(), &new, forked).await?;
-        Ok(new)
     }
-
-    /// Returns the event after which a fork at `at` is made: `at`, or the last one that belongs to it.
-    ///
-    /// # Errors
-    ///
-    /// [`ForkError::NoSuchEvent`] if the run has no event `at`, [`ForkError::Store`] if the store fails.
-    pub async fn fork_event(&self, run: &RunId, at: Seq) -> Result<Seq, ForkError> {
-        end_of_transition(&self.events(run, Seq(0)).await?, at)
+    if let Some(last) = past.last_mut() {
+        last.with_next = false;
     }
-
-    /// Returns the event right before a run first entered a stage, an iteration or a call: the place to fork it
-    /// in order to run that part again.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::NoSuchRun`] if there is no such run; other variants if the store fails.
-    pub async fn before(&self, run: &RunId, path: &Path) -> Result<Option<Seq>, StoreError> {
-        let log = self.events(run, Seq(0)).await?;
-        let first = log.iter().find(|event| event.path.is_within(path) && !event.path.is_root());
-        Ok(first.and_then(|event| event.seq.0.checked_sub(1)).map(Seq))
+    let mut events: Vec<_> = past.into_iter().map(Arc::new).collect();
+    let state = follow(&RunState::default(), &events).map_err(|error| StoreError::corrupt_log(run, error))?;
+    let mut new_events = Vec::new();
+    for (call, result) in results {
+        if state.call(&call).is_none_or(|call| call.result().is_some()) {
+            let hint = not_open(log, &call);
+            return Err(ForkError::NotOpen { call, at, hint });
+        }
+        new_events.push(NewEvent::new(call, EventKind::LoopToolResult { result, duration: None, change: None }));
     }
+    let now = client.now().max(state.at);
+    events.extend(stamp(new_events, state.next, now, None));
+    // The original's worker has not claimed the fork.
+    if let Some(claim) = state.claim.as_ref().filter(|claim| !claim.released) {
+        let next = events.last().map_or(Seq(0), |event| event.seq.next());
+        let released = NewEvent::new(Path::root(), EventKind::RunReleased { reason: "forked".to_owned() });
+        let at = Stamp::for_worker(now, state.worker_at);
+        events.extend(stamp(vec![released], next, at, Some(claim.epoch)));
+    }
+    let none = RunState::default();
+    let after = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
+    let new = id.unwrap_or_else(|| client.new_run());
+    let mut forked = append_of(&new, &none, &after, None, &events, Extras::default());
+    // Lists show the fork as a run of now; the events that it shares keep their times.
+    (forked.index.summary.started, forked.index.summary.since) = (now, now);
+    append(client.store(), &new, forked).await?;
+    Ok(new)
 }
 
 impl Runner {
@@ -226,7 +186,7 @@ impl Runner {
 }
 
 /// Returns the last event of the transition to which an event belongs.
-fn end_of_transition(log: &[Arc<Event>], at: Seq) -> Result<Seq, ForkError> {
+pub(super) fn end_of_transition(log: &[Arc<Event>], at: Seq) -> Result<Seq, ForkError> {
     let last = log.last().map_or(Seq(0), |event| event.seq);
     if at > last {
         return Err(ForkError::NoSuchEvent { at, last });

@@ -1,6 +1,5 @@
 //! Access to runs from outside of their workers: handles, signals, readers, sinks, forks and retries.
 
-mod bill;
 pub(super) mod client;
 mod durable_sinks;
 pub(super) mod feed;
@@ -9,7 +8,7 @@ mod follower;
 pub(super) mod fork;
 pub(super) mod handle;
 pub(super) mod live;
-mod prune;
+mod records;
 pub(super) mod retry;
 pub(super) mod signals;
 mod verbs;

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::fork::{Fork, ForkError};
+use super::fork::{Fork, ForkError, fork_log};
 use super::signals::SignalError;
 use crate::machine::{FailedPlace, failed_place};
 use crate::record::{Actor, RunId, RunSummary, Seq, SignalKind, Status, Timestamp, sha256};
@@ -72,49 +72,37 @@ impl From<StoreError> for RetryError {
     }
 }
 
-impl Client {
-    /// Continues the work of a run that has failed or was parked, at the place of the failure. Effects with results are not
-    /// repeated; a step or a call that was in flight runs again as after a crash. The counts of crashes start at zero. The run
-    /// continues when [`Runner::resume`] or a server claims it. [`Runner::record_retry`] compares the code first.
-    ///
-    /// # Errors
-    ///
-    /// [`RetryError`]; nothing has changed then.
-    pub async fn retry(&self, run: &RunId, by: impl Into<Actor>) -> Result<Retried, RetryError> {
-        let row = self.store().run(run).await?;
-        match row.status {
-            Status::Paused if row.parked => Ok(Retried::Resumed(self.signal(run, SignalKind::Resume, by).await?)),
-            Status::Failed => self.fork_failed(row, by.into()).await,
-            status => Err(RetryError::NotFailed { status }),
-        }
+pub(super) async fn retry(client: &Client, run: &RunId, actor: Actor) -> Result<Retried, RetryError> {
+    let row = client.store().run(run).await?;
+    match row.status {
+        Status::Paused if row.parked => Ok(Retried::Resumed(client.signal(run, SignalKind::Resume, actor).await?)),
+        Status::Failed => fork_failed(client, &row, actor).await,
+        status => Err(RetryError::NotFailed { status }),
     }
+}
 
-    /// Returns the event after which a retry of a failed run forks it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::retry`].
-    pub async fn retry_event(&self, row: &RunSummary) -> Result<Seq, RetryError> {
-        let log = self.events(&row.run, Seq(0)).await?;
-        let found = failed_place(log.iter().map(|event| &**event));
-        match found.map_err(|error| StoreError::corrupt_log(&row.run, error))? {
-            Some(FailedPlace { at_limit: true, .. }) => {
-                Err(RetryError::AtLimit { failure: row.why.clone().unwrap_or_default() })
-            }
-            Some(FailedPlace { before, .. }) => Ok(before),
-            None => Err(RetryError::NotFailed { status: row.status }),
+pub(super) async fn retry_event(client: &Client, row: &RunSummary) -> Result<Seq, RetryError> {
+    let log = client.events(&row.run, Seq(0)).await?;
+    let found = failed_place(log.iter().map(|event| &**event));
+    match found.map_err(|error| StoreError::corrupt_log(&row.run, error))? {
+        Some(FailedPlace { at_limit: true, .. }) => {
+            Err(RetryError::AtLimit { failure: row.why.clone().unwrap_or_default() })
         }
+        Some(FailedPlace { before, .. }) => Ok(before),
+        None => Err(RetryError::NotFailed { status: row.status }),
     }
+}
 
-    async fn fork_failed(&self, row: RunSummary, actor: Actor) -> Result<Retried, RetryError> {
-        let at = self.retry_event(&row).await?;
-        let new = retry_id(&row.run, at, row.since);
-        let fork = Fork::builder().actor(actor).run(new.clone()).build();
-        match self.fork_exactly(&row.run, at, fork).await {
-            Ok(run) => Ok(Retried::Forked { run, at }),
-            Err(ForkError::Store(StoreError::Conflict { .. })) => Ok(Retried::Forked { run: new, at }),
-            Err(error) => Err(error.into()),
-        }
+/// Forks a failed run at the place of its failure; a repeated retry finds the fork.
+async fn fork_failed(client: &Client, row: &RunSummary, actor: Actor) -> Result<Retried, RetryError> {
+    let at = retry_event(client, row).await?;
+    let new = retry_id(&row.run, at, row.since);
+    let fork = Fork::builder().actor(actor).run(new.clone()).build();
+    let log = client.events(&row.run, Seq(0)).await?;
+    match fork_log(client, &row.run, &log, at, fork).await {
+        Ok(run) => Ok(Retried::Forked { run, at }),
+        Err(ForkError::Store(StoreError::Conflict { .. })) => Ok(Retried::Forked { run: new, at }),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -7,34 +7,11 @@ use crate::machine::{RunState, add_up};
 use crate::prices::PriceTable;
 use crate::projection::{CallCost, Cost, Costs};
 use crate::record::{Budget, Event, EventKind, Money, RunSummary, Seq, SharedBudget};
-use crate::runner::Client;
 use crate::runner::worker::load;
 use crate::store::{EventStore, RunFilter, StoreError};
 
-impl Client {
-    /// Returns the budget of a conversation with its usage so far, including that of an open run; `None` without
-    /// a budget. `instead` replaces the recorded budget, as [`Conversation::budget`] does.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if the store fails.
-    pub async fn budget(
-        &self,
-        conversation: &str,
-        instead: Option<&Budget>,
-    ) -> Result<Option<SharedBudget>, StoreError> {
-        let store = self.store();
-        let filter = RunFilter::builder().conversation(conversation).limit(1).build();
-        let last = match store.runs(&filter).await?.pop() {
-            Some(last) => load::state(store, &last.run).await?,
-            None => RunState::default(),
-        };
-        standing(store, conversation, &last, instead).await
-    }
-}
-
 /// Adds up the usage of a conversation's runs, of which `last` is the state of the last one.
-async fn standing(
+pub(super) async fn standing(
     store: &dyn EventStore,
     conversation: &str,
     last: &RunState,

@@ -324,7 +324,7 @@ impl Conversation {
     ///
     /// [`StoreError`] if the store fails.
     pub async fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
-        self.runner.client().conversation(&self.id).await
+        self.runner.client().conversations().runs(&self.id).await
     }
 
     /// Returns its prompts in order, including hidden ones.
@@ -333,7 +333,7 @@ impl Conversation {
     ///
     /// [`StoreError`] if the store fails.
     pub async fn prompts(&self) -> Result<Vec<(RunId, Prompt)>, StoreError> {
-        self.runner.client().prompts(&self.id).await
+        self.runner.client().conversations().prompts(&self.id).await
     }
 
     /// Returns its last run, from which the others follow: each has the user of the run before it.

@@ -2,5 +2,5 @@
 
 mod budget;
 pub(super) mod conversation;
+pub(super) mod conversations;
 pub(super) mod histories;
-pub(super) mod list;

@@ -118,15 +118,11 @@ impl From<BackfillError> for ScheduleError {
     }
 }
 
-impl Client {
-    /// Returns the schedules of the store.
-    #[must_use]
-    pub fn schedules(&self) -> Schedules {
-        Schedules { client: self.clone(), by: None }
-    }
-}
-
 impl Schedules {
+    pub(in crate::runner) const fn new(client: Client) -> Self {
+        Self { client, by: None }
+    }
+
     /// Names the person who acts through this handle. The runs of a schedule are started in the name of who has set it last,
     /// those of [`trigger`](Self::trigger) and [`backfill`](Self::backfill) in the name of who has asked for them.
     #[must_use]

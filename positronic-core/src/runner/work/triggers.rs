@@ -13,8 +13,8 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::record::{Actor, Fired, Scheduled, SignalId, Start, Timer, TriggerId};
-use crate::runner::{Client, ConversationError, RunHandle, Runner, StartError};
-use crate::store::{StoreError, TimerFilter};
+use crate::runner::{ConversationError, RunHandle, Runner, StartError};
+use crate::store::StoreError;
 
 /// What fires: a trigger, or the tick of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,35 +74,6 @@ pub enum FireError {
         /// The reason.
         reason: Box<ConversationError>,
     },
-}
-
-impl Client {
-    /// Lists triggers by due time, without loading a log.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if the store fails.
-    pub async fn triggers(&self, filter: &TimerFilter) -> Result<Vec<Timer>, StoreError> {
-        self.store().timers(filter).await
-    }
-
-    /// Lists the due triggers.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if the store fails.
-    pub async fn due_triggers(&self) -> Result<Vec<Timer>, StoreError> {
-        self.triggers(&TimerFilter::builder().due(self.now()).build()).await
-    }
-
-    /// Deletes a trigger and returns whether it existed. The runs that it started continue.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if the store fails.
-    pub async fn delete_trigger(&self, id: &TriggerId) -> Result<bool, StoreError> {
-        self.store().remove_timer(id).await
-    }
 }
 
 impl Runner {

@@ -349,7 +349,7 @@ async fn each_prompt_has_its_own_budget_and_can_ask_for_the_conversations_remain
     let runner = process(&store, priced("EUR"));
     let chat = runner.conversation("c");
     says(&chat, "one").await.result().await.unwrap();
-    assert_eq!(runner.client().budget("c", None).await.unwrap(), None);
+    assert_eq!(runner.client().conversations().budget("c", None).await.unwrap(), None);
     let limited = chat.clone().prompt_budget(budget().max_tokens(20));
 
     for _ in 0..2 {
@@ -357,12 +357,12 @@ async fn each_prompt_has_its_own_budget_and_can_ask_for_the_conversations_remain
         assert_eq!(failure.message, "the brain `Helper` used up its budget of tokens in the loop `Chat`: 20 tokens");
     }
     let money = budget().max_money(Money::of_nanos(90_000));
-    let before = runner.client().budget("c", Some(&money)).await.unwrap().unwrap();
+    let before = runner.client().conversations().budget("c", Some(&money)).await.unwrap().unwrap();
     assert_eq!(before.used, Amounts { money: Money::of_nanos(50_000), ..spent(5) }, "including usage before the limit");
     let run = says(&chat.budget(money), "two").await;
     run.result().await.unwrap();
 
-    let now = runner.client().budget("c", None).await.unwrap().unwrap();
+    let now = runner.client().conversations().budget("c", None).await.unwrap().unwrap();
     assert_eq!((now.used.of(LimitKind::Money), now.limit(LimitKind::Money)), (60_000, Some(90_000)));
     assert_eq!(now.currency.as_deref(), Some("EUR"));
     assert_eq!(run.state().start.budget, None, "each report covers only its own prompts");

@@ -127,7 +127,7 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
             filter.after = Some(row.cursor());
             let Some(id) = row.conversation.clone() else { continue };
             if !known.contains_key(&id) {
-                let runs = app.client.conversation(&id).await?;
+                let runs = app.client.conversations().runs(&id).await?;
                 let Some(last) = runs.first() else { continue };
                 known.insert(id.clone(), (last.run.clone(), runs.len()));
             }
@@ -159,7 +159,7 @@ async fn read(cx: RequestContext) -> Result<Response, Problem> {
 
 /// Returns the runs of a conversation, the last one first; none if it belongs to another user.
 async fn seen_runs(app: &App, caller: &Caller, id: &str) -> Result<Vec<RunSummary>, Problem> {
-    let rows = app.client.conversation(id).await?;
+    let rows = app.client.conversations().runs(id).await?;
     Ok(if rows.first().is_some_and(|last| caller.sees(last)) { rows } else { Vec::new() })
 }
 
@@ -205,7 +205,7 @@ pub(crate) async fn send_once(
     let request = serde_json::json!([definition.title, options, user, tags, message]);
     let request = sha256(request.to_string().as_bytes());
     let message_id = key.id(&format!("message\n{id}"));
-    let rows = app.client.conversation(id).await?;
+    let rows = app.client.conversations().runs(id).await?;
     if rows.first().is_some_and(|last| !caller.sees(last)) {
         return Err(ProblemType::NotFound.into());
     }

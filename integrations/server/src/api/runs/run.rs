@@ -96,7 +96,7 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
         brain_known: app.brain(&row.brain).is_ok(),
         changed,
         conversation_runs: match &row.conversation {
-            Some(conversation) => Some(app.client.conversation(conversation).await?.len()),
+            Some(conversation) => Some(app.client.conversations().runs(conversation).await?.len()),
             None => None,
         },
         forks: forks(app, caller, row).await?,

@@ -123,7 +123,7 @@ impl<'a> Runners<'a> {
         let CassetteSession::Plays(cassette) = &models.cassette else { return Ok(true) };
         let is_schedule = timer.scheduled.is_some();
         let Some(conversation) = &timer.conversation else { return Ok(is_schedule) };
-        let rows = self.store.client().conversation(conversation).await?;
+        let rows = self.store.client().conversations().runs(conversation).await?;
         let Some(last) = rows.first() else { return Ok(is_schedule) };
         rewind(cassette, self.store, &last.run).await?;
         Ok(has_answers_left(cassette))

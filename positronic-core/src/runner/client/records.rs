@@ -1,0 +1,228 @@
+//! What a client reads of runs, stores for them and removes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use indexmap::IndexSet;
+
+use super::client::Client;
+use crate::machine::{RunState, hears_mail, status_since};
+use crate::prices::PriceTable;
+use crate::projection::{Costs, History, Prompts, RunFile, files};
+use crate::record::{Event, FileRef, RunId, RunSummary, Seq, Status};
+use crate::runner::conversation::histories::Histories;
+use crate::runner::worker::append::{Extras, append, append_of, follow};
+use crate::runner::worker::load;
+use crate::store::{RunFilter, RunPages, StoreError, swept_before};
+
+impl Client {
+    /// Reads a run's events from a number on.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoSuchRun`] if there is no such run; other variants if the store fails.
+    pub async fn events(&self, run: &RunId, from: Seq) -> Result<Vec<Arc<Event>>, StoreError> {
+        self.store().read(run, from, usize::MAX).await
+    }
+
+    /// Imports a run from its events.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Conflict`] if the store has the run, [`StoreError::NoRunBefore`] if it lacks the previous
+    /// run of its conversation, [`StoreError::Corrupt`] if the events are not a run's log from its start, or are cut off
+    /// within a transition.
+    pub async fn import(&self, run: &RunId, events: &[Arc<Event>]) -> Result<(), StoreError> {
+        let none = RunState::default();
+        let state = follow(&none, events).map_err(|error| StoreError::corrupt_log(run, error))?;
+        if state.root.is_none() {
+            return Err(StoreError::corrupt_log(run, "it does not begin with the start of the run"));
+        }
+        if events.last().is_some_and(|last| last.with_next) {
+            return Err(StoreError::corrupt_log(
+                run,
+                "it is cut off: its last event belongs to another one that follows",
+            ));
+        }
+        let mut imported = append_of(run, &none, &state, None, events, Extras::default());
+        // The webhooks that it waits for may be in this store's mailbox.
+        imported.index.summary.mail = imported.index.summary.status == Status::Waiting && hears_mail(&state);
+        let since = status_since(events).map_err(|error| StoreError::corrupt_log(run, error))?;
+        imported.index.summary.since = since.unwrap_or(state.at);
+        append(self.store(), run, imported).await
+    }
+
+    /// Returns the bytes of a file by their SHA-256 in hexadecimal digits; `None` if the store does not have
+    /// them.
+    ///
+    /// ```
+    /// # use positronic_core::runner::Client;
+    /// # use positronic_core::record::RunId;
+    /// # async fn example(client: Client, run: RunId) -> Result<(), positronic_core::store::StoreError> {
+    /// for file in client.files(&run).await? {
+    ///     if let Some(bytes) = client.blob(&file.file.sha256).await? {
+    ///         println!("{} has {} bytes", file.file.name, bytes.len());
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Damaged`] if the bytes no longer match the hash; other variants if the store fails.
+    pub async fn blob(&self, sha256: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store().blob(sha256).await
+    }
+
+    /// Stores the bytes of a file and returns their SHA-256. An event must refer to them within an hour.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::TooLarge`]; other variants if the store fails.
+    pub async fn put_blob(&self, bytes: Vec<u8>) -> Result<String, StoreError> {
+        self.store().put_blob(bytes, self.now()).await
+    }
+
+    /// Stores a file, for a message to a run. The next sweep removes it after an hour unless an event refers to it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::put_blob`].
+    pub async fn put_file(
+        &self,
+        name: impl Into<String> + Send,
+        media_type: impl Into<String> + Send,
+        bytes: impl Into<Vec<u8>> + Send,
+    ) -> Result<FileRef, StoreError> {
+        let (name, media_type, bytes) = (name.into(), media_type.into(), bytes.into());
+        let size = bytes.len() as u64;
+        let sha256 = self.put_blob(bytes).await?;
+        Ok(FileRef::stored(name, media_type, size, sha256))
+    }
+
+    /// Lists the files of a run in order of creation.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::events`].
+    pub async fn files(&self, run: &RunId) -> Result<Vec<RunFile>, StoreError> {
+        Ok(files(self.events(run, Seq(0)).await?.iter().map(|event| &**event)))
+    }
+
+    /// Removes the bytes of files that no run refers to and that were stored more than an hour ago. Returns their
+    /// number.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn sweep(&self) -> Result<usize, StoreError> {
+        self.store().sweep_blobs(swept_before(self.now())).await
+    }
+
+    /// Returns the current state of a run.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::events`].
+    pub async fn state(&self, run: &RunId) -> Result<RunState, StoreError> {
+        load::state(self.store(), run).await
+    }
+
+    /// Returns the state and the prompts of a run as of event `at`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::events`].
+    pub async fn state_at(&self, run: &RunId, at: Seq) -> Result<(RunState, Prompts), StoreError> {
+        let events = self.store().read(run, Seq(0), at.next().index()).await?;
+        let events = events.iter().map(|event| &**event);
+        let state = RunState::replay(events.clone()).map_err(|error| StoreError::corrupt_log(run, error))?;
+        Ok((state, Prompts::default().in_run(run).with(events)))
+    }
+
+    /// Returns the messages that precede those of a run's own loops: its conversation so far.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn history(&self, run: &RunId) -> Result<History, StoreError> {
+        match self.store().run(run).await?.after {
+            Some(before) => load::history(self.store(), &before, &Histories::default()).await,
+            None => Ok(History::default()),
+        }
+    }
+
+    /// Returns the usage and cost of a run, by a price table.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::events`].
+    pub async fn costs(&self, run: &RunId, prices: &PriceTable) -> Result<Costs, StoreError> {
+        let events = self.events(run, Seq(0)).await?;
+        Ok(Costs::of(events.iter().map(|event| &**event), prices))
+    }
+
+    /// Removes those of these runs that have ended and that no remaining run needs: the history of a remaining
+    /// run stays with it. Removes files without references as well. Returns the removed runs.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails; what was removed until then stays removed.
+    pub async fn prune(&self, runs: &[RunSummary]) -> Result<Vec<RunId>, StoreError> {
+        let mut removable = self.removable(runs).await?;
+        let count = self.store().remove(&removable).await?;
+        self.sweep().await?;
+        if count < removable.len() {
+            // Another process has just begun a run after one of them.
+            let mut left: HashSet<RunId> = HashSet::new();
+            for run in &removable {
+                match self.store().run(run).await {
+                    Err(StoreError::NoSuchRun { .. }) => {}
+                    _ => _ = left.insert(run.clone()),
+                }
+            }
+            removable.retain(|run| !left.contains(run));
+        }
+        Ok(removable)
+    }
+
+    /// Returns which of these runs [`Client::prune`] would remove. A run precedes those that it continues.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn removable(&self, runs: &[RunSummary]) -> Result<Vec<RunId>, StoreError> {
+        let mut removable: IndexSet<RunId> =
+            runs.iter().filter(|row| row.status.is_over()).map(|row| row.run.clone()).collect();
+        if runs.iter().all(|row| row.conversation.is_none()) {
+            return Ok(removable.into_iter().collect());
+        }
+        let before = self.predecessors().await?;
+        for (run, after) in &before {
+            // A run that stays anyway has its own walk.
+            let mut needed = Some(after).filter(|_| !removable.contains(run));
+            while let Some(run) = needed.filter(|run| removable.shift_remove(*run)) {
+                needed = before.get(run);
+            }
+        }
+        let mut earlier_first = IndexSet::new();
+        for run in removable.iter().rev() {
+            let new = |run: &&RunId| removable.contains(*run) && !earlier_first.contains(*run);
+            let chain = std::iter::successors(Some(run).filter(new), |run| before.get(*run).filter(new));
+            let chain: Vec<_> = chain.collect();
+            earlier_first.extend(chain.into_iter().rev());
+        }
+        Ok(earlier_first.into_iter().rev().cloned().collect())
+    }
+
+    /// Returns the previous run of each run that continues one.
+    async fn predecessors(&self) -> Result<HashMap<RunId, RunId>, StoreError> {
+        let mut before = HashMap::new();
+        let mut pages = RunPages::new(self.store(), RunFilter::builder().conversations(true).build());
+        while let Some(page) = pages.next().await? {
+            before.extend(page.into_iter().filter_map(|row| Some((row.run, row.after?))));
+        }
+        Ok(before)
+    }
+}

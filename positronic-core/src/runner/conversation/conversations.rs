@@ -1,0 +1,127 @@
+//! The conversations of a store: their lists, prompts, budgets and costs, without a brain's code.
+
+use serde::Serialize;
+
+use super::budget::standing;
+use crate::machine::RunState;
+use crate::prices::PriceTable;
+use crate::projection::{Bill, Prompts};
+use crate::record::{Budget, Prompt, RunId, RunSummary, Seq, SharedBudget};
+use crate::runner::Client;
+use crate::runner::worker::load;
+use crate::store::{RunFilter, RunPages, StoreError};
+
+/// A conversation in a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ConversationSummary {
+    /// Its id.
+    pub id: String,
+    /// The number of its runs.
+    pub runs: usize,
+    /// Its last run.
+    pub last: RunSummary,
+}
+
+/// The conversations of a store, from [`Client::conversations`]: their lists, prompts and costs, without a brain's code.
+#[derive(Debug, Clone)]
+pub struct Conversations {
+    client: Client,
+}
+
+impl Conversations {
+    pub(in crate::runner) const fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Lists the conversations, the most recent one first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn list(&self) -> Result<Vec<ConversationSummary>, StoreError> {
+        let mut all: indexmap::IndexMap<String, ConversationSummary> = indexmap::IndexMap::new();
+        let mut pages = RunPages::new(self.client.store(), RunFilter::builder().conversations(true).build());
+        while let Some(page) = pages.next().await? {
+            for row in page {
+                let Some(id) = row.conversation.clone() else { continue };
+                let known = all.entry(id.clone()).or_insert_with(|| ConversationSummary { id, runs: 0, last: row });
+                known.runs += 1;
+            }
+        }
+        let mut all: Vec<_> = all.into_values().collect();
+        all.sort_by_key(|conversation| std::cmp::Reverse(conversation.last.at));
+        Ok(all)
+    }
+
+    /// Lists the runs of a conversation, the last one first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn runs(&self, id: &str) -> Result<Vec<RunSummary>, StoreError> {
+        RunPages::new(self.client.store(), RunFilter::builder().conversation(id).build()).all().await
+    }
+
+    /// Returns the prompts of a conversation in order: those of the loops of its runs' own brains.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn prompts(&self, id: &str) -> Result<Vec<(RunId, Prompt)>, StoreError> {
+        let mut prompts = Vec::new();
+        for row in self.runs(id).await?.into_iter().rev() {
+            let log = self.client.events(&row.run, Seq(0)).await?;
+            let of_run = Prompts::default().in_run(&row.run).with(log.iter().map(|event| &**event));
+            let own = of_run.iter().filter(|prompt| prompt.path.parent().is_some_and(|owner| owner.is_root()));
+            prompts.extend(own.map(|prompt| (row.run.clone(), prompt.clone())));
+        }
+        Ok(prompts)
+    }
+
+    /// Returns the budget of a conversation with its usage so far, including that of an open run; `None` without
+    /// a budget. `instead` replaces the recorded budget, as [`Conversation::budget`](super::conversation::Conversation::budget) does.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn budget(&self, id: &str, instead: Option<&Budget>) -> Result<Option<SharedBudget>, StoreError> {
+        let store = self.client.store();
+        let filter = RunFilter::builder().conversation(id).limit(1).build();
+        let last = match store.runs(&filter).await?.pop() {
+            Some(last) => load::state(store, &last.run).await?,
+            None => RunState::default(),
+        };
+        standing(store, id, &last, instead).await
+    }
+
+    /// Returns the usage and cost of each run of a conversation, in order of their start, by a price table.
+    ///
+    /// ```
+    /// # use positronic_core::runner::Client;
+    /// # use positronic_core::prices::PriceTable;
+    /// # async fn example(client: Client) -> Result<(), positronic_core::store::StoreError> {
+    /// let bill = client.conversations().bill("thread-7", &PriceTable::bundled()).await?;
+    /// let total = bill.total();
+    /// println!("{} tokens, {} {}", total.usage.total(), total.known, bill.currency);
+    /// if total.unpriced > 0 {
+    ///     println!("and what {} cost", bill.unpriced().join(", "));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn bill(&self, id: &str, prices: &PriceTable) -> Result<Bill, StoreError> {
+        let mut rows = self.runs(id).await?;
+        rows.sort_by(|one, other| (one.started, &one.run).cmp(&(other.started, &other.run)));
+        let mut bill = Bill::new(prices);
+        for row in rows {
+            let events = self.client.events(&row.run, Seq(0)).await?;
+            bill.add(row.run, events.iter().map(|event| &**event), prices);
+        }
+        Ok(bill)
+    }
+}
