@@ -19,7 +19,7 @@ use crate::problem::{Problem, ProblemType, Reporter};
 use crate::readiness::Readiness;
 use crate::recent::RunCache;
 use crate::routes::table;
-use crate::states::States;
+use crate::states::CachedStates;
 
 /// Of how many runs the last check of the code is kept.
 const CODE_CHECKS: usize = 1000;
@@ -44,7 +44,7 @@ pub(crate) struct App {
     pub(crate) large_anonymous_bodies: Arc<Semaphore>,
     pub(crate) bodies: Bodies,
     pub(crate) folds: Folds,
-    pub(crate) states: States,
+    pub(crate) states: CachedStates,
     pub(crate) forks: Forks,
     pub(crate) readiness: Readiness,
     pub(crate) code_checks: RunCache<KnownCheck>,
@@ -60,7 +60,7 @@ impl App {
             }
         };
         let folds = Folds::new(client.clone(), options.prices.clone());
-        let (limits, states, bodies) = (Limits::new(&options), States::new(client.clone()), Bodies::of(&table()));
+        let (limits, states, bodies) = (Limits::new(&options), CachedStates::new(client.clone()), Bodies::of(&table()));
         let places = |most| Arc::new(Semaphore::new(most));
         Self {
             client,

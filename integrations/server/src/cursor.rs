@@ -12,14 +12,14 @@ use serde_json::Value;
 use crate::problem::{Problem, ProblemType};
 
 #[derive(Serialize, Deserialize)]
-struct Content<K> {
+struct CursorContent<K> {
     key: K,
     filter: String,
 }
 
 /// Encodes the cursor after the item with this place, for the list with this filter.
 pub(crate) fn encode<K: Serialize>(key: &K, filter: &impl Serialize) -> String {
-    let content = Content { key, filter: hashed(filter) };
+    let content = CursorContent { key, filter: hashed(filter) };
     // Places can be encoded.
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&content).unwrap_or_default())
 }
@@ -28,7 +28,7 @@ pub(crate) fn encode<K: Serialize>(key: &K, filter: &impl Serialize) -> String {
 pub(crate) fn decode<K: DeserializeOwned>(cursor: &str, filter: &impl Serialize) -> Result<K, Problem> {
     let bad = |detail: &str| Problem::new(ProblemType::BadCursor).detail(detail);
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| bad("the cursor cannot be decoded"))?;
-    let content: Content<K> = serde_json::from_slice(&bytes).map_err(|_| bad("the cursor cannot be decoded"))?;
+    let content: CursorContent<K> = serde_json::from_slice(&bytes).map_err(|_| bad("the cursor cannot be decoded"))?;
     if content.filter == hashed(filter) {
         Ok(content.key)
     } else {

@@ -15,10 +15,10 @@ const OVERLAP_MICROS: i64 = 5_000_000;
 
 /// The forks that are known, by the runs of which they are forks.
 #[derive(Default)]
-pub(crate) struct Forks(tokio::sync::Mutex<Known>);
+pub(crate) struct Forks(tokio::sync::Mutex<KnownForks>);
 
 #[derive(Default)]
-struct Known {
+struct KnownForks {
     forks: HashMap<RunId, Vec<RunId>>,
     /// When the last known run began.
     until: Option<Timestamp>,
@@ -33,7 +33,7 @@ impl Forks {
     }
 }
 
-impl Known {
+impl KnownForks {
     /// Reads the rows of the runs that have begun since the last refresh.
     async fn refresh(&mut self, store: &dyn EventStore) -> Result<(), StoreError> {
         let from = self.until.map(|until| Timestamp(until.0.saturating_sub(OVERLAP_MICROS)));

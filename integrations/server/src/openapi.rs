@@ -9,7 +9,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Access, Body, Ownership, RequestContext, Route, json as answer, table};
+use crate::routes::{Body, Ownership, RequestContext, Route, RouteAccess, json as answer, table};
 
 /// What the document says about the whole API.
 const ABOUT: &str = "The runs of a Positronic store: what they do, what they wait for, and the decisions of people. \
@@ -23,7 +23,7 @@ have none. After `end` the run has no more, and a reconnect gets 204. `problem` 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/openapi.json", "Read this document", document)
-            .access(Access::Public)
+            .access(RouteAccess::Public)
             .returns_text(200, "application/json"),
     ]
 }
@@ -102,9 +102,9 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
         }
     };
     match route.access {
-        Access::Public => add("security", json!([])),
-        Access::Authenticated => add("security", json!([{ "token": [] }, { "session": [] }])),
-        Access::Scopes(scopes) => {
+        RouteAccess::Public => add("security", json!([])),
+        RouteAccess::Authenticated => add("security", json!([{ "token": [] }, { "session": [] }])),
+        RouteAccess::Scopes(scopes) => {
             add("security", json!([{ "token": [] }, { "session": [] }]));
             add("x-scopes", json!(scopes));
         }

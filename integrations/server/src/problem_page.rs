@@ -3,12 +3,12 @@
 use axum::response::{Html, IntoResponse as _, Response};
 
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Access, RequestContext, Route};
+use crate::routes::{RequestContext, Route, RouteAccess};
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/problems/{slug}", "Describe a type of problem", page)
-            .access(Access::Public)
+            .access(RouteAccess::Public)
             .returns_text(200, "text/html")
             .problems(&[ProblemType::NotFound]),
     ]

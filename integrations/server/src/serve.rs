@@ -69,7 +69,7 @@ impl Listener {
     /// seconds for other requests.
     pub async fn serve(self, client: Client, options: Options) {
         let shutdown = options.shutdown.clone();
-        let places = Places::new(&options);
+        let places = ConnectionPermits::new(&options);
         let app = router(client, options);
         let (graceful, mut connections) = (GracefulShutdown::new(), JoinSet::new());
         while let Some((stream, peer, place)) = accepted(&self.0, &places, &shutdown).await {
@@ -110,7 +110,7 @@ fn connection(
 /// Accepts the next connection for which there is a place; `None` after the shutdown has begun.
 async fn accepted(
     listener: &TcpListener,
-    places: &Places,
+    places: &ConnectionPermits,
     shutdown: &Shutdown,
 ) -> Option<(TcpStream, SocketAddr, ConnectionSlot)> {
     let next = async {
@@ -137,7 +137,7 @@ async fn accepted(
 
 /// The places for connections. Further ones wait until one is closed; those of an address that has a quarter of all places
 /// are closed at once.
-struct Places {
+struct ConnectionPermits {
     free: Arc<Semaphore>,
     of_address: Arc<Mutex<HashMap<IpAddr, usize>>>,
     most_of_address: usize,
@@ -152,7 +152,7 @@ struct ConnectionSlot {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Places {
+impl ConnectionPermits {
     fn new(options: &Options) -> Self {
         let most = options.max_connections.clamp(1, Semaphore::MAX_PERMITS);
         Self {

@@ -20,7 +20,7 @@ const STEP: u64 = 256;
 const KEPT: usize = 256;
 
 /// The states of the runs that were read last.
-pub(crate) struct States {
+pub(crate) struct CachedStates {
     client: Client,
     cached: RunCache<KeptStates>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct States {
 /// States by the number of the event after them.
 type KeptStates = Arc<Mutex<BTreeMap<Seq, RunState>>>;
 
-impl States {
+impl CachedStates {
     pub(crate) fn new(client: Client) -> Self {
         Self { client, cached: RunCache::new(CACHED) }
     }

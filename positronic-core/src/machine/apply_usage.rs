@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::frames::{LoopFrame, Visit};
 use super::grants::{Grants, PendingGrant};
-use super::limits::{Bound, LimitCheck, asked_at, bound_at};
+use super::limits::{LimitCheck, LimitedFrame, asked_at, bound_at};
 use super::stages::Reason;
 use super::state::RunState;
 use super::tree::owner_of;
@@ -133,7 +133,7 @@ impl RunState {
             LoopOutcome::Answered | LoopOutcome::Exited { .. } | LoopOutcome::Cancelled => return None,
         };
         let budget = frame.ended_by.as_ref().and_then(|path| bound_at(self, path, frame.ended_by_shared));
-        let bound = budget.unwrap_or(Bound::Loop(frame));
+        let bound = budget.unwrap_or(LimitedFrame::Loop(frame));
         if bound.on_limit() == OnLimit::Exit {
             return None;
         }
@@ -144,15 +144,15 @@ impl RunState {
                 let currency = self.currency.as_ref().map_or_else(String::new, |currency| format!(" in {currency}"));
                 format!("the loop `{path}` has a limit of money, and the price of `{model}`{currency} is unknown")
             }
-            (_, Bound::Brain(..) | Bound::Shared(..)) => {
+            (_, LimitedFrame::Brain(..) | LimitedFrame::Shared(..)) => {
                 let (what, limit) = (kind.noun(), kind.amount(limit, self.currency.as_deref()));
                 let whose = match bound {
-                    Bound::Brain(brain, _) => format!("the brain `{}`", brain.title),
-                    Bound::Loop(_) | Bound::Shared(..) => bound.name(),
+                    LimitedFrame::Brain(brain, _) => format!("the brain `{}`", brain.title),
+                    LimitedFrame::Loop(_) | LimitedFrame::Shared(..) => bound.name(),
                 };
                 format!("{whose} used up its budget of {what} in the loop `{path}`: {limit}")
             }
-            (_, Bound::Loop(_)) => {
+            (_, LimitedFrame::Loop(_)) => {
                 let what = match kind {
                     LimitKind::Iterations => format!("its {limit} iterations"),
                     _ => format!("its limit of {}", kind.noun()),

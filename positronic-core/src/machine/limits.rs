@@ -35,13 +35,13 @@ pub(super) enum LimitCheck {
 
 /// A frame whose limits apply to everything below it, or the conversation in the brain of its prompt.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Bound<'a> {
+pub(super) enum LimitedFrame<'a> {
     Loop(&'a LoopFrame),
     Brain(&'a BrainFrame, &'a Budget),
     Shared(&'a BrainFrame, &'a SharedLimits),
 }
 
-impl<'a> Bound<'a> {
+impl<'a> LimitedFrame<'a> {
     /// Returns a brain's budgets, from the outside in.
     pub(super) fn all_of(brain: &'a BrainFrame) -> impl Iterator<Item = Self> {
         let shared = brain.shared.as_deref().map(|shared| Self::Shared(brain, shared));
@@ -197,12 +197,12 @@ impl BrainFrame {
 
 /// The loops and budgets around a frame, from the outside in.
 #[derive(Default)]
-pub(super) struct Enclosing<'a>(Vec<Bound<'a>>);
+pub(super) struct Enclosing<'a>(Vec<LimitedFrame<'a>>);
 
 impl<'a> Enclosing<'a> {
     pub(super) fn within<T>(
         &mut self,
-        bounds: impl IntoIterator<Item = Bound<'a>>,
+        bounds: impl IntoIterator<Item = LimitedFrame<'a>>,
         f: impl FnOnce(&mut Self) -> T,
     ) -> T {
         let enclosing = self.0.len();
@@ -214,12 +214,12 @@ impl<'a> Enclosing<'a> {
 
     /// Returns whether something around waits for more or is about to end, together with an outer loop.
     pub(super) fn exhausted(&self, before: LimitCheck) -> bool {
-        let last = self.0.iter().rposition(|bound| matches!(bound, Bound::Loop(_)));
+        let last = self.0.iter().rposition(|bound| matches!(bound, LimitedFrame::Loop(_)));
         let outer = last.and_then(|last| self.0.get(..=last)).unwrap_or_default();
         outer.iter().any(|bound| bound.reached(before).is_some())
     }
 
-    fn binding_limit(&self, before: LimitCheck) -> Option<(Bound<'a>, LimitReached)> {
+    fn binding_limit(&self, before: LimitCheck) -> Option<(LimitedFrame<'a>, LimitReached)> {
         binding_limit(&self.0, before)
     }
 
@@ -232,7 +232,7 @@ impl<'a> Enclosing<'a> {
     /// Ends a loop that has reached its own limit or one of its brain, or requests more first.
     /// Returns whether it did either.
     pub(super) fn at_limit(&self, frame: &'a LoopFrame, before: LimitCheck, now: Timestamp, out: &mut Next) -> bool {
-        let own = Bound::Loop(frame);
+        let own = LimitedFrame::Loop(frame);
         // The summary iteration may exceed the loop's own limits, but never a brain's.
         let own = own.reached(before).filter(|_| frame.wrap_up.is_none()).map(|reached| (own, reached));
         let Some((bound, reached)) = own.or_else(|| self.binding_limit(before)) else { return false };
@@ -246,12 +246,12 @@ impl<'a> Enclosing<'a> {
 /// Returns the used-up budget of the innermost brain around, up to the next loop.
 ///
 /// Of its own and the conversation's budget, one without `ask_for_more` comes first; then one with an open request.
-fn binding_limit<'a>(enclosing: &[Bound<'a>], before: LimitCheck) -> Option<(Bound<'a>, LimitReached)> {
-    let brains = enclosing.iter().rev().take_while(|bound| !matches!(bound, Bound::Loop(_)));
+fn binding_limit<'a>(enclosing: &[LimitedFrame<'a>], before: LimitCheck) -> Option<(LimitedFrame<'a>, LimitReached)> {
+    let brains = enclosing.iter().rev().take_while(|bound| !matches!(bound, LimitedFrame::Loop(_)));
     let mut reached = brains.filter_map(|bound| Some((*bound, bound.reached(before)?)));
     let first = reached.next()?;
     let Some(other) = reached.next().filter(|(other, _)| other.path() == first.0.path()) else { return Some(first) };
-    let rank = |(bound, reached): &(Bound<'_>, LimitReached)| match bound.asks(reached) {
+    let rank = |(bound, reached): &(LimitedFrame<'_>, LimitReached)| match bound.asks(reached) {
         None => 0,
         Some(_) if bound.grants().asked.is_some() => 1,
         Some(_) => 2,
@@ -259,7 +259,7 @@ fn binding_limit<'a>(enclosing: &[Bound<'a>], before: LimitCheck) -> Option<(Bou
     Some(if rank(&other) < rank(&first) { other } else { first })
 }
 
-fn ask_for_more(bound: Bound<'_>, reached: &LimitReached, now: Timestamp, out: &mut Next) -> bool {
+fn ask_for_more(bound: LimitedFrame<'_>, reached: &LimitReached, now: Timestamp, out: &mut Next) -> bool {
     let Some(ask) = bound.asks(reached) else { return false };
     let event = match bound.grants().asked.map(|asked| asked.request.expires) {
         None => {
@@ -277,7 +277,7 @@ fn ask_for_more(bound: Bound<'_>, reached: &LimitReached, now: Timestamp, out: &
     true
 }
 
-fn end(frame: &LoopFrame, bound: Bound<'_>, reached: LimitReached, out: &mut Next) {
+fn end(frame: &LoopFrame, bound: LimitedFrame<'_>, reached: LimitReached, out: &mut Next) {
     let mut new_events = Vec::new();
     let why = match &reached.unpriced {
         Some(model) => format!("{} has a limit of money, and the price of `{model}` is unknown", bound.name()),
@@ -285,7 +285,7 @@ fn end(frame: &LoopFrame, bound: Bound<'_>, reached: LimitReached, out: &mut Nex
     };
     frame.close_calls(&why, &mut new_events);
     let event = match bound {
-        Bound::Loop(_) if reached.kind == LimitKind::Iterations => {
+        LimitedFrame::Loop(_) if reached.kind == LimitKind::Iterations => {
             EventKind::LoopMaxIterations { limit: u32::try_from(reached.limit).unwrap_or(u32::MAX) }
         }
         _ => EventKind::LoopLimit(reached),
@@ -309,14 +309,14 @@ pub(super) enum LimitVerdict {
 pub(super) fn may_ask(state: &RunState, asker: &Path) -> LimitVerdict {
     let mut bounds = bounds(state, asker);
     // The summary iteration is allowed beyond the loop's own limits, with everything that it needs.
-    bounds.retain(|bound| !matches!(bound, Bound::Loop(frame) if frame.wrap_up.is_some()));
-    let inside = bounds.iter().rposition(|bound| matches!(bound, Bound::Loop(_))).map_or(0, |last| last + 1);
+    bounds.retain(|bound| !matches!(bound, LimitedFrame::Loop(frame) if frame.wrap_up.is_some()));
+    let inside = bounds.iter().rposition(|bound| matches!(bound, LimitedFrame::Loop(_))).map_or(0, |last| last + 1);
     let (outer, brains) = bounds.split_at_checked(inside).unwrap_or_default();
     let binding_limit = binding_limit(brains, LimitCheck::Request);
     let outer: Vec<_> = outer.iter().filter_map(|bound| Some((*bound, bound.reached(LimitCheck::Request)?))).collect();
-    let asks = |(bound, reached): &(Bound<'_>, LimitReached)| bound.asks(reached).is_some();
+    let asks = |(bound, reached): &(LimitedFrame<'_>, LimitReached)| bound.asks(reached).is_some();
     // An outer loop with a reached limit ends, or continues with more: both are decided elsewhere.
-    let waits = outer.iter().any(|enclosing| matches!(enclosing.0, Bound::Loop(_)) || asks(enclosing));
+    let waits = outer.iter().any(|enclosing| matches!(enclosing.0, LimitedFrame::Loop(_)) || asks(enclosing));
     if waits || binding_limit.as_ref().is_some_and(asks) {
         return LimitVerdict::Blocked;
     }
@@ -332,29 +332,29 @@ pub(crate) fn limits_money(state: &RunState, path: &Path) -> bool {
 
 /// Returns whether a limit of money applies to anything open in a run.
 pub(crate) fn has_limit_of_money(state: &RunState) -> bool {
-    let is_limited = |bound: Bound<'_>| bound.limit(LimitKind::Money).is_some();
-    state.any_open(|open| Bound::of(open).any(is_limited))
+    let is_limited = |bound: LimitedFrame<'_>| bound.limit(LimitKind::Money).is_some();
+    state.any_open(|open| LimitedFrame::of(open).any(is_limited))
 }
 
 /// Collects the frames whose limits apply to a stage or an iteration, from the outside in.
-fn bounds<'a>(state: &'a RunState, at: &Path) -> Vec<Bound<'a>> {
+fn bounds<'a>(state: &'a RunState, at: &Path) -> Vec<LimitedFrame<'a>> {
     let mut found = Vec::new();
-    state.walk(at.as_str(), |open| found.extend(Bound::of(open)));
+    state.walk(at.as_str(), |open| found.extend(LimitedFrame::of(open)));
     found
 }
 
 /// Finds the limits of the open loop or brain with this path: its own, or the conversation's.
-pub(super) fn bound_at<'a>(state: &'a RunState, path: &Path, shared: bool) -> Option<Bound<'a>> {
+pub(super) fn bound_at<'a>(state: &'a RunState, path: &Path, shared: bool) -> Option<LimitedFrame<'a>> {
     bounds_at(state, path).find(|bound| bound.is_shared() == shared)
 }
 
 /// Finds the frame with an open request for more at this path.
-pub(super) fn asked_at<'a>(state: &'a RunState, path: &Path) -> Option<(Bound<'a>, &'a PendingGrant)> {
+pub(super) fn asked_at<'a>(state: &'a RunState, path: &Path) -> Option<(LimitedFrame<'a>, &'a PendingGrant)> {
     bounds_at(state, path).find_map(|bound| Some((bound, bound.grants().asked.as_ref()?)))
 }
 
-fn bounds_at<'a>(state: &'a RunState, path: &Path) -> impl Iterator<Item = Bound<'a>> {
+fn bounds_at<'a>(state: &'a RunState, path: &Path) -> impl Iterator<Item = LimitedFrame<'a>> {
     let loop_at = state.loop_at(path).filter(|frame| frame.path == *path);
     let brain = state.brain(path).filter(|brain| loop_at.is_none() && brain.end.is_none());
-    loop_at.map(Bound::Loop).into_iter().chain(brain.into_iter().flat_map(Bound::all_of))
+    loop_at.map(LimitedFrame::Loop).into_iter().chain(brain.into_iter().flat_map(LimitedFrame::all_of))
 }

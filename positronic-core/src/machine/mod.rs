@@ -82,8 +82,8 @@ pub(crate) use headline::headline;
 pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use question::{Asking, ask};
 pub(crate) use settle::{
-    Answered, Configured, Inputs, OPENING, Outcome, Returned, StateChanges, Validated, begin_iteration, begin_loop,
-    given_up, offers, plugin_steps, settle,
+    Answered, ConfiguredIteration, Inputs, OPENING, Outcome, Returned, StateChanges, Validated, begin_iteration,
+    begin_loop, given_up, offers, plugin_steps, settle,
 };
 pub(crate) use status::keeps_values;
 pub(crate) use summary::{hears_mail, status_since};

@@ -3,7 +3,7 @@
 use super::crashes::{isolate, park};
 use super::effect::{Effect, Next};
 use super::frames::{BrainFrame, Intent, Stage};
-use super::limits::{Bound, Enclosing};
+use super::limits::{Enclosing, LimitedFrame};
 use super::state::RunState;
 use crate::record::Timestamp;
 
@@ -34,7 +34,7 @@ pub(super) fn effects(state: &RunState, now: Timestamp) -> Next {
 impl BrainFrame {
     /// Adds the effects that it needs now.
     pub(super) fn effects<'a>(&'a self, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
-        enclosing.within(Bound::all_of(self), |enclosing| self.stage_effects(now, enclosing, out));
+        enclosing.within(LimitedFrame::all_of(self), |enclosing| self.stage_effects(now, enclosing, out));
     }
 
     fn stage_effects<'a>(&'a self, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {

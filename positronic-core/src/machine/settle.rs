@@ -21,12 +21,12 @@ use crate::record::{
     Segment, Timestamp, ToolCall, ToolResult, TriggerChange, WaitSpec,
 };
 
-pub(crate) use iteration::{Configured, OPENING, begin_iteration, begin_loop};
+pub(crate) use iteration::{ConfiguredIteration, OPENING, begin_iteration, begin_loop};
 
 /// How often a step is tried again that failed transiently.
 const STEP_RETRIES: u32 = 3;
 
-/// What an effect has come to.
+/// The outcome of an effect.
 pub(crate) enum Outcome {
     /// A step has returned the next state of its brain, or failed.
     Step(Result<Value>),
@@ -95,7 +95,7 @@ pub(crate) struct StateChanges {
     pub(crate) new_events: Vec<NewEvent>,
 }
 
-/// What is decided with beside the state.
+/// What an outcome is settled with, besides the state.
 pub(crate) struct Inputs {
     /// The time.
     pub(crate) now: Timestamp,

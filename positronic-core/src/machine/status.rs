@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::effect::Next;
 use super::frames::{BrainEnd, Call, CallPhase, Intent, OpenFrame};
 use super::grants::PendingGrant;
-use super::limits::Bound;
+use super::limits::LimitedFrame;
 use super::next::next;
 use super::stages::Frame as _;
 use super::state::RunState;
@@ -73,7 +73,7 @@ pub fn pending(state: &RunState) -> Vec<Pending> {
         return out;
     }
     state.for_each_open(|open| {
-        out.extend(Bound::of(open).filter_map(asked));
+        out.extend(LimitedFrame::of(open).filter_map(asked));
         if let OpenFrame::Call(call) = open {
             out.extend(waiting(call));
         }
@@ -82,7 +82,7 @@ pub fn pending(state: &RunState) -> Vec<Pending> {
 }
 
 /// Returns the open request for more of a limit.
-fn asked(bound: Bound<'_>) -> Option<Pending> {
+fn asked(bound: LimitedFrame<'_>) -> Option<Pending> {
     let PendingGrant { since, request } = bound.grants().asked?;
     let (call, kind) = (bound.path().clone(), PendingKind::Budget(request));
     Some(Pending { call, tool: String::new(), arguments: Arc::default(), since, kind })

@@ -98,8 +98,8 @@ impl Change {
 }
 
 fn encoded_len<T: Serialize>(value: &T) -> usize {
-    struct Counter(usize);
-    impl std::io::Write for Counter {
+    struct ByteCounter(usize);
+    impl std::io::Write for ByteCounter {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0 += bytes.len();
             Ok(bytes.len())
@@ -108,7 +108,7 @@ fn encoded_len<T: Serialize>(value: &T) -> usize {
             Ok(())
         }
     }
-    let mut counter = Counter(0);
+    let mut counter = ByteCounter(0);
     match serde_json::to_writer(&mut counter, value) {
         Ok(()) => counter.0,
         Err(_) => usize::MAX,

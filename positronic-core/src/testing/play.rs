@@ -55,7 +55,7 @@ impl Test {
             let signal = match run.settled().await {
                 Settled::Waiting(pending) => match cassette.next_signal(&asked(&pending)) {
                     Some(signal) => signal,
-                    None => fail(place, &Unanswered(pending)),
+                    None => fail(place, &UnansweredCall(pending)),
                 },
                 Settled::Paused => SignalKind::Resume,
                 _ => break,
@@ -74,7 +74,7 @@ impl Test {
 
 #[derive(Debug, thiserror::Error)]
 #[error("the cassette does not answer what the run waits for: {0:?}")]
-struct Unanswered(Vec<Pending>);
+struct UnansweredCall(Vec<Pending>);
 
 #[derive(Debug, thiserror::Error)]
 #[error("the cassette holds what was not asked for: {0:?}")]

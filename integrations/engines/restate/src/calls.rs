@@ -17,9 +17,9 @@ type Running = Shared<BoxFuture<'static, Arc<DetachedOutcome>>>;
 
 /// The tool calls that run in this process, until Restate has recorded their outcomes.
 #[derive(Default)]
-pub(crate) struct Calls(Mutex<HashMap<DetachedCall, Running>>);
+pub(crate) struct OpenCalls(Mutex<HashMap<DetachedCall, Running>>);
 
-impl Calls {
+impl OpenCalls {
     pub(crate) fn has(&self, call: &DetachedCall) -> bool {
         self.0.lock().contains_key(call)
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::ingress::Ingress;
 use crate::names;
-use crate::protocol::{Begin, DeliverRequest, Delivery, RunOutcome, RunRequest, Signalled};
+use crate::protocol::{Begin, DeliverRequest, DeliveryOutput, RunOutcome, RunRequest, Signalled};
 
 /// Starts and signals the runs of served brains through Restate's ingress, without the store.
 ///
@@ -196,9 +196,9 @@ impl Client {
         let key = names::signal_key(&id);
         let request = DeliverRequest { id, webhook, identifier, payload, actor };
         match self.ingress.call(&[&names::webhook(brain), "deliver"], &request, Some(&key)).await? {
-            Delivery::To { run, seq } => Ok(Delivered::To { run, seq }),
-            Delivery::Kept => Ok(Delivered::Kept),
-            Delivery::Refused { reason } => Err(ClientError::Refused { reason }),
+            DeliveryOutput::To { run, seq } => Ok(Delivered::To { run, seq }),
+            DeliveryOutput::Kept => Ok(Delivered::Kept),
+            DeliveryOutput::Refused { reason } => Err(ClientError::Refused { reason }),
         }
     }
 }

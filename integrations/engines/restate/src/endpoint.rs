@@ -10,7 +10,7 @@ use positronic_core::dsl::Runnable;
 use positronic_core::runner::{Ids as _, Runner, UuidIds};
 use tokio::net::TcpListener;
 
-use crate::calls::Calls;
+use crate::calls::OpenCalls;
 use crate::executor::Invocations;
 use crate::ingress::Ingress;
 use crate::names;
@@ -145,7 +145,7 @@ impl Endpoint {
     }
 
     fn services(&self, runner: &Runner) -> Result<restate_sdk::endpoint::Endpoint, EndpointError> {
-        let (nonce, calls) = (Arc::from(UuidIds.run().as_str()), Arc::new(Calls::default()));
+        let (nonce, calls) = (Arc::from(UuidIds.run().as_str()), Arc::new(OpenCalls::default()));
         let mut builder = restate_sdk::endpoint::Endpoint::builder();
         for (index, brain) in self.brains.iter().enumerate() {
             let title = brain.title.clone();

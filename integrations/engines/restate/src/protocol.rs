@@ -48,7 +48,7 @@ pub enum RunOutcome {
 /// How a stretch of a run ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Segment {
+pub(crate) enum SegmentEnd {
     Ended(RunOutcome),
     /// The run waits for the log's event with the number `next`, at most for `millis`.
     Waits {
@@ -58,7 +58,7 @@ pub(crate) enum Segment {
     },
 }
 
-impl Segment {
+impl SegmentEnd {
     /// Returns how a stretch ended; an error if the worker stopped.
     pub(crate) fn of(driven: Driven, now: Timestamp) -> Result<Self, positronic_core::runner::ResumeError> {
         let millis = driven.wake.map(|wake| u64::try_from(wake.since(now).as_millis()).unwrap_or(u64::MAX));
@@ -106,13 +106,13 @@ pub(crate) struct DeliverRequest {
 /// The output of `deliver`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Delivery {
+pub(crate) enum DeliveryOutput {
     To { run: RunId, seq: Seq },
     Kept,
     Refused { reason: String },
 }
 
-impl From<Delivered> for Delivery {
+impl From<Delivered> for DeliveryOutput {
     fn from(delivered: Delivered) -> Self {
         match delivered {
             Delivered::To { run, seq } => Self::To { run, seq },

@@ -6,7 +6,7 @@ use positronic_core::record::{Event, EventKind, Path, Seq, Timestamp, ToolResult
 
 use super::fold::RunSpans;
 use super::ids::SpanRef;
-use super::open::{OpenSpan, Role};
+use super::open::{OpenSpan, SpanRole};
 use super::span::{Link, Operation, Outcome, Tool};
 
 /// A call without a result.
@@ -52,12 +52,12 @@ impl RunSpans {
         (call.tool.started, call.is_detached, call.resumed) = (true, is_detached, None);
         let tool = Tool { attempt, ..call.tool.clone() };
         let waited = call.waited.clone();
-        self.begin(path, Role::Tool, at, Operation::Tool(Box::new(tool)));
+        self.begin(path, SpanRole::Tool, at, Operation::Tool(Box::new(tool)));
         self.link_tool(path, waited);
     }
 
     fn link_tool(&mut self, path: &Path, waited: Option<SpanRef>) {
-        if let (Some(open), Some(to)) = (self.find(path, Role::Tool), waited) {
+        if let (Some(open), Some(to)) = (self.find(path, SpanRole::Tool), waited) {
             open.links.push(Link { to, relation: "wait" });
         }
     }
@@ -66,7 +66,7 @@ impl RunSpans {
         let (path, at) = (&event.path, event.at);
         self.withdraw_within(path, at);
         self.end_within(path, at, &Outcome::failed("interrupted"), |open| {
-            !(open.path == *path && open.role == Role::Tool)
+            !(open.path == *path && open.role == SpanRole::Tool)
         });
         let outcome = match result {
             ToolResult::Error { message } => Outcome::failure("tool", message.clone()),
@@ -82,7 +82,7 @@ impl RunSpans {
         // A call that was refused before it could start is a failed call; one that was denied or skipped did not happen.
         if !is_started && matches!(result, ToolResult::Error { .. }) {
             let tool = self.calls.get(path).map(|call| call.tool.clone()).unwrap_or_default();
-            self.begin(path, Role::Tool, (event.seq, at), Operation::Tool(Box::new(tool)));
+            self.begin(path, SpanRole::Tool, (event.seq, at), Operation::Tool(Box::new(tool)));
         }
         self.tool_end(path, at, outcome, |tool| tool.result = Some(result.clone()));
         self.calls.remove(path);
@@ -96,13 +96,13 @@ impl RunSpans {
             Some((seq, since, call.tool.clone(), call.waited.clone()))
         });
         if let Some((seq, since, tool, waited)) = resumed
-            && self.find(path, Role::Tool).is_none()
+            && self.find(path, SpanRole::Tool).is_none()
         {
-            let begun = self.find(&Path::root(), Role::Agent).map_or(since, |root| root.started);
-            self.begin(path, Role::Tool, (seq, since.max(begun)), Operation::Tool(Box::new(tool)));
+            let begun = self.find(&Path::root(), SpanRole::Agent).map_or(since, |root| root.started);
+            self.begin(path, SpanRole::Tool, (seq, since.max(begun)), Operation::Tool(Box::new(tool)));
             self.link_tool(path, waited);
         }
-        self.end(path, Role::Tool, at, outcome, |open| {
+        self.end(path, SpanRole::Tool, at, outcome, |open| {
             if let OpenSpan { operation: Operation::Tool(tool), .. } = open {
                 complete(tool);
             }

@@ -10,7 +10,7 @@ use positronic_core::record::{
 
 use super::calls::OpenCall;
 use super::ids::{SpanId, SpanRef, TraceId};
-use super::open::{OpenSpan, Role};
+use super::open::{OpenSpan, SpanRole};
 use super::span::{Agent, Link, Operation, Outcome, Segment, Span};
 use super::waits::OpenWait;
 
@@ -120,7 +120,7 @@ impl RunSpans {
     #[must_use]
     pub fn current(&self, path: &Path) -> Option<(Arc<Segment>, SpanId)> {
         let of = |role| self.open.iter().rev().find(|open| open.role == role && open.path == *path);
-        let open = of(Role::Tool).or_else(|| of(Role::Iteration)).or_else(|| of(Role::Stage))?;
+        let open = of(SpanRole::Tool).or_else(|| of(SpanRole::Iteration)).or_else(|| of(SpanRole::Stage))?;
         Some((Arc::clone(self.segment.as_ref()?), open.id))
     }
 
@@ -147,11 +147,12 @@ impl RunSpans {
             }
             EventKind::StepStart { attempt } => {
                 let name = stage_name(path);
-                self.begin(path, Role::Stage, at, Operation::Step { name, attempt: *attempt, retried: false });
+                self.begin(path, SpanRole::Stage, at, Operation::Step { name, attempt: *attempt, retried: false });
             }
             EventKind::StepComplete { .. } => self.stage_end(event, Outcome::Done),
             EventKind::StepRetry { message, .. } => {
-                if let Some(OpenSpan { operation: Operation::Step { retried, .. }, .. }) = self.find(path, Role::Stage)
+                if let Some(OpenSpan { operation: Operation::Step { retried, .. }, .. }) =
+                    self.find(path, SpanRole::Stage)
                 {
                     *retried = true;
                 }
@@ -160,7 +161,7 @@ impl RunSpans {
             EventKind::StepBlocked {} => self.stage_end(event, Outcome::Suspended),
             EventKind::LoopStart { .. } => {
                 self.loops.insert(path.clone(), OpenLoop::default());
-                self.begin(path, Role::Stage, at, Operation::Loop { name: stage_name(path), outcome: None });
+                self.begin(path, SpanRole::Stage, at, Operation::Loop { name: stage_name(path), outcome: None });
             }
             EventKind::LoopIteration(iteration) => self.iteration(event, iteration),
             EventKind::LoopComplete { outcome, .. } => self.loop_end(event, outcome),
@@ -184,7 +185,7 @@ impl RunSpans {
     fn signalled(&mut self, actor: &Actor) {
         let Some(to) = SpanRef::of_actor(actor) else { return };
         let link = Link { to, relation: "signal" };
-        match self.find(&Path::root(), Role::Agent) {
+        match self.find(&Path::root(), SpanRole::Agent) {
             Some(root) => root.links.push(link),
             None => self.links.push(link),
         }
@@ -232,7 +233,7 @@ impl RunSpans {
     }
 
     fn segment_start(&mut self, event: &Event, parent: Option<SpanRef>) {
-        let root = SpanId::of(self.id_owner(), event.seq, &Path::root(), Role::Agent.as_str());
+        let root = SpanId::of(self.id_owner(), event.seq, &Path::root(), SpanRole::Agent.as_str());
         let own = || TraceId::of(self.id_owner(), event.seq);
         let trace = parent.as_ref().map_or_else(own, |parent| parent.trace);
         let Facts { brain, conversation, user, .. } = &self.start;
@@ -248,7 +249,7 @@ impl RunSpans {
             user: user.clone(),
         }));
         self.alive = event.at;
-        let (role, path) = (Role::Agent, Path::root());
+        let (role, path) = (SpanRole::Agent, Path::root());
         let operation = Operation::Agent(self.brains.get(&path).cloned().unwrap_or_default());
         let mut links = std::mem::take(&mut self.links);
         if let Some(last) = &self.last {
@@ -297,7 +298,7 @@ impl RunSpans {
             self.segment_start(event, None);
         } else {
             self.brains.insert(path.clone(), agent.clone());
-            self.begin(path, Role::Agent, (event.seq, event.at), Operation::Agent(agent));
+            self.begin(path, SpanRole::Agent, (event.seq, event.at), Operation::Agent(agent));
         }
     }
 
@@ -313,9 +314,9 @@ impl RunSpans {
         }
         self.withdraw_within(path, at);
         let inner = if status == Status::Completed { Outcome::failed("interrupted") } else { outcome.clone() };
-        let is_own = |open: &OpenSpan| open.path == *path && matches!(open.role, Role::Agent | Role::Tool);
+        let is_own = |open: &OpenSpan| open.path == *path && matches!(open.role, SpanRole::Agent | SpanRole::Tool);
         self.end_within(path, at, &inner, |open| !is_own(open));
-        self.end(path, Role::Agent, at, outcome.clone(), |open| {
+        self.end(path, SpanRole::Agent, at, outcome.clone(), |open| {
             if let Operation::Agent(agent) = &mut open.operation {
                 agent.status = Some(status);
             }
@@ -330,8 +331,8 @@ impl RunSpans {
     }
 
     fn stage_end(&mut self, event: &Event, outcome: Outcome) {
-        self.end_within(&event.path, event.at, &Outcome::failed("interrupted"), |open| open.role != Role::Stage);
-        self.end(&event.path, Role::Stage, event.at, outcome, |_| {});
+        self.end_within(&event.path, event.at, &Outcome::failed("interrupted"), |open| open.role != SpanRole::Stage);
+        self.end(&event.path, SpanRole::Stage, event.at, outcome, |_| {});
     }
 
     fn iteration(&mut self, event: &Event, iteration: &positronic_core::record::Iteration) {
@@ -350,18 +351,18 @@ impl RunSpans {
         if let Some(before) = before {
             self.iteration_end(&stage, before, event.at, Outcome::Done);
         }
-        self.begin(&event.path, Role::Iteration, (event.seq, event.at), Operation::Iteration { number });
+        self.begin(&event.path, SpanRole::Iteration, (event.seq, event.at), Operation::Iteration { number });
     }
 
     fn iteration_end(&mut self, stage: &Path, number: u32, at: Timestamp, outcome: Outcome) {
         let path = stage.iteration(number);
-        let is_outer = |open: &OpenSpan| open.path == *stage || (open.path == path && open.role == Role::Iteration);
+        let is_outer = |open: &OpenSpan| open.path == *stage || (open.path == path && open.role == SpanRole::Iteration);
         let inner = match &outcome {
             Outcome::Failed { .. } => outcome.clone(),
             Outcome::Done | Outcome::Suspended => Outcome::failed("interrupted"),
         };
         self.end_within(stage, at, &inner, |open| !is_outer(open));
-        self.end(&path, Role::Iteration, at, outcome, |_| {});
+        self.end(&path, SpanRole::Iteration, at, outcome, |_| {});
     }
 
     fn loop_end(&mut self, event: &Event, outcome: &LoopOutcome) {
@@ -383,7 +384,7 @@ impl RunSpans {
             self.iteration_end(path, number, at, ends.clone());
         }
         self.end_within(path, at, &ends, |open| open.path != *path);
-        self.end(path, Role::Stage, at, ends, |open| {
+        self.end(path, SpanRole::Stage, at, ends, |open| {
             if let Operation::Loop { outcome, .. } = &mut open.operation {
                 *outcome = Some(word);
             }

@@ -6,7 +6,7 @@ use positronic_core::record::{
 use serde::Serialize;
 
 use super::fold::RunSpans;
-use super::open::{OpenSpan, Role};
+use super::open::{OpenSpan, SpanRole};
 use super::span::{Chat, Operation, Outcome};
 
 impl RunSpans {
@@ -23,7 +23,7 @@ impl RunSpans {
                 if chat.model.is_empty() {
                     name.clone_into(&mut chat.model);
                 }
-                self.begin(path, Role::Chat, (event.seq, event.at), Operation::Chat(Box::new(chat)));
+                self.begin(path, SpanRole::Chat, (event.seq, event.at), Operation::Chat(Box::new(chat)));
             }
             EventKind::LoopModelResult { parts, metadata, duration } => {
                 self.chat_end(event, Outcome::Done, Some(metadata), |chat| {
@@ -38,7 +38,7 @@ impl RunSpans {
                 });
             }
             EventKind::LoopAnswerBroken { metadata } => {
-                if let Some(OpenSpan { operation: Operation::Chat(chat), .. }) = self.find(path, Role::Chat) {
+                if let Some(OpenSpan { operation: Operation::Chat(chat), .. }) = self.find(path, SpanRole::Chat) {
                     chat.broken.push((**metadata).clone());
                 }
             }
@@ -77,7 +77,7 @@ impl RunSpans {
     ) {
         let path = &event.path;
         let at: Timestamp = event.at;
-        self.end(path, Role::Chat, at, outcome, |open| {
+        self.end(path, SpanRole::Chat, at, outcome, |open| {
             let OpenSpan { operation: Operation::Chat(chat), .. } = open else { return };
             if let Some(metadata) = metadata {
                 chat.provider.clone_from(&metadata.provider);

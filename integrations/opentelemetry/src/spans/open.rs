@@ -8,7 +8,7 @@ use super::span::{Agent, Link, Operation, Outcome, Span, Tool};
 
 /// Distinguishes the spans at one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum SpanRole {
     Agent,
     Stage,
     Iteration,
@@ -17,7 +17,7 @@ pub(super) enum Role {
     Wait,
 }
 
-impl Role {
+impl SpanRole {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -33,7 +33,7 @@ impl Role {
 /// A span that has not ended.
 #[derive(Debug, Clone)]
 pub(super) struct OpenSpan {
-    pub(super) role: Role,
+    pub(super) role: SpanRole,
     pub(super) path: Path,
     pub(super) id: SpanId,
     pub(super) parent: Option<SpanId>,
@@ -45,12 +45,12 @@ pub(super) struct OpenSpan {
 
 impl RunSpans {
     /// Returns the open span at a path.
-    pub(super) fn find(&mut self, path: &Path, role: Role) -> Option<&mut OpenSpan> {
+    pub(super) fn find(&mut self, path: &Path, role: SpanRole) -> Option<&mut OpenSpan> {
         self.open.iter_mut().rev().find(|open| open.role == role && open.path == *path)
     }
 
     /// Begins a span below the one around it. One at the same place ends.
-    pub(super) fn begin(&mut self, path: &Path, role: Role, at: (Seq, Timestamp), operation: Operation) {
+    pub(super) fn begin(&mut self, path: &Path, role: SpanRole, at: (Seq, Timestamp), operation: Operation) {
         if self.segment.is_none() {
             return;
         }
@@ -62,7 +62,7 @@ impl RunSpans {
     fn push(
         &mut self,
         path: &Path,
-        role: Role,
+        role: SpanRole,
         (seq, started): (Seq, Timestamp),
         parent: Option<SpanId>,
         operation: Operation,
@@ -74,13 +74,13 @@ impl RunSpans {
     }
 
     /// Returns the span around a place; begins it if it is not open in this segment.
-    pub(super) fn around(&mut self, path: &Path, role: Role, at: (Seq, Timestamp)) -> Option<SpanId> {
+    pub(super) fn around(&mut self, path: &Path, role: SpanRole, at: (Seq, Timestamp)) -> Option<SpanId> {
         let (path, role) = self.place_around(path, role)?;
         Some(self.ensure(&path, role, at))
     }
 
     /// Returns the open span at a place; begins it if it is not open in this segment, as when a run continues.
-    pub(super) fn ensure(&mut self, path: &Path, role: Role, at: (Seq, Timestamp)) -> SpanId {
+    pub(super) fn ensure(&mut self, path: &Path, role: SpanRole, at: (Seq, Timestamp)) -> SpanId {
         if let Some(open) = self.find(path, role) {
             return open.id;
         }
@@ -90,22 +90,22 @@ impl RunSpans {
     }
 
     /// Returns the place around a place; `None` for the run's own brain.
-    fn place_around(&self, path: &Path, role: Role) -> Option<(Path, Role)> {
+    fn place_around(&self, path: &Path, role: SpanRole) -> Option<(Path, SpanRole)> {
         let parent = path.parent();
         let inner = path.last();
         Some(match (role, inner) {
-            (Role::Agent, None) => return None,
-            (Role::Agent, Some(PathSegment::Call(..))) => (path.clone(), Role::Tool),
-            (Role::Agent | Role::Stage, _) => (parent?, Role::Agent),
-            (Role::Iteration, _) => (parent?, Role::Stage),
+            (SpanRole::Agent, None) => return None,
+            (SpanRole::Agent, Some(PathSegment::Call(..))) => (path.clone(), SpanRole::Tool),
+            (SpanRole::Agent | SpanRole::Stage, _) => (parent?, SpanRole::Agent),
+            (SpanRole::Iteration, _) => (parent?, SpanRole::Stage),
             // A question of a step, or of a plugin before its iteration.
-            (Role::Chat, _) if self.iteration_of(parent.as_ref()?) != inner => (parent?, Role::Stage),
-            (Role::Chat, _) => (path.clone(), Role::Iteration),
-            (Role::Tool | Role::Wait, Some(PathSegment::Call(iteration, _))) => {
-                (parent?.iteration(iteration), Role::Iteration)
+            (SpanRole::Chat, _) if self.iteration_of(parent.as_ref()?) != inner => (parent?, SpanRole::Stage),
+            (SpanRole::Chat, _) => (path.clone(), SpanRole::Iteration),
+            (SpanRole::Tool | SpanRole::Wait, Some(PathSegment::Call(iteration, _))) => {
+                (parent?.iteration(iteration), SpanRole::Iteration)
             }
-            (Role::Tool | Role::Wait, _) if self.brains.contains_key(path) => (path.clone(), Role::Agent),
-            (Role::Tool | Role::Wait, _) => (path.clone(), Role::Stage),
+            (SpanRole::Tool | SpanRole::Wait, _) if self.brains.contains_key(path) => (path.clone(), SpanRole::Agent),
+            (SpanRole::Tool | SpanRole::Wait, _) => (path.clone(), SpanRole::Stage),
         })
     }
 
@@ -114,15 +114,15 @@ impl RunSpans {
     }
 
     /// Describes what goes on at a place in this segment.
-    fn operation_at(&self, path: &Path, role: Role) -> Operation {
+    fn operation_at(&self, path: &Path, role: SpanRole) -> Operation {
         let name = || match path.last() {
             Some(PathSegment::Stage(name)) => name.to_owned(),
             _ => String::new(),
         };
         match (role, path.last()) {
-            (Role::Agent, _) => Operation::Agent(self.brains.get(path).cloned().unwrap_or_else(Agent::default)),
-            (Role::Iteration, Some(PathSegment::Iteration(number))) => Operation::Iteration { number },
-            (Role::Tool, _) => {
+            (SpanRole::Agent, _) => Operation::Agent(self.brains.get(path).cloned().unwrap_or_else(Agent::default)),
+            (SpanRole::Iteration, Some(PathSegment::Iteration(number))) => Operation::Iteration { number },
+            (SpanRole::Tool, _) => {
                 let tool = self.calls.get(path).map(|call| Tool { started: true, ..call.tool.clone() });
                 Operation::Tool(Box::new(tool.unwrap_or_default()))
             }
@@ -135,7 +135,7 @@ impl RunSpans {
     pub(super) fn end(
         &mut self,
         path: &Path,
-        role: Role,
+        role: SpanRole,
         at: Timestamp,
         outcome: Outcome,
         complete: impl FnOnce(&mut OpenSpan),

@@ -6,7 +6,7 @@ use positronic_core::record::{Actor, Decision, Event, EventKind, Path, ResumeCau
 
 use super::fold::RunSpans;
 use super::ids::{SpanId, SpanRef};
-use super::open::Role;
+use super::open::SpanRole;
 use super::span::{Link, Operation, Outcome, Segment, Span, Wait, WaitKind};
 
 /// A wait that lasts.
@@ -89,7 +89,7 @@ impl RunSpans {
     fn wait_start(&mut self, event: &Event, kind: WaitKind, complete: impl FnOnce(&mut Wait)) {
         let (path, at) = (&event.path, (event.seq, event.at));
         let (segment, parent) = match &self.segment {
-            Some(segment) => (Arc::clone(segment), self.around(path, Role::Wait, at)),
+            Some(segment) => (Arc::clone(segment), self.around(path, SpanRole::Wait, at)),
             // A run can be paused while no worker has claimed it.
             None => match &self.last {
                 Some(last) => (Arc::clone(last), Some(last.root)),
@@ -107,7 +107,7 @@ impl RunSpans {
             reason: None,
         };
         complete(&mut wait);
-        let id = SpanId::of(&self.run, event.seq, path, Role::Wait.as_str());
+        let id = SpanId::of(&self.run, event.seq, path, SpanRole::Wait.as_str());
         let (path, seq, started) = (path.clone(), event.seq, event.at);
         self.waits.push(OpenWait { path, segment, id, parent, seq, started, wait });
     }

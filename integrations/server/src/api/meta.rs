@@ -3,16 +3,16 @@
 use axum::response::{IntoResponse as _, Response};
 
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Access, RequestContext, Route};
+use crate::routes::{RequestContext, Route, RouteAccess};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/healthz", "Check that the server is alive", alive)
-            .access(Access::Public)
+            .access(RouteAccess::Public)
             .unlimited()
             .returns_text(200, "text/plain"),
         Route::get("/readyz", "Check whether the store can be read and written", ready)
-            .access(Access::Public)
+            .access(RouteAccess::Public)
             .unlimited()
             .returns_text(200, "text/plain")
             .problems(&[ProblemType::StoreFailed]),

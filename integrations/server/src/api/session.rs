@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::items::List;
 use crate::auth::{Caller, ListedSession, LoggedIn, Scope, Sessions};
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Access, RequestContext, Route, json};
+use crate::routes::{RequestContext, Route, RouteAccess, json};
 use crate::time::Time;
 
 /// The maximum bytes of the body, which strangers may send.
@@ -18,10 +18,10 @@ const MAX_BODY: usize = 4 << 10;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/session", "Read who the caller is", read)
-            .access(Access::Authenticated)
+            .access(RouteAccess::Authenticated)
             .returns::<SessionItem>(200),
         Route::post("/api/v1/session", "Exchange a one-use code for a session cookie", begin)
-            .access(Access::Public)
+            .access(RouteAccess::Public)
             .takes::<NewSession>()
             .max_body(MAX_BODY)
             .returns::<SessionItem>(200)
@@ -31,15 +31,15 @@ pub(super) fn routes() -> Vec<Route> {
             "List the sessions of browsers: those of all for `admin`, else the caller's own",
             list,
         )
-        .access(Access::Authenticated)
+        .access(RouteAccess::Authenticated)
         .returns::<List<ListedItem>>(200)
         .problems(&[ProblemType::NotFound]),
         Route::new(Method::DELETE, "/api/v1/sessions/{session}", "End a session of a browser", revoke)
-            .access(Access::Authenticated)
+            .access(RouteAccess::Authenticated)
             .returns_nothing(204)
             .problems(&[ProblemType::NotFound]),
         Route::new(Method::DELETE, "/api/v1/session", "End the session of the browser", end)
-            .access(Access::Public)
+            .access(RouteAccess::Public)
             .returns_nothing(204)
             .problems(&[ProblemType::NotFound]),
     ]

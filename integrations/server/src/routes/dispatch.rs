@@ -16,7 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::accept::negotiated;
-use super::{Access, Body, Ownership, RequestContext, Route};
+use super::{Body, Ownership, RequestContext, Route, RouteAccess};
 use crate::app::{App, LARGE, off_the_executor};
 use crate::auth::{AnswerSlot, Caller, Limits, client_address, same_site};
 use crate::problem::{Problem, ProblemType};
@@ -50,14 +50,14 @@ async fn checked(
     let accepted = accepted(route, &parts)?;
     if route.is_unsafe() {
         same_site(&app.options, &parts)?;
-        if app.options.read_only && route.access != Access::Public {
+        if app.options.read_only && route.access != RouteAccess::Public {
             return Err(ProblemType::ReadOnly.into());
         }
     }
     let address = client_address(&app.options.trusted_proxies, &parts);
     let caller = match route.access {
-        Access::Public => None,
-        Access::Authenticated | Access::Scopes(_) => match find_caller(&app, &parts).await {
+        RouteAccess::Public => None,
+        RouteAccess::Authenticated | RouteAccess::Scopes(_) => match find_caller(&app, &parts).await {
             Ok(caller) => Some(caller),
             Err(problem) => {
                 app.limits.request(None, address)?;
@@ -66,7 +66,7 @@ async fn checked(
         },
     };
     let remaining = if route.unlimited { None } else { app.limits.request(caller.as_ref(), address)? };
-    if let (Access::Scopes(scopes), Some(caller)) = (route.access, &caller)
+    if let (RouteAccess::Scopes(scopes), Some(caller)) = (route.access, &caller)
         && !scopes.iter().any(|scope| caller.may(*scope))
     {
         return Err(Problem::new(ProblemType::ScopeMissing).field("required", scopes));

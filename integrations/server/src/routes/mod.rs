@@ -8,6 +8,6 @@ mod route;
 mod router;
 
 pub(crate) use context::{RequestContext, created, json};
-pub(crate) use route::{Access, Body, Ownership, Params, Route};
+pub(crate) use route::{Body, Ownership, Params, Route, RouteAccess};
 pub use router::router;
 pub(crate) use router::table;

@@ -28,7 +28,7 @@ pub(crate) type BeforeBody = fn(&App, &Params, &Parts) -> Result<(), Problem>;
 
 /// Who may call a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum RouteAccess {
     /// Any client, without authentication.
     Public,
     /// Any authenticated caller.
@@ -58,7 +58,7 @@ pub(crate) enum Body {
 
 /// A possible answer.
 #[derive(Clone, Copy)]
-pub(crate) struct Answer {
+pub(crate) struct RouteAnswer {
     pub(crate) status: u16,
     pub(crate) media_type: Option<&'static str>,
     pub(crate) schema: Option<SchemaFn>,
@@ -70,13 +70,13 @@ pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
     pub(crate) summary: &'static str,
-    pub(crate) access: Access,
+    pub(crate) access: RouteAccess,
     pub(crate) ownership: Ownership,
     pub(crate) query: Option<SchemaFn>,
     pub(crate) body: Body,
     /// The maximum bytes of the body, if it is not that of the options.
     pub(crate) max_body_bytes: Option<usize>,
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) answers: Vec<RouteAnswer>,
     pub(crate) problems: Vec<ProblemType>,
     /// What is checked before the body is read, beside what the other fields say.
     pub(crate) before_body: BeforeBody,
@@ -104,7 +104,7 @@ impl Route {
             method,
             path,
             summary,
-            access: Access::Scopes(&[Scope::Read]),
+            access: RouteAccess::Scopes(&[Scope::Read]),
             ownership: if path.contains("/{run}") { Ownership::Run } else { Ownership::None },
             query: None,
             body: Body::None,
@@ -134,13 +134,13 @@ impl Route {
     }
 
     /// Sets who may call it.
-    pub(crate) fn access(self, access: Access) -> Self {
+    pub(crate) fn access(self, access: RouteAccess) -> Self {
         Self { access, ..self }
     }
 
     /// Sets the scopes of which a caller needs one.
     pub(crate) fn scopes(self, scopes: &'static [Scope]) -> Self {
-        self.access(Access::Scopes(scopes))
+        self.access(RouteAccess::Scopes(scopes))
     }
 
     /// Sets the parameters of its query.
@@ -186,19 +186,19 @@ impl Route {
     /// Adds an answer with JSON.
     pub(crate) fn returns<T: JsonSchema>(mut self, status: u16) -> Self {
         let schema: SchemaFn = |generator| generator.subschema_for::<T>();
-        self.answers.push(Answer { status, media_type: Some("application/json"), schema: Some(schema) });
+        self.answers.push(RouteAnswer { status, media_type: Some("application/json"), schema: Some(schema) });
         self
     }
 
     /// Adds an answer of another media type.
     pub(crate) fn returns_text(mut self, status: u16, media_type: &'static str) -> Self {
-        self.answers.push(Answer { status, media_type: Some(media_type), schema: None });
+        self.answers.push(RouteAnswer { status, media_type: Some(media_type), schema: None });
         self
     }
 
     /// Adds an answer without a body.
     pub(crate) fn returns_nothing(mut self, status: u16) -> Self {
-        self.answers.push(Answer { status, media_type: None, schema: None });
+        self.answers.push(RouteAnswer { status, media_type: None, schema: None });
         self
     }
 
@@ -232,10 +232,10 @@ impl Route {
         if !self.media_types().is_empty() {
             all.push(P::NotAcceptable);
         }
-        if self.access != Access::Public {
+        if self.access != RouteAccess::Public {
             all.push(P::Unauthenticated);
         }
-        if matches!(self.access, Access::Scopes(_)) {
+        if matches!(self.access, RouteAccess::Scopes(_)) {
             all.push(P::ScopeMissing);
         }
         if self.is_unsafe() {

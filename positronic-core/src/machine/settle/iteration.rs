@@ -16,7 +16,7 @@ pub(crate) const OPENING: &str = "Begin.";
 const FORGOTTEN: &str = "(Earlier messages were left out.)";
 
 /// A loop's configuration for an iteration, and what else its first events depend on.
-pub(crate) struct Configured<'a> {
+pub(crate) struct ConfiguredIteration<'a> {
     pub(crate) input: Option<&'a UserMessage>,
     pub(crate) hidden: bool,
     /// Whether the author's code answers instead of a model.
@@ -37,7 +37,12 @@ pub(crate) struct Configured<'a> {
 }
 
 /// Begins a loop, unless it has begun, and an iteration.
-pub(crate) fn begin_iteration(state: &RunState, path: &Path, number: u32, loop_at: &Configured<'_>) -> Vec<NewEvent> {
+pub(crate) fn begin_iteration(
+    state: &RunState,
+    path: &Path,
+    number: u32,
+    loop_at: &ConfiguredIteration<'_>,
+) -> Vec<NewEvent> {
     let frame = state.loop_at(path).filter(|frame| frame.path == *path);
     let mut new_events = match frame {
         Some(_) => Vec::new(),
@@ -58,7 +63,7 @@ pub(crate) fn begin_iteration(state: &RunState, path: &Path, number: u32, loop_a
 
 /// Begins a loop with its own input. The first loop of the run's brain also gets the message that the run was started with,
 /// after its own input if it has one. Without any message, the engine opens the loop.
-pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &Configured<'_>) -> Vec<NewEvent> {
+pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &ConfiguredIteration<'_>) -> Vec<NewEvent> {
     let own = loop_at.input.filter(|message| !message.is_empty()).cloned();
     let start = &state.start;
     let first = start.message.clone().filter(|first| loop_at.is_first && !first.is_empty());
@@ -89,7 +94,7 @@ pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &Configured<'_>
 }
 
 /// Returns what has changed since the iteration before.
-fn iteration(frame: Option<&LoopFrame>, loop_at: &Configured<'_>) -> Iteration {
+fn iteration(frame: Option<&LoopFrame>, loop_at: &ConfiguredIteration<'_>) -> Iteration {
     let first = Prepared::default();
     let before = frame.map_or(&first, |frame| &frame.prepared);
     let knows = |hash: &ContentHash| frame.is_some_and(|frame| frame.knows(hash));

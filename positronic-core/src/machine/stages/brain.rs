@@ -8,7 +8,7 @@ use crate::machine::conversation_budget::{budget_of, shared_of};
 use crate::machine::effect::{Effect, Next};
 use crate::machine::frames::{BrainEnd, BrainFrame, Intent, OpenFrame, Stage, Visit};
 use crate::machine::grants::{Grants, Spending};
-use crate::machine::limits::{Bound, Enclosing};
+use crate::machine::limits::{Enclosing, LimitedFrame};
 use crate::record::{
     Actor, BrainStart, EndReason, Event, EventKind, Failure, LimitKind, NewEvent, Path, Segment, Seq, Timestamp, Usage,
 };
@@ -88,7 +88,7 @@ impl Frame for BrainFrame {
             Some(frame) => frame.collect_active(waits, active),
             None => !(waits && self.begins_with_request()),
         };
-        if busy && Bound::all_of(self).any(|bound| bound.limit(LimitKind::Time).is_some()) {
+        if busy && LimitedFrame::all_of(self).any(|bound| bound.limit(LimitKind::Time).is_some()) {
             active.push(self.path.clone());
         }
         busy

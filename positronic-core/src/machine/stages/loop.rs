@@ -14,7 +14,7 @@ use faults::EMPTY;
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};
 use crate::machine::effect::{Effect, Next};
 use crate::machine::frames::{BrainFrame, Intent, LoopFrame, LoopPhase, OpenFrame, OpenQuestion, Stage, Visit};
-use crate::machine::limits::{Bound, Enclosing, LimitCheck};
+use crate::machine::limits::{Enclosing, LimitCheck, LimitedFrame};
 use crate::record::{Actor, Event, EventKind, LoopOutcome, NewEvent, Path, Segment, Seq, Speaker, Timestamp};
 
 pub(super) struct LoopKind;
@@ -88,7 +88,7 @@ impl Frame for LoopFrame {
             }
             LoopPhase::Batch => {
                 let before = out.effects.len();
-                enclosing.within([Bound::Loop(self)], |enclosing| batch::next(self, now, enclosing, out));
+                enclosing.within([LimitedFrame::Loop(self)], |enclosing| batch::next(self, now, enclosing, out));
                 if out.effects.len() == before && self.is_batch_blocked() {
                     enclosing.at_limit(self, LimitCheck::Iteration, now, out);
                 }

@@ -32,26 +32,26 @@ const REMEMBERED: usize = 1024;
 /// The feeds of one sink. Clones of a runner share them.
 pub(in crate::runner) struct Feeds {
     sink: Arc<dyn EventSink>,
-    runs: Mutex<Runs>,
+    runs: Mutex<FeedRuns>,
 }
 
 #[derive(Default)]
-struct Runs {
-    known: HashMap<RunId, Known>,
+struct FeedRuns {
+    known: HashMap<RunId, FeedState>,
     /// The number of runs at which the positions of ended runs are removed.
     full: usize,
 }
 
 /// The feed of a run.
-enum Known {
+enum FeedState {
     /// It is active.
-    Fed(Arc<Line>),
+    Fed(Arc<FeedLine>),
     /// It ended before this event.
     Until { next: Seq, over: bool },
 }
 
 /// The connection to the task of a feed.
-struct Line {
+struct FeedLine {
     position: watch::Receiver<Seq>,
     bell: Arc<LogBell>,
     leases: AtomicUsize,
@@ -84,23 +84,23 @@ impl Feeds {
     ) -> Feed {
         let mut runs = self.runs.lock();
         let (next, over, is_known) = match runs.known.get(run) {
-            Some(Known::Fed(line)) => {
+            Some(FeedState::Fed(line)) => {
                 line.leases.fetch_add(1, Ordering::AcqRel);
                 return Feed(Arc::clone(line));
             }
             // A new run with the id of a removed one.
             _ if from == Seq(0) => (from, over, false),
-            Some(Known::Until { next, over }) => (*next, *over, true),
+            Some(FeedState::Until { next, over }) => (*next, *over, true),
             None => (from, over, false),
         };
         // No event counts as delivered before the sink has returned its position.
         let (sender, position) = watch::channel(Seq(0));
         let follower = Follower::new(store, live, run, next);
-        let line = Arc::new(Line { position, bell: Arc::clone(follower.bell()), leases: AtomicUsize::new(1) });
-        runs.remember(run.clone(), Known::Fed(Arc::clone(&line)));
+        let line = Arc::new(FeedLine { position, bell: Arc::clone(follower.bell()), leases: AtomicUsize::new(1) });
+        runs.remember(run.clone(), FeedState::Fed(Arc::clone(&line)));
         drop(runs);
         let (feeds, store) = (Arc::clone(self), Arc::clone(store));
-        let task = Task {
+        let task = FeedTask {
             feeds,
             line: Arc::clone(&line),
             store,
@@ -118,18 +118,18 @@ impl Feeds {
     }
 }
 
-impl Runs {
-    fn remember(&mut self, run: RunId, known: Known) {
+impl FeedRuns {
+    fn remember(&mut self, run: RunId, known: FeedState) {
         self.known.insert(run, known);
         if self.known.len() > self.full {
-            self.known.retain(|_, known| !matches!(known, Known::Until { over: true, .. }));
+            self.known.retain(|_, known| !matches!(known, FeedState::Until { over: true, .. }));
             self.full = (2 * self.known.len()).max(REMEMBERED);
         }
     }
 }
 
 /// A run's share of the feed of a sink.
-pub(in crate::runner) struct Feed(Arc<Line>);
+pub(in crate::runner) struct Feed(Arc<FeedLine>);
 
 impl Feed {
     /// Waits until the sink has taken all events before `next`, or was given up. Returns whether it has taken
@@ -147,9 +147,9 @@ impl Drop for Feed {
     }
 }
 
-struct Task {
+struct FeedTask {
     feeds: Arc<Feeds>,
-    line: Arc<Line>,
+    line: Arc<FeedLine>,
     store: Arc<dyn EventStore>,
     lease: LeaseKeeper,
     run: RunId,
@@ -168,7 +168,7 @@ struct Task {
 /// The sink or the store failed too often.
 struct GivenUp;
 
-impl Task {
+impl FeedTask {
     async fn work(mut self) {
         self.begin().await;
         while self.deliver().await.is_ok() {
@@ -228,11 +228,11 @@ impl Task {
         leaves
     }
 
-    fn settle(&self, runs: &mut Runs) {
+    fn settle(&self, runs: &mut FeedRuns) {
         if let Some(known) = runs.known.get_mut(&self.run)
-            && matches!(known, Known::Fed(line) if Arc::ptr_eq(line, &self.line))
+            && matches!(known, FeedState::Fed(line) if Arc::ptr_eq(line, &self.line))
         {
-            *known = Known::Until { next: self.taken(), over: self.over };
+            *known = FeedState::Until { next: self.taken(), over: self.over };
         }
     }
 
@@ -279,7 +279,7 @@ impl Task {
     }
 }
 
-impl Drop for Task {
+impl Drop for FeedTask {
     /// Stores the position, even if the sink was given up or panicked: the next handle tries again.
     fn drop(&mut self) {
         if std::thread::panicking() {

@@ -13,9 +13,9 @@ const CONVERSATIONS: usize = 64;
 
 /// The histories up to the last runs of conversations, the most recently used one last. Clones share them.
 #[derive(Clone, Default)]
-pub(in crate::runner) struct Histories(Arc<Mutex<IndexMap<RunId, Known>>>);
+pub(in crate::runner) struct Histories(Arc<Mutex<IndexMap<RunId, CachedHistory>>>);
 
-struct Known {
+struct CachedHistory {
     /// The start and the length of the run's log: another run may get the id of a removed one.
     log: (Timestamp, Seq),
     history: History,
@@ -49,6 +49,6 @@ impl Histories {
         if all.len() == CONVERSATIONS {
             all.shift_remove_index(0);
         }
-        all.insert(row.run.clone(), Known { log: log_of(row), history });
+        all.insert(row.run.clone(), CachedHistory { log: log_of(row), history });
     }
 }

@@ -29,12 +29,12 @@ pub(in crate::runner) struct RunLink {
     /// The size limit of documents.
     max_bytes: usize,
     /// What each running call has reported and shown.
-    counts: Mutex<HashMap<Path, Counts>>,
+    counts: Mutex<HashMap<Path, ReportCounts>>,
 }
 
 /// The number of reports of a running call, by kind.
 #[derive(Default)]
-struct Counts {
+struct ReportCounts {
     progress: u32,
     /// `None` before the first output of this attempt; earlier attempts may have outputs, too.
     outputs: Option<usize>,
@@ -61,7 +61,7 @@ impl RunLink {
         self.count(path, |counts| Arc::clone(counts.turns.entry(name.to_owned()).or_default()))
     }
 
-    fn count<T>(&self, call: &Path, count: impl FnOnce(&mut Counts) -> T) -> T {
+    fn count<T>(&self, call: &Path, count: impl FnOnce(&mut ReportCounts) -> T) -> T {
         let mut counts = self.counts.lock();
         count(counts.entry(call.clone()).or_default())
     }

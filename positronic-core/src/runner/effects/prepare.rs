@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::plugin_hooks::{PreparedIteration, prepared};
 use super::report;
 use crate::definition::{CompactionChange, LoopDefinition, StageBody};
-use crate::machine::{Configured, LoopPhase, Outcome, begin_iteration, begin_loop, limits_money, offers};
+use crate::machine::{ConfiguredIteration, LoopPhase, Outcome, begin_iteration, begin_loop, limits_money, offers};
 use crate::record::{NewEvent, Overrides, Path, PluginStates, ResponseMetadata, Segment, ToolSet};
 use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
@@ -160,10 +160,10 @@ fn configured<'a>(
     path: &Path,
     definition: &'a LoopDefinition,
     plugins: &'a PluginStates,
-) -> Configured<'a> {
+) -> ConfiguredIteration<'a> {
     let tools: Vec<_> = definition.tools.values().map(|tool| &tool.decl).collect();
     let compaction = definition.compaction.as_ref();
-    Configured {
+    ConfiguredIteration {
         input: definition.input.as_ref(),
         hidden: definition.hidden,
         in_code: definition.answer.is_some(),

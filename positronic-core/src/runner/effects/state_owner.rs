@@ -12,7 +12,7 @@ use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
 
 /// The states that the result of a call can change.
-pub(super) struct States {
+pub(super) struct CallStates {
     /// The state of the tool's owner.
     pub(super) document: StateValue,
     owner: Option<StateOwner>,
@@ -20,7 +20,7 @@ pub(super) struct States {
 }
 
 /// Returns the states that the result of a call can change; those of the brain for a stage.
-pub(super) fn states(worker: &mut Worker, path: &Path) -> Option<Result<States>> {
+pub(super) fn states(worker: &mut Worker, path: &Path) -> Option<Result<CallStates>> {
     let shared = Arc::clone(&worker.shared);
     let state = shared.state();
     let brain = state.owner(path)?;
@@ -30,10 +30,10 @@ pub(super) fn states(worker: &mut Worker, path: &Path) -> Option<Result<States>>
         Some(owner) => owner.document(plugins.get(owner.plugin), shared.runner.settings.max_document_bytes),
         None => Ok(worker.frames.document(brain)),
     };
-    Some(document.map(|document| States { document, owner, plugins }))
+    Some(document.map(|document| CallStates { document, owner, plugins }))
 }
 
-impl States {
+impl CallStates {
     /// Applies the next state of the owner, then the updates of the plugins that took part in the call.
     pub(super) fn step(
         self,

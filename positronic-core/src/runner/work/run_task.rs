@@ -26,7 +26,7 @@ use crate::runner::clock::sleep;
 use crate::runner::worker::claim::{NoClaim, claim};
 use crate::runner::worker::shared::{Phase, Shared};
 use crate::runner::worker::stop::{ResumeError, Stop};
-use crate::runner::worker::{Left, Worker};
+use crate::runner::worker::{LeaveReason, Worker};
 use crate::store::Deferral;
 
 /// What the store keeps of the failures of a run that has made progress.
@@ -49,14 +49,14 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
         let mut poll = None;
         if let Some(worker) = begun.take() {
             match worker.work().await {
-                Left::Ended => {
+                LeaveReason::Ended => {
                     backoffs.clear(&shared.run);
                     return shared.publish(Phase::Ended);
                 }
-                Left::Released if backoffs.clear(&shared.run) => shared.defer(&NO_FAILURES).await,
-                Left::Released => {}
-                Left::Lost => _ = backoffs.clear(&shared.run),
-                Left::Failed(stop) => {
+                LeaveReason::Released if backoffs.clear(&shared.run) => shared.defer(&NO_FAILURES).await,
+                LeaveReason::Released => {}
+                LeaveReason::Lost => _ = backoffs.clear(&shared.run),
+                LeaveReason::Failed(stop) => {
                     shared.publish(Phase::Stopped(stop.into()));
                     // Not at once, so that those who wait for the run see the reason.
                     poll = rest().or(Some(POLL));

@@ -20,13 +20,13 @@ pub(in crate::runner) struct Frames {
     user: Option<Arc<str>>,
     /// The size limit of documents.
     max_bytes: usize,
-    brains: HashMap<Path, Brain>,
+    brains: HashMap<Path, LoadedBrain>,
     loops: HashMap<Path, Arc<LoopDefinition>>,
     /// The loops whose configuration failed during the restore, with the error.
     pub(in crate::runner) broken: Vec<(Path, String)>,
 }
 
-struct Brain {
+struct LoadedBrain {
     definition: Arc<BrainDefinition>,
     services: AnyServices,
     options: StateValue,
@@ -66,7 +66,7 @@ impl Frames {
     ) {
         let options = self.value(&frame.options);
         let state = (frame.changed, self.value(&frame.state));
-        self.brains.insert(frame.path.clone(), Brain { definition, services, options, state });
+        self.brains.insert(frame.path.clone(), LoadedBrain { definition, services, options, state });
     }
 
     pub(in crate::runner) fn definition(&self, brain: &Path) -> Option<&Arc<BrainDefinition>> {

@@ -17,14 +17,14 @@ const VERSION: u32 = 1;
 
 /// The content of a snapshot.
 #[derive(Serialize, Deserialize)]
-struct State {
+struct SnapshotContent {
     state: RunState,
 }
 
 /// The content of saved prompts.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Content {
+pub(super) enum SavedContent {
     /// Changes of the prompts of a run that is open.
     Part(PromptsPart),
     /// The last turns of a conversation, up to that of a run that has ended.
@@ -33,12 +33,12 @@ pub(super) enum Content {
 
 /// Creates a snapshot of a state.
 pub(super) fn snapshot(state: &RunState) -> Option<Snapshot> {
-    let content = serde_json::to_string(&State { state: state.clone() }).ok()?;
+    let content = serde_json::to_string(&SnapshotContent { state: state.clone() }).ok()?;
     Some(Snapshot { next: state.next, version: VERSION, content })
 }
 
 /// Encodes saved prompts.
-pub(super) fn encoded(from: Seq, next: Seq, content: &Content) -> Option<SavedPrompts> {
+pub(super) fn encoded(from: Seq, next: Seq, content: &SavedContent) -> Option<SavedPrompts> {
     Some(SavedPrompts { from, next, version: VERSION, content: serde_json::to_string(content).ok()? })
 }
 
@@ -52,12 +52,12 @@ fn of_snapshot(snapshot: &Snapshot) -> Option<RunState> {
     if snapshot.version != VERSION {
         return None;
     }
-    let State { state } = serde_json::from_str(&snapshot.content).ok()?;
+    let SnapshotContent { state } = serde_json::from_str(&snapshot.content).ok()?;
     (state.next == snapshot.next).then_some(state)
 }
 
 /// Decodes saved prompts and returns the event up to which they go; undecodable ones are ignored, with those after them.
-fn of_saved(saved: &[SavedPrompts]) -> (Seq, Vec<Content>) {
+fn of_saved(saved: &[SavedPrompts]) -> (Seq, Vec<SavedContent>) {
     let (mut next, mut contents) = (Seq(0), Vec::new());
     for part in saved {
         let fits = part.version == VERSION && part.from == next && part.next > next;
@@ -124,8 +124,8 @@ async fn saved_prompts(
     let parts: Option<Vec<_>> = contents
         .into_iter()
         .map(|content| match content {
-            Content::Part(part) => Some(part),
-            Content::Turns(_) => None,
+            SavedContent::Part(part) => Some(part),
+            SavedContent::Turns(_) => None,
         })
         .collect();
     let restored = parts.filter(|parts| !parts.is_empty());
@@ -183,8 +183,8 @@ pub(in crate::runner) async fn history(
 async fn saved_turns(store: &dyn EventStore, run: &RunId) -> Result<Option<TurnBlock>, StoreError> {
     let (_, contents) = of_saved(&store.saved_prompts(run).await?);
     Ok(contents.into_iter().find_map(|content| match content {
-        Content::Turns(block) => Some(block),
-        Content::Part(_) => None,
+        SavedContent::Turns(block) => Some(block),
+        SavedContent::Part(_) => None,
     }))
 }
 

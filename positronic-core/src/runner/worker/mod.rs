@@ -26,5 +26,5 @@ pub(super) mod timers;
 mod work_loop;
 mod worker;
 
-pub(in crate::runner) use work_loop::Left;
+pub(in crate::runner) use work_loop::LeaveReason;
 pub(in crate::runner) use worker::Worker;

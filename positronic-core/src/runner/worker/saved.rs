@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::load::{self, Content};
+use super::load::{self, SavedContent};
 use super::shared::Shared;
 use crate::machine::RunState;
 use crate::projection::History;
@@ -54,7 +54,7 @@ impl Saved {
         let mut prompts = self.shared.prompts();
         if state.next.0.saturating_sub(prompts.saved().0) >= SNAPSHOT_EVERY {
             let (from, part) = prompts.part(state.next);
-            self.prompts = load::encoded(from, state.next, &Content::Part(part));
+            self.prompts = load::encoded(from, state.next, &SavedContent::Part(part));
         }
     }
 
@@ -64,7 +64,7 @@ impl Saved {
             prompts.apply(event);
         }
         let history = prompts.conversation();
-        let block = history.last_block().cloned().map(Content::Turns);
+        let block = history.last_block().cloned().map(SavedContent::Turns);
         self.prompts = block.and_then(|block| load::encoded(Seq(0), next, &block));
         self.history = Some(history);
     }

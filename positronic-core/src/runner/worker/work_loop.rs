@@ -26,7 +26,7 @@ use crate::runner::effects::sync_effects::perform;
 use crate::store::StoreError;
 
 /// The reason why a worker has left its run.
-pub(in crate::runner) enum Left {
+pub(in crate::runner) enum LeaveReason {
     /// The run has ended.
     Ended,
     /// The run was idle for a while, or the runner releases its runs.
@@ -39,7 +39,7 @@ pub(in crate::runner) enum Left {
 
 impl Worker {
     /// Works on the run until it ends or has been idle for a while.
-    pub(in crate::runner) async fn work(mut self: Box<Self>) -> Left {
+    pub(in crate::runner) async fn work(mut self: Box<Self>) -> LeaveReason {
         // A panic must not leave the handle's waiters without an answer.
         let driven = AssertUnwindSafe(self.drive()).catch_unwind().await;
         let unrecorded = self.flights.keys().chain(&self.unrecorded);
@@ -50,28 +50,28 @@ impl Worker {
         }
         let stop = match driven.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string()))) {
             Ok(left) => {
-                if matches!(left, Left::Released) {
+                if matches!(left, LeaveReason::Released) {
                     self.guard.departs(Departure::Released);
                 }
                 return left;
             }
             Err(Stop::Lost) if in_flight.is_empty() || self.lease.ttl().is_none() => {
                 tracing::warn!(run = %self.shared.run, ?in_flight, "another worker has claimed the run");
-                return Left::Lost;
+                return LeaveReason::Lost;
             }
             // Another worker may claim the run from now on, so this one writes nothing more. If one has, then the lease has
             // lapsed, although this worker's clock has not shown it yet.
             Err(Stop::LeaseLost { .. } | Stop::Lost) => {
                 let stop = Stop::LeaseLost { owner: self.lease.owner().to_owned(), in_flight };
                 tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
-                return Left::Failed(stop);
+                return LeaveReason::Failed(stop);
             }
             Err(stop) => stop,
         };
         if let Stop::Store(refused @ StoreError::Unrecordable { .. }) = &stop
             && fail(&mut self, refused).await
         {
-            return Left::Ended;
+            return LeaveReason::Ended;
         }
         tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
         let next = self.shared.state().next;
@@ -79,10 +79,10 @@ impl Worker {
         let paused = self.shared.runner.state.backoffs.add(&self.shared.run, next, Some(stop.clone().into()));
         give_up(&mut self, &stop).await;
         self.shared.defer(&paused).await;
-        Left::Failed(stop)
+        LeaveReason::Failed(stop)
     }
 
-    async fn drive(&mut self) -> Result<Left, Stop> {
+    async fn drive(&mut self) -> Result<LeaveReason, Stop> {
         self.end_broken().await?;
         let calls = detached(&self.shared.state());
         for (path, attempt) in calls {
@@ -96,11 +96,11 @@ impl Worker {
             }
             let wake = if leaves { None } else { self.begin_effects().await? };
             if self.shared.state().has_ended() {
-                return Ok(Left::Ended);
+                return Ok(LeaveReason::Ended);
             }
             if leaves && self.flights.is_empty() {
                 if release(self, "its worker releases its runs".to_owned()).await? {
-                    return Ok(Left::Released);
+                    return Ok(LeaveReason::Released);
                 }
                 continue;
             }
@@ -119,7 +119,7 @@ impl Worker {
             if leaves {
                 self.abandon().await?;
             } else if release(self, "nothing to do".to_owned()).await? {
-                return Ok(Left::Released);
+                return Ok(LeaveReason::Released);
             }
         }
     }

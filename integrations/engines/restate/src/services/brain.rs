@@ -30,7 +30,7 @@ use restate_sdk::service::{Service, ServiceDefinition};
 
 use super::{Handled, again, definition, finish, handler, service};
 use crate::names;
-use crate::protocol::{Begin, RunOutcome, RunRequest, Segment, SignalRequest, Signalled, WakeRequest};
+use crate::protocol::{Begin, RunOutcome, RunRequest, SegmentEnd, SignalRequest, Signalled, WakeRequest};
 
 /// The state of the workflow: the number of the event that it waits for.
 const WAITS_FOR: &str = "waits_for";
@@ -94,8 +94,8 @@ impl BrainService {
             let segment = cx.run(move || async move { self.segment(&run, first).await.map(Json) });
             let Json(segment) = segment.name("segment").await?;
             let (next, millis) = match segment {
-                Segment::Ended(outcome) => return Ok(outcome),
-                Segment::Waits { next, millis } => (next, millis),
+                SegmentEnd::Ended(outcome) => return Ok(outcome),
+                SegmentEnd::Waits { next, millis } => (next, millis),
             };
             self.wait(&cx, next, millis.map(Duration::from_millis)).await?;
         }
@@ -139,7 +139,7 @@ impl BrainService {
     }
 
     /// Works on the run until it ends or waits.
-    async fn segment(&self, run: &RunId, begin: Option<Begin>) -> HandlerResult<Segment> {
+    async fn segment(&self, run: &RunId, begin: Option<Begin>) -> HandlerResult<SegmentEnd> {
         let known = match self.runner.client().store().run(run).await {
             Ok(_) => true,
             Err(error @ StoreError::NoSuchRun { .. }) if begin.is_none() => {
@@ -159,7 +159,7 @@ impl BrainService {
                 })?
             }
         };
-        Segment::of(driven, SystemClock.now()).map_err(again)
+        SegmentEnd::of(driven, SystemClock.now()).map_err(again)
     }
 
     /// Appends a signal to the log and wakes the run.

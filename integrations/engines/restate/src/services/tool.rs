@@ -18,7 +18,7 @@ use restate_sdk::serde::Json;
 use restate_sdk::service::{Service, ServiceDefinition};
 
 use super::{Handled, again, definition, finish, handler, service};
-use crate::calls::Calls;
+use crate::calls::OpenCalls;
 use crate::names;
 
 /// How long Restate remembers the outcome of a call. A worker that attaches later would run the tool again.
@@ -31,7 +31,7 @@ pub(crate) struct ToolService {
     pub(crate) title: String,
     /// Identifies this process.
     pub(crate) nonce: Arc<str>,
-    pub(crate) calls: Arc<Calls>,
+    pub(crate) calls: Arc<OpenCalls>,
 }
 
 impl Service for ToolService {

@@ -10,7 +10,7 @@ use restate_sdk::service::{Service, ServiceDefinition};
 
 use super::{Handled, again, definition, finish, handler, service};
 use crate::names;
-use crate::protocol::{DeliverRequest, Delivery, WakeRequest};
+use crate::protocol::{DeliverRequest, DeliveryOutput, WakeRequest};
 
 /// Delivers webhooks.
 #[derive(Clone)]
@@ -44,23 +44,23 @@ impl WebhookService {
         Ok(definition(self, discovery))
     }
 
-    async fn deliver(&self, cx: Context<'_>, request: DeliverRequest) -> HandlerResult<Delivery> {
+    async fn deliver(&self, cx: Context<'_>, request: DeliverRequest) -> HandlerResult<DeliveryOutput> {
         let client = self.runner.client();
         let delivered = cx.run(move || async move {
             let DeliverRequest { id, webhook, identifier, payload, actor } = request;
             match client.deliver(id, &webhook, &identifier, payload, actor).await {
                 Ok(delivered) => {
-                    let delivery = Delivery::from(delivered);
-                    let Delivery::To { run, .. } = &delivery else { return Ok(Json((delivery, String::new()))) };
+                    let delivery = DeliveryOutput::from(delivered);
+                    let DeliveryOutput::To { run, .. } = &delivery else { return Ok(Json((delivery, String::new()))) };
                     let brain = client.store().run(run).await.map_err(again)?.brain.to_string();
                     Ok(Json((delivery, brain)))
                 }
                 Err(SignalError::Store(error)) => Err(again(error)),
-                Err(refused) => Ok(Json((Delivery::Refused { reason: refused.to_string() }, String::new()))),
+                Err(refused) => Ok(Json((DeliveryOutput::Refused { reason: refused.to_string() }, String::new()))),
             }
         });
         let Json((delivery, brain)) = delivered.name("append").await?;
-        if let Delivery::To { run, seq } = &delivery {
+        if let DeliveryOutput::To { run, seq } = &delivery {
             let target = RequestTarget::workflow(names::workflow(&brain), run.as_str(), "wake");
             let wake = Json(WakeRequest { next: seq.next() });
             cx.request::<Json<WakeRequest>, Json<()>>(target, wake).send();

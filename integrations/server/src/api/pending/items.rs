@@ -24,7 +24,7 @@ const MAX_TEXT: usize = 2000;
 /// What kind of item waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum PendingItemKind {
     /// A person's approval of a call.
     Approval,
     /// A person's decision about more of a limit.
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     Answer,
 }
 
-impl Kind {
+impl PendingItemKind {
     pub(crate) const fn of(kind: &PendingKind) -> Self {
         match kind {
             PendingKind::Approval { .. } => Self::Approval,
@@ -61,7 +61,7 @@ pub(crate) struct PendingItem {
     pub(crate) since: Time,
     /// The event that began the wait.
     pub(crate) seq: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PendingItemKind,
     /// The reason of an approval, or the question to the person who replies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
@@ -211,7 +211,7 @@ impl App {
             }
         };
         let scope = if pending.kind.is_for_person() { Scope::Decide } else { Scope::Operate };
-        let is_approval = Kind::of(&pending.kind) == Kind::Approval;
+        let is_approval = PendingItemKind::of(&pending.kind) == PendingItemKind::Approval;
         Ok(PendingItem {
             id: question_id(run, &pending.call, pending.since),
             run: run.to_string(),
@@ -222,7 +222,7 @@ impl App {
             arguments: Value::clone(&pending.arguments),
             since: item.at.into(),
             seq: pending.since.0,
-            kind: Kind::of(&pending.kind),
+            kind: PendingItemKind::of(&pending.kind),
             message,
             expires: expires.map(Time),
             editable,

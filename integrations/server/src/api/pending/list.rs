@@ -8,7 +8,7 @@ use positronic_core::store::{PendingCursor, PendingFilter, PendingItem as Stored
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::items::{Kind, PendingItem};
+use super::items::{PendingItem, PendingItemKind};
 use crate::api::runs::list::page;
 use crate::api::runs::run::checked_code;
 use crate::cursor;
@@ -82,7 +82,10 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
         let is_last = chunk.len() < CHUNK;
         read += chunk.len();
         filter.after = chunk.last().map(StoredItem::cursor);
-        for item in chunk.into_iter().filter(|item| kinds.is_empty() || kinds.contains(&Kind::of(&item.pending.kind))) {
+        for item in chunk
+            .into_iter()
+            .filter(|item| kinds.is_empty() || kinds.contains(&PendingItemKind::of(&item.pending.kind)))
+        {
             if items.len() == limit {
                 more = true;
                 break 'pages;
@@ -116,13 +119,13 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     json(&PendingList { items: shown, next, capped: is_capped })
 }
 
-fn kinds(listed: Option<&str>) -> Result<Vec<Kind>, Problem> {
+fn kinds(listed: Option<&str>) -> Result<Vec<PendingItemKind>, Problem> {
     let words = listed.into_iter().flat_map(|listed| listed.split(','));
     let read =
         |word: &str| match word {
-            "approval" => Ok(Kind::Approval),
-            "budget" => Ok(Kind::Budget),
-            "answer" => Ok(Kind::Answer),
+            "approval" => Ok(PendingItemKind::Approval),
+            "budget" => Ok(PendingItemKind::Budget),
+            "answer" => Ok(PendingItemKind::Answer),
             _ => Err(Problem::new(ProblemType::InvalidQuery)
                 .detail(format!("`kind={word}`: expected approval, budget, answer"))),
         };

@@ -61,7 +61,7 @@ struct EventsQuery {
     q: Option<String>,
     /// The order of the list: `asc` (default) or `desc`.
     #[serde(default)]
-    order: Order,
+    order: ListOrder,
     /// Continues a list.
     cursor: Option<String>,
     /// The number of items: 1 to 500, 50 by default.
@@ -71,7 +71,7 @@ struct EventsQuery {
 /// The order of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Order {
+enum ListOrder {
     #[default]
     Asc,
     Desc,
@@ -130,7 +130,7 @@ async fn events(cx: RequestContext) -> Result<Response, Problem> {
     let (run, first) = (cx.run()?.run.clone(), Seq(query.after.map_or(0, |after| after.saturating_add(1))));
     if cx.accepts(LINES) {
         let last = query.before.map_or(cx.run()?.next, Seq).min(cx.run()?.next);
-        let lines = lines(Reader::new(&cx.app.client, &run, (first, last), Order::Asc), selection);
+        let lines = lines(EventReader::new(&cx.app.client, &run, (first, last), ListOrder::Asc), selection);
         let mut response = long_answer::body(&cx, lines)?.into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(LINES));
         return Ok(response);
@@ -150,17 +150,17 @@ async fn list(
     let place: Option<Seq> = query.cursor.as_ref().map(|text| cursor::decode(text, &filter)).transpose()?;
     let end = query.before.map_or(row.next, Seq).min(row.next);
     let range = match (query.order, place) {
-        (Order::Asc, place) => (place.map_or(first, |place| place.max(first)), end),
+        (ListOrder::Asc, place) => (place.map_or(first, |place| place.max(first)), end),
         // A cursor that a client has made up may name a place beyond the log.
-        (Order::Desc, place) => (first, place.map_or(end, |place| place.min(end))),
+        (ListOrder::Desc, place) => (first, place.map_or(end, |place| place.min(end))),
     };
-    let mut reader = Reader::new(&cx.app.client, &row.run, range, query.order);
+    let mut reader = EventReader::new(&cx.app.client, &row.run, range, query.order);
     let (mut lines, mut bytes, mut next) = (Vec::new(), 0, None);
     while let Some((event, line)) = reader.next().await? {
         let Some(line) = selection.line(&event, line).await else { continue };
         bytes += line.len();
         if lines.len() == limit || (bytes > PAGE_BYTES && !lines.is_empty()) {
-            next = Some(if query.order == Order::Asc { event.seq } else { event.seq.next() });
+            next = Some(if query.order == ListOrder::Asc { event.seq } else { event.seq.next() });
             break;
         }
         let line = RawValue::from_string(line);
@@ -173,20 +173,20 @@ async fn list(
 }
 
 /// Reads the events of a range in an order.
-struct Reader {
+struct EventReader {
     client: Client,
     run: RunId,
     /// The events that are not read yet.
     range: (Seq, Seq),
-    order: Order,
+    order: ListOrder,
     chunk: u64,
     read: VecDeque<Arc<Event>>,
     /// The bytes of the last chunk.
     bytes: usize,
 }
 
-impl Reader {
-    fn new(client: &Client, run: &RunId, range: (Seq, Seq), order: Order) -> Self {
+impl EventReader {
+    fn new(client: &Client, run: &RunId, range: (Seq, Seq), order: ListOrder) -> Self {
         let (client, run) = (client.clone(), run.clone());
         Self { client, run, range, order, chunk: FIRST_CHUNK, read: VecDeque::new(), bytes: 0 }
     }
@@ -200,16 +200,16 @@ impl Reader {
             self.bytes = 0;
             let length = (self.range.1.0 - self.range.0.0).min(self.chunk);
             self.chunk = (self.chunk * 2).min(CHUNK);
-            let from = if self.order == Order::Asc { self.range.0 } else { Seq(self.range.1.0 - length) };
+            let from = if self.order == ListOrder::Asc { self.range.0 } else { Seq(self.range.1.0 - length) };
             self.read = self.client.store().read(&self.run, from, Seq(length).index()).await?.into();
             match self.order {
-                Order::Asc => self.range.0 = Seq(from.0 + length),
-                Order::Desc => self.range.1 = from,
+                ListOrder::Asc => self.range.0 = Seq(from.0 + length),
+                ListOrder::Desc => self.range.1 = from,
             }
         }
         let event = match self.order {
-            Order::Asc => self.read.pop_front(),
-            Order::Desc => self.read.pop_back(),
+            ListOrder::Asc => self.read.pop_front(),
+            ListOrder::Desc => self.read.pop_back(),
         };
         Ok(event.map(|event| {
             let line = event.to_json().ok();
@@ -220,7 +220,7 @@ impl Reader {
 }
 
 /// Streams the lines of a range of events.
-fn lines(reader: Reader, selection: Selection) -> impl Stream<Item = Result<Bytes, StoreError>> + Send {
+fn lines(reader: EventReader, selection: Selection) -> impl Stream<Item = Result<Bytes, StoreError>> + Send {
     unfold((reader, selection), |(mut reader, selection)| async move {
         let mut text = String::new();
         while text.len() < LINES_BYTES {

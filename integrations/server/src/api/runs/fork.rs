@@ -103,7 +103,7 @@ struct NewRerun {
 }
 
 /// What is different in a fork.
-struct Changes {
+struct ForkChanges {
     options: Option<Value>,
     overrides: Overrides,
     results: IndexMap<String, Value>,
@@ -115,14 +115,14 @@ struct Preview {
     /// The last common event: the asked one, or the last one that belongs to it.
     at: u64,
     /// The effects of the run after that event, which a fork may run again.
-    rerun: Vec<Effect>,
+    rerun: Vec<ForkEffect>,
     /// The number of effects up to that event, whose outcomes the fork reuses.
     reused: usize,
 }
 
 /// An effect of a run.
 #[derive(Serialize, JsonSchema)]
-struct Effect {
+struct ForkEffect {
     path: String,
     kind: EffectKind,
     /// The tool, the model or the brain.
@@ -161,19 +161,19 @@ async fn preview(cx: RequestContext) -> Result<Response, Problem> {
     };
     let at = app.client.fork_event(&row.run, at).await?;
     let log = app.client.events(&row.run, Seq(0)).await?;
-    let calls = Calls::of(&log, at);
+    let calls = ForkCalls::of(&log, at);
     let (reused, rerun): (Vec<_>, Vec<_>) =
         log.iter().filter_map(|event| calls.effect(event)).partition(|effect| effect.seq <= at.0);
     json(&Preview { at: at.0, rerun, reused: reused.len() })
 }
 
 /// The calls of a run, and those that have asked a person after the event of a fork.
-struct Calls<'a> {
+struct ForkCalls<'a> {
     calls: HashMap<&'a Path, &'a ToolCall>,
     asking: HashSet<&'a Path>,
 }
 
-impl<'a> Calls<'a> {
+impl<'a> ForkCalls<'a> {
     fn of(log: &'a [Arc<Event>], at: Seq) -> Self {
         let (mut calls, mut asking) = (HashMap::new(), HashSet::new());
         for event in log {
@@ -191,7 +191,7 @@ impl<'a> Calls<'a> {
     }
 
     /// Returns the effect that an event begins.
-    fn effect(&self, event: &Event) -> Option<Effect> {
+    fn effect(&self, event: &Event) -> Option<ForkEffect> {
         let call = self.calls.get(&event.path);
         let (kind, name, may_repeat) = match &event.kind {
             EventKind::StepStart { .. } => (EffectKind::Step, None, None),
@@ -206,7 +206,7 @@ impl<'a> Calls<'a> {
             _ => return None,
         };
         let asks_again = self.asking.contains(&event.path);
-        Some(Effect { path: event.path.to_string(), kind, name, seq: event.seq.0, may_repeat, asks_again })
+        Some(ForkEffect { path: event.path.to_string(), kind, name, seq: event.seq.0, may_repeat, asks_again })
     }
 }
 
@@ -221,13 +221,13 @@ fn asks_person(kind: &EventKind) -> bool {
 
 async fn fork(cx: RequestContext) -> Result<Response, Problem> {
     let NewFork { at, options, model, system, results } = cx.json()?;
-    forked(&cx, Seq(at), Changes { options, overrides: Overrides { system, model }, results }).await
+    forked(&cx, Seq(at), ForkChanges { options, overrides: Overrides { system, model }, results }).await
 }
 
 async fn rerun(cx: RequestContext) -> Result<Response, Problem> {
     let NewRerun { from, options, model, system, results } = cx.json()?;
     let at = before(&cx.app, &cx.run()?.run, &from).await?;
-    forked(&cx, at, Changes { options, overrides: Overrides { system, model }, results }).await
+    forked(&cx, at, ForkChanges { options, overrides: Overrides { system, model }, results }).await
 }
 
 /// Returns the event right before a run entered a place.
@@ -237,9 +237,9 @@ async fn before(app: &App, run: &RunId, from: &str) -> Result<Seq, Problem> {
     found.ok_or_else(|| Problem::new(ProblemType::Unprocessable).detail(format!("the run has not entered `{from}`")))
 }
 
-async fn forked(cx: &RequestContext, at: Seq, changes: Changes) -> Result<Response, Problem> {
+async fn forked(cx: &RequestContext, at: Seq, changes: ForkChanges) -> Result<Response, Problem> {
     let (app, row, key) = (&cx.app, cx.run()?, Key::of(cx)?);
-    let Changes { options, overrides, results } = changes;
+    let ForkChanges { options, overrides, results } = changes;
     app.may_start(cx.caller()?, &row.brain)?;
     let mut fork = Fork::builder().actor(cx.actor()?).overrides(overrides).build();
     let new = RunId::new(key.id(&format!("fork\n{}", row.run)));

@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/api/v1/runs/counts", "Count runs by status", counts)
             .large_answers()
             .query::<CountsQuery>()
-            .returns::<Counts>(200),
+            .returns::<RunCounts>(200),
     ]
 }
 
@@ -110,7 +110,7 @@ struct RunList {
 
 /// The numbers of runs.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Counts {
+struct RunCounts {
     running: usize,
     waiting: usize,
     paused: usize,
@@ -173,7 +173,7 @@ async fn counts(cx: RequestContext) -> Result<Response, Problem> {
     let wanted = Wanted { status, brain, user, tag, conversation, since, before, needs, q };
     let Matching { rows, capped } = matching(&cx.app, &wanted, None, MAX_COUNTED + 1).await?;
     let count = |status| rows.iter().take(MAX_COUNTED).filter(|row| row.status == status).count();
-    json(&Counts {
+    json(&RunCounts {
         running: count(Status::Running),
         waiting: count(Status::Waiting),
         paused: count(Status::Paused),

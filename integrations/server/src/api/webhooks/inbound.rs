@@ -9,13 +9,13 @@ use serde::Serialize;
 use crate::app::App;
 use crate::bodies::cut;
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Access, Params, RequestContext, Route, json};
+use crate::routes::{Params, RequestContext, Route, RouteAccess, json};
 use crate::webhooks::{HookAcceptance, HookError, HookOutcome};
 
 pub(crate) fn routes() -> Vec<Route> {
     let hook = |path, summary| {
         Route::post(path, summary, receive)
-            .access(Access::Public)
+            .access(RouteAccess::Public)
             .takes_bytes()
             .before_body(check_headers)
             .returns::<AcceptedHook>(202)

@@ -14,13 +14,13 @@ use super::Records;
 pub(super) const POLL: Duration = Duration::from_secs(1);
 
 /// A server that may become the leader.
-pub(super) struct Candidate {
+pub(super) struct LeaderCandidate {
     client: Client,
     records: Records,
     lease: Lease,
 }
 
-impl Candidate {
+impl LeaderCandidate {
     pub(super) async fn new(client: Client) -> Result<Self, StoreError> {
         let lease = client.store().acquire_lease().await?;
         Ok(Self { records: Records::new(client.clone()), client, lease })

@@ -34,7 +34,7 @@ pub(crate) struct Versioned<T> {
 
 /// An open delivery of an endpoint in the order of due times.
 #[derive(Debug, Clone)]
-pub(super) struct Due {
+pub(super) struct DueDelivery {
     pub(super) key: String,
     pub(super) at: Timestamp,
     pub(super) delivery: String,
@@ -180,18 +180,18 @@ impl Records {
     }
 
     /// Lists open deliveries of an endpoint, the one that is due first at the beginning.
-    pub(super) async fn due(&self, endpoint: &str, limit: usize) -> Result<Vec<Due>, StoreError> {
+    pub(super) async fn due(&self, endpoint: &str, limit: usize) -> Result<Vec<DueDelivery>, StoreError> {
         let prefix = below(endpoint);
         let entries = self.list(of(DUE, &prefix, None, limit)).await?;
         let due = |entry: Entry| {
             let (at, delivery) = entry.key.strip_prefix(&prefix)?.split_once('/')?;
             let (at, delivery) = (Timestamp(i64::from_str_radix(at, 16).ok()?), delivery.to_owned());
-            Some(Due { at, delivery, key: entry.key })
+            Some(DueDelivery { at, delivery, key: entry.key })
         };
         Ok(entries.into_iter().filter_map(due).collect())
     }
 
-    pub(super) async fn remove_due(&self, due: &Due) -> Result<(), StoreError> {
+    pub(super) async fn remove_due(&self, due: &DueDelivery) -> Result<(), StoreError> {
         self.remove(DUE, &due.key).await
     }
 

@@ -13,7 +13,7 @@ use positronic_core::store::StoreError;
 use super::delivery::{Attempt, Delivery, DeliveryStatus};
 use super::endpoint::{Disabled, Endpoint};
 use super::leader::POLL;
-use super::records::{Due, Records};
+use super::records::{DueDelivery, Records};
 use super::retries::{pause, retry_after};
 use super::transport::{OutgoingRequest, OutgoingResponse, TransportError, WebhookTransport};
 use crate::webhooks::signature::{ID, SIGNATURE, TIMESTAMP, sign};
@@ -29,11 +29,11 @@ pub(super) struct Send {
     pub(super) transport: Arc<dyn WebhookTransport>,
     pub(super) id: String,
     pub(super) endpoint: Endpoint,
-    pub(super) due: Due,
+    pub(super) due: DueDelivery,
 }
 
 /// What an attempt led to.
-enum Outcome {
+enum AttemptOutcome {
     Delivered(u16),
     Gone,
     Failed { status: Option<u16>, error: String, asked: Option<Duration> },
@@ -65,10 +65,12 @@ impl Send {
         records.remove_due(&self.due).await
     }
 
-    async fn attempt(&self, delivery: &Delivery) -> (Attempt, Outcome) {
+    async fn attempt(&self, delivery: &Delivery) -> (Attempt, AttemptOutcome) {
         let at = self.client.now();
         let outcome = match self.request(delivery, at) {
-            None => Outcome::Failed { status: None, error: "the endpoint's URL is invalid".to_owned(), asked: None },
+            None => {
+                AttemptOutcome::Failed { status: None, error: "the endpoint's URL is invalid".to_owned(), asked: None }
+            }
             Some(request) => match tokio::time::timeout(TIME_OUT, self.transport.send(&request)).await {
                 Ok(answer) => {
                     if let Err(error) = &answer {
@@ -78,15 +80,15 @@ impl Send {
                 }
                 Err(_) => {
                     let error = format!("the endpoint did not answer within {} s", TIME_OUT.as_secs());
-                    Outcome::Failed { status: None, error, asked: None }
+                    AttemptOutcome::Failed { status: None, error, asked: None }
                 }
             },
         };
         let duration_ms = u64::try_from(self.client.now().since(at).as_millis()).unwrap_or(u64::MAX);
         let (status, error) = match &outcome {
-            Outcome::Delivered(status) => (Some(*status), None),
-            Outcome::Gone => (Some(GONE), Some("the receiver has ended the subscription (410)".to_owned())),
-            Outcome::Failed { status, error, .. } => (*status, Some(error.clone())),
+            AttemptOutcome::Delivered(status) => (Some(*status), None),
+            AttemptOutcome::Gone => (Some(GONE), Some("the receiver has ended the subscription (410)".to_owned())),
+            AttemptOutcome::Failed { status, error, .. } => (*status, Some(error.clone())),
         };
         (Attempt { at, duration_ms, status, error }, outcome)
     }
@@ -104,7 +106,7 @@ impl Send {
         Some(OutgoingRequest { url: self.endpoint.parsed_url()?, headers, body: Bytes::from(body) })
     }
 
-    async fn record(&self, records: &Records, attempt: Attempt, outcome: Outcome) -> Result<(), StoreError> {
+    async fn record(&self, records: &Records, attempt: Attempt, outcome: AttemptOutcome) -> Result<(), StoreError> {
         let now = self.client.now();
         let change = |delivery: &mut Delivery| {
             delivery.record(attempt.clone());
@@ -113,9 +115,9 @@ impl Send {
                 return;
             }
             delivery.status = match &outcome {
-                Outcome::Delivered(_) => DeliveryStatus::Delivered { at: now },
-                Outcome::Gone => DeliveryStatus::Failed { at: now },
-                Outcome::Failed { asked, .. } => {
+                AttemptOutcome::Delivered(_) => DeliveryStatus::Delivered { at: now },
+                AttemptOutcome::Gone => DeliveryStatus::Failed { at: now },
+                AttemptOutcome::Failed { asked, .. } => {
                     delivery.failures = delivery.failures.saturating_add(1);
                     match pause(delivery.failures, &self.due.delivery, *asked) {
                         Some(pause) => DeliveryStatus::Pending { due: now.after(pause) },
@@ -128,7 +130,7 @@ impl Send {
         if let Some(due) = changed.and_then(|delivery| delivery.due()) {
             records.make_due(&self.id, &self.due.delivery, due).await?;
         }
-        if matches!(outcome, Outcome::Gone) {
+        if matches!(outcome, AttemptOutcome::Gone) {
             let reason = "the receiver answered 410 Gone".to_owned();
             let disabled = Disabled { reason, at: now };
             let disable = |stored: Option<Endpoint>| {
@@ -141,17 +143,17 @@ impl Send {
     }
 }
 
-fn outcome(answer: Result<OutgoingResponse, TransportError>, now: Timestamp) -> Outcome {
+fn outcome(answer: Result<OutgoingResponse, TransportError>, now: Timestamp) -> AttemptOutcome {
     match answer {
-        Ok(OutgoingResponse { status: status @ 200..=299, .. }) => Outcome::Delivered(status),
-        Ok(OutgoingResponse { status: GONE, .. }) => Outcome::Gone,
+        Ok(OutgoingResponse { status: status @ 200..=299, .. }) => AttemptOutcome::Delivered(status),
+        Ok(OutgoingResponse { status: GONE, .. }) => AttemptOutcome::Gone,
         Ok(OutgoingResponse { status, retry_after: asked }) => {
             let error = match status {
                 300..=399 => format!("the receiver answered {status}; redirects are not followed"),
                 _ => format!("the receiver answered {status}"),
             };
             let asked = asked.and_then(|asked| retry_after(&asked, now));
-            Outcome::Failed { status: Some(status), error, asked }
+            AttemptOutcome::Failed { status: Some(status), error, asked }
         }
         Err(error) => {
             let error = match error {
@@ -161,7 +163,7 @@ fn outcome(answer: Result<OutgoingResponse, TransportError>, now: Timestamp) -> 
                 }
                 error => error.to_string(),
             };
-            Outcome::Failed { status: None, error, asked: None }
+            AttemptOutcome::Failed { status: None, error, asked: None }
         }
     }
 }

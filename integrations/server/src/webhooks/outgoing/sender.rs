@@ -12,7 +12,7 @@ use tokio::task::{Id, JoinHandle, JoinSet};
 use url::Url;
 
 use super::Records;
-use super::leader::{Candidate, POLL};
+use super::leader::{LeaderCandidate, POLL};
 use super::scan::Scan;
 use super::send::Send;
 use super::transport::WebhookTransport;
@@ -86,7 +86,7 @@ impl WebhookSender {
         while records.endpoints().await?.is_empty() {
             tokio::time::sleep(POLL).await;
         }
-        let candidate = Candidate::new(self.client.clone()).await?;
+        let candidate = LeaderCandidate::new(self.client.clone()).await?;
         let work = async {
             while !candidate.leads().await? {
                 tokio::time::sleep(POLL).await;
@@ -120,7 +120,7 @@ impl Drop for WebhookService {
 
 struct Leader<'a> {
     sender: &'a WebhookSender,
-    candidate: &'a Candidate,
+    candidate: &'a LeaderCandidate,
     records: Records,
     scan: Scan,
     grown: Arc<GrownRuns>,
@@ -132,7 +132,7 @@ struct Leader<'a> {
 }
 
 impl<'a> Leader<'a> {
-    fn new(sender: &'a WebhookSender, candidate: &'a Candidate) -> Self {
+    fn new(sender: &'a WebhookSender, candidate: &'a LeaderCandidate) -> Self {
         let client = sender.client.clone();
         let grown = GrownRuns::of(client.store());
         Self {

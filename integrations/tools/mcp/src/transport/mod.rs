@@ -14,7 +14,7 @@ use rmcp::RoleClient;
 use rmcp::service::{ClientInitializeError, RunningService, ServiceError, serve_client};
 
 use self::limited::LineLimit;
-use self::process::Process;
+use self::process::ServerProcess;
 use super::connection::NotificationListener;
 use super::error::McpError;
 use super::options::McpOptions;
@@ -63,7 +63,7 @@ pub(super) struct Connected {
 
 /// The lower layer of a connection, which knows why it broke.
 pub(super) enum Wire {
-    Process(Process),
+    Process(ServerProcess),
     Http,
     Stream(limited::Overflow),
 }
@@ -117,7 +117,7 @@ impl McpTransport {
         let failed = |what: String, transient| McpError::Start { server: server.to_owned(), what, transient };
         match &self.0 {
             TransportKind::Command(command) => {
-                let (process, output, input) = Process::start(server, command, options.message)
+                let (process, output, input) = ServerProcess::start(server, command, options.message)
                     .map_err(|error| failed(command.not_started(&error), false))?;
                 match serve_client(listener, stream::framed(output, input)).await {
                     Ok(service) => Ok(Connected { service, wire: Wire::Process(process) }),

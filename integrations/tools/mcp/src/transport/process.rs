@@ -29,14 +29,14 @@ const MAX_STORED: usize = 4096;
 const SHOWN: usize = 6;
 
 /// A server's process. Dropping it kills the process group.
-pub(crate) struct Process {
+pub(crate) struct ServerProcess {
     ended: watch::Receiver<Option<String>>,
     reported: ErrorOutput,
     overflow: Overflow,
     _stop: DropGuard,
 }
 
-impl Process {
+impl ServerProcess {
     /// Starts a server; also returns its output and its input.
     pub(super) fn start(
         server: &str,

@@ -10,14 +10,14 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::Pid;
 
 use super::runner::may_run;
-use super::supervise::Job;
+use super::supervise::Program;
 use super::{CodeError, Protection};
 
 /// Waits until the limits are set, and execs the program.
 const GATE: &str = "read -r _ && exec \"$@\" </dev/null";
 
 /// A program that has not started.
-pub(super) struct Gate {
+pub(super) struct WaitingProgram {
     pub(super) shell: Child,
     /// The missing protections.
     pub(super) missing: Vec<Protection>,
@@ -25,9 +25,9 @@ pub(super) struct Gate {
     pub(super) lent: Option<Lent>,
 }
 
-impl Gate {
+impl WaitingProgram {
     /// Starts the gate.
-    pub(super) fn start(job: &Job<'_>, group: Pid) -> Result<Self, CodeError> {
+    pub(super) fn start(job: &Program<'_>, group: Pid) -> Result<Self, CodeError> {
         // The program must not get descriptors that this process has inherited or that a C library has opened.
         close_fds::set_fds_cloexec_threadsafe(3, &[]);
         let lent = Lent::of(job.folder);
@@ -55,7 +55,7 @@ impl Gate {
 }
 
 /// Starts the shell; `None` if the thread could not become the user.
-fn shell(job: &Job<'_>, group: Pid, lent: Option<&Lent>) -> Result<Option<(Child, Vec<Protection>)>, CodeError> {
+fn shell(job: &Program<'_>, group: Pid, lent: Option<&Lent>) -> Result<Option<(Child, Vec<Protection>)>, CodeError> {
     in_thread(|| {
         let Some(missing) = give_up_rights(Some(job), group.as_raw_nonzero().get(), lent.map(Lent::user)) else {
             return Ok(None);
@@ -131,7 +131,7 @@ fn reserve() -> Option<ProgramUser> {
 
 /// Drops all privileges that can be dropped; returns `None` if the thread could not become the user.
 #[cfg(target_os = "linux")]
-fn give_up_rights(job: Option<&Job<'_>>, group: i32, user: Option<&ProgramUser>) -> Option<Vec<Protection>> {
+fn give_up_rights(job: Option<&Program<'_>>, group: i32, user: Option<&ProgramUser>) -> Option<Vec<Protection>> {
     use super::sandbox::{Confinement, give_up_rights};
 
     let reached: Vec<&Path> = job
@@ -156,7 +156,7 @@ pub(super) use elsewhere::{Lent, ProgramUser, give_up_rights, reserve};
 /// Other Unixes drop nothing.
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
-    use super::{Job, Protection};
+    use super::{Program, Protection};
     use crate::folder::OutputFolder;
 
     pub(in super::super) struct ProgramUser;
@@ -176,7 +176,7 @@ mod elsewhere {
         None
     }
 
-    pub(super) fn give_up_rights(_: Option<&Job<'_>>, _: i32, _: Option<&ProgramUser>) -> Option<Vec<Protection>> {
+    pub(super) fn give_up_rights(_: Option<&Program<'_>>, _: i32, _: Option<&ProgramUser>) -> Option<Vec<Protection>> {
         Some(vec![Protection::Files, Protection::Network, Protection::Processes, Protection::Group])
     }
 }

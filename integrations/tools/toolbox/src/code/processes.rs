@@ -3,14 +3,14 @@
 use rustix::process::Pid;
 
 /// A running process.
-pub(super) struct Process {
+pub(super) struct GroupMember {
     id: String,
     /// The memory that it has in use, in bytes, with what it shares.
     resident: u64,
 }
 
 /// Lists the running processes of a group; `None` where the system does not tell.
-pub(super) fn members(group: Pid) -> Option<Vec<Process>> {
+pub(super) fn members(group: Pid) -> Option<Vec<GroupMember>> {
     let entries = std::fs::read_dir("/proc").ok()?;
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let ids = names.filter(|name| name.bytes().all(|digit| digit.is_ascii_digit()));
@@ -22,14 +22,14 @@ pub(super) fn members(group: Pid) -> Option<Vec<Process>> {
             return None;
         }
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-        Some(Process { id, resident: bytes(&status, "VmRSS:").unwrap_or(0) })
+        Some(GroupMember { id, resident: bytes(&status, "VmRSS:").unwrap_or(0) })
     });
     Some(members.collect())
 }
 
 /// Returns the memory of processes together, in bytes, if it may be above a limit. What they share counts once.
-pub(super) fn memory_above(limit: u64, members: &[Process]) -> Option<u64> {
-    let total = |of: &dyn Fn(&Process) -> u64| members.iter().map(of).fold(0, u64::saturating_add);
+pub(super) fn memory_above(limit: u64, members: &[GroupMember]) -> Option<u64> {
+    let total = |of: &dyn Fn(&GroupMember) -> u64| members.iter().map(of).fold(0, u64::saturating_add);
     if total(&|member| member.resident) <= limit {
         return None;
     }
@@ -38,7 +38,7 @@ pub(super) fn memory_above(limit: u64, members: &[Process]) -> Option<u64> {
 }
 
 /// Returns a process's share of the memory: its own, and its part of what several processes share.
-fn share(member: &Process) -> Option<u64> {
+fn share(member: &GroupMember) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", member.id)).ok()?;
     Some(bytes(&text, "Pss:")?.saturating_add(bytes(&text, "SwapPss:").unwrap_or(0)))
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::interpreter::{Interpreter, SEARCHED};
 use super::room::DiskUse;
-use super::supervise::{self, Ended, Job, Stop, Stopped};
+use super::supervise::{self, Program, ProgramResult, StopReason, StopRequest};
 use super::{CodeError, CodeOptions, OnMissing, Protection};
 use crate::blocking::blocking;
 use crate::folder::{OutputFolder, own_name, remove_folder};
@@ -151,20 +151,20 @@ impl CodeRunner {
         command.push((&file).into());
         let options = Arc::clone(&self.options);
         let environment = environment(&folder, &own, &options);
-        let stop = Stop::default();
+        let stop = StopRequest::default();
         // Dropping the future stops the program.
         let on_drop = StopOnDrop(stop.clone());
         let (limit, code) = (options.limits.time, code.to_owned());
         let work = blocking(move || {
             let _turn = turn;
-            let job = Job { command, environment, folder: &folder, options: &options };
+            let job = Program { command, environment, folder: &folder, options: &options };
             ran(&folder, &own, &file, &code, &job, &stop)
         });
         let mut work = std::pin::pin!(work);
         let ran = match tokio::time::timeout(limit, &mut work).await {
             Ok(ran) => ran,
             Err(_) => {
-                on_drop.0.now(&Stopped::Time);
+                on_drop.0.now(&StopReason::Time);
                 work.await
             }
         };
@@ -174,11 +174,11 @@ impl CodeRunner {
 }
 
 /// Stops the program when it is dropped; no effect after its end.
-struct StopOnDrop(Stop);
+struct StopOnDrop(StopRequest);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.now(&Stopped::Cancelled);
+        self.0.now(&StopReason::Cancelled);
     }
 }
 
@@ -195,7 +195,14 @@ fn environment(folder: &OutputFolder, own: &str, options: &CodeOptions) -> Vec<(
     environment
 }
 
-fn ran(folder: &OutputFolder, own: &str, file: &str, code: &str, job: &Job<'_>, stop: &Stop) -> Result<Ran, CodeError> {
+fn ran(
+    folder: &OutputFolder,
+    own: &str,
+    file: &str,
+    code: &str,
+    job: &Program<'_>,
+    stop: &StopRequest,
+) -> Result<Ran, CodeError> {
     let failed = |source: std::io::Error| CodeError::Folder(super::FolderError::Io { path: own.to_owned(), source });
     folder.reopen();
     let (mut room, before) = (DiskUse::of(folder, code.len())?, folder.stamps()?);
@@ -205,7 +212,7 @@ fn ran(folder: &OutputFolder, own: &str, file: &str, code: &str, job: &Job<'_>, 
     if let Err(error) = remove_folder(folder.dir(), own) {
         tracing::warn!(folder = %folder.path().display(), own, %error, "what a program left behind cannot be removed");
     }
-    let Ended { exit_code, stdout, stderr, stopped, not_enforced } = ended?;
+    let ProgramResult { exit_code, stdout, stderr, stopped, not_enforced } = ended?;
     // Whatever it has left behind, its result is not lost.
     folder.reopen();
     // The first walk names what could not be read.

@@ -11,7 +11,7 @@ use super::{CodeLimits, CodeOptions, Protection};
 use crate::folder::OutputFolder;
 
 /// A program to run.
-pub(super) struct Job<'a> {
+pub(super) struct Program<'a> {
     /// The program and its arguments.
     pub(super) command: Vec<OsString>,
     /// Its environment.
@@ -23,17 +23,17 @@ pub(super) struct Job<'a> {
 }
 
 /// The result of a program.
-pub(super) struct Ended {
+pub(super) struct ProgramResult {
     pub(super) exit_code: Option<i32>,
     pub(super) stdout: String,
     pub(super) stderr: String,
-    pub(super) stopped: Option<Stopped>,
+    pub(super) stopped: Option<StopReason>,
     pub(super) not_enforced: Vec<Protection>,
 }
 
 /// The reason why a program was stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Stopped {
+pub(super) enum StopReason {
     Time,
     Cancelled,
     Processes,
@@ -46,7 +46,7 @@ pub(super) enum Stopped {
     Signal(i32),
 }
 
-impl Stopped {
+impl StopReason {
     pub(super) fn sentence(&self, limits: &CodeLimits) -> String {
         match self {
             Self::Time => {
@@ -70,24 +70,24 @@ impl Stopped {
 
 /// A request to stop a program, from any thread.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stop(Arc<AtomicU8>);
+pub(super) struct StopRequest(Arc<AtomicU8>);
 
-impl Stop {
+impl StopRequest {
     const TIME: u8 = 1;
     const CANCELLED: u8 = 2;
 
     /// Stops the program; the first reason counts.
-    pub(super) fn now(&self, why: &Stopped) {
-        let why = if *why == Stopped::Time { Self::TIME } else { Self::CANCELLED };
+    pub(super) fn now(&self, why: &StopReason) {
+        let why = if *why == StopReason::Time { Self::TIME } else { Self::CANCELLED };
         // A later reason is ignored.
         _ = self.0.compare_exchange(0, why, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    pub(super) fn said(&self) -> Option<Stopped> {
+    pub(super) fn said(&self) -> Option<StopReason> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
-            Self::TIME => Some(Stopped::Time),
-            _ => Some(Stopped::Cancelled),
+            Self::TIME => Some(StopReason::Time),
+            _ => Some(StopReason::Cancelled),
         }
     }
 }
@@ -98,7 +98,11 @@ pub(super) fn missing() -> Vec<Protection> {
 }
 
 #[cfg(not(unix))]
-pub(super) fn run(_: &Job<'_>, _: &mut super::room::DiskUse<'_>, _: &Stop) -> Result<Ended, super::CodeError> {
+pub(super) fn run(
+    _: &Program<'_>,
+    _: &mut super::room::DiskUse<'_>,
+    _: &StopRequest,
+) -> Result<ProgramResult, super::CodeError> {
     Err(super::CodeError::Platform)
 }
 
@@ -114,8 +118,8 @@ mod unix {
 
     use rustix::process::{Pid, Signal};
 
-    use super::{Ended, Job, Stop, Stopped};
-    use crate::code::gate::{self, Gate, Lent, in_thread};
+    use super::{Program, ProgramResult, StopReason, StopRequest};
+    use crate::code::gate::{self, Lent, WaitingProgram, in_thread};
     use crate::code::group::ProcessGroup;
     use crate::code::output::kept;
     use crate::code::room::DiskUse;
@@ -134,9 +138,13 @@ mod unix {
     }
 
     /// Runs a program to its end.
-    pub(in crate::code) fn run(job: &Job<'_>, room: &mut DiskUse<'_>, stop: &Stop) -> Result<Ended, CodeError> {
+    pub(in crate::code) fn run(
+        job: &Program<'_>,
+        room: &mut DiskUse<'_>,
+        stop: &StopRequest,
+    ) -> Result<ProgramResult, CodeError> {
         let group = ProcessGroup::new().map_err(CodeError::Start)?;
-        let mut gate = Gate::start(job, group.id)?;
+        let mut gate = WaitingProgram::start(job, group.id)?;
         let limits = &job.options.limits;
         let limited = limit(&gate, job)?;
         let mut not_enforced = std::mem::take(&mut gate.missing);
@@ -159,20 +167,26 @@ mod unix {
         drop((limited, gate.lent));
         let stopped = stopped.or_else(|| {
             status.signal().map(|signal| match Signal::from_named_raw(signal) {
-                Some(Signal::XCPU) => Stopped::Cpu,
-                Some(Signal::XFSZ) => Stopped::FileSize,
-                _ => Stopped::Signal(signal),
+                Some(Signal::XCPU) => StopReason::Cpu,
+                Some(Signal::XFSZ) => StopReason::FileSize,
+                _ => StopReason::Signal(signal),
             })
         });
         let text = |part: Receiver<String>| {
             part.recv_timeout(DRAIN)
                 .unwrap_or_else(|_| "[a process that has left its group holds the output]".to_owned())
         };
-        Ok(Ended { exit_code: status.code(), stdout: text(stdout), stderr: text(stderr), stopped, not_enforced })
+        Ok(ProgramResult {
+            exit_code: status.code(),
+            stdout: text(stdout),
+            stderr: text(stderr),
+            stopped,
+            not_enforced,
+        })
     }
 
     /// Limits a program that has not started. Only its own user may do that, or root with more capabilities than containers have.
-    fn limit(gate: &Gate, job: &Job<'_>) -> Result<Limited, CodeError> {
+    fn limit(gate: &WaitingProgram, job: &Program<'_>) -> Result<Limited, CodeError> {
         let (program, max_file) = (Pid::from_child(&gate.shell), job.folder.options().max_file);
         let user = gate.lent.as_ref().map(Lent::user);
         let work = || limit_as(program, &job.options.limits, max_file, user);

@@ -7,7 +7,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::processes::{members, memory_above};
 use super::room::DiskUse;
-use super::supervise::{Stop, Stopped};
+use super::supervise::{StopReason, StopRequest};
 
 /// The maximum pause between two polls of a program.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -25,7 +25,7 @@ pub(super) struct Watch<'a, 'f> {
 
 impl Watch<'_, '_> {
     /// Waits until the program has ended or must be stopped. It does not reap the process, so the process id is not reused.
-    pub(super) fn until_the_end(mut self, program: &Child, stop: &Stop) -> Option<Stopped> {
+    pub(super) fn until_the_end(mut self, program: &Child, stop: &StopRequest) -> Option<StopReason> {
         let id = Pid::from_child(program);
         let mut pause = Duration::from_millis(1);
         loop {
@@ -42,16 +42,16 @@ impl Watch<'_, '_> {
     }
 
     /// Returns the limit that the program has exceeded.
-    fn exceeded(&mut self) -> Option<Stopped> {
+    fn exceeded(&mut self) -> Option<StopReason> {
         if let Some(full) = self.room.exceeded() {
-            return Some(Stopped::Room(full.to_string()));
+            return Some(StopReason::Room(full.to_string()));
         }
         let members = members(self.group)?;
         // The anchor counts, too.
         if self.processes.is_some_and(|processes| members.len() > processes.saturating_add(1)) {
-            return Some(Stopped::Processes);
+            return Some(StopReason::Processes);
         }
-        memory_above(self.memory, &members).map(Stopped::Memory)
+        memory_above(self.memory, &members).map(StopReason::Memory)
     }
 }
 
@@ -64,14 +64,14 @@ mod tests {
     use crate::OutputFolder;
     use crate::code::group::ProcessGroup;
 
-    fn watched(script: &str, processes: Option<usize>, memory: u64) -> Option<Stopped> {
+    fn watched(script: &str, processes: Option<usize>, memory: u64) -> Option<StopReason> {
         let place = std::env::temp_dir().join(format!("positronic-watch-{:016x}", crate::random::random()));
         let folder = OutputFolder::open(&place).unwrap();
         let group = ProcessGroup::new().unwrap();
         let id = group.id.as_raw_nonzero().get();
         let mut program = Command::new("/bin/sh").args(["-c", script]).process_group(id).spawn().unwrap();
         let watch = Watch { group: group.id, processes, memory, room: &mut DiskUse::of(&folder, 0).unwrap() };
-        let stopped = watch.until_the_end(&program, &Stop::default());
+        let stopped = watch.until_the_end(&program, &StopRequest::default());
         drop(group);
         program.wait().unwrap();
         std::fs::remove_dir_all(place).unwrap();
@@ -82,13 +82,13 @@ mod tests {
     fn processes_are_counted_where_the_kernel_does_not() {
         assert_eq!(watched("sleep 0.2 & sleep 0.2 & wait", Some(4), u64::MAX), None);
         let many = "for n in 1 2 3 4 5 6; do sleep 60 & done; wait";
-        assert_eq!(watched(many, Some(4), u64::MAX), Some(Stopped::Processes));
+        assert_eq!(watched(many, Some(4), u64::MAX), Some(StopReason::Processes));
     }
 
     #[test]
     fn memory_of_all_processes_is_counted_together() {
         let stopped = watched("sleep 60 & sleep 60 & wait", None, 100_000);
 
-        assert!(matches!(stopped, Some(Stopped::Memory(used)) if used > 100_000), "{stopped:?}");
+        assert!(matches!(stopped, Some(StopReason::Memory(used)) if used > 100_000), "{stopped:?}");
     }
 }

@@ -39,7 +39,7 @@ async fn fed(bench: &Bench, from: u64, until: u64) {
     let feed = feeds.feed(store, (&LiveDeltas::default(), &LeaseKeeper::default()), run, Seq(from), false);
     assert!(feed.reached(Seq(until)).await);
     drop(feed);
-    while matches!(feeds.runs.lock().known.get(run), Some(Known::Fed(_))) {
+    while matches!(feeds.runs.lock().known.get(run), Some(FeedState::Fed(_))) {
         tokio::task::yield_now().await;
     }
 }
