@@ -263,7 +263,7 @@ async fn updates_of_a_failed_try_are_dropped() {
     let results = results(&story, "Work");
     assert_eq!(results[0], success("done"));
     assert_eq!(error_of(&results[1]), "no paper");
-    assert!(error_of(&results[2]).ends_with("so the state is as before: it panicked: torn"), "{results:?}");
+    assert!(error_of(&results[2]).ends_with("so the state is as before: the code panicked: torn"), "{results:?}");
     assert_eq!(*story.state(), json!({"done": ["a"]}), "once, although it was tried twice");
 }
 

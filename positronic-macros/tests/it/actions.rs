@@ -127,7 +127,7 @@ async fn one_function_executes_the_models_action() {
     });
     assert_eq!(
         refused.as_deref(),
-        Some("the input of `move` does not fit: at `/speed`: 9 is greater than the maximum of 3")
+        Some("the input of `move` does not match its schema: at `/speed`: 9 is greater than the maximum of 3")
     );
 }
 
