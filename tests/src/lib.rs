@@ -2,7 +2,6 @@
 
 #[cfg(test)]
 mod book;
-pub mod designs;
 
 /// Makes a page's code blocks tests.
 #[cfg(doctest)]
@@ -58,7 +57,4 @@ pages! {
     all_models: "integrations/models/providers/README.md",
     server: "integrations/server/README.md",
     sqlite: "integrations/stores/sqlite/README.md",
-    loop_step_samples: "docs/guide/appendix/loop-step-samples.md",
-    agent_loop_samples: "docs/guide/appendix/agent-loop-samples.md",
-    decision_loop_samples: "docs/guide/appendix/decision-loop-samples.md",
 }
