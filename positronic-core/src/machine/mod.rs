@@ -35,8 +35,8 @@ mod grants;
 mod headline;
 mod known_contents;
 mod limits;
+mod model_question;
 mod next;
-mod question;
 mod settle;
 mod stages;
 mod state;
@@ -80,10 +80,11 @@ pub(crate) use detached::detached;
 pub(crate) use failed_place::{FailedPlace, failed_place};
 pub(crate) use headline::headline;
 pub(crate) use limits::{has_limit_of_money, limits_money};
-pub(crate) use question::{Asking, ask};
+pub(crate) use model_question::{Asking, ask};
 pub(crate) use settle::{
     Answered, ConfiguredIteration, Inputs, OPENING, Outcome, Returned, StateChanges, Validated, begin_iteration,
-    begin_loop, given_up, offers, plugin_steps, settle,
+    begin_loop, offers, plugin_steps, settle,
 };
+pub(crate) use stages::given_up;
 pub(crate) use status::keeps_values;
 pub(crate) use summary::{hears_mail, status_since};

@@ -5,6 +5,7 @@
 
 mod code;
 mod iteration;
+mod retry;
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,13 +14,15 @@ use serde_json::Value;
 
 use super::close::end_loop;
 use super::stages::{denial, denied_before};
-use super::{Call, LoopFrame, REPLY, RunState, question};
+use super::{LoopFrame, REPLY, RunState, model_question};
 use crate::error::{Error, Result};
 use crate::record::{
-    ActionFormat, BrainStart, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError,
-    ModelErrorKind, ModelResponse, NewEvent, Part, Path, PluginStates, ResponseMetadata, RetryPolicy, RoutingStep,
-    Segment, Timestamp, ToolCall, ToolResult, TriggerChange, WaitSpec,
+    BrainStart, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError, ModelResponse, NewEvent,
+    Part, Path, PluginStates, ResponseMetadata, RetryPolicy, RoutingStep, Segment, Timestamp, ToolCall, ToolResult,
+    TriggerChange, WaitSpec,
 };
+
+use retry::{model_failed, tool_failed};
 
 pub(crate) use iteration::{ConfiguredIteration, OPENING, begin_iteration, begin_loop};
 
@@ -174,8 +177,8 @@ fn settled(state: &RunState, path: &Path, outcome: Outcome, duration: Duration, 
             };
             vec![NewEvent::new(path.clone(), kind)]
         }
-        Outcome::Question { result: Ok(response), .. } => question::answered(path, response, duration),
-        Outcome::Question { result: Err(error), attempt } => question::failed(path, error, attempt, inputs),
+        Outcome::Question { result: Ok(response), .. } => model_question::answered(path, response, duration),
+        Outcome::Question { result: Err(error), attempt } => model_question::failed(path, error, attempt, inputs),
         Outcome::NotConfigured(error) => {
             let message = format!("the loop `{path}` cannot be configured: {}", error.with_line());
             fail_loop(state, path, Failure { code: EndReason::Config, message, retryable: false })
@@ -192,13 +195,6 @@ impl Inputs {
     /// Returns the time since `began`.
     fn elapsed(&self, began: Timestamp) -> Duration {
         self.now.since(began)
-    }
-
-    /// Says when what has failed for the `attempt`th time, from 0, is tried again, at most `limit` times.
-    fn again(&self, attempt: u32, limit: u32) -> Option<Timestamp> {
-        let policy = RetryPolicy { limit, ..self.retry };
-        let pause = policy.delay(&ModelError::new(ModelErrorKind::Server, ""), attempt, self.jitter)?;
-        Some(self.now.after(pause))
     }
 }
 
@@ -222,38 +218,6 @@ fn step(state: &RunState, path: &Path, result: Result<Value>, duration: Duration
         retryable: error.is_transient(),
     };
     vec![NewEvent::new(brain.path.clone(), EventKind::BrainError(failure))]
-}
-
-fn model_failed(state: &RunState, path: &Path, error: ModelError, attempt: u32, inputs: &Inputs) -> Vec<NewEvent> {
-    // Answers that were refused are tries of the same request, and no failures of the model.
-    let refused = state.loop_at(path).map_or(0, |frame| frame.refused.len());
-    let failed = attempt.saturating_sub(u32::try_from(refused).unwrap_or(u32::MAX));
-    if let Some(pause) = inputs.retry.delay(&error, failed, inputs.jitter) {
-        let due = inputs.now.after(pause);
-        return vec![NewEvent::new(path.clone(), EventKind::LoopModelRetry { attempt, error, due })];
-    }
-    let loop_at = path.parent().unwrap_or_default();
-    let tries = failed + 1;
-    let times = if tries == 1 { String::new() } else { format!(" {tries} times") };
-    let hint = hint(state, path, &error);
-    let message = format!("the model of the loop `{loop_at}` failed{times}: {error}{hint}");
-    fail_loop(state, &loop_at, Failure { code: EndReason::Model, message, retryable: error.is_retryable() })
-}
-
-/// Says what to do about a model's failure, where that is known.
-fn hint(state: &RunState, path: &Path, error: &ModelError) -> String {
-    let form = state.loop_at(path).and_then(|frame| frame.prepared.settings.structured_actions.as_ref()?.form);
-    match (error.kind, error.retry_after, form) {
-        (_, Some(wait), _) if error.is_retryable() => {
-            format!("; it asks to wait {} s before it is asked again", wait.as_secs_f64().ceil())
-        }
-        (ModelErrorKind::BadRequest, _, Some(form)) if form != ActionFormat::Plain => {
-            "; if the endpoint does not support schemas for answers, describe the actions in the prompt: `ActionFormat::Plain`, on the \
-             command line `--action-format plain`"
-                .to_owned()
-        }
-        _ => String::new(),
-    }
 }
 
 fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration) -> Vec<NewEvent> {
@@ -352,37 +316,6 @@ fn absolute(call: &Path, mut spec: WaitSpec, valid_for: Option<Duration>, now: T
         spec.identifier = call.as_str().to_owned();
     }
     spec
-}
-
-fn tool_failed(
-    flags: CallFlags,
-    attempt: u32,
-    retries: u32,
-    error: &Error,
-    duration: Duration,
-    inputs: &Inputs,
-) -> EventKind {
-    let may_try = error.is_transient() && flags.may_repeat();
-    let message = error.to_string();
-    match may_try.then(|| inputs.again(attempt, retries)).flatten() {
-        Some(due) => EventKind::LoopToolRetry { attempt, message, due },
-        None => {
-            EventKind::LoopToolResult { result: ToolResult::error(message), duration: Some(duration), change: None }
-        }
-    }
-}
-
-/// Returns the result of a call that is not started again, since the process has ended during it more often than its tool
-/// may be tried again.
-pub(crate) fn given_up(call: &Call, retries: u32) -> Option<NewEvent> {
-    (call.crashes > retries).then(|| {
-        let times = if call.crashes == 1 { "once".to_owned() } else { format!("{} times", call.crashes) };
-        let reason = format!(
-            "the process ended {times} while the tool ran, so it is not started again; whether it had its effect is unknown"
-        );
-        let result = ToolResult::Interrupted { reason };
-        NewEvent::new(call.path.clone(), EventKind::LoopToolResult { result, duration: None, change: None })
-    })
 }
 
 /// Returns the events that end a loop with its open calls, or a brain whose loop has not begun, in failure.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::messages::result_text;
+use super::result_text::result_text;
 use super::timeline::{
     AnswerOutcome, BudgetNode, BudgetOutcome, CallNode, CallWait, Node, NodeId, NodeKind, StageNode, Timeline,
 };

@@ -18,7 +18,7 @@ pub mod lenient;
 mod options;
 mod repair;
 mod repaired;
-mod retry_after;
+mod retry_after_header;
 mod route;
 pub mod schema;
 mod secrets;

@@ -25,7 +25,7 @@ use super::files::{Reader, readable};
 use super::lenient::document;
 use super::options::HttpOptions;
 use super::repaired::Repaired;
-use super::retry_after::retry_after;
+use super::retry_after_header::retry_after;
 use super::secrets::{Secrets, is_secret};
 use super::sender::SendError;
 use super::stopwatch::{Stopwatch, unix_seconds};

@@ -1,15 +1,18 @@
 //! Loops: what they need next, and how they end. `fold` has their events, `batch` the order of calls, `call` each call.
 
+mod approvals;
 mod batch;
 mod call;
 mod faults;
 mod fold;
+mod rerun;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-pub(in crate::machine) use batch::{denial, denied_before};
+pub(in crate::machine) use approvals::{denial, denied_before};
 use faults::EMPTY;
+pub(crate) use rerun::given_up;
 
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};
 use crate::machine::effect::{Effect, Next};

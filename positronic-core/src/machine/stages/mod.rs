@@ -11,5 +11,6 @@ mod step;
 mod table;
 
 pub(super) use frame::{Advance, Frame, OwnerState, Reason, Visitor};
+pub(crate) use r#loop::given_up;
 pub(super) use r#loop::{denial, denied_before};
 pub(super) use step::question_hash;

@@ -7,16 +7,14 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
+use super::approvals::{self, denial, denied_before};
 use crate::machine::effect::{Effect, Next};
 use crate::machine::frames::{BrainFrame, Call, CallPhase, Intent, LoopFrame};
 use crate::machine::limits::Enclosing;
 use crate::machine::stages::brain::{nests_too_deep, too_deep};
 use crate::machine::stages::frame::Frame;
 use crate::record::{
-    Actor, BatchPolicy, CallFlags, ContentHash, DenialCause, EventKind, NewEvent, PrecedingCalls, ResumeCause,
-    Timestamp, ToolId, ToolResult, hash_json, unify_numbers,
+    Actor, BatchPolicy, CallFlags, EventKind, NewEvent, PrecedingCalls, ResumeCause, Timestamp, ToolId, ToolResult,
 };
 
 /// Computes what the calls of a batch need.
@@ -110,29 +108,24 @@ fn one(
         CallPhase::Done(_) => {}
         // An identical call was rejected after the batch was formed, before this one was asked about.
         CallPhase::Gated if frame.denials.contains(&denial(&call.tool, &call.arguments)) => {
-            out.effects.push(Effect::Append(vec![result(call, denied_before())]));
+            out.effects.push(Effect::Append(vec![call.ended(denied_before())]));
         }
         CallPhase::Gated => {
             if frame.limits.policy != BatchPolicy::Strict || !before.is_unfinished() {
-                out.effects.push(Effect::Append(vec![request_approval(call, now)]));
+                out.effects.push(Effect::Append(vec![approvals::request(call, now)]));
             }
         }
         CallPhase::Pending { expires, .. } => {
             if let Some(expires) = *expires {
                 if expires <= now {
-                    let (cause, reason) = (Some(DenialCause::Expired), Some("the approval expired".to_owned()));
-                    out.effects.push(Effect::Append(vec![
-                        NewEvent::new(call.path.clone(), EventKind::LoopApprovalExpired {}),
-                        result(call, ToolResult::Denied { cause, reason, by: None }),
-                    ]));
+                    out.effects.push(Effect::Append(approvals::expired(call).into()));
                 } else {
                     out.wake_at(expires);
                 }
             }
         }
-        CallPhase::Open(Intent::Doubtful) if !call.flags.may_repeat() && !call.flags.brain => {
-            let reason = "the worker went away while the tool ran; whether it had its effect is unknown".to_owned();
-            out.effects.push(Effect::Append(vec![result(call, ToolResult::Interrupted { reason })]));
+        CallPhase::Open(Intent::Doubtful) if !call.may_rerun() => {
+            out.effects.push(Effect::Append(vec![call.interrupted()]));
         }
         CallPhase::Open(intent) => {
             if before.lets_start(call.flags, call.gate.is_some(), frame.limits.policy)
@@ -140,7 +133,7 @@ fn one(
                 && room.enter(call.flags)
             {
                 if call.flags.brain && nests_too_deep(&call.path) {
-                    out.effects.push(Effect::Append(vec![result(call, ToolResult::error(too_deep(&call.path)))]));
+                    out.effects.push(Effect::Append(vec![call.ended(ToolResult::error(too_deep(&call.path)))]));
                     return;
                 }
                 let path = call.path.clone();
@@ -180,7 +173,7 @@ fn one(
                     };
                     let mut new_events = vec![NewEvent::new(call.path.clone(), resume)];
                     if wait.otherwise.is_none() {
-                        new_events.push(result(call, ToolResult::error("the wait expired")));
+                        new_events.push(call.ended(ToolResult::error("the wait expired")));
                     }
                     out.effects.push(Effect::Append(new_events));
                 } else {
@@ -190,34 +183,6 @@ fn one(
         }
         CallPhase::Resumed { .. } => out.effects.push(Effect::Resume { path: call.path.clone() }),
     }
-}
-
-/// Hashes a tool with its arguments, to recognise identical calls: also where one has `50` and the other `50.0`.
-pub(in crate::machine) fn denial(tool: &str, arguments: &Value) -> ContentHash {
-    let mut call = json!([tool, arguments]);
-    unify_numbers(&mut call);
-    hash_json(&call)
-}
-
-/// The result of a call that is identical to a rejected one.
-pub(crate) fn denied_before() -> ToolResult {
-    let reason = Some("an identical call was rejected before".to_owned());
-    ToolResult::Denied { cause: Some(DenialCause::Repeated), reason, by: None }
-}
-
-fn request_approval(call: &Call, now: Timestamp) -> NewEvent {
-    let gate = call.gate.as_ref();
-    let request = EventKind::LoopApprovalRequested {
-        reason: gate.map(|gate| gate.reason.clone()).unwrap_or_default(),
-        expires: gate.and_then(|gate| gate.valid_for).map(|valid| now.after(valid)),
-        editable: gate.is_some_and(|gate| gate.editable),
-        arguments_hash: hash_json(&call.arguments),
-    };
-    NewEvent::new(call.path.clone(), request)
-}
-
-fn result(call: &Call, result: ToolResult) -> NewEvent {
-    NewEvent::new(call.path.clone(), EventKind::LoopToolResult { result, duration: None, change: None })
 }
 
 /// Handles an exit call with a result: later calls are skipped, and if it succeeded the loop ends.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::machine::frames::{BrainFrame, Call, CallPhase, Intent, LoopFrame};
 use crate::machine::stages::frame::Frame as _;
-use crate::record::{EventKind, NewEvent, Path, Seq, ToolResult};
+use crate::record::{EventKind, NewEvent, Path, ToolResult};
 
 impl Call {
     /// Returns its nested brain.
@@ -45,34 +45,6 @@ impl Call {
         }
     }
 
-    /// Returns whether a worker's end interrupts it, or something below it.
-    pub(super) fn is_in_doubt(&self, shared: Option<Seq>) -> bool {
-        let runs = matches!(self.phase, CallPhase::Open(Intent::Running));
-        runs && !self.outlives_worker(shared) || matches!(self.phase, CallPhase::Brain(_))
-    }
-
-    /// Marks it as doubtful, and counts a crash.
-    pub(super) fn doubt(&mut self, crashed: bool, shared: Option<Seq>) {
-        match &mut self.phase {
-            CallPhase::Open(intent) => {
-                let interrupted = intent.doubt() && crashed;
-                self.crashes = self.crashes.saturating_add(u32::from(interrupted));
-            }
-            CallPhase::Brain(inner) => Arc::make_mut(inner).doubt(crashed, shared),
-            CallPhase::Gated
-            | CallPhase::Pending { .. }
-            | CallPhase::Waiting { .. }
-            | CallPhase::Resumed { .. }
-            | CallPhase::Done(_) => {}
-        }
-    }
-
-    /// Returns whether it outlives the worker if it is in flight: a detached call that this run itself started. The next worker
-    /// gets its outcome.
-    pub(in crate::machine) fn outlives_worker(&self, shared: Option<Seq>) -> bool {
-        self.detached.is_some_and(|since| shared.is_none_or(|shared| since > shared))
-    }
-
     /// Ends an open call with a result.
     pub(super) fn close(&self, why: &str, new_events: &mut Vec<NewEvent>) {
         let result = match &self.phase {
@@ -98,8 +70,12 @@ impl Call {
                 ToolResult::Interrupted { reason: why.to_owned() }
             }
         };
-        new_events
-            .push(NewEvent::new(self.path.clone(), EventKind::LoopToolResult { result, duration: None, change: None }));
+        new_events.push(self.ended(result));
+    }
+
+    /// Returns the event that gives it a result its tool has not returned.
+    pub(super) fn ended(&self, result: ToolResult) -> NewEvent {
+        NewEvent::new(self.path.clone(), EventKind::LoopToolResult { result, duration: None, change: None })
     }
 }
 

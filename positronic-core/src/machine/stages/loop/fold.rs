@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::batch::denial;
+use super::approvals::denial;
 use crate::machine::frames::{
     BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, OpenQuestion, RejectedAnswer, Values,
 };
