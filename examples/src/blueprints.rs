@@ -58,9 +58,10 @@ pub fn planner() -> Brain<(), Plan> {
                 .context("plan", format!("Planned so far: {:?}", cx.state.steps))
                 .input("We want a seminar about bees for ten people.")
                 .tool("add_step", |t| {
-                    t.description("Adds a step to the plan")
-                        .sequential()
-                        .execute(async |Step { step }, cx| Ok(cx.result("added").update(|plan| plan.steps.push(step))))
+                    t.description("Adds a step to the plan").sequential().execute(async |Step { step }, cx| {
+                        cx.update(|plan| plan.steps.push(step));
+                        Ok("added")
+                    })
                 })
                 .tool("ask_guest", |t| {
                     t.description("Asks whether something is missing, and waits for the answer")

@@ -55,7 +55,10 @@ pub fn baker(facts: impl FactStore) -> Brain<Visit, Orders> {
             .input(cx.options.says.as_str())
             .tool("order", |t| {
                 t.description("Orders a cake")
-                    .execute(async |Cake { cake }, cx| Ok(cx.result("ordered").update(|orders| orders.cakes.push(cake))))
+                    .execute(async |Cake { cake }, cx| {
+                        cx.update(|orders| orders.cakes.push(cake));
+                        Ok("ordered")
+                    })
             })
             .plugin(memory.clone())
             .max_iterations(10)

@@ -119,8 +119,10 @@ pub fn research() -> Brain<Topic, Vec<String>, Archive> {
                     })
                 })
                 .tool("note", |t| {
-                    t.description("Notes a fact")
-                        .execute(async |Note { fact }, cx| Ok(cx.result("noted").update(|facts| facts.push(fact))))
+                    t.description("Notes a fact").execute(async |Note { fact }, cx| {
+                        cx.update(|facts| facts.push(fact));
+                        Ok("noted")
+                    })
                 })
                 .max_iterations(5)
         })

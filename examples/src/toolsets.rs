@@ -73,8 +73,10 @@ fn read_mail() -> DeskTool {
 
 fn send_mail() -> DeskTool {
     DeskTool::new("mail.send", |t| {
-        t.description("Sends a mail")
-            .execute(async |letter: Letter, cx| Ok(cx.result("sent").update(|desk: &mut Desk| desk.sent.push(letter))))
+        t.description("Sends a mail").execute(async |letter: Letter, cx| {
+            cx.update(|desk: &mut Desk| desk.sent.push(letter));
+            Ok("sent")
+        })
     })
 }
 

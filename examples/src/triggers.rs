@@ -58,7 +58,10 @@ pub fn gardener() -> Brain<Errand, Garden> {
                 )
                 .tool("water", |t| {
                     t.description("Waters a bed")
-                        .execute(async |Water { bed }, cx| Ok(cx.result("watered").update(|garden| garden.watered.push(bed))))
+                        .execute(async |Water { bed }, cx| {
+                            cx.update(|garden| garden.watered.push(bed));
+                            Ok("watered")
+                        })
                 })
                 .plugin(triggers.clone())
                 .max_iterations(10);

@@ -197,9 +197,12 @@ pub fn tool(flags: TokenStream, function: TokenStream) -> TokenStream {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let walk = brain("Walk").state((0, 0)).r#loop("Walk", |cx| {
 ///     cx.system(format!("Go to (2, 0). You are at {:?}.", cx.state)).structured_actions().act(async |action: Robot, cx| match action {
-///         Robot::Move { dx, dy } => Ok(cx.result("moved").update(move |place| *place = (place.0 + dx, place.1 + dy))),
-///         Robot::LookAround => Ok(cx.result("a door, two steps to the right")),
-///         Robot::Stop => Ok(cx.result("stopped")),
+///         Robot::Move { dx, dy } => {
+///             cx.update(move |place| *place = (place.0 + dx, place.1 + dy));
+///             Ok("moved")
+///         }
+///         Robot::LookAround => Ok("a door, two steps to the right"),
+///         Robot::Stop => Ok("stopped"),
 ///     })
 /// });
 ///

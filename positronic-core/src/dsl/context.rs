@@ -240,7 +240,7 @@ impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
     }
 }
 
-/// The context of a tool. The state is that of the tool's start; the tool's result changes it.
+/// The context of a tool. The state is that of the tool's start; [`update`](ToolContext::update) changes it.
 #[derive_where(Clone)]
 pub struct ToolContext<O = (), S = (), V = ()> {
     /// The state at the tool's start. It is shared with other calls and [read-only](ReadOnly):

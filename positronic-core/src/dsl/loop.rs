@@ -112,8 +112,9 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Adds actions of the project that the brain declares with [`BrainBuilder::actions`](super::BrainBuilder::actions). A name that the brain does not
-    /// declare before this loop fails the loop.
+    /// Adds actions of the project that the brain declares with
+    /// [`BrainBuilder::actions`](super::BrainBuilder::actions). A name that the brain does not declare before this loop fails
+    /// the loop.
     pub fn actions<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
         self.actions.extend(names.into_iter().map(str::to_owned));
         self
@@ -196,7 +197,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// ```
     /// # use positronic_core::prelude::*;
-    /// # fn test() -> Tool<(), bool> { Tool::new("test", |t| t.execute(async |_: NoArgs, cx| Ok(cx.result("ok").update(|tested| *tested = true)))) }
+    /// # fn test() -> Tool<(), bool> { Tool::new("test", |t| t.execute(async |_: NoArgs, cx| { cx.update(|tested| *tested = true); Ok("ok") })) }
     /// # fn announce() -> Tool<(), bool> { Tool::new("announce", |t| t.exit().execute(async |_: NoArgs, _| Ok("ok"))) }
     /// let release = brain("Release").state(false).r#loop("Ship", |cx| {
     ///     let tested = *cx.state;

@@ -18,8 +18,8 @@ impl<T: Send + Sync + 'static> Services for T {}
 
 /// Marks a brain that declares no services, or is bound to its own. Such a brain can run, and can be nested in every other one.
 ///
-/// It is never a value: in the code of such a brain, `cx.services` is a `()`. If the compiler reports `()` where your own
-/// services are expected, declare those before the first stage:
+/// It is never a value. In the code of a brain that declares no services, `cx.services` is a `()`. If the compiler reports
+/// `()` where your own services are expected, declare those before the first stage:
 ///
 /// ```
 /// use positronic_core::prelude::*;

@@ -18,7 +18,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// # use positronic_core::prelude::*;
     /// # use positronic_core::dsl::Tool;
     /// # fn brew() -> Tool<(), Vec<String>> {
-    /// #     Tool::new("brew", |t| t.execute(async |_: NoArgs, cx| Ok(cx.result("hot").update(|teas: &mut Vec<String>| teas.clear()))))
+    /// #     Tool::new("brew", |t| t.execute(async |_: NoArgs, cx| { cx.update(|teas: &mut Vec<String>| teas.clear()); Ok("hot") }))
     /// # }
     /// let kitchen = brain("Kitchen").state(vec!["oolong".to_owned()]).r#loop("Brew", |cx| {
     ///     let calls = cx.state.iter().map(|_| ("brew", serde_json::json!({})));
@@ -63,7 +63,10 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///     cx.system("Reach the goal.").input("Say hello.").structured_actions().tool("finish", |t| {
     ///         t.description("Ends the work with what was found")
     ///             .exit()
-    ///             .execute(async |Summary { text }, cx| Ok(cx.result("done").update(move |state| *state = text)))
+    ///             .execute(async |Summary { text }, cx| {
+    ///                 cx.update(move |state| *state = text);
+    ///                 Ok("done")
+    ///             })
     ///     })
     /// });
     ///

@@ -153,13 +153,13 @@ impl Runner {
     }
 
     /// Sets the store of the logs, by default a new [`MemoryStore`]. The runner shares no runs with the clones that have
-    /// another store: it has its own lease, and feeds its sinks anew.
+    /// another store: it has its own lease, and feeds its sinks anew. Where [`Runner::stream_to`] streams to stays.
     #[must_use]
     pub fn store(self, store: impl EventStore) -> Self {
         Self {
             store: Arc::new(store),
             sinks: Arc::new(self.sinks.iter().map(|feeds| feeds.anew()).collect()),
-            state: Arc::default(),
+            state: Arc::new(StoreState { live: self.state.live.clone(), ..StoreState::default() }),
             lease: LeaseKeeper::default(),
             unattended: Unattended::new(),
             ..self
@@ -230,7 +230,7 @@ impl Runner {
     ///
     /// # Panics
     ///
-    /// If the runner has another brain with this title, or the brain has no stages.
+    /// If the runner has another brain with this title.
     #[must_use]
     #[track_caller]
     pub fn brain(self, brain: impl Runnable) -> Self {

@@ -76,7 +76,7 @@ async fn agent_works_until_it_finishes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn agent_that_never_finishes_ends_after_fifty_decisions() {
+async fn agent_that_never_finishes_ends_after_fifty_iterations() {
     let model = ScriptedModel::from_fn(|_| Reply::action("Once more.", "run_code", json!({ "code": "print()" })));
     let run = Test::new(model).start(agent(), Goal { goal: "Never end".to_owned() }).await;
 

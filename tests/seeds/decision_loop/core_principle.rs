@@ -37,7 +37,7 @@ impl AgentState {
 }
 
 #[tokio::test(start_paused = true)]
-async fn decision_leads_to_a_result_that_changes_the_state() {
+async fn action_leads_to_a_result_that_changes_the_state() {
     let replies = [
         Reply::action("I know nothing yet.", "search_web", json!({ "query": "X" })),
         Reply::action("That is enough.", "finish", json!({ "summary": "X is a letter" })),

@@ -35,13 +35,13 @@ fn agent() -> Brain<(), ()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn actions_of_a_decision_run_at_once_unless_they_are_sequential() {
-    let decision = [
+async fn actions_of_an_answer_run_at_once_unless_they_are_sequential() {
+    let actions = [
         ("search", json!({ "query": "refunds" })),
         ("search", json!({ "query": "returns" })),
         ("report", json!({ "text": "30 days" })),
     ];
-    let run = start(agent(), (), [Reply::actions("Both, then the report.", decision)]).await;
+    let run = start(agent(), (), [Reply::actions("Both, then the report.", actions)]).await;
 
     insta::assert_snapshot!(loop_events(&complete(&run).await), @r#"
     2 Work LOOP_START "Begin."

@@ -32,7 +32,7 @@ use super::core_principle::Goal;
 use crate::{complete, loop_events};
 
 #[tokio::test(start_paused = true)]
-async fn state_evolves_with_each_decision() {
+async fn state_evolves_with_each_action() {
     let model = ScriptedModel::new([
         Reply::action("I know nothing yet.", "search_web", json!({ "query": "X" })),
         Reply::action("I know enough.", "write_file", json!({ "path": "report.md", "content": "X is a letter." })),

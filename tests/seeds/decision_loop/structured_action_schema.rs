@@ -34,7 +34,7 @@ pub(super) enum Step {
 }
 
 #[tokio::test(start_paused = true)]
-async fn invalid_decisions_are_asked_for_again() {
+async fn invalid_actions_are_asked_for_again() {
     let replies = [
         Reply::text("I shall search the web."),
         Reply::action("I need a pizza.", "order_pizza", json!({})),

@@ -38,7 +38,7 @@ pub struct HttpOptions {
     /// Timeouts of a request.
     #[builder(default)]
     pub timeouts: Timeouts,
-    /// Which kinds of files models read.
+    /// Which kinds of files models read; by default the bundled table.
     #[builder(default)]
     pub capabilities: Capabilities,
 }

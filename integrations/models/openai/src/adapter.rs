@@ -16,10 +16,10 @@ use super::text_marks::{self, WithoutMarks};
 
 /// One of the APIs that a server of OpenAI's kind can have.
 pub trait Api: Send + Sync + 'static {
-    /// The path below the base URL.
+    /// The segments of the path below the base URL, such as `["chat", "completions"]`.
     const PATH: &'static [&'static str];
 
-    /// Reads the answers.
+    /// The assembler of the API's answers.
     type Assembler: Assemble;
 
     /// Refuses a request that the API cannot express.

@@ -1,6 +1,6 @@
-//! RouteAccess of pages of other origins (CORS): off, except for the origins of the options, which send a token.
+//! Access of pages of other origins (CORS): off, except for the origins of the options, which send a token.
 //!
-//! Cookies are never allowed across origins: no answer has `RouteAccess-Control-Allow-Credentials`.
+//! Cookies are never allowed across origins: no answer has `Access-Control-Allow-Credentials`.
 
 use axum::extract::Request;
 use axum::http::header::{

@@ -1,4 +1,4 @@
-//! RouteAccess tokens: `pos_<id>_<secret>`. The store has the hash of the secret, which is shown once, when the token is created.
+//! Access tokens: `pos_<id>_<secret>`. The store has the hash of the secret, which is shown once, when the token is created.
 
 use positronic_core::record::Timestamp;
 use positronic_core::runner::Client;

@@ -1,6 +1,6 @@
 //! Text editor with the keys of a shell: what keys do to a text, and how the text is drawn.
 //!
-//! It does no I/O: a key goes in, a [`EditorCommand`] or a frame comes out. The input of a chat and the questions for a text use it.
+//! It does no I/O: a key goes in, an [`EditorCommand`] or a frame comes out. The input of a chat and the questions for a text use it.
 //! A step is a grapheme cluster, so that a key never leaves half an emoji, and a pasted text keeps its lines.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
