@@ -11,4 +11,5 @@ pub(super) mod live;
 mod records;
 pub(super) mod retry;
 pub(super) mod signals;
+mod subjects;
 mod verbs;
