@@ -18,8 +18,11 @@ use crate::record::Budget;
 #[derive_where(Clone, Debug)]
 pub struct Brain<O = (), R = (), V: ?Sized = NoServices> {
     definition: Arc<BrainDefinition>,
-    types: PhantomData<(fn(O, &V), fn() -> R)>,
+    types: Types<O, R, V>,
 }
+
+/// The types of the inputs (options, services) and of the result.
+type Types<O, R, V> = PhantomData<(fn(O, &V), fn() -> R)>;
 
 impl<O, R, V: ?Sized> Brain<O, R, V> {
     pub(super) const fn of(definition: Arc<BrainDefinition>) -> Self {

@@ -27,8 +27,11 @@ pub struct BrainTool<O, S, V, O2, R> {
     decodes: DecodesFn,
     #[derive_where(skip)]
     nested: NestedDefinition,
-    types: PhantomData<fn(O, S, V, O2, R)>,
+    types: Types<O, S, V, O2, R>,
 }
+
+/// The types of the outer brain's code, and of the inner brain's options and result.
+type Types<O, S, V, O2, R> = PhantomData<fn(O, S, V, O2, R)>;
 
 about_methods!(BrainTool<O, S, V, O2, R>);
 

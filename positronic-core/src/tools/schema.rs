@@ -449,7 +449,7 @@ mod tests {
     #[expect(dead_code, reason = "only the schema is used")]
     struct Tree {
         orders: Vec<Refund>,
-        branches: Vec<Tree>,
+        branches: Vec<Self>,
     }
 
     #[test]

@@ -40,7 +40,7 @@ async fn agent_state<R>(run: &RunHandle<R>) -> AgentState {
     let asked = log.iter().rfind(|event| matches!(event.kind, EventKind::LoopModelCall { .. })).unwrap();
     let request = request_at(log.iter().map(|event| &**event), asked.seq).unwrap();
     AgentState {
-        messages: request.messages.messages().to_vec(),
+        messages: request.messages.messages(),
         display_outputs: prompt(run).output,
         system_context: request.context_text().unwrap_or_default(),
         active_skills: request.tools.tools().iter().map(|tool| tool.id.to_string()).collect(),
@@ -91,7 +91,7 @@ async fn fields_of_the_graphs_state_are_parts_of_the_run() {
     assert!(state.display_outputs.iter().any(|output| matches!(output.kind, OutputKind::Widget(_))));
     assert!(state.system_context.contains("- `mail` (active): Send mail."), "{}", state.system_context);
     assert_eq!(state.active_skills, ["toolset.activate", "toolset.deactivate", "chart.draw", "mail.send"]);
-    assert_eq!(state.pending_approvals, [call.clone()]);
+    assert_eq!(state.pending_approvals, std::slice::from_ref(&call));
     assert_eq!(*state.plugin_states.get("toolsets").unwrap().state, json!({ "active": ["charts", "mail"] }));
     run.approve(&call, "ann").await.unwrap();
 

@@ -112,7 +112,7 @@ async fn repeating_trigger_continues_and_skips_missed_times<S: EventStore>(open:
     let run = fired_alone(&second).await;
 
     assert_eq!(because(&second, &run).await.unwrap().trigger, trigger);
-    assert!(said(&second.client(), &run).await.contains("due 2026-01-01T06:00:00Z; it fires every 1 day. Nobody"));
+    assert!(said(&second.client(), &run).await.contains("due 2026-01-01T06:00:00Z; it fires every 1 day. The user"));
     assert_eq!(fire(&second).await.len(), 0, "it fires once for all that was missed");
     let [timer] = &timers(&second).await[..] else { panic!("it continues") };
     assert_eq!((timer.trigger.due, timer.fired), (TestClock::BEGIN.after(Duration::from_hours(6 + 11 * 24)), 1));
