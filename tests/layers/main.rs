@@ -27,7 +27,7 @@ const TOKIO: &[&str] = &[
 ];
 
 /// The most files of a crate in one circle.
-const LARGEST_CIRCLE: usize = 5;
+const LARGEST_CIRCLE: usize = 2;
 
 /// The core, the crates that were parts of it and what is built on these, by folder: which crates of the workspace each may use
 /// outside of tests.

@@ -2,7 +2,7 @@
 
 use super::frames::{BrainFrame, LoopFrame};
 use super::state::RunState;
-use crate::record::{Actor, EventKind, Failure, LoopOutcome, NewEvent, SignalId};
+use crate::record::{Actor, EventKind, Failure, LoopOutcome, NewEvent, Path, SignalId};
 
 /// Returns the events that cancel a run.
 pub(super) fn cancel(state: &RunState, signal: &SignalId, actor: &Actor, reason: Option<&String>) -> Vec<NewEvent> {
@@ -36,4 +36,12 @@ pub(super) fn end_loop(frame: &LoopFrame, failure: &Failure) -> Vec<NewEvent> {
     new_events
         .push(NewEvent::new(frame.path.clone(), EventKind::LoopComplete { outcome, usage: frame.usage, change: None }));
     new_events
+}
+
+/// Returns the events that end a loop with its open calls, or a brain whose loop has not begun, in failure.
+pub(super) fn fail_loop(state: &RunState, path: &Path, failure: Failure) -> Vec<NewEvent> {
+    match state.loop_at(path).filter(|frame| frame.path == *path) {
+        Some(frame) => end_loop(frame, &failure),
+        None => vec![NewEvent::new(path.parent().unwrap_or_default(), EventKind::BrainError(failure))],
+    }
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::limits::{LimitVerdict, may_ask};
-use super::settle::Inputs;
+use super::settle::inputs::Inputs;
 use super::stages::{Frame, question_hash};
 use super::{LoopPhase, OpenQuestion, RunState};
 use crate::record::{EventKind, ModelError, ModelResponse, NewEvent, Path, Question, ResponseMetadata, Segment};

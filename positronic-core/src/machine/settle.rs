@@ -4,6 +4,7 @@
 //! time and the random number that the runner passes in.
 
 mod code;
+pub(super) mod inputs;
 mod iteration;
 mod retry;
 
@@ -12,16 +13,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::close::end_loop;
+use super::close::fail_loop;
 use super::stages::{denial, denied_before};
 use super::{LoopFrame, REPLY, RunState, model_question};
 use crate::error::{Error, Result};
 use crate::record::{
     BrainStart, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError, ModelResponse, NewEvent,
-    Part, Path, PluginStates, ResponseMetadata, RetryPolicy, RoutingStep, Segment, Timestamp, ToolCall, ToolResult,
-    TriggerChange, WaitSpec,
+    Part, Path, PluginStates, ResponseMetadata, RoutingStep, Segment, Timestamp, ToolCall, ToolResult, TriggerChange,
+    WaitSpec,
 };
 
+pub(crate) use inputs::Inputs;
 use retry::{model_failed, tool_failed};
 
 pub(crate) use iteration::{ConfiguredIteration, OPENING, begin_iteration, begin_loop};
@@ -96,16 +98,6 @@ pub(crate) struct StateChanges {
     pub(crate) change: Option<Change>,
     /// The changes of plugins' states, as events that come before the result.
     pub(crate) new_events: Vec<NewEvent>,
-}
-
-/// What an outcome is settled with, besides the state.
-pub(crate) struct Inputs {
-    /// The time.
-    pub(crate) now: Timestamp,
-    /// A random number from 0 to 1.
-    pub(crate) jitter: f64,
-    /// How requests are sent again.
-    pub(crate) retry: RetryPolicy,
 }
 
 /// Returns the events that an outcome of the effect at `path` leads to; `duration` is in microseconds.
@@ -188,13 +180,6 @@ fn settled(state: &RunState, path: &Path, outcome: Outcome, duration: Duration, 
         Outcome::BrainResult(result) => code::complete_brain(state, path, result),
         Outcome::LoopClosed(outcome, exited) => code::close_loop(state, path, outcome, exited),
         Outcome::Resumed(changes) => code::resume_call(state, path, changes, inputs),
-    }
-}
-
-impl Inputs {
-    /// Returns the time since `began`.
-    fn elapsed(&self, began: Timestamp) -> Duration {
-        self.now.since(began)
     }
 }
 
@@ -316,14 +301,6 @@ fn absolute(call: &Path, mut spec: WaitSpec, valid_for: Option<Duration>, now: T
         spec.identifier = call.as_str().to_owned();
     }
     spec
-}
-
-/// Returns the events that end a loop with its open calls, or a brain whose loop has not begun, in failure.
-fn fail_loop(state: &RunState, path: &Path, failure: Failure) -> Vec<NewEvent> {
-    match state.loop_at(path).filter(|frame| frame.path == *path) {
-        Some(frame) => end_loop(frame, &failure),
-        None => vec![NewEvent::new(path.parent().unwrap_or_default(), EventKind::BrainError(failure))],
-    }
 }
 
 /// Says whether the next iteration of a loop offers a tool: one that wraps up offers those alone that end the loop.

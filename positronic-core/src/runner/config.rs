@@ -16,15 +16,15 @@ use super::work::resume_options::Places;
 use super::work::unattended::{Started, Unattended};
 use super::worker::lease::{HeldLease, LeaseKeeper};
 use super::worker::registry::RunRegistry;
-use crate::definition::{ActionSet, BrainDefinition, encode};
+use crate::definition::{ActionSet, BrainDefinition};
 use crate::dsl::{Action, Runnable, usage_panic};
 use crate::model::{Model, RetryPolicy};
 use crate::prices::PriceTable;
-use crate::record::{MAX_DOCUMENT_BYTES, Start, Tier};
+use crate::record::{MAX_DOCUMENT_BYTES, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, MemoryStore, StoreError};
 
-use super::{Clock, Ids, RunHandle, StartError, SystemClock, UuidIds};
+use super::{Clock, Ids, SystemClock, UuidIds};
 
 /// Runs brains.
 ///
@@ -304,40 +304,6 @@ impl Runner {
     /// Iterates over the registered brains, in the order of registration.
     pub fn definitions(&self) -> impl Iterator<Item = &Arc<BrainDefinition>> {
         self.code.brains.values()
-    }
-
-    /// Starts a run of a brain.
-    ///
-    /// The handle may be dropped: the runner continues the run, even after a wait, as long as the runner or a
-    /// clone of it exists. From then on [`Runner::resume`] and [`Runner::serve`] find the brain's code.
-    ///
-    /// # Errors
-    ///
-    /// [`StartError::Options`] if the options cannot be stored or do not match their own schema,
-    /// [`StartError::Action`] if the brain names an action that this runner does not have,
-    /// [`StartError::Started`] if the store has another run with that id, [`StartError::Store`] if the store
-    /// fails.
-    pub async fn start<B: Runnable>(&self, brain: B, options: B::Options) -> Result<RunHandle<B::Result>, StartError> {
-        self.start_with(brain, options, Start::default()).await
-    }
-
-    /// Starts a run of a brain and records who started it. `start.id` becomes the run's id: a second start with
-    /// the same id and inputs returns the same run, which this runner then attends to as well.
-    ///
-    /// # Errors
-    ///
-    /// As [`Runner::start`]; [`StartError::NoListener`] and [`StartError::Message`] if the run cannot begin with the
-    /// message.
-    pub async fn start_with<B: Runnable>(
-        &self,
-        brain: B,
-        options: B::Options,
-        start: Start,
-    ) -> Result<RunHandle<B::Result>, StartError> {
-        let definition = brain.definition();
-        let options = encode(&options, self.settings.max_document_bytes)
-            .map_err(|error| StartError::Options { brain: definition.title.clone(), reason: error.to_string() })?;
-        Ok(self.start_definition(definition, options, start).await?.typed())
     }
 
     /// Returns the name under which this runner and its clones claim runs now, as in `RUN_CLAIMED`. After the loss of a

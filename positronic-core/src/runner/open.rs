@@ -22,7 +22,8 @@ use super::worker::shared::{Folded, Shared};
 use super::worker::stop::{ResumeError, Stop};
 use super::worker::timers::fires;
 use super::{Client, RunHandle, Runner, StartError};
-use crate::definition::BrainDefinition;
+use crate::definition::{BrainDefinition, encode};
+use crate::dsl::Runnable;
 use crate::machine::{IllegalEvent, RunState, has_limit_of_money};
 use crate::projection::Prompts;
 use crate::record::{
@@ -60,6 +61,40 @@ impl CodeCheck {
 }
 
 impl Runner {
+    /// Starts a run of a brain.
+    ///
+    /// The handle may be dropped: the runner continues the run, even after a wait, as long as the runner or a
+    /// clone of it exists. From then on [`Runner::resume`] and [`Runner::serve`] find the brain's code.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError::Options`] if the options cannot be stored or do not match their own schema,
+    /// [`StartError::Action`] if the brain names an action that this runner does not have,
+    /// [`StartError::Started`] if the store has another run with that id, [`StartError::Store`] if the store
+    /// fails.
+    pub async fn start<B: Runnable>(&self, brain: B, options: B::Options) -> Result<RunHandle<B::Result>, StartError> {
+        self.start_with(brain, options, Start::default()).await
+    }
+
+    /// Starts a run of a brain and records who started it. `start.id` becomes the run's id: a second start with
+    /// the same id and inputs returns the same run, which this runner then attends to as well.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::start`]; [`StartError::NoListener`] and [`StartError::Message`] if the run cannot begin with the
+    /// message.
+    pub async fn start_with<B: Runnable>(
+        &self,
+        brain: B,
+        options: B::Options,
+        start: Start,
+    ) -> Result<RunHandle<B::Result>, StartError> {
+        let definition = brain.definition();
+        let options = encode(&options, self.settings.max_document_bytes)
+            .map_err(|error| StartError::Options { brain: definition.title.clone(), reason: error.to_string() })?;
+        Ok(self.start_definition(definition, options, start).await?.typed())
+    }
+
     /// Starts a run of an untyped brain; its options and its result are JSON.
     ///
     /// # Errors

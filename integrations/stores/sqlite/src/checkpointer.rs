@@ -5,7 +5,6 @@
 //! one, but a WAL that is never checkpointed to its end never restarts at its beginning. So when it is long, the last,
 //! small part is checkpointed while the writer is locked.
 
-use std::sync::Weak;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -13,7 +12,6 @@ use positronic_core::store::StoreError;
 use rusqlite::Connection;
 
 use super::failure::DbError;
-use super::writer::Shared;
 
 /// How many passes a checkpoint makes at most, since the WAL grows meanwhile.
 const PASSES: usize = 3;
@@ -38,19 +36,23 @@ impl CheckpointRequests {
     }
 }
 
-/// Starts the thread. It ends when all senders are dropped.
-pub(super) fn start(db: Connection, requests: Receiver<()>, shared: Weak<Shared>) -> Result<JoinHandle<()>, DbError> {
+/// Starts the thread. It ends when all senders are dropped. `restart` checkpoints while the writer is locked.
+pub(super) fn start(
+    db: Connection,
+    requests: Receiver<()>,
+    restart: impl Fn() + Send + 'static,
+) -> Result<JoinHandle<()>, DbError> {
     let thread = std::thread::Builder::new().name("positronic-checkpointer".to_owned());
     let thread = thread.spawn(move || {
         while requests.recv().is_ok() {
-            checkpoint(|| passive_checkpoint(&db), &shared);
+            checkpoint(|| passive_checkpoint(&db), &restart);
         }
     });
     thread.map_err(|error| StoreError::Failed { message: error.to_string() }.into())
 }
 
 /// Checkpoints the WAL in passes, each of which returns the WAL's length in pages, and restarts the WAL if it is long.
-pub(super) fn checkpoint(mut pass: impl FnMut() -> rusqlite::Result<i64>, shared: &Weak<Shared>) {
+pub(super) fn checkpoint(mut pass: impl FnMut() -> rusqlite::Result<i64>, restart: &impl Fn()) {
     let (mut length, mut copied) = (0, i64::MIN);
     for _ in 0..PASSES {
         match pass() {
@@ -65,10 +67,8 @@ pub(super) fn checkpoint(mut pass: impl FnMut() -> rusqlite::Result<i64>, shared
         }
         copied = length;
     }
-    if length >= LONG
-        && let Some(shared) = shared.upgrade()
-    {
-        shared.committer.lock().checkpoint();
+    if length >= LONG {
+        restart();
     }
 }
 

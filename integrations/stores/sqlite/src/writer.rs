@@ -44,8 +44,8 @@ pub(super) struct Writer {
 }
 
 /// State shared by the threads and their callers.
-pub(super) struct Shared {
-    pub(super) committer: Mutex<Committer>,
+struct Shared {
+    committer: Mutex<Committer>,
     /// The number of queued jobs. Callers do not overtake them.
     waiting: AtomicUsize,
 }
@@ -62,7 +62,13 @@ impl Writer {
         let (asks, requests) = CheckpointRequests::new();
         let committer = Mutex::new(Committer::new(db, store_file, Arc::clone(&watchers), asks)?);
         let shared = Arc::new(Shared { committer, waiting: AtomicUsize::new(0) });
-        let checkpointer = checkpointer::start(checkpoints, requests, Arc::downgrade(&shared))?;
+        let weak = Arc::downgrade(&shared);
+        let restart = move || {
+            if let Some(shared) = weak.upgrade() {
+                shared.committer.lock().checkpoint();
+            }
+        };
+        let checkpointer = checkpointer::start(checkpoints, requests, restart)?;
         let thread =
             Thread { shared: Arc::clone(&shared), jobs: receiver, watchers: Arc::clone(&watchers), checkpointer };
         let thread = std::thread::Builder::new().name("positronic-writer".to_owned()).spawn(move || thread.work());

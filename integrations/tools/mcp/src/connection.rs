@@ -1,23 +1,22 @@
 //! A connection to a server: requests with timeouts, progress, and notifications.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientCapabilities,
-    ClientConfig, ClientRequest, Implementation, JsonObject, ListToolsRequest, PaginatedRequestParams, PingRequest,
-    ProgressNotificationParam, ProgressToken, RequestId, ServerResult, Tool,
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest, JsonObject,
+    ListToolsRequest, PaginatedRequestParams, PingRequest, ProgressToken, RequestId, ServerResult, Tool,
 };
-use rmcp::service::{NotificationContext, Peer, PeerRequestOptions, ServiceError};
-use rmcp::{ClientHandler, RoleClient};
+use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 
 use super::deviation::{ToolPage, call_result};
 use super::error::McpError;
 use super::names::printable;
+use super::notifications::{NotificationListener, Notifications, OnProgress};
 use super::options::McpOptions;
 use super::secrets::Secrets;
 use super::server_identity::McpSeen;
@@ -32,7 +31,7 @@ const MAX_PAGES: usize = 100;
 /// The timeout of the ping after a call that timed out.
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The maximum shown characters of a server's name, version and progress messages.
+/// The maximum shown characters of a server's name and version.
 const SHOWN: usize = 200;
 
 /// The tools that a server lists.
@@ -43,47 +42,6 @@ pub(super) struct ServerTools {
     pub(super) skipped: Vec<(String, String)>,
     /// Why the list was not read to its end.
     pub(super) endless: Option<String>,
-}
-
-/// Receives the progress of a call.
-pub(super) type OnProgress = Box<dyn Fn(String) + Send + Sync>;
-
-/// Receives the server's notifications.
-#[derive(Clone, Default)]
-pub(super) struct NotificationListener(Arc<Notifications>);
-
-#[derive(Default)]
-struct Notifications {
-    changed: AtomicBool,
-    progress: Mutex<HashMap<ProgressToken, OnProgress>>,
-}
-
-impl ClientHandler for NotificationListener {
-    fn get_info(&self) -> ClientConfig {
-        // No capabilities: a server cannot ask our model, nor our users, nor look into our folders.
-        ClientConfig::new(ClientCapabilities::default(), Implementation::new("positronic", env!("CARGO_PKG_VERSION")))
-    }
-
-    async fn on_progress(&self, reported: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        if let Some(listener) = self.0.progress.lock().get(&reported.progress_token) {
-            listener(progress(&reported));
-        }
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.0.changed.store(true, Ordering::SeqCst);
-    }
-}
-
-fn progress(reported: &ProgressNotificationParam) -> String {
-    let share = match reported.total {
-        Some(total) => format!("{} of {total}", reported.progress),
-        None => reported.progress.to_string(),
-    };
-    match &reported.message {
-        Some(message) => printable(message, SHOWN),
-        None => share,
-    }
 }
 
 /// A connection. Dropping it closes it, and ends the server's process.

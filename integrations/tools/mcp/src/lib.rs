@@ -54,6 +54,7 @@ mod deviation;
 mod error;
 mod list;
 mod names;
+mod notifications;
 mod options;
 mod plugin;
 mod policy;

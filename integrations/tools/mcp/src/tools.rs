@@ -9,9 +9,9 @@ use positronic_core::{Error, Result};
 use serde_json::Value;
 
 use super::answer::ConvertedAnswer;
-use super::connection::OnProgress;
 use super::error::McpError;
 use super::list::Listed;
+use super::notifications::OnProgress;
 use super::session::Session;
 
 /// Additional time of a call beyond the server's: for a ping, and for storing files.

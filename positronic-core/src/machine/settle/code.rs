@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Inputs, StateChanges, fail_loop};
+use super::StateChanges;
+use super::inputs::Inputs;
 use crate::error::Result;
+use crate::machine::close::fail_loop;
 use crate::machine::{BrainEnd, CallPhase, RunState};
 use crate::record::{
     BrainStart, Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, ToolResult,

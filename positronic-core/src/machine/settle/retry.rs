@@ -2,22 +2,13 @@
 
 use std::time::Duration;
 
-use super::{Inputs, fail_loop};
+use super::inputs::Inputs;
 use crate::error::Error;
 use crate::machine::RunState;
+use crate::machine::close::fail_loop;
 use crate::record::{
-    ActionFormat, CallFlags, EndReason, EventKind, Failure, ModelError, ModelErrorKind, NewEvent, Path, RetryPolicy,
-    Timestamp, ToolResult,
+    ActionFormat, CallFlags, EndReason, EventKind, Failure, ModelError, ModelErrorKind, NewEvent, Path, ToolResult,
 };
-
-impl Inputs {
-    /// Says when what has failed for the `attempt`th time, from 0, is tried again, at most `limit` times.
-    pub(super) fn again(&self, attempt: u32, limit: u32) -> Option<Timestamp> {
-        let policy = RetryPolicy { limit, ..self.retry };
-        let pause = policy.delay(&ModelError::new(ModelErrorKind::Server, ""), attempt, self.jitter)?;
-        Some(self.now.after(pause))
-    }
-}
 
 /// Retries a failed request to a model, or fails its loop.
 pub(super) fn model_failed(

@@ -6,7 +6,7 @@ use super::*;
 use crate::dsl::brain;
 use crate::machine::Asking;
 use crate::model::scripted::{Reply, ScriptedModel};
-use crate::record::{Event, ModelErrorKind, Question};
+use crate::record::{Event, ModelErrorKind, Question, RetryPolicy};
 use crate::testing::Test;
 
 const SEVEN: Duration = Duration::from_micros(7);

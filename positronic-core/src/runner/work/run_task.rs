@@ -37,7 +37,8 @@ const POLL: Duration = Duration::from_secs(1);
 /// Attends to a run until it has ended or its handle is dropped.
 pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
     let (bell, weak) = (Arc::clone(&shared.bell), Arc::downgrade(&shared));
-    let left = WithoutHandle::of(&shared);
+    let definition = shared.definition.clone().filter(|_| !shared.served);
+    let left = definition.map(|definition| WithoutHandle::of(&shared.runner, &shared.run, definition));
     let mut held = Some(shared);
     loop {
         let Some(shared) = held.take().or_else(|| weak.upgrade()) else {

@@ -24,7 +24,6 @@ use crate::definition::BrainDefinition;
 use crate::record::{RunId, Timestamp};
 use crate::runner::clock::sleep_until;
 use crate::runner::worker::lease::{LeaseKeeper, WeakKeeper};
-use crate::runner::worker::shared::Shared;
 use crate::runner::{Clock, ResumeError, Runner};
 use crate::store::{GrownRuns, StoreError};
 
@@ -83,7 +82,7 @@ impl Drop for Owner {
 
 #[derive(Default)]
 struct Runs {
-    known: Mutex<HashMap<RunId, Known>>,
+    known: Mutex<HashMap<RunId, UnattendedRun>>,
     /// The runs whose logs have grown; set when the task begins.
     grown: OnceLock<Arc<GrownRuns>>,
     /// Notified when a run is added or the runner is gone.
@@ -93,8 +92,8 @@ struct Runs {
 
 /// An unattended run.
 #[derive(Clone)]
-struct Known {
-    runner: Arc<Asleep>,
+struct UnattendedRun {
+    runner: Arc<WithoutLease>,
     definition: Arc<BrainDefinition>,
     check: Check,
 }
@@ -112,7 +111,7 @@ enum Check {
 
 impl Runs {
     /// Returns the runs to check now, and the time of the next one.
-    fn ready(&self, now: Timestamp) -> (Vec<(RunId, Known)>, Option<Timestamp>) {
+    fn ready(&self, now: Timestamp) -> (Vec<(RunId, UnattendedRun)>, Option<Timestamp>) {
         let mut known = self.known.lock();
         for run in self.grown.get().map(|grown| grown.take()).unwrap_or_default() {
             if let Some(known) = known.get_mut(&run) {
@@ -138,7 +137,7 @@ impl Runs {
     }
 
     /// Adds a run, unless its runner is gone.
-    fn add(&self, run: RunId, known: Known) {
+    fn add(&self, run: RunId, known: UnattendedRun) {
         let mut all = self.known.lock();
         if !self.closed.load(Ordering::Acquire) {
             all.insert(run, known);
@@ -153,7 +152,7 @@ impl Runs {
     }
 
     /// Notes the outcome of a check, unless the run was added again meanwhile.
-    fn checked(&self, run: &RunId, runner: &Arc<Asleep>, checked: &Checked) {
+    fn checked(&self, run: &RunId, runner: &Arc<WithoutLease>, checked: &Checked) {
         let mut all = self.known.lock();
         let Some(known) = all.get_mut(run).filter(|known| Arc::ptr_eq(&known.runner, runner)) else { return };
         match checked {
@@ -165,12 +164,12 @@ impl Runs {
 }
 
 /// A runner that holds no lease: other workers may claim its runs as soon as the runner itself is gone.
-struct Asleep {
+struct WithoutLease {
     runner: Runner,
     lease: WeakKeeper,
 }
 
-impl Asleep {
+impl WithoutLease {
     fn of(runner: &Runner) -> Self {
         let lease = runner.lease.downgrade();
         let runner = Runner { unattended: runner.unattended.weak(), lease: LeaseKeeper::default(), ..runner.clone() };
@@ -184,16 +183,15 @@ impl Asleep {
 
 /// The parts of a run that remain after its last handle.
 pub(super) struct WithoutHandle {
-    runner: Asleep,
+    runner: WithoutLease,
     run: RunId,
     definition: Arc<BrainDefinition>,
 }
 
 impl WithoutHandle {
-    /// Returns the parts of a run that the runner continues by itself.
-    pub(super) fn of(shared: &Shared) -> Option<Self> {
-        let definition = shared.definition.clone().filter(|_| !shared.served)?;
-        Some(Self { runner: Asleep::of(&shared.runner), run: shared.run.clone(), definition })
+    /// Returns the parts of a run that a runner continues by itself.
+    pub(super) fn of(runner: &Runner, run: &RunId, definition: Arc<BrainDefinition>) -> Self {
+        Self { runner: WithoutLease::of(runner), run: run.clone(), definition }
     }
 
     /// Adds the run and checks it at once: an answer may have just arrived.
@@ -208,7 +206,7 @@ impl WithoutHandle {
             GrownRuns::except(&*store, move |run| runs.upgrade().is_none_or(|runs| !runs.has(run)))
         });
         let grown = Arc::clone(grown);
-        runs.add(run, Known { runner: Arc::new(runner), definition, check: Check::Now });
+        runs.add(run, UnattendedRun { runner: Arc::new(runner), definition, check: Check::Now });
         if begins {
             tokio::spawn(work(runs, grown, clock));
         }
@@ -231,8 +229,8 @@ async fn work(runs: Arc<Runs>, grown: Arc<GrownRuns>, clock: Arc<dyn Clock>) {
 }
 
 /// Checks a run, and continues it if it has unclaimed work.
-async fn check(runs: &Runs, run: RunId, known: Known) {
-    let Known { runner, definition, .. } = known;
+async fn check(runs: &Runs, run: RunId, known: UnattendedRun) {
+    let UnattendedRun { runner, definition, .. } = known;
     let now = runner.runner.clock.now();
     let checked = continued(&runner, &run, &definition, now).await.unwrap_or_else(|error| {
         tracing::warn!(%run, %error, "cannot read the run");
@@ -249,12 +247,12 @@ enum Checked {
 }
 
 async fn continued(
-    asleep: &Asleep,
+    without_lease: &WithoutLease,
     run: &RunId,
     definition: &Arc<BrainDefinition>,
     now: Timestamp,
 ) -> Result<Checked, StoreError> {
-    let runner = &asleep.runner;
+    let runner = &without_lease.runner;
     let row = match runner.store.run(run).await {
         Ok(row) => row,
         Err(StoreError::NoSuchRun { .. }) => return Ok(Checked::Gone),
@@ -272,7 +270,7 @@ async fn continued(
         return Ok(Checked::Waits(Some(now.after(rest.left))));
     }
     // Only now is the runner revived: a check must not make a dropped runner count as live.
-    let Some(runner) = asleep.wake() else { return Ok(Checked::Gone) };
+    let Some(runner) = without_lease.wake() else { return Ok(Checked::Gone) };
     let how = Resumption { definition: Some(Arc::clone(definition)), ..Resumption::default() };
     Ok(match runner.resume_as(run, how).await {
         Ok(_) | Err(ResumeError::Over { .. } | ResumeError::Leaves) => Checked::Gone,

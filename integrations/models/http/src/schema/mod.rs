@@ -14,6 +14,7 @@ mod keywords;
 mod lenient;
 mod limits;
 mod merge;
+mod not_strict;
 mod strict;
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,8 @@ pub use cache::FormatCache;
 pub use dialect::{AnthropicName, Parameters, SchemaDialect};
 pub use gemini::gemini_schema;
 pub use lenient::lenient_schema;
-pub use strict::{NotStrict, strict_schema};
+pub use not_strict::NotStrict;
+pub use strict::strict_schema;
 
 use positronic_core::record::OrderedJson;
 

@@ -22,21 +22,15 @@ use super::dialect::SchemaDialect;
 use super::keywords::{SILENT, STRUCTURE, binds_another_type};
 use super::limits;
 use super::merge::{has_properties, joined, resolved};
+use super::not_strict::{Result, refuse};
 use super::values::{constants, kinds, nullable, values_of_kind};
 use super::words::Words;
-
-/// The reason why a schema cannot be made strict.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("strict mode cannot express the schema: {0}")]
-pub struct NotStrict(pub(super) String);
-
-type Result<T> = std::result::Result<T, NotStrict>;
 
 /// Makes a schema strict, in the dialect of an API.
 ///
 /// # Errors
 ///
-/// [`NotStrict`] if strict mode cannot express it: open maps, values of any type, a root that is not an object, unions whose
+/// [`NotStrict`](super::NotStrict) if strict mode cannot express it: open maps, values of any type, a root that is not an object, unions whose
 /// objects begin with the same property, or a schema that is too large. Anthropic's cannot express recursion.
 pub fn strict_schema(schema: &OrderedJson, role: SchemaRole, dialect: SchemaDialect) -> Result<OrderedJson> {
     let strict = |keeps_optional| {
@@ -57,10 +51,6 @@ pub fn strict_schema(schema: &OrderedJson, role: SchemaRole, dialect: SchemaDial
         Err(_) if dialect == SchemaDialect::Anthropic => strict(true),
         made => made,
     }
-}
-
-pub(super) fn refuse<T>(reason: impl Into<String>) -> Result<T> {
-    Err(NotStrict(reason.into()))
 }
 
 /// How deep schemas may stand within one another, references and joined parts followed: some six for each level that is enforced.

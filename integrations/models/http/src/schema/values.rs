@@ -4,7 +4,7 @@ use positronic_core::record::{OrderedJson, OrderedObject};
 use serde_json::{Value, json};
 
 use super::limits::VALUES;
-use super::strict::{NotStrict, refuse};
+use super::not_strict::{NotStrict, refuse};
 use super::words::Words;
 
 type Result<T> = std::result::Result<T, NotStrict>;

@@ -15,8 +15,8 @@ use rmcp::service::{ClientInitializeError, RunningService, ServiceError, serve_c
 
 use self::limited::LineLimit;
 use self::process::ServerProcess;
-use super::connection::NotificationListener;
 use super::error::McpError;
+use super::notifications::NotificationListener;
 use super::options::McpOptions;
 use super::secrets::Secrets;
 
