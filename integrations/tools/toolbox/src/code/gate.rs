@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::Pid;
 
-use super::runner::may_run;
+use super::protections::may_run;
 use super::supervise::Program;
 use super::{CodeError, Protection};
 

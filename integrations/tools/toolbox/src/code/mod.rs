@@ -28,6 +28,8 @@ mod limits;
 mod output;
 #[cfg(unix)]
 mod processes;
+#[cfg(unix)]
+mod protections;
 mod room;
 mod runner;
 #[cfg(target_os = "linux")]

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::interpreter::{Interpreter, SEARCHED};
 use super::room::DiskUse;
 use super::supervise::{self, Program, ProgramResult, StopReason, StopRequest};
-use super::{CodeError, CodeOptions, OnMissing, Protection};
+use super::{CodeError, CodeOptions, Protection};
 use crate::blocking::blocking;
 use crate::folder::{OutputFolder, own_name, remove_folder};
 
@@ -251,13 +251,4 @@ fn ran(
     notes.extend(room.skipped.iter().map(|skipped| format!("skipped {skipped}")));
     let stopped = stopped.map(|stopped| stopped.sentence(&job.options.limits));
     Ok(Ran { exit_code, stdout, stderr, files, stopped, not_enforced, notes })
-}
-
-/// Checks whether a program may run without these protections.
-pub(super) fn may_run(options: &CodeOptions, missing: &[Protection]) -> Result<(), CodeError> {
-    if options.on_missing == OnMissing::Say || missing.is_empty() {
-        return Ok(());
-    }
-    let missing: Vec<_> = missing.iter().map(|missing| missing.missing()).collect();
-    Err(CodeError::NotProtected { missing: missing.join(", ") })
 }

@@ -122,8 +122,8 @@ mod unix {
     use crate::code::gate::{self, Lent, WaitingProgram, in_thread};
     use crate::code::group::ProcessGroup;
     use crate::code::output::kept;
+    use crate::code::protections::may_run;
     use crate::code::room::DiskUse;
-    use crate::code::runner::may_run;
     use crate::code::watch::Watch;
     use crate::code::{CodeError, Protection};
 
