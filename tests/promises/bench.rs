@@ -19,8 +19,9 @@ use serde_json::{Value, json};
 
 use crate::stores::Fresh;
 use crate::support::boundaries::OwnIds;
+use crate::support::checks::{check_order, check_requests};
 use crate::support::watchdog::watch;
-use crate::support::{check_order, check_requests, path, paths, tool_texts};
+use crate::support::{path, paths, tool_texts};
 
 /// A store, and all requests of the processes over it.
 #[derive(Clone)]

@@ -106,7 +106,7 @@ async fn promise_14_store_failure_at_any_append_stops_the_run_cleanly_and_anothe
             // The stored prefix can be folded and contains nothing wrong.
             let log = memory.read(&run_id(), Seq(0), usize::MAX).await.unwrap();
             let state = RunState::replay(log.iter().map(|event| &**event)).unwrap();
-            crate::support::check_order(&log, state.has_ended());
+            crate::support::checks::check_order(&log, state.has_ended());
             mended.store(true, Ordering::SeqCst);
             if !state.has_ended() {
                 let failed = Settled::Stopped(ResumeError::Store(full()));

@@ -30,7 +30,8 @@ use self::script::{Limited, Script, says, scripts, story};
 use crate::asks::Ask;
 use crate::bench::{by, run_id};
 use crate::support::boundaries::{Later, Ledger, OwnIds};
-use crate::support::{check_order, check_requests, done, path};
+use crate::support::checks::{check_order, check_requests};
+use crate::support::{done, path};
 
 /// Number of actions after which people stop sending signals.
 const PATIENCE: usize = 300;

@@ -206,10 +206,10 @@ impl Tale {
         assert_eq!(log[..death.until], *prefix, "written events remain");
         let replayed = RunState::replay(log.iter().map(|event| &**event)).unwrap();
         assert_eq!(serde_json::to_string(&replayed).unwrap(), serde_json::to_string(&run.state()).unwrap());
-        super::check_order(&log, true);
+        super::checks::check_order(&log, true);
         // It folds the log for each of its requests, which is slow.
         if death.until.is_multiple_of(5) {
-            super::check_requests(&log, &sent.lock().unwrap());
+            super::checks::check_requests(&log, &sent.lock().unwrap());
         }
         if interrupted(&log).is_empty() {
             for sent in wires(&sent.lock().unwrap()) {

@@ -13,9 +13,10 @@ use positronic_core::runner::{RunError, Settled, SignalError};
 use positronic_core::testing::{CountedIds, Lockstep as _, Story, Test, TestClock};
 use serde_json::json;
 
+use crate::support::checks::check_log;
 use crate::support::{
-    Board, Job, Journal, Play, Shop, ShopLoop, batch, check_log, done, events_named, path, prompt, results, slow_batch,
-    tools, waits, workshop,
+    Board, Job, Journal, Play, Shop, ShopLoop, batch, done, events_named, path, prompt, results, slow_batch, tools,
+    waits, workshop,
 };
 
 /// Records that it was dropped before its work was done.

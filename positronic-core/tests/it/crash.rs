@@ -10,7 +10,8 @@ use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::{CountedIds, FaultyStore, Lockstep as _, Story, Test, TestClock};
 use serde_json::json;
 
-use crate::support::{Board, Journal, check_log, done, prompt, workshop};
+use crate::support::checks::check_log;
+use crate::support::{Board, Journal, done, prompt, workshop};
 
 fn runner(store: impl EventStore, model: ScriptedModel) -> Runner {
     Runner::new(model)

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::crash::undisturbed;
-use crate::support::{Board, Job, Journal, ShopBuilder, batch, check_log, done, settled, worker, workshop};
+use crate::support::checks::check_log;
+use crate::support::{Board, Job, Journal, ShopBuilder, batch, done, settled, worker, workshop};
 
 fn runner(store: MemoryStore, model: ScriptedModel) -> Runner {
     Runner::new(model)

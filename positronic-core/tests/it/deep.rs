@@ -280,7 +280,7 @@ async fn overly_nested_or_large_state_fails_its_maker_and_is_not_written() {
         let run = test.start(&brain, ()).await;
         let story = Story::of(&run).await;
         assert!(matches!(story.settled(), Settled::Completed(_)), "{begins}: {:?}", story.settled());
-        crate::support::check_log(&story, &run.state());
+        crate::support::checks::check_log(&story, &run.state());
     }
 }
 

@@ -8,7 +8,8 @@ use positronic_core::testing::Test;
 use serde_json::json;
 use std::time::Duration;
 
-use crate::support::{Play, check_dialogue};
+use crate::support::Play;
+use crate::support::checks::check_dialogue;
 
 fn user(text: &str) -> Message {
     Message::user(text)

@@ -14,7 +14,8 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
 use crate::asks::{Ask, batches, policies};
-use crate::support::{Board, Job, Journal, Play, Shop, ShopLoop, check_requests, done, tools, work, worker};
+use crate::support::checks::check_requests;
+use crate::support::{Board, Job, Journal, Play, Shop, ShopLoop, done, tools, work, worker};
 
 /// A story's script: the model's answers and the people's signals.
 #[derive(Debug, Clone)]

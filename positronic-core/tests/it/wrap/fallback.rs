@@ -18,8 +18,9 @@ use positronic_core::testing::{CountedIds, Lockstep as _, Story, Test, TestClock
 use serde_json::json;
 
 use super::{Speaker, asker, fails, fails_for, says, ways};
+use crate::support::checks::{check_log, check_requests};
 use crate::support::{Journal, ShopBuilder, worker};
-use crate::support::{check_log, check_requests, events_named, workshop};
+use crate::support::{events_named, workshop};
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
