@@ -76,7 +76,7 @@ pub fn traffic<'a>(
                 (None, None) => None,
             };
             if let Some((request, decisions)) = asked.filter(|(request, _)| !request.settings.in_code) {
-                reader.open.insert(event.path.clone(), OpenRequest { model: model.clone(), request, decisions });
+                reader.open.insert(event.path.clone(), UnansweredRequest { model: model.clone(), request, decisions });
             }
         }
         state.fold(event)?;
@@ -87,7 +87,7 @@ pub fn traffic<'a>(
 }
 
 /// A request without an outcome so far.
-struct OpenRequest {
+struct UnansweredRequest {
     model: String,
     request: ModelRequest,
     decisions: Option<StructuredActions>,
@@ -96,7 +96,7 @@ struct OpenRequest {
 #[derive(Default)]
 struct TrafficReader<'a> {
     calls: HashMap<Path, &'a ToolCall>,
-    open: HashMap<Path, OpenRequest>,
+    open: HashMap<Path, UnansweredRequest>,
     waits: HashMap<Path, &'a [WaitSpec]>,
     traffic: Vec<Traffic>,
 }
@@ -142,7 +142,7 @@ impl<'a> TrafficReader<'a> {
         self.traffic.push(Traffic::Signal { after: after.clone(), signal });
     }
 
-    fn close(&mut self, path: &Path, outcome: impl FnOnce(&OpenRequest) -> Result<ModelResponse, ModelError>) {
+    fn close(&mut self, path: &Path, outcome: impl FnOnce(&UnansweredRequest) -> Result<ModelResponse, ModelError>) {
         if let Some(asked) = self.open.remove(path) {
             let outcome = outcome(&asked);
             let form = asked.decisions.map(|decisions| decisions.form.unwrap_or_default());

@@ -11,7 +11,7 @@ use super::span::{Link, Operation, Outcome, Tool};
 
 /// A call without a result.
 #[derive(Debug)]
-pub(super) struct OpenCall {
+pub(super) struct CallWithoutResult {
     pub(super) tool: Tool,
     /// When its tool continued after a wait.
     pub(super) resumed: Option<(Seq, Timestamp)>,
@@ -29,7 +29,8 @@ impl RunSpans {
                 let id = call.provider_id.clone().unwrap_or_else(|| path.public_id().to_string());
                 let (name, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
                 let tool = Tool { name, call: id, arguments, brain: call.flags.brain, ..Tool::default() };
-                self.calls.insert(path.clone(), OpenCall { tool, resumed: None, waited: None, is_detached: false });
+                self.calls
+                    .insert(path.clone(), CallWithoutResult { tool, resumed: None, waited: None, is_detached: false });
             }
             EventKind::LoopToolStart { attempt, detached } => self.tool_start(path, at, *attempt, *detached),
             EventKind::LoopBrainStart { .. } => self.tool_start(path, at, 0, false),

@@ -8,7 +8,7 @@ use positronic_core::record::{
     Timestamp,
 };
 
-use super::calls::OpenCall;
+use super::calls::CallWithoutResult;
 use super::ids::{SpanId, SpanRef, TraceId};
 use super::open::{OpenSpan, SpanRole};
 use super::span::{Agent, Link, Operation, Outcome, Segment, Span};
@@ -31,7 +31,7 @@ pub struct RunSpans {
     pub(super) links: Vec<Link>,
     pub(super) brains: HashMap<Path, Agent>,
     pub(super) loops: HashMap<Path, OpenLoop>,
-    pub(super) calls: HashMap<Path, OpenCall>,
+    pub(super) calls: HashMap<Path, CallWithoutResult>,
     pub(super) open: Vec<OpenSpan>,
     pub(super) waits: Vec<OpenWait>,
     pub(super) ended: Vec<Span>,

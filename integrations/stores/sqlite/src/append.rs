@@ -61,7 +61,7 @@ impl Encoded {
 }
 
 /// The current values of a run's row.
-pub(super) struct RunRow {
+pub(super) struct StoredRow {
     key: i64,
     next: i64,
     epoch: i64,
@@ -176,7 +176,7 @@ pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
         let row = params![event_id(key, column(part.next.0)), column(part.from.0), part.version, part.content];
         db.prepare_cached(sql)?.execute(row)?;
     }
-    tx.knows(&append.run, RunRow { key, next: after, epoch, indexed });
+    tx.knows(&append.run, StoredRow { key, next: after, epoch, indexed });
     Ok(())
 }
 
@@ -187,7 +187,7 @@ pub(super) fn forget_prompts(db: &Connection, key: i64) -> Result<(), DbError> {
     Ok(())
 }
 
-fn find(db: &Connection, run: &RunId) -> Result<Option<RunRow>, DbError> {
+fn find(db: &Connection, run: &RunId) -> Result<Option<StoredRow>, DbError> {
     let sql = "SELECT key, next, epoch, status, brain, user, started, wake, owner FROM runs WHERE run = ?1";
     let row = db.prepare_cached(sql)?.query_row([run.as_str()], |row| {
         let indexed = IndexedColumns {
@@ -198,7 +198,7 @@ fn find(db: &Connection, run: &RunId) -> Result<Option<RunRow>, DbError> {
             wake: row.get(7)?,
             owner: row.get(8)?,
         };
-        Ok(RunRow { key: row.get(0)?, next: row.get(1)?, epoch: row.get(2)?, indexed })
+        Ok(StoredRow { key: row.get(0)?, next: row.get(1)?, epoch: row.get(2)?, indexed })
     });
     Ok(row.optional()?)
 }
@@ -233,7 +233,7 @@ fn insert(db: &Connection, append: &Encoded, indexed: &IndexedColumns, numbers: 
 
 fn update(
     db: &Connection,
-    before: &RunRow,
+    before: &StoredRow,
     append: &Encoded,
     indexed: &IndexedColumns,
     numbers: [i64; 3],

@@ -14,7 +14,7 @@ use positronic_core::store::StoreError;
 use positronic_core::store::Watchers;
 use rusqlite::Connection;
 
-use super::append::RunRow;
+use super::append::StoredRow;
 use super::checkpointer::CheckpointRequests;
 use super::failure::{DbError, StoreFile, catch_panic, store_closed};
 use super::file_identity::OpenedFiles;
@@ -28,7 +28,7 @@ const CHECKPOINT_EVERY: usize = 1024;
 const ROWS: usize = 1024;
 
 /// Cache of run rows as last written by this process; valid while no other process writes.
-type Rows = HashMap<RunId, RunRow>;
+type Rows = HashMap<RunId, StoredRow>;
 
 /// A write operation.
 pub(super) trait Job: Send {
@@ -80,12 +80,12 @@ impl<'a> Tx<'a> {
     }
 
     /// Removes the cached row of a run and returns it.
-    pub(super) fn known(&mut self, run: &RunId) -> Option<RunRow> {
+    pub(super) fn known(&mut self, run: &RunId) -> Option<StoredRow> {
         self.rows.remove(run)
     }
 
     /// Caches a row that was just written.
-    pub(super) fn knows(&mut self, run: &RunId, row: RunRow) {
+    pub(super) fn knows(&mut self, run: &RunId, row: StoredRow) {
         if self.rows.len() >= ROWS {
             self.rows.clear();
         }

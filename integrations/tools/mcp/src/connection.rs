@@ -220,7 +220,7 @@ impl Connection {
         let asking = async {
             let options = PeerRequestOptions::no_options();
             let handle = self.connected.service.peer().send_cancellable_request(request, options).await?;
-            let open = OpenRequest::new(self, handle.id.clone(), handle.progress_token.clone(), progress);
+            let open = RequestGuard::new(self, handle.id.clone(), handle.progress_token.clone(), progress);
             let answer = handle.await_response().await;
             open.complete();
             answer
@@ -304,14 +304,14 @@ impl Drop for ListChanged<'_> {
 }
 
 /// A request without an answer. Dropping it cancels the request on the server.
-struct OpenRequest {
+struct RequestGuard {
     peer: Peer<RoleClient>,
     notifications: Arc<Notifications>,
     token: ProgressToken,
     id: Option<RequestId>,
 }
 
-impl OpenRequest {
+impl RequestGuard {
     fn new(connection: &Connection, id: RequestId, token: ProgressToken, progress: Option<OnProgress>) -> Self {
         if let Some(progress) = progress {
             connection.notifications.progress.lock().insert(token.clone(), progress);
@@ -329,7 +329,7 @@ impl OpenRequest {
     }
 }
 
-impl Drop for OpenRequest {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.notifications.progress.lock().remove(&self.token);
         let Some(id) = self.id.take() else { return };

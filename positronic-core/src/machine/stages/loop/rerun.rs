@@ -1,6 +1,6 @@
-//! Which calls run again after a crash. A call that was running when its worker went away is in doubt: nobody knows whether
-//! its tool had its effect. It runs again if that is harmless, and not more often than its tool may be tried; otherwise its
-//! result is `interrupted`.
+//! Which calls run again after a crash. The log does not say whether the tool of a call that was running had its effect.
+//! The call runs again if its tool may be repeated, at most as often as the tool may be tried; otherwise its result is
+//! `interrupted`.
 
 use std::sync::Arc;
 
