@@ -305,8 +305,15 @@ proptest! {
             _ => None,
         });
         if let ToolResult::Success { output, .. } = result.expect("every call has a result") {
-            let read: Value = serde_json::from_str(if arguments.trim().is_empty() { "{}" } else { &arguments }).unwrap();
-            prop_assert_eq!(output.get("a"), Some(read.get("a").unwrap_or(&Value::Null)), "the program equals the written file");
+            let written = if arguments.trim().is_empty() { "{}" } else { &arguments };
+            let repaired = log.iter().any(|event| match &event.kind {
+                EventKind::LoopToolCall(call) => call.repair.is_some(),
+                _ => false,
+            });
+            match serde_json::from_str::<Value>(written) {
+                Ok(read) => prop_assert_eq!(output.get("a"), Some(read.get("a").unwrap_or(&Value::Null)), "the tool gets what was written"),
+                Err(_) => prop_assert!(repaired, "arguments that are not JSON are taken only with a repair that the call names"),
+            }
         }
         for event in log {
             Event::from_json(&event.to_json().unwrap()).unwrap();
