@@ -4,6 +4,7 @@
 
 mod absent;
 mod field_order;
+mod flat;
 mod integer_bounds;
 mod near_miss;
 mod schema;

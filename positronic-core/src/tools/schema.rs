@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::absent::remove_absent;
 use super::field_order::record_order;
+use super::flat::Flat;
 use super::integer_bounds::with_integer_bounds;
 use super::validation_work::{MAX_TRIES, Outline, is_recursive, nodes};
 use crate::record::{check_depth, check_numbers};
@@ -24,6 +25,8 @@ use crate::record::{check_depth, check_numbers};
 /// iteration at no cost.
 pub struct Schema {
     json: Arc<Value>,
+    /// The schema as a flat one, if it is.
+    flat: OnceLock<Option<Flat>>,
     compiled: OnceLock<Result<Compiled, String>>,
     /// Whether it was generated from a type, and not written by hand or by another program.
     generated: bool,
@@ -44,7 +47,13 @@ impl Schema {
     /// Creates a schema from its JSON. Its checks are bounded, since it may be another program's.
     #[must_use]
     pub fn new(json: Value) -> Self {
-        Self { json: Arc::new(json), compiled: OnceLock::new(), generated: false, wrapped: false }
+        Self {
+            json: Arc::new(json),
+            flat: OnceLock::new(),
+            compiled: OnceLock::new(),
+            generated: false,
+            wrapped: false,
+        }
     }
 
     fn generated(json: Value) -> Self {
@@ -116,13 +125,22 @@ impl Schema {
         &self.json
     }
 
-    /// Compiles the schema if it is not yet compiled.
+    /// Compiles the schema if it is not yet compiled. A flat schema, an object whose properties are scalars, is compiled for the
+    /// first value that does not fit.
     ///
     /// # Errors
     ///
     /// A message why the schema is invalid, or why the work of validation cannot be bounded.
     pub fn compile(&self) -> Result<(), String> {
-        self.compiled().map(drop)
+        if self.flat().is_some() { Ok(()) } else { self.compiled().map(drop) }
+    }
+
+    fn flat(&self) -> Option<&Flat> {
+        let flat = self.flat.get_or_init(|| {
+            let is_bounded = self.generated || Outline::of(&self.json).is_ok();
+            Flat::of(&with_integer_bounds(&self.json)).filter(|_| is_bounded)
+        });
+        flat.as_ref()
     }
 
     fn compiled(&self) -> Result<&Compiled, String> {
@@ -157,6 +175,11 @@ impl Schema {
     ///
     /// A message with the invalid locations, or the reason why the value or the schema cannot be checked.
     pub fn check(&self, value: &Value) -> Result<(), String> {
+        if self.flat().is_some_and(|flat| flat.fits(value)) { Ok(()) } else { self.check_compiled(value) }
+    }
+
+    /// Validates a value with the compiled validator.
+    pub(super) fn check_compiled(&self, value: &Value) -> Result<(), String> {
         let (validator, steps) = self.bounded(value)?;
         Self::explain(validator, steps, value)
     }
@@ -193,6 +216,11 @@ impl Schema {
     ///
     /// See [`Schema::check`]; the value is unchanged then.
     pub fn accept(&self, value: &mut Value) -> Result<(), String> {
+        if self.flat().is_some_and(|flat| flat.fits(value)) { Ok(()) } else { self.accept_compiled(value) }
+    }
+
+    /// Does what [`Schema::accept`] does with the compiled validator.
+    pub(super) fn accept_compiled(&self, value: &mut Value) -> Result<(), String> {
         // What is too much work to check is too much to look through.
         let (validator, steps) = self.bounded(value)?;
         if let Err(problem) = Self::explain(validator, steps, value) {
@@ -200,7 +228,7 @@ impl Schema {
             if !remove_absent(&self.json, &mut present) {
                 return Err(problem);
             }
-            self.check(&present)?;
+            self.check_compiled(&present)?;
             *value = present;
         }
         Ok(())
