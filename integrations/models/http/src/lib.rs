@@ -8,6 +8,7 @@
 
 mod assemble;
 mod body;
+mod clients;
 mod documents;
 mod endpoint;
 mod events;

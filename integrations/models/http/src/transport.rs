@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use parking_lot::Mutex;
 use positronic_core::model::DeltaSink;
 use positronic_core::record::{
     FileKind, FileLocation, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Recipient, ResponseMetadata,
@@ -18,6 +17,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
 use super::assemble::{Assemble, Progress};
+use super::clients::{Clients, read_proxy};
 use super::endpoint::Endpoint;
 use super::events::{Events, LARGEST_ANSWER, StreamEvent, read};
 use super::fault::{http_error, is_web_page, named_error, shorten};
@@ -29,7 +29,7 @@ use super::retry_after_header::retry_after;
 use super::secrets::{Secrets, is_secret};
 use super::sender::SendError;
 use super::stopwatch::{Stopwatch, unix_seconds};
-use super::unreachable::{explain, root_cause};
+use super::unreachable::explain;
 
 /// How long to wait for more chunks after the model has finished.
 const AFTER_THE_END: Duration = Duration::from_secs(2);
@@ -40,15 +40,12 @@ const AFTER_DONE: Duration = Duration::from_millis(100);
 /// The maximum size in bytes of a failure's body.
 const LARGEST_FAILURE: usize = 64 * 1024;
 
-/// The user agent of requests.
-const USER_AGENT: &str = concat!("positronic/", env!("CARGO_PKG_VERSION"));
-
 /// Sends requests to one server, each once.
 #[derive(Debug)]
 pub struct Transport {
     options: HttpOptions,
     headers: HeaderMap,
-    http: Mutex<reqwest::Client>,
+    clients: Clients,
 }
 
 impl Transport {
@@ -60,8 +57,8 @@ impl Transport {
     /// [`BadRequest`](ModelErrorKind::BadRequest) for an invalid header or proxy.
     pub fn new(options: HttpOptions) -> Result<Self, ModelError> {
         let headers = headers(&options)?;
-        let http = Mutex::new(http_client(&options)?);
-        Ok(Self { options, headers, http })
+        options.proxy.as_deref().map(read_proxy).transpose()?;
+        Ok(Self { options, headers, clients: Clients::default() })
     }
 
     /// Returns the names of provider and model, as `provider/model`.
@@ -140,7 +137,7 @@ impl Transport {
                 let error = secrets.hide_in(error);
                 // An answer with a failure status was read to its end.
                 if error.status.is_none() {
-                    self.renew_connections();
+                    self.clients.renew(&self.options, endpoint);
                 }
                 let seen = || request_id.get().map(|id| secrets.hide(id));
                 let mut error = ModelError { request_id: error.request_id.or_else(seen), ..error };
@@ -235,12 +232,11 @@ impl Transport {
         body: String,
         request_id: &OnceLock<String>,
     ) -> Result<reqwest::Response, ModelError> {
-        let http = self.http.lock().clone();
-        let request = http
-            .post(endpoint.url().clone())
-            .headers(self.headers.clone())
-            .headers(endpoint.headers().clone())
-            .body(body);
+        let http = self.clients.client(&self.options, endpoint)?;
+        let mut request = http.post(endpoint.url().clone()).headers(self.headers.clone()).body(body);
+        if !endpoint.headers().is_empty() {
+            request = request.headers(endpoint.headers().clone());
+        }
         let sender = self.options.sender.as_ref();
         let sent = match sender {
             None => request.send().await.map_err(SendError::Http),
@@ -259,23 +255,23 @@ impl Transport {
                 return Err(explain(error, endpoint, proxy, probe).await);
             }
         };
-        let headers = response.headers().clone();
-        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let id = ["x-request-id", "request-id", "apim-request-id"].into_iter().find_map(header);
-        if let Some(id) = id {
-            request_id.get_or_init(|| id.to_owned());
+        let id = request_id_of(response.headers());
+        if let Some(id) = &id {
+            request_id.get_or_init(|| id.clone());
         }
         let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let headers = response.headers().clone();
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         if status.is_redirection() {
             return Err(redirected(endpoint, status.as_u16(), header("location")));
         }
-        if !status.is_success() {
-            // A partial body is still useful.
-            let (body, _) = read(&mut response, LARGEST_FAILURE).await;
-            let error = http_error(status.as_u16(), &body, retry_after(header, unix_seconds), id.map(str::to_owned));
-            return Err(self.with_address(endpoint, error));
-        }
-        Ok(response)
+        // A partial body is still useful.
+        let (body, _) = read(&mut response, LARGEST_FAILURE).await;
+        let error = http_error(status.as_u16(), &body, retry_after(header, unix_seconds), id);
+        Err(self.with_address(endpoint, error))
     }
 
     /// Adds the URL and advice to an error that a wrong URL may explain.
@@ -301,12 +297,6 @@ impl Transport {
         Secrets::of([&self.headers, endpoint.headers()])
     }
 
-    fn renew_connections(&self) {
-        if let Ok(client) = http_client(&self.options) {
-            *self.http.lock() = client;
-        }
-    }
-
     fn advice_on_address(&self, endpoint: &Endpoint) -> String {
         if let Some(advice) = endpoint.advice() {
             return advice.to_owned();
@@ -315,6 +305,12 @@ impl Transport {
         let usual = endpoint.origin(false);
         format!("check the path of the base URL, which usually ends with the API version: {usual}/{version}")
     }
+}
+
+/// Returns the id that a server gave to a request.
+fn request_id_of(headers: &HeaderMap) -> Option<String> {
+    let id = |name| headers.get(name)?.to_str().ok().map(str::to_owned);
+    ["x-request-id", "request-id", "apim-request-id"].into_iter().find_map(id)
 }
 
 /// Limits the duration of a future. It is not an `async fn`, which would store its argument twice.
@@ -373,26 +369,4 @@ fn headers(options: &HttpOptions) -> Result<HeaderMap, ModelError> {
         headers.insert(name, text);
     }
     Ok(headers)
-}
-
-fn http_client(options: &HttpOptions) -> Result<reqwest::Client, ModelError> {
-    let mut builder = reqwest::Client::builder()
-        .user_agent(USER_AGENT)
-        .connect_timeout(options.timeouts.connect)
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy();
-    if let Some(proxy) = &options.proxy {
-        builder = builder.proxy(read_proxy(proxy)?);
-    }
-    builder.build().map_err(|error| ModelError::new(ModelErrorKind::BadRequest, root_cause(&error)))
-}
-
-/// Parses the URL of a proxy. `reqwest` would ignore an unknown scheme and connect without a proxy.
-fn read_proxy(address: &str) -> Result<reqwest::Proxy, ModelError> {
-    const SCHEMES: [&str; 5] = ["http", "https", "socks4", "socks5", "socks5h"];
-    let url = reqwest::Url::parse(address).ok().filter(|url| SCHEMES.contains(&url.scheme()) && url.has_host());
-    url.and_then(|url| reqwest::Proxy::all(url).ok()).ok_or_else(|| {
-        let sentence = "invalid proxy URL; write it as http://host:port or socks5://host:port";
-        ModelError::new(ModelErrorKind::BadRequest, sentence)
-    })
 }
