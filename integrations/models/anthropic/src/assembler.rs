@@ -10,7 +10,7 @@ use positronic_core::model::Piece;
 use positronic_core::record::{
     DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ResponseMetadata, Usage,
 };
-use positronic_model_http::lenient::{any, count, document, list, object, text};
+use positronic_model_http::lenient::{BorrowedValue, Json, any, count, document, list, object, text};
 use positronic_model_http::{Assemble, MAX_ITEMS, Progress, shorten, too_many_items};
 use serde_json::Value;
 
@@ -35,17 +35,17 @@ pub struct MessagesAssembler {
 
 impl Assemble for MessagesAssembler {
     fn feed(&mut self, event: &str) -> Result<Vec<Piece>, ModelError> {
-        let read = match document(event) {
+        let read: BorrowedValue<'_> = match document(event) {
             Err(_) if self.progress() != Progress::Open => return Ok(Vec::new()),
             read => read?,
         };
         let index = count(&read, "index").unwrap_or(0);
         match text(&read, "type").unwrap_or_default() {
-            "message_start" => self.begin(object(&read, "message").unwrap_or(&Value::Null)),
+            "message_start" => self.begin(object(&read, "message").unwrap_or(&BorrowedValue::Null)),
             "message" => return self.feed_complete(event),
             "content_block_start" | "content_block_delta" if self.has_ended => {}
             "content_block_start" => {
-                if let Some(Value::Object(block)) = any(&read, "content_block").cloned() {
+                if let Some(Value::Object(block)) = any(&read, "content_block").map(Json::to_value) {
                     if self.blocks.len() >= MAX_ITEMS && !self.blocks.contains_key(&index) {
                         return Err(too_many_items());
                     }
@@ -77,7 +77,7 @@ impl Assemble for MessagesAssembler {
     }
 
     fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
-        let message = document(answer)?;
+        let message: BorrowedValue<'_> = document(answer)?;
         let Some(content) = list(&message, "content") else {
             let sentence = format!("the answer has no content: {}", shorten(answer));
             return Err(ModelError::new(ModelErrorKind::Malformed, sentence));
@@ -87,8 +87,8 @@ impl Assemble for MessagesAssembler {
         }
         let mut pieces = Vec::new();
         for (index, block) in (0..).zip(content) {
-            if let Value::Object(block) = block {
-                let mut block = StreamedBlock::new(block.clone());
+            if let Value::Object(block) = block.to_value() {
+                let mut block = StreamedBlock::new(block);
                 block.end();
                 self.blocks.insert(index, block);
                 pieces.extend(self.first_piece(index));
@@ -141,7 +141,7 @@ impl Assemble for MessagesAssembler {
 
 impl MessagesAssembler {
     /// Begins a message. An earlier one is discarded, but its usage counts.
-    fn begin(&mut self, message: &Value) {
+    fn begin(&mut self, message: &BorrowedValue<'_>) {
         if std::mem::replace(&mut self.has_begun, true) {
             self.generation += 1;
             self.blocks.clear();
@@ -154,25 +154,26 @@ impl MessagesAssembler {
         self.read_metadata(message);
     }
 
-    fn read_metadata(&mut self, message: &Value) {
+    fn read_metadata(&mut self, message: &BorrowedValue<'_>) {
         self.metadata.response_id = text(message, "id").map(str::to_owned);
         self.metadata.answered_by = text(message, "model").map(str::to_owned);
         self.read_usage(message);
     }
 
     /// Takes over the counts of an event, each of which replaces the earlier one.
-    fn read_usage(&mut self, event: &Value) {
-        let Some(Value::Object(counts)) = object(event, "usage") else { return };
-        let known = counts.iter().filter(|(_, value)| !value.is_null());
+    fn read_usage(&mut self, event: &BorrowedValue<'_>) {
+        let Some(counts) = object(event, "usage") else { return };
+        let known = counts.fields().filter(|(_, value)| !value.is_null());
+        let known = known.map(|(name, value)| (name.to_owned(), value.to_value()));
         match &mut self.usage {
-            Value::Object(usage) => usage.extend(known.map(|(name, value)| (name.clone(), value.clone()))),
-            other => *other = known.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            Value::Object(usage) => usage.extend(known),
+            other => *other = known.collect(),
         }
         self.metadata.usage = usage(&self.usage);
         self.metadata.usage += self.abandoned;
     }
 
-    fn read_end(&mut self, end: &Value) {
+    fn read_end(&mut self, end: &BorrowedValue<'_>) {
         let Some(reason) = text(end, "stop_reason") else { return };
         self.refusal = object(end, "stop_details").and_then(|why| text(why, "explanation")).map(str::to_owned);
         self.finish = Some(match reason {

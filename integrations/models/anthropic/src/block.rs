@@ -2,7 +2,7 @@
 //! understands.
 
 use positronic_core::record::{DeltaKind, Part, ProposedCall};
-use positronic_model_http::lenient::{any, json_text};
+use positronic_model_http::lenient::{Json, any, json_text};
 use serde_json::{Map, Value, json};
 
 use crate::provider_use;
@@ -97,8 +97,8 @@ impl StreamedBlock {
     }
 
     /// Adds a delta and returns its text, if people read it.
-    pub(crate) fn add(&mut self, delta: &Value) -> Option<String> {
-        let text = |name: &str| delta.get(name).and_then(Value::as_str);
+    pub(crate) fn add<J: Json>(&mut self, delta: &J) -> Option<String> {
+        let text = |name: &str| delta.get(name).and_then(J::as_str);
         let kind = text("type")?;
         if let ("text_delta" | "thinking_delta", Some(piece)) = (kind, text("text").or_else(|| text("thinking"))) {
             return self.add_text(piece);
@@ -109,7 +109,7 @@ impl StreamedBlock {
             return Some(piece);
         }
         if kind == "citations_delta" {
-            let citation = delta.get("citation")?.clone();
+            let citation = delta.get("citation")?.to_value();
             match self.value.get_mut(CITATIONS) {
                 Some(Value::Array(list)) if list.contains(&citation) => {}
                 Some(Value::Array(list)) => list.push(citation),

@@ -6,6 +6,7 @@ use positronic_core::record::{ModelError, ModelErrorKind};
 use serde_json::Value;
 
 use super::failure_kind::kind;
+use super::json::Json;
 
 /// The maximum number of calls or items in an answer, far above what models produce. Each piece searches its call among them.
 pub const MAX_ITEMS: usize = 4096;
@@ -28,13 +29,13 @@ pub(super) struct ServerFault {
 impl ServerFault {
     /// Reads the error object of a body or a chunk: `{"error": {…}}`, `{"error": "…"}`, `{"object": "error", …}`,
     /// `{"message": "…", "code": …}`.
-    pub(super) fn read(document: &Value) -> Option<Self> {
+    pub(super) fn read<J: Json>(document: &J) -> Option<Self> {
         let inner = match document.get("error") {
             Some(error) if !error.is_null() => error,
             _ if is_bare(document) => document,
             _ => return None,
         };
-        Some(Self::of(inner))
+        Some(Self::of(&inner.to_value()))
     }
 
     /// Reads an error object, or a string instead of one.
@@ -83,8 +84,8 @@ fn upstream(error: &Value) -> Option<String> {
 }
 
 /// Returns whether a document is an error object without a field around it.
-fn is_bare(document: &Value) -> bool {
-    let text = |name: &str| document.get(name).and_then(Value::as_str);
+fn is_bare<J: Json>(document: &J) -> bool {
+    let text = |name: &str| document.get(name).and_then(J::as_str);
     let has = |name: &str| document.get(name).is_some_and(|value| !value.is_null());
     let is_named = text("object") == Some("error") || text("type") == Some("error");
     let is_answer = || ["choices", "candidates", "output", "content"].into_iter().any(has);

@@ -8,6 +8,7 @@
 
 mod assemble;
 mod body;
+mod borrowed;
 mod clients;
 mod documents;
 mod endpoint;
@@ -15,6 +16,7 @@ mod events;
 mod failure_kind;
 mod fault;
 mod files;
+mod json;
 pub mod lenient;
 mod options;
 mod repair;

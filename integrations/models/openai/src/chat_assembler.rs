@@ -12,9 +12,9 @@ use positronic_core::model::Piece;
 use positronic_core::record::{
     Attachment, Citation, DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ResponseMetadata,
 };
-use positronic_model_http::lenient::{any, document, list, object, objects, text};
+use positronic_model_http::lenient::{BorrowedValue, Json, any, document, list, object, objects, text};
 use positronic_model_http::{Assemble, MAX_ITEMS, Progress, from_data_url, shorten, too_many_items};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 use super::chat_calls::{AddedText, ChatCalls};
 use super::chat_chunk::{cited_pages, content, usage};
@@ -77,7 +77,7 @@ impl ChatAssembler {
 
 impl Assemble for ChatAssembler {
     fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
-        let chunk = match document(chunk) {
+        let chunk: BorrowedValue<'_> = match document(chunk) {
             Err(_) if self.progress() != Progress::Open && !self.has_failed() => return Ok(Vec::new()),
             read => read?,
         };
@@ -97,7 +97,7 @@ impl Assemble for ChatAssembler {
         let mut pieces = Vec::new();
         let is_only = choices.len() == 1 && !self.has_choices;
         for choice in choices {
-            if is_only || choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0 {
+            if is_only || is_first(choice) {
                 self.choice(choice, &mut pieces);
             }
         }
@@ -182,10 +182,10 @@ impl Assemble for ChatAssembler {
 }
 
 impl ChatAssembler {
-    fn choice(&mut self, choice: &Value, pieces: &mut Vec<Piece>) {
+    fn choice<J: Json>(&mut self, choice: &J, pieces: &mut Vec<Piece>) {
         let before = (pieces.len(), self.slots.len());
         let (delta, message) = (object(choice, "delta"), object(choice, "message"));
-        match (delta.filter(|delta| !is_void(delta)), message) {
+        match (delta.filter(|delta| !is_void(*delta)), message) {
             (Some(delta), _) => {
                 self.answered = true;
                 self.is_streamed = true;
@@ -211,7 +211,7 @@ impl ChatAssembler {
     }
 
     /// Reads what a whole message, which repeats the streamed pieces, has beyond them.
-    fn whole(&mut self, message: &Value, pieces: &mut Vec<Piece>) {
+    fn whole<J: Json>(&mut self, message: &J, pieces: &mut Vec<Piece>) {
         let streamed = |slots: &[Slot], thought: bool| -> String {
             let texts = slots.iter().filter_map(|slot| match slot {
                 Slot::Text(text) if !thought => Some(text.as_str()),
@@ -220,12 +220,12 @@ impl ChatAssembler {
             });
             texts.collect()
         };
-        let mut rest = message.clone();
+        let mut rest = message.to_value();
         for (thought, names) in [(true, ["reasoning_content", "reasoning"].as_slice()), (false, ["content"].as_slice())]
         {
             let known = streamed(&self.slots, thought);
             for name in names {
-                let text = message.get(*name).and_then(Value::as_str);
+                let text = message.get(name).and_then(J::as_str);
                 let more = text.and_then(|text| text.strip_prefix(known.as_str())).unwrap_or_default();
                 if let Some(field) = rest.get_mut(*name).filter(|_| text.is_some() || !known.is_empty()) {
                     *field = more.into();
@@ -249,14 +249,14 @@ impl ChatAssembler {
         }
     }
 
-    fn delta(&mut self, delta: &Value, pieces: &mut Vec<Piece>) {
+    fn delta<J: Json>(&mut self, delta: &J, pieces: &mut Vec<Piece>) {
         // Some servers send the same reasoning in both fields.
         let thought = ["reasoning_content", "reasoning"].into_iter().find_map(|name| Some((name, text(delta, name)?)));
         if let Some((name, text)) = thought {
             self.reasoning(name, text, pieces);
         }
         for detail in list(delta, "reasoning_details").unwrap_or_default() {
-            merge_detail(&mut self.details, detail.clone());
+            merge_detail(&mut self.details, detail.to_value());
         }
         for (thought, text) in content(delta) {
             if thought {
@@ -277,7 +277,7 @@ impl ChatAssembler {
             }
         }
         if let Some(extra) = any(delta, "extra_content") {
-            self.extra = Some(extra.clone());
+            self.extra = Some(extra.to_value());
         }
         self.cite(citations(delta));
         for image in objects(delta, "images") {
@@ -295,7 +295,7 @@ impl ChatAssembler {
 
     /// Adds a picture that the model made, as OpenRouter and others send it: a `data:` URL. The complete message repeats those of the
     /// stream.
-    fn image(&mut self, image: &Value) {
+    fn image<J: Json>(&mut self, image: &J) {
         let url = object(image, "image_url").and_then(|image| text(image, "url")).unwrap_or_default();
         let Some((media_type, bytes)) = from_data_url(url) else { return };
         let number = 1 + self.slots.iter().filter(|slot| matches!(slot, Slot::File(_))).count();
@@ -343,7 +343,7 @@ impl ChatAssembler {
         Piece { part, kind, call: None, tool: None, text: text.to_owned() }
     }
 
-    fn call(&mut self, delta: &Value, pieces: &mut Vec<Piece>) {
+    fn call<J: Json>(&mut self, delta: &J, pieces: &mut Vec<Piece>) {
         let known = self.calls.len();
         let added = self.calls.add(delta, self.slots.len());
         self.call_piece(known, added, pieces);
@@ -364,15 +364,17 @@ impl ChatAssembler {
     }
 }
 
+/// Returns whether a choice is the first one, which may have no index.
+fn is_first<J: Json>(choice: &J) -> bool {
+    choice.get("index").and_then(J::as_number).and_then(Number::as_u64).unwrap_or(0) == 0
+}
+
 /// Returns whether a delta has no content.
-fn is_void(delta: &Value) -> bool {
-    let is_empty = |value: &Value| match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        _ => false,
+fn is_void<J: Json>(delta: &J) -> bool {
+    let is_empty = |value: &J| {
+        value.is_null() || value.as_str().is_some_and(str::is_empty) || value.as_array().is_some_and(<[J]>::is_empty)
     };
-    delta.as_object().is_none_or(|fields| fields.iter().all(|(name, value)| name == "role" || is_empty(value)))
+    delta.fields().all(|(name, value)| name == "role" || is_empty(value))
 }
 
 fn reasoning_data(field: &str, details: Option<Vec<Value>>) -> Value {

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 
 use positronic_core::record::ProposedCall;
 use positronic_model_http::MAX_ITEMS;
-use positronic_model_http::lenient::{any, object, text};
+use positronic_model_http::lenient::{Json, any, object, text};
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde_json::{Number, Value, json};
 
 use super::chat_chunk::arguments;
 
@@ -48,7 +48,7 @@ struct CallPiece<'a> {
     arguments: Cow<'a, str>,
     /// Whether it has what only the first piece of a call has: an empty id, a type.
     is_first: bool,
-    extra: Option<&'a Value>,
+    extra: Option<Value>,
 }
 
 /// What a piece has added.
@@ -82,7 +82,7 @@ impl ChatCalls {
     }
 
     /// Adds a piece. A new call becomes the part at this place.
-    pub(super) fn add(&mut self, delta: &Value, part: usize) -> Option<AddedText> {
+    pub(super) fn add<J: Json>(&mut self, delta: &J, part: usize) -> Option<AddedText> {
         let piece = CallPiece::of(delta);
         let candidate = self.candidate(&piece);
         let belongs = candidate.and_then(|number| self.calls.get(number)).map(|call| self.belongs(call, &piece));
@@ -98,7 +98,7 @@ impl ChatCalls {
     }
 
     /// Completes the calls by those of a whole message, which repeats what was streamed.
-    pub(super) fn complete(&mut self, number: usize, whole: &Value, part: usize) -> Option<AddedText> {
+    pub(super) fn complete<J: Json>(&mut self, number: usize, whole: &J, part: usize) -> Option<AddedText> {
         let piece = CallPiece::of(whole);
         let Some(call) = self.calls.get_mut(number) else {
             let number = self.begin(None, &piece, part)?;
@@ -169,15 +169,16 @@ impl ChatCalls {
 }
 
 impl<'a> CallPiece<'a> {
-    fn of(delta: &'a Value) -> Self {
-        let function = object(delta, "function").unwrap_or(&Value::Null);
+    fn of<J: Json>(delta: &'a J) -> Self {
+        let function = object(delta, "function");
+        let has_text = |name: &str| delta.get(name).and_then(J::as_str);
         Self {
-            index: delta.get("index").and_then(Value::as_u64),
+            index: delta.get("index").and_then(J::as_number).and_then(Number::as_u64),
             id: text(delta, "id"),
-            name: text(function, "name"),
-            arguments: arguments(function),
-            is_first: delta.get("id").is_some_and(|id| id == "") || delta.get("type").is_some_and(Value::is_string),
-            extra: any(delta, "extra_content"),
+            name: function.and_then(|function| text(function, "name")),
+            arguments: function.map_or("".into(), arguments),
+            is_first: has_text("id") == Some("") || has_text("type").is_some(),
+            extra: any(delta, "extra_content").map(J::to_value),
         }
     }
 }

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use positronic_core::model::Piece;
 use positronic_core::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, ResponseMetadata, Usage};
-use positronic_model_http::lenient::{any, count, document, json_text, list, object, text};
+use positronic_model_http::lenient::{BorrowedValue, Json, any, count, document, json_text, list, object, text};
 use positronic_model_http::{Assemble, MAX_ITEMS, Progress, reported_error, shorten, too_many_items};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::chat_chunk::cache;
 use super::responses_item::{Item, ItemKind, unanswerable};
@@ -31,12 +31,12 @@ pub struct ResponsesAssembler {
 
 impl Assemble for ResponsesAssembler {
     fn feed(&mut self, event: &str) -> Result<Vec<Piece>, ModelError> {
-        let event = match document(event) {
+        let event: BorrowedValue<'_> = match document(event) {
             Err(_) if self.finish.is_some() => return Ok(Vec::new()),
             read => read?,
         };
         match text(&event, "type") {
-            Some("response.created") => self.begin(object(&event, "response").unwrap_or(&Value::Null)),
+            Some("response.created") => self.begin(object(&event, "response").unwrap_or(&BorrowedValue::Null)),
             _ if self.finish.is_some() => return Ok(Vec::new()),
             None if list(&event, "output").is_some() => return self.complete(&event),
             _ => {}
@@ -45,7 +45,7 @@ impl Assemble for ResponsesAssembler {
     }
 
     fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
-        let response = document(answer)?;
+        let response: BorrowedValue<'_> = document(answer)?;
         if list(&response, "output").is_none() {
             let sentence = format!("the answer contains no output: {}", shorten(answer));
             return Err(ModelError::new(ModelErrorKind::Malformed, sentence));
@@ -91,7 +91,7 @@ impl Assemble for ResponsesAssembler {
 
 impl ResponsesAssembler {
     /// Begins a response. An earlier one is discarded, but its usage counts.
-    fn begin(&mut self, response: &Value) {
+    fn begin(&mut self, response: &BorrowedValue<'_>) {
         if std::mem::replace(&mut self.has_begun, true) {
             self.generation += 1;
             self.items.clear();
@@ -103,13 +103,13 @@ impl ResponsesAssembler {
     }
 
     /// Reads a whole response.
-    fn complete(&mut self, response: &Value) -> Result<Vec<Piece>, ModelError> {
+    fn complete(&mut self, response: &BorrowedValue<'_>) -> Result<Vec<Piece>, ModelError> {
         self.end(response)?;
         let indexes: Vec<_> = self.items.keys().copied().collect();
         Ok(indexes.into_iter().filter_map(|index| self.rest(index)).collect())
     }
 
-    fn event(&mut self, event: &Value) -> Result<Vec<Piece>, ModelError> {
+    fn event(&mut self, event: &BorrowedValue<'_>) -> Result<Vec<Piece>, ModelError> {
         let index = count(event, "output_index").or_else(|| self.items.keys().next_back().copied()).unwrap_or(0);
         if self.items.len() >= MAX_ITEMS && !self.items.contains_key(&index) {
             return Err(too_many_items());
@@ -123,13 +123,13 @@ impl ResponsesAssembler {
                 }
             }
             "response.output_item.added" => {
-                if let Some(value) = any(event, "item").cloned() {
+                if let Some(value) = any(event, "item").map(Json::to_value) {
                     self.items.insert(index, Item { value, ..Item::default() });
                     pieces.extend(self.announce(index));
                 }
             }
             "response.output_item.done" => {
-                if let Some(value) = any(event, "item").cloned() {
+                if let Some(value) = any(event, "item").map(Json::to_value) {
                     let item = self.items.entry(index).or_default();
                     item.value = value;
                     item.done = true;
@@ -157,14 +157,14 @@ impl ResponsesAssembler {
                 pieces.extend(self.whole(index, kind, event));
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
-                self.end(response.unwrap_or(&Value::Null))?;
+                self.end(response.unwrap_or(&BorrowedValue::Null))?;
             }
             _ => {}
         }
         Ok(pieces)
     }
 
-    fn read_metadata(&mut self, response: &Value) {
+    fn read_metadata(&mut self, response: &BorrowedValue<'_>) {
         if let Some(id) = text(response, "id") {
             self.metadata.response_id = Some(id.to_owned());
         }
@@ -173,7 +173,7 @@ impl ResponsesAssembler {
         }
     }
 
-    fn end(&mut self, response: &Value) -> Result<(), ModelError> {
+    fn end(&mut self, response: &BorrowedValue<'_>) -> Result<(), ModelError> {
         self.read_metadata(response);
         if let Some(usage) = object(response, "usage") {
             let details = object(usage, "output_tokens_details");
@@ -190,7 +190,7 @@ impl ResponsesAssembler {
             self.metadata.usage += self.abandoned;
         }
         if let Some(error) = any(response, "error") {
-            return Err(reported_error(error));
+            return Err(reported_error(&error.to_value()));
         }
         self.finish = Some(match text(response, "status") {
             Some("failed" | "cancelled") => {
@@ -212,7 +212,7 @@ impl ResponsesAssembler {
             if output.len() > MAX_ITEMS {
                 return Err(too_many_items());
             }
-            self.items = (0..).zip(output.iter().cloned().map(Item::complete)).collect();
+            self.items = (0..).zip(output.iter().map(Json::to_value).map(Item::complete)).collect();
         }
         Ok(())
     }
@@ -232,7 +232,7 @@ impl ResponsesAssembler {
     }
 
     /// Reads the whole text or arguments of an item, where a server streams no pieces of it.
-    fn whole(&mut self, index: u64, kind: &str, event: &Value) -> Option<Piece> {
+    fn whole(&mut self, index: u64, kind: &str, event: &BorrowedValue<'_>) -> Option<Piece> {
         if self.items.get(&index).is_some_and(|item| item.done || !item.text.is_empty()) {
             return None;
         }

@@ -3,7 +3,7 @@
 use indexmap::IndexSet;
 use positronic_core::record::{Citation, ModelError, ModelErrorKind, ProviderTool, ProviderToolUse, WebSearchOptions};
 use positronic_model_http::MAX_ITEMS;
-use positronic_model_http::lenient::{objects, text};
+use positronic_model_http::lenient::{Json, object, objects, text};
 use serde_json::{Value, json};
 
 /// Encodes a tool of the provider.
@@ -100,20 +100,20 @@ pub(super) fn tool_use(item: &Value) -> Option<ProviderToolUse> {
 }
 
 /// Reads the sources of a text: of a message's content in this API, or of a message in chat completions.
-pub(super) fn citations(content: &Value) -> Vec<Citation> {
+pub(super) fn citations<J: Json>(content: &J) -> Vec<Citation> {
     let found: IndexSet<Citation> =
         objects(content, "annotations").iter().filter_map(citation).take(MAX_ITEMS).collect();
     found.into_iter().collect()
 }
 
 /// Returns whether a text has a source.
-pub(super) fn is_cited(content: &Value) -> bool {
+pub(super) fn is_cited<J: Json>(content: &J) -> bool {
     objects(content, "annotations").iter().any(|annotation| citation(annotation).is_some())
 }
 
-fn citation(annotation: &Value) -> Option<Citation> {
+fn citation<J: Json>(annotation: &J) -> Option<Citation> {
     let kind = text(annotation, "type")?;
-    let fields = annotation.get(kind).filter(|inner| inner.is_object()).unwrap_or(annotation);
+    let fields = object(annotation, kind).unwrap_or(annotation);
     let field = |name: &str| text(fields, name).map(str::to_owned);
     let url = field("url");
     let title = field("title").or_else(|| field("filename"));
