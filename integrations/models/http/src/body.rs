@@ -4,9 +4,13 @@
 //! first differing message. A field in the request's own `extra` overrides the adapter's.
 
 use std::borrow::Cow;
+use std::io;
 
 use positronic_core::record::Settings;
 use serde::Serialize;
+
+/// The capacity in bytes with which a body begins.
+const USUAL_LENGTH: usize = 4096;
 
 /// A partially written request body, a JSON object.
 ///
@@ -30,14 +34,15 @@ impl<'a> RequestBody<'a> {
     /// Begins the body of a request with these settings.
     #[must_use]
     pub fn new(settings: &'a Settings) -> Self {
-        Self { out: String::from("{"), settings }
+        let mut out = String::with_capacity(USUAL_LENGTH);
+        out.push('{');
+        Self { out, settings }
     }
 
     /// Writes a field.
     pub fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) {
-        // Only maps with non-string keys fail to encode; there are none here.
-        if let Ok(text) = serde_json::to_string(value) {
-            self.raw(name, &text);
+        if self.key(name) {
+            encode(&mut self.out, value);
         }
     }
 
@@ -77,7 +82,7 @@ impl<'a> RequestBody<'a> {
     pub fn end(mut self) -> String {
         for (name, value) in &self.settings.extra {
             separate(&mut self.out, name);
-            self.out.push_str(&value.to_string());
+            encode(&mut self.out, value);
         }
         self.out.push('}');
         self.out
@@ -96,9 +101,29 @@ fn separate(out: &mut String, name: &str) {
     if out.len() > 1 {
         out.push(',');
     }
-    // A string always encodes.
-    out.push_str(&serde_json::to_string(name).unwrap_or_default());
+    encode(out, name);
     out.push(':');
+}
+
+/// Appends a value as JSON.
+fn encode<T: Serialize + ?Sized>(out: &mut String, value: &T) {
+    // Only maps with keys that are no texts fail to encode; there are none here.
+    _ = serde_json::to_writer(Appended(out), value);
+}
+
+/// Writes to the end of a text.
+struct Appended<'a>(&'a mut String);
+
+impl io::Write for Appended<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // The encoder writes whole characters.
+        self.0.push_str(std::str::from_utf8(bytes).map_err(io::Error::other)?);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Adds elements to an encoded list, such as tools of the provider to a brain's own.

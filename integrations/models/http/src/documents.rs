@@ -1,5 +1,7 @@
 //! Splitter of a body of JSON documents into its objects: one object, the elements of an array, or objects one after the other.
 
+use super::scan::find_either;
+
 /// Splits bytes into the objects at the top of a body. It does no I/O and does not check the JSON.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
@@ -40,8 +42,7 @@ impl Documents {
         while let Some(end) = self.end_of_object() {
             let rest = self.open.split_off(end);
             let object = std::mem::replace(&mut self.open, rest);
-            let text = String::from_utf8_lossy(&object);
-            let object = text.trim_start_matches(|c: char| c != '{').to_owned();
+            let object = without_separator(object);
             self.count += 1;
             objects.extend(self.first.take());
             if self.count == 1 && !self.is_array {
@@ -57,14 +58,18 @@ impl Documents {
     /// passes through this loop, so it works on local variables.
     fn end_of_object(&mut self) -> Option<usize> {
         let (mut depth, mut in_string, mut after_backslash) = (self.depth, self.in_string, self.after_backslash);
-        let mut end = None;
-        for (place, byte) in (self.seen..).zip(self.open.get(self.seen..).unwrap_or_default()) {
-            if after_backslash {
-                after_backslash = false;
+        let (mut end, mut place) = (None, self.seen);
+        while let Some(byte) = self.open.get(place) {
+            if std::mem::take(&mut after_backslash) {
+                place += 1;
             } else if in_string {
-                in_string = *byte != b'"';
-                after_backslash = *byte == b'\\';
+                let Some(found) = find_either(self.open.get(place..).unwrap_or_default(), [b'"', b'\\']) else { break };
+                place += found;
+                in_string = self.open.get(place) != Some(&b'"');
+                after_backslash = in_string;
+                place += 1;
             } else {
+                place += 1;
                 match byte {
                     b'"' => in_string = depth > 0,
                     b'[' if depth == 0 => self.is_array = true,
@@ -72,7 +77,7 @@ impl Documents {
                     b'}' if depth > 0 => {
                         depth -= 1;
                         if depth == 0 {
-                            end = Some(place + 1);
+                            end = Some(place);
                             break;
                         }
                     }
@@ -93,6 +98,17 @@ impl Documents {
             (None, _) => DocumentsEnd::Nothing,
         }
     }
+}
+
+/// Returns an object without what separates it from the one before.
+fn without_separator(object: Vec<u8>) -> String {
+    let text = String::from_utf8(object);
+    let mut text = text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    let begin = text.find('{').unwrap_or(text.len());
+    if begin > 0 {
+        text.drain(..begin);
+    }
+    text
 }
 
 #[cfg(test)]

@@ -106,13 +106,20 @@ impl BodyDecoder {
         if self.bytes > LARGEST_STREAM {
             return Err(too_large(LARGEST_STREAM));
         }
-        if let Form::Unknown(first) = &mut self.form {
+        let Form::Unknown(before) = &mut self.form else { return self.decode(&bytes) };
+        let mut first = std::mem::take(before);
+        let first = if first.is_empty() {
+            bytes
+        } else {
             first.extend_from_slice(&bytes);
-            let Some((form, first)) = begin(first) else { return Ok(()) };
-            self.form = form;
-            return self.decode(&first);
-        }
-        self.decode(&bytes)
+            first.into()
+        };
+        let Some((form, first)) = begin(&first) else {
+            self.form = Form::Unknown(first.into_owned());
+            return Ok(());
+        };
+        self.form = form;
+        self.decode(first)
     }
 
     fn decode(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
@@ -169,7 +176,7 @@ const LARGEST_TEXT: usize = 64 * 1024;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Recognises the form of a body by its first bytes, and returns them; those of JSON and of text without blanks in front.
-fn begin(first: &mut Vec<u8>) -> Option<(Form, Vec<u8>)> {
+fn begin(first: &[u8]) -> Option<(Form, &[u8])> {
     let text = first.strip_prefix(BYTE_ORDER_MARK).unwrap_or(first).trim_ascii_start();
     let form = match text.first()? {
         _ if BYTE_ORDER_MARK.starts_with(text) => return None,
@@ -178,7 +185,7 @@ fn begin(first: &mut Vec<u8>) -> Option<(Form, Vec<u8>)> {
         _ => Form::Stream(SseDecoder::default(), Some(Vec::new())),
     };
     // An event stream begins with its byte order mark, of which the decoder takes one.
-    let first = if matches!(form, Form::Stream(..)) { std::mem::take(first) } else { text.to_vec() };
+    let first = if matches!(form, Form::Stream(..)) { first } else { text };
     Some((form, first))
 }
 

@@ -23,6 +23,7 @@ mod repair;
 mod repaired;
 mod retry_after_header;
 mod route;
+mod scan;
 pub mod schema;
 mod secrets;
 mod sender;

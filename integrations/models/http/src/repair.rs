@@ -171,7 +171,8 @@ pub(super) fn restore_literals(arguments: &mut String) {
 
 /// Replaces the escapes of lone surrogates in the JSON of arguments by U+FFFD.
 pub(super) fn replace_lone_escapes(arguments: &mut String) {
-    if !["\\ud", "\\uD"].iter().any(|escape| arguments.contains(escape)) {
+    let has_escape = || ["\\ud", "\\uD"].iter().any(|escape| arguments.contains(escape));
+    if !arguments.contains('\\') || !has_escape() {
         return;
     }
     let mut repair =

@@ -15,6 +15,8 @@
 //! # Ok::<(), positronic_model_http::SseError>(())
 //! ```
 
+use super::scan::find_either;
+
 /// The default maximum size of an event in bytes: 32 MiB, enough for an image in base64.
 const LARGEST_EVENT: usize = 32 * 1024 * 1024;
 
@@ -84,15 +86,23 @@ impl SseDecoder {
                 bytes = rest;
                 continue;
             }
-            let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let end = find_either(bytes, [b'\n', b'\r']);
             let (part, further) = bytes.split_at(end.unwrap_or(bytes.len()));
             if part.len() > self.limit.saturating_sub(self.size()) {
                 return Err(SseError::TooLarge { limit: self.limit });
             }
-            self.line.extend_from_slice(part);
-            let Some((line_end, further)) = further.split_first() else { break };
+            let Some((line_end, further)) = further.split_first() else {
+                self.line.extend_from_slice(part);
+                break;
+            };
             self.after_cr = *line_end == b'\r';
-            events.extend(self.end_line());
+            if self.line.is_empty() {
+                events.extend(self.end_line(part));
+            } else {
+                let mut line = std::mem::take(&mut self.line);
+                line.extend_from_slice(part);
+                events.extend(self.end_line(&line));
+            }
             bytes = further;
         }
         Ok(events)
@@ -101,7 +111,8 @@ impl SseDecoder {
     /// Ends the stream and returns the events whose final blank line is missing.
     #[must_use]
     pub fn finish(mut self) -> Vec<SseEvent> {
-        let before = if self.line.is_empty() { None } else { self.end_line() };
+        let line = std::mem::take(&mut self.line);
+        let before = if line.is_empty() { None } else { self.end_line(&line) };
         before.into_iter().chain(self.end_event()).collect()
     }
 
@@ -110,10 +121,9 @@ impl SseDecoder {
     }
 
     /// Processes a complete line; a blank one ends the event.
-    fn end_line(&mut self) -> Option<SseEvent> {
-        let bytes = std::mem::take(&mut self.line);
+    fn end_line(&mut self, bytes: &[u8]) -> Option<SseEvent> {
         let at_start = std::mem::take(&mut self.at_start);
-        let line = bytes.strip_prefix(BYTE_ORDER_MARK).filter(|_| at_start).unwrap_or(&bytes);
+        let line = bytes.strip_prefix(BYTE_ORDER_MARK).filter(|_| at_start).unwrap_or(bytes);
         if line.is_empty() {
             return self.end_event();
         }

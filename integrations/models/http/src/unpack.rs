@@ -38,6 +38,10 @@ impl Unpack {
     pub(super) fn feed<'a>(&mut self, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, ModelError> {
         match self {
             Self::Plain => Ok(bytes.into()),
+            Self::Begin(first) if first.is_empty() && bytes.first().is_some_and(|byte| *byte != GZIP[0]) => {
+                *self = Self::Plain;
+                Ok(bytes.into())
+            }
             Self::Begin(first) => {
                 first.extend_from_slice(bytes);
                 if first.len() < GZIP.len() && GZIP.starts_with(first) {
