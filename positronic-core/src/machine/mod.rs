@@ -50,7 +50,7 @@ pub use apply::IllegalEvent;
 pub use crashed_work::{CrashedWork, Work};
 pub use crashes::MAX_CRASHES;
 pub(crate) use crashes::{SUSPECT, parked};
-pub use state::{KNOWN_SIGNALS, NotClaimed, OlderAnswer, RunState};
+pub use state::{KNOWN_SIGNALS, NotClaimed, RunState};
 pub use status::{pending, status};
 pub use summary::summary;
 pub use waiting::{Waiting, WaitingOn, why};

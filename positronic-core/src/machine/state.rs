@@ -10,7 +10,7 @@ use super::active_frame::ActiveFrame;
 use super::crashed_work::CrashedWork;
 use super::frames::{BrainEnd, BrainFrame};
 use crate::record::skip::is_default;
-use crate::record::{Claim, ClaimRefusal, Failure, Path, Seq, SignalId, Start, Timestamp};
+use crate::record::{Claim, ClaimRefusal, Failure, OlderAnswer, Path, Seq, SignalId, Start, Timestamp};
 
 /// The number of signals in the state; the store knows earlier ones.
 pub const KNOWN_SIGNALS: usize = 256;
@@ -66,19 +66,6 @@ pub struct RunState {
 
 /// How many [`OlderAnswer`]s the state has; the log has all.
 const KNOWN_OLDER_ANSWERS: usize = 8;
-
-/// An answer that was received before its call waited for it: a late one, perhaps, to a question that was asked before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OlderAnswer {
-    /// The call.
-    pub call: Path,
-    /// Its tool.
-    pub tool: String,
-    /// When the answer was received.
-    pub received: Timestamp,
-    /// The event that gave it to the call.
-    pub seq: Seq,
-}
 
 impl RunState {
     /// Remembers an answer that is older than its question.

@@ -28,6 +28,7 @@ pub(crate) mod micros;
 mod money;
 mod name;
 pub(crate) mod number;
+mod older_answer;
 mod ordered;
 mod part;
 mod path;
@@ -77,6 +78,7 @@ pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGua
 pub use money::{Charge, Money, MoneyError};
 pub use name::{InvalidName, MAX_NAME_CHARS, check_name};
 pub use number::{InexactNumber, check_numbers, quote_inexact_numbers, unify_numbers};
+pub use older_answer::OlderAnswer;
 pub(crate) use ordered::property_order;
 pub use ordered::{OrderedJson, OrderedObject, PROPERTY_ORDERING};
 pub use part::{Citation, Part, ProviderToolUse};

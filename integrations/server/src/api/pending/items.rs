@@ -1,9 +1,9 @@
 //! What waits for a person or a program, as JSON.
 
-use positronic_core::machine::{OlderAnswer, RunState};
+use positronic_core::machine::RunState;
 use positronic_core::projection::result_text;
 use positronic_core::projection::timeline::{AnswerOutcome, Node, NodeKind, Timeline};
-use positronic_core::record::{Part, Path, Pending, PendingKind, RunId, Seq, WaitSpec, sha256};
+use positronic_core::record::{OlderAnswer, Part, Path, Pending, PendingKind, RunId, Seq, WaitSpec, sha256};
 use positronic_core::store::PendingItem as StoredItem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
