@@ -4,7 +4,7 @@ use std::sync::Arc;
 use positronic_core::record::{
     Gate, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage, WaitSpec,
 };
-use positronic_core::store::PendingItem;
+use positronic_core::store::{PendingItem, WaitingRun};
 use serde_json::json;
 
 use super::pending::{LISTED_ROWS, pending_entry};
@@ -20,6 +20,7 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
         brain: brain.into(),
         version: 1,
         user: None,
+        starter: None,
         tags: Vec::new(),
         conversation: None,
         after: None,
@@ -38,6 +39,8 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
         parked: false,
         wake: None,
         mail: false,
+        pending: None,
+        older_answers: Arc::default(),
     }
 }
 
@@ -99,6 +102,7 @@ fn pending_items_show_the_commands_that_answer_them() {
             brain: "Support".into(),
             at: Timestamp(95 * HOUR),
             pending: pending(kind),
+            about: WaitingRun::default(),
         };
         pending_entry(&waiter, "ticket-1", None, Timestamp(98 * HOUR), (60, Some(LISTED_ROWS)), &ui())
     });
@@ -121,6 +125,7 @@ fn long_arguments_show_their_size_first_and_print_in_full() {
             since: Seq(7),
             kind: PendingKind::Approval { gate, expires: None },
         },
+        about: WaitingRun::default(),
     };
     let written = |most| pending_entry(&waiter, "ticket-1", None, Timestamp(HOUR), (60, most), &ui());
 

@@ -8,10 +8,11 @@ use super::frames::BrainEnd;
 use super::state::RunState;
 use super::status::{pending, status_and_next};
 use super::waiting::why;
-use crate::record::{Event, RunId, RunSummary, Status, Timestamp};
+use crate::record::{Event, RunId, RunSummary, Starter, Status, Timestamp};
 
 /// Computes the summary of a run; `before` is the previous one, which contains since when the status is
-/// unchanged, when a fork was made, whose events are older, and its last event in words.
+/// unchanged, when a fork was made, whose events are older, who started it, and its last event in words. The append of the
+/// events counts its pending items.
 #[must_use]
 pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> RunSummary {
     let root = state.root.as_deref();
@@ -22,6 +23,7 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         brain: root.map(|root| Arc::clone(&root.title)).unwrap_or_default(),
         version: root.map(|root| root.version).unwrap_or_default(),
         user: state.start.user.clone(),
+        starter: before.and_then(|before| before.starter.clone()).or_else(|| Starter::of(&state.start).map(Arc::new)),
         tags: state.start.tags.clone(),
         conversation: state.start.conversation.clone(),
         after: state.start.after.clone(),
@@ -49,6 +51,8 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         mail: status == Status::Waiting
             && state.claim.as_ref().is_some_and(|claim| !claim.released)
             && hears_mail(state),
+        pending: None,
+        older_answers: Arc::clone(&state.older_answers),
     }
 }
 

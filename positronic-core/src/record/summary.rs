@@ -12,8 +12,10 @@ use serde_json::Value;
 use super::call::{Gate, WaitSpec};
 use super::ids::{Epoch, RunId, Seq, Timestamp};
 use super::limits::BudgetRequest;
+use super::older_answer::OlderAnswer;
 use super::path::Path;
 use super::skip::is_default;
+use super::starter::Starter;
 use super::usage::Usage;
 
 /// The status of a run.
@@ -130,6 +132,9 @@ pub struct RunSummary {
     /// The user it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+    /// Who started it, if the start says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starter: Option<Arc<Starter>>,
     /// Its tags.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
@@ -179,6 +184,12 @@ pub struct RunSummary {
     /// before it checked for early webhooks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mail: bool,
+    /// The number of its pending items; `None` in the summaries of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<usize>,
+    /// The latest answers that are older than their questions.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub older_answers: Arc<Vec<OlderAnswer>>,
 }
 
 /// A pending item, which waits for input.

@@ -52,7 +52,7 @@ pub use memory::MemoryStore;
 pub use pages::{PendingPages, RunPages};
 pub use query::{
     EventMatch, EventMatches, EventSearch, PendingCursor, PendingFilter, PendingItem, RunCursor, RunFilter,
-    TimerFilter, TimerOwner,
+    TimerFilter, TimerOwner, WaitingRun,
 };
 pub use sink::SinkStore;
 pub use timer::TimerStore;

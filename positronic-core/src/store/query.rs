@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Path, Pending, RunId, RunSummary, Seq, Start, Status, Timer, Timestamp, TriggerId};
+use crate::record::skip::is_default;
+use crate::record::{
+    OlderAnswer, Path, Pending, RunId, RunSummary, Seq, Start, Starter, Status, Timer, Timestamp, TriggerId,
+};
 
 /// Filter for a list of runs. Unset fields do not narrow it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, typed_builder::TypedBuilder)]
@@ -156,7 +159,7 @@ impl PendingItem {
 }
 
 impl PendingFilter {
-    /// Returns whether an item matches, ignoring `limit`, and `user`, which an item does not tell.
+    /// Returns whether an item matches, ignoring `limit`.
     #[must_use]
     pub fn passes(&self, item: &PendingItem) -> bool {
         let kind = &item.pending.kind;
@@ -164,6 +167,7 @@ impl PendingFilter {
             kind.waits().iter().any(|wait| wait.webhook == name && wait.identifier == identifier)
         };
         self.run.as_ref().is_none_or(|run| item.run == *run)
+            && (self.user.is_none() || item.about.user == self.user)
             && (!self.person || kind.is_for_person())
             && self.webhook.as_ref().is_none_or(|(name, identifier)| for_webhook(name, identifier))
             && self.after.as_ref().is_none_or(|after| item.cursor() > *after)
@@ -235,6 +239,31 @@ pub struct PendingItem {
     pub at: Timestamp,
     /// The call, and its cause of waiting.
     pub pending: Pending,
+    /// What else a list shows of the run.
+    pub about: WaitingRun,
+}
+
+/// What lists of pending items show of a run. It can be decoded from the JSON of a [`RunSummary`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct WaitingRun {
+    /// The user it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Who started it, if the start says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starter: Option<Arc<Starter>>,
+    /// The latest answers that are older than their questions: what is asked now may follow from the answer to another question.
+    #[serde(skip_serializing_if = "is_default")]
+    pub older_answers: Arc<Vec<OlderAnswer>>,
+}
+
+impl From<&RunSummary> for WaitingRun {
+    fn from(row: &RunSummary) -> Self {
+        let (user, starter) = (row.user.clone(), row.starter.clone());
+        Self { user, starter, older_answers: Arc::clone(&row.older_answers) }
+    }
 }
 
 /// A search for events by their text.

@@ -1,7 +1,9 @@
 //! What lists show of a run, as JSON.
 
+use std::collections::HashMap;
+
 use positronic_core::record::{RunSummary, Seq, Status};
-use positronic_core::store::StoreError;
+use positronic_core::store::{PendingFilter, StoreError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -132,40 +134,69 @@ pub(crate) const fn head(row: &RunSummary) -> Seq {
 }
 
 impl App {
-    /// Returns what lists show of a run with this many pending items.
-    pub(crate) async fn run_item(&self, row: &RunSummary, pending: usize) -> Result<RunItem, StoreError> {
-        Ok(RunItem { row: self.run_row(row).await?, pending })
+    /// Returns what lists show of runs, with the numbers of their pending items.
+    pub(crate) async fn run_items(&self, rows: &[RunSummary]) -> Result<Vec<RunItem>, StoreError> {
+        let mut items = Vec::with_capacity(rows.len());
+        // Few workers have claimed many runs.
+        let mut workers: HashMap<&str, bool> = HashMap::new();
+        for row in rows {
+            let owner = row.claim.as_ref().filter(|claim| !claim.released).map(|claim| &*claim.owner);
+            let live = match owner.and_then(|owner| workers.get(owner)) {
+                Some(live) => *live,
+                None => self.client.worker(row).await?.is_some(),
+            };
+            workers.extend(owner.map(|owner| (owner, live)));
+            items.push(RunItem { row: run_row(row, live), pending: self.pending_of(row).await? });
+        }
+        Ok(items)
+    }
+
+    /// Returns the number of a run's pending items.
+    async fn pending_of(&self, row: &RunSummary) -> Result<usize, StoreError> {
+        match row.pending {
+            // A run that is over waits for nothing.
+            _ if row.status.is_over() => Ok(0),
+            Some(pending) => Ok(pending),
+            None => {
+                let filter = PendingFilter::builder().run(row.run.clone()).build();
+                Ok(self.client.store().pending(&filter).await?.len())
+            }
+        }
     }
 
     /// Returns what is known of a run without its log.
     pub(crate) async fn run_row(&self, row: &RunSummary) -> Result<RunRow, StoreError> {
-        let live = self.client.worker(row).await?.is_some();
-        Ok(RunRow {
-            id: row.run.to_string(),
-            brain: row.brain.to_string(),
-            version: row.version,
-            user: row.user.clone(),
-            tags: row.tags.clone(),
-            conversation: row.conversation.clone(),
-            previous: row.after.as_ref().map(ToString::to_string),
-            forked_from: row.forked_from.as_ref().map(|(run, seq)| Origin { run: run.to_string(), seq: seq.0 }),
-            status: row.status,
-            why: row.why.clone(),
-            last: row.last.clone(),
-            since: row.since.into(),
-            started: row.started.into(),
-            updated: row.at.into(),
-            head: head(row).0,
-            usage: value(&row.usage),
-            worker: row.claim.as_ref().map(|claim| WorkerItem {
-                owner: claim.owner.to_string(),
-                epoch: claim.epoch.0,
-                live,
-            }),
-            refused: row.refused.as_ref().map(value),
-            parked: row.parked,
-            wake: row.wake.map(Time),
-        })
+        Ok(run_row(row, self.client.worker(row).await?.is_some()))
+    }
+}
+
+/// Returns what is known of a run without its log; `live` says whether its worker works on it.
+fn run_row(row: &RunSummary, live: bool) -> RunRow {
+    RunRow {
+        id: row.run.to_string(),
+        brain: row.brain.to_string(),
+        version: row.version,
+        user: row.user.clone(),
+        tags: row.tags.clone(),
+        conversation: row.conversation.clone(),
+        previous: row.after.as_ref().map(ToString::to_string),
+        forked_from: row.forked_from.as_ref().map(|(run, seq)| Origin { run: run.to_string(), seq: seq.0 }),
+        status: row.status,
+        why: row.why.clone(),
+        last: row.last.clone(),
+        since: row.since.into(),
+        started: row.started.into(),
+        updated: row.at.into(),
+        head: head(row).0,
+        usage: value(&row.usage),
+        worker: row.claim.as_ref().map(|claim| WorkerItem {
+            owner: claim.owner.to_string(),
+            epoch: claim.epoch.0,
+            live,
+        }),
+        refused: row.refused.as_ref().map(value),
+        parked: row.parked,
+        wake: row.wake.map(Time),
     }
 }
 

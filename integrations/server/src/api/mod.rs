@@ -35,6 +35,7 @@ pub(crate) fn routes() -> Vec<Route> {
         runs::retry::routes(),
         runs::diff::routes(),
         pending::list::routes(),
+        pending::item::routes(),
         pending::decisions::routes(),
         conversations::messages::routes(),
         live::routes(),

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use positronic_core::machine::RunState;
 use positronic_core::record::{Pending, RunId};
+use positronic_core::store::PendingItem;
 
 use super::Caller;
 
@@ -29,6 +30,20 @@ pub struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
+    /// Creates the question of an item as the store keeps it. It is for what lists show; a decision asks with the run's state.
+    pub(crate) fn listed(item: &'a PendingItem) -> Self {
+        let (user, starter) = (item.about.user.as_deref(), item.about.starter.as_deref());
+        Self {
+            run: &item.run,
+            brain: &item.brain,
+            user,
+            starter: starter.and_then(|starter| starter.by.as_deref()),
+            starter_user: starter.and_then(|starter| starter.user.as_deref()),
+            scheduler: starter.and_then(|starter| starter.scheduler.as_deref()),
+            pending: &item.pending,
+        }
+    }
+
     pub(crate) fn of(run: &'a RunId, state: &'a RunState, pending: &'a Pending) -> Self {
         let brain = state.root.as_deref().map_or("", |root| &root.title);
         let (user, actor) = (state.start.user.as_deref(), &state.start.actor);

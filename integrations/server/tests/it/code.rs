@@ -56,8 +56,8 @@ async fn call_whose_tool_the_code_no_longer_has_cannot_be_approved_and_can_be_re
     let head = after.get(&token, &format!("/api/v1/runs/{run}")).await.json();
     assert_eq!(head["pending"][0]["allowed"], json!({ "allowed": false, "reason": why }), "{head}");
     assert_eq!(head["changed"], why);
-    let listed = after.get(&token, "/api/v1/pending").await.json();
-    assert_eq!(listed["items"][0]["allowed"]["allowed"], false, "{listed}");
+    let item = after.get(&token, &format!("/api/v1/runs/{run}/calls/{call}")).await.json();
+    assert_eq!(item["allowed"], json!({ "allowed": false, "reason": why }), "{item}");
     let approved = after.post(&token, &decision, json!({ "approve": true })).await;
     assert_eq!(approved.problem(), "code-differs", "{approved:?}");
     assert_eq!(log().await, length, "nothing is recorded");

@@ -169,9 +169,9 @@ async fn no_route_and_no_stream_shows_a_secret() {
     let mut answers = vec![waiting.text, decided.text];
     // The second call waits after the result of the first one.
     let second = shop.question(&token, &run).await;
-    let pending = shop.get(&token, "/api/v1/pending?context=3").await;
-    assert!(pending.json()["items"][0]["context"].to_string().contains("paid 50"), "{pending:?}");
-    answers.push(pending.text);
+    let pending = shop.get(&token, &format!("{base}/calls/{second}?context=3")).await;
+    assert!(pending.json()["context"].to_string().contains("paid 50"), "{pending:?}");
+    answers.extend([pending.text, shop.get(&token, "/api/v1/pending").await.text]);
     shop.post(&token, &format!("{base}/calls/{second}/decision"), json!({ "approve": true })).await;
     shop.end(&run).await;
 
@@ -227,13 +227,13 @@ async fn texts_are_redacted_before_they_are_cut() {
     let token = shop.token(None, &Scope::ALL).await;
     let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
     let run = RunId::new(run["id"].as_str().unwrap());
-    shop.question(&token, &run).await;
+    let id = shop.question(&token, &run).await;
 
-    let pending = shop.get(&token, "/api/v1/pending?context=3").await;
+    let pending = shop.get(&token, &format!("/api/v1/runs/{run}/calls/{id}?context=3")).await;
     let diff = shop.get(&token, &format!("/api/v1/diff?a={run}&b={run}")).await;
 
     let kinds: Vec<_> =
-        pending.json()["items"][0]["context"].as_array().unwrap().iter().map(|entry| entry["kind"].clone()).collect();
+        pending.json()["context"].as_array().unwrap().iter().map(|entry| entry["kind"].clone()).collect();
     assert_eq!(kinds, ["user", "assistant"]);
     for answer in [pending, diff] {
         assert!(answer.text.contains("long long") && answer.text.contains(REDACTED), "{answer:?}");

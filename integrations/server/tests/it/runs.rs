@@ -291,7 +291,7 @@ async fn answers_have_the_fields_that_the_document_requires() {
     let token = shop.token(None, &Scope::ALL).await;
     let (run, id) = shop.waiting_run(&token, 7).await;
     approve(&shop, &token, &run, &id).await;
-    let (other, _) = shop.waiting_run(&token, 8).await;
+    let (other, asked) = shop.waiting_run(&token, 8).await;
     let mut document = positronic_server::openapi();
     let paths = document["paths"].take();
     let places = [
@@ -307,7 +307,8 @@ async fn answers_have_the_fields_that_the_document_requires() {
         ("/api/v1/runs/{run}/files", format!("/api/v1/runs/{run}/files")),
         ("/api/v1/runs/{run}/fork", format!("/api/v1/runs/{run}/fork?at=3")),
         ("/api/v1/diff", format!("/api/v1/diff?a={run}&b={other}")),
-        ("/api/v1/pending", "/api/v1/pending?context=3".to_owned()),
+        ("/api/v1/pending", "/api/v1/pending".to_owned()),
+        ("/api/v1/runs/{run}/calls/{id}", format!("/api/v1/runs/{other}/calls/{asked}?context=3")),
         ("/api/v1/conversations", "/api/v1/conversations".to_owned()),
         ("/api/v1/brains", "/api/v1/brains".to_owned()),
         ("/api/v1/brains/{title}", "/api/v1/brains/Refund".to_owned()),

@@ -12,12 +12,35 @@ const { button, div, input, label, p, span } = tags;
 
 /** The place of an item, the same in every list: an item that moves loses the focus. */
 const order = ({ expires, since, run, seq }) => `${expires ?? '9'} ${since} ${run} ${String(seq).padStart(12, '0')}`;
+/** How many items are asked for at once. */
+const AT_ONCE = 6;
+/** What the log says about the items of the list: what happened before, the schema of the arguments, and whether the code still fits. */
+const details = new Map();
+/** Adds to listed items what the list does not have, which is asked once for each item. */
+async function detailed(items) {
+  const ids = new Set(items.map(({ id }) => id));
+  for (const id of details.keys()) if (!ids.has(id)) details.delete(id);
+  const asked = items.filter(({ id }) => !details.has(id));
+  const ask = async () => {
+    for (let item; (item = asked.shift());) {
+      // An item that has just been decided leaves the list by itself.
+      const found = await get(`/runs${at(item.run)}/calls${at(item.id)}`, { context: 3 }).catch(() => null);
+      if (found) details.set(item.id, { context: found.context, arguments_schema: found.arguments_schema, allowed: found.allowed });
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, ask));
+  const whole = items.map((item) => ({ ...item, ...details.get(item.id) }));
+  // A server with other code may allow it, and a person other rights.
+  for (const { id, allowed } of whole) if (!allowed.allowed) details.delete(id);
+  return whole;
+}
 const sorted = (items) => items.toSorted((a, b) => (order(a) < order(b) ? -1 : 1));
 
 export default function inboxView() {
   let [selected, place, timer, moved, picked, barred] = [null, 0, 0, false, new Set(), false];
   const data = resource(async (old) => {
-    const { items, next } = await get('/pending', { person: true, limit: 100, context: 3 });
+    const { items: listed, next } = await get('/pending', { person: true, limit: 100 });
+    const items = await detailed(listed);
     follow(items);
     if (!old) selected = sorted(items)[0]?.id;
     return { items, next };

@@ -127,29 +127,30 @@ pub(crate) fn pending(
     after: Option<&PendingPlace>,
     most: Option<usize>,
 ) -> Statement {
-    let sql = format!("SELECT at, run, since, call, brain, content FROM {schema}.pending p WHERE true");
+    let sql = format!(
+        "SELECT p.at, p.run, p.since, p.call, p.brain, p.content, r.summary
+         FROM {schema}.pending p JOIN {schema}.runs r ON r.key = p.key WHERE true"
+    );
     let mut query = Select::new(sql);
     if let Some(run) = &filter.run {
-        let query = query.push(format!(" AND key = (SELECT key FROM {schema}.runs WHERE run = "));
+        let query = query.push(format!(" AND p.key = (SELECT key FROM {schema}.runs WHERE run = "));
         query.bind(owned(run.as_str())).push(")");
     }
     if let Some(user) = &filter.user {
-        let query =
-            query.push(format!(" AND EXISTS (SELECT FROM {schema}.runs r WHERE r.key = p.key AND r.user_name = "));
-        query.bind(owned(user)).push(")");
+        query.push(" AND r.user_name = ").bind(owned(user));
     }
     if filter.person {
-        query.push(" AND person");
+        query.push(" AND p.person");
     }
     if let Some((webhook, identifier)) = &filter.webhook {
-        let query = query.push(format!(" AND id IN (SELECT pending FROM {schema}.waits WHERE webhook = "));
+        let query = query.push(format!(" AND p.id IN (SELECT pending FROM {schema}.waits WHERE webhook = "));
         query.bind(owned(webhook)).push(" AND identifier = ").bind(owned(identifier)).push(")");
     }
     if let Some((at, run, since, call)) = after {
-        query.push(" AND (at, run, since, call) > (").bind(*at).push(", ").bind(run.clone());
+        query.push(" AND (p.at, p.run, p.since, p.call) > (").bind(*at).push(", ").bind(run.clone());
         query.push(", ").bind(*since).push(", ").bind(call.clone()).push(")");
     }
-    query.push(" ORDER BY at, run, since, call");
+    query.push(" ORDER BY p.at, p.run, p.since, p.call");
     if let Some(most) = most {
         query.push(" LIMIT ").bind(limit(most));
     }
@@ -168,5 +169,7 @@ pub(crate) fn pending_item(row: &PgRow) -> Result<PendingItem, DbError> {
         brain: value(get(row, 4)?).into(),
         at: positronic_core::record::Timestamp(get(row, 0)?),
         pending: decode("a pending item", get(row, 5)?)?,
+        // An item whose run has an unreadable row can still be answered.
+        about: serde_json::from_str(get(row, 6)?).unwrap_or_default(),
     })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use positronic_core::record::{
     BudgetRequest, Gate, Path, Pending, PendingKind, RunId, RunSummary, Timestamp, WaitSpec,
 };
-use positronic_core::store::{PendingCursor, PendingFilter, PendingItem, StoreError};
+use positronic_core::store::{PendingCursor, PendingFilter, PendingItem, StoreError, WaitingRun};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
@@ -150,28 +150,31 @@ pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<Pendin
 type Place = (i64, String, i64, String);
 
 fn select_items(filter: &PendingFilter, after: Option<Place>, limit: Option<usize>) -> Select {
-    let mut select = Select::new("SELECT run, brain, at, call, tool, arguments, since, kind FROM pending");
+    // The pending items come first, since their index has the order of the list.
+    let mut select = Select::new(&format!(
+        "SELECT p.run, p.brain, p.at, p.call, p.tool, p.arguments, p.since, p.kind, r.summary
+         FROM pending p CROSS JOIN runs r ON r.key = p.id / {EVENTS}"
+    ));
     if let Some(run) = &filter.run {
         let key = "(SELECT key FROM runs WHERE run = ?)";
         let run = || run.as_str().to_owned().into();
-        select.and(&format!("id >= {key} * {EVENTS} AND id < ({key} + 1) * {EVENTS}"), [run(), run()]);
+        select.and(&format!("p.id >= {key} * {EVENTS} AND p.id < ({key} + 1) * {EVENTS}"), [run(), run()]);
     }
     if let Some(user) = &filter.user {
-        let of_user = "EXISTS (SELECT 1 FROM runs WHERE runs.run = pending.run AND runs.user = ?)";
-        select.and(of_user, [user.clone().into()]);
+        select.and("r.user = ?", [user.clone().into()]);
     }
     if filter.person {
-        select.and("person", []);
+        select.and("p.person", []);
     }
     if let Some((webhook, identifier)) = &filter.webhook {
-        let waits = "id IN (SELECT pending FROM waits WHERE webhook = ? AND identifier = ?)";
+        let waits = "p.id IN (SELECT pending FROM waits WHERE webhook = ? AND identifier = ?)";
         select.and(waits, [webhook.clone().into(), identifier.clone().into()]);
     }
     if let Some((at, run, since, call)) = after {
-        select.and("(at, run, since, call) > (?, ?, ?, ?)", [at.into(), run.into(), since.into(), call.into()]);
+        select.and("(p.at, p.run, p.since, p.call) > (?, ?, ?, ?)", [at.into(), run.into(), since.into(), call.into()]);
     }
     // Reading all of them is faster in table order than in index order.
-    let order = if limit.is_some() { "at, run, since, call" } else { "id" };
+    let order = if limit.is_some() { "p.at, p.run, p.since, p.call" } else { "p.id" };
     select.order(order, limit);
     select
 }
@@ -186,7 +189,9 @@ fn item(row: &rusqlite::Row<'_>) -> Result<PendingItem, DbError> {
         since: seq(row.get(6)?),
         kind: decode::<StoredKind>(what, text(row, 7)?)?.0,
     };
-    Ok(PendingItem { run: RunId::from(text(row, 0)?), brain: row.get(1)?, at: Timestamp(row.get(2)?), pending })
+    // An item whose run has an unreadable row can still be answered.
+    let about: WaitingRun = serde_json::from_str(text(row, 8)?).unwrap_or_default();
+    Ok(PendingItem { run: RunId::from(text(row, 0)?), brain: row.get(1)?, at: Timestamp(row.get(2)?), pending, about })
 }
 
 /// What a call waits for, as a column.

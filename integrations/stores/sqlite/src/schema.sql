@@ -74,7 +74,7 @@ CREATE TABLE sinks (
 CREATE INDEX sinks_by_feeder ON sinks (sink, feeder) WHERE feeder IS NOT NULL;
 
 -- A run's pending items are contiguous, like its events: id is the run's key times 2^32, plus a number. The index has the
--- order of the list. The run's id and its brain's title are repeated here, so that the list reads no other table.
+-- order of the list. The run's id and its brain's title are repeated here: the order needs the id.
 CREATE TABLE pending (
     id INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,

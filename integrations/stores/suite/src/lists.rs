@@ -1,11 +1,11 @@
 //! Summaries, pending items, search and removal.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use positronic_core::record::{
-    BudgetRequest, Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage,
-    WaitSpec,
+    BudgetRequest, Gate, LimitKind, OlderAnswer, Path, Pending, PendingKind, RunId, RunSummary, Seq, Start, Starter,
+    Status, Timestamp, Usage, WaitSpec,
 };
 use positronic_core::store::{
     EventMatch, EventSearch, EventStore, PendingFilter, PendingItem, PendingPages, RunCursor, RunFilter, RunPages,
@@ -27,6 +27,17 @@ pub(super) fn approval(call: &str, since: u64) -> Pending {
             expires: Some(Timestamp(77)),
         },
     }
+}
+
+/// Makes answers that are older than their questions.
+fn older_answers(count: i64) -> Vec<OlderAnswer> {
+    let answer = |call| OlderAnswer {
+        call: Path::parse(&format!("Loop/0.{call}")).unwrap(),
+        tool: "ask".to_owned(),
+        received: Timestamp(call),
+        seq: Seq(2),
+    };
+    (0..count).map(answer).collect()
 }
 
 /// Makes a pending request for more than a limit allows.
@@ -153,7 +164,7 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
 /// Lists of pending items contain what [`PendingFilter::passes`] accepts, the oldest first.
 pub async fn pending_items_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
-    let (mut waiters, mut users) = (Vec::new(), BTreeMap::new());
+    let mut waiters = Vec::new();
     for number in 0_i64..20 {
         let slack = format!("thread-{}", number % 3);
         let pending = match number % 5 {
@@ -167,11 +178,15 @@ pub async fn pending_items_are_listed_by_any_filter<S: EventStore>(open: impl Fn
             row.brain = format!("Brain {}", number % 2).into();
             row.user = (number % 3 != 0).then(|| format!("user-{}", number % 3));
             row.at = Timestamp(number % 7);
+            row.starter =
+                Starter::of(&Start { actor: format!("starter-{number}").into(), ..Start::default() }).map(Arc::new);
+            row.older_answers = Arc::new(older_answers(number % 2));
         });
         let sample = sample.waits(pending.clone()).appended(&store).await;
-        let RunSummary { run, brain, at, user, .. } = sample.append.index.summary;
-        users.insert(run.clone(), user);
-        let waiter = |pending| PendingItem { run: run.clone(), brain: brain.clone(), at, pending };
+        let row = sample.append.index.summary;
+        let (run, brain, at) = (&row.run, &row.brain, row.at);
+        let waiter =
+            |pending| PendingItem { run: run.clone(), brain: brain.clone(), at, pending, about: (&row).into() };
         waiters.extend(pending.into_iter().map(waiter));
     }
     waiters.sort_by(|a, b| (a.at, &a.run, a.pending.since).cmp(&(b.at, &b.run, b.pending.since)));
@@ -197,11 +212,7 @@ pub async fn pending_items_are_listed_by_any_filter<S: EventStore>(open: impl Fn
         builder().user("user-2").person(true).limit(2).build(),
         builder().user("nobody").build(),
     ] {
-        let of_user = |waiter: &PendingItem| filter.user.is_none() || users[&waiter.run] == filter.user;
-        let passing = waiters
-            .iter()
-            .filter(|waiter| filter.passes(waiter) && of_user(waiter))
-            .take(filter.limit.unwrap_or(usize::MAX));
+        let passing = waiters.iter().filter(|waiter| filter.passes(waiter)).take(filter.limit.unwrap_or(usize::MAX));
         let listed = store.pending(&filter).await.unwrap();
         assert_eq!(listed, passing.cloned().collect::<Vec<_>>(), "{filter:?}");
     }

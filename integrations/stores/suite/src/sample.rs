@@ -42,6 +42,7 @@ impl Sample {
             brain: "Sample".into(),
             version: 1,
             user: None,
+            starter: None,
             tags: Vec::new(),
             conversation: None,
             after: None,
@@ -60,6 +61,8 @@ impl Sample {
             parked: false,
             wake: None,
             mail: false,
+            pending: None,
+            older_answers: Arc::default(),
         };
         let append = Append {
             expected: Seq(0),

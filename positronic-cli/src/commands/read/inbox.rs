@@ -25,7 +25,7 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
         for item in &items {
             let answers = answer_commands(item.run.as_str(), &item.pending, now, ui);
             let (run, brain, at, pending) = (&item.run, &item.brain, item.at, &item.pending);
-            let older = &client.state(run).await?.older_answers;
+            let older = &item.about.older_answers;
             let mut line = json!({"run": run, "brain": brain, "at": at, "pending": pending, "answers": answers});
             if let Some(fields) = line.as_object_mut().filter(|_| !older.is_empty()) {
                 fields.insert("older_answers".to_owned(), json!(older));
@@ -45,7 +45,7 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
         let currency = currency(&store.client(), &item.run, &item.pending).await?;
         let room = (ui.columns(), (!args.full).then_some(LISTED_ROWS));
         ui.print(&pending_entry(item, short.get(&item.run), currency.as_deref(), now, room, ui))?;
-        for older in client.state(&item.run).await?.older_answers.iter() {
+        for older in item.about.older_answers.iter() {
             let (tool, received) = (&older.tool, age(now.since(older.received)));
             ui.row(&format!("  the answer to {tool}, received {received} ago, is older than its question"))?;
         }

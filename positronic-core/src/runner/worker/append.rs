@@ -144,6 +144,7 @@ pub(super) fn index(
     let changed = waits != pending(before);
     let mut summary = summary(run, after, row);
     summary.last = headline(after, events).or(summary.last);
+    summary.pending = Some(waits.len());
     Index { summary, pending: changed.then_some(waits) }
 }
 

@@ -17,7 +17,7 @@ use super::{
     Append, BlobStore, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog,
     EventMatch, EventMatches, EventSearch, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore,
     PendingFilter, PendingItem, PostOutcome, REFUSALS, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot,
-    StoreError, TimerFilter, TimerStore, Watcher, blob,
+    StoreError, TimerFilter, TimerStore, WaitingRun, Watcher, blob,
 };
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Status, Timer, Timestamp, TriggerId};
 
@@ -154,14 +154,13 @@ impl RunIndex for MemoryStore {
 
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
         let contents = self.shared.lock();
-        let runs = contents.runs.iter();
-        let seen = runs.filter(|(_, stored)| filter.user.is_none() || stored.summary.user == filter.user);
-        let all = seen.flat_map(|(run, stored)| {
+        let all = contents.runs.iter().flat_map(|(run, stored)| {
             stored.pending.iter().map(move |(at, pending)| PendingItem {
                 run: run.clone(),
                 brain: stored.summary.brain.clone(),
                 at: *at,
                 pending: pending.clone(),
+                about: WaitingRun::from(&stored.summary),
             })
         });
         let mut items: Vec<_> = all.filter(|item| filter.passes(item)).collect();

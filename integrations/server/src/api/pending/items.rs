@@ -1,5 +1,7 @@
 //! What waits for a person or a program, as JSON.
 
+use std::sync::Arc;
+
 use positronic_core::machine::RunState;
 use positronic_core::projection::result_text;
 use positronic_core::projection::timeline::{AnswerOutcome, Node, NodeKind, Timeline};
@@ -57,7 +59,8 @@ pub(crate) struct PendingItem {
     pub(crate) call: String,
     /// The tool; empty if there is none.
     pub(crate) tool: String,
-    pub(crate) arguments: Value,
+    #[schemars(with = "Value")]
+    pub(crate) arguments: Arc<Value>,
     pub(crate) since: Time,
     /// The event that began the wait.
     pub(crate) seq: u64,
@@ -69,7 +72,7 @@ pub(crate) struct PendingItem {
     pub(crate) expires: Option<Time>,
     /// Whether a person may edit the arguments.
     pub(crate) editable: bool,
-    /// The JSON schema of the arguments of an approval.
+    /// The JSON schema of the arguments of an approval; a list of the items of all runs has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) arguments_schema: Option<Value>,
     /// The request for more of a limit.
@@ -83,10 +86,11 @@ pub(crate) struct PendingItem {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub(crate) older_answers: Vec<OlderAnswerItem>,
-    /// The last entries of the transcript before it, if the query asks for them.
+    /// The last entries of the transcript before it, if one item is read and the query asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context: Option<Vec<ContextEntry>>,
-    /// Whether the caller may decide or answer it.
+    /// Whether the caller may decide or answer it. A list of the items of all runs does not look at the code: a decision may still
+    /// get `code-differs`.
     pub(crate) allowed: Allowed,
 }
 
@@ -184,24 +188,9 @@ pub(crate) fn question_id(run: &RunId, call: &Path, since: Seq) -> String {
 }
 
 impl App {
-    /// Returns a pending item as JSON, with the last `context` entries of the transcript before it. `lacks` says what the run's
-    /// open calls need and the code does not have.
-    pub(crate) async fn pending_item(
-        &self,
-        caller: &Caller,
-        item: &StoredItem,
-        (state, lacks): (&RunState, Option<&str>),
-        context: usize,
-    ) -> Result<PendingItem, Problem> {
-        let (run, pending) = (&item.run, &item.pending);
-        let context = match context {
-            0 => None,
-            most => {
-                let shared = self.folds.of(run).await?;
-                let fold = shared.lock().await;
-                Some(entries(&fold.timeline, self.options.redact.as_ref(), pending, most))
-            }
-        };
+    /// Returns a pending item as lists show it: with what the store keeps.
+    pub(crate) fn listed_item(&self, caller: &Caller, item: &StoredItem) -> PendingItem {
+        let (run, pending, about) = (&item.run, &item.pending, &item.about);
         let (message, expires, editable) = match &pending.kind {
             PendingKind::Approval { gate, expires } => (Some(gate.reason.clone()), *expires, gate.editable),
             PendingKind::Budget(request) => (None, request.expires, false),
@@ -211,22 +200,21 @@ impl App {
             }
         };
         let scope = if pending.kind.is_for_person() { Scope::Decide } else { Scope::Operate };
-        let is_approval = PendingItemKind::of(&pending.kind) == PendingItemKind::Approval;
-        Ok(PendingItem {
+        PendingItem {
             id: question_id(run, &pending.call, pending.since),
             run: run.to_string(),
             brain: item.brain.to_string(),
-            user: state.start.user.clone(),
+            user: about.user.clone(),
             call: pending.call.to_string(),
             tool: pending.tool.clone(),
-            arguments: Value::clone(&pending.arguments),
+            arguments: Arc::clone(&pending.arguments),
             since: item.at.into(),
             seq: pending.since.0,
             kind: PendingItemKind::of(&pending.kind),
             message,
             expires: expires.map(Time),
             editable,
-            arguments_schema: arguments_schema(state, &pending.call, &pending.tool).filter(|_| is_approval),
+            arguments_schema: None,
             request: match &pending.kind {
                 PendingKind::Budget(request) => Some(value(request)),
                 PendingKind::Approval { .. } | PendingKind::Answer { .. } => None,
@@ -235,17 +223,41 @@ impl App {
                 PendingKind::Answer { waits } => Some(waits.iter().map(WaitItem::of).collect()),
                 PendingKind::Approval { .. } | PendingKind::Budget(_) => None,
             },
-            older_answers: state.older_answers.iter().map(OlderAnswerItem::of).collect(),
-            context,
+            older_answers: about.older_answers.iter().map(OlderAnswerItem::of).collect(),
+            context: None,
             allowed: match Allowed::to(self, caller, scope) {
                 allowed if !allowed.allowed => allowed,
-                _ if let Some(difference) = lacks => Allowed::no(&difference),
-                allowed => match self.options.deciders.may_decide(caller, &Question::of(run, state, pending)) {
+                allowed => match self.options.deciders.may_decide(caller, &Question::listed(item)) {
                     Ok(()) => allowed,
                     Err(reason) => Allowed::no(&reason),
                 },
             },
-        })
+        }
+    }
+
+    /// Returns a pending item with the schema of its arguments, and whether the code still has what the run's open calls need;
+    /// `lacks` says what it does not have.
+    pub(crate) fn pending_item(
+        &self,
+        caller: &Caller,
+        item: &StoredItem,
+        (state, lacks): (&RunState, Option<&str>),
+    ) -> PendingItem {
+        let mut shown = self.listed_item(caller, item);
+        if shown.kind == PendingItemKind::Approval {
+            shown.arguments_schema = arguments_schema(state, &item.pending.call, &item.pending.tool);
+        }
+        if let Some(difference) = lacks.filter(|_| shown.allowed.allowed) {
+            shown.allowed = Allowed::no(&difference);
+        }
+        shown
+    }
+
+    /// Returns the last entries of the transcript before a pending item, at most so many.
+    pub(super) async fn context_of(&self, item: &StoredItem, most: usize) -> Result<Vec<ContextEntry>, Problem> {
+        let shared = self.folds.of(&item.run).await?;
+        let fold = shared.lock().await;
+        Ok(entries(&fold.timeline, self.options.redact.as_ref(), &item.pending, most))
     }
 }
 

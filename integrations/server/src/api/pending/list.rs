@@ -1,6 +1,4 @@
-//! `/pending`: what waits, in all runs.
-
-use std::collections::HashMap;
+//! `/pending`: what waits, in all runs, as the store keeps it. [One item](super::item) has what takes the log of its run.
 
 use axum::response::Response;
 use positronic_core::record::RunId;
@@ -10,12 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::items::{PendingItem, PendingItemKind};
 use crate::api::runs::list::page;
-use crate::api::runs::run::checked_code;
 use crate::cursor;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, json};
 
-/// How many items are read at once, and of one request at most, while `kind` drops some of them.
+/// How many items are read at once, and of one request at most, if `kind` drops some of them.
 const CHUNK: usize = 500;
 const MAX_READ: usize = 10_000;
 
@@ -39,8 +36,6 @@ struct PendingQuery {
     run: Option<String>,
     /// Whether to list only items that wait for a person: approvals, budgets and questions, but no webhooks.
     person: bool,
-    /// How many entries of the transcript before each item to add: 0 to 10, none by default.
-    context: Option<usize>,
     /// Continues a list.
     cursor: Option<String>,
     /// The number of items: 1 to 500, 50 by default.
@@ -61,11 +56,8 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     let query: PendingQuery = cx.query()?;
     let (app, caller) = (&cx.app, cx.caller()?);
     let (kinds, limit) = (kinds(query.kind.as_deref())?, page(query.limit)?);
-    let context = query.context.unwrap_or_default();
-    if context > 10 {
-        return Err(Problem::new(ProblemType::InvalidQuery).detail(format!("`context={context}`: expected 0 to 10")));
-    }
-    let mut filter = PendingFilter::builder().limit(CHUNK).build();
+    let chunk = if kinds.is_empty() { limit + 1 } else { CHUNK };
+    let mut filter = PendingFilter::builder().limit(chunk).build();
     if let Some(run) = &query.run {
         let run = RunId::new(run);
         app.row(caller, &run).await?;
@@ -78,11 +70,11 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     let (mut items, mut more, mut read) = (Vec::<StoredItem>::new(), false, 0);
     let mut capped = None;
     'pages: loop {
-        let chunk = app.client.store().pending(&filter).await?;
-        let is_last = chunk.len() < CHUNK;
-        read += chunk.len();
-        filter.after = chunk.last().map(StoredItem::cursor);
-        for item in chunk
+        let found = app.client.store().pending(&filter).await?;
+        let is_last = found.len() < chunk;
+        read += found.len();
+        filter.after = found.last().map(StoredItem::cursor);
+        for item in found
             .into_iter()
             .filter(|item| kinds.is_empty() || kinds.contains(&PendingItemKind::of(&item.pending.kind)))
         {
@@ -103,20 +95,8 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     let is_capped = capped.is_some();
     let last = if more { items.last().map(StoredItem::cursor) } else { capped };
     let next = last.map(|last| cursor::encode(&last, &wanted));
-    let mut shown = Vec::with_capacity(items.len());
-    let mut states = HashMap::new();
-    for item in &items {
-        let (state, check) = match states.get(&item.run) {
-            Some(known) => known,
-            None => {
-                let state = app.client.state(&item.run).await?;
-                let check = checked_code(app, &app.client.store().run(&item.run).await?).await?;
-                states.entry(item.run.clone()).or_insert((state, check))
-            }
-        };
-        shown.push(app.pending_item(caller, item, (state, check.calls.as_deref()), context).await?);
-    }
-    json(&PendingList { items: shown, next, capped: is_capped })
+    let items = items.iter().map(|item| app.listed_item(caller, item)).collect();
+    json(&PendingList { items, next, capped: is_capped })
 }
 
 fn kinds(listed: Option<&str>) -> Result<Vec<PendingItemKind>, Problem> {

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use positronic_core::record::{RunSummary, Status};
-use positronic_core::store::{EventSearch, PendingFilter, RunCursor, RunFilter, StoreError};
+use positronic_core::store::{EventSearch, RunCursor, RunFilter, StoreError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -277,18 +277,4 @@ fn search(app: &App, text: &str, runs: RunFilter, most: usize) -> EventSearch {
 fn shows(app: &App, text: &str, line: &str) -> bool {
     let line = app.options.redact.as_ref().map(|redact| redacted_text(redact, line));
     line.is_none_or(|line| line.to_lowercase().contains(&text.to_lowercase()))
-}
-
-impl App {
-    /// Returns the items of rows, with the numbers of their pending items.
-    pub(crate) async fn run_items(&self, rows: &[RunSummary]) -> Result<Vec<RunItem>, StoreError> {
-        let mut items = Vec::with_capacity(rows.len());
-        for row in rows {
-            let filter = PendingFilter::builder().run(row.run.clone()).build();
-            // A run that is over waits for nothing.
-            let pending = if row.status.is_over() { 0 } else { self.client.store().pending(&filter).await?.len() };
-            items.push(self.run_item(row, pending).await?);
-        }
-        Ok(items)
-    }
 }

@@ -82,10 +82,8 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
     let state = app.client.state(&row.run).await?;
     let items = app.client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let check = checked_code(app, row).await?;
-    let mut pending = Vec::with_capacity(items.len());
-    for item in &items {
-        pending.push(app.pending_item(caller, item, (&state, check.calls.as_deref()), 0).await?);
-    }
+    let shown = items.iter().map(|item| app.pending_item(caller, item, (&state, check.calls.as_deref())));
+    let pending = shown.collect();
     let root = state.root.as_deref();
     let (brain_changed, changed) = (check.brain.clone(), check.brain.or(check.calls));
     let detail = RunDetail {

@@ -9,7 +9,7 @@ use positronic_core::record::{
 use positronic_core::store::prelude::*;
 use positronic_core::store::{
     DueFilter, EventSearch, InboundWebhook, PendingFilter, PendingItem, PostOutcome, RunFilter, RunPages, StoreError,
-    TimerChange, TimerFilter, TimerOwner,
+    TimerChange, TimerFilter, TimerOwner, WaitingRun,
 };
 use positronic_postgres::PostgresStore;
 use positronic_store_suite::Sample;
@@ -87,7 +87,8 @@ async fn texts_with_any_character_come_back_unchanged() {
             assert_eq!(store.runs(&filter).await.unwrap(), std::slice::from_ref(&summary), "{filter:?}");
         }
         let filter = PendingFilter::builder().webhook((text.to_owned(), text.to_owned())).run(run.clone()).build();
-        let item = PendingItem { run: run.clone(), brain: text.into(), at: summary.at, pending };
+        let about = WaitingRun::from(&summary);
+        let item = PendingItem { run: run.clone(), brain: text.into(), at: summary.at, pending, about };
         assert_eq!(store.pending(&filter).await.unwrap(), [item]);
         let owner = TimerOwner::Conversation(text.to_owned());
         assert_eq!(store.timers(&TimerFilter::builder().owner(owner).build()).await.unwrap(), [timer]);
