@@ -20,7 +20,7 @@ use crate::definition::{ActionSet, BrainDefinition};
 use crate::dsl::{Action, Runnable, usage_panic};
 use crate::model::{Model, RetryPolicy};
 use crate::prices::PriceTable;
-use crate::record::{MAX_DOCUMENT_BYTES, Tier};
+use crate::record::{MAX_DOCUMENT_BYTES, Tier, sha256};
 use crate::sink::EventSink;
 use crate::store::{EventStore, MemoryStore, StoreError};
 
@@ -90,6 +90,16 @@ pub(super) struct Code {
     pub(super) actions: ActionSet,
     /// Performs tool calls apart from the workers.
     pub(super) executor: Option<Arc<dyn ToolExecutor>>,
+}
+
+impl Code {
+    /// Returns a hash of the brains' code, on which refusals of runs depend.
+    pub(super) fn name(&self) -> String {
+        let brains = self.brains.values().map(|brain| format!("{} {}", brain.title, brain.fingerprint()));
+        let mut brains: Vec<_> = brains.collect();
+        brains.sort();
+        sha256(brains.join("\n").as_bytes())
+    }
 }
 
 /// What a runner knows of the runs of its store. Each part is a handle, which a server can share between several runners.
@@ -319,6 +329,11 @@ impl Runner {
     /// Returns the lease under which this runner claims runs. It is renewed as long as the runner exists.
     pub(super) async fn lease(&self) -> Result<Arc<HeldLease>, StoreError> {
         self.lease.get(&self.store).await
+    }
+
+    /// Returns the names of its durable sinks, for the append of a claim.
+    pub(super) fn durable_sinks(&self) -> Vec<String> {
+        self.sinks.iter().filter_map(|sink| sink.durable()).map(str::to_owned).collect()
     }
 
     pub(super) fn definition_of(&self, title: &str) -> Option<Arc<BrainDefinition>> {

@@ -12,6 +12,8 @@
 //! effect is in the store before the effect starts, its outcome before the next decision. A waiting run is released,
 //! and claimed again when there is work, by its task (`run_task`) or, without a handle, by its runner (`unattended`).
 //!
+//! The type is in `config`, what it offers in `verbs`.
+//!
 //! | folder | |
 //! |---|---|
 //! | `worker` | one run: claim, restore, append, release |
@@ -23,14 +25,16 @@
 mod catch;
 mod client;
 mod clock;
+mod code_check;
 mod config;
 mod conversation;
 pub mod detached;
 mod effects;
-mod open;
+mod resume;
 #[cfg(feature = "schedules")]
 mod schedules;
 mod start;
+mod verbs;
 mod work;
 mod worker;
 
@@ -41,19 +45,18 @@ pub use client::handle::{RunError, RunHandle, Settled};
 pub use client::retry::{Retried, RetryError};
 pub use client::signals::SignalError;
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
+pub use code_check::CodeCheck;
 pub use config::Runner;
 pub use conversation::conversation::{Conversation, ConversationError};
 pub use conversation::conversations::{ConversationSummary, Conversations};
-pub use open::CodeCheck;
 #[cfg(feature = "schedules")]
 pub use schedules::{ScheduleError, ScheduleList, Schedules, UnreadableSchedule};
 pub use start::{Difference, StartError};
 pub use work::drive::Driven;
-pub use work::firing::DueTrigger;
 pub use work::serve::Service;
 pub use work::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
 pub use work::server::Server;
-pub use work::triggers::{FireError, Firing};
+pub use work::triggers::{DueTrigger, FireError, Firing};
 pub use worker::registry::Release;
 pub use worker::stop::ResumeError;
 

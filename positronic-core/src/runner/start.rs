@@ -1,16 +1,32 @@
-//! Errors of a start, and the comparison of a repeated start with its run.
+//! Starts of runs: checks, the append that begins a run, and the comparison of a repeated start with its run.
 //!
 //! A repeated start is the same run: the same brain with the same options, for the same user, with the same tags, at the same
 //! place of a conversation, with the same message, budget and overrides. The person and the channel may differ, because a retry
 //! may have another trace.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::Value;
 
+use super::resume::{apart, attended, open};
+use super::work::run_task::attend;
+use super::worker::Worker;
+use super::worker::append::{Extras, append, append_of, follow, stamp};
+use super::worker::claim::append_alone;
+use super::worker::frames::Frames;
+use super::worker::load;
+use super::worker::shared::{Folded, Shared};
 use super::worker::stop::LEAVES;
+use super::worker::timers::fires;
+use super::{RunHandle, Runner};
 use crate::definition::{BrainDefinition, UnknownAction};
 use crate::machine::RunState;
+use crate::projection::Prompts;
 use crate::record::{
-    Budget, DocumentError, InvalidName, MAX_NAME_CHARS, RunId, SignalId, Start, check_name, is_invisible,
+    BrainStart, Budget, DocumentError, EndReason, Epoch, EventKind, Failure, InvalidName, MAX_NAME_CHARS, NewEvent,
+    Path, PluginStates, RunId, Seq, SignalId, Start, Timestamp, check_document, check_message, check_name,
+    is_invisible,
 };
 use crate::store::StoreError;
 
@@ -112,11 +128,150 @@ fn listed(differs: &[Difference]) -> String {
     differs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// Starts a run whose plugins begin with these states.
+pub(super) async fn start(
+    runner: &Runner,
+    definition: Arc<BrainDefinition>,
+    options: Value,
+    start: Start,
+    plugins: PluginStates,
+) -> Result<RunHandle<Value>, StartError> {
+    runner.code.actions.check(&definition)?;
+    if let Some(opening) = &start.message {
+        check_message(&opening.text, &opening.files, runner.settings.max_document_bytes)
+            .map_err(StartError::Message)?;
+    }
+    if start.message.is_some() && !definition.stages.iter().any(|stage| stage.body.as_loop().is_some()) {
+        return Err(StartError::NoListener { brain: definition.title.clone() });
+    }
+    check_names(&start)?;
+    check_tags(&start.tags)?;
+    let misfit = |reason| StartError::Options { brain: definition.title.clone(), reason };
+    check_document(&options, runner.settings.max_document_bytes).map_err(|error| misfit(error.to_string()))?;
+    let read = (definition.read_options)(&options, runner.settings.max_document_bytes);
+    let options = read.map_err(|error| misfit(error.to_string()))?;
+    let run = match &start.id {
+        Some(id) => RunId::new(id.as_str()),
+        None => runner.ids.run(),
+    };
+    let given = start.clone();
+    let start = (start != Start::default()).then_some(start);
+    let begin = BrainStart { start, plugins, ..definition.begin(options.clone()) };
+    let (own, id, code) = (runner.clone(), run.clone(), Arc::clone(&definition));
+    runner.state.started.insert(&definition);
+    let begun = async move { begin_run(&own, &id, code, begin).await };
+    match apart(begun).await.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+        Err(StartError::Store(StoreError::Conflict { .. })) => {}
+        begun => return begun,
+    }
+    // A repeated start returns the same run; another run with that id is refused.
+    let known = load::whole(&*runner.store, &run, &runner.state.histories).await?;
+    let differs = differences(&known.state, &definition, &options, &given);
+    if differs.is_empty() {
+        Ok(attended(runner, run, Some(definition).filter(|_| !runner.settings.submits), known))
+    } else {
+        Err(StartError::Started { run, differs })
+    }
+}
+
+async fn begin_run(
+    runner: &Runner,
+    run: &RunId,
+    definition: Arc<BrainDefinition>,
+    begin: BrainStart,
+) -> Result<RunHandle<Value>, StartError> {
+    if runner.settings.submits {
+        return submit(runner, run, begin).await;
+    }
+    // Registered before another process can find it. If it is registered already, the store refuses the
+    // append.
+    let guard = runner.state.registry.guard(run);
+    if runner.state.registry.is_leaving() {
+        return Err(StartError::Leaves);
+    }
+    let epoch = Epoch(1);
+    let lease = runner.lease().await?;
+    let owner = lease.owner().to_owned();
+    let trace = begin.start.as_ref().and_then(|start| start.actor.trace.clone());
+    let before = begin.start.as_ref().and_then(|start| start.after.clone());
+    let now = time_after(runner, before.as_ref()).await?;
+    let mut prompts = match before {
+        Some(before) => Prompts::after(load::history(&*runner.store, &before, &runner.state.histories).await?),
+        None => Prompts::default(),
+    }
+    .in_run(run);
+    let begin = vec![NewEvent::new(Path::root(), EventKind::BrainStart(Box::new(begin)))];
+    let claim = vec![NewEvent::new(Path::root(), EventKind::RunClaimed { owner, trace })];
+    let mut events = stamp(begin, Seq(0), now, None);
+    events.extend(stamp(claim, Seq(1), now, Some(epoch)));
+    let none = RunState::default();
+    let state = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
+    // One append begins the run and fires the trigger.
+    let timers = fires(&state.start, now).into_iter().collect();
+    let extras = Extras { timers, sinks: runner.durable_sinks(), ..Extras::default() };
+    let begun = append_of(run, &none, &state, None, &events, extras);
+    let summary = begun.index.summary.clone();
+    append(&*runner.store, run, begun).await?;
+    for event in &events {
+        prompts.apply(event);
+    }
+    let folded = Folded { state, prompts, summary, snapshot: Seq(0) };
+    let start = &folded.state.start;
+    let served = runner.settings.driven || start.fired.is_some() || start.scheduled.is_some();
+    let shared = Shared::new(runner.clone(), run.clone(), Some(Arc::clone(&definition)), served, folded);
+    shared.feed(Seq(0));
+    let begun = shared.state().clone();
+    let made = match guard {
+        Some(guard) => {
+            let mut worker = Worker::new(&shared, (epoch, lease), guard);
+            let frames = Frames::restored(run, &begun, &definition, &worker.link).await;
+            frames.map(|frames| {
+                worker.frames = frames;
+                Some(worker)
+            })
+        }
+        None => Ok(None),
+    };
+    let worker = match made {
+        Ok(worker) => worker,
+        Err(stop) => {
+            let failure = Failure { code: EndReason::Config, message: stop.to_string(), retryable: false };
+            // If this append fails, the run's task comes to the same result.
+            _ = append_alone(&shared, epoch, EventKind::BrainError(failure)).await;
+            None
+        }
+    };
+    tokio::spawn(attend(Arc::clone(&shared), worker));
+    Ok(RunHandle::new(shared))
+}
+
+/// Appends the first event of a run, and leaves the work to another worker.
+async fn submit(runner: &Runner, run: &RunId, begin: BrainStart) -> Result<RunHandle<Value>, StartError> {
+    let before = begin.start.as_ref().and_then(|start| start.after.as_ref());
+    let now = time_after(runner, before).await?;
+    let events = stamp(vec![NewEvent::new(Path::root(), EventKind::BrainStart(Box::new(begin)))], Seq(0), now, None);
+    let none = RunState::default();
+    let state = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
+    let extras = Extras { timers: fires(&state.start, now).into_iter().collect(), ..Extras::default() };
+    append(&*runner.store, run, append_of(run, &none, &state, None, &events, extras)).await?;
+    Ok(open(runner, run).await?)
+}
+
+/// Returns the time at which a run starts after another one of its conversation. Lists are ordered by time, and a
+/// clock may stand still or go back.
+async fn time_after(runner: &Runner, before: Option<&RunId>) -> Result<Timestamp, StoreError> {
+    let now = runner.clock.now();
+    Ok(match before {
+        Some(before) => now.max(runner.store.run(before).await?.at.after(Duration::from_micros(1))),
+        None => now,
+    })
+}
+
 /// The most characters of a user and of a conversation: the id of a conversation's run adds its number.
 pub(super) const MAX_OWNER_CHARS: usize = MAX_NAME_CHARS - 20;
 
 /// Checks the names of a start.
-pub(super) fn check_names(start: &Start) -> Result<(), StartError> {
+fn check_names(start: &Start) -> Result<(), StartError> {
     let names = [
         ("user", start.user.as_deref(), MAX_OWNER_CHARS),
         ("conversation", start.conversation.as_deref(), MAX_OWNER_CHARS),
@@ -136,7 +291,7 @@ const MAX_TAGS: usize = 16;
 const MAX_TAG_BYTES: usize = 64;
 
 /// Checks the tags of a start.
-pub(super) fn check_tags(tags: &[String]) -> Result<(), StartError> {
+fn check_tags(tags: &[String]) -> Result<(), StartError> {
     for (index, tag) in tags.iter().enumerate() {
         let reason = match tag {
             tag if tag.trim().is_empty() => "it is empty",
@@ -158,12 +313,7 @@ fn shared(start: &Start) -> Option<&Budget> {
 }
 
 /// Compares a run with a start with its id, in the order of display; empty if that start began it.
-pub(super) fn differences(
-    begun: &RunState,
-    definition: &BrainDefinition,
-    options: &Value,
-    given: &Start,
-) -> Vec<Difference> {
+fn differences(begun: &RunState, definition: &BrainDefinition, options: &Value, given: &Start) -> Vec<Difference> {
     let start = &begun.start;
     let root = begun.root.as_deref();
     let same = [

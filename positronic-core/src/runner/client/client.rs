@@ -85,7 +85,7 @@ impl Client {
         Arc::clone(&self.store)
     }
 
-    pub(super) const fn live(&self) -> &LiveDeltas {
+    pub(in crate::runner) const fn live(&self) -> &LiveDeltas {
         &self.live
     }
 

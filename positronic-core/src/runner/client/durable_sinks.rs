@@ -9,36 +9,29 @@ use crate::store::StoreError;
 const RUNS: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-impl Runner {
-    /// Returns the names of its durable sinks, for the append of a claim.
-    pub(in crate::runner) fn durable_sinks(&self) -> Vec<String> {
-        self.sinks.iter().filter_map(|sink| sink.durable()).map(str::to_owned).collect()
-    }
-
-    /// Feeds its durable sinks with the events that workers without a live lease did not deliver to them, and returns
-    /// when they have all. The runs themselves may wait or have ended.
-    pub(in crate::runner) async fn deliver_lost(&self) -> Result<(), StoreError> {
-        for sink in &*self.sinks {
-            let Some(name) = sink.durable() else { continue };
-            let lease = self.lease().await?;
-            loop {
-                let runs = self.store.take_sink(name, lease.owner(), RUNS).await?;
-                let is_last = runs.len() < RUNS;
-                let mut fed = Vec::new();
-                for run in runs {
-                    // It was removed, or cannot be read now; then a later claim or worker delivers its events.
-                    let Ok(row) = self.store.run(&run).await else { continue };
-                    let over = row.status.is_over();
-                    let feed = sink.feed(&self.store, (&self.state.live, &self.lease), &run, row.next, over);
-                    fed.push(async move { feed.reached(row.next).await });
-                }
-                // A sink that hangs is fed on, but not waited for.
-                _ = tokio::time::timeout(PATIENCE, futures::future::join_all(fed)).await;
-                if is_last {
-                    break;
-                }
+/// Feeds the durable sinks of a runner with the events that workers without a live lease did not deliver to them, and returns
+/// when they have all. The runs themselves may wait or have ended.
+pub(in crate::runner) async fn deliver_lost(runner: &Runner) -> Result<(), StoreError> {
+    for sink in &*runner.sinks {
+        let Some(name) = sink.durable() else { continue };
+        let lease = runner.lease().await?;
+        loop {
+            let runs = runner.store.take_sink(name, lease.owner(), RUNS).await?;
+            let is_last = runs.len() < RUNS;
+            let mut fed = Vec::new();
+            for run in runs {
+                // It was removed, or cannot be read now; then a later claim or worker delivers its events.
+                let Ok(row) = runner.store.run(&run).await else { continue };
+                let over = row.status.is_over();
+                let feed = sink.feed(&runner.store, (&runner.state.live, &runner.lease), &run, row.next, over);
+                fed.push(async move { feed.reached(row.next).await });
+            }
+            // A sink that hangs is fed on, but not waited for.
+            _ = tokio::time::timeout(PATIENCE, futures::future::join_all(fed)).await;
+            if is_last {
+                break;
             }
         }
-        Ok(())
     }
+    Ok(())
 }

@@ -68,7 +68,7 @@ impl Feeds {
     }
 
     /// Returns the name of a durable sink.
-    pub(super) fn durable(&self) -> Option<&str> {
+    pub(in crate::runner) fn durable(&self) -> Option<&str> {
         self.sink.is_durable().then(|| self.sink.name())
     }
 

@@ -11,7 +11,7 @@ use crate::machine::{BrainEnd, RunState, pending};
 use crate::record::{Delta, Event, EventKind, RunId, Seq, Status};
 use crate::runner::worker::load;
 use crate::runner::worker::shared::{Phase, Shared};
-use crate::runner::{Client, RunHandle, Runner, Settled};
+use crate::runner::{Client, RunHandle, Settled};
 use crate::store::{EventStore, StoreError};
 
 /// An update of a followed run.
@@ -67,16 +67,6 @@ impl<R> RunHandle<R> {
         let follower = Follower::new(&shared.runner.store, &shared.runner.state.live, &shared.run, from);
         let phase = shared.settled.subscribe();
         updates(follower, Source::Handle { shared, sent, phase })
-    }
-}
-
-impl Runner {
-    /// Streams the live deltas of this runner's workers to the readers of a client and its clones, as to those of
-    /// [`Runner::client`]. Several runners of a process can stream to one client.
-    #[must_use]
-    pub fn stream_to(mut self, client: &Client) -> Self {
-        Arc::make_mut(&mut self.state).live = client.live().clone();
-        self
     }
 }
 

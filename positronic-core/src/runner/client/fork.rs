@@ -123,66 +123,53 @@ pub(super) async fn fork_log(
     Ok(new)
 }
 
-impl Runner {
-    /// Forks a run and resumes the fork; see [`Client::fork`].
-    ///
-    /// # Errors
-    ///
-    /// [`ForkError`]; after [`ForkError::Resume`] the fork exists, and another runner can resume it.
-    pub async fn fork(&self, run: &RunId, at: Seq, mut fork: Fork) -> Result<RunHandle<Value>, ForkError> {
-        let brain = self.client().store().run(run).await?.brain;
-        if let (Some(options), Some(definition)) = (&fork.options, self.definition_of(&brain)) {
-            let read = (definition.read_options)(options, self.settings.max_document_bytes);
-            fork.options = Some(read.map_err(|error| ForkError::Options(error.to_string()))?);
-        }
-        let new = self.client().fork(run, at, fork).await?;
-        self.resume(&new).await.map_err(|reason| ForkError::Resume { run: new, reason })
+/// Forks a run and resumes the fork.
+pub(in crate::runner) async fn fork_and_resume(
+    runner: &Runner,
+    run: &RunId,
+    at: Seq,
+    mut fork: Fork,
+) -> Result<RunHandle<Value>, ForkError> {
+    let brain = runner.client().store().run(run).await?.brain;
+    if let (Some(options), Some(definition)) = (&fork.options, runner.definition_of(&brain)) {
+        let read = (definition.read_options)(options, runner.settings.max_document_bytes);
+        fork.options = Some(read.map_err(|error| ForkError::Options(error.to_string()))?);
     }
+    let new = runner.client().fork(run, at, fork).await?;
+    runner.resume(&new).await.map_err(|reason| ForkError::Resume { run: new, reason })
+}
 
-    /// Returns how the code of a run's brain differs from the code with which a fork after event `at` would have to continue.
-    /// `None` if the fork can continue or has ended, and if this runner does not know the brain.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::NoSuchRun`] if there is no such run; other variants if the store fails.
-    pub async fn fork_difference(&self, run: &RunId, at: Seq) -> Result<Option<String>, StoreError> {
-        let state = self.client().state_at(run, at).await?.0;
-        let open = state.root.as_deref().filter(|root| root.end.is_none());
-        let definition = open.and_then(|root| self.definition_of(&root.title));
-        Ok(open
-            .zip(definition)
-            .and_then(|(root, definition)| migration(root, &definition, self.settings.max_document_bytes).err()))
-    }
+/// Returns how the code differs from the code with which a fork would have to continue.
+pub(in crate::runner) async fn difference(runner: &Runner, run: &RunId, at: Seq) -> Result<Option<String>, StoreError> {
+    let state = runner.client().state_at(run, at).await?.0;
+    let open = state.root.as_deref().filter(|root| root.end.is_none());
+    let definition = open.and_then(|root| runner.definition_of(&root.title));
+    Ok(open
+        .zip(definition)
+        .and_then(|(root, definition)| migration(root, &definition, runner.settings.max_document_bytes).err()))
+}
 
-    /// Returns the last event after which a fork of a run can continue with this runner's code, if the run itself
-    /// cannot ([`ResumeError::Changed`]): before the open iteration, within the last step, or before the last
-    /// stage up to which the code matches. `None` if it matches nowhere, as after a new version of the brain, or
-    /// if this runner does not know the brain.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::NoSuchRun`] if there is no such run; other variants if the store fails.
-    pub async fn fork_point(&self, run: &RunId) -> Result<Option<Seq>, StoreError> {
-        let log = self.client().events(run, Seq(0)).await?;
-        let mut state = RunState::default();
-        let mut found = None;
-        for (index, event) in log.iter().enumerate() {
-            state.fold(event).map_err(|error| StoreError::corrupt_log(run, error))?;
-            let Some(root) = state.root.as_deref().filter(|root| root.end.is_none()) else { continue };
-            let Some(definition) = self.definition_of(&root.title) else { return Ok(None) };
-            let parts = root.stage.as_step().is_some()
-                || log.get(index + 1).is_some_and(|next| {
-                    matches!(
-                        next.kind,
-                        EventKind::StepStart { .. } | EventKind::LoopStart { .. } | EventKind::LoopIteration(_)
-                    )
-                });
-            if parts && !event.with_next && migration(root, &definition, self.settings.max_document_bytes).is_ok() {
-                found = Some(event.seq);
-            }
+/// Returns the last event after which a fork can continue with the code of a runner.
+pub(in crate::runner) async fn point(runner: &Runner, run: &RunId) -> Result<Option<Seq>, StoreError> {
+    let log = runner.client().events(run, Seq(0)).await?;
+    let mut state = RunState::default();
+    let mut found = None;
+    for (index, event) in log.iter().enumerate() {
+        state.fold(event).map_err(|error| StoreError::corrupt_log(run, error))?;
+        let Some(root) = state.root.as_deref().filter(|root| root.end.is_none()) else { continue };
+        let Some(definition) = runner.definition_of(&root.title) else { return Ok(None) };
+        let parts = root.stage.as_step().is_some()
+            || log.get(index + 1).is_some_and(|next| {
+                matches!(
+                    next.kind,
+                    EventKind::StepStart { .. } | EventKind::LoopStart { .. } | EventKind::LoopIteration(_)
+                )
+            });
+        if parts && !event.with_next && migration(root, &definition, runner.settings.max_document_bytes).is_ok() {
+            found = Some(event.seq);
         }
-        Ok(found)
     }
+    Ok(found)
 }
 
 /// Returns the last event of the transition to which an event belongs.

@@ -1,7 +1,7 @@
 //! Access to runs from outside of their workers: handles, signals, readers, sinks, forks and retries.
 
 pub(super) mod client;
-mod durable_sinks;
+pub(super) mod durable_sinks;
 pub(super) mod feed;
 pub(super) mod follow;
 mod follower;

@@ -5,10 +5,11 @@
 
 use serde_json::Value;
 
-use super::fork::{Fork, ForkError, fork_log};
+use super::fork::{Fork, ForkError, difference, fork_log};
 use super::signals::SignalError;
 use crate::machine::{FailedPlace, failed_place};
 use crate::record::{Actor, RunId, RunSummary, Seq, SignalKind, Status, Timestamp, sha256};
+use crate::runner::code_check;
 use crate::runner::{Client, ResumeError, RunHandle, Runner};
 use crate::store::StoreError;
 
@@ -106,37 +107,31 @@ async fn fork_failed(client: &Client, row: &RunSummary, actor: Actor) -> Result<
     }
 }
 
-impl Runner {
-    /// Records a retry as [`Client::retry`] does, unless this runner knows the brain and its code cannot continue the run.
-    ///
-    /// # Errors
-    ///
-    /// [`RetryError`]; nothing has changed then.
-    pub async fn record_retry(&self, run: &RunId, by: impl Into<Actor>) -> Result<Retried, RetryError> {
-        let client = self.client();
-        let row = client.store().run(run).await?;
-        let difference = match row.status {
-            Status::Failed => self.fork_difference(run, client.retry_event(&row).await?).await?,
-            _ => self.check_code(run).await?.brain,
-        };
-        match difference {
-            Some(difference) => Err(RetryError::Changed { difference }),
-            None => client.retry(run, by).await,
-        }
+/// Records a retry, unless the runner knows the brain and its code cannot continue the run.
+pub(in crate::runner) async fn record(runner: &Runner, run: &RunId, by: Actor) -> Result<Retried, RetryError> {
+    let client = runner.client();
+    let row = client.store().run(run).await?;
+    let difference = match row.status {
+        Status::Failed => difference(runner, run, client.retry_event(&row).await?).await?,
+        _ => code_check::check(runner, run).await?.brain,
+    };
+    match difference {
+        Some(difference) => Err(RetryError::Changed { difference }),
+        None => retry(&client, run, by).await,
     }
+}
 
-    /// Retries a run and works on it; see [`Runner::record_retry`].
-    ///
-    /// # Errors
-    ///
-    /// [`RetryError`]; after [`RetryError::Resume`] the retry is recorded, and another runner can resume the run.
-    pub async fn retry(&self, run: &RunId, by: impl Into<Actor>) -> Result<RunHandle<Value>, RetryError> {
-        let run = match self.record_retry(run, by).await? {
-            Retried::Resumed(_) => run.clone(),
-            Retried::Forked { run, .. } => run,
-        };
-        self.resume(&run).await.map_err(|reason| RetryError::Resume { run, reason })
-    }
+/// Retries a run and works on it.
+pub(in crate::runner) async fn retry_and_resume(
+    runner: &Runner,
+    run: &RunId,
+    by: Actor,
+) -> Result<RunHandle<Value>, RetryError> {
+    let run = match record(runner, run, by).await? {
+        Retried::Resumed(_) => run.clone(),
+        Retried::Forked { run, .. } => run,
+    };
+    runner.resume(&run).await.map_err(|reason| RetryError::Resume { run, reason })
 }
 
 /// Returns the id of the fork that retries a run: a UUID of version 7 with the time of the failure, the same for each retry.

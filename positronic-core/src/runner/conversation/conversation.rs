@@ -18,6 +18,7 @@ use crate::record::{
     Actor, Budget, Busy, Fired, LimitKind, PluginStates, Prompt, RunId, RunSummary, Signal, SignalId, SignalKind,
     Start, UserMessage,
 };
+use crate::runner::start::start as start_run;
 use crate::runner::worker::load;
 use crate::runner::{ResumeError, RunHandle, Runner, Settled, SignalError, StartError};
 use crate::store::{RunFilter, StoreError};
@@ -114,16 +115,12 @@ pub struct Conversation {
     each: Option<Budget>,
 }
 
-impl Runner {
-    /// Returns the conversation with this id. It need not have begun.
-    pub fn conversation(&self, id: impl Into<String>) -> Conversation {
-        let (actor, busy) = (Actor::default(), Busy::default());
-        let (runner, id) = (self.clone(), id.into());
-        Conversation { runner, id, user: None, tags: Vec::new(), actor, busy, budget: None, each: None }
-    }
-}
-
 impl Conversation {
+    pub(in crate::runner) fn of(runner: &Runner, id: String) -> Self {
+        let (runner, actor, busy) = (runner.clone(), Actor::default(), Busy::default());
+        Self { runner, id, user: None, tags: Vec::new(), actor, busy, budget: None, each: None }
+    }
+
     /// Sets the user to whom the conversation belongs.
     #[must_use]
     pub fn user(mut self, user: impl Into<String>) -> Self {
@@ -449,7 +446,7 @@ impl Conversation {
             ..Start::default()
         };
         let plugins: PluginStates = plugins.unwrap_or_default();
-        Ok(self.runner.start_keeping(Arc::clone(definition), options.clone(), start, plugins).await?)
+        Ok(start_run(&self.runner, Arc::clone(definition), options.clone(), start, plugins).await?)
     }
 
     fn signal(&self, kind: SignalKind) -> Signal {

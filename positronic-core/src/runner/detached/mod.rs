@@ -23,7 +23,7 @@
 pub(super) mod attach;
 pub(super) mod call;
 mod change;
-mod perform;
+pub(super) mod perform;
 
 pub use call::{DetachedCall, DetachedOutcome, DetachedReply, ToolExecutor};
 pub use perform::PreparedCall;

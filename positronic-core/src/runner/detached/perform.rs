@@ -14,6 +14,7 @@ use crate::definition::{Scope, StateValue, ToolBody, ToolDefinition, ToolFn, Unt
 use crate::error::{Error, Result};
 use crate::machine::{CallPhase, Intent, RunState};
 use crate::record::{EventKind, NewEvent};
+use crate::runner::Runner;
 use crate::runner::catch::{caught, owner_scope};
 use crate::runner::clock::pauses;
 use crate::runner::effects::link::RunLink;
@@ -24,7 +25,6 @@ use crate::runner::worker::frames::Frames;
 use crate::runner::worker::load;
 use crate::runner::worker::shared::Shared;
 use crate::runner::worker::stop::{Stop, passes};
-use crate::runner::{ResumeError, Runner};
 use crate::store::StoreError;
 
 /// A detached call whose tool is ready to be called.
@@ -36,19 +36,8 @@ pub struct PreparedCall {
     tool: Option<(Arc<ToolDefinition>, ToolFn, Arc<Value>, Scope)>,
 }
 
-impl Runner {
-    /// Restores the tool of a detached call from the log. The runner does not claim the run. Nothing of the call has
-    /// happened yet, so an executor can record that the tool is about to be called.
-    ///
-    /// # Errors
-    ///
-    /// [`ResumeError`] if the tool cannot be called now. A retry is safe.
-    pub async fn prepare_call(&self, call: DetachedCall) -> Result<PreparedCall, ResumeError> {
-        Ok(prepare(self, call).await?)
-    }
-}
-
-async fn prepare(runner: &Runner, call: DetachedCall) -> Result<PreparedCall, Stop> {
+/// Restores the tool of a detached call from the log.
+pub(in crate::runner) async fn prepare(runner: &Runner, call: DetachedCall) -> Result<PreparedCall, Stop> {
     let folded = load::whole(&*runner.store, &call.run, &runner.state.histories).await?;
     let title = Arc::clone(&folded.summary.brain);
     let Some(definition) = runner.definition_of(&title) else {

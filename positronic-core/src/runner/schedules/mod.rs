@@ -18,6 +18,6 @@
 
 mod handle;
 mod store;
-mod ticks;
+pub(super) mod ticks;
 
 pub use handle::{ScheduleError, ScheduleList, Schedules, UnreadableSchedule};

@@ -10,7 +10,7 @@ use crate::record::{
     Actor, EventKind, RunId, Scheduled, Seq, Signal, SignalId, SignalKind, Start, Status, TickCause, Timer, Timestamp,
     Trigger, TriggerId, UserMessage,
 };
-use crate::runner::work::firing::may_retry;
+use crate::runner::work::triggers::may_retry;
 use crate::runner::worker::load;
 use crate::runner::{ConversationError, FireError, Firing, RunHandle, Runner, SignalError, StartError};
 use crate::schedule::{Observed, RunEnd, ScheduleRecord, time_key};
@@ -220,94 +220,89 @@ fn timer(record: &ScheduleRecord, tick: Scheduled) -> Timer {
     }
 }
 
-impl Runner {
-    /// Starts the run of a schedule's tick. Its id consists of the schedule and the nominal time, so only one append
-    /// begins it.
-    ///
-    /// The future is boxed here, so that firing a trigger needs no more of the stack.
-    pub(in crate::runner) fn fire_tick<'a>(
-        &'a self,
-        timer: &'a Timer,
-        tick: &'a Scheduled,
-    ) -> BoxFuture<'a, Result<RunHandle<Value>, FireError>> {
-        Box::pin(self.fire_tick_now(timer, tick))
-    }
+/// Starts the run of a schedule's tick. Its id consists of the schedule and the nominal time, so only one append
+/// begins it.
+///
+/// The future is boxed here, so that firing a trigger needs no more of the stack.
+pub(in crate::runner) fn fire<'a>(
+    runner: &'a Runner,
+    timer: &'a Timer,
+    tick: &'a Scheduled,
+) -> BoxFuture<'a, Result<RunHandle<Value>, FireError>> {
+    Box::pin(fire_now(runner, timer, tick))
+}
 
-    async fn fire_tick_now(&self, timer: &Timer, tick: &Scheduled) -> Result<RunHandle<Value>, FireError> {
-        let schedules = self.client().schedules();
-        let failed =
-            |reason: ConversationError| FireError::Start { firing: Firing::of(timer), reason: Box::new(reason) };
-        match self.start_tick(timer, tick).await {
-            Ok(run) => {
-                if let Err(error) = schedules.note_started(tick).await {
-                    // The next check finds the run.
-                    tracing::warn!(%error, "cannot record the start of a scheduled run");
-                }
-                // Of servers that start the same run at once, one has begun it.
-                match self.has_begun(run.id()).await {
-                    Ok(false) => Err(FireError::Gone { firing: Firing::of(timer) }),
-                    Ok(true) | Err(_) => Ok(run),
-                }
+async fn fire_now(runner: &Runner, timer: &Timer, tick: &Scheduled) -> Result<RunHandle<Value>, FireError> {
+    let schedules = runner.client().schedules();
+    let failed = |reason: ConversationError| FireError::Start { firing: Firing::of(timer), reason: Box::new(reason) };
+    match start_tick(runner, timer, tick).await {
+        Ok(run) => {
+            if let Err(error) = schedules.note_started(tick).await {
+                // The next check finds the run.
+                tracing::warn!(%error, "cannot record the start of a scheduled run");
             }
-            Err(FireError::Gone { firing }) => match schedules.note_started(tick).await {
-                Ok(_) => Err(FireError::Gone { firing }),
-                Err(ScheduleError::Store(error)) => Err(failed(ConversationError::Store(error))),
-                Err(error) => {
-                    tracing::warn!(%error, "cannot record the start of a scheduled run");
-                    Err(FireError::Gone { firing })
-                }
-            },
+            // Of servers that start the same run at once, one has begun it.
+            match has_begun(runner, run.id()).await {
+                Ok(false) => Err(FireError::Gone { firing: Firing::of(timer) }),
+                Ok(true) | Err(_) => Ok(run),
+            }
+        }
+        Err(FireError::Gone { firing }) => match schedules.note_started(tick).await {
+            Ok(_) => Err(FireError::Gone { firing }),
+            Err(ScheduleError::Store(error)) => Err(failed(ConversationError::Store(error))),
             Err(error) => {
-                if !may_retry(&error) {
-                    schedules.note_broken(tick, &reason(&error)).await.map_err(|error| failed(error.into()))?;
-                }
-                Err(error)
+                tracing::warn!(%error, "cannot record the start of a scheduled run");
+                Err(FireError::Gone { firing })
             }
+        },
+        Err(error) => {
+            if !may_retry(&error) {
+                schedules.note_broken(tick, &reason(&error)).await.map_err(|error| failed(error.into()))?;
+            }
+            Err(error)
         }
     }
+}
 
-    /// Returns whether this runner made the first claim of a run.
-    async fn has_begun(&self, run: &RunId) -> Result<bool, StoreError> {
-        let claim = self.store.read(run, Seq(1), 1).await?;
-        let lease = self.lease().await?;
-        Ok(claim.first().is_some_and(|event| match &event.kind {
-            EventKind::RunClaimed { owner, .. } => owner == lease.owner(),
-            _ => false,
-        }))
+/// Returns whether a runner made the first claim of a run.
+async fn has_begun(runner: &Runner, run: &RunId) -> Result<bool, StoreError> {
+    let claim = runner.store.read(run, Seq(1), 1).await?;
+    let lease = runner.lease().await?;
+    Ok(claim.first().is_some_and(|event| match &event.kind {
+        EventKind::RunClaimed { owner, .. } => owner == lease.owner(),
+        _ => false,
+    }))
+}
+
+async fn start_tick(runner: &Runner, timer: &Timer, tick: &Scheduled) -> Result<RunHandle<Value>, FireError> {
+    let firing = || Firing::of(timer);
+    let failed =
+        |error: StartError| FireError::Start { firing: firing(), reason: Box::new(ConversationError::Start(error)) };
+    // Another server has started it, or this one before it crashed.
+    if is_run_of(&*runner.store, tick).await.map_err(|error| failed(error.into()))? {
+        return Err(FireError::Gone { firing: firing() });
     }
-
-    async fn start_tick(&self, timer: &Timer, tick: &Scheduled) -> Result<RunHandle<Value>, FireError> {
-        let firing = || Firing::of(timer);
-        let failed = |error: StartError| FireError::Start {
-            firing: firing(),
-            reason: Box::new(ConversationError::Start(error)),
-        };
-        // Another server has started it, or this one before it crashed.
-        if is_run_of(&*self.store, tick).await.map_err(|error| failed(error.into()))? {
-            return Err(FireError::Gone { firing: firing() });
-        }
-        let definition = self
-            .definition_of(&timer.brain)
-            .ok_or_else(|| FireError::NoBrain { firing: firing(), brain: timer.brain.to_string() })?;
-        let record = self.client().schedules().get(&tick.schedule).await.map_err(|error| failed(error.into()))?;
-        let by = record.as_ref().and_then(|record| record.starter(tick)).map(str::to_owned);
-        let start = Start {
-            id: Some(SignalId::new(tick.run().as_str())),
-            user: timer.user.clone(),
-            actor: Actor { by, ..Actor::builder().channel(CHANNEL).build() },
-            message: Some(&timer.trigger.what).filter(|what| !what.is_empty()).map(UserMessage::new),
-            budget: timer.budget.as_deref().cloned(),
-            scheduled: Some(tick.clone()),
-            ..Start::default()
-        };
-        match self.start_definition(definition, timer.options.clone(), start).await {
-            // Another server began it meanwhile, with what the schedule said before or says now.
-            Err(error @ StartError::Started { .. }) => match is_run_of(&*self.store, tick).await {
-                Ok(true) => Err(FireError::Gone { firing: firing() }),
-                Ok(false) | Err(_) => Err(failed(error)),
-            },
-            started => started.map_err(failed),
-        }
+    let definition = runner
+        .definition_of(&timer.brain)
+        .ok_or_else(|| FireError::NoBrain { firing: firing(), brain: timer.brain.to_string() })?;
+    let record = runner.client().schedules().get(&tick.schedule).await.map_err(|error| failed(error.into()))?;
+    let by = record.as_ref().and_then(|record| record.starter(tick)).map(str::to_owned);
+    let start = Start {
+        id: Some(SignalId::new(tick.run().as_str())),
+        user: timer.user.clone(),
+        actor: Actor { by, ..Actor::builder().channel(CHANNEL).build() },
+        message: Some(&timer.trigger.what).filter(|what| !what.is_empty()).map(UserMessage::new),
+        budget: timer.budget.as_deref().cloned(),
+        scheduled: Some(tick.clone()),
+        ..Start::default()
+    };
+    match runner.start_definition(definition, timer.options.clone(), start).await {
+        // Another server began it meanwhile, with what the schedule said before or says now.
+        Err(error @ StartError::Started { .. }) => match is_run_of(&*runner.store, tick).await {
+            Ok(true) => Err(FireError::Gone { firing: firing() }),
+            Ok(false) | Err(_) => Err(failed(error)),
+        },
+        started => started.map_err(failed),
     }
 }
 

@@ -28,53 +28,39 @@ pub struct Driven {
     pub wake: Option<Timestamp>,
 }
 
-impl Runner {
-    /// Works on a run until it ends or waits, then releases it, and leaves it to the caller to continue it: this runner does
-    /// not resume it after a wait. While another worker has claimed the run, it waits for that worker, and while the run is quarantined after
-    /// crashes, for the other runs.
-    ///
-    /// If the future is dropped, the work goes on until the run waits.
-    ///
-    /// # Errors
-    ///
-    /// As [`Runner::resume`], except that a claimed run and one that has ended are no errors.
-    pub async fn drive(&self, run: &RunId) -> Result<Driven, ResumeError> {
-        let driver = self.driver();
-        loop {
-            let resumed = driver.resume_as(run, Resumption { served: true, ..Resumption::default() }).await;
-            let handle = match resumed {
-                Ok(handle) => handle,
-                Err(ResumeError::Over { .. }) => driver.open(run).await?,
-                Err(ResumeError::Claimed { .. } | ResumeError::Quarantined { .. }) => {
-                    sleep(POLL).await;
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            return driven(&handle).await;
-        }
+/// Works on a run until it ends or waits, then releases it.
+pub(in crate::runner) async fn drive(runner: &Runner, run: &RunId) -> Result<Driven, ResumeError> {
+    let driver = driver(runner);
+    loop {
+        let resumed = driver.resume_as(run, Resumption { served: true, ..Resumption::default() }).await;
+        let handle = match resumed {
+            Ok(handle) => handle,
+            Err(ResumeError::Over { .. }) => driver.open(run).await?,
+            Err(ResumeError::Claimed { .. } | ResumeError::Quarantined { .. }) => {
+                sleep(POLL).await;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        return driven(&handle).await;
     }
+}
 
-    /// Starts a run and works on it as [`Runner::drive`] does.
-    ///
-    /// # Errors
-    ///
-    /// As [`Runner::start`]. A worker that stops is in [`Driven::settled`].
-    pub async fn start_driven(
-        &self,
-        definition: Arc<BrainDefinition>,
-        options: Value,
-        start: Start,
-    ) -> Result<Driven, StartError> {
-        let handle = self.driver().start_definition(definition, options, start).await?;
-        let next = handle.state().next;
-        Ok(driven(&handle).await.unwrap_or_else(|error| Driven { settled: Settled::Stopped(error), next, wake: None }))
-    }
+/// Starts a run and works on it as [`drive`] does.
+pub(in crate::runner) async fn start(
+    runner: &Runner,
+    definition: Arc<BrainDefinition>,
+    options: Value,
+    start: Start,
+) -> Result<Driven, StartError> {
+    let handle = driver(runner).start_definition(definition, options, start).await?;
+    let next = handle.state().next;
+    Ok(driven(&handle).await.unwrap_or_else(|error| Driven { settled: Settled::Stopped(error), next, wake: None }))
+}
 
-    fn driver(&self) -> Self {
-        let settings = RunnerSettings { driven: true, linger: Duration::ZERO, ..self.settings };
-        Self { settings, ..self.clone() }
-    }
+fn driver(runner: &Runner) -> Runner {
+    let settings = RunnerSettings { driven: true, linger: Duration::ZERO, ..runner.settings };
+    Runner { settings, ..runner.clone() }
 }
 
 /// Waits until a run has ended, or waits and is released.

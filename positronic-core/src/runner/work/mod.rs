@@ -2,11 +2,9 @@
 
 pub(super) mod backoffs;
 pub(super) mod drive;
-pub(super) mod firing;
 mod known_runners;
 pub(super) mod quarantine;
 mod queue;
-mod release;
 pub(super) mod resume_options;
 pub(super) mod run_task;
 pub(super) mod serve;

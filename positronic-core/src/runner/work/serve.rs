@@ -8,7 +8,7 @@ use futures::future::join_all;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use super::resume_options::{Place, Resumption};
+use super::resume_options::Resumption;
 use super::serve_event::ServeEvent;
 use super::server::Server;
 use crate::record::{RunId, RunSummary};
@@ -22,61 +22,50 @@ const RESERVED: Duration = Duration::from_mins(1);
 /// How often to check whether a quarantined run may be claimed.
 const QUARANTINE_POLL: Duration = Duration::from_millis(500);
 
-impl Runner {
-    /// Resumes a run for a server, with the permit to load it.
-    pub(super) async fn claim_due(&self, run: &RunId, place: Option<Place>) -> Result<RunHandle<Value>, ResumeError> {
-        self.resume_as(run, Resumption { place, definition: None, served: true }).await
-    }
-
-    /// Resumes every run that has work and no live worker, as after a crash. It returns when all are claimed; of runs during whose
-    /// work the process ended repeatedly, only a few are claimed at once. A run whose plugins wait for a server does not delay the
-    /// others.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if the runs cannot be listed. The error of a single run is in its result.
-    pub async fn recover(&self) -> Result<Vec<(RunId, Result<RunHandle<Value>, ResumeError>)>, StoreError> {
-        let lease = self.lease().await?;
-        let mut free = Vec::new();
-        loop {
-            let due = DueFilter::builder().now(self.clock.now()).owner(lease.owner()).code(self.code_name());
-            let due = self.store.due(&due.paused(true).limit(PAGE).reserve(RESERVED).build()).await?;
-            if due.is_empty() {
-                break;
-            }
-            free.extend(due.into_iter().map(|due| due.summary));
+/// Resumes every run that has work and no live worker.
+pub(in crate::runner) async fn recover(
+    runner: &Runner,
+) -> Result<Vec<(RunId, Result<RunHandle<Value>, ResumeError>)>, StoreError> {
+    let lease = runner.lease().await?;
+    let mut free = Vec::new();
+    loop {
+        let due = DueFilter::builder().now(runner.clock.now()).owner(lease.owner()).code(runner.code.name());
+        let due = runner.store.due(&due.paused(true).limit(PAGE).reserve(RESERVED).build()).await?;
+        if due.is_empty() {
+            break;
         }
-        let claim = |row: RunSummary| async move {
-            // The semaphore is never closed.
-            let resumed = loop {
-                let place = Arc::clone(&self.state.places.0).acquire_owned().await.ok();
-                match self.claim_due(&row.run, place).await {
-                    Err(ResumeError::Quarantined { .. }) => sleep(QUARANTINE_POLL).await,
-                    resumed => break resumed,
-                }
-            };
-            if resumed.is_err() {
-                // The reservation would end by itself.
-                _ = self.store.defer(&row.run, row.next, &Deferral::Released).await;
+        free.extend(due.into_iter().map(|due| due.summary));
+    }
+    let claim = |row: RunSummary| async move {
+        // The semaphore is never closed.
+        let resumed = loop {
+            let place = Arc::clone(&runner.state.places.0).acquire_owned().await.ok();
+            match runner.resume_as(&row.run, Resumption { place, served: true, ..Resumption::default() }).await {
+                Err(ResumeError::Quarantined { .. }) => sleep(QUARANTINE_POLL).await,
+                resumed => break resumed,
             }
-            (row.run, resumed)
         };
-        Ok(join_all(free.into_iter().map(claim)).await)
-    }
-
-    /// Serves the store's runs with this runner until the result is dropped: claims every run that has work and
-    /// no live worker, and starts due triggers. Logs to `tracing`; [`Server`] yields the same as values.
-    #[must_use = "dropping it stops serving"]
-    pub fn serve(&self) -> Service {
-        let runner = self.clone();
-        Service { task: tokio::spawn(async move { serve_alone(runner).await }) }
-    }
+        if resumed.is_err() {
+            // The reservation would end by itself.
+            _ = runner.store.defer(&row.run, row.next, &Deferral::Released).await;
+        }
+        (row.run, resumed)
+    };
+    Ok(join_all(free.into_iter().map(claim)).await)
 }
 
 /// Serves a store's runs until it is dropped.
 #[derive(Debug)]
 pub struct Service {
     task: JoinHandle<()>,
+}
+
+impl Service {
+    /// Serves a store with a runner.
+    pub(in crate::runner) fn start(runner: &Runner) -> Self {
+        let runner = runner.clone();
+        Self { task: tokio::spawn(async move { serve_alone(runner).await }) }
+    }
 }
 
 impl Drop for Service {

@@ -40,7 +40,7 @@ impl FindRunner for Runner {
     }
 
     fn code(&self) -> Option<String> {
-        Some(self.code_name())
+        Some(self.code.name())
     }
 }
 

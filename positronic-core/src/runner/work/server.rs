@@ -22,13 +22,14 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::backoffs::{TriggerBackoffs, after_claims};
-use super::firing::may_retry;
 use super::queue::{Claims, WorkQueue};
-use super::resume_options::{Place, Places};
+use super::resume_options::{Place, Places, Resumption};
 use super::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
+use super::triggers::may_retry;
 use crate::machine::SUSPECT;
 use crate::record::{RunId, RunSummary, Timer};
 use crate::runner::Release;
+use crate::runner::client::durable_sinks::deliver_lost;
 use crate::runner::config::StoreState;
 use crate::runner::{Client, ConversationError, FireError, Firing, ResumeError, RunHandle, Runner, Settled};
 use crate::store::StoreError;
@@ -226,7 +227,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
         self.jobs.push(Box::pin(async move {
             let claimed = async {
                 let runner = server.runner(server.find.for_run(&row).await?).await.map_err(ResumeError::Store)?;
-                Ok(runner.claim_due(&row.run, place).await?)
+                Ok(runner.resume_as(&row.run, Resumption { place, served: true, ..Resumption::default() }).await?)
             };
             let claimed = claimed.await;
             Done::Claimed { row, claimed }
@@ -353,7 +354,7 @@ impl<F> Server<F> {
     /// Delivers to the durable sinks of its runners what workers that died did not.
     async fn deliver_lost(&self) -> Result<(), StoreError> {
         for runner in self.claims.known.all() {
-            runner.deliver_lost().await?;
+            deliver_lost(&runner).await?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::record::{Actor, Fired, Scheduled, SignalId, Start, Timer, TriggerId};
-use crate::runner::{ConversationError, RunHandle, Runner, StartError};
+use crate::runner::{Conversation, ConversationError, RunHandle, Runner, StartError};
 use crate::store::StoreError;
 
 /// What fires: a trigger, or the tick of a schedule.
@@ -76,53 +76,88 @@ pub enum FireError {
     },
 }
 
-impl Runner {
-    /// Starts the run of a due trigger, or of a schedule's tick. [`Runner::serve`] does this for all of them, once a
-    /// second.
-    ///
-    /// A trigger starts one run, however many processes call this at the same time and whenever they crash: the
-    /// append that begins the run also changes the timer. In a conversation it is the conversation's next run;
-    /// otherwise its id consists of the trigger's id and due time.
+/// Starts the run of a due trigger.
+pub(in crate::runner) async fn fire(runner: &Runner, timer: &Timer) -> Result<RunHandle<Value>, FireError> {
+    let Timer { trigger, brain, options, user, conversation, budget, origin, starter, .. } = timer;
+    let firing = || Firing::of(timer);
+    let definition =
+        runner.definition_of(brain).ok_or_else(|| FireError::NoBrain { firing: firing(), brain: brain.to_string() })?;
+    let options = options.clone();
+    let because = Fired { trigger: trigger.clone(), origin: origin.clone() };
+    let starter = starter.as_deref().cloned().unwrap_or_default();
+    let actor = Actor { channel: Some("trigger".to_owned()), ..starter };
+    let begun = match conversation {
+        Some(conversation) => {
+            let mut conversation = runner.conversation(conversation).actor(actor).busy(trigger.busy);
+            if let Some(user) = user {
+                conversation = conversation.user(user);
+            }
+            conversation.fire(definition, options, because, budget.as_deref().cloned()).await
+        }
+        None => {
+            let run = SignalId::from(format!("{}-{}", trigger.id, trigger.due.compact()));
+            let (user, budget, fired) = (user.clone(), budget.as_deref().cloned(), Some(because));
+            let start = Start { id: Some(run), user, actor, budget, fired, ..Start::default() };
+            runner.start_definition(definition, options, start).await.map(Some).map_err(ConversationError::from)
+        }
+    };
+    match begun {
+        Ok(Some(run)) => Ok(run),
+        Ok(None) => Err(FireError::Busy { firing: firing() }),
+        Err(ConversationError::Start(StartError::Store(StoreError::NotDue { .. }))) => {
+            Err(FireError::Gone { firing: firing() })
+        }
+        Err(reason) => Err(FireError::Start { firing: firing(), reason: Box::new(reason) }),
+    }
+}
+
+/// A due trigger, and the outcome.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct DueTrigger {
+    /// The trigger.
+    pub timer: Timer,
+    /// The run that it started. After an error the trigger is excluded for a while or until its next time.
+    pub started: Result<RunHandle<Value>, FireError>,
+}
+
+impl Conversation {
+    /// Starts the first due trigger of this conversation; see [`Runner::fire_first`]. A server of the store does this for all
+    /// conversations.
     ///
     /// # Errors
     ///
-    /// [`FireError`]; the trigger stays due, except after [`FireError::Gone`].
-    pub async fn fire(&self, timer: &Timer) -> Result<RunHandle<Value>, FireError> {
-        #[cfg(feature = "schedules")]
-        if let Some(tick) = &timer.scheduled {
-            return self.fire_tick(timer, tick).await;
+    /// [`StoreError`] if the triggers cannot be listed.
+    pub async fn fire_due(&self) -> Result<Option<DueTrigger>, StoreError> {
+        self.runner.fire_first(|timer| timer.conversation.as_deref() == Some(&self.id)).await
+    }
+}
+
+/// Starts the first due trigger that `chosen` accepts.
+pub(in crate::runner) async fn fire_first(
+    runner: &Runner,
+    chosen: impl Fn(&Timer) -> bool,
+) -> Result<Option<DueTrigger>, StoreError> {
+    let due = runner.state.trigger_backoffs.ready(runner.client().due_triggers().await?);
+    for timer in due.into_iter().filter(chosen) {
+        match runner.fire(&timer).await {
+            Err(FireError::Busy { .. } | FireError::Gone { .. }) => {}
+            Ok(run) => return Ok(Some(DueTrigger { timer, started: Ok(run) })),
+            Err(error) => {
+                runner.state.trigger_backoffs.note(&timer, may_retry(&error));
+                return Ok(Some(DueTrigger { timer, started: Err(error) }));
+            }
         }
-        let Timer { trigger, brain, options, user, conversation, budget, origin, starter, .. } = timer;
-        let firing = || Firing::of(timer);
-        let definition = self
-            .definition_of(brain)
-            .ok_or_else(|| FireError::NoBrain { firing: firing(), brain: brain.to_string() })?;
-        let options = options.clone();
-        let because = Fired { trigger: trigger.clone(), origin: origin.clone() };
-        let starter = starter.as_deref().cloned().unwrap_or_default();
-        let actor = Actor { channel: Some("trigger".to_owned()), ..starter };
-        let begun = match conversation {
-            Some(conversation) => {
-                let mut conversation = self.conversation(conversation).actor(actor).busy(trigger.busy);
-                if let Some(user) = user {
-                    conversation = conversation.user(user);
-                }
-                conversation.fire(definition, options, because, budget.as_deref().cloned()).await
-            }
-            None => {
-                let run = SignalId::from(format!("{}-{}", trigger.id, trigger.due.compact()));
-                let (user, budget, fired) = (user.clone(), budget.as_deref().cloned(), Some(because));
-                let start = Start { id: Some(run), user, actor, budget, fired, ..Start::default() };
-                self.start_definition(definition, options, start).await.map(Some).map_err(ConversationError::from)
-            }
-        };
-        match begun {
-            Ok(Some(run)) => Ok(run),
-            Ok(None) => Err(FireError::Busy { firing: firing() }),
-            Err(ConversationError::Start(StartError::Store(StoreError::NotDue { .. }))) => {
-                Err(FireError::Gone { firing: firing() })
-            }
-            Err(reason) => Err(FireError::Start { firing: firing(), reason: Box::new(reason) }),
-        }
+    }
+    Ok(None)
+}
+
+/// Returns whether a retry may succeed without a change of what the trigger starts.
+pub(in crate::runner) fn may_retry(error: &FireError) -> bool {
+    let FireError::Start { reason, .. } = error else { return false };
+    match &**reason {
+        ConversationError::Start(reason) => matches!(reason, StartError::Store(_) | StartError::Leaves),
+        // A budget may be raised.
+        reason => !matches!(reason, ConversationError::NotYours { .. } | ConversationError::Prices { .. }),
     }
 }

@@ -10,6 +10,10 @@ use tokio::sync::{Notify, watch};
 
 use crate::record::RunId;
 
+/// How long a worker may take to record the release of its run after the grace period. A failed append would be retried
+/// for longer, but a container kills a process ten seconds after the signal to stop.
+const RECORDING_TIME: Duration = Duration::from_secs(1);
+
 /// The runs that a runner's own workers have claimed.
 #[derive(Clone, Default)]
 pub(in crate::runner) struct RunRegistry(Arc<Registry>);
@@ -91,8 +95,9 @@ impl RunRegistry {
         _ = self.leaves().wait_for(|leaves| *leaves).await;
     }
 
-    /// Tells the workers to release their runs, waits at most `patience` for the last one, and returns which were released.
-    pub(in crate::runner) async fn release(&self, patience: Duration) -> Release {
+    /// Tells the workers to release their runs, waits for the last one, and returns which were released. Work in flight may end
+    /// within the grace period.
+    pub(in crate::runner) async fn release(&self, grace: Duration) -> Release {
         self.0.leaves.send_replace(true);
         let released = async {
             loop {
@@ -103,10 +108,13 @@ impl RunRegistry {
                 empty.await;
             }
         };
-        _ = tokio::time::timeout(patience, released).await;
+        _ = tokio::time::timeout(grace.saturating_add(RECORDING_TIME), released).await;
         let mut release = self.0.release.lock().clone();
         release.kept.extend(self.0.runs.lock().iter().cloned());
         release.sort();
+        if !release.kept.is_empty() {
+            tracing::warn!(runs = ?release.kept, "not all runs could be released");
+        }
         release
     }
 

@@ -1,0 +1,138 @@
+//! Opening and resuming of runs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::catch::panicked;
+use super::work::resume_options::Resumption;
+use super::work::run_task::attend;
+use super::worker::append::worker_of;
+use super::worker::claim::{NoClaim, claim};
+use super::worker::load;
+use super::worker::restore::{migration, version_difference};
+use super::worker::shared::{Folded, Shared};
+use super::worker::stop::ResumeError;
+use super::{RunHandle, Runner};
+use crate::definition::BrainDefinition;
+use crate::machine::{RunState, has_limit_of_money};
+use crate::record::{RunId, RunSummary};
+use crate::store::StoreError;
+
+/// Opens a run without a claim.
+pub(super) async fn open(runner: &Runner, run: &RunId) -> Result<RunHandle<Value>, StoreError> {
+    let folded = load::whole(&*runner.store, run, &runner.state.histories).await?;
+    Ok(attended(runner, run.clone(), None, folded))
+}
+
+/// Returns a handle of a run, with a task that attends to it.
+pub(super) fn attended(
+    runner: &Runner,
+    run: RunId,
+    definition: Option<Arc<BrainDefinition>>,
+    folded: Folded,
+) -> RunHandle<Value> {
+    let next = folded.state.next;
+    let shared = Shared::new(runner.clone(), run, definition, runner.settings.driven, folded);
+    shared.feed(next);
+    tokio::spawn(attend(Arc::clone(&shared), None));
+    RunHandle::new(shared)
+}
+
+/// Claims a run, and works on it from then on.
+pub(super) async fn resume(runner: &Runner, run: &RunId, how: Resumption) -> Result<RunHandle<Value>, ResumeError> {
+    let (own, run) = (runner.clone(), run.clone());
+    let resumed = async move { resume_here(&own, &run, how).await };
+    let resumed = apart(resumed).await;
+    resumed.unwrap_or_else(|panic| Err(ResumeError::Panicked { reason: panicked(&*panic).to_string() }))
+}
+
+async fn resume_here(runner: &Runner, run: &RunId, how: Resumption) -> Result<RunHandle<Value>, ResumeError> {
+    let Resumption { place, definition, served } = how;
+    // The row names the worker that has claimed the run, so the log of a claimed run is not loaded.
+    let row = runner.store.run(run).await?;
+    if row.has_work(runner.clock.now())
+        && let Some(by) = claimed_by(runner, &row).await?
+    {
+        return Err(ResumeError::Claimed { by });
+    }
+    if row.status.is_over() {
+        return Err(ResumeError::Over { run: run.clone() });
+    }
+    let title = Arc::clone(&row.brain);
+    let Some(definition) = definition.or_else(|| runner.definition_of(&title)) else {
+        return Err(ResumeError::NoBrain { brain: title.to_string() });
+    };
+    if let Some(difference) = version_difference(&title, row.version, &definition) {
+        return Err(ResumeError::Changed { difference });
+    }
+    let folded = load::whole(&*runner.store, run, &runner.state.histories).await?;
+    drop(place);
+    if folded.state.has_ended() {
+        return Err(ResumeError::Over { run: run.clone() });
+    }
+    if let Some(root) = &folded.state.root {
+        migration(root, &definition, runner.settings.max_document_bytes)
+            .map_err(|difference| ResumeError::Changed { difference })?;
+    }
+    can_pay(runner, &folded.state)?;
+    runner.state.backoffs.end(run);
+    let next = folded.state.next;
+    let shared = Shared::new(runner.clone(), run.clone(), Some(definition), served, folded);
+    let begun = match claim(&shared).await {
+        Ok(worker) => Some(worker),
+        Err(NoClaim::Idle | NoClaim::NoCode) => None,
+        Err(NoClaim::Claimed { by }) => return Err(ResumeError::Claimed { by }),
+        Err(NoClaim::Quarantined { crashes }) => return Err(ResumeError::Quarantined { crashes }),
+        Err(NoClaim::Stopped(stop)) => return Err(stop.into()),
+    };
+    // Only after the claim: the sinks here do not get the events of another worker's run.
+    shared.feed(next);
+    tokio::spawn(attend(Arc::clone(&shared), begun));
+    Ok(RunHandle::new(shared))
+}
+
+/// Refuses a run with a limit of money that this runner's prices cannot enforce.
+fn can_pay(runner: &Runner, state: &RunState) -> Result<(), ResumeError> {
+    let counted = state.currency.as_deref();
+    let own = runner.models.prices.as_ref().map(|prices| prices.currency.as_str());
+    let fits = own.is_some_and(|own| counted.is_none_or(|counted| counted == own));
+    if fits || !has_limit_of_money(state) {
+        return Ok(());
+    }
+    let what = match (own, counted) {
+        (Some(own), Some(counted)) => format!("it counts in {counted}, and this runner's prices are in {own}"),
+        _ => "this runner has no prices".to_owned(),
+    };
+    Err(ResumeError::Prices { what })
+}
+
+/// Returns the live worker that has claimed a run, from its row.
+async fn claimed_by(runner: &Runner, row: &RunSummary) -> Result<Option<String>, StoreError> {
+    let worker = worker_of(&*runner.store, row.claim.as_ref()).await?.map(str::to_owned);
+    let own = runner.lease().await?;
+    // A worker of this runner that is not registered has left the run without releasing it.
+    Ok(worker.filter(|worker| worker != own.owner() || runner.state.registry.has(&row.run)))
+}
+
+/// Runs work to its end even if the caller is dropped: a claimed run must have a task. Returns the panic, if there
+/// was one.
+pub(super) async fn apart<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Box<dyn std::any::Any + Send>> {
+    match tokio::spawn(work).await {
+        Ok(done) => Ok(done),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => Err(panic),
+            // The runtime is shutting down.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Shared").field(&self.run).finish()
+    }
+}
