@@ -11,5 +11,4 @@ pub(super) mod live;
 mod records;
 pub(super) mod retry;
 pub(super) mod signals;
-mod subjects;
 mod verbs;

@@ -2,7 +2,6 @@
 
 pub(super) mod backoffs;
 pub(super) mod drive;
-mod known_runners;
 pub(super) mod quarantine;
 mod queue;
 pub(super) mod resume_options;

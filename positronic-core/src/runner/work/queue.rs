@@ -13,15 +13,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::backoffs::{ResumeBackoffs, defer};
-use super::known_runners::KnownRunners;
 use super::quarantine::Quarantine;
 use crate::record::{ClaimRefusal, EventKind, RunId, RunSummary, Seq};
 use crate::runner::worker::append::worker_of;
 use crate::runner::worker::lease::LeaseKeeper;
-use crate::runner::{Client, ResumeError};
+use crate::runner::{Client, ResumeError, Runner};
 use crate::store::{Deferral, DueFilter, GrownRuns, RunFilter, StoreError};
 
 /// How often to poll for due runs and for dead workers of other processes.
@@ -43,6 +43,37 @@ pub(super) struct Claims {
     pub(super) quarantine: Quarantine,
     /// Under which the server reserves runs; each of its runners claims under its own.
     pub(super) lease: LeaseKeeper,
+}
+
+/// The runners of a server, by the names under which they claim runs.
+#[derive(Clone, Default)]
+pub(super) struct KnownRunners(Arc<Mutex<HashMap<String, Runner>>>);
+
+impl KnownRunners {
+    pub(super) async fn add(&self, runner: &Runner) -> Result<(), StoreError> {
+        let name = runner.worker().await?;
+        self.0.lock().entry(name).or_insert_with(|| runner.clone());
+        Ok(())
+    }
+
+    /// Returns the name of the runner if there is exactly one.
+    pub(super) fn only(&self) -> Option<String> {
+        let all = self.0.lock();
+        all.keys().next().filter(|_| all.len() == 1).cloned()
+    }
+
+    /// Returns whether a worker of one of them works on a run.
+    pub(super) fn have(&self, run: &RunId) -> bool {
+        self.0.lock().values().any(|runner| runner.state.registry.has(run))
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<Runner> {
+        self.0.lock().get(name).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Runner> {
+        self.0.lock().values().cloned().collect()
+    }
 }
 
 /// Finds the runs with work: runs to which a process appends at once, all others within a second.

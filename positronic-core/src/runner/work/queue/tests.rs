@@ -6,7 +6,6 @@ use super::*;
 use crate::dsl::{Brain, NoArgs, Tool, brain};
 use crate::model::scripted::{Reply, ScriptedModel};
 use crate::record::{Actor, Path, SignalId, SignalKind, Start};
-use crate::runner::Runner;
 use crate::store::MemoryStore;
 use crate::testing::TestClock;
 
