@@ -11,8 +11,8 @@ use super::client::live::LiveDeltas;
 use super::conversation::histories::Histories;
 use super::detached::call::ToolExecutor;
 use super::work::backoffs::{ResumeBackoffs, TriggerBackoffs};
+use super::work::load_permits::LoadPermits;
 use super::work::quarantine::Quarantine;
-use super::work::resume_options::Places;
 use super::work::unattended::{Started, Unattended};
 use super::worker::lease::{HeldLease, LeaseKeeper};
 use super::worker::registry::RunRegistry;
@@ -108,7 +108,7 @@ pub(super) struct StoreState {
     pub(super) registry: RunRegistry,
     pub(super) backoffs: ResumeBackoffs,
     pub(super) trigger_backoffs: TriggerBackoffs,
-    pub(super) places: Places,
+    pub(super) load_permits: LoadPermits,
     pub(super) quarantine: Quarantine,
     pub(super) histories: Histories,
     pub(super) live: LiveDeltas,
@@ -260,6 +260,11 @@ impl Runner {
             usage_panic(&format!("the runner has two brains named `{title}`; give one of them another title"));
         }
         self.replacing(definition)
+    }
+
+    /// Returns the same runner, except that the caller continues the runs after a wait.
+    pub(super) fn driven(&self) -> Self {
+        Self { settings: RunnerSettings { driven: true, ..self.settings }, ..self.clone() }
     }
 
     /// Registers a brain in place of the one with its title.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::catch::panicked;
-use super::work::resume_options::Resumption;
+use super::work::load_permits::LoadPermit;
 use super::work::run_task::attend;
 use super::worker::append::worker_of;
 use super::worker::claim::{NoClaim, claim};
@@ -40,16 +40,25 @@ pub(super) fn attended(
     RunHandle::new(shared)
 }
 
-/// Claims a run, and works on it from then on.
-pub(super) async fn resume(runner: &Runner, run: &RunId, how: Resumption) -> Result<RunHandle<Value>, ResumeError> {
+/// Claims a run, and works on it from then on. The permit is released after the load; without a definition, the runner's is used.
+pub(super) async fn resume(
+    runner: &Runner,
+    run: &RunId,
+    permit: Option<LoadPermit>,
+    definition: Option<Arc<BrainDefinition>>,
+) -> Result<RunHandle<Value>, ResumeError> {
     let (own, run) = (runner.clone(), run.clone());
-    let resumed = async move { resume_here(&own, &run, how).await };
+    let resumed = async move { resume_here(&own, &run, permit, definition).await };
     let resumed = apart(resumed).await;
     resumed.unwrap_or_else(|panic| Err(ResumeError::Panicked { reason: panicked(&*panic).to_string() }))
 }
 
-async fn resume_here(runner: &Runner, run: &RunId, how: Resumption) -> Result<RunHandle<Value>, ResumeError> {
-    let Resumption { place, definition, served } = how;
+async fn resume_here(
+    runner: &Runner,
+    run: &RunId,
+    permit: Option<LoadPermit>,
+    definition: Option<Arc<BrainDefinition>>,
+) -> Result<RunHandle<Value>, ResumeError> {
     // The row names the worker that has claimed the run, so the log of a claimed run is not loaded.
     let row = runner.store.run(run).await?;
     if row.has_work(runner.clock.now())
@@ -68,7 +77,7 @@ async fn resume_here(runner: &Runner, run: &RunId, how: Resumption) -> Result<Ru
         return Err(ResumeError::Changed { difference });
     }
     let folded = load::whole(&*runner.store, run, &runner.state.histories).await?;
-    drop(place);
+    drop(permit);
     if folded.state.has_ended() {
         return Err(ResumeError::Over { run: run.clone() });
     }
@@ -79,7 +88,7 @@ async fn resume_here(runner: &Runner, run: &RunId, how: Resumption) -> Result<Ru
     can_pay(runner, &folded.state)?;
     runner.state.backoffs.end(run);
     let next = folded.state.next;
-    let shared = Shared::new(runner.clone(), run.clone(), Some(definition), served, folded);
+    let shared = Shared::new(runner.clone(), run.clone(), Some(definition), runner.settings.driven, folded);
     let begun = match claim(&shared).await {
         Ok(worker) => Some(worker),
         Err(NoClaim::Idle | NoClaim::NoCode) => None,

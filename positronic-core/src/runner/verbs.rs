@@ -8,7 +8,7 @@ use super::client::{fork, retry};
 use super::detached::{DetachedCall, PreparedCall, perform};
 #[cfg(feature = "schedules")]
 use super::schedules::ticks;
-use super::work::resume_options::Resumption;
+use super::work::load_permits::LoadPermit;
 use super::work::{drive, serve, triggers};
 use super::{
     Client, CodeCheck, Conversation, Driven, DueTrigger, FireError, Fork, ForkError, Release, ResumeError, Retried,
@@ -85,11 +85,17 @@ impl Runner {
     /// [`ResumeError`]; the run is unchanged then, except for [`ResumeError::Store`], where the log has what
     /// could be written.
     pub async fn resume(&self, run: &RunId) -> Result<RunHandle<Value>, ResumeError> {
-        self.resume_as(run, Resumption::default()).await
+        resume::resume(self, run, None, None).await
     }
 
-    pub(super) async fn resume_as(&self, run: &RunId, how: Resumption) -> Result<RunHandle<Value>, ResumeError> {
-        resume::resume(self, run, how).await
+    /// Resumes a run with a permit to load it, or with this code of its brain.
+    pub(super) async fn resume_with(
+        &self,
+        run: &RunId,
+        permit: Option<LoadPermit>,
+        definition: Option<Arc<BrainDefinition>>,
+    ) -> Result<RunHandle<Value>, ResumeError> {
+        resume::resume(self, run, permit, definition).await
     }
 
     /// Returns how the code differs from what a run needs ([`Runner::check_code`]).

@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::resume_options::Resumption;
 use crate::definition::BrainDefinition;
 use crate::record::{RunId, Seq, Start, Timestamp};
 use crate::runner::clock::sleep;
-use crate::runner::config::RunnerSettings;
 use crate::runner::worker::shared::{Phase, Shared};
 use crate::runner::{ResumeError, RunHandle, Runner, Settled, StartError};
 
@@ -32,8 +30,7 @@ pub struct Driven {
 pub(in crate::runner) async fn drive(runner: &Runner, run: &RunId) -> Result<Driven, ResumeError> {
     let driver = driver(runner);
     loop {
-        let resumed = driver.resume_as(run, Resumption { served: true, ..Resumption::default() }).await;
-        let handle = match resumed {
+        let handle = match driver.resume(run).await {
             Ok(handle) => handle,
             Err(ResumeError::Over { .. }) => driver.open(run).await?,
             Err(ResumeError::Claimed { .. } | ResumeError::Quarantined { .. }) => {
@@ -59,8 +56,9 @@ pub(in crate::runner) async fn start(
 }
 
 fn driver(runner: &Runner) -> Runner {
-    let settings = RunnerSettings { driven: true, linger: Duration::ZERO, ..runner.settings };
-    Runner { settings, ..runner.clone() }
+    let mut driver = runner.driven();
+    driver.settings.linger = Duration::ZERO;
+    driver
 }
 
 /// Waits until a run has ended, or waits and is released.

@@ -2,9 +2,9 @@
 
 pub(super) mod backoffs;
 pub(super) mod drive;
+pub(super) mod load_permits;
 pub(super) mod quarantine;
 mod queue;
-pub(super) mod resume_options;
 pub(super) mod run_task;
 pub(super) mod serve;
 pub(super) mod serve_event;

@@ -1,6 +1,5 @@
 //! Resumes all runs with work: once, or as long as a runner serves a store.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -8,7 +7,6 @@ use futures::future::join_all;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use super::resume_options::Resumption;
 use super::serve_event::ServeEvent;
 use super::server::Server;
 use crate::record::{RunId, RunSummary};
@@ -26,7 +24,7 @@ const QUARANTINE_POLL: Duration = Duration::from_millis(500);
 pub(in crate::runner) async fn recover(
     runner: &Runner,
 ) -> Result<Vec<(RunId, Result<RunHandle<Value>, ResumeError>)>, StoreError> {
-    let lease = runner.lease().await?;
+    let (runner, lease) = (&runner.driven(), runner.lease().await?);
     let mut free = Vec::new();
     loop {
         let due = DueFilter::builder().now(runner.clock.now()).owner(lease.owner()).code(runner.code.name());
@@ -37,10 +35,9 @@ pub(in crate::runner) async fn recover(
         free.extend(due.into_iter().map(|due| due.summary));
     }
     let claim = |row: RunSummary| async move {
-        // The semaphore is never closed.
         let resumed = loop {
-            let place = Arc::clone(&runner.state.places.0).acquire_owned().await.ok();
-            match runner.resume_as(&row.run, Resumption { place, served: true, ..Resumption::default() }).await {
+            let permit = runner.state.load_permits.take().await;
+            match runner.resume_with(&row.run, permit, None).await {
                 Err(ResumeError::Quarantined { .. }) => sleep(QUARANTINE_POLL).await,
                 resumed => break resumed,
             }

@@ -22,8 +22,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::backoffs::{TriggerBackoffs, after_claims};
+use super::load_permits::{LoadPermit, LoadPermits};
 use super::queue::{Claims, WorkQueue};
-use super::resume_options::{Place, Places, Resumption};
 use super::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
 use super::triggers::may_retry;
 use crate::machine::SUSPECT;
@@ -64,7 +64,7 @@ pub struct Server<F> {
     find: F,
     once: bool,
     claims: Claims,
-    places: Places,
+    load_permits: LoadPermits,
     triggers: TriggerBackoffs,
     leaves: watch::Sender<bool>,
 }
@@ -72,8 +72,8 @@ pub struct Server<F> {
 impl<F: FindRunner> Server<F> {
     /// Creates a server of a store's runs.
     pub fn new(client: Client, find: F) -> Self {
-        let (claims, places, triggers) = (Claims::default(), Places::default(), TriggerBackoffs::default());
-        Self { client, find, once: false, claims, places, triggers, leaves: watch::Sender::new(false) }
+        let (claims, load_permits, triggers) = (Claims::default(), LoadPermits::default(), TriggerBackoffs::default());
+        Self { client, find, once: false, claims, load_permits, triggers, leaves: watch::Sender::new(false) }
     }
 
     /// Creates the server of one runner, with which it shares the pauses of runs and triggers.
@@ -214,20 +214,20 @@ impl<'a, F: FindRunner> Serving<'a, F> {
             self.jobs.push(Box::pin(async { Done::Delivered(server.deliver_lost().await) }));
         }
         // A run is reserved only if it can be loaded now.
-        let mut places: Vec<_> = std::iter::from_fn(|| self.server.places.try_take()).collect();
-        match self.queue.take(places.len(), |run| self.busy.contains(run)).await {
-            Ok(rows) => rows.into_iter().for_each(|row| self.claim(row, places.pop())),
+        let mut permits: Vec<_> = std::iter::from_fn(|| self.server.load_permits.try_take()).collect();
+        match self.queue.take(permits.len(), |run| self.busy.contains(run)).await {
+            Ok(rows) => rows.into_iter().for_each(|row| self.claim(row, permits.pop())),
             Err(error) => self.events.push_back(ServeEvent::Failed(error)),
         }
     }
 
-    fn claim(&mut self, row: RunSummary, place: Option<Place>) {
+    fn claim(&mut self, row: RunSummary, permit: Option<LoadPermit>) {
         let server = self.server;
         self.busy.insert(row.run.clone());
         self.jobs.push(Box::pin(async move {
             let claimed = async {
                 let runner = server.runner(server.find.for_run(&row).await?).await.map_err(ResumeError::Store)?;
-                Ok(runner.resume_as(&row.run, Resumption { place, served: true, ..Resumption::default() }).await?)
+                Ok(runner.resume_with(&row.run, permit, None).await?)
             };
             let claimed = claimed.await;
             Done::Claimed { row, claimed }
@@ -385,11 +385,11 @@ impl<F> Server<F> {
         let _ = (timer, none);
     }
 
-    /// Makes a runner one of this server's, which share their pauses and suspects.
+    /// Makes a runner one of this server's, which share their pauses and suspects and leave it to the server to continue their runs.
     async fn runner(&self, runner: Runner) -> Result<Runner, StoreError> {
         let (backoffs, quarantine) = (self.claims.backoffs.clone(), self.claims.quarantine.clone());
         let state = StoreState { backoffs, quarantine, ..(*runner.state).clone() };
-        let runner = Runner { state: Arc::new(state), ..runner };
+        let runner = Runner { state: Arc::new(state), ..runner.driven() };
         self.claims.known.add(&runner).await?;
         if *self.leaves.borrow() {
             runner.release().await;

@@ -19,7 +19,6 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::backoffs::after_claims;
-use super::resume_options::Resumption;
 use crate::definition::BrainDefinition;
 use crate::record::{RunId, Timestamp};
 use crate::runner::clock::sleep_until;
@@ -271,8 +270,7 @@ async fn continued(
     }
     // Only now is the runner revived: a check must not make a dropped runner count as live.
     let Some(runner) = without_lease.wake() else { return Ok(Checked::Gone) };
-    let how = Resumption { definition: Some(Arc::clone(definition)), ..Resumption::default() };
-    Ok(match runner.resume_as(run, how).await {
+    Ok(match runner.resume_with(run, None, Some(Arc::clone(definition))).await {
         Ok(_) | Err(ResumeError::Over { .. } | ResumeError::Leaves) => Checked::Gone,
         Err(ResumeError::Claimed { .. } | ResumeError::Quarantined { .. }) => Checked::Waits(Some(now.after(POLL))),
         Err(error) => {
