@@ -1,30 +1,28 @@
 //! Runs whose handle was dropped before they ended.
 //!
-//! A runner continues the runs that it started or resumed without their handles. It keeps the id and the brain's code
-//! of a waiting run, watches its log, and claims it again when there is work: an answer arrived, a time is up, or a
-//! pause is over. This ends with the runner and its clones, which the task does not keep alive.
+//! A runner continues the runs that it started or resumed without their handles. A task for each of them keeps its id and
+//! its brain's code, watches its log, and claims it again when there is work: an answer arrived, a time is up, or a pause is
+//! over. This ends with the runner and its clones, which the tasks do not keep alive.
 //!
 //! ```text
-//! attend ──handle dropped──▶ Runs ──an append, a time──▶ check the row ──work──▶ claim ──▶ attend
+//! attend ──handle dropped──▶ wait ──an append, a time──▶ check the row ──work──▶ claim ──▶ attend
 //! ```
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 
 use super::backoffs::after_claims;
 use crate::definition::BrainDefinition;
-use crate::record::{RunId, Timestamp};
+use crate::record::{RunId, Seq, Timestamp};
 use crate::runner::clock::sleep_until;
 use crate::runner::worker::lease::{LeaseKeeper, WeakKeeper};
-use crate::runner::{Clock, ResumeError, Runner};
-use crate::store::{GrownRuns, StoreError};
+use crate::runner::{ResumeError, Runner};
+use crate::store::{StoreError, Watcher};
 
 /// How long until another check of a run that another worker has claimed or whose row could not be read.
 const POLL: Duration = Duration::from_secs(1);
@@ -51,114 +49,44 @@ impl Started {
 /// workers.
 #[derive(Clone)]
 pub(in crate::runner) struct Unattended {
-    runs: Arc<Runs>,
-    /// `None` in the task itself, and in the runs that it continues without handles.
+    tasks: Arc<Tasks>,
+    /// `None` in the tasks themselves, and in the runs that they continue.
     _owner: Option<Arc<Owner>>,
 }
 
 impl Unattended {
     /// Creates the share of a new runner.
     pub(in crate::runner) fn new() -> Self {
-        let runs = Arc::<Runs>::default();
-        Self { _owner: Some(Arc::new(Owner(Arc::clone(&runs)))), runs }
+        let tasks = Arc::new(Tasks(Mutex::new(Some(HashMap::new()))));
+        Self { _owner: Some(Arc::new(Owner(Arc::clone(&tasks)))), tasks }
     }
 
     /// Creates a share that does not keep a runner alive.
     fn weak(&self) -> Self {
-        Self { runs: Arc::clone(&self.runs), _owner: None }
+        Self { tasks: Arc::clone(&self.tasks), _owner: None }
     }
 }
 
-struct Owner(Arc<Runs>);
+/// The task of each unattended run; `None` when the runner is gone.
+struct Tasks(Mutex<Option<HashMap<RunId, AbortHandle>>>);
+
+impl Tasks {
+    /// Removes the current task, unless another one has replaced it.
+    fn remove_current(&self, run: &RunId) {
+        if let Some(tasks) = &mut *self.0.lock()
+            && tasks.get(run).is_some_and(|task| Some(task.id()) == tokio::task::try_id())
+        {
+            tasks.remove(run);
+        }
+    }
+}
+
+struct Owner(Arc<Tasks>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.0.closed.store(true, Ordering::Release);
-        self.0.known.lock().clear();
-        self.0.bell.notify_one();
-    }
-}
-
-#[derive(Default)]
-struct Runs {
-    known: Mutex<HashMap<RunId, UnattendedRun>>,
-    /// The runs whose logs have grown; set when the task begins.
-    grown: OnceLock<Arc<GrownRuns>>,
-    /// Notified when a run is added or the runner is gone.
-    bell: Notify,
-    closed: AtomicBool,
-}
-
-/// An unattended run.
-#[derive(Clone)]
-struct UnattendedRun {
-    runner: Arc<WithoutLease>,
-    definition: Arc<BrainDefinition>,
-    check: Check,
-}
-
-/// When a run is checked.
-#[derive(Clone, Copy, PartialEq)]
-enum Check {
-    /// At once.
-    Now,
-    /// At this time, or when its log grows.
-    At(Option<Timestamp>),
-    /// It is being checked, and its log may have grown since.
-    Begun { grown: bool },
-}
-
-impl Runs {
-    /// Returns the runs to check now, and the time of the next one.
-    fn ready(&self, now: Timestamp) -> (Vec<(RunId, UnattendedRun)>, Option<Timestamp>) {
-        let mut known = self.known.lock();
-        for run in self.grown.get().map(|grown| grown.take()).unwrap_or_default() {
-            if let Some(known) = known.get_mut(&run) {
-                let is_begun = matches!(known.check, Check::Begun { .. });
-                known.check = if is_begun { Check::Begun { grown: true } } else { Check::Now };
-            }
-        }
-        let (mut ready, mut next) = (Vec::new(), None);
-        for (run, known) in known.iter_mut() {
-            match known.check {
-                Check::Now => {}
-                Check::At(Some(wake)) if wake <= now => {}
-                Check::At(Some(wake)) => {
-                    next = Some(next.map_or(wake, |next: Timestamp| next.min(wake)));
-                    continue;
-                }
-                Check::At(None) | Check::Begun { .. } => continue,
-            }
-            known.check = Check::Begun { grown: false };
-            ready.push((run.clone(), known.clone()));
-        }
-        (ready, next)
-    }
-
-    /// Adds a run, unless its runner is gone.
-    fn add(&self, run: RunId, known: UnattendedRun) {
-        let mut all = self.known.lock();
-        if !self.closed.load(Ordering::Acquire) {
-            all.insert(run, known);
-        }
-        drop(all);
-        self.bell.notify_one();
-    }
-
-    /// Returns whether a run is unattended.
-    fn has(&self, run: &RunId) -> bool {
-        self.known.lock().contains_key(run)
-    }
-
-    /// Notes the outcome of a check, unless the run was added again meanwhile.
-    fn checked(&self, run: &RunId, runner: &Arc<WithoutLease>, checked: &Checked) {
-        let mut all = self.known.lock();
-        let Some(known) = all.get_mut(run).filter(|known| Arc::ptr_eq(&known.runner, runner)) else { return };
-        match checked {
-            Checked::Gone => _ = all.remove(run),
-            Checked::Waits(_) if known.check == Check::Begun { grown: true } => known.check = Check::Now,
-            Checked::Waits(wake) => known.check = Check::At(*wake),
-        }
+        let tasks = self.0.0.lock().take();
+        tasks.into_iter().flat_map(HashMap::into_values).for_each(|task| task.abort());
     }
 }
 
@@ -193,49 +121,75 @@ impl WithoutHandle {
         Self { runner: WithoutLease::of(runner), run: run.clone(), definition }
     }
 
-    /// Adds the run and checks it at once: an answer may have just arrived.
+    /// Continues the run in a task of its own, unless its runner is gone. It replaces an earlier task of the run.
     pub(super) fn keep(self) {
-        let Self { runner, run, definition } = self;
-        let Runner { unattended, store, clock, .. } = &runner.runner;
-        let (runs, clock, store) = (Arc::clone(&unattended.runs), Arc::clone(clock), Arc::clone(store));
-        let mut begins = false;
-        let grown = runs.grown.get_or_init(|| {
-            begins = true;
-            let runs = Arc::downgrade(&runs);
-            GrownRuns::except(&*store, move |run| runs.upgrade().is_none_or(|runs| !runs.has(run)))
-        });
-        let grown = Arc::clone(grown);
-        runs.add(run, UnattendedRun { runner: Arc::new(runner), definition, check: Check::Now });
-        if begins {
-            tokio::spawn(work(runs, grown, clock));
+        let shared = Arc::clone(&self.runner.runner.unattended.tasks);
+        let mut tasks = shared.0.lock();
+        let Some(tasks) = &mut *tasks else { return };
+        let run = self.run.clone();
+        let task = tokio::spawn(self.wait()).abort_handle();
+        if let Some(earlier) = tasks.insert(run, task) {
+            earlier.abort();
         }
     }
-}
 
-/// Continues unattended runs until their runner is gone.
-async fn work(runs: Arc<Runs>, grown: Arc<GrownRuns>, clock: Arc<dyn Clock>) {
-    let mut checks = FuturesUnordered::new();
-    while !runs.closed.load(Ordering::Acquire) {
-        let (ready, wake) = runs.ready(clock.now());
-        checks.extend(ready.into_iter().map(|(run, known)| check(&runs, run, known)));
-        tokio::select! {
-            Some(()) = checks.next() => {}
-            () = runs.bell.notified() => {}
-            () = grown.wait() => {}
-            () = sleep_until(&*clock, wake) => {}
+    /// Waits for work and continues the run, or waits until it has ended or is attended to elsewhere.
+    async fn wait(self) {
+        let Runner { store, clock, unattended, .. } = &self.runner.runner;
+        let bell = Arc::new(Bell::default());
+        let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
+        store.watch(Some(&self.run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        // It is checked at once: an answer may have just arrived. Boxed, so that a waiting run takes little memory.
+        while let Checked::Waits(wake) = Box::pin(self.check()).await {
+            tokio::select! {
+                () = bell.0.notified() => {}
+                () = sleep_until(&**clock, wake) => {}
+            }
         }
+        unattended.tasks.remove_current(&self.run);
     }
-}
 
-/// Checks a run, and continues it if it has unclaimed work.
-async fn check(runs: &Runs, run: RunId, known: UnattendedRun) {
-    let UnattendedRun { runner, definition, .. } = known;
-    let now = runner.runner.clock.now();
-    let checked = continued(&runner, &run, &definition, now).await.unwrap_or_else(|error| {
-        tracing::warn!(%run, %error, "cannot read the run");
-        Checked::Waits(Some(now.after(POLL)))
-    });
-    runs.checked(&run, &runner, &checked);
+    /// Checks the run, and continues it if it has unclaimed work.
+    async fn check(&self) -> Checked {
+        let now = self.runner.runner.clock.now();
+        self.continued(now).await.unwrap_or_else(|error| {
+            tracing::warn!(run = %self.run, %error, "cannot read the run");
+            Checked::Waits(Some(now.after(POLL)))
+        })
+    }
+
+    async fn continued(&self, now: Timestamp) -> Result<Checked, StoreError> {
+        let (runner, run) = (&self.runner.runner, &self.run);
+        let row = match runner.store.run(run).await {
+            Ok(row) => row,
+            Err(StoreError::NoSuchRun { .. }) => return Ok(Checked::Gone),
+            Err(error) => return Err(error),
+        };
+        if row.status.is_over() || runner.state.registry.is_leaving() || runner.state.registry.has(run) {
+            return Ok(Checked::Gone);
+        }
+        if !row.has_work(now) {
+            return Ok(Checked::Waits(row.wake));
+        }
+        if let Some(rest) = runner.state.backoffs.rest(run)
+            && !runner.state.backoffs.records_signal(run, &runner.store.read(run, rest.since, usize::MAX).await?)
+        {
+            return Ok(Checked::Waits(Some(now.after(rest.left))));
+        }
+        // Only now is the runner revived: a check must not make a dropped runner count as live.
+        let Some(runner) = self.runner.wake() else { return Ok(Checked::Gone) };
+        Ok(match runner.resume_with(run, None, Some(Arc::clone(&self.definition))).await {
+            Ok(_) | Err(ResumeError::Over { .. } | ResumeError::Leaves) => Checked::Gone,
+            Err(ResumeError::Claimed { .. } | ResumeError::Quarantined { .. }) => Checked::Waits(Some(now.after(POLL))),
+            Err(error) => {
+                tracing::warn!(%run, %error, "cannot resume the run");
+                let next = after_claims(&*runner.store, &row).await;
+                runner.state.backoffs.record(&*runner.store, run, next, Some(error)).await;
+                let rest = runner.state.backoffs.rest(run).map_or(POLL, |rest| rest.left);
+                Checked::Waits(Some(now.after(rest)))
+            }
+        })
+    }
 }
 
 enum Checked {
@@ -245,40 +199,12 @@ enum Checked {
     Waits(Option<Timestamp>),
 }
 
-async fn continued(
-    without_lease: &WithoutLease,
-    run: &RunId,
-    definition: &Arc<BrainDefinition>,
-    now: Timestamp,
-) -> Result<Checked, StoreError> {
-    let runner = &without_lease.runner;
-    let row = match runner.store.run(run).await {
-        Ok(row) => row,
-        Err(StoreError::NoSuchRun { .. }) => return Ok(Checked::Gone),
-        Err(error) => return Err(error),
-    };
-    if row.status.is_over() || runner.state.registry.is_leaving() || runner.state.registry.has(run) {
-        return Ok(Checked::Gone);
+/// Wakes the task of a run when its log grows. An append during a check is not lost: the next wait ends at once.
+#[derive(Default)]
+struct Bell(Notify);
+
+impl Watcher for Bell {
+    fn appended(&self, _: &RunId, _: Seq) {
+        self.0.notify_one();
     }
-    if !row.has_work(now) {
-        return Ok(Checked::Waits(row.wake));
-    }
-    if let Some(rest) = runner.state.backoffs.rest(run)
-        && !runner.state.backoffs.records_signal(run, &runner.store.read(run, rest.since, usize::MAX).await?)
-    {
-        return Ok(Checked::Waits(Some(now.after(rest.left))));
-    }
-    // Only now is the runner revived: a check must not make a dropped runner count as live.
-    let Some(runner) = without_lease.wake() else { return Ok(Checked::Gone) };
-    Ok(match runner.resume_with(run, None, Some(Arc::clone(definition))).await {
-        Ok(_) | Err(ResumeError::Over { .. } | ResumeError::Leaves) => Checked::Gone,
-        Err(ResumeError::Claimed { .. } | ResumeError::Quarantined { .. }) => Checked::Waits(Some(now.after(POLL))),
-        Err(error) => {
-            tracing::warn!(%run, %error, "cannot resume the run");
-            let next = after_claims(&*runner.store, &row).await;
-            runner.state.backoffs.record(&*runner.store, run, next, Some(error)).await;
-            let rest = runner.state.backoffs.rest(run).map_or(POLL, |rest| rest.left);
-            Checked::Waits(Some(now.after(rest)))
-        }
-    })
 }
