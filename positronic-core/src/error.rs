@@ -28,7 +28,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// [`Error::transient`] and [`Error::permanent`] override this. The content of a bare `anyhow::Error` is only inspected with the
 /// feature `anyhow`; one with a context is always inspected.
 ///
-/// It converts into a `Box<dyn std::error::Error>`, so `?` works in a `main` that returns one.
+/// It converts into a `Box<dyn std::error::Error>`, so `?` works in a `main` that returns one. For a box that is `Send` and `Sync`
+/// there is [`Error::into_source`].
 ///
 /// An [`std::io::Error`] names no file: [`IoContext::path`] adds it. Without it, a failed step names the line of `?`.
 ///
@@ -52,7 +53,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// fn seven() -> Result<u32, Box<dyn std::error::Error>> {
 ///     Ok(parse("7")?)
 /// }
-/// assert_eq!(seven().unwrap(), 7);
+/// fn eight() -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
+///     Ok(parse("8").map_err(Error::into_source)?)
+/// }
+/// assert_eq!((seven().unwrap(), eight().unwrap()), (7, 8));
 /// ```
 pub struct Error {
     source: Box<dyn StdError + Send + Sync>,
@@ -123,8 +127,10 @@ impl fmt::Debug for Error {
     }
 }
 
-/// Returns the original error. There is no conversion into a box that is `Send`: then [`Error`] would be one of the types
-/// that convert into [`Error`], which the language forbids.
+// There is no conversion into a box that is `Send` and `Sync`: with it, `Error` would be one of the types that the conversion below
+// accepts, and the language has a conversion of each type into itself. `anyhow::Error` has it because it accepts only types that
+// implement `std::error::Error`: no boxes, no strings, no `anyhow::Error`.
+/// Returns the original error.
 impl From<Error> for Box<dyn StdError> {
     fn from(error: Error) -> Self {
         error.source
