@@ -10,7 +10,7 @@
 //! completion, or in lockstep, which awaits everything in flight and then appends in path order, so that logs are
 //! reproducible. Signals are appended by their senders, and the worker reads them from the store. The intent of an
 //! effect is in the store before the effect starts, its outcome before the next decision. A waiting run is released,
-//! and claimed again when there is work, by its task (`run_task`) or, without a handle, by its runner (`unattended`).
+//! and claimed again when there is work, by its task: `run_task`, or without a handle `unattended`.
 //!
 //! The type is in `config`, what it offers in `verbs`.
 //!

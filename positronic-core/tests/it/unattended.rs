@@ -1,13 +1,13 @@
 //! Runs without a handle: their runner continues them, and a run that no worker can claim reports it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use positronic_core::dsl::Runnable;
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, ClaimRefusal, EventKind, ModelRequest, RunId, Seq, Status};
+use positronic_core::record::{Actor, ClaimRefusal, EventKind, ModelRequest, RunId, Seq, SignalId, Start, Status};
 use positronic_core::runner::{ResumeError, Settled};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{EventStore, MemoryStore, StoreError};
@@ -202,6 +202,61 @@ async fn log_of_a_run_claimed_elsewhere_is_not_read() {
     assert_eq!(run.document()["done"][0], json!("b"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn decision_right_after_the_last_handle_is_dropped_is_not_lost() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let runner = runner(store.clone());
+    let run = runner.start(&workshop(&journal, tools), ()).await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let id = run.id().clone();
+
+    drop(run);
+    approve(&self::runner(store.clone()), &id).await;
+
+    assert_eq!(status(&store, &id).await, Status::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_with_many_dropped_handles_is_continued_once() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let (runner, shop) = (runner(store.clone()), workshop(&journal, tools));
+    let start = Start { id: Some(SignalId::from("shop")), ..Start::default() };
+    for _ in 0..3 {
+        let run = runner.start_with(&shop, (), start.clone()).await.unwrap();
+        assert_eq!(waits(&run).await, ["Work/0.0"]);
+        drop(run);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    let run = RunId::new("shop");
+
+    approve(&runner, &run).await;
+
+    assert_eq!(status(&store, &run).await, Status::Completed);
+    let log = store.read(&run, Seq(0), usize::MAX).await.unwrap();
+    let claims = log.iter().filter(|event| matches!(event.kind, EventKind::RunClaimed { .. })).count();
+    assert_eq!((claims, journal.take()), (2, vec!["a".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_of_many_runs_without_handles_is_continued() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let (runner, shop) = (runner(store.clone()), workshop(&journal, tools));
+    let mut runs = Vec::new();
+    for _ in 0..40 {
+        runs.push(runner.start(&shop, ()).await.unwrap().id().clone());
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+
+    for run in &runs {
+        approve(&runner, run).await;
+    }
+
+    for run in &runs {
+        assert_eq!(status(&store, run).await, Status::Completed, "{run}");
+    }
+}
+
 fn unavailable() -> StoreError {
     StoreError::Failed { message: "the store is unavailable".to_owned() }
 }
@@ -277,6 +332,32 @@ async fn claim_that_fails_without_a_handle_is_tried_again_after_a_pause() {
 
     assert_eq!(store.run(&run).await.unwrap().status, Status::Running, "pauses of one, two and four seconds");
     assert_eq!(status(&store, &run).await, Status::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn signal_ends_the_pause_of_a_run_without_a_handle() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let fails = Arc::new(AtomicBool::new(false));
+    let is_failing = Arc::clone(&fails);
+    let failing = FaultyStore::new(store.clone(), move |_, append| {
+        let claims = append.events.iter().any(|event| matches!(event.kind, EventKind::RunClaimed { .. }));
+        (claims && is_failing.load(Ordering::Relaxed)).then(|| Fault::Refused(unavailable()))
+    });
+    let runner = runner(failing);
+    let run = asked(&runner, &workshop(&journal, tools)).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    fails.store(true, Ordering::Relaxed);
+    approve(&runner, &run).await;
+    // The seventh pause, of 64 seconds, has begun.
+    tokio::time::sleep(Duration::from_secs(70)).await;
+    fails.store(false, Ordering::Relaxed);
+    assert_eq!(store.run(&run).await.unwrap().status, Status::Running);
+
+    runner.client().pause(&run).await.unwrap();
+    runner.client().resume(&run).await.unwrap();
+
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(store.run(&run).await.unwrap().status, Status::Completed);
 }
 
 #[tokio::test(start_paused = true)]

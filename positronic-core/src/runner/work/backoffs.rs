@@ -13,7 +13,10 @@ use tokio::time::Instant;
 
 use crate::record::{Event, RunId, RunSummary, Seq, Timer, Timestamp, TriggerId};
 use crate::runner::ResumeError;
-use crate::store::{Deferral, EventStore, LONGEST_PAUSE, pause_after};
+use crate::store::{Deferral, EventStore, LONGEST_PAUSE, StoreError, pause_after};
+
+/// How often to check a run that another worker has claimed, that is quarantined, or whose row could not be read.
+pub(super) const POLL: Duration = Duration::from_secs(1);
 
 /// The paused runs of a runner. Clones share them.
 #[derive(Clone, Default)]
@@ -35,10 +38,24 @@ pub(super) struct Rest {
 }
 
 impl ResumeBackoffs {
-    /// Pauses a run after a failure at event `next`, here and in the store.
-    pub(super) async fn record(&self, store: &dyn EventStore, run: &RunId, next: Seq, reason: Option<ResumeError>) {
+    /// Pauses a run after a failure at event `next`, here and in the store. Returns the rest of the pause.
+    pub(super) async fn record(
+        &self,
+        store: &dyn EventStore,
+        run: &RunId,
+        next: Seq,
+        reason: Option<ResumeError>,
+    ) -> Option<Duration> {
         let paused = self.add(run, next, reason);
         defer(store, run, next, &paused).await;
+        self.rest(run).map(|rest| rest.left)
+    }
+
+    /// Returns the rest of a run's pause, which a signal after the failure ends.
+    pub(super) async fn pause(&self, store: &dyn EventStore, run: &RunId) -> Result<Option<Duration>, StoreError> {
+        let Some(rest) = self.rest(run) else { return Ok(None) };
+        let events = store.read(run, rest.since, usize::MAX).await?;
+        Ok((!self.records_signal(run, &events)).then_some(rest.left))
     }
 
     /// Pauses a run after a failure at event `next`, and returns the pause for the store.

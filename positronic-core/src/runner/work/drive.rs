@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::backoffs::POLL;
 use crate::definition::BrainDefinition;
 use crate::record::{RunId, Seq, Start, Timestamp};
 use crate::runner::clock::sleep;
 use crate::runner::worker::shared::{Phase, Shared};
 use crate::runner::{ResumeError, RunHandle, Runner, Settled, StartError};
-
-/// How long until another attempt to claim a run that another worker has claimed.
-const POLL: Duration = Duration::from_millis(500);
 
 /// A run that has ended, or waits without a worker.
 #[derive(Debug, Clone, PartialEq)]

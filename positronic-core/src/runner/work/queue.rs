@@ -16,16 +16,14 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::backoffs::{ResumeBackoffs, defer};
+use super::backoffs::{POLL, ResumeBackoffs, defer};
 use super::quarantine::Quarantine;
 use crate::record::{ClaimRefusal, EventKind, RunId, RunSummary, Seq};
 use crate::runner::worker::append::worker_of;
 use crate::runner::worker::lease::LeaseKeeper;
 use crate::runner::{Client, ResumeError, Runner};
-use crate::store::{Deferral, DueFilter, GrownRuns, RunFilter, StoreError};
+use crate::store::{Deferral, DueFilter, DueRun, GrownRuns, RunFilter, StoreError};
 
-/// How often to poll for due runs and for dead workers of other processes.
-const POLL: Duration = Duration::from_secs(1);
 /// How long a run is reserved at most: it waits for a permit, its log is loaded, and its plugins are asked.
 const RESERVED: Duration = Duration::from_mins(1);
 /// How long a quarantined run is hidden, on average.
@@ -43,6 +41,14 @@ pub(super) struct Claims {
     pub(super) quarantine: Quarantine,
     /// Under which the server reserves runs; each of its runners claims under its own.
     pub(super) lease: LeaseKeeper,
+}
+
+impl Claims {
+    /// Returns what the queue of one runner shares with it.
+    pub(super) fn of(runner: &Runner) -> Self {
+        let (backoffs, quarantine) = (runner.state.backoffs.clone(), runner.state.quarantine.clone());
+        Self { backoffs, quarantine, lease: runner.lease.clone(), known: KnownRunners::default() }
+    }
 }
 
 /// The runners of a server, by the names under which they claim runs.
@@ -139,9 +145,7 @@ impl WorkQueue {
         } else if runs.is_empty() {
             return Ok(rows);
         }
-        let (owner, code) = self.names().await?;
-        let filter = DueFilter { runs, paused: self.once, ..self.filter(owner, code, limit) };
-        let due = self.client.store().due(&filter).await?;
+        let due = self.reserve(runs, limit).await?;
         if due.len() == limit {
             self.list = Instant::now();
         }
@@ -166,8 +170,12 @@ impl WorkQueue {
         Ok(fresh)
     }
 
-    fn filter(&self, owner: String, code: String, limit: usize) -> DueFilter {
-        DueFilter::builder().now(self.client.now()).owner(owner).code(code).limit(limit).reserve(RESERVED).build()
+    /// Reserves up to `limit` runs that are due: of these, or of all runs of the store.
+    pub(super) async fn reserve(&self, runs: Vec<RunId>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        let (owner, code) = self.names().await?;
+        let filter = DueFilter::builder().now(self.client.now()).owner(owner).code(code).limit(limit);
+        let filter = DueFilter { runs, paused: self.once, ..filter.reserve(RESERVED).build() };
+        self.client.store().due(&filter).await
     }
 
     /// Returns the owner of the server's lease and the name of its code.
@@ -215,9 +223,8 @@ impl WorkQueue {
 
     /// Returns whether a run is paused after a failure here and no signal has arrived since.
     async fn is_paused(&self, row: &RunSummary) -> bool {
-        let Some(rest) = self.claims.backoffs.rest(&row.run) else { return false };
-        let events = self.client.store().read(&row.run, rest.since, usize::MAX).await.unwrap_or_default();
-        !self.claims.backoffs.records_signal(&row.run, &events)
+        // A run whose log cannot be read stays paused.
+        !matches!(self.claims.backoffs.pause(self.client.store(), &row.run).await, Ok(None))
     }
 
     /// Records once per claim in the log of each refused run that no worker claims it, after other workers had
@@ -275,7 +282,7 @@ impl WorkQueue {
     /// Pauses a run after a failure that a retry may fix, until a signal arrives or the pause is over: one second
     /// at first, doubled after each failure, up to five minutes.
     pub(super) async fn pause(&self, row: &RunSummary, reason: Option<ResumeError>) {
-        self.claims.backoffs.record(self.client.store(), &row.run, row.next, reason).await;
+        _ = self.claims.backoffs.record(self.client.store(), &row.run, row.next, reason).await;
     }
 
     /// Ends the reservation of a run that this server does not claim.

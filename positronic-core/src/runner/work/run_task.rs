@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 
+use super::backoffs::POLL;
 use super::unattended::WithoutHandle;
 use crate::machine::next;
 use crate::record::{Status, Timestamp};
@@ -31,8 +32,6 @@ use crate::store::Deferral;
 
 /// What the store keeps of the failures of a run that has made progress.
 const NO_FAILURES: Deferral = Deferral::Paused { failures: 0, pause: Duration::ZERO };
-/// How often to check whether another process's worker is alive.
-const POLL: Duration = Duration::from_secs(1);
 
 /// Attends to a run until it has ended or its handle is dropped.
 pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
@@ -46,7 +45,6 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
             return left.into_iter().for_each(WithoutHandle::keep);
         };
         let backoffs = &shared.runner.state.backoffs;
-        let rest = || backoffs.rest(&shared.run).map(|rest| rest.left);
         let mut poll = None;
         if let Some(worker) = begun.take() {
             match worker.work().await {
@@ -60,7 +58,7 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
                 LeaveReason::Failed(stop) => {
                     shared.publish(Phase::Stopped(stop.into()));
                     // Not at once, so that those who wait for the run see the reason.
-                    poll = rest().or(Some(POLL));
+                    poll = Some(backoffs.rest(&shared.run).map_or(POLL, |rest| rest.left));
                 }
             }
         }
@@ -80,9 +78,9 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
                 Err(stop) => {
                     let reason = ResumeError::from(stop);
                     let next = shared.state().next;
-                    backoffs.record(&*shared.runner.store, &shared.run, next, Some(reason.clone())).await;
+                    let rest = backoffs.record(&*shared.runner.store, &shared.run, next, Some(reason.clone())).await;
                     shared.publish(Phase::Stopped(reason));
-                    rest()
+                    rest
                 }
             };
         }

@@ -1,50 +1,47 @@
 //! Resumes all runs with work: once, or as long as a runner serves a store.
 
-use std::time::Duration;
-
 use futures::StreamExt as _;
 use futures::future::join_all;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
+use super::backoffs::POLL;
+use super::queue::{Claims, WorkQueue};
 use super::serve_event::ServeEvent;
 use super::server::Server;
 use crate::record::{RunId, RunSummary};
 use crate::runner::clock::sleep;
 use crate::runner::{ResumeError, RunHandle, Runner};
-use crate::store::{Deferral, DueFilter, StoreError};
+use crate::store::StoreError;
 
-/// How many runs are reserved at once, and for how long: until the last of them is claimed.
+/// How many runs are reserved at once.
 const PAGE: usize = 256;
-const RESERVED: Duration = Duration::from_mins(1);
-/// How often to check whether a quarantined run may be claimed.
-const QUARANTINE_POLL: Duration = Duration::from_millis(500);
 
 /// Resumes every run that has work and no live worker.
 pub(in crate::runner) async fn recover(
     runner: &Runner,
 ) -> Result<Vec<(RunId, Result<RunHandle<Value>, ResumeError>)>, StoreError> {
-    let (runner, lease) = (&runner.driven(), runner.lease().await?);
+    let runner = &runner.driven();
+    let queue = WorkQueue::new(runner.client(), Claims::of(runner), Some(runner.code.name()), true);
     let mut free = Vec::new();
     loop {
-        let due = DueFilter::builder().now(runner.clock.now()).owner(lease.owner()).code(runner.code.name());
-        let due = runner.store.due(&due.paused(true).limit(PAGE).reserve(RESERVED).build()).await?;
+        let due = queue.reserve(Vec::new(), PAGE).await?;
         if due.is_empty() {
             break;
         }
         free.extend(due.into_iter().map(|due| due.summary));
     }
+    let queue = &queue;
     let claim = |row: RunSummary| async move {
         let resumed = loop {
             let permit = runner.state.load_permits.take().await;
             match runner.resume_with(&row.run, permit, None).await {
-                Err(ResumeError::Quarantined { .. }) => sleep(QUARANTINE_POLL).await,
+                Err(ResumeError::Quarantined { .. }) => sleep(POLL).await,
                 resumed => break resumed,
             }
         };
         if resumed.is_err() {
-            // The reservation would end by itself.
-            _ = runner.store.defer(&row.run, row.next, &Deferral::Released).await;
+            queue.release(&row).await;
         }
         (row.run, resumed)
     };

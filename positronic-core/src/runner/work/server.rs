@@ -78,9 +78,7 @@ impl<F: FindRunner> Server<F> {
 
     /// Creates the server of one runner, with which it shares the pauses of runs and triggers.
     pub(super) async fn alone(runner: &Runner, find: F) -> Self {
-        let (backoffs, triggers) = (runner.state.backoffs.clone(), runner.state.trigger_backoffs.clone());
-        let (lease, quarantine) = (runner.lease.clone(), runner.state.quarantine.clone());
-        let claims = Claims { backoffs, quarantine, lease, ..Claims::default() };
+        let (claims, triggers) = (Claims::of(runner), runner.state.trigger_backoffs.clone());
         let server = Self { claims, triggers, ..Self::new(runner.client(), find) };
         // Runs that it claimed earlier must not count as another worker's.
         if let Err(error) = server.claims.known.add(runner).await {

@@ -10,22 +10,18 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::backoffs::after_claims;
+use super::backoffs::{POLL, after_claims};
 use crate::definition::BrainDefinition;
 use crate::record::{RunId, Seq, Timestamp};
 use crate::runner::clock::sleep_until;
 use crate::runner::worker::lease::{LeaseKeeper, WeakKeeper};
 use crate::runner::{ResumeError, Runner};
 use crate::store::{StoreError, Watcher};
-
-/// How long until another check of a run that another worker has claimed or whose row could not be read.
-const POLL: Duration = Duration::from_secs(1);
 
 /// The brains that a runner has started, by title. Clones share them.
 #[derive(Clone, Default)]
@@ -171,10 +167,8 @@ impl WithoutHandle {
         if !row.has_work(now) {
             return Ok(Checked::Waits(row.wake));
         }
-        if let Some(rest) = runner.state.backoffs.rest(run)
-            && !runner.state.backoffs.records_signal(run, &runner.store.read(run, rest.since, usize::MAX).await?)
-        {
-            return Ok(Checked::Waits(Some(now.after(rest.left))));
+        if let Some(left) = runner.state.backoffs.pause(&*runner.store, run).await? {
+            return Ok(Checked::Waits(Some(now.after(left))));
         }
         // Only now is the runner revived: a check must not make a dropped runner count as live.
         let Some(runner) = self.runner.wake() else { return Ok(Checked::Gone) };
@@ -184,9 +178,8 @@ impl WithoutHandle {
             Err(error) => {
                 tracing::warn!(%run, %error, "cannot resume the run");
                 let next = after_claims(&*runner.store, &row).await;
-                runner.state.backoffs.record(&*runner.store, run, next, Some(error)).await;
-                let rest = runner.state.backoffs.rest(run).map_or(POLL, |rest| rest.left);
-                Checked::Waits(Some(now.after(rest)))
+                let rest = runner.state.backoffs.record(&*runner.store, run, next, Some(error)).await;
+                Checked::Waits(Some(now.after(rest.unwrap_or_default())))
             }
         })
     }
