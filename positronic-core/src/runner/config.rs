@@ -1,10 +1,12 @@
 //! The runner: its models, its store, its limits and the brains that it knows.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use indexmap::IndexMap;
+use parking_lot::Mutex;
 
 use super::client::feed::Feeds;
 use super::client::live::LiveDeltas;
@@ -13,7 +15,7 @@ use super::detached::call::ToolExecutor;
 use super::work::backoffs::{ResumeBackoffs, TriggerBackoffs};
 use super::work::load_permits::LoadPermits;
 use super::work::quarantine::Quarantine;
-use super::work::unattended::{Started, Unattended};
+use super::work::unattended::Unattended;
 use super::worker::lease::{HeldLease, LeaseKeeper};
 use super::worker::registry::RunRegistry;
 use crate::definition::{ActionSet, BrainDefinition};
@@ -114,6 +116,24 @@ pub(super) struct StoreState {
     pub(super) live: LiveDeltas,
     /// The brains that were started here, for their runs only: `cx.brains()` does not offer them.
     pub(super) started: Started,
+}
+
+/// The brains that a runner has started, by title. Clones share them.
+#[derive(Clone, Default)]
+pub(super) struct Started(Arc<Mutex<HashMap<String, Arc<BrainDefinition>>>>);
+
+impl Started {
+    /// Adds a brain, replacing an earlier one with its title.
+    pub(super) fn insert(&self, definition: &Arc<BrainDefinition>) {
+        let mut all = self.0.lock();
+        if all.get(&definition.title).is_none_or(|known| !Arc::ptr_eq(known, definition)) {
+            all.insert(definition.title.clone(), Arc::clone(definition));
+        }
+    }
+
+    pub(super) fn get(&self, title: &str) -> Option<Arc<BrainDefinition>> {
+        self.0.lock().get(title).cloned()
+    }
 }
 
 impl Default for RunnerSettings {

@@ -23,24 +23,6 @@ use crate::runner::worker::lease::{LeaseKeeper, WeakKeeper};
 use crate::runner::{ResumeError, Runner};
 use crate::store::{StoreError, Watcher};
 
-/// The brains that a runner has started, by title. Clones share them.
-#[derive(Clone, Default)]
-pub(in crate::runner) struct Started(Arc<Mutex<HashMap<String, Arc<BrainDefinition>>>>);
-
-impl Started {
-    /// Adds a brain, replacing an earlier one with its title.
-    pub(in crate::runner) fn insert(&self, definition: &Arc<BrainDefinition>) {
-        let mut all = self.0.lock();
-        if all.get(&definition.title).is_none_or(|known| !Arc::ptr_eq(known, definition)) {
-            all.insert(definition.title.clone(), Arc::clone(definition));
-        }
-    }
-
-    pub(in crate::runner) fn get(&self, title: &str) -> Option<Arc<BrainDefinition>> {
-        self.0.lock().get(title).cloned()
-    }
-}
-
 /// A runner's share of its unattended runs. Clones share it; when the last one is dropped, the runs are left to other
 /// workers.
 #[derive(Clone)]
