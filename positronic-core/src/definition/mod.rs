@@ -187,7 +187,7 @@ pub struct ToolDefinition {
 
 impl ToolDefinition {
     /// Validates a model's arguments against the schema, adapts them ([`Schema::accept`]), and decodes them. Where the type requires
-    /// integers, numbers without a fraction become integers ([`unify_numbers`]).
+    /// integers, numbers without a fraction become integers.
     ///
     /// # Errors
     ///

@@ -128,8 +128,8 @@ pub trait IntoReply<S> {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the value cannot be encoded within the limits of a document: see
-    /// [`encode_document`](crate::record::encode_document).
+    /// An [`Error`] when the value cannot be encoded within the limits of a document: at most
+    /// [`MAX_DOCUMENT_DEPTH`](crate::record::MAX_DOCUMENT_DEPTH) levels and `max_bytes` bytes.
     fn into_reply(self, max_bytes: usize) -> Result<UntypedReply>;
 }
 

@@ -82,7 +82,7 @@ impl serde::ser::Error for DocumentError {
 ///
 /// [`DocumentError`] when the value nests too deep, is too large, contains a float that is not finite, a number beyond 64 bits,
 /// a map with a non-string key or duplicate keys, or when its own `Serialize` fails.
-pub fn encode_document<T: Serialize + ?Sized>(value: &T, max_bytes: usize) -> Result<Value, DocumentError> {
+pub(crate) fn encode_document<T: Serialize + ?Sized>(value: &T, max_bytes: usize) -> Result<Value, DocumentError> {
     let mut budget = SizeBudget { left: max_bytes, max: max_bytes };
     value.serialize(Encoder { budget: &mut budget, levels: MAX_DOCUMENT_DEPTH })
 }
@@ -105,7 +105,7 @@ pub(crate) fn check_message(text: &str, files: &[FileRef], max_bytes: usize) -> 
 /// # Errors
 ///
 /// [`DocumentError::TooDeep`] or [`DocumentError::TooLarge`].
-pub fn check_document(value: &Value, max_bytes: usize) -> Result<(), DocumentError> {
+pub(crate) fn check_document(value: &Value, max_bytes: usize) -> Result<(), DocumentError> {
     fn walk(value: &Value, levels: usize, budget: &mut SizeBudget) -> Result<(), DocumentError> {
         match value {
             Value::Null | Value::Bool(_) => budget.spend(4),

@@ -59,10 +59,8 @@ pub(crate) use call::PrecedingCalls;
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
 pub use canonical::{Change, ChangeError};
 pub use content_hash::{ContentHash, hash_json, hash_text, sha256};
-pub use document::{
-    DocumentError, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, check_depth, check_document, encode_document,
-};
-pub(crate) use document::{check_message, check_text};
+pub use document::{DocumentError, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, check_depth};
+pub(crate) use document::{check_document, check_message, check_text, encode_document};
 pub use event::{Event, EventError, FORMAT_VERSION, NewEvent};
 pub use event_fields::{
     BrainStart, Content, Decision, EndReason, Failure, Iteration, Misfit, PausedAnswer, Question, ResumeCause, Speaker,
@@ -78,7 +76,8 @@ pub use made_by::{MadeBy, Recipient};
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub use money::{Charge, Money, MoneyError};
 pub use name::{InvalidName, MAX_NAME_CHARS, check_name};
-pub use number::{InexactNumber, check_numbers, quote_inexact_numbers, unify_numbers};
+pub(crate) use number::unify_numbers;
+pub use number::{InexactNumber, check_numbers, quote_inexact_numbers};
 pub use older_answer::OlderAnswer;
 pub(crate) use ordered::property_order;
 pub use ordered::{OrderedJson, OrderedObject, PROPERTY_ORDERING};

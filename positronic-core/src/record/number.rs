@@ -142,7 +142,7 @@ impl fmt::Display for PointerStep<'_> {
 
 /// Turns each number without a fraction into an integer, so that `50`, `50.0` and `5e1` are one value, as they are for a JSON schema.
 /// Numbers beyond 64 bits stay as they are.
-pub fn unify_numbers(value: &mut Value) {
+pub(crate) fn unify_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
             if let Some(integer) = integer(number) {

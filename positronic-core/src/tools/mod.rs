@@ -12,4 +12,5 @@ mod validation_work;
 
 pub use integer_bounds::with_integer_bounds;
 pub(crate) use near_miss::{accept_arguments, near_name, parse_arguments};
-pub use schema::{Schema, check_json};
+pub use schema::Schema;
+pub(crate) use schema::check_json;

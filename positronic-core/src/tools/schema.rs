@@ -368,7 +368,7 @@ impl fmt::Debug for Schema {
 /// # Errors
 ///
 /// Describes the mismatch, also of a value that is nested too deeply.
-pub fn check_json(schema: &Value, value: &Value) -> Result<(), String> {
+pub(crate) fn check_json(schema: &Value, value: &Value) -> Result<(), String> {
     check_depth(value)?;
     Schema::new(schema.clone()).check(value)
 }
