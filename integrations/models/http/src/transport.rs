@@ -307,10 +307,17 @@ impl Transport {
     }
 }
 
+/// The headers in which servers send the id of a request.
+static REQUEST_IDS: [HeaderName; 3] = [
+    HeaderName::from_static("x-request-id"),
+    HeaderName::from_static("request-id"),
+    HeaderName::from_static("apim-request-id"),
+];
+
 /// Returns the id that a server gave to a request.
 fn request_id_of(headers: &HeaderMap) -> Option<String> {
     let id = |name| headers.get(name)?.to_str().ok().map(str::to_owned);
-    ["x-request-id", "request-id", "apim-request-id"].into_iter().find_map(id)
+    REQUEST_IDS.iter().find_map(id)
 }
 
 /// Limits the duration of a future. It is not an `async fn`, which would store its argument twice.
