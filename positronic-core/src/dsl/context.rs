@@ -300,7 +300,10 @@ impl<O: Options, S: State, V: Services> ToolContext<O, S, V> {
             state: read_only(&scope)?,
             options: options(&scope)?,
             services: services(&scope.services)?,
-            call: Arc::new(CallData { key: format!("{}:{}", scope.run, scope.path), updates: Mutex::default() }),
+            call: Arc::new(CallData {
+                key: [scope.run.as_str(), ":", scope.path.as_str()].concat(),
+                updates: Mutex::default(),
+            }),
             scope,
         })
     }
