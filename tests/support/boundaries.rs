@@ -2,8 +2,8 @@
 //!
 //! A [`Tale`] is a brain with its model and its person. It is played once undisturbed. Every append meanwhile is a
 //! moment at which the process could have died, with its effects so far: either the append was not written although
-//! its outcome has happened, or it was written and the effects that it announces have not begun. Then the tale
-//! continues from each of these moments.
+//! its outcome has happened, or it was written, up to the end of one of its transitions, and the effects that it announces have not
+//! begun. Then the tale continues from each of these moments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -162,7 +162,9 @@ impl Tale {
         let store = FaultyStore::new(MemoryStore::new(), move |_, append| {
             let mut noted = noted.lock().unwrap();
             let until = append.expected.index();
-            for until in [until, until + append.events.len()] {
+            // Outcomes that are appended together here arrive one by one elsewhere.
+            let ends = (until + 1..).zip(&append.events).filter(|(_, event)| !event.with_next).map(|(end, _)| end);
+            for until in [until].into_iter().chain(ends) {
                 let death = Death { until, deeds: ledger.deeds() };
                 if until > 0 && !noted.contains(&death) {
                     noted.push(death);

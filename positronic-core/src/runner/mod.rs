@@ -3,14 +3,15 @@
 //! ```text
 //! start ─▶ worker ── next(state) ──▶ effects ──▶ author's code, models, tools
 //!            ▲                                        │
-//!            └── commit ◀── events ◀── settle ◀── outcomes (one channel, one committer)
+//!            └── commit ◀── draft ◀── settle ◀── outcomes (one channel, one committer)
 //! ```
 //!
 //! A run has at most one worker. Its claim fences off earlier workers, and only it appends outcomes: in order of
 //! completion, or in lockstep, which awaits everything in flight and then appends in path order, so that logs are
-//! reproducible. Signals are appended by their senders, and the worker reads them from the store. The intent of an
-//! effect is in the store before the effect starts, its outcome before the next decision. A waiting run is released,
-//! and claimed again when there is work, by its task: `run_task`, or without a handle `unattended`.
+//! reproducible. Outcomes that have arrived together are drafted on top of each other and appended once. Signals are
+//! appended by their senders, and the worker reads them from the store. The intent of an effect is in the store before the
+//! effect starts, with the outcomes that led to it. A waiting run is released, and claimed again when there is work, by its
+//! task: `run_task`, or without a handle `unattended`.
 //!
 //! The type is in `config`, what it offers in `verbs`.
 //!

@@ -32,6 +32,7 @@ mod crash;
 mod crashes;
 mod deep;
 mod dialogue;
+mod drafts;
 mod durable_sinks;
 mod errors;
 mod event_format;

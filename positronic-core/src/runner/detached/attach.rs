@@ -8,7 +8,6 @@ use super::call::{DetachedCall, DetachedOutcome, DetachedReply, InDoubt, ToolExe
 use super::change;
 use crate::definition::{Invocation, StateValue, ToolBody, UntypedReply, Update, WaitDefinition};
 use crate::error::{Error, Result};
-use crate::machine::RunState;
 use crate::record::Path;
 use crate::runner::worker::Worker;
 
@@ -36,8 +35,8 @@ pub(in crate::runner) fn performed(
 }
 
 /// Returns whether the executor performs a call that is about to start.
-pub(in crate::runner) fn is_taken(worker: &Worker, state: &RunState, path: &Path, attempt: u32) -> bool {
-    let Some((executor, call)) = worker.shared.runner.code.executor.as_ref().zip(state.call(path)) else {
+pub(in crate::runner) fn is_taken(worker: &Worker, path: &Path, attempt: u32) -> bool {
+    let Some((executor, call)) = worker.shared.runner.code.executor.as_ref().zip(worker.state.call(path)) else {
         return false;
     };
     let is_function = worker
@@ -51,7 +50,7 @@ pub(in crate::runner) fn is_taken(worker: &Worker, state: &RunState, path: &Path
 
 /// Returns whether the call at a path outlives the worker.
 pub(in crate::runner) fn is_detached(worker: &Worker, path: &Path) -> bool {
-    worker.shared.state().call(path).is_some_and(|call| call.detached.is_some())
+    worker.state.call(path).is_some_and(|call| call.detached.is_some())
 }
 
 pub(in crate::runner) fn detached_call(worker: &Worker, path: &Path, call: &Invocation) -> DetachedCall {

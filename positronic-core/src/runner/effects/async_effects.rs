@@ -6,22 +6,22 @@ use super::report::Outcome;
 use super::{model_call, tool_call};
 use crate::definition::StageBody;
 use crate::error::Error;
-use crate::machine::{Effect, RunState, given_up};
+use crate::machine::{Effect, given_up};
 use crate::record::{CODE, EventKind, NewEvent, Path, Segment};
 use crate::runner::catch::caught;
 use crate::runner::detached::attach::is_taken;
 use crate::runner::worker::Worker;
 
 /// Returns the intent of an effect, which must be in the log before the effect starts.
-pub(in crate::runner) fn intent(worker: &Worker, state: &RunState, effect: &Effect) -> Option<NewEvent> {
+pub(in crate::runner) fn intent(worker: &Worker, effect: &Effect) -> Option<NewEvent> {
     let (path, kind) = match effect {
         Effect::Step { path, attempt } => (path, EventKind::StepStart { attempt: *attempt }),
         Effect::Execute { path, attempt } => {
-            let detached = is_taken(worker, state, path, *attempt);
+            let detached = is_taken(worker, path, *attempt);
             (path, EventKind::LoopToolStart { attempt: *attempt, detached })
         }
         Effect::Ask { path, attempt } => {
-            let settings = &state.loop_at(path)?.prepared.settings;
+            let settings = &worker.state.loop_at(path)?.prepared.settings;
             let model = match settings.in_code {
                 true => CODE.to_owned(),
                 false => worker.shared.runner.model_of(settings.tier).name(),
@@ -35,9 +35,9 @@ pub(in crate::runner) fn intent(worker: &Worker, state: &RunState, effect: &Effe
 
 /// Returns the result of a call that is not started again, because the process ended during it more often
 /// than its tool's retries allow.
-pub(in crate::runner) fn given_up_call(worker: &Worker, state: &RunState, effect: &Effect) -> Option<NewEvent> {
+pub(in crate::runner) fn given_up_call(worker: &Worker, effect: &Effect) -> Option<NewEvent> {
     let Effect::Execute { path, .. } = effect else { return None };
-    let call = state.call(path)?;
+    let call = worker.state.call(path)?;
     // A missing tool has a result of its own.
     let retries = worker.frames.tool(path, &call.tool)?.retries;
     given_up(call, retries)
@@ -67,12 +67,16 @@ fn spawn_step(worker: &mut Worker, path: &Path) {
     let step = worker.frames.stage(&owner, name).and_then(StageBody::as_step).cloned();
     let Some(scope) = worker.scope(path.clone()) else { return };
     let shared = Arc::clone(&worker.shared);
-    worker.launch(path.clone(), true, async move {
-        let started = shared.now();
-        let result = match step {
-            Some(step) => caught(step(scope)).await,
-            None => Err(Error::new("the brain's code has no such step")),
-        };
-        Outcome::Step { result, took: shared.since(started) }
-    });
+    worker.launch(
+        path.clone(),
+        true,
+        Box::pin(async move {
+            let started = shared.now();
+            let result = match step {
+                Some(step) => caught(step(scope)).await,
+                None => Err(Error::new("the brain's code has no such step")),
+            };
+            Outcome::Step { result, took: shared.since(started) }
+        }),
+    );
 }

@@ -1,6 +1,6 @@
 //! The connection from the author's code to its run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 
 use futures::future::BoxFuture;
@@ -12,9 +12,10 @@ use super::files::store_file;
 use super::report::{Report, Reports};
 use crate::definition::{BrainDefinition, Link, ToolDefinition, recordable};
 use crate::error::{Error, Result};
+use crate::projection::Prompts;
 use crate::record::{
-    Delta, DeltaKind, FileRef, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Scheduled, Segment,
-    SideOutput, Timer, Timestamp,
+    Delta, DeltaKind, Event, FileRef, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Scheduled,
+    Segment, SideOutput, Timer, Timestamp,
 };
 use crate::runner::worker::shared::Shared;
 use crate::store::{StoreError, TimerFilter};
@@ -28,8 +29,10 @@ pub(in crate::runner) struct RunLink {
     reports: Reports,
     /// The size limit of documents.
     max_bytes: usize,
+    /// The drafted events, while a loop is configured on the state after them.
+    drafted: Mutex<Vec<Arc<Event>>>,
     /// What each running call has reported and shown.
-    counts: Mutex<HashMap<Path, ReportCounts>>,
+    counts: Mutex<BTreeMap<Path, ReportCounts>>,
 }
 
 /// The number of reports of a running call, by kind.
@@ -44,7 +47,7 @@ struct ReportCounts {
 impl RunLink {
     pub(in crate::runner) fn new(shared: &Arc<Shared>, reports: Reports) -> Self {
         let max_bytes = shared.runner.settings.max_document_bytes;
-        Self { shared: Arc::downgrade(shared), reports, max_bytes, counts: Mutex::default() }
+        Self { shared: Arc::downgrade(shared), reports, max_bytes, drafted: Mutex::default(), counts: Mutex::default() }
     }
 
     /// Returns the size limit of documents in bytes.
@@ -55,6 +58,24 @@ impl RunLink {
     /// Removes the counts of a call that has ended.
     pub(in crate::runner) fn forget(&self, call: &Path) {
         self.counts.lock().remove(call);
+    }
+
+    /// Runs the author's code on the prompts after drafted events.
+    pub(super) fn ahead<T>(&self, drafted: &[Arc<Event>], work: impl FnOnce() -> T) -> T {
+        *self.drafted.lock() = drafted.to_vec();
+        let done = work();
+        self.drafted.lock().clear();
+        done
+    }
+
+    fn prompts<T>(&self, read: impl FnOnce(&Prompts) -> T) -> Option<T> {
+        let shared = self.shared.upgrade()?;
+        let drafted = self.drafted.lock();
+        if drafted.is_empty() {
+            return Some(read(&shared.prompts()));
+        }
+        let ahead = shared.prompts().clone().with(drafted.iter().map(|event| &**event));
+        Some(read(&ahead))
     }
 
     fn turn(&self, path: &Path, name: &str) -> Arc<tokio::sync::Mutex<()>> {
@@ -190,11 +211,11 @@ impl Link for RunLink {
     }
 
     fn record(&self, path: &Path) -> Option<Prompt> {
-        self.shared.upgrade()?.prompts().get(path).cloned()
+        self.prompts(|prompts| prompts.get(path).cloned()).flatten()
     }
 
     fn messages(&self, path: &Path) -> Vec<Message> {
-        self.shared.upgrade().map(|shared| shared.prompts().next_messages(path)).unwrap_or_default()
+        self.prompts(|prompts| prompts.next_messages(path)).unwrap_or_default()
     }
 
     fn brain(&self, title: &str) -> Option<Arc<BrainDefinition>> {

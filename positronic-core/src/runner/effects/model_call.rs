@@ -17,7 +17,7 @@ use crate::runner::worker::Worker;
 pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
     let loop_at = path.parent().unwrap_or_default();
     let (request, prepared, after) = {
-        let state = worker.shared.state();
+        let state = &worker.state;
         let Some(frame) = state.loop_at(path) else { return };
         let model = worker.shared.runner.model_of(frame.prepared.settings.tier);
         let messages = worker.shared.prompts().transcript_by(&loop_at, |outputs| model.project(outputs));
@@ -28,34 +28,38 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
     let definition = worker.frames.loop_at(&loop_at).cloned();
     let model = Arc::clone(worker.shared.runner.model_of(request.settings.tier));
     let shared = Arc::clone(&worker.shared);
-    worker.launch(path.clone(), true, async move {
-        let started = shared.now();
-        let tools = &*prepared.tools;
-        let actions = prepared.settings.structured_actions.as_ref().map(|actions| (actions, tools));
-        let asked = match request.settings.in_code {
-            true => answer_in_code(definition.as_deref()).map(Received::Valid),
-            false => receive(&shared, &*model, &request, after, actions, definition.as_deref()).await,
-        };
-        let duration = shared.since(started);
-        let result = match asked {
-            Ok(Received::Invalid(response, message)) => {
-                return Outcome::Refused { response, message, attempt, took: duration };
-            }
-            Ok(Received::Valid(mut response)) => {
-                let (plugins, failed) = match definition.as_deref() {
-                    Some(definition) => inspected(definition, scope.clone(), &mut response).await,
-                    None => (scope.plugins.clone(), Vec::new()),
-                };
-                let mut calls =
-                    validate_calls(&response.calls, &request.path, tools, definition.as_deref(), &scope).await;
-                cut_off(&mut calls, &response, request.settings.max_output_tokens);
-                let ModelResponse { parts, metadata, .. } = response;
-                Ok(Answered { parts, metadata, calls, plugins, failed })
-            }
-            Err(error) => Err(error),
-        };
-        Outcome::Answer { result, attempt, took: duration }
-    });
+    worker.launch(
+        path.clone(),
+        true,
+        Box::pin(async move {
+            let started = shared.now();
+            let tools = &*prepared.tools;
+            let actions = prepared.settings.structured_actions.as_ref().map(|actions| (actions, tools));
+            let asked = match request.settings.in_code {
+                true => answer_in_code(definition.as_deref()).map(Received::Valid),
+                false => receive(&shared, &*model, &request, after, actions, definition.as_deref()).await,
+            };
+            let duration = shared.since(started);
+            let result = match asked {
+                Ok(Received::Invalid(response, message)) => {
+                    return Outcome::Refused { response, message, attempt, took: duration };
+                }
+                Ok(Received::Valid(mut response)) => {
+                    let (plugins, failed) = match definition.as_deref() {
+                        Some(definition) => inspected(definition, scope.clone(), &mut response).await,
+                        None => (scope.plugins.clone(), Vec::new()),
+                    };
+                    let mut calls =
+                        validate_calls(&response.calls, &request.path, tools, definition.as_deref(), &scope).await;
+                    cut_off(&mut calls, &response, request.settings.max_output_tokens);
+                    let ModelResponse { parts, metadata, .. } = response;
+                    Ok(Answered { parts, metadata, calls, plugins, failed })
+                }
+                Err(error) => Err(error),
+            };
+            Outcome::Answer { result, attempt, took: duration }
+        }),
+    );
 }
 
 /// Returns the answer that the loop's code gives instead of a model.

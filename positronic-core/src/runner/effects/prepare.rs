@@ -15,18 +15,17 @@ use crate::runner::worker::stop::Stop;
 pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> Result<bool, Stop> {
     let definition = match yielded(worker, &path) {
         Ok(definition) => definition,
-        Err(error) => return not_prepared(worker, &path, error).await,
+        Err(error) => {
+            draft_failure(worker, &path, error)?;
+            return worker.append_draft().await;
+        }
     };
     if definition.plugins.is_empty() {
-        let mut definition = definition;
-        if let Err(error) = definition.mark_exits() {
-            return not_prepared(worker, &path, error).await;
-        }
-        let prepared = PreparedIteration { definition, plugins: PluginStates::default() };
-        return begin_prepared(worker, path, iteration, prepared).await;
+        draft_configured(worker, &path, iteration, definition)?;
+        return worker.append_draft().await;
     }
     // A plugin may ask a model, which requires a loop that has begun.
-    if worker.shared.state().loop_at(&path).is_none_or(|frame| frame.path != path)
+    if worker.state.loop_at(&path).is_none_or(|frame| frame.path != path)
         && !worker.append(begun_loop(worker, &path, &definition)).await?
     {
         return Ok(false);
@@ -34,14 +33,53 @@ pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> 
     let Some(scope) = worker.scope(path.iteration(iteration)) else { return Ok(true) };
     let read = output_count(worker, &path);
     worker.used_answers.remove(&path.iteration(iteration));
-    worker.launch(path, true, async move {
-        report::Outcome::Prepared { result: prepared(definition, scope).await.map(Box::new), iteration, read }
-    });
+    worker.launch(
+        path,
+        true,
+        Box::pin(async move {
+            report::Outcome::Prepared { result: prepared(definition, scope).await.map(Box::new), iteration, read }
+        }),
+    );
     Ok(true)
 }
 
-/// Begins an iteration that plugins have prepared, unless the loop has new messages that they have not read.
-pub(super) async fn record_prepared(
+/// Drafts the next iteration of a loop without plugins, on the state after the draft. Returns `false` if it is prepared on its own:
+/// the first one; one that plugins prepare; and after a crash any, so that another crash in the author's configuration is not
+/// counted as one of the tools before it.
+pub(in crate::runner) fn draft_following(worker: &mut Worker, path: &Path, iteration: u32) -> Result<bool, Stop> {
+    let follows =
+        worker.state.loop_at(path).is_some_and(|frame| frame.path == *path) && worker.state.crashed.is_empty();
+    if !follows || worker.frames.loop_at(path).is_none_or(|definition| !definition.plugins.is_empty()) {
+        return Ok(false);
+    }
+    let link = Arc::clone(&worker.link);
+    let drafted = worker.draft.events.clone();
+    match link.ahead(&drafted, || yielded(worker, path)) {
+        Ok(definition) if definition.plugins.is_empty() => draft_configured(worker, path, iteration, definition)?,
+        Ok(_) => return Ok(false),
+        Err(error) => draft_failure(worker, path, error)?,
+    }
+    Ok(true)
+}
+
+/// Drafts an iteration without plugins.
+fn draft_configured(
+    worker: &mut Worker,
+    path: &Path,
+    iteration: u32,
+    mut definition: LoopDefinition,
+) -> Result<(), Stop> {
+    match definition.mark_exits() {
+        Ok(()) => {
+            let prepared = PreparedIteration { definition, plugins: PluginStates::default() };
+            draft_iteration(worker, path, iteration, prepared)
+        }
+        Err(error) => draft_failure(worker, path, error),
+    }
+}
+
+/// Drafts an iteration that plugins have prepared, unless the loop has new messages that they have not read.
+pub(super) fn record_prepared(
     worker: &mut Worker,
     path: &Path,
     result: crate::Result<Box<PreparedIteration>>,
@@ -52,16 +90,14 @@ pub(super) async fn record_prepared(
         return Ok(());
     }
     match result {
-        Ok(prepared) => begin_prepared(worker, path.clone(), iteration, *prepared).await?,
-        Err(error) => not_prepared(worker, path, error).await?,
-    };
-    Ok(())
+        Ok(prepared) => draft_iteration(worker, path, iteration, *prepared),
+        Err(error) => draft_failure(worker, path, error),
+    }
 }
 
 /// Returns the iteration that a loop prepares.
 pub(in crate::runner) fn preparing(worker: &Worker, path: &Path) -> Option<u32> {
-    let state = worker.shared.state();
-    let frame = state.loop_at(path).filter(|frame| frame.path == *path)?;
+    let frame = worker.state.loop_at(path).filter(|frame| frame.path == *path)?;
     matches!(frame.phase, LoopPhase::Prepare).then_some(frame.iteration)
 }
 
@@ -70,51 +106,38 @@ fn output_count(worker: &Worker, path: &Path) -> usize {
     worker.shared.prompts().get(path).map_or(0, |prompt| prompt.output.len())
 }
 
-async fn not_prepared(worker: &mut Worker, path: &Path, error: crate::Error) -> Result<bool, Stop> {
+fn draft_failure(worker: &mut Worker, path: &Path, error: crate::Error) -> Result<(), Stop> {
     let new_events = worker.settled(path, Outcome::NotConfigured(error));
-    worker.append(new_events).await
+    worker.draft(new_events)
 }
 
-async fn begin_prepared(
-    worker: &mut Worker,
-    path: Path,
-    number: u32,
-    prepared: PreparedIteration,
-) -> Result<bool, Stop> {
+fn draft_iteration(worker: &mut Worker, path: &Path, number: u32, prepared: PreparedIteration) -> Result<(), Stop> {
     let PreparedIteration { mut definition, plugins } = prepared;
     let model = worker.shared.runner.model_of(definition.settings.tier);
     if let Some(decisions) = &mut definition.settings.structured_actions {
         decisions.form.get_or_insert_with(|| model.action_format());
     }
     if let Err(error) = can_exit(&definition) {
-        return not_prepared(worker, &path, error).await;
+        return draft_failure(worker, path, error);
     }
-    {
-        let state = worker.shared.state();
-        definition.tools.retain(|_, tool| offers(&state, &path, tool.decl.flags));
+    definition.tools.retain(|_, tool| offers(&worker.state, path, tool.decl.flags));
+    if let Err(error) = checked(&definition).and_then(|()| priced(worker, path, &definition)) {
+        return draft_failure(worker, path, error);
     }
-    if let Err(error) = checked(&definition).and_then(|()| priced(worker, &path, &definition)) {
-        return not_prepared(worker, &path, error).await;
-    }
-    let new_events = {
-        let configured = configured(worker, &path, &definition, &plugins);
-        begin_iteration(&worker.shared.state(), &path, number, &configured)
-    };
-    let appended = worker.append(new_events).await?;
-    if appended {
-        // No question is asked in this iteration from now on.
-        let asks = path.iteration(number);
-        worker.used_answers.remove(&asks);
-        worker.link.forget(&asks);
-        worker.frames.set_loop(path, Arc::new(definition));
-    }
-    Ok(appended)
+    let new_events = begin_iteration(&worker.state, path, number, &configured(worker, path, &definition, &plugins));
+    worker.draft(new_events)?;
+    // No question is asked in this iteration from now on. If another writer was first, it is prepared again.
+    let asks = path.iteration(number);
+    worker.used_answers.remove(&asks);
+    worker.link.forget(&asks);
+    worker.frames.set_loop(path.clone(), Arc::new(definition));
+    Ok(())
 }
 
 /// Refuses a limit of money that cannot be enforced, as far as known before the model answers.
 fn priced(worker: &Worker, path: &Path, definition: &LoopDefinition) -> crate::Result<()> {
     let runner = &worker.shared.runner;
-    let is_limited = limits_money(&worker.shared.state(), path) || definition.limits.budget.max_money.is_some();
+    let is_limited = limits_money(&worker.state, path) || definition.limits.budget.max_money.is_some();
     // An answer of code costs nothing.
     if !is_limited || definition.answer.is_some() {
         return Ok(());
@@ -152,7 +175,7 @@ pub(super) fn yielded(worker: &mut Worker, path: &Path) -> crate::Result<LoopDef
 fn begun_loop(worker: &Worker, path: &Path, definition: &LoopDefinition) -> Vec<NewEvent> {
     let none = PluginStates::default();
     let configured = configured(worker, path, definition, &none);
-    begin_loop(&worker.shared.state(), path, &configured)
+    begin_loop(&worker.state, path, &configured)
 }
 
 fn configured<'a>(
@@ -180,8 +203,7 @@ fn configured<'a>(
 }
 
 fn overridden(worker: &Worker, mut definition: LoopDefinition) -> LoopDefinition {
-    let state = worker.shared.state();
-    let Overrides { system, model } = &state.start.overrides;
+    let Overrides { system, model } = &worker.state.start.overrides;
     if let Some(system) = system {
         definition.system = system.as_str().into();
     }

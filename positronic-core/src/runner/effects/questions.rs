@@ -28,11 +28,11 @@ pub(in crate::runner) async fn keep_value(
     value: Arc<Value>,
     reply: oneshot::Sender<Result<Arc<Value>>>,
 ) -> Result<(), Stop> {
-    let known = worker.shared.state().value(path, &name);
+    let known = worker.state.value(path, &name);
     let kept = if let Some(known) = known {
         Ok(known)
     } else {
-        let runs = keeps_values(&worker.shared.state(), path);
+        let runs = keeps_values(&worker.state, path);
         let recorded = EventKind::ValueRecorded { name, value: Arc::clone(&value) };
         match runs && worker.append_outcome(path, vec![NewEvent::new(path.clone(), recorded)]).await? {
             true => Ok(value),
@@ -57,7 +57,7 @@ pub(in crate::runner) async fn answer_question(
         let is_used = |index| used.is_some_and(|used| used.contains(&index));
         let model = worker.shared.runner.model_of(question.settings.tier).name();
         let in_flight = |path: &Path| worker.is_in_flight(path);
-        machine::ask(&worker.shared.state(), &asks, question.clone(), model, is_used, in_flight)
+        machine::ask(&worker.state, &asks, question.clone(), model, is_used, in_flight)
     };
     match asking {
         Asking::Recorded(index, answer) => {
@@ -89,8 +89,8 @@ fn send_question(worker: &mut Worker, mut asker: Asker, due: Option<Timestamp>) 
     let model = Arc::clone(worker.shared.runner.model_of(asker.request.settings.tier));
     let shared = Arc::clone(&worker.shared);
     // A plugin's question is no part of the answer that its iteration streams.
-    let after = (asker.request.path != asker.asks).then(|| shared.state().next);
-    worker.launch(asker.request.path.clone(), false, async move {
+    let after = (asker.request.path != asker.asks).then_some(worker.state.next);
+    worker.launch(asker.request.path.clone(), false, Box::pin(async move {
         let Asker { request, reply, turn, .. } = &mut asker;
         let asking = async {
             if due.is_some() {
@@ -112,7 +112,7 @@ fn send_question(worker: &mut Worker, mut asker: Asker, due: Option<Timestamp>) 
             asking.await
         };
         Outcome::Question { result, took, asker: Box::new(asker) }
-    });
+    }));
 }
 
 /// Records the outcome of a question, and sends it again or replies to its asker.
@@ -128,7 +128,7 @@ pub(super) async fn record_question(
         Err(error) => Err(charged_error(worker, error)),
     };
     let outcome = machine::Outcome::Question { result: result.clone(), attempt: asker.request.attempt };
-    let new_events = settle(&worker.shared.state(), path, outcome, duration, &worker.inputs());
+    let new_events = settle(&worker.state, path, outcome, duration, &worker.inputs());
     let due = new_events.iter().find_map(|event| match &event.kind {
         EventKind::LoopModelRetry { due, .. } => Some(*due),
         _ => None,

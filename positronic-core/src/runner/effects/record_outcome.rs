@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::async_effects::start_announced;
 use super::charge::{charged, charged_error};
 use super::prepare::record_prepared;
 use super::questions::record_question;
@@ -17,9 +16,9 @@ use crate::record::{EventKind, Path};
 use crate::runner::catch::caught_now;
 use crate::runner::detached::call::InDoubt;
 use crate::runner::worker::Worker;
-use crate::runner::worker::early_webhooks::take_mail;
 use crate::runner::worker::stop::Stop;
 
+/// Adds the outcome of an effect to the draft; that of a question is appended, and then its asker gets the reply.
 pub(in crate::runner) async fn record_outcome(worker: &mut Worker, path: &Path, outcome: Outcome) -> Result<(), Stop> {
     let (outcome, took) = match outcome {
         Outcome::Step { result, took } => {
@@ -41,27 +40,23 @@ pub(in crate::runner) async fn record_outcome(worker: &mut Worker, path: &Path, 
         }
         Outcome::Tool { result, attempt, took } => (returned(worker, path, result, attempt), took),
         Outcome::Prepared { result, iteration, read } => {
-            return record_prepared(worker, path, result, iteration, read).await;
+            return record_prepared(worker, path, result, iteration, read);
         }
         Outcome::Question { result, took, asker } => return record_question(worker, path, result, *asker, took).await,
     };
     let Some(outcome) = outcome else { return Ok(()) };
-    let new_events = settle(&worker.shared.state(), path, outcome, took, &worker.inputs());
+    let new_events = settle(&worker.state, path, outcome, took, &worker.inputs());
     let waits = new_events.iter().any(|event| matches!(event.kind, EventKind::LoopWait { .. }));
     worker.mail_unread |= waits;
-    if !new_events.is_empty() && worker.append_outcome(path, new_events).await? && waits {
-        worker.unrecorded = None;
-        start_announced(worker);
-        // The webhook may have arrived before. After a crash right here, the next worker reads the
-        // mailbox.
-        take_mail(worker).await?;
+    if !new_events.is_empty() {
+        worker.draft_outcome(path, new_events)?;
     }
     Ok(())
 }
 
 /// Computes the state changes of a tool that has returned; `None` if the call no longer exists.
 fn returned(worker: &mut Worker, path: &Path, result: Result<UntypedReply>, attempt: u32) -> Option<machine::Outcome> {
-    let tool = worker.shared.state().call(path).map(|call| call.tool.clone())?;
+    let tool = worker.state.call(path).map(|call| call.tool.clone())?;
     let states = states(worker, path)?;
     let max_bytes = worker.shared.runner.settings.max_document_bytes;
     let checked = |reply: UntypedReply| {

@@ -21,13 +21,11 @@ pub(super) struct CallStates {
 
 /// Returns the states that the result of a call can change; those of the brain for a stage.
 pub(super) fn states(worker: &mut Worker, path: &Path) -> Option<Result<CallStates>> {
-    let shared = Arc::clone(&worker.shared);
-    let state = shared.state();
-    let brain = state.owner(path)?;
-    let tool = state.call(path).and_then(|call| worker.frames.tool(path, &call.tool));
+    let brain = worker.state.owner(path)?;
+    let tool = worker.state.call(path).and_then(|call| worker.frames.tool(path, &call.tool));
     let (owner, plugins) = (tool.and_then(|tool| tool.owner), brain.plugins.clone());
     let document = match &owner {
-        Some(owner) => owner.document(plugins.get(owner.plugin), shared.runner.settings.max_document_bytes),
+        Some(owner) => owner.document(plugins.get(owner.plugin), worker.shared.runner.settings.max_document_bytes),
         None => Ok(worker.frames.document(brain)),
     };
     Some(document.map(|document| CallStates { document, owner, plugins }))

@@ -42,8 +42,7 @@ async fn start_brain(worker: &mut Worker, path: Path) -> Result<bool, Stop> {
     };
     let new_events = worker.settled(&path, Outcome::BrainBegun(start));
     let appended = worker.append(new_events).await?;
-    let shared = Arc::clone(&worker.shared);
-    if let (true, Some((definition, services)), Some(frame)) = (appended, code, shared.state().brain(&path)) {
+    if let (true, Some((definition, services)), Some(frame)) = (appended, code, worker.state.brain(&path)) {
         worker.frames.begin(frame, definition, services);
     }
     Ok(appended)
@@ -55,10 +54,10 @@ async fn nested_brain(
     path: &Path,
 ) -> Result<(Box<BrainStart>, Arc<BrainDefinition>, AnyServices)> {
     let (nested, arguments, owner) = {
-        let state = worker.shared.state();
+        let state = &worker.state;
         let arguments = state.call(path).map(|call| Arc::clone(&call.arguments)).unwrap_or_default();
         let owner = state.owner(path).map(|brain| brain.path.clone()).unwrap_or_default();
-        (worker.frames.nested(&state, path), arguments, owner)
+        (worker.frames.nested(state, path), arguments, owner)
     };
     let missing = || Error::new("the brain's code has no such brain");
     let (nested, states) = (nested.ok_or_else(missing)?, states(worker, path).ok_or_else(missing)?);
@@ -71,7 +70,7 @@ async fn nested_brain(
 
 /// Checks the arguments of a call that runs a brain, if a person has edited them.
 async fn edited(worker: &mut Worker, path: &Path) -> Result<()> {
-    let call = worker.shared.state().call(path).filter(|call| call.edited).cloned();
+    let call = worker.state.call(path).filter(|call| call.edited).cloned();
     let Some(call) = call else { return Ok(()) };
     let tool = worker.frames.tool(path, &call.tool).cloned();
     let (Some(tool), Some(scope)) = (tool, worker.scope(path.clone())) else { return Ok(()) };
@@ -82,10 +81,7 @@ async fn edited(worker: &mut Worker, path: &Path) -> Result<()> {
 
 fn finish_brain(worker: &mut Worker, path: &Path) -> Option<Outcome> {
     let states = states(worker, path)?;
-    let (nested, end) = {
-        let state = worker.shared.state();
-        (worker.frames.nested(&state, path), state.brain(path)?.end.clone()?)
-    };
+    let (nested, end) = (worker.frames.nested(&worker.state, path), worker.state.brain(path)?.end.clone()?);
     let BrainEnd::Completed(result) = end else { return Some(Outcome::BrainEnded(Ok(StateChanges::default()))) };
     Some(Outcome::BrainEnded(states.and_then(|states| {
         let nested = nested.ok_or_else(|| Error::new("the brain's code has no such brain"))?;
@@ -96,8 +92,7 @@ fn finish_brain(worker: &mut Worker, path: &Path) -> Option<Outcome> {
 }
 
 fn complete_brain(worker: &mut Worker, path: &Path) -> Option<Outcome> {
-    let shared = Arc::clone(&worker.shared);
-    let document = worker.frames.document(shared.state().brain(path)?);
+    let document = worker.frames.document(worker.state.brain(path)?);
     let result = match worker.frames.definition(path).map(|definition| &definition.result) {
         Some(Some(result)) => caught_now(|| result(&document)),
         Some(None) => Ok(Value::clone(document.json())),
@@ -122,7 +117,7 @@ fn close_loop(worker: &mut Worker, path: &Path, outcome: LoopOutcome) -> Option<
 
 fn resume_call(worker: &mut Worker, path: &Path) -> Option<Outcome> {
     let states = states(worker, path)?;
-    let call = worker.shared.state().call(path).cloned()?;
+    let call = worker.state.call(path).cloned()?;
     let CallPhase::Resumed { wait, webhook, identifier, payload, answered, .. } = call.phase else { return None };
     let Some(tool) = worker.frames.tool(path, &call.tool).cloned() else {
         let error = Error::new(format!("the tool `{}` no longer exists", call.tool));

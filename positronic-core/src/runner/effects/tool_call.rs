@@ -14,7 +14,7 @@ use crate::runner::detached::attach::{detached_call, performed};
 use crate::runner::worker::Worker;
 
 pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
-    let invoked = worker.shared.state().call(path).map(|call| {
+    let invoked = worker.state.call(path).map(|call| {
         let (tool, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
         (Invocation { tool, arguments, flags: call.flags, attempt }, call.edited, call.detached.is_some())
     });
@@ -24,37 +24,41 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
     let loop_at = path.parent().and_then(|loop_at| worker.frames.loop_at(&loop_at).cloned());
     let Some(scope) = worker.scope(path.clone()) else { return };
     let shared = Arc::clone(&worker.shared);
-    worker.launch(path.clone(), true, async move {
-        let started = shared.now();
-        let checked = match definition.as_deref().filter(|_| edited) {
-            Some(definition) => check_edited(definition, &call.arguments, call.flags.exit, scope.clone()).await,
-            None => Ok(()),
-        };
-        let result = match (checked, definition.as_ref().map(|definition| (&definition.body, definition.timeout))) {
-            (Err(refused), _) => Err(refused),
-            (Ok(()), Some((ToolBody::Function { execute, .. }, timeout))) => {
-                let (tool, execute) = (definition.as_ref().map(Arc::clone), Arc::clone(execute));
-                let (arguments, inner) = (Arc::clone(&call.arguments), scope.clone());
-                // The performer of a detached call limits its time.
-                let timeout = detached.as_ref().map_or(timeout, |_| Duration::MAX);
-                let executor = shared.runner.code.executor.clone();
-                let running = around(loop_at.as_deref(), &scope, &call, move || match detached {
-                    Some(call) => performed(executor, call),
-                    None => Box::pin(async move { execute(arguments, owner_scope(tool.as_deref(), inner)?).await }),
-                });
-                let mut result = None;
-                let work = Box::pin(async { result = Some(running.await) });
-                let is_in_time = shared.runner.clock.limit(timeout, work).await;
-                result.filter(|_| is_in_time).unwrap_or_else(|| {
-                    Err(Error::new(format!(
-                        "the tool took longer than {timeout:?}; whether it had its effect is unknown"
-                    )))
-                })
-            }
-            (Ok(()), Some((ToolBody::Brain(_), _)) | None) => {
-                Err(Error::new(format!("the tool `{}` no longer exists", call.tool)))
-            }
-        };
-        Outcome::Tool { result, attempt, took: shared.since(started) }
-    });
+    worker.launch(
+        path.clone(),
+        true,
+        Box::pin(async move {
+            let started = shared.now();
+            let checked = match definition.as_deref().filter(|_| edited) {
+                Some(definition) => check_edited(definition, &call.arguments, call.flags.exit, scope.clone()).await,
+                None => Ok(()),
+            };
+            let result = match (checked, definition.as_ref().map(|definition| (&definition.body, definition.timeout))) {
+                (Err(refused), _) => Err(refused),
+                (Ok(()), Some((ToolBody::Function { execute, .. }, timeout))) => {
+                    let (tool, execute) = (definition.as_ref().map(Arc::clone), Arc::clone(execute));
+                    let (arguments, inner) = (Arc::clone(&call.arguments), scope.clone());
+                    // The performer of a detached call limits its time.
+                    let timeout = detached.as_ref().map_or(timeout, |_| Duration::MAX);
+                    let executor = shared.runner.code.executor.clone();
+                    let running = around(loop_at.as_deref(), &scope, &call, move || match detached {
+                        Some(call) => performed(executor, call),
+                        None => Box::pin(async move { execute(arguments, owner_scope(tool.as_deref(), inner)?).await }),
+                    });
+                    let mut result = None;
+                    let work = Box::pin(async { result = Some(running.await) });
+                    let is_in_time = shared.runner.clock.limit(timeout, work).await;
+                    result.filter(|_| is_in_time).unwrap_or_else(|| {
+                        Err(Error::new(format!(
+                            "the tool took longer than {timeout:?}; whether it had its effect is unknown"
+                        )))
+                    })
+                }
+                (Ok(()), Some((ToolBody::Brain(_), _)) | None) => {
+                    Err(Error::new(format!("the tool `{}` no longer exists", call.tool)))
+                }
+            };
+            Outcome::Tool { result, attempt, took: shared.since(started) }
+        }),
+    );
 }

@@ -102,7 +102,10 @@ pub(in crate::runner) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>
         let claimed = append_of(&shared.run, &state, &after, Some(&row), &events, extras);
         let summary = claimed.index.summary.clone();
         match append(&*runner.store, &shared.run, claimed).await {
-            Ok(()) => shared.take_over(after, summary, &events),
+            Ok(()) => {
+                worker.state = after.clone();
+                shared.take_over(after, summary, &events);
+            }
             Err(StoreError::Conflict { .. }) => {
                 // Another writer was first: decide again.
                 shared.catch_up().await?;
@@ -127,14 +130,14 @@ async fn restored(
     let shared = Arc::clone(&worker.shared);
     let restored = async {
         take_mail(&mut worker).await?;
-        let state = shared.state().clone();
+        let state = worker.state.clone();
         let has_work = !state.has_ended() && shared.summary().has_work(shared.now());
         Ok::<_, Stop>(has_work && (is_restored || restore(&mut worker, &state, definition).await?))
     };
     match restored.await {
         Ok(true) => Ok(worker),
         Ok(false) => {
-            while !shared.state().has_ended() && !release(&mut worker, "nothing to do".to_owned()).await? {}
+            while !worker.state.has_ended() && !release(&mut worker, "nothing to do".to_owned()).await? {}
             Err(NoClaim::Idle)
         }
         Err(stop @ (Stop::Lost | Stop::LeaseLost { .. })) => Err(NoClaim::Stopped(stop)),

@@ -1,123 +1,143 @@
-//! Commits of a run's worker: append, and retry when the store fails or another writer was first.
+//! Commits of a worker's draft: append, and retry when the store fails or another writer was first.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
-use super::append::{Extras, Stamp, append_of, follow, stamp_all};
+use super::append::{Extras, append_of};
+use super::draft::{Draft, OutcomeEvents};
 use super::saved::Saved;
 use super::stop::{Stop, passes};
 use super::timers::timers;
-use super::worker::{Announced, Worker};
-use crate::machine::{Effect, IllegalEvent, RunState, SUSPECT, awaits, next};
+use super::worker::Worker;
+use crate::machine::{IllegalEvent, SUSPECT};
 use crate::record::{Event, EventKind, NewEvent, Path};
 use crate::runner::clock::pauses;
-use crate::runner::effects::async_effects::{given_up_call, intent};
 use crate::runner::work::quarantine::crashes_of;
 use crate::store::StoreError;
 
-fn unstamp(event: Arc<Event>) -> NewEvent {
-    let Event { path, kind, with_next, .. } = Arc::unwrap_or_clone(event);
-    NewEvent { path, kind, with_next }
-}
-
 impl Worker {
-    /// Appends events and the intents of the effects that they make due. Returns `false` if another writer was
+    /// Appends a transition and the intents of the effects that it makes due. Returns `false` if another writer was
     /// first: its events are folded in, nothing was appended, and the caller decides again.
-    pub(in crate::runner) async fn append(&mut self, own: impl Into<Announced>) -> Result<bool, Stop> {
-        Ok(self.try_append(own.into(), true, pauses()).await?.is_none())
+    pub(in crate::runner) async fn append(&mut self, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
+        self.draft(new_events)?;
+        self.append_draft().await
+    }
+
+    /// Appends the draft as [`append`](Self::append) does.
+    pub(in crate::runner) async fn append_draft(&mut self) -> Result<bool, Stop> {
+        Ok(self.try_commit(true, pauses()).await?.is_none())
     }
 
     /// Appends events without starting further effects.
     pub(super) async fn append_last(&mut self, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
-        Ok(self.try_append(new_events.into(), false, pauses()).await?.is_none())
+        self.draft(new_events)?;
+        Ok(self.try_commit(false, pauses()).await?.is_none())
     }
 
     /// Appends events as [`append_last`](Self::append_last) does, but does not try again: the store has failed for long.
     pub(super) async fn append_once(&mut self, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
-        Ok(self.try_append(new_events.into(), false, pauses().with_max_times(0)).await?.is_none())
+        self.draft(new_events)?;
+        Ok(self.try_commit(false, pauses().with_max_times(0)).await?.is_none())
     }
 
-    /// Appends the outcome of an effect, after any events of other writers, as long as the run awaits it: a
-    /// cancelled call takes no result.
+    /// Appends the outcome of an effect, after any events of other writers, as long as the run awaits it.
     pub(in crate::runner) async fn append_outcome(
         &mut self,
         path: &Path,
         new_events: Vec<NewEvent>,
     ) -> Result<bool, Stop> {
-        let mut own = new_events.into();
-        while awaits(&self.shared.state(), path) {
-            match self.try_append(own, true, pauses()).await? {
-                None => return Ok(true),
-                Some(returned) => own = returned,
-            }
+        let is_awaited = self.draft_outcome(path, new_events)?;
+        Ok(is_awaited && self.commit().await?)
+    }
+
+    /// Appends the drafted outcomes, after any events of other writers. Returns whether the run still awaited them.
+    pub(in crate::runner) async fn commit(&mut self) -> Result<bool, Stop> {
+        while !self.draft.events.is_empty() {
+            let Some(outcomes) = self.try_commit(true, pauses()).await? else { return Ok(true) };
+            self.draft_again(outcomes)?;
         }
-        tracing::debug!(run = %self.shared.run, %path, "dropped a late outcome");
         Ok(false)
     }
 
-    /// Appends events, with the intents of the effects that they make due if `announces_next`. Returns the events if
+    /// Drafts outcomes after the events of another writer. Each one was computed on the state after the one before.
+    fn draft_again(&mut self, outcomes: Vec<OutcomeEvents>) -> Result<(), Stop> {
+        let mut dropped = None;
+        for (path, new_events) in outcomes {
+            if !self.draft_outcome(&path, new_events)? {
+                dropped.get_or_insert(path);
+            }
+        }
+        match dropped {
+            // A signal ends all work in flight or none. If that changes, these outcomes must be settled again.
+            Some(path) if !self.draft.events.is_empty() => {
+                let Draft { events, .. } = self.drop_draft();
+                let (seq, name) = (self.state.next, events.first().map_or("", |event| event.kind.name()));
+                let reason =
+                    "another writer has ended work whose outcome was recorded together with this one".to_owned();
+                Err(IllegalEvent { seq, name, path, reason }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Appends the draft, with the intents of the effects that it makes due if `announces_next`. Returns its outcomes if
     /// another writer was first.
-    async fn try_append(
+    async fn try_commit(
         &mut self,
-        own: Announced,
         announces_next: bool,
         pauses: ExponentialBuilder,
-    ) -> Result<Option<Announced>, Stop> {
-        let Announced { new_events, mut effects } = own;
-        if new_events.is_empty() {
+    ) -> Result<Option<Vec<OutcomeEvents>>, Stop> {
+        if self.draft.events.is_empty() {
             // Without an event the same effect would be due again, endlessly.
             return Err(Stop::Nothing);
         }
-        let (before, at) = {
-            let state = self.shared.state();
-            (state.clone(), Stamp::of_worker(self.shared.now(), state.at))
-        };
-        let next = before.next;
-        let own = (new_events.len(), effects.len());
-        let mut events = stamp_all(new_events, next, at, Some(self.epoch));
-        // An illegal event is never appended.
-        let mut after = follow(&before, &events)?;
         if announces_next {
-            effects.extend(self.announce_next(&mut after, at, &mut events)?);
+            self.draft_next()?;
         }
-        let saved = Saved::with(&self.shared, &after, &events);
+        let is_written = self.write_draft(pauses).await;
+        let draft = if matches!(is_written, Ok(true)) { std::mem::take(&mut self.draft) } else { self.drop_draft() };
+        if is_written? {
+            self.unrecorded.clear();
+            self.announced.extend(draft.effects);
+            return Ok(None);
+        }
+        Ok(Some(draft.into_outcomes()))
+    }
+
+    /// Writes the draft to the store. Returns `false` if another writer was first, whose events are folded in.
+    async fn write_draft(&mut self, pauses: ExponentialBuilder) -> Result<bool, Stop> {
         let (shared, epoch) = (Arc::clone(&self.shared), self.epoch);
-        let made = |after: &RunState| {
-            let timers = timers(&shared.run, after, &events);
+        let events = self.draft.events.clone();
+        let before = shared.state().clone();
+        let saved = Saved::with(&shared, &self.state, &events);
+        let made = |worker: &Self| {
+            let timers = timers(&shared.run, &worker.state, &events);
             let (snapshot, prompts) = (saved.snapshot.clone(), saved.prompts.clone());
             let extras = Extras { epoch: Some(epoch), timers, snapshot, prompts, ..Extras::default() };
-            append_of(&shared.run, &before, after, Some(&*shared.summary()), &events, extras)
+            append_of(&shared.run, &before, &worker.state, Some(&*shared.summary()), &events, extras)
         };
-        let mut append = made(&after);
+        let mut append = made(self);
         let summary = append.index.summary.clone();
         // Events of other writers up to there make this append fail, and are read then.
-        self.shared.own.store(next.0 + events.len() as u64, Ordering::Release);
+        shared.own.store(self.state.next.0, Ordering::Release);
         let mut pauses = pauses.build();
         let failed = loop {
             let failed = match self.until_lost(shared.runner.store.append(&shared.run, append)).await? {
                 Ok(()) => {
                     saved.stored(&summary);
-                    self.shared.take_over(after, summary, &events);
+                    shared.take_over(self.state.clone(), summary, &events);
                     self.close_frames(&events);
                     self.leave_quarantine();
-                    self.announced.extend(effects);
-                    return Ok(None);
+                    return Ok(true);
                 }
                 Err(StoreError::Conflict { .. }) => match self.catch_up_with().await {
                     // The append succeeded and its reply was lost.
-                    Ok(read) if read.starts_with(&events) => {
-                        self.announced.extend(effects);
-                        return Ok(None);
-                    }
+                    Ok(read) if read.starts_with(&events) => return Ok(true),
                     Ok(_) => {
-                        self.shared.own.store(0, Ordering::Release);
-                        effects.truncate(own.1);
-                        return Ok(Some(Announced {
-                            new_events: events.into_iter().take(own.0).map(unstamp).collect(),
-                            effects,
-                        }));
+                        shared.own.store(0, Ordering::Release);
+                        return Ok(false);
                     }
                     Err(stop) => stop,
                 },
@@ -127,69 +147,13 @@ impl Worker {
             let Some(pause) = pauses.next().filter(|pause| passes(&failed) && self.retries(*pause)) else {
                 break failed;
             };
-            tracing::warn!(run = %self.shared.run, error = %failed, "the store failed; retrying");
+            tracing::warn!(run = %shared.run, error = %failed, "the store failed; retrying");
             self.pause(pause).await?;
-            append = made(&after);
+            append = made(self);
         };
         // The end of the log is unknown now: every append must wake the worker.
-        self.shared.own.store(0, Ordering::Release);
+        shared.own.store(0, Ordering::Release);
         Err(failed)
-    }
-
-    /// Returns what can begin in the state after an append, so that its intents are part of the same append.
-    fn follows(&self, state: &RunState) -> Announced {
-        if self.unsettled > 0 || self.leaves() {
-            return Announced::default();
-        }
-        let mut effects = self.fresh(next(state, state.at).effects);
-        self.announce(state, &mut effects)
-    }
-
-    /// Returns the events that follow from a state alone and the intents of effects. The remaining effects are
-    /// performed by the worker itself.
-    pub(super) fn announce(&self, state: &RunState, effects: &mut Vec<Effect>) -> Announced {
-        let mut now = Announced::default();
-        for effect in std::mem::take(effects) {
-            match effect {
-                Effect::Append(transition) => now.new_events.extend(NewEvent::transition(transition)),
-                effect => match (given_up_call(self, state, &effect), intent(self, state, &effect)) {
-                    (Some(result), _) => now.new_events.push(result),
-                    (None, Some(intent)) => {
-                        now.new_events.push(intent);
-                        now.effects.push(effect);
-                    }
-                    (None, None) => effects.push(effect),
-                },
-            }
-        }
-        now
-    }
-
-    pub(super) fn fresh(&self, mut effects: Vec<Effect>) -> Vec<Effect> {
-        effects.retain(|effect| effect.path().is_none_or(|path| !self.flights.contains_key(path)));
-        effects
-    }
-
-    /// Adds the intents of the effects that the events make due, until there are none, and returns those effects.
-    fn announce_next(
-        &self,
-        after: &mut RunState,
-        at: Stamp,
-        events: &mut Vec<Arc<Event>>,
-    ) -> Result<Vec<Effect>, IllegalEvent> {
-        let mut effects = Vec::new();
-        loop {
-            let Announced { new_events, effects: more } = self.follows(after);
-            if new_events.is_empty() {
-                return Ok(effects);
-            }
-            let announced = stamp_all(new_events, after.next, at, Some(self.epoch));
-            for event in &announced {
-                after.fold(event)?;
-            }
-            events.extend(announced);
-            effects.extend(more);
-        }
     }
 
     /// Repeats an operation while the store fails at it.
@@ -213,23 +177,25 @@ impl Worker {
         self.retried(Self::catch_up_with).await.map(drop)
     }
 
+    /// Reads and folds the events of other writers. The draft does not follow them.
     async fn catch_up_with(&mut self) -> Result<Vec<Arc<Event>>, Stop> {
         let events = self.shared.catch_up().await?;
+        self.state = self.shared.state().clone();
         self.close_frames(&events);
-        let lost = self.shared.state().claim.as_ref().is_some_and(|claim| claim.epoch > self.epoch);
+        let lost = self.state.claim.as_ref().is_some_and(|claim| claim.epoch > self.epoch);
         if lost { Err(Stop::Lost) } else { Ok(events) }
     }
 
     /// Returns the permit of a suspect once its run has made progress.
     fn leave_quarantine(&mut self) {
-        if self.quarantined.is_some() && crashes_of(&self.shared.state()) < SUSPECT {
+        if self.quarantined.is_some() && crashes_of(&self.state) < SUSPECT {
             self.quarantined = None;
         }
     }
 
     fn close_frames(&mut self, events: &[Arc<Event>]) {
         if events.iter().any(|event| closes(&event.kind)) {
-            self.frames.forget_closed(&self.shared.state());
+            self.frames.forget_closed(&self.state);
         }
     }
 }

@@ -23,7 +23,7 @@ pub(in crate::runner) async fn take_mail(worker: &mut Worker) -> Result<(), Stop
 }
 
 async fn check_mailbox(worker: &mut Worker) -> Result<(), Stop> {
-    let waits: Vec<_> = pending(&worker.shared.state())
+    let waits: Vec<_> = pending(&worker.state)
         .into_iter()
         .flat_map(|pending| pending.kind.waits().to_vec())
         .filter(|wait| wait.webhook != REPLY)
@@ -48,7 +48,7 @@ async fn next_mail(worker: &mut Worker, webhook: &str, identifier: &str) -> Resu
 /// Delivers a webhook. Returns `false` if this run does not take it, so that the next one is tried.
 async fn deliver(worker: &mut Worker, mail: &InboundWebhook) -> Result<bool, Stop> {
     let Shared { runner, run, .. } = &*worker.shared;
-    let state = worker.shared.state().clone();
+    let state = worker.state.clone();
     match send(&*runner.store, &*runner.clock, run, state, &[mail.signal()], Some(mail)).await {
         Ok(sent) => worker.catch_up().await.map(|()| sent.is_new),
         // Another run that waits for it was first.

@@ -1,6 +1,6 @@
 //! What open frames need besides their state: definitions, services, and the configurations of loops.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -10,18 +10,18 @@ use crate::definition::{
     ToolDefinition,
 };
 use crate::machine::{BrainFrame, Call, RunState, pending};
-use crate::record::{Path, RunId, Segment, Seq, parent_of};
+use crate::record::{Path, RunId, Segment, parent_of};
 use crate::runner::catch::caught_now;
 use crate::runner::effects::link::RunLink;
 
-/// The parts of open frames that are not data.
+/// The parts of open frames that are not data. There are few, and comparing paths takes less time than hashing one.
 pub(in crate::runner) struct Frames {
     run: RunId,
     user: Option<Arc<str>>,
     /// The size limit of documents.
     max_bytes: usize,
-    brains: HashMap<Path, LoadedBrain>,
-    loops: HashMap<Path, Arc<LoopDefinition>>,
+    brains: BTreeMap<Path, LoadedBrain>,
+    loops: BTreeMap<Path, Arc<LoopDefinition>>,
     /// The loops whose configuration failed during the restore, with the error.
     pub(in crate::runner) broken: Vec<(Path, String)>,
 }
@@ -30,7 +30,7 @@ struct LoadedBrain {
     definition: Arc<BrainDefinition>,
     services: AnyServices,
     options: StateValue,
-    state: (Seq, StateValue),
+    state: StateValue,
 }
 
 impl Frames {
@@ -39,8 +39,8 @@ impl Frames {
             run: run.clone(),
             user: user.map(Arc::from),
             max_bytes,
-            brains: HashMap::new(),
-            loops: HashMap::new(),
+            brains: BTreeMap::new(),
+            loops: BTreeMap::new(),
             broken: Vec::new(),
         }
     }
@@ -65,7 +65,7 @@ impl Frames {
         services: AnyServices,
     ) {
         let options = self.value(&frame.options);
-        let state = (frame.changed, self.value(&frame.state));
+        let state = self.value(&frame.state);
         self.brains.insert(frame.path.clone(), LoadedBrain { definition, services, options, state });
     }
 
@@ -126,15 +126,15 @@ impl Frames {
     /// Returns the state of a brain. The decoded value is cached until the state changes.
     pub(in crate::runner) fn document(&mut self, frame: &BrainFrame) -> StateValue {
         let max_bytes = self.max_bytes;
-        let fresh = || (frame.changed, StateValue::new(Arc::clone(&frame.state), max_bytes));
+        let fresh = || StateValue::new(Arc::clone(&frame.state), max_bytes);
         match self.brains.get_mut(&frame.path) {
             Some(brain) => {
-                if brain.state.0 != frame.changed {
+                if !Arc::ptr_eq(brain.state.json(), &frame.state) {
                     brain.state = fresh();
                 }
-                brain.state.1.clone()
+                brain.state.clone()
             }
-            None => fresh().1,
+            None => fresh(),
         }
     }
 

@@ -1,9 +1,9 @@
 //! The worker of a run: it claims the run, restores its code, appends its events and releases it.
 //!
 //! ```text
-//! claim ──▶ restore ──▶ next(state) ──▶ effects ──▶ outcomes ──▶ commit ──┐
-//!                          ▲                                             │
-//!                          └───────────── until idle, then release ──────┘
+//! claim ──▶ restore ──▶ next(state) ──▶ effects ──▶ outcomes ──▶ draft ──▶ commit ──┐
+//!                          ▲                                                       │
+//!                          └────────────────── until idle, then release ───────────┘
 //! ```
 //!
 //! The lease of the claim fences off earlier workers. An append carries what later loads need: the row of the run, its
@@ -12,6 +12,7 @@
 pub(super) mod append;
 pub(super) mod claim;
 mod commit;
+mod draft;
 pub(super) mod early_webhooks;
 pub(super) mod frames;
 pub(super) mod lease;

@@ -15,9 +15,9 @@ pub(super) async fn fail(worker: &mut Worker, refused: &StoreError) -> bool {
             message: format!("the run cannot continue: {refused}"),
             retryable: false,
         };
-        let new_events = worker.shared.state().root.as_ref().map(|root| end_brain(root, &failure)).unwrap_or_default();
+        let new_events = worker.state.root.as_ref().map(|root| end_brain(root, &failure)).unwrap_or_default();
         match worker.append_last(new_events).await {
-            Ok(false) if !worker.shared.state().has_ended() => {}
+            Ok(false) if !worker.state.has_ended() => {}
             ended => return ended.is_ok(),
         }
     }
@@ -35,7 +35,7 @@ pub(super) async fn give_up(worker: &mut Worker, stop: &Stop) {
     let kinds: Vec<_> = [released].into_iter().chain(refused).collect();
     worker.guard.departs(Departure::Kept);
     let mut is_done = worker.mail_unread;
-    while !is_done && !worker.shared.state().has_ended() {
+    while !is_done && !worker.state.has_ended() {
         let new_events = kinds.iter().map(|kind| NewEvent::new(Path::root(), kind.clone())).collect();
         let released =
             if passes(stop) { worker.append_once(new_events).await } else { worker.append_last(new_events).await };
@@ -44,7 +44,7 @@ pub(super) async fn give_up(worker: &mut Worker, stop: &Stop) {
         }
         is_done = released.unwrap_or(true);
     }
-    if worker.shared.state().has_ended() {
+    if worker.state.has_ended() {
         worker.guard.departs(Departure::Unclaimed);
     }
 }

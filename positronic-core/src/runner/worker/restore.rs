@@ -33,14 +33,13 @@ pub(super) async fn restore(
             biased;
             frames = &mut restored => {
                 worker.frames = frames?;
-                worker.frames.forget_closed(&shared.state());
+                worker.frames.forget_closed(&worker.state);
                 return Ok(true);
             }
             () = shared.runner.state.registry.left() => return Err(Stop::Leaves),
             () = shared.bell.notified() => {
                 worker.catch_up().await?;
-                let state = shared.state();
-                if state.has_ended() || state.paused.is_some() {
+                if worker.state.has_ended() || worker.state.paused.is_some() {
                     return Ok(false);
                 }
             }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 
+use super::early_webhooks::take_mail;
 use super::registry::Departure;
 use super::release::{fail, give_up, release};
 use super::shared::Phase;
@@ -24,6 +25,9 @@ use crate::runner::effects::record_outcome::record_outcome;
 use crate::runner::effects::report::Report;
 use crate::runner::effects::sync_effects::perform;
 use crate::store::StoreError;
+
+/// The maximum number of reports in an append.
+const TOGETHER: usize = 64;
 
 /// The reason why a worker has left its run.
 pub(in crate::runner) enum LeaveReason {
@@ -45,7 +49,7 @@ impl Worker {
         let unrecorded = self.flights.keys().chain(&self.unrecorded);
         let mut in_flight: Vec<_> = unrecorded.filter(|path| !is_detached(&self, path)).cloned().collect();
         in_flight.sort_by_key(order);
-        for (_, flight) in self.flights.drain() {
+        for (_, flight) in std::mem::take(&mut self.flights) {
             flight.task.abort();
         }
         let stop = match driven.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string()))) {
@@ -84,7 +88,7 @@ impl Worker {
 
     async fn drive(&mut self) -> Result<LeaveReason, Stop> {
         self.end_broken().await?;
-        let calls = detached(&self.shared.state());
+        let calls = detached(&self.state);
         for (path, attempt) in calls {
             start_effect(self, &Effect::Execute { path, attempt });
         }
@@ -95,7 +99,7 @@ impl Worker {
                 self.give_up_iterations().await?;
             }
             let wake = if leaves { None } else { self.begin_effects().await? };
-            if self.shared.state().has_ended() {
+            if self.state.has_ended() {
                 return Ok(LeaveReason::Ended);
             }
             if leaves && self.flights.is_empty() {
@@ -104,7 +108,7 @@ impl Worker {
                 }
                 continue;
             }
-            let idle = self.flights.is_empty() && status(&self.shared.state()) != Status::Running;
+            let idle = self.flights.is_empty() && status(&self.state) != Status::Running;
             self.shared.publish(if idle { Phase::Suspended } else { Phase::Working });
             let patience = match (leaves, idle) {
                 (true, _) => self.grace(),
@@ -128,7 +132,7 @@ impl Worker {
     async fn end_broken(&mut self) -> Result<(), Stop> {
         let broken = std::mem::take(&mut self.frames.broken);
         loop {
-            let is_open = |path: &Path| self.shared.state().loop_at(path).is_some_and(|frame| frame.path == *path);
+            let is_open = |path: &Path| self.state.loop_at(path).is_some_and(|frame| frame.path == *path);
             let open = broken.iter().filter(|(path, _)| is_open(path));
             let ends = |(path, error): &(Path, String)| self.settled(path, Outcome::NotConfigured(Error::new(error)));
             let new_events: Vec<NewEvent> = open.flat_map(ends).collect();
@@ -142,10 +146,7 @@ impl Worker {
     async fn begin_effects(&mut self) -> Result<Option<Timestamp>, Stop> {
         loop {
             start_announced(self);
-            let next = {
-                let state = self.shared.state();
-                next(&state, self.shared.now().max(state.at))
-            };
+            let next = next(&self.state, self.shared.now().max(self.state.at));
             let fresh = self.fresh(next.effects);
             if fresh.is_empty() {
                 return Ok(next.wake);
@@ -157,10 +158,9 @@ impl Worker {
     /// Begins effects together: first one append with the events that follow from the state and the intents, then
     /// the effects in flight, then those that are performed at once.
     async fn begin(&mut self, mut effects: Vec<Effect>) -> Result<(), Stop> {
-        let decided = self.shared.state().next;
-        let now = self.announce(&self.shared.state(), &mut effects);
-        if !now.new_events.is_empty() {
-            if !self.append(now).await? {
+        let decided = self.state.next;
+        if self.draft_announced(&mut effects)? {
+            if !self.append_draft().await? {
                 // Another writer was first: decide again.
                 return Ok(());
             }
@@ -168,7 +168,7 @@ impl Worker {
         }
         for effect in effects {
             // The appends since then may have made this effect obsolete.
-            let stale = self.shared.state().next != decided && !self.is_due(&effect);
+            let stale = self.state.next != decided && !self.is_due(&effect);
             if stale || !perform(self, effect).await? {
                 return Ok(());
             }
@@ -186,7 +186,8 @@ impl Worker {
         for path in &paths {
             self.drop_flight(path);
         }
-        self.record_held().await
+        self.record_held().await?;
+        self.record_drafted().await
     }
 
     /// Returns how long effects in flight may still take when the runner releases its runs.
@@ -201,11 +202,12 @@ impl Worker {
 
     /// Aborts the effects in flight, as a crash does; outcomes that have arrived are recorded.
     async fn abandon(&mut self) -> Result<(), Stop> {
-        for (path, flight) in self.flights.drain() {
+        for (path, flight) in std::mem::take(&mut self.flights) {
             tracing::warn!(run = %self.shared.run, %path, "abandoned: it did not end in time");
             flight.task.abort();
         }
-        self.record_held().await
+        self.record_held().await?;
+        self.record_drafted().await
     }
 
     /// Waits for a report, for another writer's append, or for the next due time. Returns `false` after `linger`
@@ -214,19 +216,29 @@ impl Worker {
         let (shared, lease) = (Arc::clone(&self.shared), Arc::clone(&self.lease));
         tokio::select! {
             biased;
-            Some(report) = self.incoming.recv() => self.take(*report).await?,
+            Some(report) = self.incoming.recv() => self.take_all(report).await?,
             () = lease.lost() => return Err(lost(&lease)),
             () = shared.bell.notified() => self.catch_up().await?,
             Ok(()) = self.leaves.changed() => {}
             () = sleep_until(&*shared.runner.clock, wake) => {}
             () = sleep(linger) => return Ok(false),
         }
-        if self.shared.state().has_ended() {
-            for (_, flight) in self.flights.drain() {
+        if self.state.has_ended() {
+            for (_, flight) in std::mem::take(&mut self.flights) {
                 flight.task.abort();
             }
         }
         Ok(true)
+    }
+
+    /// Records a report together with those that have arrived after it.
+    async fn take_all(&mut self, first: Box<Report>) -> Result<(), Stop> {
+        self.take(*first).await?;
+        for _ in 1..TOGETHER {
+            let Ok(report) = self.incoming.try_recv() else { break };
+            self.take(*report).await?;
+        }
+        self.record_drafted().await
     }
 
     async fn take(&mut self, report: Report) -> Result<(), Stop> {
@@ -255,33 +267,45 @@ impl Worker {
         if self.flights.iter().all(|(path, flight)| !flight.awaited || done(&self.held, path)) {
             let mut held = std::mem::take(&mut self.held);
             held.sort_by_key(|report| order(report.path()));
-            self.unsettled = held.len();
             for report in held {
-                self.unsettled -= 1;
                 self.record(report).await?;
             }
         }
         Ok(())
     }
 
+    /// Appends what reports have added to the draft.
+    async fn record_drafted(&mut self) -> Result<(), Stop> {
+        self.commit().await?;
+        self.unrecorded.clear();
+        if self.mail_unread {
+            start_announced(self);
+            // The webhook may have arrived before. After a crash right here, the next worker reads the mailbox.
+            take_mail(self).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds a report's events to the draft. The reply to a question or a value is sent when its event is in the log.
     async fn record(&mut self, report: Report) -> Result<(), Stop> {
         match report {
             Report::Output { path, id, output } => {
                 let new_events = vec![NewEvent::new(path.clone(), EventKind::LoopOutput { id, output })];
-                self.append_outcome(&path, new_events).await?;
+                self.draft_outcome(&path, new_events)?;
             }
             Report::Question { path, question, reply, turn } => {
+                self.record_drafted().await?;
                 answer_question(self, path, question, reply, turn).await?;
             }
             Report::Value { path, name, value, reply, turn } => {
+                self.record_drafted().await?;
                 keep_value(self, &path, name, value, reply).await?;
                 drop(turn);
             }
             Report::Done { path, outcome } => {
                 self.flights.remove(&path);
-                self.unrecorded = Some(path.clone());
+                self.unrecorded.push(path.clone());
                 record_outcome(self, &path, outcome).await?;
-                self.unrecorded = None;
                 // A question that is sent again is in flight under the same path.
                 if !self.is_in_flight(&path) {
                     self.used_answers.remove(&path);

@@ -1,19 +1,21 @@
 //! The worker of a run: what it holds, its tasks in flight, and what it knows of the run.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
+use super::draft::Draft;
 use super::frames::Frames;
 use super::lease::HeldLease;
 use super::registry::RunGuard;
 use super::shared::Shared;
 use super::stop::Stop;
 use crate::definition::{Scope, StateValue};
-use crate::machine::{Effect, Inputs, Outcome, next, settle};
+use crate::machine::{Effect, Inputs, Outcome, RunState, next, settle};
 use crate::record::{Epoch, NewEvent, Path};
 use crate::runner::effects::link::RunLink;
 use crate::runner::effects::report::{self, Report, Reports};
@@ -22,22 +24,24 @@ use crate::runner::work::quarantine::QuarantinePermit;
 /// Drives one run.
 pub(in crate::runner) struct Worker {
     pub(in crate::runner) shared: Arc<Shared>,
+    /// The state after the drafted events. Handles and readers see the one in `shared`, which is never ahead of the log.
+    pub(in crate::runner) state: RunState,
+    /// What the next append writes.
+    pub(in crate::runner) draft: Draft,
     pub(super) epoch: Epoch,
     /// The lease of the claim.
     pub(super) lease: Arc<HeldLease>,
     pub(in crate::runner) frames: Frames,
     pub(in crate::runner) link: Arc<RunLink>,
     pub(super) reports: Reports,
-    pub(in crate::runner) used_answers: HashMap<Path, HashSet<usize>>,
+    pub(in crate::runner) used_answers: BTreeMap<Path, HashSet<usize>>,
     /// Effects whose intents are in the log and that the worker starts next.
     pub(in crate::runner) announced: Vec<Effect>,
-    pub(super) flights: HashMap<Path, Flight>,
-    /// The effect that has ended and whose outcome is being appended.
-    pub(in crate::runner) unrecorded: Option<Path>,
+    pub(super) flights: BTreeMap<Path, Flight>,
+    /// The effects that have ended and whose outcomes are not appended yet.
+    pub(in crate::runner) unrecorded: Vec<Path>,
     pub(super) incoming: mpsc::UnboundedReceiver<Box<Report>>,
     pub(super) held: Vec<Report>,
-    /// How many outcomes must be settled before a new effect begins, in lockstep.
-    pub(super) unsettled: usize,
     /// Whether the runner releases its runs.
     pub(super) leaves: watch::Receiver<bool>,
     /// Until when work in flight may end after that.
@@ -57,19 +61,6 @@ pub(super) struct Flight {
     pub(super) awaited: bool,
 }
 
-/// Transitions that are appended together, and the effects whose intents are among them.
-#[derive(Default)]
-pub(in crate::runner) struct Announced {
-    pub(super) new_events: Vec<NewEvent>,
-    pub(super) effects: Vec<Effect>,
-}
-
-impl From<Vec<NewEvent>> for Announced {
-    fn from(transition: Vec<NewEvent>) -> Self {
-        Self { new_events: NewEvent::transition(transition), effects: Vec::new() }
-    }
-}
-
 impl Worker {
     /// Creates the worker of a run, without the code of its open frames.
     pub(in crate::runner) fn new(
@@ -79,18 +70,19 @@ impl Worker {
     ) -> Box<Self> {
         let (reports, incoming) = mpsc::unbounded_channel();
         Box::new(Self {
+            state: shared.state().clone(),
+            draft: Draft::default(),
             epoch,
             lease,
             frames: Frames::new(&shared.run, None, shared.runner.settings.max_document_bytes),
             link: Arc::new(RunLink::new(shared, reports.clone())),
             reports,
-            used_answers: HashMap::new(),
+            used_answers: BTreeMap::new(),
             announced: Vec::new(),
-            flights: HashMap::new(),
-            unrecorded: None,
+            flights: BTreeMap::new(),
+            unrecorded: Vec::new(),
             incoming,
             held: Vec::new(),
-            unsettled: 0,
             leaves: shared.runner.state.registry.leaves(),
             leaves_at: None,
             shared: Arc::clone(shared),
@@ -130,12 +122,8 @@ impl Worker {
         self.flights.contains_key(path)
     }
 
-    pub(in crate::runner) fn launch(
-        &mut self,
-        path: Path,
-        awaited: bool,
-        work: impl Future<Output = report::Outcome> + Send + 'static,
-    ) {
+    /// Runs work in a task, which reports its outcome. The work is boxed, since a task's future is moved several times.
+    pub(in crate::runner) fn launch(&mut self, path: Path, awaited: bool, work: BoxFuture<'static, report::Outcome>) {
         let reports = self.reports.clone();
         let at = path.clone();
         let task = tokio::spawn(async move {
@@ -156,28 +144,23 @@ impl Worker {
 
     /// Returns the scope that the author's code at `path` gets.
     pub(in crate::runner) fn scope(&mut self, path: Path) -> Option<Scope> {
-        let shared = Arc::clone(&self.shared);
-        let state = shared.state();
-        let brain = state.owner(&path)?;
+        let brain = self.state.owner(&path)?;
         Some(self.frames.scope(brain, path, &self.link))
     }
 
     /// Returns the events of an outcome whose duration the state knows.
     pub(in crate::runner) fn settled(&self, path: &Path, outcome: Outcome) -> Vec<NewEvent> {
-        settle(&self.shared.state(), path, outcome, Duration::ZERO, &self.inputs())
+        settle(&self.state, path, outcome, Duration::ZERO, &self.inputs())
     }
 
     /// Returns whether the machine still asks for an effect.
     pub(in crate::runner) fn is_due(&self, effect: &Effect) -> bool {
-        let state = self.shared.state();
-        next(&state, self.shared.now().max(state.at)).effects.contains(effect)
+        next(&self.state, self.shared.now().max(self.state.at)).effects.contains(effect)
     }
 
     /// Returns the state of the brain around a stage.
     pub(in crate::runner) fn document(&mut self, path: &Path) -> Option<StateValue> {
-        let shared = Arc::clone(&self.shared);
-        let state = shared.state();
-        Some(self.frames.document(state.owner(path)?))
+        Some(self.frames.document(self.state.owner(path)?))
     }
 
     pub(in crate::runner) fn inputs(&self) -> Inputs {
