@@ -14,6 +14,7 @@ use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
 use crate::bodies::Bodies;
 use crate::folds::Folds;
 use crate::forks::Forks;
+use crate::lines::SharedLines;
 use crate::options::Options;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::readiness::Readiness;
@@ -46,6 +47,7 @@ pub(crate) struct App {
     pub(crate) folds: Folds,
     pub(crate) states: CachedStates,
     pub(crate) forks: Forks,
+    pub(crate) lines: SharedLines,
     pub(crate) readiness: Readiness,
     pub(crate) code_checks: RunCache<KnownCheck>,
 }
@@ -73,6 +75,7 @@ impl App {
             folds,
             states,
             forks: Forks::default(),
+            lines: SharedLines::default(),
             readiness: Readiness::default(),
             code_checks: RunCache::new(CODE_CHECKS),
             options,

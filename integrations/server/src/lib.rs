@@ -30,6 +30,7 @@ mod brains;
 mod cursor;
 mod folds;
 mod forks;
+mod lines;
 mod long_answer;
 mod openapi;
 mod options;

@@ -1,6 +1,7 @@
 //! Server-sent events: a stream ends as every [long answer](crate::long_answer), and after `event: end`.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::header::{CACHE_CONTROL, HeaderName};
@@ -11,9 +12,10 @@ use futures::stream::{Stream, StreamExt as _, once};
 use positronic_core::record::Seq;
 use serde::Serialize;
 
+use crate::lines::redacted_line;
 use crate::long_answer::over;
 use crate::problem::{Problem, ProblemType, Reporter};
-use crate::redact::{REDACTED, Redact, redacted_answer};
+use crate::redact::Redact;
 use crate::routes::RequestContext;
 
 /// How often a comment keeps an idle connection open.
@@ -44,14 +46,32 @@ pub(crate) fn last_seen(cx: &RequestContext, after: Option<u64>, next: Seq) -> R
 pub(crate) struct Event {
     id: Option<Seq>,
     name: &'static str,
-    data: String,
+    data: Data,
     is_redacted: bool,
+}
+
+/// The data of an event on one line.
+#[derive(Debug)]
+enum Data {
+    Own(String),
+    Shared(Arc<str>),
+}
+
+impl Default for Data {
+    fn default() -> Self {
+        Self::Own(String::new())
+    }
 }
 
 impl Event {
     /// Creates an event of a type, with JSON as its data on one line.
     pub(crate) fn new(name: &'static str, data: String) -> Self {
-        Self { name, data, ..Self::default() }
+        Self { name, data: Data::Own(data), ..Self::default() }
+    }
+
+    /// Creates an event as [`Event::new`] does, with data that other streams send as well.
+    pub(crate) fn shared(name: &'static str, data: Arc<str>) -> Self {
+        Self { name, data: Data::Shared(data), ..Self::default() }
     }
 
     /// Sets the position to which it moves the client.
@@ -65,11 +85,13 @@ impl Event {
     }
 
     async fn encoded(self, redact: Option<Redact>) -> Encoded {
-        let data = match redact.filter(|_| !self.is_redacted) {
-            Some(redact) => redacted_answer(&redact, self.data).await.unwrap_or_else(|_| format!("{REDACTED:?}")),
-            None => self.data,
+        let event = Encoded::default().event(self.name);
+        let event = match (self.data, redact.filter(|_| !self.is_redacted)) {
+            (Data::Own(data), None) => event.data(data),
+            (Data::Shared(data), None) => event.data(data),
+            (Data::Own(data), Some(redact)) => event.data(redacted_line(Some(&redact), data).await),
+            (Data::Shared(data), Some(redact)) => event.data(redacted_line(Some(&redact), data.to_string()).await),
         };
-        let event = Encoded::default().event(self.name).data(data);
         match self.id {
             Some(seq) => event.id(seq.to_string()),
             None => event,

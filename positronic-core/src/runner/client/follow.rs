@@ -7,6 +7,7 @@ use futures::stream::{BoxStream, StreamExt as _, unfold};
 use tokio::sync::watch;
 
 use super::follower::{Followed, Follower};
+use super::shared_log::SettledAt;
 use crate::machine::{BrainEnd, RunState, pending};
 use crate::record::{Delta, Event, EventKind, RunId, Seq, Status};
 use crate::runner::worker::load;
@@ -201,23 +202,37 @@ impl Source {
                 if *asked == Some(position) {
                     return Ok(Known::Not);
                 }
-                let row = store.run(run).await?;
-                if row.next > position {
-                    return Ok(Known::Grown(row.next));
+                let ask = || settled_at(Arc::clone(store), run.clone(), position);
+                let found = match follower.shared() {
+                    Some(shared) => shared.settled(position, ask).await?,
+                    None => ask().await?,
+                };
+                *asked = found.is_final().then_some(position);
+                match found {
+                    SettledAt::Settled(state) => Known::Settled(Settled::of(&state)),
+                    SettledAt::Not { .. } => Known::Not,
+                    SettledAt::Grown(next) => Known::Grown(next),
                 }
-                if row.status == Status::Running || (row.next < position && !row.status.is_over()) {
-                    *asked = (row.next == position).then_some(position);
-                    return Ok(Known::Not);
-                }
-                let state = load::state(&**store, run).await?;
-                if state.next > row.next {
-                    return Ok(Known::Grown(state.next));
-                }
-                *asked = Some(position);
-                if Settled::is_settled(&state, state.next) { Known::Settled(Settled::of(&state)) } else { Known::Not }
             }
         })
     }
+}
+
+/// Returns whether a run has settled for a reader at a position of its log.
+async fn settled_at(store: Arc<dyn EventStore>, run: RunId, position: Seq) -> Result<SettledAt, StoreError> {
+    let row = store.run(&run).await?;
+    if row.next > position {
+        return Ok(SettledAt::Grown(row.next));
+    }
+    if row.status == Status::Running || (row.next < position && !row.status.is_over()) {
+        return Ok(SettledAt::Not { is_final: row.next == position });
+    }
+    let state = load::state(&*store, &run).await?;
+    if state.next > row.next {
+        return Ok(SettledAt::Grown(state.next));
+    }
+    let is_settled = Settled::is_settled(&state, state.next);
+    Ok(if is_settled { SettledAt::Settled(Arc::new(state)) } else { SettledAt::Not { is_final: true } })
 }
 
 impl Settled {

@@ -1,7 +1,7 @@
 //! Reader of a growing log with the live deltas between its events, for sinks and [`RunHandle::follow`].
 //!
 //! ```text
-//! store ──read, 256 events at a time──▶ events ─┐
+//! store ──read, 256 events at a time──▶ events ─┐    shared with the other readers of the run
 //!   └─ watcher: the log has grown ─▶ bell       ├─▶ next()
 //! worker ── live deltas, at most 1024 ──────────┘
 //! ```
@@ -20,12 +20,10 @@ use backon::Retryable as _;
 use tokio::sync::{Notify, mpsc};
 
 use super::live::{LiveDeltas, LiveRun, Piece};
+use super::shared_log::{ReadEvents, SharedLog, WINDOW, alone};
 use crate::record::{Delta, Event, RunId, Seq};
 use crate::runner::clock::pauses;
 use crate::store::{EventStore, StoreError, Watcher};
-
-/// How many events are read at once.
-const CHUNK: usize = 256;
 
 /// The next item of a run.
 pub(super) enum Followed {
@@ -66,8 +64,9 @@ pub(super) struct Follower {
     /// Whether the last read reached the end of the log.
     is_complete: bool,
     bell: Arc<LogBell>,
-    /// Keeps the channel of the deltas open.
-    _live: Arc<LiveRun>,
+    /// Whether the bell's number is that of the log's end: the store was read since the bell watches it.
+    knows_end: bool,
+    live: Arc<LiveRun>,
     deltas: mpsc::Receiver<Piece>,
     /// A delta that must wait for the events before it.
     early: Option<Piece>,
@@ -87,8 +86,9 @@ impl Follower {
             events: VecDeque::new(),
             is_complete: false,
             bell,
+            knows_end: false,
             deltas: live.subscribe(),
-            _live: live,
+            live,
             early: None,
         }
     }
@@ -127,9 +127,13 @@ impl Follower {
             if self.is_complete && self.bell.next.load(Ordering::Acquire) <= self.next.0 {
                 return Ok(None);
             }
-            self.events = self.read().await?.into();
-            self.is_complete = self.events.len() < CHUNK;
-            if self.events.is_empty() {
+            let ReadEvents { events, is_fresh } = self.read().await?;
+            // The bell says whether there are more events than those that another reader has read.
+            self.is_complete = !is_fresh || events.len() < WINDOW;
+            self.knows_end |= self.is_complete;
+            self.events = events;
+            // What another reader was told may be older than the bell.
+            if self.events.is_empty() && is_fresh {
                 return Ok(None);
             }
         }
@@ -154,11 +158,31 @@ impl Follower {
         Some(delta)
     }
 
-    async fn read(&self) -> Result<Vec<Arc<Event>>, StoreError> {
-        (|| self.store.read(&self.run, self.next, CHUNK))
+    /// Returns what the readers of the run share, if there are several.
+    pub(super) fn shared(&self) -> Option<&SharedLog> {
+        self.live.shared().filter(|shared| shared.is_of(&self.store))
+    }
+
+    async fn read(&self) -> Result<ReadEvents, StoreError> {
+        (|| self.read_once())
             .retry(pauses())
             .when(|error| matches!(error, StoreError::Failed { .. }))
             .notify(|error, _| tracing::debug!(run = %self.run, seq = %self.next, %error, "reading the log again"))
             .await
+    }
+
+    async fn read_once(&self) -> Result<ReadEvents, StoreError> {
+        let Some(shared) = self.shared() else { return alone(&self.store, &self.run, self.next).await };
+        let read = shared.read(&self.store, &self.run, self.next).await?;
+        if read.is_fresh || self.knows_end {
+            return Ok(read);
+        }
+        let end = self.store.run(&self.run).await?.next;
+        self.bell.next.fetch_max(end.0, Ordering::AcqRel);
+        // A run that was removed and imported again has another log.
+        if read.events.back().is_some_and(|last| last.seq >= end) {
+            return alone(&self.store, &self.run, self.next).await;
+        }
+        Ok(read)
     }
 }

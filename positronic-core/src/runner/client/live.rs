@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
+use super::shared_log::SharedLog;
 use crate::record::{Delta, RunId, Seq};
 
 /// The capacity of a reader's queue.
@@ -26,6 +27,7 @@ pub(in crate::runner) struct LiveRun {
     run: RunId,
     all: LiveDeltas,
     readers: Mutex<Vec<mpsc::Sender<Piece>>>,
+    shared: SharedLog,
 }
 
 impl LiveDeltas {
@@ -35,7 +37,12 @@ impl LiveDeltas {
         if let Some(known) = all.get(run).and_then(Weak::upgrade) {
             return known;
         }
-        let live = Arc::new(LiveRun { run: run.clone(), all: self.clone(), readers: Mutex::default() });
+        let live = Arc::new(LiveRun {
+            run: run.clone(),
+            all: self.clone(),
+            readers: Mutex::default(),
+            shared: SharedLog::default(),
+        });
         all.insert(run.clone(), Arc::downgrade(&live));
         live
     }
@@ -52,6 +59,15 @@ impl LiveRun {
     /// Returns whether the run has readers.
     pub(in crate::runner) fn is_read(&self) -> bool {
         self.readers.lock().iter().any(|reader| !reader.is_closed())
+    }
+
+    /// Returns what several readers share; `None` for a single one.
+    pub(super) fn shared(&self) -> Option<&SharedLog> {
+        let has_several = self.readers.lock().iter().filter(|reader| !reader.is_closed()).nth(1).is_some();
+        if !has_several {
+            self.shared.clear();
+        }
+        has_several.then_some(&self.shared)
     }
 
     /// Sends a delta to every reader with room for it. It precedes event `after`.

@@ -10,5 +10,6 @@ pub(super) mod handle;
 pub(super) mod live;
 mod records;
 pub(super) mod retry;
+mod shared_log;
 pub(super) mod signals;
 mod verbs;

@@ -18,8 +18,9 @@ use serde_json::{Value, json as value};
 
 use super::list::page;
 use crate::api::items::head;
+use crate::lines::{SharedLines, redacted_line};
 use crate::problem::{Problem, ProblemType};
-use crate::redact::{AsIs, REDACTED, Redact, redacted_answer};
+use crate::redact::{AsIs, Redact};
 use crate::routes::{RequestContext, Route, json};
 use crate::{cursor, long_answer, sse};
 
@@ -110,14 +111,26 @@ impl Selection {
 
     /// Returns the event's line, redacted, if it is selected.
     async fn line(&self, event: &Event, line: Option<String>) -> Option<String> {
-        let fits = self.types.as_ref().is_none_or(|types| types.iter().any(|name| name == event.kind.name()))
-            && self.path.as_ref().is_none_or(|path| event.path.is_within(path));
-        let mut line = line.filter(|_| fits)?;
-        if let Some(redact) = &self.redact {
-            // A search must not find secrets.
-            line = redacted_answer(redact, line).await.unwrap_or_else(|_| value!(REDACTED).to_string());
+        let line = redacted_line(self.redact.as_ref(), line.filter(|_| self.fits(event))?).await;
+        self.shows(&line).then_some(line)
+    }
+
+    /// Returns the event's line as [`Selection::line`] does, shared with other readers of the event.
+    async fn shared_line(&self, lines: &SharedLines, event: &Arc<Event>) -> Option<Arc<str>> {
+        if !self.fits(event) {
+            return None;
         }
-        self.text.as_ref().is_none_or(|text| line.to_lowercase().contains(text)).then_some(line)
+        lines.of(event, self.redact.as_ref()).await.filter(|line| self.shows(line))
+    }
+
+    fn fits(&self, event: &Event) -> bool {
+        self.types.as_ref().is_none_or(|types| types.iter().any(|name| name == event.kind.name()))
+            && self.path.as_ref().is_none_or(|path| event.path.is_within(path))
+    }
+
+    /// Returns whether a redacted line has the text: a search must not find secrets.
+    fn shows(&self, line: &str) -> bool {
+        self.text.as_ref().is_none_or(|text| line.to_lowercase().contains(text))
     }
 }
 
@@ -247,13 +260,13 @@ fn follow(cx: &RequestContext, after: Option<u64>, selection: Selection) -> Resu
     if row.status.is_over() && from >= row.next {
         return Ok(sse::no_content());
     }
-    let selection = Arc::new(selection);
+    let (app, selection) = (Arc::clone(&cx.app), Arc::new(selection));
     let events = updates(cx, &row.run, from).then(move |update| {
-        let selection = Arc::clone(&selection);
+        let (app, selection) = (Arc::clone(&app), Arc::clone(&selection));
         async move {
             match update {
-                Update::Event(event) => match selection.line(&event, event.to_json().ok()).await {
-                    Some(line) => sse::Event::new(event.kind.name(), line).redacted().id(event.seq),
+                Update::Event(event) => match selection.shared_line(&app.lines, &event).await {
+                    Some(line) => sse::Event::shared(event.kind.name(), line).redacted().id(event.seq),
                     // The position moves on, so that a reconnect does not read it again.
                     None => sse::Event::new("skipped", "{}".to_owned()).id(event.seq),
                 },
