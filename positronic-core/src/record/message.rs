@@ -260,22 +260,24 @@ impl Transcript {
         transcript
     }
 
-    /// Appends a message. Existing clones do not see it. Pushing to a clone after another has
-    /// grown copies the list, whose messages both share.
+    /// Appends a message. Existing clones do not see it. Pushing to a clone after another has grown by the same message shares
+    /// that; by another one, it copies the list, whose messages both share.
     pub fn push(&mut self, message: Message) {
         self.has_files |= message.files().next().is_some();
         self.push_entry(Arc::new(TranscriptEntry { message, wire: WireCache::default() }));
     }
 
     fn push_entry(&mut self, entry: Arc<TranscriptEntry>) {
-        let mut own = {
+        let mut own = 'own: {
             let mut list = self.list.write();
-            if list.entries.len() == self.len {
-                list.push(entry);
-                self.len += 1;
-                return;
+            match list.entries.get(self.len) {
+                None => list.push(entry),
+                // A run sends the messages of its turn before they become a part of its conversation.
+                Some(known) if known.message == entry.message => {}
+                Some(_) => break 'own list.first(self.len),
             }
-            list.first(self.len)
+            self.len += 1;
+            return;
         };
         own.push(entry);
         self.len = own.entries.len();
@@ -402,6 +404,19 @@ mod tests {
 
         assert_eq!(one.messages(), [user("a"), user("b")]);
         assert_eq!(other.messages(), [user("a"), user("c")]);
+    }
+
+    #[test]
+    fn clones_that_grow_by_the_same_messages_share_them() {
+        let mut one = Transcript::new([user("a")]);
+        let mut other = one.clone();
+        one.push(user("b"));
+        other.push(user("b"));
+        other.push(user("c"));
+
+        assert_eq!(one.messages(), [user("a"), user("b")]);
+        assert_eq!(other.messages(), [user("a"), user("b"), user("c")]);
+        assert!(Arc::ptr_eq(&one.list, &other.list));
     }
 
     #[test]
