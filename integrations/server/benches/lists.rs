@@ -155,7 +155,7 @@ impl Served {
     }
 
     async fn token(&self, subject: String) -> String {
-        let token = Token::builder().subject(subject).scopes(&Scope::ALL).created(Timestamp(0)).build();
+        let token = Token::builder().subject(subject).scopes(Scope::ALL).created(Timestamp(0)).build();
         Token::create(&self.client, token).await.unwrap().1
     }
 

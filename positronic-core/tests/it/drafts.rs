@@ -120,7 +120,7 @@ async fn results_whose_append_failed_are_appended_once() {
     let store = FaultyStore::new(MemoryStore::new(), move |_, append| {
         let has_results = append.events.iter().any(|event| matches!(event.kind, EventKind::LoopToolResult { .. }));
         let lost = positronic_core::store::StoreError::Unknown { message: "the connection was lost".into() };
-        (has_results && failed.fetch_add(1, Ordering::SeqCst) == 0).then(|| Fault::Unanswered(lost))
+        (has_results && failed.fetch_add(1, Ordering::SeqCst) == 0).then_some(Fault::Unanswered(lost))
     });
     let ran = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&ran);
@@ -142,4 +142,27 @@ async fn results_whose_append_failed_are_appended_once() {
     assert_eq!(log.iter().filter(|event| result(event).is_some()).count(), 4);
     assert_eq!(ran.load(Ordering::SeqCst), 4);
     assert!(failures.load(Ordering::SeqCst) > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_after_a_crash_are_in_the_log_before_a_configuration_runs() {
+    let adder = brain("Adder").r#loop("Work", |cx| {
+        cx.system("Add.").tool("add", |t| t.idempotent().execute(async |Add { number }, _| Ok(number)))
+    });
+    let first = MemoryStore::new();
+    let run = Runner::new(calls(1)).store(first).start(&adder, ()).await.unwrap();
+    run.result().await.unwrap();
+    let log = run.events(Seq(0)).await.unwrap();
+    // The process ended while the tool was running, or in the configuration after it.
+    let begun = log.iter().position(|event| matches!(event.kind, EventKind::LoopToolStart { .. })).unwrap();
+    let (memory, appends) = (MemoryStore::new(), Appends::default());
+    let store = noting(memory, &appends);
+    let second = Runner::new(ScriptedModel::new([Reply::text("done")])).store(store).brain(&adder);
+    second.client().import(run.id(), &log[..=begun]).await.unwrap();
+
+    let resumed = second.resume(run.id()).await.unwrap();
+    resumed.settled().await;
+
+    let appends = appends.lock().unwrap();
+    assert!(appends.contains(&vec!["LOOP_TOOL_RESULT"]), "{appends:?}");
 }

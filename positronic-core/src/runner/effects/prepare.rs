@@ -48,7 +48,7 @@ pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> 
 /// counted as one of the tools before it.
 pub(in crate::runner) fn draft_following(worker: &mut Worker, path: &Path, iteration: u32) -> Result<bool, Stop> {
     let follows =
-        worker.state.loop_at(path).is_some_and(|frame| frame.path == *path) && worker.state.crashed.is_empty();
+        worker.state.loop_at(path).is_some_and(|frame| frame.path == *path) && worker.shared.state().crashed.is_empty();
     if !follows || worker.frames.loop_at(path).is_none_or(|definition| !definition.plugins.is_empty()) {
         return Ok(false);
     }

@@ -21,7 +21,7 @@ pub(in crate::runner) struct Draft {
     pub(super) effects: Vec<Effect>,
     /// The effects whose outcomes are among the events, and where.
     outcomes: Vec<(Path, Range<usize>)>,
-    /// The time of the events. An append has one: a status that lasts no time is none.
+    /// The time of the events: all events of an append have that of the first.
     stamp: Option<Stamp>,
 }
 
@@ -48,6 +48,9 @@ impl Worker {
 
     /// Adds several transitions to the draft.
     pub(super) fn draft_all(&mut self, new_events: Vec<NewEvent>) -> Result<(), Stop> {
+        if new_events.is_empty() {
+            return Ok(());
+        }
         let stamp = match self.draft.stamp {
             Some(stamp) => stamp,
             None => *self.draft.stamp.insert(Stamp::of_worker(self.shared.now(), self.state.at)),
@@ -80,22 +83,23 @@ impl Worker {
     pub(super) fn draft_next(&mut self) -> Result<(), Stop> {
         while !self.leaves() {
             let mut effects = self.fresh(next(&self.state, self.state.at).effects);
-            if !self.draft_announced(&mut effects)? && !self.draft_iterations(effects)? {
+            if !self.draft_announced(&mut effects)? && !self.draft_iteration(effects)? {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Adds the iterations that follow in the same append. Returns `false` if there is none.
-    fn draft_iterations(&mut self, effects: Vec<Effect>) -> Result<bool, Stop> {
-        let mut is_any = false;
+    /// Adds an iteration that follows in the same append. Returns `false` if there is none.
+    fn draft_iteration(&mut self, effects: Vec<Effect>) -> Result<bool, Stop> {
         for effect in effects {
-            if let Effect::Prepare { path, iteration } = effect {
-                is_any |= draft_following(self, &path, iteration)?;
+            if let Effect::Prepare { path, iteration } = effect
+                && draft_following(self, &path, iteration)?
+            {
+                return Ok(true);
             }
         }
-        Ok(is_any)
+        Ok(false)
     }
 
     /// Takes the effects that begin with an event from the list, and adds their events to the draft: what follows from the
@@ -128,7 +132,7 @@ impl Worker {
         std::mem::take(&mut self.draft)
     }
 
-    /// Leaves the effects that are not in flight.
+    /// Returns the effects that are not in flight.
     pub(super) fn fresh(&self, mut effects: Vec<Effect>) -> Vec<Effect> {
         effects.retain(|effect| effect.path().is_none_or(|path| !self.flights.contains_key(path)));
         effects

@@ -46,6 +46,8 @@ impl Worker {
     pub(in crate::runner) async fn work(mut self: Box<Self>) -> LeaveReason {
         // A panic must not leave the handle's waiters without an answer.
         let driven = AssertUnwindSafe(self.drive()).catch_unwind().await;
+        // Of a panic: what it was decided with is not appended with the release.
+        self.drop_draft();
         let unrecorded = self.flights.keys().chain(&self.unrecorded);
         let mut in_flight: Vec<_> = unrecorded.filter(|path| !is_detached(&self, path)).cloned().collect();
         in_flight.sort_by_key(order);
@@ -278,8 +280,8 @@ impl Worker {
     async fn record_drafted(&mut self) -> Result<(), Stop> {
         self.commit().await?;
         self.unrecorded.clear();
+        start_announced(self);
         if self.mail_unread {
-            start_announced(self);
             // The webhook may have arrived before. After a crash right here, the next worker reads the mailbox.
             take_mail(self).await?;
         }
@@ -296,11 +298,13 @@ impl Worker {
             Report::Question { path, question, reply, turn } => {
                 self.record_drafted().await?;
                 answer_question(self, path, question, reply, turn).await?;
+                start_announced(self);
             }
             Report::Value { path, name, value, reply, turn } => {
                 self.record_drafted().await?;
                 keep_value(self, &path, name, value, reply).await?;
                 drop(turn);
+                start_announced(self);
             }
             Report::Done { path, outcome } => {
                 self.flights.remove(&path);

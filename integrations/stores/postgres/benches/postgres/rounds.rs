@@ -1,5 +1,5 @@
 //! Durable rounds a second, next to the bare statements. A round is an iteration of a loop: a model call, a tool call and
-//! three appends, with 1 KB of text, half of it the model's and half of it the tool's.
+//! two appends, with 1 KB of text, half of it the model's and half of it the tool's.
 
 use std::time::{Duration, Instant};
 
