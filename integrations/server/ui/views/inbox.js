@@ -16,7 +16,7 @@ const order = ({ expires, since, run, seq }) => `${expires ?? '9'} ${since} ${ru
 const AT_ONCE = 6;
 /** What the log says about the items of the list: what happened before, the schema of the arguments, and whether the code still fits. */
 const details = new Map();
-/** Adds to listed items what the list does not have, which is asked again when the run of an item has changed. */
+/** Adds to listed items what the list does not have, which is asked again when a run has changed. */
 async function detailed(items) {
   const ids = new Set(items.map(({ id }) => id));
   for (const id of details.keys()) if (!ids.has(id)) details.delete(id);
@@ -25,7 +25,7 @@ async function detailed(items) {
     for (let item; (item = asked.shift());) {
       // An item that has just been decided leaves the list by itself.
       const found = await get(`/runs${at(item.run)}/calls${at(item.id)}`, { context: 3 }).catch(() => null);
-      if (found) details.set(item.id, { run: item.run, context: found.context, arguments_schema: found.arguments_schema, allowed: found.allowed });
+      if (found) details.set(item.id, { context: found.context, arguments_schema: found.arguments_schema, allowed: found.allowed });
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, ask));
@@ -107,9 +107,9 @@ export default function inboxView() {
       x: ['Choose several of one tool', act((item) => canPick(item) && isEndShown(item) && pick(item))],
       Enter: ['Open the run', act(({ run, seq }) => go(at('runs', run, 'transcript', seq)))],
     }),
-    /** What a run has recorded since is part of the context of its items. */
-    change(run) {
-      for (const [id, detail] of details) if (!run || detail.run === run) details.delete(id);
+    /** What runs have recorded since is part of the context of their items. */
+    change() {
+      details.clear();
       clearTimeout(timer);
       timer = setTimeout(data.load, 60);
     },

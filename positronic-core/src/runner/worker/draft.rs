@@ -5,13 +5,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::append::{Stamp, stamp_all};
-use super::stop::Stop;
-use super::worker::Worker;
-use crate::machine::{Effect, awaits, next};
+use super::append::Stamp;
+use crate::machine::Effect;
 use crate::record::{Event, NewEvent, Path};
-use crate::runner::effects::async_effects::{given_up_call, intent};
-use crate::runner::effects::prepare::draft_following;
 
 /// What the next append writes.
 #[derive(Default)]
@@ -20,9 +16,9 @@ pub(in crate::runner) struct Draft {
     /// The effects whose intents are among the events.
     pub(super) effects: Vec<Effect>,
     /// The effects whose outcomes are among the events, and where.
-    outcomes: Vec<(Path, Range<usize>)>,
+    pub(super) outcomes: Vec<(Path, Range<usize>)>,
     /// The time of the events: all events of an append have that of the first.
-    stamp: Option<Stamp>,
+    pub(super) stamp: Option<Stamp>,
 }
 
 /// The events of an effect's outcome.
@@ -37,104 +33,5 @@ impl Draft {
         };
         let events = |range: Range<usize>| self.events.get(range).unwrap_or_default().iter().map(new_event).collect();
         self.outcomes.into_iter().map(|(path, range)| (path, events(range))).collect()
-    }
-}
-
-impl Worker {
-    /// Adds a transition to the draft.
-    pub(in crate::runner) fn draft(&mut self, new_events: Vec<NewEvent>) -> Result<(), Stop> {
-        self.draft_all(NewEvent::transition(new_events))
-    }
-
-    /// Adds several transitions to the draft.
-    pub(super) fn draft_all(&mut self, new_events: Vec<NewEvent>) -> Result<(), Stop> {
-        if new_events.is_empty() {
-            return Ok(());
-        }
-        let stamp = match self.draft.stamp {
-            Some(stamp) => stamp,
-            None => *self.draft.stamp.insert(Stamp::of_worker(self.shared.now(), self.state.at)),
-        };
-        let events = stamp_all(new_events, self.state.next, stamp, Some(self.epoch));
-        for event in &events {
-            // An illegal event is never appended.
-            if let Err(illegal) = self.state.fold(event) {
-                self.drop_draft();
-                return Err(illegal.into());
-            }
-        }
-        self.draft.events.extend(events);
-        Ok(())
-    }
-
-    /// Adds the outcome of an effect to the draft if the run awaits it: a cancelled call takes no result.
-    pub(in crate::runner) fn draft_outcome(&mut self, path: &Path, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
-        if !awaits(&self.state, path) {
-            tracing::debug!(run = %self.shared.run, %path, "dropped a late outcome");
-            return Ok(false);
-        }
-        let first = self.draft.events.len();
-        self.draft(new_events)?;
-        self.draft.outcomes.push((path.clone(), first..self.draft.events.len()));
-        Ok(true)
-    }
-
-    /// Adds what the state after the draft makes due, and the intents of effects, until there is nothing more.
-    pub(super) fn draft_next(&mut self) -> Result<(), Stop> {
-        while !self.leaves() {
-            let mut effects = self.fresh(next(&self.state, self.state.at).effects);
-            if !self.draft_announced(&mut effects)? && !self.draft_iteration(effects)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds an iteration that follows in the same append. Returns `false` if there is none.
-    fn draft_iteration(&mut self, effects: Vec<Effect>) -> Result<bool, Stop> {
-        for effect in effects {
-            if let Effect::Prepare { path, iteration } = effect
-                && draft_following(self, &path, iteration)?
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Takes the effects that begin with an event from the list, and adds their events to the draft: what follows from the
-    /// state alone, and intents. The remaining effects are performed by the worker itself. Returns `false` if there is none.
-    pub(super) fn draft_announced(&mut self, effects: &mut Vec<Effect>) -> Result<bool, Stop> {
-        let mut new_events = Vec::new();
-        for effect in std::mem::take(effects) {
-            match effect {
-                Effect::Append(transition) => new_events.extend(NewEvent::transition(transition)),
-                effect => match (given_up_call(self, &effect), intent(self, &effect)) {
-                    (Some(result), _) => new_events.push(result),
-                    (None, Some(intent)) => {
-                        new_events.push(intent);
-                        self.draft.effects.push(effect);
-                    }
-                    (None, None) => effects.push(effect),
-                },
-            }
-        }
-        let is_any = !new_events.is_empty();
-        if is_any {
-            self.draft_all(new_events)?;
-        }
-        Ok(is_any)
-    }
-
-    /// Drops the draft: nothing of it is appended.
-    pub(super) fn drop_draft(&mut self) -> Draft {
-        self.state = self.shared.state().clone();
-        std::mem::take(&mut self.draft)
-    }
-
-    /// Returns the effects that are not in flight.
-    pub(super) fn fresh(&self, mut effects: Vec<Effect>) -> Vec<Effect> {
-        effects.retain(|effect| effect.path().is_none_or(|path| !self.flights.contains_key(path)));
-        effects
     }
 }

@@ -13,6 +13,7 @@ pub(super) mod append;
 pub(super) mod claim;
 mod commit;
 mod draft;
+mod drafting;
 pub(super) mod early_webhooks;
 pub(super) mod frames;
 pub(super) mod lease;
