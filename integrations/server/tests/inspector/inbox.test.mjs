@@ -338,7 +338,7 @@ test('a click does not hit a button that has moved within its item', async () =>
   const moved = reject.and(page.locator('[aria-disabled]')).waitFor();
   project.command('reject', 'within', 'Chat/0.1', '--reason', 'no');
   await moved;
-  assert.match(await asked.locator('.context').innerText(), /result/);
+  await asked.locator('.context', { hasText: 'result' }).waitFor({ timeout: 10_000 });
 });
 
 test('a run is cancelled by its dialog and by nothing else', async () => {
