@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::redact::{REDACTED, Redact, redacted_answer};
 
-/// How many lines are kept, and of how many bytes at most.
+/// The number of lines that are kept, and the most bytes of one.
 const KEPT: usize = 64;
 const MAX_BYTES: usize = 64 << 10;
 

@@ -11,8 +11,8 @@ use super::waiting::why;
 use crate::record::{Event, RunId, RunSummary, Starter, Status, Timestamp};
 
 /// Computes the summary of a run; `before` is the previous one, which contains since when the status is
-/// unchanged, when a fork was made, whose events are older, who started it, and its last event in words. The append of the
-/// events counts its pending items.
+/// unchanged, when a fork was made, whose events are older, who started it, and its last event in words. The append
+/// counts its pending items.
 #[must_use]
 pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> RunSummary {
     let root = state.root.as_deref();

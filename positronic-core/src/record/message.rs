@@ -260,8 +260,8 @@ impl Transcript {
         transcript
     }
 
-    /// Appends a message. Existing clones do not see it. Pushing to a clone after another has grown by the same message shares
-    /// that; by another one, it copies the list, whose messages both share.
+    /// Appends a message. Existing clones do not see it. If another clone has already grown by an equal message, that one is
+    /// shared; if by a different one, the list is copied, and both share its messages.
     pub fn push(&mut self, message: Message) {
         self.has_files |= message.files().next().is_some();
         self.push_entry(Arc::new(TranscriptEntry { message, wire: WireCache::default() }));

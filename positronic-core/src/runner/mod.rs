@@ -13,7 +13,7 @@
 //! effect starts, with the outcomes that led to it. A waiting run is released, and claimed again when there is work, by its
 //! task: `run_task`, or without a handle `unattended`.
 //!
-//! The type is in `config`, what it offers in `verbs`.
+//! `Runner` is defined in `config`, and its methods are in `verbs`.
 //!
 //! | folder | |
 //! |---|---|

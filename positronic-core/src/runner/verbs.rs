@@ -1,4 +1,4 @@
-//! What a runner does: each method says what it promises, and the module that it calls does it.
+//! The public methods of [`Runner`]; each calls the module that implements it.
 
 use std::sync::Arc;
 
@@ -232,7 +232,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// As [`Runner::resume`], except that a claimed run and one that has ended are no errors.
+    /// As [`Runner::resume`], except that a claimed run and one that has ended are not errors.
     pub async fn drive(&self, run: &RunId) -> Result<Driven, ResumeError> {
         drive::drive(self, run).await
     }

@@ -107,7 +107,7 @@ fn separate(out: &mut String, name: &str) {
 
 /// Appends a value as JSON.
 fn encode<T: Serialize + ?Sized>(out: &mut String, value: &T) {
-    // Only maps with keys that are no texts fail to encode; there are none here.
+    // Only maps with keys that are not strings fail to encode, and a body has none.
     _ = serde_json::to_writer(Appended(out), value);
 }
 

@@ -31,7 +31,8 @@ impl Clients {
         Ok(client.insert(build(options, needs_tls)?).clone())
     }
 
-    /// Drops the connections to an endpoint, one of which may be broken.
+    /// Drops the client of an endpoint, one of whose connections may be broken. The next request makes another, also for the
+    /// other endpoints that are reached in the same way, with TLS or without.
     pub(super) fn renew(&self, options: &HttpOptions, endpoint: &Endpoint) {
         *self.slot(needs_tls(options, endpoint)).lock() = None;
     }

@@ -137,7 +137,7 @@ impl App {
     /// Returns what lists show of runs, with the numbers of their pending items.
     pub(crate) async fn run_items(&self, rows: &[RunSummary]) -> Result<Vec<RunItem>, StoreError> {
         let mut items = Vec::with_capacity(rows.len());
-        // Few workers have claimed many runs.
+        // A worker is asked about once, since a list has many runs of few workers.
         let mut workers: HashMap<&str, bool> = HashMap::new();
         for row in rows {
             let owner = row.claim.as_ref().filter(|claim| !claim.released).map(|claim| &*claim.owner);

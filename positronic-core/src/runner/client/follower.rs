@@ -64,7 +64,7 @@ pub(super) struct Follower {
     /// Whether the last read reached the end of the log.
     is_complete: bool,
     bell: Arc<LogBell>,
-    /// Whether the bell's number is that of the log's end: the store was read since the bell watches it.
+    /// Whether the bell knows the end of the log: this reader has read it since the bell began to watch.
     knows_end: bool,
     live: Arc<LiveRun>,
     deltas: mpsc::Receiver<Piece>,
@@ -132,7 +132,7 @@ impl Follower {
             self.is_complete = !is_fresh || events.len() < WINDOW;
             self.knows_end |= self.is_complete;
             self.events = events;
-            // What another reader was told may be older than the bell.
+            // An empty answer that another reader got may be older than the last append.
             if self.events.is_empty() && is_fresh {
                 return Ok(None);
             }

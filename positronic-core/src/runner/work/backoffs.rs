@@ -15,7 +15,8 @@ use crate::record::{Event, RunId, RunSummary, Seq, Timer, Timestamp, TriggerId};
 use crate::runner::ResumeError;
 use crate::store::{Deferral, EventStore, LONGEST_PAUSE, StoreError, pause_after};
 
-/// How often to check a run that another worker has claimed, that is quarantined, or whose row could not be read.
+/// How often to check a run that another worker has claimed, that is quarantined, or whose row could not be read, and how often
+/// the queue lists the store.
 pub(super) const POLL: Duration = Duration::from_secs(1);
 
 /// The paused runs of a runner. Clones share them.

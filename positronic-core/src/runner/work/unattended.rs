@@ -1,6 +1,6 @@
 //! Runs whose handle was dropped before they ended.
 //!
-//! A runner continues the runs that it started or resumed without their handles. A task for each of them keeps its id and
+//! A runner continues the runs that it started or resumed after their last handles were dropped. A task for each of them keeps its id and
 //! its brain's code, watches its log, and claims it again when there is work: an answer arrived, a time is up, or a pause is
 //! over. This ends with the runner and its clones, which the tasks do not keep alive.
 //!
@@ -168,7 +168,7 @@ impl WithoutHandle {
 }
 
 enum Checked {
-    /// It has ended, or another task attends to it.
+    /// It has ended or was removed, another task attends to it, or the runner is gone or releases its runs.
     Gone,
     /// It has no work before this time without an append.
     Waits(Option<Timestamp>),
