@@ -29,10 +29,10 @@ pub(in crate::runner) struct RunLink {
     reports: Reports,
     /// The size limit of documents.
     max_bytes: usize,
-    /// The drafted events, while a loop is configured on the state after them.
-    drafted: Mutex<Vec<Arc<Event>>>,
+    /// The drafted events after which the author's code runs.
+    drafted: Vec<Arc<Event>>,
     /// What each running call has reported and shown.
-    counts: Mutex<BTreeMap<Path, ReportCounts>>,
+    counts: Arc<Mutex<BTreeMap<Path, ReportCounts>>>,
 }
 
 /// The number of reports of a running call, by kind.
@@ -47,7 +47,7 @@ struct ReportCounts {
 impl RunLink {
     pub(in crate::runner) fn new(shared: &Arc<Shared>, reports: Reports) -> Self {
         let max_bytes = shared.runner.settings.max_document_bytes;
-        Self { shared: Arc::downgrade(shared), reports, max_bytes, drafted: Mutex::default(), counts: Mutex::default() }
+        Self { shared: Arc::downgrade(shared), reports, max_bytes, drafted: Vec::new(), counts: Arc::default() }
     }
 
     /// Returns the size limit of documents in bytes.
@@ -60,21 +60,23 @@ impl RunLink {
         self.counts.lock().remove(call);
     }
 
-    /// Runs the author's code on the prompts after drafted events.
-    pub(super) fn ahead<T>(&self, drafted: &[Arc<Event>], work: impl FnOnce() -> T) -> T {
-        *self.drafted.lock() = drafted.to_vec();
-        let done = work();
-        self.drafted.lock().clear();
-        done
+    /// Returns a link for the author's code that runs after drafted events, and sees their prompts. Other code does not.
+    pub(super) fn after(&self, drafted: &[Arc<Event>]) -> Self {
+        let (shared, reports) = (self.shared.clone(), self.reports.clone());
+        let counts = Arc::clone(&self.counts);
+        Self { shared, reports, max_bytes: self.max_bytes, drafted: drafted.to_vec(), counts }
     }
 
     fn prompts<T>(&self, read: impl FnOnce(&Prompts) -> T) -> Option<T> {
         let shared = self.shared.upgrade()?;
-        let drafted = self.drafted.lock();
-        if drafted.is_empty() {
-            return Some(read(&shared.prompts()));
+        let next = shared.state().next;
+        let prompts = shared.prompts();
+        // The author's code may keep its context until the draft is in the log, or something else is.
+        if self.drafted.first().is_none_or(|first| first.seq != next) {
+            return Some(read(&prompts));
         }
-        let ahead = shared.prompts().clone().with(drafted.iter().map(|event| &**event));
+        let ahead = prompts.clone().with(self.drafted.iter().map(|event| &**event));
+        drop(prompts);
         Some(read(&ahead))
     }
 

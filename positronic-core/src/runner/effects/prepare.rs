@@ -52,9 +52,7 @@ pub(in crate::runner) fn draft_following(worker: &mut Worker, path: &Path, itera
     if !follows || worker.frames.loop_at(path).is_none_or(|definition| !definition.plugins.is_empty()) {
         return Ok(false);
     }
-    let link = Arc::clone(&worker.link);
-    let drafted = worker.draft.events.clone();
-    match link.ahead(&drafted, || yielded(worker, path)) {
+    match yielded(worker, path) {
         Ok(definition) if definition.plugins.is_empty() => draft_configured(worker, path, iteration, definition)?,
         Ok(_) => return Ok(false),
         Err(error) => draft_failure(worker, path, error)?,
@@ -166,7 +164,10 @@ fn priced(worker: &Worker, path: &Path, definition: &LoopDefinition) -> crate::R
 pub(super) fn yielded(worker: &mut Worker, path: &Path) -> crate::Result<LoopDefinition> {
     let missing = || crate::Error::new("the brain's code has no such loop");
     let Some(Segment::Stage(name)) = path.last() else { return Err(missing()) };
-    let scope = worker.scope(path.clone()).ok_or_else(missing)?;
+    let mut scope = worker.scope(path.clone()).ok_or_else(missing)?;
+    if !worker.draft.events.is_empty() {
+        scope.link = Arc::new(worker.link.after(&worker.draft.events));
+    }
     let stage = worker.frames.stage(&path.parent().unwrap_or_default(), name);
     let configure = stage.and_then(StageBody::as_loop).ok_or_else(missing)?;
     caught_now(|| configure(scope)).map(|definition| overridden(worker, definition))
