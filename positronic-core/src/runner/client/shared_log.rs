@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
 
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, Shared};
+use futures::future::{BoxFuture, Shared, WeakShared};
 use parking_lot::Mutex;
 
 use crate::machine::RunState;
@@ -26,7 +26,13 @@ pub(super) struct SharedLog {
     /// The store of the first reader. Readers of another store read by themselves.
     store: OnceLock<Weak<dyn EventStore>>,
     window: Arc<Mutex<Window>>,
-    settled: Mutex<Option<(Seq, Answer<SettledAt>)>>,
+    settled: Mutex<Option<(Seq, SettledQuery)>>,
+}
+
+/// Whether a run has settled, as far as its readers know.
+enum SettledQuery {
+    Asked(WeakQuery<SettledAt>),
+    Known(SettledAt),
 }
 
 /// Whether a run has settled as of a position in its log.
@@ -47,8 +53,9 @@ impl SettledAt {
     }
 }
 
-/// An answer of the store for several readers.
-type Answer<T> = Shared<BoxFuture<'static, Result<T, StoreError>>>;
+/// A query to the store for several readers. It ends with the last of them.
+type Query<T> = Shared<BoxFuture<'static, Result<T, StoreError>>>;
+type WeakQuery<T> = WeakShared<BoxFuture<'static, Result<T, StoreError>>>;
 type Events = VecDeque<Arc<Event>>;
 
 /// Events without gaps.
@@ -58,7 +65,7 @@ struct Window {
     /// The number of the next event.
     end: Seq,
     /// The events from a number on that are being read.
-    reading: Option<(Seq, Answer<Events>)>,
+    reading: Option<(Seq, WeakQuery<Events>)>,
 }
 
 /// Events of a run.
@@ -82,32 +89,31 @@ impl SharedLog {
         run: &RunId,
         from: Seq,
     ) -> Result<ReadEvents, StoreError> {
-        let (answer, is_fresh) = {
+        let (query, is_fresh) = {
             let mut window = self.window.lock();
             if let Some(events) = window.after(from) {
                 return Ok(ReadEvents { events, is_fresh: false });
             }
-            let is_behind = from < window.end && !window.events.is_empty();
-            match &window.reading {
-                _ if is_behind => (None, true),
-                Some((at, answer)) if *at == from => (Some(answer.clone()), false),
-                _ => {
-                    let answer = self.ask(store, run, from);
-                    window.reading = Some((from, answer.clone()));
-                    (Some(answer), true)
-                }
+            if from < window.end && !window.events.is_empty() {
+                (None, true)
+            } else if let Some(query) = window.reading(from) {
+                (Some(query), false)
+            } else {
+                let query = self.ask(store, run, from);
+                window.reading = query.downgrade().map(|query| (from, query));
+                (Some(query), true)
             }
         };
-        match answer {
-            Some(answer) => Ok(ReadEvents { events: answer.await?, is_fresh }),
+        match query {
+            Some(query) => Ok(ReadEvents { events: query.await?, is_fresh }),
             None => alone(store, run, from).await,
         }
     }
 
-    fn ask(&self, store: &Arc<dyn EventStore>, run: &RunId, from: Seq) -> Answer<Events> {
+    fn ask(&self, store: &Arc<dyn EventStore>, run: &RunId, from: Seq) -> Query<Events> {
         // The window has the answer.
         let (store, run, window) = (Arc::clone(store), run.clone(), Arc::downgrade(&self.window));
-        let answer = async move {
+        let query = async move {
             let read = alone(&store, &run, from).await;
             if let Some(window) = window.upgrade() {
                 let mut window = window.lock();
@@ -118,7 +124,7 @@ impl SharedLog {
             }
             read.map(|read| read.events)
         };
-        answer.boxed().shared()
+        query.boxed().shared()
     }
 
     /// Drops the events and the state, for a run with a single reader.
@@ -132,26 +138,37 @@ impl SharedLog {
     where
         F: Future<Output = Result<SettledAt, StoreError>> + Send + 'static,
     {
-        let answer = {
+        let query = {
             let mut settled = self.settled.lock();
             match &*settled {
-                Some((known, answer)) if *known == at => answer.clone(),
-                _ => {
-                    let answer = ask().boxed().shared();
-                    *settled = Some((at, answer.clone()));
-                    answer
-                }
+                Some((known, SettledQuery::Known(answer))) if *known == at => return Ok(answer.clone()),
+                Some((known, SettledQuery::Asked(query))) if *known == at => query.upgrade(),
+                _ => None,
             }
+            .unwrap_or_else(|| {
+                let query = ask().boxed().shared();
+                *settled = query.downgrade().map(|query| (at, SettledQuery::Asked(query)));
+                query
+            })
         };
-        let found = answer.clone().await;
-        if !found.as_ref().is_ok_and(SettledAt::is_final) {
-            self.settled.lock().take_if(|(_, known)| known.ptr_eq(&answer));
+        let answer = query.await;
+        let mut settled = self.settled.lock();
+        match &answer {
+            Ok(answer) if answer.is_final() => *settled = Some((at, SettledQuery::Known(answer.clone()))),
+            // Another reader may not have taken this answer yet, and must not keep it for the next query.
+            _ => drop(settled.take_if(|(known, query)| *known == at && matches!(query, SettledQuery::Asked(_)))),
         }
-        found
+        drop(settled);
+        answer
     }
 }
 
 impl Window {
+    /// Returns the query for the events from a number on, while a reader waits for it.
+    fn reading(&self, from: Seq) -> Option<Query<Events>> {
+        self.reading.as_ref().filter(|(at, _)| *at == from)?.1.upgrade()
+    }
+
     /// Returns the events from a number on, if there are any and none is missing.
     fn after(&self, from: Seq) -> Option<Events> {
         let first = self.events.front()?.seq;
@@ -200,6 +217,31 @@ mod tests {
     fn numbers(events: Option<Events>) -> Option<(u64, u64)> {
         let events = events?;
         Some((events.front()?.seq.0, events.back()?.seq.0))
+    }
+
+    #[tokio::test]
+    async fn query_ends_with_its_last_reader() {
+        let log = SharedLog::default();
+        let (sender, mut ended) = tokio::sync::oneshot::channel::<()>();
+        let never = || async move {
+            let _sender = sender;
+            std::future::pending().await
+        };
+        let mut reader = Box::pin(log.settled(Seq(3), never));
+        assert!(futures::poll!(&mut reader).is_pending());
+        let other = log.settled(Seq(3), || async { unreachable!("the query is shared") });
+        let mut other = Box::pin(other);
+        assert!(futures::poll!(&mut other).is_pending());
+
+        drop(reader);
+        assert!(
+            matches!(ended.try_recv(), Err(tokio::sync::oneshot::error::TryRecvError::Empty)),
+            "the other reader waits for it"
+        );
+        drop(other);
+        assert!(matches!(ended.try_recv(), Err(tokio::sync::oneshot::error::TryRecvError::Closed)));
+        let again = log.settled(Seq(3), || async { Ok(SettledAt::Not { is_final: true }) }).await;
+        assert!(again.is_ok_and(|answer| answer.is_final()));
     }
 
     #[test]
