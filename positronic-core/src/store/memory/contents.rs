@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::super::{
-    Append, Entry, InboundWebhook, RunFilter, SavedPrompts, Snapshot, StoreError, TimerChange, watchers::Watchers,
+    Append, Entry, InboundWebhook, RunCursor, RunFilter, SavedPrompts, Snapshot, StoreError, TimerChange,
+    watchers::Watchers,
 };
 use crate::record::{Epoch, Event, Pending, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 
@@ -14,6 +15,10 @@ use crate::record::{Epoch, Event, Pending, RunId, RunSummary, Seq, SignalId, Tim
 #[derive(Default)]
 pub(super) struct Contents {
     pub(super) runs: BTreeMap<RunId, StoredRun>,
+    /// The runs in the order of lists.
+    listed: BTreeSet<RunCursor>,
+    /// The runs of each conversation, in the order of lists.
+    conversations: BTreeMap<String, BTreeSet<RunCursor>>,
     pub(super) mail: BTreeMap<SignalId, (InboundWebhook, Option<(RunId, Seq)>)>,
     pub(super) timers: BTreeMap<TriggerId, Timer>,
     /// By kind and key.
@@ -68,6 +73,9 @@ impl Contents {
                 *taken = Some((run.clone(), append.expected));
             }
         }
+        if append.expected == Seq(0) {
+            self.list(&append.index.summary);
+        }
         let stored = self.runs.entry(run.clone()).or_insert_with(|| StoredRun {
             lines: Vec::new(),
             epoch: Epoch::default(),
@@ -82,6 +90,36 @@ impl Contents {
         });
         stored.take(append, lines);
         Ok(stored.next())
+    }
+
+    fn list(&mut self, row: &RunSummary) {
+        self.listed.insert(row.cursor());
+        if let Some(conversation) = &row.conversation {
+            self.conversations.entry(conversation.clone()).or_default().insert(row.cursor());
+        }
+    }
+
+    /// Lists the rows that pass a filter, in the order of lists.
+    pub(super) fn rows<'a>(&'a self, filter: &'a RunFilter) -> impl Iterator<Item = &'a StoredRun> {
+        let listed = match &filter.conversation {
+            Some(conversation) => self.conversations.get(conversation),
+            None => Some(&self.listed),
+        };
+        let runs = listed.into_iter().flatten().filter_map(|cursor| self.runs.get(&cursor.run));
+        runs.filter(|stored| stored.passes(filter))
+    }
+
+    pub(super) fn remove(&mut self, run: &RunId) {
+        let Some(StoredRun { summary, .. }) = self.runs.remove(run) else { return };
+        self.listed.remove(&summary.cursor());
+        if let Some(conversation) = &summary.conversation
+            && let Some(runs) = self.conversations.get_mut(conversation)
+        {
+            runs.remove(&summary.cursor());
+            if runs.is_empty() {
+                self.conversations.remove(conversation);
+            }
+        }
     }
 
     fn change(&mut self, change: &TimerChange) {
@@ -134,7 +172,7 @@ pub(super) struct StoredRun {
 
 impl StoredRun {
     /// Returns whether the run is in a list with this filter.
-    pub(super) fn passes(&self, filter: &RunFilter) -> bool {
+    fn passes(&self, filter: &RunFilter) -> bool {
         let waits = || self.pending.iter().any(|(_, pending)| pending.kind.is_for_person());
         filter.passes(&self.summary) && (!filter.person || waits())
     }

@@ -121,7 +121,7 @@ impl EventLog for MemoryStore {
         for run in runs {
             let is_needed = contents.runs.values().any(|stored| stored.summary.after.as_ref() == Some(run));
             if !is_needed && contents.runs.get(run).is_some_and(|stored| stored.summary.status.is_over()) {
-                contents.runs.remove(run);
+                contents.remove(run);
                 removed += 1;
             }
         }
@@ -140,11 +140,8 @@ impl RunIndex for MemoryStore {
 
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
         let contents = self.shared.lock();
-        let mut rows: Vec<_> =
-            contents.runs.values().filter(|stored| stored.passes(filter)).map(|stored| &stored.summary).collect();
-        rows.sort_by_key(|row| row.cursor());
-        rows.truncate(filter.limit.unwrap_or(usize::MAX));
-        ready(Ok(rows.into_iter().cloned().collect()))
+        let rows = contents.rows(filter).take(filter.limit.unwrap_or(usize::MAX));
+        ready(Ok(rows.map(|stored| stored.summary.clone()).collect()))
     }
 
     fn unreadable<'a>(&'a self, _: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {
@@ -172,8 +169,7 @@ impl RunIndex for MemoryStore {
     fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {
         let text = search.text.to_lowercase();
         let contents = self.shared.lock();
-        let mut runs: Vec<_> = contents.runs.values().filter(|stored| stored.passes(&search.runs)).collect();
-        runs.sort_by_key(|stored| stored.summary.cursor());
+        let runs = contents.rows(&search.runs);
         let (mut found, mut scanned, mut last) = (Vec::new(), 0, None);
         for stored in runs {
             let place = stored.summary.cursor();
