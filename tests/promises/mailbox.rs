@@ -103,7 +103,7 @@ async fn promise_22_early_webhook_is_stored_and_matched<S: Fresh>() {
     let seq = log.iter().find(|event| event.kind.name() == "LOOP_RESUME").unwrap().seq;
     assert_eq!(deliver(&client, "one", "slack", "a", "early").await, Delivered::To { run: run_id(), seq });
     assert_eq!(bench.log().await, log);
-    let left = bench.store.mail("slack", "b", Timestamp(0)).await.unwrap();
+    let left = bench.store.mail("slack", "b", Timestamp(0), Timestamp(0)).await.unwrap();
     assert_eq!(left.unwrap().id, SignalId::from("other"), "no call has waited for it");
 }
 
@@ -159,7 +159,10 @@ async fn promise_22_fork_takes_no_webhook_of_its_origin<S: Fresh>() {
         process.definition(positronic_core::dsl::IntoBrain::definition(&workshop(&Journal::default(), asking)));
     let later = process.fork(&run_id(), last, Fork::default()).await.unwrap();
     assert_eq!(waits(&later).await, ["Work/1.0"]);
-    assert_eq!(bench.store.mail("slack", "a", Timestamp(0)).await.unwrap().unwrap().id, SignalId::from("three"));
+    assert_eq!(
+        bench.store.mail("slack", "a", Timestamp(0), Timestamp(0)).await.unwrap().unwrap().id,
+        SignalId::from("three")
+    );
 }
 
 async fn promise_22_each_webhook_finds_its_wait<S: Fresh>() {
@@ -335,7 +338,12 @@ async fn promise_22_mailbox_entry_expires_and_an_invalid_one_is_refused<S: Fresh
     assert!(matches!(refusal(odd), Refusal::Misfit { .. }));
     assert_eq!(bench.log().await, before);
     assert!(
-        bench.store.mail("slack", "a", Timestamp(0)).await.unwrap().is_none_or(|mail| mail.id != SignalId::from("odd"))
+        bench
+            .store
+            .mail("slack", "a", Timestamp(0), Timestamp(0))
+            .await
+            .unwrap()
+            .is_none_or(|mail| mail.id != SignalId::from("odd"))
     );
 
     assert!(matches!(deliver(&client, "good", "mail", "a", "by mail").await, Delivered::To { .. }));
@@ -394,7 +402,14 @@ async fn promise_22_unusable_mailbox_entry_hides_no_later_one<S: Fresh>() {
     assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert_eq!(run.document(), json!({"done": ["first", "a", "early"]}));
     let now = Timestamp(0);
-    assert!(bench.store.mail("slack", "a", now).await.unwrap().is_none_or(|mail| mail.id == SignalId::from("old")));
+    assert!(
+        bench
+            .store
+            .mail("slack", "a", Timestamp(0), now)
+            .await
+            .unwrap()
+            .is_none_or(|mail| mail.id == SignalId::from("old"))
+    );
 }
 
 async fn promise_22_failure_during_delivery_loses_no_webhook<S: Fresh>() {
@@ -414,7 +429,7 @@ async fn promise_22_failure_during_delivery_loses_no_webhook<S: Fresh>() {
     let hook = || client.deliver(SignalId::from("hook"), "slack", "a", note("once"), by("slack"));
 
     assert!(matches!(hook().await, Err(SignalError::Store(_))));
-    let kept = bench.store.mail("slack", "a", Timestamp(0)).await.unwrap();
+    let kept = bench.store.mail("slack", "a", Timestamp(0), Timestamp(0)).await.unwrap();
     assert_eq!(kept.unwrap().id, SignalId::from("hook"));
 
     // Another waiter for the same identifier gets it, although the first one's log cannot be written.
@@ -444,7 +459,11 @@ async fn promise_22_webhook_sent_to_its_run_and_delivered_counts_once<S: Fresh>(
 
     assert_eq!(delivered, Delivered::To { run: run_id(), seq });
     assert_eq!(bench.waits(&run).await, ["Work/1.0"], "it was the answer to the first question");
-    assert_eq!(bench.store.mail("slack", "a", Timestamp(0)).await.unwrap(), None, "no other call gets it");
+    assert_eq!(
+        bench.store.mail("slack", "a", Timestamp(0), Timestamp(0)).await.unwrap(),
+        None,
+        "no other call gets it"
+    );
 }
 
 async fn promise_22_imported_run_finds_its_mailbox_entry<S: Fresh>() {

@@ -20,6 +20,7 @@ pages! {
     introduction: "docs/guide/introduction.md",
     first_brain: "docs/guide/first-brain.md",
     prompts: "docs/guide/prompts.md",
+    stages: "docs/guide/stages.md",
     tools: "docs/guide/tools.md",
     approvals: "docs/guide/approvals.md",
     waiting: "docs/guide/waiting.md",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::projection::timeline::{CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus, StageNode};
+use positronic_core::projection::timeline::{CallNode, Node, NodeId, NodeKind, NodeStatus, StageNode, Waited};
 use positronic_core::record::{
     ApprovalOutcome, CallState, Decision, FileRef, LoopOutcome, Speaker, Timestamp, ToolResult,
 };
@@ -370,7 +370,7 @@ impl NodeRenderer<'_> {
 
 /// Renders the last decision or webhook of a call.
 fn decided(call: &CallNode) -> Option<String> {
-    let resumed = |CallWait { waits, resumed, .. }: &CallWait| {
+    let resumed = |Waited { waits, resumed, .. }: &Waited| {
         let end = resumed.as_ref()?;
         let wait = usize::try_from(end.wait).ok().and_then(|wait| waits.get(wait));
         let what = wait.map_or_else(String::new, |wait| format!("{}: ", wait.webhook));

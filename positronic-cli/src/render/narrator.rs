@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use positronic_core::projection::timeline::{
-    AnswerNode, AnswerOutcome, BrainNode, CallNode, CallWait, Ending, Node, NodeKind, StageNode, Timeline,
+    AnswerNode, AnswerOutcome, BrainNode, CallNode, Ending, Node, NodeKind, StageNode, Timeline, Waited,
 };
 use positronic_core::record::{
-    ApprovalOutcome, CODE, Citation, LimitReached, LoopOutcome, ProviderToolUse, ResumeCause, Speaker, ToolResult,
-    TriggerChange, Usage, WaitSpec,
+    ApprovalOutcome, CODE, Citation, LimitReached, LoopOutcome, ProviderToolUse, ResumeCause, Speaker, StageKind,
+    ToolResult, TriggerChange, Usage, WaitSpec,
 };
 
 use super::costs::cost;
@@ -105,15 +105,23 @@ pub(crate) fn of_call(call: &CallNode) -> Vec<String> {
             _ => decided,
         }));
     }
-    for CallWait { waits, resumed, .. } in &call.waits {
-        said.push(waits_for(waits));
-        said.extend(resumed.as_ref().map(|end| match end.cause {
-            ResumeCause::Answered => format!("{}: {}", words::resumed(end), detail(&value_line(&end.payload))),
-            _ => words::resumed(end),
-        }));
-    }
+    said.extend(call.waits.iter().flat_map(of_wait));
     said.extend(call.brain.iter().flat_map(of_brain));
     said
+}
+
+/// Lists what a call or a stage waits for, and how that ended.
+fn of_wait(Waited { since, waits, resumed, due, .. }: &Waited) -> Vec<String> {
+    let begins = match (waits.as_slice(), due) {
+        ([], Some(due)) => format!("sleeps for {}", seconds(due.since(*since))),
+        (waits, _) => waits_for(waits),
+    };
+    let ends = resumed.as_ref().map(|end| match end.cause {
+        ResumeCause::Answered => format!("{}: {}", words::resumed(end), detail(&value_line(&end.payload))),
+        _ if waits.is_empty() => "wakes".to_owned(),
+        _ => words::resumed(end),
+    });
+    std::iter::once(begins).chain(ends).collect()
 }
 
 /// Returns how a loop ended, and the rest of the sentence; `None` while it has not.
@@ -212,8 +220,14 @@ fn of_stage(timeline: &Timeline, node: &Node, stage: &StageNode) -> Vec<String> 
         let used = stage.usage.as_ref().map(used).unwrap_or_default();
         format!("{word} after {}{used}{rest}", many(iterations, "iteration"))
     });
+    let waited: Vec<_> = stage.waited.iter().flat_map(of_wait).collect();
+    let checked = (stage.stage == StageKind::Guard && !node.status.is_open()).then(|| match &stage.stopped {
+        None => "passed".to_owned(),
+        Some(reason) if reason.is_null() => "did not pass: the rest is skipped".to_owned(),
+        Some(reason) => format!("did not pass: {}; the rest is skipped", detail(&value_line(reason))),
+    });
     let done = stage.duration.map(|took| format!("done in {}", duration(took)));
-    begins.then(|| "begins".to_owned()).into_iter().chain(end).chain(done).collect()
+    begins.then(|| "begins".to_owned()).into_iter().chain(end).chain(checked).chain(waited).chain(done).collect()
 }
 
 fn of_answer(answer: &AnswerNode, node: &Node) -> Option<String> {

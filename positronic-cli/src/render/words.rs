@@ -188,7 +188,11 @@ pub(crate) fn settlement<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) 
             EventKind::BudgetDecided { decision: Decision::Approved, actor, .. } => was("it was granted more", actor),
             EventKind::BudgetDecided { actor, .. } => was("it was refused more", actor),
             EventKind::LoopApprovalExpired {} | EventKind::BudgetExpired {} => Some(NO_DECISION.to_owned()),
-            EventKind::LoopResume { actor, .. } => was("it was answered", actor),
+            EventKind::LoopResume { cause: ResumeCause::Expired, .. }
+            | EventKind::StageResume { cause: ResumeCause::Expired, .. } => {
+                Some("it was not answered in time".to_owned())
+            }
+            EventKind::LoopResume { actor, .. } | EventKind::StageResume { actor, .. } => was("it was answered", actor),
             EventKind::BrainCancelled { actor, .. } => was("the run was cancelled", actor),
             _ => None,
         });

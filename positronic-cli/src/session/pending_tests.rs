@@ -86,6 +86,7 @@ fn pending_items_show_the_commands_that_answer_them() {
     let gate = Gate { reason: "more than 100 euros".to_owned(), valid_for: None, editable: true };
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     let wait = |webhook: &str, identifier: &str| WaitSpec {
+        fresh: false,
         webhook: webhook.to_owned(),
         identifier: identifier.to_owned(),
         schema: Arc::new(schema.clone()),

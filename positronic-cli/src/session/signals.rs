@@ -81,7 +81,7 @@ async fn said_before(client: &Client, run: &RunId, signal: &Signal) -> Result<()
     let event = client.store().read(run, seq, 1).await?;
     let same = match (event.first().map(|event| &event.kind), &signal.kind) {
         (
-            Some(EventKind::LoopResume { payload: before, .. }),
+            Some(EventKind::LoopResume { payload: before, .. } | EventKind::StageResume { payload: before, .. }),
             SignalKind::Webhook { payload, .. } | SignalKind::Reply { payload, .. },
         ) => before == payload,
         (

@@ -17,7 +17,7 @@ use std::time::Duration;
 use derive_where::derive_where;
 use futures::future::BoxFuture;
 use indexmap::IndexMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::record::{
@@ -31,7 +31,7 @@ pub use document::StateValue;
 pub(crate) use document::{decode, encode, encode_state, read_value, recordable};
 pub use plugin::{AnyPlugin, Invocation, NextCall, StateOwner};
 pub use scope::{AnyServices, Link, Scope};
-pub use stage::{ConfigureFn, StageBody, StageDefinition, StepFn};
+pub use stage::{BeginWaitFn, ConfigureFn, FinishWaitFn, GuardFn, StageBody, StageDefinition, StepFn, WaitStage};
 
 /// An untyped brain.
 #[derive(Clone)]
@@ -57,6 +57,9 @@ pub struct BrainDefinition {
     /// Computes the result from the final state.
     #[derive_where(skip)]
     pub result: Option<StateFn>,
+    /// Computes the result from the reason of a guard that did not pass; the size limit is in bytes.
+    #[derive_where(skip)]
+    pub otherwise: Option<OtherwiseFn>,
     /// Computes the public view of the state.
     #[derive_where(skip)]
     pub public: Option<StateFn>,
@@ -84,6 +87,9 @@ pub type InputFn = Arc<dyn Fn(&StateValue, &Value) -> Result<Value> + Send + Syn
 
 /// Calls a tool's function with its arguments.
 pub type ToolFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<UntypedReply>> + Send + Sync>;
+
+/// Computes a brain's result from the reason of a guard that did not pass; the second argument is the size limit of documents.
+pub type OtherwiseFn = Arc<dyn Fn(&Value, usize) -> Result<Value> + Send + Sync>;
 
 /// Computes a JSON value from a state value.
 pub type StateFn = Arc<dyn Fn(&StateValue) -> Result<Value> + Send + Sync>;
@@ -282,6 +288,24 @@ impl WaitDefinition {
 pub type Update = Box<dyn FnOnce(&StateValue) -> Result<Value> + Send>;
 
 impl BrainDefinition {
+    /// Computes the result from the final state, or from the reason of a guard that did not pass. A brain with guards has a `Result`,
+    /// unless it computes a result from the reason.
+    pub(crate) fn complete(&self, state: &StateValue, stopped: Option<&Value>) -> Result<Value> {
+        if let Some(reason) = stopped {
+            return match &self.otherwise {
+                Some(otherwise) => otherwise(reason, state.max_bytes()),
+                None => Ok(json!({ "Err": reason })),
+            };
+        }
+        let result = self.result.as_ref().map_or_else(|| Ok(Value::clone(state.json())), |result| result(state))?;
+        Ok(if self.is_guarded() && self.otherwise.is_none() { json!({ "Ok": result }) } else { result })
+    }
+
+    /// Returns whether a guard can end the brain.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.stages.iter().any(|stage| stage.body.as_guard().is_some())
+    }
+
     /// Returns the stages as recorded in a run's first event.
     #[must_use]
     pub fn shape(&self) -> Shape {

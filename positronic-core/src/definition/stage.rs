@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{LoopDefinition, NestedDefinition, Scope};
+use super::{LoopDefinition, NestedDefinition, Scope, StateValue};
 use crate::error::Result;
-use crate::record::{StageKind, StageShape};
+use crate::record::{StageKind, StageShape, Timestamp, WaitSpec};
 
 /// One stage of a definition.
 #[derive(Clone)]
@@ -24,11 +25,42 @@ pub struct StageDefinition {
 pub enum StageBody {
     /// Computes the next state.
     Step(StepFn),
+    /// Asks a model, and computes the next state from its answer.
+    Prompt(StepFn),
     /// Lets a model call tools.
     Loop(ConfigureFn),
     /// Runs another brain.
     Brain(NestedDefinition),
+    /// Waits for an answer or a time.
+    Wait(WaitStage),
+    /// Ends the brain if a check of its state does not pass.
+    Guard(GuardFn),
 }
+
+/// Checks the state of a brain, and returns the reason if it does not pass.
+pub type GuardFn = Arc<dyn Fn(&StateValue) -> Result<Option<Value>> + Send + Sync>;
+
+/// A wait as a stage.
+#[derive(Clone)]
+#[derive_where(Debug)]
+pub struct WaitStage {
+    /// Its kind: a wait, a question to a person, or a sleep.
+    pub kind: StageKind,
+    /// The names of its webhooks, in order.
+    pub webhooks: Vec<String>,
+    /// Computes the waits and their end from the state and the time. It runs once: what it returns is in the log.
+    #[derive_where(skip)]
+    pub begin: BeginWaitFn,
+    /// Computes the next state from the state and the answer.
+    #[derive_where(skip)]
+    pub finish: FinishWaitFn,
+}
+
+/// Computes what a stage waits for, and until when.
+pub type BeginWaitFn = Arc<dyn Fn(&StateValue, Timestamp) -> Result<(Vec<WaitSpec>, Option<Timestamp>)> + Send + Sync>;
+
+/// Computes the next state from the index of the answered wait and its payload, or from the end of the time.
+pub type FinishWaitFn = Arc<dyn Fn(&StateValue, Option<(u32, &Value)>) -> Result<Value> + Send + Sync>;
 
 /// Computes the next state of a brain.
 pub type StepFn = Arc<dyn Fn(Scope) -> BoxFuture<'static, Result<Value>> + Send + Sync>;
@@ -41,7 +73,8 @@ impl StageDefinition {
     #[must_use]
     pub fn shape(&self) -> StageShape {
         let brain = self.body.nested().map(|nested| nested.definition.fingerprint());
-        StageShape { name: self.name.clone(), kind: self.body.kind(), brain }
+        let webhooks = self.body.as_wait().map(|wait| wait.webhooks.clone()).unwrap_or_default();
+        StageShape { name: self.name.clone(), kind: self.body.kind(), brain, webhooks }
     }
 }
 
@@ -51,17 +84,20 @@ impl StageBody {
     pub const fn kind(&self) -> StageKind {
         match self {
             Self::Step(_) => StageKind::Step,
+            Self::Prompt(_) => StageKind::Prompt,
             Self::Loop(_) => StageKind::Loop,
             Self::Brain(_) => StageKind::Brain,
+            Self::Wait(wait) => wait.kind,
+            Self::Guard(_) => StageKind::Guard,
         }
     }
 
-    /// Returns the code of a step.
+    /// Returns the code of a step or a prompt.
     #[must_use]
     pub const fn as_step(&self) -> Option<&StepFn> {
         match self {
-            Self::Step(step) => Some(step),
-            Self::Loop(_) | Self::Brain(_) => None,
+            Self::Step(step) | Self::Prompt(step) => Some(step),
+            _ => None,
         }
     }
 
@@ -70,7 +106,7 @@ impl StageBody {
     pub const fn as_loop(&self) -> Option<&ConfigureFn> {
         match self {
             Self::Loop(configure) => Some(configure),
-            Self::Step(_) | Self::Brain(_) => None,
+            _ => None,
         }
     }
 
@@ -79,7 +115,25 @@ impl StageBody {
     pub const fn nested(&self) -> Option<&NestedDefinition> {
         match self {
             Self::Brain(nested) => Some(nested),
-            Self::Step(_) | Self::Loop(_) => None,
+            _ => None,
+        }
+    }
+
+    /// Returns the check of a guard.
+    #[must_use]
+    pub const fn as_guard(&self) -> Option<&GuardFn> {
+        match self {
+            Self::Guard(check) => Some(check),
+            _ => None,
+        }
+    }
+
+    /// Returns the code of a wait.
+    #[must_use]
+    pub const fn as_wait(&self) -> Option<&WaitStage> {
+        match self {
+            Self::Wait(wait) => Some(wait),
+            _ => None,
         }
     }
 }

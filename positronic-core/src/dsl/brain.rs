@@ -33,7 +33,7 @@ impl<O, R, V: ?Sized> Brain<O, R, V> {
         self.definition
     }
 
-    fn with<V2: ?Sized>(self, change: impl FnOnce(&mut BrainDefinition)) -> Brain<O, R, V2> {
+    pub(super) fn with<R2, V2: ?Sized>(self, change: impl FnOnce(&mut BrainDefinition)) -> Brain<O, R2, V2> {
         let mut definition = Arc::unwrap_or_clone(self.definition);
         change(&mut definition);
         Brain::of(Arc::new(definition))

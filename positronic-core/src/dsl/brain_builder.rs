@@ -50,9 +50,22 @@ pub struct Unstaged(());
 #[derive(Debug)]
 pub struct Staged(());
 
-/// Marks a builder that takes no further stages.
-#[derive(Debug)]
-pub struct Ended(());
+/// Marks a builder with stages, of which a guard can end the brain with the reason `E`.
+#[derive_where(Debug)]
+pub struct Guarded<E>(PhantomData<fn() -> E>);
+
+/// Marks a builder that takes no further stages, after the phase `P`.
+#[derive_where(Debug)]
+pub struct Ended<P = Staged>(PhantomData<fn() -> P>);
+
+/// A phase of a builder.
+pub trait Phase: sealed::Sealed {
+    /// The phase after a further stage.
+    type Next: HasStages;
+
+    /// The result for the brain's callers, if it completes with `R`.
+    type Result<R: Serialize + DeserializeOwned + 'static>: DeserializeOwned + 'static;
+}
 
 /// The phase of a builder that takes types: options, services, initial state.
 #[diagnostic::on_unimplemented(
@@ -60,7 +73,7 @@ pub struct Ended(());
     label = "this brain already has a stage, which cannot see them",
     note = "move this call up, directly after `brain(…)`"
 )]
-pub trait BeforeStages: sealed::Sealed {}
+pub trait BeforeStages: Phase {}
 
 /// A phase of a builder that takes stages.
 #[diagnostic::on_unimplemented(
@@ -68,7 +81,7 @@ pub trait BeforeStages: sealed::Sealed {}
     label = "this brain takes no further stages",
     note = "move `.public(…)` after the last stage"
 )]
-pub trait TakesStages: sealed::Sealed {}
+pub trait TakesStages: Phase {}
 
 /// A phase of a builder with stages.
 #[diagnostic::on_unimplemented(
@@ -76,13 +89,58 @@ pub trait TakesStages: sealed::Sealed {}
     label = "a brain needs at least one stage",
     note = "add one with `.step(…)`, `.r#loop(…)` or `.brain(…)`"
 )]
-pub trait HasStages: sealed::Sealed {}
+pub trait HasStages: Phase {}
+
+/// A phase of a builder that takes a guard with the reason `E`.
+#[diagnostic::on_unimplemented(
+    message = "all guards of a brain have one reason, and this one has another: `{E}`",
+    label = "the guards before it have another reason",
+    note = "return an enum with both from each of them"
+)]
+pub trait TakesGuard<E>: Phase {
+    /// The phase after the guard.
+    type Guarded: HasStages;
+}
 
 impl BeforeStages for Unstaged {}
 impl TakesStages for Unstaged {}
 impl TakesStages for Staged {}
+impl<E: Serialize + DeserializeOwned + 'static> TakesStages for Guarded<E> {}
 impl HasStages for Staged {}
-impl HasStages for Ended {}
+impl<E: Serialize + DeserializeOwned + 'static> HasStages for Guarded<E> {}
+impl<P: HasStages> HasStages for Ended<P> {}
+
+impl Phase for Unstaged {
+    type Next = Staged;
+    type Result<R: Serialize + DeserializeOwned + 'static> = R;
+}
+
+impl Phase for Staged {
+    type Next = Self;
+    type Result<R: Serialize + DeserializeOwned + 'static> = R;
+}
+
+impl<E: Serialize + DeserializeOwned + 'static> Phase for Guarded<E> {
+    type Next = Self;
+    type Result<R: Serialize + DeserializeOwned + 'static> = Result<R, E>;
+}
+
+impl<P: HasStages> Phase for Ended<P> {
+    type Next = Self;
+    type Result<R: Serialize + DeserializeOwned + 'static> = P::Result<R>;
+}
+
+impl<E: Serialize + DeserializeOwned + 'static> TakesGuard<E> for Unstaged {
+    type Guarded = Guarded<E>;
+}
+
+impl<E: Serialize + DeserializeOwned + 'static> TakesGuard<E> for Staged {
+    type Guarded = Guarded<E>;
+}
+
+impl<E: Serialize + DeserializeOwned + 'static> TakesGuard<E> for Guarded<E> {
+    type Guarded = Self;
+}
 
 mod sealed {
     /// Prevents further phases.
@@ -90,7 +148,8 @@ mod sealed {
 
     impl Sealed for super::Unstaged {}
     impl Sealed for super::Staged {}
-    impl Sealed for super::Ended {}
+    impl<E> Sealed for super::Guarded<E> {}
+    impl<P> Sealed for super::Ended<P> {}
 }
 
 /// Creates a brain with this title, by which people, logs and the command line name it.
@@ -116,6 +175,7 @@ pub fn brain(title: impl Into<String>) -> BrainBuilder<(), (), NoServices, Unsta
         stages: Vec::new(),
         actions: Vec::new(),
         result: None,
+        otherwise: None,
         public: None,
         provide: None,
         budget: None,
@@ -251,9 +311,9 @@ impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
     }
 }
 
-impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> {
+impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S, V, P> {
     #[track_caller]
-    pub(super) fn stage<S2>(self, name: &str, body: StageBody) -> BrainBuilder<O, S2, V> {
+    pub(super) fn stage<S2, P2>(self, name: &str, body: StageBody) -> BrainBuilder<O, S2, V, P2> {
         let title = &self.definition.title;
         if !Path::is_stage_name(name) {
             usage_panic(&format!(
@@ -267,9 +327,9 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     }
 }
 
-impl<O, S, V: ?Sized> BrainBuilder<O, S, V> {
+impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
     /// Changes the last stage, a nested brain.
-    pub(super) fn with_nested<S2>(self, change: impl FnOnce(&mut NestedDefinition)) -> BrainBuilder<O, S2, V> {
+    pub(super) fn with_nested<S2>(self, change: impl FnOnce(&mut NestedDefinition)) -> BrainBuilder<O, S2, V, P> {
         self.with(|definition| {
             if let Some(StageBody::Brain(nested)) = definition.stages.last_mut().map(|stage| &mut stage.body) {
                 change(nested);
@@ -278,12 +338,12 @@ impl<O, S, V: ?Sized> BrainBuilder<O, S, V> {
     }
 }
 
-impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> {
+impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S, V, P> {
     /// Sets the public view of the state, after the last stage.
     pub fn public<P2: Serialize>(
         self,
         public: impl Fn(&S) -> P2 + Send + Sync + 'static,
-    ) -> BrainBuilder<O, S, V, Ended>
+    ) -> BrainBuilder<O, S, V, Ended<P>>
     where
         P: HasStages,
     {
@@ -297,7 +357,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     pub fn result<R: Serialize + DeserializeOwned + 'static>(
         self,
         result: impl Fn(&S) -> R + Send + Sync + 'static,
-    ) -> Brain<O, R, V>
+    ) -> Brain<O, P::Result<R>, V>
     where
         P: HasStages,
     {
@@ -309,7 +369,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     }
 
     /// Builds the brain, whose result is the last state.
-    pub fn build(self) -> Brain<O, S, V>
+    pub fn build(self) -> Brain<O, P::Result<S>, V>
     where
         P: HasStages,
     {
@@ -317,7 +377,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     }
 
     /// Builds the brain and binds it to its services; see [`Brain::bind`].
-    pub fn bind(self, services: impl IntoServices<V::Services>) -> Brain<O, S>
+    pub fn bind(self, services: impl IntoServices<V::Services>) -> Brain<O, P::Result<S>>
     where
         P: HasStages,
     {
@@ -333,9 +393,9 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     }
 }
 
-impl<O: Options, S: State, V: Services, P> BrainBuilder<O, S, V, P> {
+impl<O: Options, S: State, V: Services, P: Phase> BrainBuilder<O, S, V, P> {
     /// Builds the brain and derives its services from those of an outer brain; see [`Brain::provide`].
-    pub fn provide<V2: Services>(self, provide: impl Fn(&V2) -> V + Send + Sync + 'static) -> Brain<O, S, V2>
+    pub fn provide<V2: Services>(self, provide: impl Fn(&V2) -> V + Send + Sync + 'static) -> Brain<O, P::Result<S>, V2>
     where
         P: HasStages,
     {
@@ -345,7 +405,7 @@ impl<O: Options, S: State, V: Services, P> BrainBuilder<O, S, V, P> {
 
 impl<O: Options, S: State, V: Requirement + ?Sized, P: HasStages> IntoBrain for BrainBuilder<O, S, V, P> {
     type Options = O;
-    type Result = S;
+    type Result = P::Result<S>;
     type Services = V;
 
     fn definition(&self) -> Arc<BrainDefinition> {

@@ -57,7 +57,9 @@ mod wait;
 pub use actions::{Act, Actions};
 pub use around::{CallAround, CallReply};
 pub use brain::{Brain, IntoBrain, Runnable};
-pub use brain_builder::{BeforeStages, BrainBuilder, Ended, HasStages, Staged, TakesStages, Unstaged, brain};
+pub use brain_builder::{
+    BeforeStages, BrainBuilder, Ended, Guarded, HasStages, Phase, Staged, TakesGuard, TakesStages, Unstaged, brain,
+};
 pub use brain_tool::BrainTool;
 #[doc(hidden)]
 pub use context::AnyToolContext;
@@ -70,7 +72,10 @@ pub use question::ModelCall;
 pub use read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOptions, ReadOnly};
 pub use reply::{IntoReply, NoArgs, ToolReply};
 pub use services::{Bound, IntoServices, NoServices, Provides, Requirement, Services, Within};
-pub use stages::{BrainStage, IntoLoop, Mapped, NestedOptions, Unmapped};
+pub use stages::{
+    AskedFor, BrainStage, Form, FormAnswer, GuardCheck, IntoLoop, IntoQuestion, Mapped, NestedOptions, PromptContext,
+    PromptQuestion, Skipped, Unmapped, Waits, form,
+};
 pub use tool::{Action, IntoTool, Tool, ToolBuilder};
 pub use trait_bounds::{
     Agrees, Args, IntoVerdict, Later, Now, Options, Payload, Standalone, State, ToolArgs, TypedAnswer, Unset,

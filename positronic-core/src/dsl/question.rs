@@ -80,7 +80,16 @@ impl ModelCall {
     ///
     /// An [`Error`] when the model cannot be reached, when its answer is useless as for [`ModelCall::ask`], and when the last
     /// answer does not match the schema. It is permanent, since a later try of the step would get the recorded answers.
-    pub async fn ask_for<T: TypedAnswer>(mut self, text: impl Into<String>) -> Result<T> {
+    pub async fn ask_for<T: TypedAnswer>(self, text: impl Into<String>) -> Result<T> {
+        self.ask_for_checked(text, |_| Ok(())).await
+    }
+
+    /// Requests an answer of a type, as [`ask_for`](Self::ask_for), that passes a check.
+    pub(super) async fn ask_for_checked<T: TypedAnswer>(
+        mut self,
+        text: impl Into<String>,
+        check: impl Fn(&T) -> Result<(), String> + Send,
+    ) -> Result<T> {
         let schema = Schema::object_of::<T>();
         let name = T::schema_name().into_owned();
         self.settings.output = OutputFormat::JsonSchema { name, schema: Arc::clone(schema.json()) };
@@ -92,7 +101,8 @@ impl ModelCall {
                 return Err(useless(&asked, &fault));
             }
             let answer = asked.text();
-            let message = match read::<T>(&schema, &answer) {
+            let checked = read::<T>(&schema, &answer).and_then(|value| check(&value).map(|()| value));
+            let message = match checked {
                 Ok(value) => return Ok(value),
                 Err(message) => message,
             };

@@ -60,6 +60,10 @@ impl<P: Payload> Webhook<P> {
         Self { name: name.to_owned(), payload: PhantomData }
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Waits for this webhook with an identifier that distinguishes this wait from others.
     ///
     /// # Panics
@@ -235,6 +239,7 @@ impl Terms {
         let spec = WaitSpec {
             webhook: self.webhook,
             identifier: self.identifier,
+            fresh: false,
             person: self.person,
             prompt: self.prompt,
             schema: Arc::clone(self.schema.json()),

@@ -446,13 +446,12 @@ fn answer(
     }
     check(&wait.schema, payload)
         .map_err(|reason| Refusal::Misfit { what: format!("the payload for `{call}` is invalid"), reason })?;
-    let kind = EventKind::LoopResume {
-        cause: ResumeCause::Answered,
-        wait: u32::try_from(index).unwrap_or(u32::MAX),
-        payload: sorted(payload),
-        received: None,
-        signal: Some(signal.id.clone()),
-        actor: signal.actor.clone(),
+    let (cause, received) = (ResumeCause::Answered, None);
+    let (wait, payload) = (u32::try_from(index).unwrap_or(u32::MAX), sorted(payload));
+    let (signal, actor) = (Some(signal.id.clone()), signal.actor.clone());
+    let kind = match call.last() {
+        Some(Segment::Stage(_)) => EventKind::StageResume { cause, wait, payload, received, signal, actor },
+        _ => EventKind::LoopResume { cause, wait, payload, received, signal, actor },
     };
     Ok(vec![NewEvent::new(call.clone(), kind)])
 }

@@ -195,7 +195,7 @@ impl RunState {
                 self.accept(signal.as_ref(), event);
                 Ok(())
             }
-            EventKind::LoopResume { signal, received, .. } => {
+            EventKind::LoopResume { signal, received, .. } | EventKind::StageResume { signal, received, .. } => {
                 self.stage_event(event, None)?;
                 self.accept(signal.as_ref(), event);
                 if let Some(received) = received {
@@ -227,6 +227,8 @@ impl RunState {
             | EventKind::LoopApprovalWithdrawn { .. }
             | EventKind::LoopApprovalExpired {}
             | EventKind::LoopWait { .. }
+            | EventKind::GuardChecked { .. }
+            | EventKind::StageWait { .. }
             | EventKind::LoopExit { .. }
             | EventKind::LoopMaxIterations { .. }
             | EventKind::LoopLimit(_)
@@ -293,6 +295,7 @@ impl RunState {
                 brain.index += usize::from(failure.is_none());
                 brain.stage = failure.map_or(Stage::Ready, Stage::Failed);
             }
+            Advance::Stopped(reason) => (brain.index, brain.stopped) = (brain.stages.0.len(), Some(reason.clone())),
         }
         Ok(())
     }

@@ -58,7 +58,7 @@ impl RunState {
                     add(&call.path);
                 }
             }
-            OpenFrame::Brain(_) | OpenFrame::Step(..) => {}
+            OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Wait(..) => {}
         });
         // These have no intent in the log.
         let due = effects(self, at).effects;
@@ -66,6 +66,9 @@ impl RunState {
             match effect {
                 Effect::Prepare { path, .. }
                 | Effect::Resume { path }
+                | Effect::Check { path }
+                | Effect::BeginWait { path }
+                | Effect::FinishWait { path }
                 | Effect::StartBrain { path }
                 | Effect::FinishBrain { path }
                 | Effect::CompleteBrain { path }
@@ -154,6 +157,8 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::LoopToolResult { result: ToolResult::Success { .. } | ToolResult::Error { .. }, .. }
         | EventKind::LoopBrainComplete { .. }
         | EventKind::LoopWait { .. }
+        | EventKind::GuardChecked { .. }
+        | EventKind::StageWait { .. }
         | EventKind::LoopComplete { .. } => true,
         // Claims, intents, side effects of unfinished work, signals, and what a crash causes.
         EventKind::RunClaimed { .. }
@@ -185,6 +190,7 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::LoopApprovalWithdrawn { .. }
         | EventKind::LoopApprovalExpired {}
         | EventKind::LoopResume { .. }
+        | EventKind::StageResume { .. }
         | EventKind::LoopMessage { .. }
         | EventKind::LoopExit { .. }
         | EventKind::LoopMaxIterations { .. }
@@ -207,7 +213,7 @@ pub(super) fn isolate(state: &RunState, next: &mut Next) {
     }
     let mut busy = state.any_open(|open| match open {
         OpenFrame::Call(call) => call.phase == CallPhase::Open(Intent::Running) && call.detached.is_none(),
-        OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Loop(_) => false,
+        OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Loop(_) | OpenFrame::Wait(..) => false,
     });
     next.effects.retain(|effect| !matches!(effect, Effect::Execute { .. }) || !std::mem::replace(&mut busy, true));
 }

@@ -57,6 +57,21 @@ pub enum Effect {
         /// The call.
         path: Path,
     },
+    /// Checks a guard: `GUARD_CHECKED`.
+    Check {
+        /// The stage.
+        path: Path,
+    },
+    /// Computes what a stage waits for: `STAGE_WAIT`.
+    BeginWait {
+        /// The stage.
+        path: Path,
+    },
+    /// Computes the next state from the end of a wait: `STEP_COMPLETE`.
+    FinishWait {
+        /// The stage.
+        path: Path,
+    },
     /// Begins a nested brain: `BRAIN_START`, for a call after `LOOP_BRAIN_START`.
     StartBrain {
         /// The stage or the call.
@@ -93,6 +108,9 @@ impl Effect {
             | Self::Ask { path, .. }
             | Self::Execute { path, .. }
             | Self::Resume { path }
+            | Self::Check { path }
+            | Self::BeginWait { path }
+            | Self::FinishWait { path }
             | Self::StartBrain { path }
             | Self::FinishBrain { path }
             | Self::CompleteBrain { path }

@@ -17,6 +17,7 @@ use crate::record::skip::is_default;
 use crate::record::{
     AnswerFault, Budget, ContentHash, ContextItem, Failure, Finish, Limits, LoopOutcome, MadeBy, ModelRequest, Part,
     Path, PluginStates, ResponseMetadata, Seq, Settings, Shape, StageShape, Timestamp, ToolSet, Transcript, Usage,
+    WaitSpec,
 };
 
 pub use call::{Call, CallPhase};
@@ -69,6 +70,9 @@ pub struct BrainFrame {
     pub active: u64,
     /// When it began.
     pub began: Timestamp,
+    /// The reason of the guard that did not pass.
+    #[serde(default, deserialize_with = "crate::record::canonical::present", skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Value>,
     /// Its end, if it has ended.
     pub end: Option<BrainEnd>,
 }
@@ -95,6 +99,8 @@ pub enum Stage {
     Loop(Arc<LoopFrame>),
     /// A nested brain that has begun.
     Brain(Arc<BrainFrame>),
+    /// A wait that has begun.
+    Wait(Box<WaitFrame>),
     /// A stage whose failure fails the brain.
     Failed(Failure),
 }
@@ -126,6 +132,14 @@ impl Stage {
     pub(crate) fn as_loop(&self) -> Option<&LoopFrame> {
         match self {
             Self::Loop(frame) => Some(frame),
+            _ => None,
+        }
+    }
+
+    /// Returns the wait, if it is one that has begun.
+    pub(crate) fn as_wait(&self) -> Option<&WaitFrame> {
+        match self {
+            Self::Wait(frame) => Some(frame),
             _ => None,
         }
     }
@@ -204,6 +218,32 @@ pub struct StepFrame {
     /// Whether it asked a model beyond a limit, and has not rerun since.
     #[serde(default, skip_serializing_if = "is_default")]
     pub blocked: bool,
+}
+
+/// A wait that has begun.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WaitFrame {
+    /// The event since which it waits.
+    pub since: Seq,
+    /// The time of that event.
+    pub began: Timestamp,
+    /// The waits; the first answer counts.
+    pub waits: Vec<WaitSpec>,
+    /// When it ends without an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<WaitOutcome>,
+}
+
+/// The end of a wait.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum WaitOutcome {
+    /// The wait with this index was answered.
+    Answered(u32, Arc<Value>),
+    /// The time was over.
+    Expired,
 }
 
 /// The recorded values of a step or a call, by the author's names.
@@ -403,7 +443,7 @@ impl LoopFrame {
     }
 }
 
-/// A brain, the step or the loop of its current stage, or a call of that loop's batch.
+/// A brain, the step, the loop or the wait of its current stage, or a call of that loop's batch.
 #[derive(Clone, Copy)]
 pub(super) enum OpenFrame<'a> {
     Brain(&'a BrainFrame),
@@ -411,6 +451,8 @@ pub(super) enum OpenFrame<'a> {
     Step(&'a BrainFrame, &'a StepFrame),
     Loop(&'a LoopFrame),
     Call(&'a Call),
+    /// A wait, with its brain.
+    Wait(&'a BrainFrame, &'a WaitFrame),
 }
 
 impl OpenFrame<'_> {
@@ -420,7 +462,7 @@ impl OpenFrame<'_> {
             Self::Step(_, step) => step.intent.is_running(),
             Self::Loop(LoopFrame { phase: LoopPhase::Ask { intent, .. }, .. })
             | Self::Call(Call { phase: CallPhase::Open(intent), .. }) => intent.is_running(),
-            Self::Brain(_) | Self::Loop(_) | Self::Call(_) => false,
+            Self::Brain(_) | Self::Loop(_) | Self::Call(_) | Self::Wait(..) => false,
         }
     }
 }

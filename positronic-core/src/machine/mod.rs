@@ -64,7 +64,7 @@ pub use effect::{Effect, Next};
 #[doc(hidden)]
 pub use frames::{
     BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, OpenQuestion, Prepared, RejectedAnswer, Stage,
-    StepFrame, Values,
+    StepFrame, Values, WaitFrame, WaitOutcome,
 };
 #[doc(hidden)]
 pub use grants::{Grants, PendingGrant, SharedLimits, Spending};

@@ -19,8 +19,8 @@ use super::{LoopFrame, REPLY, RunState, model_question};
 use crate::error::{Error, Result};
 use crate::record::{
     BrainStart, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError, ModelResponse, NewEvent,
-    Part, Path, PluginStates, ResponseMetadata, RoutingStep, Segment, Timestamp, ToolCall, ToolResult, TriggerChange,
-    WaitSpec,
+    Part, Path, PluginStates, ResponseMetadata, RoutingStep, Segment, StageKind, Timestamp, ToolCall, ToolResult,
+    TriggerChange, WaitSpec,
 };
 
 pub(crate) use inputs::Inputs;
@@ -51,6 +51,12 @@ pub(crate) enum Outcome {
     Question { result: Result<ModelResponse, ModelError>, attempt: u32 },
     /// A loop's configuration has failed.
     NotConfigured(Error),
+    /// A guard has passed, or has a reason why it has not.
+    Checked(Result<Option<Value>>),
+    /// What a stage waits for, and until when.
+    WaitBegun(Result<(Vec<WaitSpec>, Option<Timestamp>)>),
+    /// The next state after the end of a wait; `None` if it stays.
+    WaitEnded(Result<Option<Change>>),
     /// The first event of a nested brain, or why it cannot start.
     BrainBegun(Result<Box<BrainStart>>),
     /// How the result of a nested brain changes states; of a brain that has not completed, nothing.
@@ -130,6 +136,9 @@ fn take_broken(outcome: &mut Outcome) -> Vec<EventKind> {
         | Outcome::ToolFailed { .. }
         | Outcome::ToolInDoubt { .. }
         | Outcome::NotConfigured(_)
+        | Outcome::Checked(_)
+        | Outcome::WaitBegun(_)
+        | Outcome::WaitEnded(_)
         | Outcome::BrainBegun(_)
         | Outcome::BrainEnded(_)
         | Outcome::BrainResult(_)
@@ -175,6 +184,9 @@ fn settled(state: &RunState, path: &Path, outcome: Outcome, duration: Duration, 
             let message = format!("the loop `{path}` cannot be configured: {}", error.with_line());
             fail_loop(state, path, Failure { code: EndReason::Config, message, retryable: false })
         }
+        Outcome::Checked(checked) => code::check(path, checked),
+        Outcome::WaitBegun(begun) => code::begin_wait(path, begun),
+        Outcome::WaitEnded(change) => code::end_wait(state, path, change, inputs),
         Outcome::BrainBegun(begun) => code::begin_brain(path, begun),
         Outcome::BrainEnded(mapped) => code::end_brain(state, path, mapped, inputs),
         Outcome::BrainResult(result) => code::complete_brain(state, path, result),
@@ -199,7 +211,11 @@ fn step(state: &RunState, path: &Path, result: Result<Value>, duration: Duration
     }
     let failure = Failure {
         code: EndReason::Step,
-        message: format!("the step `{path}` failed: {}", error.with_line()),
+        message: format!(
+            "the {} `{path}` failed: {}",
+            brain.current().map_or(StageKind::Step, |stage| stage.kind),
+            error.with_line()
+        ),
         retryable: error.is_transient(),
     };
     vec![NewEvent::new(brain.path.clone(), EventKind::BrainError(failure))]

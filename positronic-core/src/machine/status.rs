@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::effect::Next;
-use super::frames::{BrainEnd, Call, CallPhase, Intent, OpenFrame};
+use super::frames::{BrainEnd, BrainFrame, Call, CallPhase, Intent, OpenFrame, WaitFrame};
 use super::grants::PendingGrant;
 use super::limits::LimitedFrame;
 use super::next::next;
@@ -32,7 +32,8 @@ pub(super) fn status_and_next(state: &RunState) -> (Status, Next) {
             let idle = next.effects.is_empty()
                 && match root.in_flight(Intent::is_busy) {
                     true => sleeps(state, next.wake.map_or(Duration::ZERO, |wake| wake.since(state.at))),
-                    false => !pending(state).is_empty(),
+                    // A sleep is not pending: nobody can end it.
+                    false => next.wake.is_some() || !pending(state).is_empty(),
                 };
             (if idle { Status::Waiting } else { Status::Running }, next)
         }
@@ -74,8 +75,10 @@ pub fn pending(state: &RunState) -> Vec<Pending> {
     }
     state.for_each_open(|open| {
         out.extend(LimitedFrame::of(open).filter_map(asked));
-        if let OpenFrame::Call(call) = open {
-            out.extend(waiting(call));
+        match open {
+            OpenFrame::Call(call) => out.extend(waiting(call)),
+            OpenFrame::Wait(brain, frame) => out.extend(stage_wait(brain, frame)),
+            OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Loop(_) => {}
         }
     });
     out
@@ -86,6 +89,21 @@ fn asked(bound: LimitedFrame<'_>) -> Option<Pending> {
     let PendingGrant { since, request } = bound.grants().asked?;
     let (call, kind) = (bound.path().clone(), PendingKind::Budget(request));
     Some(Pending { call, tool: String::new(), arguments: Arc::default(), since, kind })
+}
+
+/// Returns the answer for which a stage waits.
+fn stage_wait(brain: &BrainFrame, frame: &WaitFrame) -> Option<Pending> {
+    if frame.end.is_some() || frame.waits.is_empty() {
+        return None;
+    }
+    let kind = PendingKind::Answer { waits: frame.waits.clone() };
+    Some(Pending {
+        call: brain.current_path()?,
+        tool: String::new(),
+        arguments: Arc::default(),
+        since: frame.since,
+        kind,
+    })
 }
 
 /// Returns the approval or the answer for which a call waits.

@@ -15,8 +15,7 @@ use super::status::pending;
 pub struct Waiting {
     /// A sentence for people. It quotes texts of authors and models unchanged.
     pub sentence: String,
-    /// The event since which it waits, that of the oldest pending item; `None` if it only waits for a retry, whose
-    /// event the state does not store.
+    /// The event since which it waits, that of the oldest pending item; `None` if it only waits for a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Seq>,
     /// When it resumes by itself, if it does.
@@ -39,7 +38,7 @@ pub enum WaitingOn {
     Machine,
     /// A worker with the brain's code; no worker that tried had it.
     Worker,
-    /// Time: a retry is delayed.
+    /// Time: a retry is delayed, or a stage sleeps.
     Time,
 }
 
@@ -75,20 +74,20 @@ pub fn why(state: &RunState) -> Option<Waiting> {
         return None;
     }
     let pending = pending(state);
-    if pending.is_empty() && idle.tries.is_empty() {
+    if pending.is_empty() && idle.timers.is_empty() {
         return None;
     }
     let mut whom: Vec<WaitingOn> = Vec::new();
-    let tries = idle.tries.first().map(|_| WaitingOn::Time);
-    for one in pending.iter().flat_map(asks).chain(tries) {
+    let timers = idle.timers.first().map(|_| WaitingOn::Time);
+    for one in pending.iter().flat_map(asks).chain(timers) {
         if !whom.contains(&one) {
             whom.push(one);
         }
     }
     // Only those that are named are formatted: a batch may have thousands of calls.
-    let count = pending.len() + idle.tries.len();
+    let count = pending.len() + idle.timers.len();
     let questions = pending.iter().take(NAMED).map(|pending| question(pending, state.currency.as_deref()));
-    let named = questions.chain(idle.tries).take(NAMED).collect();
+    let named = questions.chain(idle.timers).take(NAMED).collect();
     let since = pending.iter().map(|pending| pending.since).min();
     let waits = since.map_or_else(|| "waits".to_owned(), |since| format!("has been waiting since event {since}"));
     let sentence = format!("The run {waits} for {}.{}", list(named, count), older_answers(state));
@@ -134,7 +133,8 @@ fn question(pending: &Pending, currency: Option<&str>) -> String {
         }
         PendingKind::Answer { waits } => {
             let answers: Vec<_> = waits.iter().map(answer).collect();
-            format!("{} to `{tool}` at `{call}`", answers.join(" or "))
+            let tool = if tool.is_empty() { String::new() } else { format!(" to `{tool}`") };
+            format!("{}{tool} at `{call}`", answers.join(" or "))
         }
     }
 }
@@ -160,11 +160,11 @@ fn list(mut named: Vec<String>, count: usize) -> String {
     if named.is_empty() { last } else { format!("{} and {last}", named.join(", ")) }
 }
 
-/// What progresses without input: running effects, and delayed retries.
+/// What progresses without input: running effects, delayed retries and sleeps.
 #[derive(Default)]
 struct OpenWork {
     runs: bool,
-    tries: Vec<String>,
+    timers: Vec<String>,
 }
 
 impl OpenWork {
@@ -180,6 +180,11 @@ impl OpenWork {
                     self.intent(*intent, || format!("the model of `{}`", frame.path));
                 }
             }
+            OpenFrame::Wait(brain, frame) => {
+                if frame.waits.is_empty() && frame.end.is_none() {
+                    self.timers.push(format!("the end of `{}`", brain.current_path().unwrap_or_default()));
+                }
+            }
             OpenFrame::Call(call) => {
                 if let CallPhase::Open(intent) = &call.phase {
                     self.intent(*intent, || format!("`{}` at `{}`", call.tool, call.path));
@@ -192,7 +197,7 @@ impl OpenWork {
         match intent {
             Intent::Running => self.runs = true,
             Intent::Backoff(_) => {
-                self.tries.push(format!("another try of {}", what()));
+                self.timers.push(format!("another try of {}", what()));
             }
             Intent::Ready | Intent::Doubtful => {}
         }

@@ -127,8 +127,11 @@ impl<'a> TrafficReader<'a> {
             | EventKind::BudgetDecided { decision: Decision::Rejected, reason, .. } => {
                 self.signal(path, SignalKind::Reject { call: path.clone(), reason: reason.clone() });
             }
-            EventKind::LoopWait { waits, .. } => _ = self.waits.insert(path.clone(), waits),
-            EventKind::LoopResume { cause: ResumeCause::Answered, wait, payload, signal: Some(_), .. } => {
+            EventKind::LoopWait { waits, .. } | EventKind::StageWait { waits, .. } => {
+                _ = self.waits.insert(path.clone(), waits);
+            }
+            EventKind::LoopResume { cause: ResumeCause::Answered, wait, payload, signal: Some(_), .. }
+            | EventKind::StageResume { cause: ResumeCause::Answered, wait, payload, signal: Some(_), .. } => {
                 let wait = usize::try_from(*wait).ok().and_then(|wait| self.waits.get(path)?.get(wait));
                 if let Some(wait) = wait {
                     self.signal(path, delivery(path, wait, payload.clone()));

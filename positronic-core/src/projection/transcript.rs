@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::result_text::result_text;
 use super::timeline::{
-    AnswerOutcome, BudgetNode, BudgetOutcome, CallNode, CallWait, Node, NodeId, NodeKind, StageNode, Timeline,
+    AnswerOutcome, BudgetNode, BudgetOutcome, CallNode, Node, NodeId, NodeKind, StageNode, Timeline, Waited,
 };
 use crate::record::{
     Actor, Approval, ApprovalOutcome, BudgetRequest, Citation, Decision, LimitKind, Money, Part, ResumeCause, Speaker,
@@ -131,7 +131,7 @@ fn decided(decision: Decision, rejected: &str, actor: &Actor) -> String {
     actor.by.as_ref().map_or_else(|| decision.to_owned(), |by| format!("{decision} by {by}"))
 }
 
-fn waited(wait: &CallWait, text: &mut String) {
+fn waited(wait: &Waited, text: &mut String) {
     let (outcome, specs) = match &wait.resumed {
         None => ("waits for".to_owned(), wait.waits.as_slice()),
         Some(end) if end.cause == ResumeCause::Expired => ("expired:".to_owned(), wait.waits.as_slice()),

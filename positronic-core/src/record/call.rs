@@ -196,13 +196,16 @@ impl PrecedingCalls {
     }
 }
 
-/// A wait of a call.
+/// A wait of a call or a stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitSpec {
     /// The webhook's name; `reply` for a reply to the call itself.
     pub webhook: String,
     /// Distinguishes this wait from others for the same webhook.
     pub identifier: String,
+    /// Whether an answer that was sent before the wait began does not count.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fresh: bool,
     /// Whether a person answers, and not a program.
     #[serde(default, skip_serializing_if = "is_default")]
     pub person: bool,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::document::nests_within;
 
 /// Reads an optional document: `null` is a document, and only an absent field is `None`.
-pub(super) fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+pub(crate) fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 

@@ -302,6 +302,7 @@ impl EventKind {
             Self::BrainStart(begin) => begin.start.as_ref()?.id.as_ref(),
             Self::BrainCancelled { signal, .. }
             | Self::LoopResume { signal, .. }
+            | Self::StageResume { signal, .. }
             | Self::LoopMessage { signal, .. } => signal.as_ref(),
             Self::BrainPaused { signal, .. }
             | Self::BrainResumed { signal, .. }

@@ -40,9 +40,12 @@ use super::usage::{ModelError, ResponseMetadata, Usage};
 /// | `BRAIN_CANCELLED` | brain | it was cancelled | `signal, actor, reason` |
 /// | `BRAIN_PAUSED`, `BRAIN_RESUMED` | root | a person paused or resumed it | `signal, actor` |
 /// | `STEP_START` | stage | a step begins | `attempt` |
-/// | `STEP_COMPLETE` | stage | it returned | `change`, `duration` |
+/// | `STEP_COMPLETE` | stage | it returned, or a wait or a nested brain is done | `change`, `duration` |
 /// | `STEP_RETRY` | stage | it failed and will be retried | `attempt, message, due` |
 /// | `STEP_BLOCKED` | stage | it asked a model beyond a limit, and reruns when more is granted | – |
+/// | `GUARD_CHECKED` | stage | a guard was checked; if it did not pass, the rest of the brain is skipped | `passed, reason` |
+/// | `STAGE_WAIT` | stage | a stage waits | `waits, due` |
+/// | `STAGE_RESUME` | stage | an answer arrived, or the time is over | `cause, wait, payload, received, signal, actor` |
 /// | `VALUE_RECORDED` | stage, call | `cx.once` computed a value | `name, value` |
 /// | `LOOP_START` | loop | a loop begins | `input, from, message_id, files, hidden, limits` |
 /// | `LOOP_ITERATION` | iteration | an iteration begins | `system, context, tools, settings, limits, exits, plugins` |
@@ -389,6 +392,42 @@ pub enum EventKind {
         /// The index of the answered wait, from 0.
         wait: u32,
         /// The answer.
+        payload: Value,
+        /// When the answer was received, if that was before the wait began: it may answer an earlier question.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        received: Option<Timestamp>,
+        /// The signal with the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<SignalId>,
+        /// Who sent it.
+        #[serde(default, skip_serializing_if = "is_default")]
+        actor: Actor,
+    },
+    /// A guard was checked. If it did not pass, the brain ends, and its remaining stages are skipped.
+    GuardChecked {
+        /// Whether it passed.
+        passed: bool,
+        /// Why it did not.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        reason: Value,
+    },
+    /// A stage waits.
+    StageWait {
+        /// The waits; the first answer counts.
+        waits: Vec<WaitSpec>,
+        /// When the stage goes on without an answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        due: Option<Timestamp>,
+    },
+    /// A waiting stage resumes.
+    StageResume {
+        /// Whether an answer arrived or the time is over.
+        #[serde(default, skip_serializing_if = "is_default")]
+        cause: ResumeCause,
+        /// The index of the answered wait, from 0; the number of waits if the time is over.
+        wait: u32,
+        /// The answer.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
         payload: Value,
         /// When the answer was received, if that was before the wait began: it may answer an earlier question.
         #[serde(default, skip_serializing_if = "Option::is_none")]

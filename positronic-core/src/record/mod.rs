@@ -12,7 +12,7 @@ mod approval;
 pub(crate) mod base64;
 mod budget;
 mod call;
-mod canonical;
+pub(crate) mod canonical;
 mod content_hash;
 mod document;
 mod event;

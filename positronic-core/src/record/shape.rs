@@ -20,6 +20,9 @@ pub struct StageShape {
     /// The fingerprint of a nested brain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brain: Option<ContentHash>,
+    /// The webhooks for which it waits, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhooks: Vec<String>,
 }
 
 /// The kinds of stages.
@@ -33,6 +36,17 @@ pub enum StageKind {
     Loop,
     /// A nested brain.
     Brain,
+    /// A check that ends its brain if it does not pass.
+    Guard,
+    /// A question to a model, with an answer of one type.
+    Prompt,
+    /// A wait for webhooks, a person's reply or a time.
+    Wait,
+    /// A question to a person, who fills in a form.
+    #[strum(to_string = "question")]
+    AskPerson,
+    /// A wait for a time alone.
+    Sleep,
 }
 
 impl StageKind {
@@ -41,7 +55,7 @@ impl StageKind {
     pub const fn has_iterations(self) -> bool {
         match self {
             Self::Loop => true,
-            Self::Step | Self::Brain => false,
+            Self::Step | Self::Guard | Self::Prompt | Self::Brain | Self::Wait | Self::AskPerson | Self::Sleep => false,
         }
     }
 
@@ -49,7 +63,7 @@ impl StageKind {
     #[must_use]
     pub const fn is_leaf(self) -> bool {
         match self {
-            Self::Step => true,
+            Self::Step | Self::Guard | Self::Prompt | Self::Wait | Self::AskPerson | Self::Sleep => true,
             Self::Loop | Self::Brain => false,
         }
     }

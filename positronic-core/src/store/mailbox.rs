@@ -13,12 +13,13 @@ pub trait MailboxStore: Send + Sync + 'static {
     /// Also drops the webhooks that had expired by `mail.at`.
     fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>>;
 
-    /// Returns the oldest undelivered webhook with this name and identifier that has not expired by `now`. An append
-    /// delivers it: [`Append::deliveries`](super::Append::deliveries).
+    /// Returns the oldest undelivered webhook with this name and identifier that was received at `since` or later, and has not
+    /// expired by `now`. An append delivers it: [`Append::deliveries`](super::Append::deliveries).
     fn mail<'a>(
         &'a self,
         webhook: &'a str,
         identifier: &'a str,
+        since: Timestamp,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>>;
 

@@ -43,7 +43,7 @@ macro_rules! operations {
             } {}
             MailboxStore {
                 post(mail: &'a InboundWebhook) -> PostOutcome,
-                mail(webhook: &'a str, identifier: &'a str, now: Timestamp) -> Option<InboundWebhook>,
+                mail(webhook: &'a str, identifier: &'a str, since: Timestamp, now: Timestamp) -> Option<InboundWebhook>,
                 mailbox() -> Vec<MailboxEntry>,
                 mailbox_entry(mail: &'a SignalId) -> Option<MailboxEntry>,
                 discard(mail: &'a SignalId) -> (),

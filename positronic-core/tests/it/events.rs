@@ -34,7 +34,7 @@ fn examples() -> Vec<Value> {
         json!({"type": "BRAIN_START", "title": "Small", "fingerprint": hash}),
         json!({
             "type": "BRAIN_START", "title": "Full", "version": 3, "fingerprint": hash,
-            "stages": [{"name": "A", "kind": "step"}, {"name": "B", "kind": "loop"}, {"name": "C", "kind": "brain", "brain": hash}],
+            "stages": [{"name": "A", "kind": "step"}, {"name": "B", "kind": "loop"}, {"name": "C", "kind": "brain", "brain": hash}, {"name": "D", "kind": "wait", "webhooks": ["slack"]}],
             "options": {"x": 1}, "state": [1.5], "plugins": {"todo": {"version": 1, "state": {}}, "notes": {"state": []}},
             "start": {"id": "s1", "user": "u1", "actor": actor, "conversation": "c1", "forked_from": ["run-0", 7]}
         }),
@@ -168,6 +168,19 @@ fn examples() -> Vec<Value> {
             }],
             "output": 1, "change": {"state": {}}
         }),
+        json!({"type": "GUARD_CHECKED", "passed": true}),
+        json!({"type": "GUARD_CHECKED", "passed": false, "reason": "no customer"}),
+        json!({"type": "STAGE_WAIT", "waits": [], "due": 9}),
+        json!({
+            "type": "STAGE_WAIT",
+            "waits": [{"webhook": "slack", "identifier": "t", "fresh": true, "schema": true, "expires": 9}],
+            "due": 9
+        }),
+        json!({"type": "STAGE_RESUME", "cause": "expired", "wait": 1}),
+        json!({
+            "type": "STAGE_RESUME", "wait": 0, "payload": "yes", "received": 1_767_225_600_000_000_i64, "signal": "s7",
+            "actor": actor
+        }),
         json!({"type": "LOOP_RESUME", "wait": 0, "payload": null}),
         json!({"type": "LOOP_RESUME", "wait": 0, "payload": "yes", "received": 1_767_225_600_000_000_i64, "signal": "s7"}),
         json!({"type": "LOOP_RESUME", "cause": "expired", "wait": 1, "payload": {}, "signal": "s6", "actor": actor}),
@@ -295,7 +308,7 @@ fn every_event_with_the_deepest_value_reads_back_and_deeper_ones_are_not_written
             assert!(written.is_sorted_by(|a, b| a >= b), "values deeper than the limit are refused: {example}");
         }
     }
-    insta::assert_snapshot!(kinds.into_iter().collect::<Vec<_>>().join(" "), @"BRAIN_COMPLETE BRAIN_MIGRATED BRAIN_START LOOP_APPROVAL_DECIDED LOOP_BRAIN_COMPLETE LOOP_BRAIN_START LOOP_COMPLETE LOOP_ITERATION LOOP_MODEL_RESULT LOOP_OUTPUT LOOP_PLUGIN_CHANGED LOOP_RESUME LOOP_TOOL_CALL LOOP_TOOL_RESULT LOOP_WAIT STEP_COMPLETE VALUE_RECORDED");
+    insta::assert_snapshot!(kinds.into_iter().collect::<Vec<_>>().join(" "), @"BRAIN_COMPLETE BRAIN_MIGRATED BRAIN_START GUARD_CHECKED LOOP_APPROVAL_DECIDED LOOP_BRAIN_COMPLETE LOOP_BRAIN_START LOOP_COMPLETE LOOP_ITERATION LOOP_MODEL_RESULT LOOP_OUTPUT LOOP_PLUGIN_CHANGED LOOP_RESUME LOOP_TOOL_CALL LOOP_TOOL_RESULT LOOP_WAIT STAGE_RESUME STAGE_WAIT STEP_COMPLETE VALUE_RECORDED");
 }
 
 #[test]

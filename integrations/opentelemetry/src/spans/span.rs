@@ -257,6 +257,8 @@ pub enum WaitKind {
     Budget,
     /// The end of a pause.
     Pause,
+    /// A time.
+    Time,
 }
 
 impl WaitKind {
@@ -269,6 +271,7 @@ impl WaitKind {
             Self::Reply => "reply",
             Self::Budget => "budget",
             Self::Pause => "pause",
+            Self::Time => "time",
         }
     }
 }

@@ -52,9 +52,12 @@ impl RunSpans {
     pub(super) fn wait_event(&mut self, event: &Event) {
         let end = match &event.kind {
             EventKind::LoopApprovalRequested { .. } => return self.wait_start(event, WaitKind::Approval, |_| {}),
-            EventKind::LoopWait { waits, .. } => {
-                let is_person = waits.iter().any(|wait| wait.person);
-                let kind = if is_person { WaitKind::Reply } else { WaitKind::Webhook };
+            EventKind::LoopWait { waits, .. } | EventKind::StageWait { waits, .. } => {
+                let kind = match waits.as_slice() {
+                    [] => WaitKind::Time,
+                    waits if waits.iter().any(|wait| wait.person) => WaitKind::Reply,
+                    _ => WaitKind::Webhook,
+                };
                 return self.wait_start(event, kind, |wait| {
                     wait.webhooks = waits.iter().map(|wait| wait.webhook.clone()).collect();
                 });
@@ -71,11 +74,13 @@ impl RunSpans {
             EventKind::BudgetDecided { decision, reason, actor, .. } => {
                 End::decided(*decision, actor, reason.as_deref())
             }
-            EventKind::LoopResume { cause: ResumeCause::Answered, actor, .. } => End::by("answered", actor),
+            EventKind::LoopResume { cause: ResumeCause::Answered, actor, .. }
+            | EventKind::StageResume { cause: ResumeCause::Answered, actor, .. } => End::by("answered", actor),
             EventKind::BrainResumed { actor, .. } => End::by("resumed", actor),
-            EventKind::LoopResume { .. } | EventKind::LoopApprovalExpired {} | EventKind::BudgetExpired {} => {
-                End::of("expired")
-            }
+            EventKind::LoopResume { .. }
+            | EventKind::StageResume { .. }
+            | EventKind::LoopApprovalExpired {}
+            | EventKind::BudgetExpired {} => End::of("expired"),
             EventKind::LoopApprovalWithdrawn { cause } => End { reason: Some(cause), ..End::of("withdrawn") },
             _ => return,
         };

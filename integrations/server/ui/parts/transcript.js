@@ -77,13 +77,15 @@ const STATE = { pending: ['waiting', 'waits for a person'], waiting: ['waiting',
 
 const BLOCKS = {
   stage(node, view, stamp) {
-    const { name, stage, iteration, max_iterations: most, brain, usage } = node.kind;
+    const { name, stage, iteration, max_iterations: most, brain, usage, waited, stopped } = node.kind;
     const { isFolded } = view;
-    return h3.stageHead(
+    return [h3.stageHead(
       button.twist({ 'aria-expanded': String(!isFolded), 'aria-label': `${isFolded ? 'Show' : 'Hide'} ${name}`, onclick: () => view.fold(node) }, icon('chevron')),
       span(name), span.tag(stage === 'brain' ? `brain ${brain?.title ?? ''}` : stage), span.meta(node.status !== 'done' && status(node.status),
         iteration != null && span(plural(iteration + 1, 'iteration'), most && node.status === 'running' && ` of at most ${most}`),
-        span(tokens(usage)), span(took(node))), stamp);
+        span(tokens(usage)), span(took(node))), stamp),
+      waited && waitLine(waited),
+      stopped !== undefined && div.eventLine(icon('flag'), 'did not pass: the rest is skipped', stopped !== null && auto(b, brief(stopped)))];
   },
   message: ({ kind: { text: said, files = [], from, actor } }, view, stamp) => [
     div.label(from === 'engine' ? [icon('flag'), 'the engine'] : [icon('person'), who(actor)], stamp),
@@ -114,15 +116,23 @@ const BLOCKS = {
         name !== 'done' && status(name, word), span.meta(took(node)), stamp),
       made && div.eventLine(icon('person'), text(approval.reason), ' — ', b(decided(approval)), when(made.at)),
       edited && div.edits(valueDiff(given, made.arguments)),
-      waits.map(({ since, waits: any, resumed }) => div.eventLine(icon(any.some((wait) => wait.person) ? 'person' : 'hook'),
-        text(`${resumed ? `waited ${micros(resumed.at - since)}` : 'waits'} for ${any.map(awaited).join(' or ')}`),
-        resumed ? ['—', auto(b, resumed.cause === 'expired' ? 'expired' : brief(resumed.payload)),
-          resumed.received && span.tag.warn({ title: date(resumed.received) }, 'older than its question')] : ['since', when(since), any[0].expires && ['expires', when(any[0].expires)]])),
+      waits.map(waitLine),
       progress && !result && auto(p.soft, progress),
       result?.type === 'success' ? outputOf(result.output) : result && result.type !== 'denied' && auto(p.problem, result.message ?? result.reason),
     ];
   },
 };
+
+/** What a call or a stage waits for, and how that ended. */
+function waitLine({ since, waits: any, resumed, due }) {
+  const ends = due ?? any[0]?.expires;
+  const what = any.length ? ` for ${any.map(awaited).join(' or ')}` : '';
+  return div.eventLine(icon(any.some((wait) => wait.person) ? 'person' : any.length ? 'hook' : 'clock'),
+    text(`${resumed ? `waited ${micros(resumed.at - since)}` : 'waits'}${what}`),
+    resumed ? any.length > 0 && ['—', auto(b, resumed.cause === 'expired' ? 'expired' : brief(resumed.payload)),
+      resumed.received && span.tag.warn({ title: date(resumed.received) }, 'older than its question')]
+      : ['since', when(since), ends && [any.length ? 'expires' : 'until', when(ends)]]);
+}
 
 const awaited = (wait) => (wait.person ? wait.prompt ?? 'a person' : `${wait.webhook} ${wait.identifier}`);
 const STREAMED = { reasoning: () => span.soft('thinks: '), arguments: ({ tool }) => code(tool ?? 'call', ' ') };

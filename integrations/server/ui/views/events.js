@@ -30,6 +30,8 @@ const WORDS = {
   LOOP_TOOL_RESULT: ({ result: { type, output, message, reason } }) => `${type} ${brief(output ?? message ?? reason)}`,
   LOOP_APPROVAL_DECIDED: ({ decision, actor, reason }) => `${decision} by ${who(actor)} ${reason ?? ''}`,
   LOOP_WAIT: ({ waits }) => waits.map((wait) => wait.prompt ?? `${wait.webhook} ${wait.identifier}`).join(' or '),
+  STAGE_WAIT: ({ waits, due }) => waits.map((wait) => wait.prompt ?? `${wait.webhook} ${wait.identifier}`).join(' or ') || `until ${date(due)}`,
+  GUARD_CHECKED: ({ passed, reason }) => (passed ? 'passed' : `did not pass${reason == null ? '' : `: ${brief(reason)}`}`),
 };
 function summary(event) {
   const rest = without(event, TECHNICAL);

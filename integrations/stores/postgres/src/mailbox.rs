@@ -36,12 +36,13 @@ pub(crate) fn posted(row: &PgRow) -> Result<PostOutcome, DbError> {
 }
 
 /// Returns the statement that finds the oldest undelivered webhook.
-pub(crate) fn oldest(schema: &str, webhook: &str, identifier: &str, now: Timestamp) -> Statement {
+pub(crate) fn oldest(schema: &str, webhook: &str, identifier: &str, since: Timestamp, now: Timestamp) -> Statement {
     let sql = format!(
         "SELECT content FROM {schema}.mail
-         WHERE webhook = $1 AND identifier = $2 AND taken_by IS NULL AND expires > $3 ORDER BY at, id LIMIT 1"
+         WHERE webhook = $1 AND identifier = $2 AND taken_by IS NULL AND at >= $3 AND expires > $4
+         ORDER BY at, id LIMIT 1"
     );
-    statement(sql).bind(owned(webhook)).bind(owned(identifier)).bind(now.0)
+    statement(sql).bind(owned(webhook)).bind(owned(identifier)).bind(since.0).bind(now.0)
 }
 
 /// Returns the statement that lists entries: all, or one.

@@ -37,18 +37,19 @@ pub(super) fn taker(db: &Connection, mail: &SignalId) -> Result<Option<(RunId, S
     Ok(taker.optional()?.map(|(run, at)| (RunId::from(run), seq(at))))
 }
 
-/// Returns the oldest undelivered webhook.
+/// Returns the oldest undelivered webhook that was received at `since` or later.
 pub(super) fn oldest(
     db: &Connection,
     webhook: &str,
     identifier: &str,
+    since: Timestamp,
     now: Timestamp,
 ) -> Result<Option<InboundWebhook>, DbError> {
-    let sql = "SELECT content FROM mail WHERE webhook = ?1 AND identifier = ?2 AND taken_by IS NULL AND expires > ?3
-               ORDER BY at, id LIMIT 1";
+    let sql = "SELECT content FROM mail WHERE webhook = ?1 AND identifier = ?2 AND taken_by IS NULL AND at >= ?3
+               AND expires > ?4 ORDER BY at, id LIMIT 1";
     let mut statement = db.prepare_cached(sql)?;
     let content: Option<String> =
-        statement.query_row(params![webhook, identifier, now.0], |row| row.get(0)).optional()?;
+        statement.query_row(params![webhook, identifier, since.0, now.0], |row| row.get(0)).optional()?;
     content.map(|content| decode("a webhook", &content)).transpose()
 }
 

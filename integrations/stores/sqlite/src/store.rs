@@ -363,10 +363,11 @@ impl MailboxStore for SqliteStore {
         &'a self,
         webhook: &'a str,
         identifier: &'a str,
+        since: Timestamp,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
-        Box::pin(self.ask(move |db| mailbox::oldest(db, &webhook, &identifier, now)))
+        Box::pin(self.ask(move |db| mailbox::oldest(db, &webhook, &identifier, since, now)))
     }
 
     fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>> {

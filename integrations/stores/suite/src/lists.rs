@@ -56,6 +56,7 @@ fn answer(call: &str, since: u64, waits: &[(&str, &str, bool)]) -> Pending {
     let wait = |(webhook, identifier, person): &(&str, &str, bool)| WaitSpec {
         webhook: (*webhook).to_owned(),
         identifier: (*identifier).to_owned(),
+        fresh: false,
         person: *person,
         prompt: Some("Has it arrived?".to_owned()),
         schema: Arc::new(json!({ "type": "string" })),

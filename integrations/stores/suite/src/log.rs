@@ -73,7 +73,7 @@ pub async fn refused_append_leaves_nothing<S: EventStore>(open: impl Fn() -> S) 
     assert_eq!((texts(&store, &first.run).await, store.run(&first.run).await.unwrap()), before);
     assert_eq!(store.pending(&PendingFilter::default()).await.unwrap(), []);
     assert_eq!(store.snapshot(&first.run).await.unwrap().unwrap().content, "one");
-    assert_eq!(store.mail("slack", "thread", Timestamp(50)).await.unwrap(), Some(mail));
+    assert_eq!(store.mail("slack", "thread", Timestamp(0), Timestamp(50)).await.unwrap(), Some(mail));
 }
 
 /// A worker that has lost its claim cannot append; a signal still can.

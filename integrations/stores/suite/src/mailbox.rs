@@ -30,10 +30,15 @@ pub async fn webhook_is_stored_until_it_is_taken<S: EventStore>(open: impl Fn() 
         assert_eq!(store.post(mail).await, Ok(PostOutcome::New));
     }
 
-    assert_eq!(other.mail("slack", "thread", Timestamp(50)).await, Ok(Some(early)));
-    assert_eq!(other.mail("slack", "another", Timestamp(50)).await, Ok(Some(elsewhere)));
-    assert_eq!(other.mail("slack", "another", Timestamp(100)).await, Ok(None), "it has expired");
-    assert_eq!(other.mail("stripe", "thread", Timestamp(50)).await, Ok(None));
+    assert_eq!(other.mail("slack", "thread", Timestamp(0), Timestamp(50)).await, Ok(Some(early)));
+    assert_eq!(other.mail("slack", "another", Timestamp(0), Timestamp(50)).await, Ok(Some(elsewhere)));
+    assert_eq!(
+        other.mail("slack", "another", Timestamp(5), Timestamp(50)).await.unwrap().unwrap().id.as_str(),
+        "mail-3"
+    );
+    assert_eq!(other.mail("slack", "another", Timestamp(6), Timestamp(50)).await, Ok(None), "it is too old");
+    assert_eq!(other.mail("slack", "another", Timestamp(0), Timestamp(100)).await, Ok(None), "it has expired");
+    assert_eq!(other.mail("stripe", "thread", Timestamp(0), Timestamp(50)).await, Ok(None));
 }
 
 /// A webhook with a known signal id is the same one, whatever its payload.
@@ -44,11 +49,11 @@ pub async fn repeated_webhook_counts_once<S: EventStore>(open: impl Fn() -> S) {
 
     assert_eq!(store.post(&first).await, Ok(PostOutcome::New));
     assert_eq!(store.post(&again).await, Ok(PostOutcome::Duplicate));
-    assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(Some(first.clone())));
+    assert_eq!(store.mail("slack", "thread", Timestamp(0), Timestamp(50)).await, Ok(Some(first.clone())));
 
     let run = Sample::new("run-1").says("one").says("two").appended(&store).await;
     let run = run.says("the answer").delivers(&first.id).appended(&store).await;
-    assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(None));
+    assert_eq!(store.mail("slack", "thread", Timestamp(0), Timestamp(50)).await, Ok(None));
     assert_eq!(store.post(&again).await, Ok(PostOutcome::Delivered { run: run.run, seq: Seq(2) }));
 }
 
@@ -80,7 +85,7 @@ pub async fn webhook_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
     let (id, run) = (mail.id.clone(), first.run.clone());
     assert_eq!(late, Err(StoreError::Taken { mail: id, run: run.clone(), seq: Seq(0) }));
     assert_eq!(store.run(&"run-2".into()).await, Err(StoreError::NoSuchRun { run: "run-2".into() }));
-    assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(Some(free)));
+    assert_eq!(store.mail("slack", "thread", Timestamp(0), Timestamp(50)).await, Ok(Some(free)));
     assert_eq!(store.post(&mail).await, Ok(PostOutcome::Delivered { run, seq: Seq(0) }));
     _ = Sample::new("run-2").says("one").delivers(&SignalId::from("none")).appended(&store).await;
 }
@@ -117,7 +122,7 @@ pub async fn webhook_is_discarded<S: EventStore>(open: impl Fn() -> S) {
     }
     assert_eq!(store.discard(&SignalId::from("none")).await, Ok(()));
 
-    assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(None));
+    assert_eq!(store.mail("slack", "thread", Timestamp(0), Timestamp(50)).await, Ok(None));
     assert_eq!(store.post(&refused).await, Ok(PostOutcome::New));
     assert!(matches!(store.post(&taken).await, Ok(PostOutcome::Delivered { .. })));
 }

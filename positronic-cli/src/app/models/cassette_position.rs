@@ -129,10 +129,17 @@ async fn advance_cassette(
             EventKind::LoopApprovalDecided { .. } | EventKind::BudgetDecided { .. } if is_new(event) => {
                 _ = cassette.next_signal(&[AwaitedSignal::Approval(&event.path)]);
             }
-            EventKind::LoopResume { wait, signal: Some(_), .. } if is_new(event) => {
+            EventKind::LoopResume { wait, signal: Some(_), .. }
+            | EventKind::StageResume { wait, signal: Some(_), .. }
+                if is_new(event) =>
+            {
                 let before = log.get(..index).unwrap_or_default();
                 let waits = before.iter().rev().find_map(|before| match &before.kind {
-                    EventKind::LoopWait { waits, .. } if before.path == event.path => Some(waits),
+                    EventKind::LoopWait { waits, .. } | EventKind::StageWait { waits, .. }
+                        if before.path == event.path =>
+                    {
+                        Some(waits)
+                    }
                     _ => None,
                 });
                 let Some(wait) = waits.and_then(|waits| waits.get(usize::try_from(*wait).ok()?)) else { continue };

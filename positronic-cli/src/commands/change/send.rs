@@ -113,7 +113,7 @@ async fn is_same(client: &Client, entry: &MailboxEntry, sent: (&str, &str, &Valu
         DeliveryState::Delivered { run, seq } => match client.store().read(run, *seq, 1).await {
             Err(StoreError::NoSuchRun { .. }) => None,
             log => log?.first().and_then(|event| match &event.kind {
-                EventKind::LoopResume { payload, .. } => Some(payload.clone()),
+                EventKind::LoopResume { payload, .. } | EventKind::StageResume { payload, .. } => Some(payload.clone()),
                 _ => None,
             }),
         },

@@ -88,8 +88,12 @@ impl Story {
     }
 
     pub(crate) fn brain(self, at: &str, title: &str, options: Value, stages: &[(&str, StageKind)]) -> Self {
-        let stages =
-            stages.iter().map(|(name, kind)| StageShape { name: (*name).to_owned(), kind: *kind, brain: None });
+        let stages = stages.iter().map(|(name, kind)| StageShape {
+            name: (*name).to_owned(),
+            kind: *kind,
+            brain: None,
+            webhooks: Vec::new(),
+        });
         let start = BrainStart {
             title: title.to_owned(),
             version: 0,
@@ -244,6 +248,7 @@ pub(crate) fn pending() -> Story {
 /// The refund is approved with edited arguments, and a call waits for the customer.
 pub(crate) fn waiting() -> Story {
     let wait = WaitSpec {
+        fresh: false,
         webhook: "slack".to_owned(),
         identifier: "thread-9".to_owned(),
         person: true,

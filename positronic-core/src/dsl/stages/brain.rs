@@ -8,16 +8,16 @@ use serde_json::Value;
 
 use crate::definition::{NestedDefinition, StageBody, StateValue, decode, encode, encode_state};
 use crate::dsl::brain::IntoBrain;
-use crate::dsl::brain_builder::{BrainBuilder, TakesStages};
+use crate::dsl::brain_builder::{BrainBuilder, Phase, Staged, TakesStages};
 use crate::dsl::services::{Requirement, Within};
 use crate::dsl::trait_bounds::{Options, State};
 
 /// Builds a stage that runs a brain with options `O2` and result `R`, in a brain with options `O`, state `S` and services `V`.
-/// `I` says whether the options have a map.
+/// `I` says whether the options have a map, and `P` is the phase of the outer builder.
 #[must_use = "a nested brain becomes a stage with `map_output`"]
 #[derive_where(Debug)]
-pub struct BrainStage<O, S, V: ?Sized, O2, R, I = Unmapped> {
-    outer: BrainBuilder<O, S, V>,
+pub struct BrainStage<O, S, V: ?Sized, O2, R, I = Unmapped, P = Staged> {
+    outer: BrainBuilder<O, S, V, P>,
     inner: PhantomData<fn(O2, R, I)>,
 }
 
@@ -40,7 +40,7 @@ pub trait NestedOptions<O2> {}
 impl NestedOptions<()> for Unmapped {}
 impl<O2> NestedOptions<O2> for Mapped {}
 
-impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> {
+impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S, V, P> {
     /// Adds a nested brain: [`map_input`](BrainStage::map_input) computes its options from the state,
     /// [`map_output`](BrainStage::map_output) the next state from its result. A brain without options needs no `map_input`.
     ///
@@ -60,7 +60,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     ///
     /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
-    pub fn brain<B>(self, name: &str, brain: B) -> BrainStage<O, S, V, B::Options, B::Result>
+    pub fn brain<B>(self, name: &str, brain: B) -> BrainStage<O, S, V, B::Options, B::Result, Unmapped, P::Next>
     where
         B: IntoBrain<Services: Within<V::Services>>,
         P: TakesStages,
@@ -74,12 +74,12 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     }
 }
 
-impl<O: Options, S: State, V: Requirement + ?Sized, O2: Options, R, I> BrainStage<O, S, V, O2, R, I>
+impl<O: Options, S: State, V: Requirement + ?Sized, O2: Options, R, I, P> BrainStage<O, S, V, O2, R, I, P>
 where
     R: serde::de::DeserializeOwned + 'static,
 {
     /// Computes the brain's options from the state.
-    pub fn map_input(self, map: impl Fn(&S) -> O2 + Send + Sync + 'static) -> BrainStage<O, S, V, O2, R, Mapped> {
+    pub fn map_input(self, map: impl Fn(&S) -> O2 + Send + Sync + 'static) -> BrainStage<O, S, V, O2, R, Mapped, P> {
         let outer = self.outer.with_nested(|nested| {
             nested.input = Arc::new(move |state, _| encode(&map(&*state.shared::<S>()?), state.max_bytes()));
         });
@@ -87,7 +87,7 @@ where
     }
 
     /// Adds the stage, which computes the next state from the state and the brain's result.
-    pub fn map_output<S2: State>(self, map: impl Fn(S, R) -> S2 + Send + Sync + 'static) -> BrainBuilder<O, S2, V>
+    pub fn map_output<S2: State>(self, map: impl Fn(S, R) -> S2 + Send + Sync + 'static) -> BrainBuilder<O, S2, V, P>
     where
         I: NestedOptions<O2>,
     {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::definition::{Scope, StageBody};
-use crate::dsl::brain_builder::{BrainBuilder, TakesStages};
+use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::context::LoopContext;
 use crate::dsl::r#loop::Loop;
 use crate::dsl::services::{Requirement, Services};
@@ -37,7 +37,7 @@ impl<O, S, V> IntoLoop<O, S, V> for Result<Loop<O, S, V>> {
     }
 }
 
-impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> {
+impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S, V, P> {
     /// Adds a loop: a model that calls tools until the work is done. The closure runs again before every model call. It may
     /// return a `Result`; an error fails the loop:
     ///
@@ -58,7 +58,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     ///
     /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
-    pub fn r#loop<F, L>(self, name: &str, configure: F) -> BrainBuilder<O, S, V>
+    pub fn r#loop<F, L>(self, name: &str, configure: F) -> BrainBuilder<O, S, V, P::Next>
     where
         F: Fn(LoopContext<O, S, V::Services>) -> L + Send + Sync + 'static,
         L: IntoLoop<O, S, V::Services>,

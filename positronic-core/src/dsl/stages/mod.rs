@@ -1,8 +1,17 @@
 //! The stages of a brain: a builder per kind, which erases the author's types.
 
+mod ask_person;
 mod brain;
+mod guard;
 mod r#loop;
+mod prompt;
+mod sleep;
 mod step;
+mod wait;
 
+pub use ask_person::{Form, FormAnswer, form};
 pub use brain::{BrainStage, Mapped, NestedOptions, Unmapped};
+pub use guard::{GuardCheck, Skipped};
 pub use r#loop::IntoLoop;
+pub use prompt::{AskedFor, IntoQuestion, PromptContext, PromptQuestion};
+pub use wait::Waits;

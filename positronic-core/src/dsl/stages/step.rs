@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::definition::{StageBody, encode_state};
-use crate::dsl::brain_builder::{BrainBuilder, TakesStages};
+use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::context::StepContext;
 use crate::dsl::services::Requirement;
 use crate::dsl::trait_bounds::{Options, State};
 use crate::error::Result;
 
-impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> {
+impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S, V, P> {
     /// Adds a step: a function from the state to the next one.
     ///
     /// A closure without captures is `async |cx| …`. One with captures clones them for every
@@ -30,7 +30,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     ///
     /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
-    pub fn step<S2, F, Fut>(self, name: &str, step: F) -> BrainBuilder<O, S2, V>
+    pub fn step<S2, F, Fut>(self, name: &str, step: F) -> BrainBuilder<O, S2, V, P::Next>
     where
         S2: State,
         F: Fn(StepContext<O, S, V::Services>) -> Fut + Send + Sync + 'static, // captures? move |cx| { let x = x.clone(); async move { … } }

@@ -8,9 +8,10 @@ use super::StateChanges;
 use super::inputs::Inputs;
 use crate::error::Result;
 use crate::machine::close::fail_loop;
-use crate::machine::{BrainEnd, CallPhase, RunState};
+use crate::machine::{BrainEnd, CallPhase, REPLY, RunState};
 use crate::record::{
-    BrainStart, Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, ToolResult,
+    BrainStart, Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, Timestamp, ToolResult,
+    WaitSpec,
 };
 
 /// Begins the nested brain of a stage or a call, or fails the stage or the call.
@@ -29,6 +30,56 @@ pub(super) fn begin_brain(path: &Path, begun: Result<Box<BrainStart>>) -> Vec<Ne
         (Err(error), false) => {
             fail_owner(path, EndReason::Config, format!("the brain `{path}` failed to start: {error}"))
         }
+    }
+}
+
+/// Records the check of a guard, or fails its brain.
+pub(super) fn check(path: &Path, checked: Result<Option<Value>>) -> Vec<NewEvent> {
+    match checked {
+        Ok(reason) => {
+            let (passed, reason) = (reason.is_none(), reason.unwrap_or_default());
+            vec![NewEvent::new(path.clone(), EventKind::GuardChecked { passed, reason })]
+        }
+        Err(error) => fail_owner(path, EndReason::Step, format!("the guard `{path}` failed: {}", error.with_line())),
+    }
+}
+
+/// Begins the wait of a stage, or fails its brain.
+pub(super) fn begin_wait(path: &Path, begun: Result<(Vec<WaitSpec>, Option<Timestamp>)>) -> Vec<NewEvent> {
+    match begun {
+        Ok((waits, due)) => {
+            let valid = |mut wait: WaitSpec| {
+                wait.expires = due;
+                if wait.webhook == REPLY {
+                    wait.identifier = path.as_str().to_owned();
+                }
+                wait
+            };
+            let waits = waits.into_iter().map(valid).collect();
+            vec![NewEvent::new(path.clone(), EventKind::StageWait { waits, due })]
+        }
+        Err(error) => fail_owner(path, EndReason::Step, format!("the wait `{path}` cannot begin: {error}")),
+    }
+}
+
+/// Completes the stage of a wait that has ended.
+pub(super) fn end_wait(
+    state: &RunState,
+    path: &Path,
+    change: Result<Option<Change>>,
+    inputs: &Inputs,
+) -> Vec<NewEvent> {
+    let Some(frame) = state.owner(path).and_then(|brain| brain.stage.as_wait()) else { return Vec::new() };
+    match change {
+        Ok(change) => {
+            let duration = inputs.elapsed(frame.began);
+            vec![NewEvent::new(path.clone(), EventKind::StepComplete { change, duration })]
+        }
+        Err(error) => fail_owner(
+            path,
+            EndReason::Step,
+            format!("the answer to `{path}` cannot be applied: {}", error.with_line()),
+        ),
     }
 }
 

@@ -142,6 +142,7 @@ impl BrainFrame {
             iterations: 0,
             active: 0,
             began: event.at,
+            stopped: None,
             end: None,
         }
     }

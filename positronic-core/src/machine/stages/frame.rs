@@ -101,6 +101,8 @@ pub(in crate::machine) enum Advance<'e> {
     Begun(Stage),
     /// It is done, with this change of its brain's state.
     Done(Option<&'e Change>),
+    /// It is done, and the rest of its brain is skipped for this reason.
+    Stopped(&'e Value),
 }
 
 /// What a stage's events change in the brain around it.

@@ -6,9 +6,11 @@
 
 mod brain;
 mod frame;
+mod guard;
 mod r#loop;
 mod step;
 mod table;
+mod wait;
 
 pub(super) use frame::{Advance, Frame, OwnerState, Reason, Visitor};
 pub(crate) use r#loop::given_up;

@@ -4,17 +4,21 @@ use std::sync::Arc;
 
 use super::brain::BrainKind;
 use super::frame::{Frame, Kind};
+use super::guard::GuardKind;
 use super::r#loop::LoopKind;
 use super::step::StepKind;
+use super::wait::WaitKind;
 use crate::machine::frames::{BrainFrame, LoopFrame, Stage};
 use crate::record::StageKind;
 
 impl StageKind {
     pub(in crate::machine) fn rules(self) -> &'static dyn Kind {
         match self {
-            Self::Step => &StepKind,
+            Self::Step | Self::Prompt => &StepKind,
+            Self::Guard => &GuardKind,
             Self::Loop => &LoopKind,
             Self::Brain => &BrainKind,
+            Self::Wait | Self::AskPerson | Self::Sleep => &WaitKind,
         }
     }
 }
@@ -26,6 +30,7 @@ impl Stage {
             Self::Step(frame) => Some(frame),
             Self::Loop(frame) => Some(&**frame),
             Self::Brain(frame) => Some(&**frame),
+            Self::Wait(frame) => Some(&**frame),
             Self::Ready | Self::Failed(_) => None,
         }
     }
@@ -36,6 +41,7 @@ impl Stage {
             Self::Step(frame) => Some(frame),
             Self::Loop(frame) => Some(Arc::<LoopFrame>::make_mut(frame)),
             Self::Brain(frame) => Some(Arc::<BrainFrame>::make_mut(frame)),
+            Self::Wait(frame) => Some(&mut **frame),
             Self::Ready | Self::Failed(_) => None,
         }
     }

@@ -204,6 +204,8 @@ impl StageNode {
             stage,
             brain: None,
             attempt: 0,
+            stopped: None,
+            waited: None,
             duration: None,
             hidden: false,
             iteration: None,

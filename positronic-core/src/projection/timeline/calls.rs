@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::detail::{BrainNode, CallNode, CallWait, WaitEnd, WidgetNode};
+use super::detail::{BrainNode, CallNode, Waited, WidgetNode};
 use super::node::{NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::record::{
@@ -56,21 +56,13 @@ impl Timeline {
             }
             EventKind::LoopWait { waits, .. } => {
                 (call.state, call.progress) = (CallState::Waiting, None);
-                call.waits.push(CallWait { since: now, waits: waits.clone(), resumed: None });
+                call.waits.push(Waited::since(now, waits, None));
                 self.set_status(here, NodeStatus::Waiting);
             }
-            EventKind::LoopResume { cause, wait, payload, received, signal, actor } => {
+            EventKind::LoopResume { .. } => {
                 call.state = CallState::Running;
                 if let Some(waited) = call.waits.last_mut() {
-                    waited.resumed = Some(WaitEnd {
-                        at: now,
-                        cause: *cause,
-                        wait: *wait,
-                        payload: payload.clone(),
-                        received: *received,
-                        signal: signal.clone(),
-                        actor: actor.clone(),
-                    });
+                    waited.resume(event);
                 }
                 self.begin(here, event);
             }

@@ -10,9 +10,9 @@ use super::node::NodeId;
 use crate::projection::Cost;
 use crate::record::skip::is_default;
 use crate::record::{
-    Actor, Amounts, Approval, BatchPolicy, BudgetRequest, CallFlags, CallState, Decision, DeltaKind, Failure, FileRef,
-    LoopOutcome, ModelError, Part, PublicId, Question, Repair, ResponseMetadata, ResumeCause, SignalId, StageKind,
-    Timestamp, ToolResult, Usage, WaitSpec, WidgetOutput,
+    Actor, Amounts, Approval, BatchPolicy, BudgetRequest, CallFlags, CallState, Decision, DeltaKind, Event, EventKind,
+    Failure, FileRef, LoopOutcome, ModelError, Part, PublicId, Question, Repair, ResponseMetadata, ResumeCause,
+    SignalId, StageKind, Timestamp, ToolResult, Usage, WaitSpec, WidgetOutput,
 };
 
 /// A brain: the run's own, or a nested one.
@@ -69,7 +69,13 @@ pub struct StageNode {
     /// Of a step: the attempt, from 0.
     #[serde(default)]
     pub attempt: u32,
-    /// Of a step: how long it ran, stored in microseconds.
+    /// Of a guard that did not pass: the reason.
+    #[serde(default, deserialize_with = "crate::record::canonical::present", skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Value>,
+    /// Of a wait: what it waits for, and how that ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<Waited>,
+    /// Of a step or a wait: how long it took, stored in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::micros::optional")]
     pub duration: Option<Duration>,
     /// Of a loop: whether its record is hidden from people.
@@ -235,7 +241,7 @@ pub struct CallNode {
     pub approval: Option<Approval>,
     /// Its waits, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waits: Vec<CallWait>,
+    pub waits: Vec<Waited>,
     /// The brain that it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brain: Option<BrainNode>,
@@ -261,10 +267,10 @@ impl CallNode {
     }
 }
 
-/// A wait of a call.
+/// A wait of a call or a stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct CallWait {
+pub struct Waited {
     /// Since when.
     pub since: Timestamp,
     /// The alternatives; the first answer ends the wait.
@@ -272,6 +278,26 @@ pub struct CallWait {
     /// How it ended; `None` while it lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<WaitEnd>,
+    /// When it ends without an answer, if it is not a call's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
+}
+
+impl Waited {
+    pub(super) fn since(since: Timestamp, waits: &[WaitSpec], due: Option<Timestamp>) -> Self {
+        Self { since, waits: waits.to_vec(), resumed: None, due }
+    }
+
+    /// Folds the event that ends it.
+    pub(super) fn resume(&mut self, event: &Event) {
+        if let EventKind::LoopResume { cause, wait, payload, received, signal, actor }
+        | EventKind::StageResume { cause, wait, payload, received, signal, actor } = &event.kind
+        {
+            let (cause, wait, payload, received) = (*cause, *wait, payload.clone(), *received);
+            let (signal, actor) = (signal.clone(), actor.clone());
+            self.resumed = Some(WaitEnd { at: event.at, cause, wait, payload, received, signal, actor });
+        }
+    }
 }
 
 /// How a wait ended.

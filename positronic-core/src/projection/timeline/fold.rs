@@ -1,6 +1,6 @@
 //! The fold of events into a [`Timeline`]. Events of calls are in `calls`, answers in `stream`.
 
-use super::detail::{BrainNode, BudgetNode, BudgetOutcome, Ending, StageNode};
+use super::detail::{BrainNode, BudgetNode, BudgetOutcome, Ending, StageNode, Waited};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::record::{
@@ -75,6 +75,29 @@ impl Timeline {
                 let retry = NodeKind::Retry { attempt: *attempt, message: message.clone(), due: *due };
                 self.add(here, event, NodeStatus::Done, retry);
                 self.call_event(here, event);
+            }
+            EventKind::GuardChecked { passed, reason } => {
+                self.begin(here, event);
+                if let Some(stage) = self.stage_mut(here).filter(|_| !passed) {
+                    stage.stopped = Some(reason.clone());
+                }
+                self.close(here, NodeStatus::Done, now);
+                if !passed {
+                    self.skip_after(here);
+                }
+            }
+            EventKind::StageWait { waits, due } => {
+                self.begin(here, event);
+                if let Some(stage) = self.stage_mut(here) {
+                    stage.waited = Some(Waited::since(now, waits, *due));
+                }
+                self.set_status(here, NodeStatus::Waiting);
+            }
+            EventKind::StageResume { .. } => {
+                if let Some(waited) = self.stage_mut(here).and_then(|stage| stage.waited.as_mut()) {
+                    waited.resume(event);
+                }
+                self.begin(here, event);
             }
             EventKind::StepBlocked {} => {
                 self.add(here, event, NodeStatus::Done, NodeKind::Blocked);
@@ -153,6 +176,15 @@ impl Timeline {
                 let stage = NodeKind::Stage(Box::new(StageNode::new(&shape.name, shape.kind)));
                 self.add_at(here, path, event, NodeStatus::NotStarted, stage);
             }
+        }
+    }
+
+    /// Marks the stages after one as skipped.
+    fn skip_after(&mut self, stage: NodeId) {
+        let Some(brain) = self.node(stage).and_then(|node| node.parent) else { return };
+        let later = self.children(brain).iter().copied().skip_while(|id| *id != stage).skip(1);
+        for id in later.collect::<Vec<_>>() {
+            self.set_status(id, NodeStatus::Skipped);
         }
     }
 

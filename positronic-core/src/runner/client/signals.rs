@@ -139,6 +139,12 @@ fn fold(
             }
             Err(refusal) => return Err(Box::new((refusal, signal.clone()))),
         };
+        if let (Some(mail), SignalKind::Webhook { name, identifier, .. }) = (mail, &signal.kind)
+            && new_events.iter().any(|event| is_too_old(event, &after, mail.at))
+        {
+            let refusal = Refusal::NothingWaits { name: name.clone(), identifier: identifier.clone() };
+            return Err(Box::new((refusal, signal.clone())));
+        }
         if let Some(mail) = mail {
             new_events.iter_mut().for_each(|event| mark_older(event, &after, mail.at));
         }
@@ -151,12 +157,28 @@ fn fold(
     Ok((after, events, accepted))
 }
 
+/// Returns whether an answer was received before a wait that takes only later ones.
+fn is_too_old(event: &NewEvent, state: &RunState, at: Timestamp) -> bool {
+    let EventKind::StageResume { wait, .. } = &event.kind else { return false };
+    let frame = state.owner(&event.path).and_then(|brain| brain.stage.as_wait()).filter(|frame| at < frame.began);
+    let wait = frame.zip(usize::try_from(*wait).ok()).and_then(|(frame, wait)| frame.waits.get(wait));
+    wait.is_some_and(|wait| wait.fresh)
+}
+
 /// Marks an answer that was received before the wait that it ends.
 fn mark_older(event: &mut NewEvent, state: &RunState, at: Timestamp) {
-    if let EventKind::LoopResume { received, .. } = &mut event.kind
-        && let Some(CallPhase::Waiting { at: asked, .. }) = state.call(&event.path).map(|call| &call.phase)
-        && at < *asked
-    {
+    let (received, asked) = match &mut event.kind {
+        EventKind::LoopResume { received, .. } => match state.call(&event.path).map(|call| &call.phase) {
+            Some(CallPhase::Waiting { at, .. }) => (received, Some(*at)),
+            _ => (received, None),
+        },
+        EventKind::StageResume { received, .. } => {
+            let wait = state.owner(&event.path).and_then(|brain| brain.stage.as_wait());
+            (received, wait.map(|wait| wait.began))
+        }
+        _ => return,
+    };
+    if asked.is_some_and(|asked| at < asked) {
         *received = Some(at);
     }
 }

@@ -1,18 +1,17 @@
-//! Effects that the worker performs at once: nested brains begin and end, loops close, waits resume.
+//! Effects that the worker performs at once: nested brains and waits begin and end, loops close, calls resume.
 
 use std::sync::Arc;
-
-use serde_json::Value;
 
 use super::edited_arguments::check as check_edited;
 use super::prepare::{prepare, yielded};
 use super::state_owner::states;
-use crate::definition::{AnyServices, BrainDefinition, ToolBody, WaitDefinition};
+use crate::definition::{AnyServices, BrainDefinition, StageBody, ToolBody, WaitDefinition, WaitStage, recordable};
 use crate::error::{Error, Result};
-use crate::machine::{BrainEnd, CallPhase, Effect, Outcome, StateChanges};
-use crate::record::{BrainStart, LoopOutcome, Path};
+use crate::machine::{BrainEnd, CallPhase, Effect, Outcome, StateChanges, WaitOutcome};
+use crate::record::{BrainStart, Change, LoopOutcome, Path, Segment};
 use crate::runner::catch::{caught_now, owner_scope};
 use crate::runner::worker::Worker;
+use crate::runner::worker::early_webhooks::take_mail;
 use crate::runner::worker::frames::Frames;
 use crate::runner::worker::stop::Stop;
 
@@ -20,7 +19,10 @@ use crate::runner::worker::stop::Stop;
 pub(in crate::runner) async fn perform(worker: &mut Worker, effect: Effect) -> Result<bool, Stop> {
     let (path, outcome) = match &effect {
         Effect::Prepare { path, iteration } => return prepare(worker, path.clone(), *iteration).await,
+        Effect::Check { path } => (path, check(worker, path)),
+        Effect::BeginWait { path } => return begin_wait(worker, path).await,
         Effect::StartBrain { path } => return start_brain(worker, path.clone()).await,
+        Effect::FinishWait { path } => (path, finish_wait(worker, path)),
         Effect::FinishBrain { path } => (path, finish_brain(worker, path)),
         Effect::CompleteBrain { path } => (path, complete_brain(worker, path)),
         Effect::CloseLoop { path, outcome } => (path, close_loop(worker, path, outcome.clone())),
@@ -33,6 +35,54 @@ pub(in crate::runner) async fn perform(worker: &mut Worker, effect: Effect) -> R
         return Ok(false);
     }
     worker.append(new_events).await
+}
+
+fn check(worker: &mut Worker, path: &Path) -> Option<Outcome> {
+    let document = worker.document(path)?;
+    let guard = stage_of(worker, path).and_then(|stage| stage.as_guard().cloned());
+    let checked = match guard {
+        Some(guard) => caught_now(|| guard(&document)),
+        None => Err(Error::new("the brain's code has no such guard")),
+    };
+    Some(Outcome::Checked(checked))
+}
+
+async fn begin_wait(worker: &mut Worker, path: &Path) -> Result<bool, Stop> {
+    let Some(document) = worker.document(path) else { return Ok(false) };
+    let now = worker.shared.now().max(worker.state.at);
+    let begun = wait_of(worker, path).and_then(|wait| caught_now(|| (wait.begin)(&document, now)));
+    let new_events = worker.settled(path, Outcome::WaitBegun(begun));
+    worker.mail_unread = true;
+    if !worker.append(new_events).await? {
+        return Ok(false);
+    }
+    // The webhook may have arrived before. After a crash right here, the next worker reads the mailbox.
+    take_mail(worker).await?;
+    Ok(true)
+}
+
+fn finish_wait(worker: &mut Worker, path: &Path) -> Option<Outcome> {
+    let document = worker.document(path)?;
+    let end = worker.state.owner(path)?.stage.as_wait()?.end.clone()?;
+    let next = wait_of(worker, path).and_then(|wait| {
+        let next = caught_now(|| match &end {
+            WaitOutcome::Answered(index, payload) => (wait.finish)(&document, Some((*index, payload))),
+            WaitOutcome::Expired => (wait.finish)(&document, None),
+        })?;
+        recordable("the next state", &next, document.max_bytes())?;
+        Ok(Change::between(document.json(), &next))
+    });
+    Some(Outcome::WaitEnded(next))
+}
+
+fn wait_of(worker: &Worker, path: &Path) -> Result<WaitStage> {
+    let wait = stage_of(worker, path).and_then(StageBody::as_wait).cloned();
+    wait.ok_or_else(|| Error::new("the brain's code has no such wait"))
+}
+
+fn stage_of<'w>(worker: &'w Worker, path: &Path) -> Option<&'w StageBody> {
+    let Some(Segment::Stage(name)) = path.last() else { return None };
+    worker.frames.stage(&path.parent()?, name)
 }
 
 async fn start_brain(worker: &mut Worker, path: Path) -> Result<bool, Stop> {
@@ -92,10 +142,10 @@ fn finish_brain(worker: &mut Worker, path: &Path) -> Option<Outcome> {
 }
 
 fn complete_brain(worker: &mut Worker, path: &Path) -> Option<Outcome> {
-    let document = worker.frames.document(worker.state.brain(path)?);
-    let result = match worker.frames.definition(path).map(|definition| &definition.result) {
-        Some(Some(result)) => caught_now(|| result(&document)),
-        Some(None) => Ok(Value::clone(document.json())),
+    let brain = worker.state.brain(path)?;
+    let (document, stopped) = (worker.frames.document(brain), brain.stopped.clone());
+    let result = match worker.frames.definition(path) {
+        Some(definition) => caught_now(|| definition.complete(&document, stopped.as_ref())),
         None => Err(Error::new("the brain's code is missing")),
     };
     Some(Outcome::BrainResult(result))

@@ -1,10 +1,10 @@
-//! Delivery of webhooks that arrived before a call waited for them.
+//! Delivery of webhooks that arrived before a call or a stage waited for them.
 
 use super::shared::Shared;
 use super::stop::Stop;
 use super::worker::Worker;
 use crate::machine::{REPLY, Refusal, pending};
-use crate::record::{Signal, SignalKind};
+use crate::record::{Pending, Signal, SignalKind, Timestamp, WaitSpec};
 use crate::runner::client::signals::{SignalError, send};
 use crate::store::{InboundWebhook, StoreError};
 
@@ -23,14 +23,19 @@ pub(in crate::runner) async fn take_mail(worker: &mut Worker) -> Result<(), Stop
 }
 
 async fn check_mailbox(worker: &mut Worker) -> Result<(), Stop> {
+    // Only a stage can refuse webhooks from before its question, so its time counts.
+    let since = |pending: &Pending, wait: &WaitSpec| {
+        let stage = worker.state.owner(&pending.call).and_then(|brain| brain.stage.as_wait());
+        stage.filter(|_| wait.fresh).map_or(Timestamp::default(), |stage| stage.began)
+    };
     let waits: Vec<_> = pending(&worker.state)
-        .into_iter()
-        .flat_map(|pending| pending.kind.waits().to_vec())
-        .filter(|wait| wait.webhook != REPLY)
+        .iter()
+        .flat_map(|pending| pending.kind.waits().iter().map(|wait| (wait.clone(), since(pending, wait))))
+        .filter(|(wait, _)| wait.webhook != REPLY)
         .collect();
     worker.mail_unread = true;
-    for wait in waits {
-        while let Some(mail) = next_mail(worker, &wait.webhook, &wait.identifier).await? {
+    for (wait, since) in waits {
+        while let Some(mail) = next_mail(worker, &wait, since).await? {
             if deliver(worker, &mail).await? {
                 break;
             }
@@ -40,9 +45,9 @@ async fn check_mailbox(worker: &mut Worker) -> Result<(), Stop> {
     Ok(())
 }
 
-async fn next_mail(worker: &mut Worker, webhook: &str, identifier: &str) -> Result<Option<InboundWebhook>, Stop> {
+async fn next_mail(worker: &mut Worker, wait: &WaitSpec, since: Timestamp) -> Result<Option<InboundWebhook>, Stop> {
     let Shared { runner, .. } = &*worker.shared;
-    Ok(runner.store.mail(webhook, identifier, runner.clock.now()).await?)
+    Ok(runner.store.mail(&wait.webhook, &wait.identifier, since, runner.clock.now()).await?)
 }
 
 /// Delivers a webhook. Returns `false` if this run does not take it, so that the next one is tried.

@@ -233,6 +233,12 @@ pub(super) fn difference(frame: &BrainFrame, definition: &BrainDefinition) -> Op
             Some(stage) if stage.brain != then.brain => {
                 return Some(format!("the brain that the stage `{name}` of `{title}` runs is another one now"));
             }
+            // The answers that an open wait takes are known by their order.
+            Some(stage)
+                if stage.webhooks != then.webhooks && place > frame.index && frame.stage.as_wait().is_some() =>
+            {
+                return Some(format!("the stage `{name}` of `{title}` waits for other webhooks now"));
+            }
             Some(_) => {}
         }
     }

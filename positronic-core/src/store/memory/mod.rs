@@ -275,11 +275,14 @@ impl MailboxStore for MemoryStore {
         &'a self,
         webhook: &'a str,
         identifier: &'a str,
+        since: Timestamp,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
         let contents = self.shared.lock();
-        let fits =
-            |mail: &&InboundWebhook| mail.webhook == webhook && mail.identifier == identifier && mail.expires > now;
+        let fits = |mail: &&InboundWebhook| {
+            let is_in_time = mail.at >= since && mail.expires > now;
+            mail.webhook == webhook && mail.identifier == identifier && is_in_time
+        };
         let free = contents.mail.values().filter(|(_, taken)| taken.is_none()).map(|(mail, _)| mail).filter(fits);
         ready(Ok(free.min_by_key(|mail| (mail.at, &mail.id)).cloned()))
     }

@@ -58,7 +58,8 @@ impl DecisionItem {
             EventKind::LoopApprovalDecided { decision: Decision::Rejected, actor, .. } => (Verdict::Rejected, actor),
             EventKind::BudgetDecided { decision: Decision::Approved, actor, .. } => (Verdict::Granted, actor),
             EventKind::BudgetDecided { decision: Decision::Rejected, actor, .. } => (Verdict::Refused, actor),
-            EventKind::LoopResume { signal: Some(_), actor, .. } => (Verdict::Replied, actor),
+            EventKind::LoopResume { signal: Some(_), actor, .. }
+            | EventKind::StageResume { signal: Some(_), actor, .. } => (Verdict::Replied, actor),
             _ => return None,
         };
         let (mut reason, mut arguments, mut granted, mut reply) = (None, None, None, None);
@@ -70,7 +71,9 @@ impl DecisionItem {
                 reason.clone_from(why);
                 granted = matches!(verdict, Verdict::Granted).then(|| value(more));
             }
-            EventKind::LoopResume { payload, .. } => reply = Some(payload.clone()),
+            EventKind::LoopResume { payload, .. } | EventKind::StageResume { payload, .. } => {
+                reply = Some(payload.clone());
+            }
             _ => {}
         }
         let (by, channel) = (actor.by.clone(), actor.channel.clone());
@@ -101,7 +104,10 @@ fn closed_question(log: &[Arc<Event>], asked: &Event) -> Problem {
             return Problem::new(ProblemType::AlreadyDecided).field("decision", decision);
         }
         match &event.kind {
-            EventKind::LoopApprovalExpired {} | EventKind::BudgetExpired {} | EventKind::LoopResume { .. }
+            EventKind::LoopApprovalExpired {}
+            | EventKind::BudgetExpired {}
+            | EventKind::LoopResume { .. }
+            | EventKind::StageResume { .. }
                 if is_own =>
             {
                 return Problem::new(ProblemType::Expired).field("at", Time(event.at));

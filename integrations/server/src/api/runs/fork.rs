@@ -214,7 +214,7 @@ impl<'a> ForkCalls<'a> {
 fn asks_person(kind: &EventKind) -> bool {
     match kind {
         EventKind::LoopApprovalRequested { .. } => true,
-        EventKind::LoopWait { waits, .. } => waits.iter().any(|wait| wait.person),
+        EventKind::LoopWait { waits, .. } | EventKind::StageWait { waits, .. } => waits.iter().any(|wait| wait.person),
         _ => false,
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use positronic_core::machine::RunState;
+use positronic_core::machine::{BrainFrame, RunState, Stage};
 use positronic_core::record::{Decision, Event, EventKind, Path, Pending, PendingKind, RunSummary, Segment, Seq};
 use positronic_core::runner::Fork;
 use serde_json::Value;
@@ -71,6 +71,9 @@ impl Questions {
                     call.gate.clone().map(|gate| PendingKind::Approval { gate, expires: None })
                 }
                 EventKind::LoopWait { waits, .. } => Some(PendingKind::Answer { waits: waits.clone() }),
+                EventKind::StageWait { waits, .. } if !waits.is_empty() => {
+                    Some(PendingKind::Answer { waits: waits.clone() })
+                }
                 EventKind::BudgetRequested(request) => Some(PendingKind::Budget(*request)),
                 _ => None,
             };
@@ -102,7 +105,7 @@ fn is_in_favour(kind: &EventKind, question: &Pending) -> bool {
         EventKind::LoopApprovalDecided { decision, .. } | EventKind::BudgetDecided { decision, .. } => {
             *decision == Decision::Approved
         }
-        EventKind::LoopResume { wait, signal: Some(_), .. } => {
+        EventKind::LoopResume { wait, signal: Some(_), .. } | EventKind::StageResume { wait, signal: Some(_), .. } => {
             let answered = usize::try_from(*wait).ok().and_then(|wait| question.kind.waits().get(wait));
             answered.is_some_and(|wait| wait.person)
         }
@@ -115,7 +118,11 @@ fn is_open(state: &RunState, path: &Path) -> bool {
     if let Some(Segment::Call(..)) = path.last() {
         return state.call(path).is_some_and(|call| call.result().is_none());
     }
-    state.loop_at(path).is_some_and(|frame| frame.path == *path)
+    let waits = |brain: &BrainFrame| {
+        brain.current_path().as_ref() == Some(path) && matches!(&brain.stage, Stage::Wait(wait) if wait.end.is_none())
+    };
+    state.owner(path).is_some_and(waits)
+        || state.loop_at(path).is_some_and(|frame| frame.path == *path)
         || state.brain(path).is_some_and(|brain| brain.end.is_none())
 }
 

@@ -147,10 +147,14 @@ pub(crate) fn has_same_content(event: &Event, kind: &SignalKind, is_edited: bool
         (EventKind::BudgetDecided { decision: Approved, more: known, .. }, SignalKind::Grant { to, more }) => {
             event.path == *to && known == more
         }
-        (EventKind::LoopResume { payload: known, .. }, SignalKind::Reply { call, payload }) => {
-            event.path == *call && known == payload
-        }
-        (EventKind::LoopResume { payload: known, .. }, SignalKind::Webhook { payload, .. }) => known == payload,
+        (
+            EventKind::LoopResume { payload: known, .. } | EventKind::StageResume { payload: known, .. },
+            SignalKind::Reply { call, payload },
+        ) => event.path == *call && known == payload,
+        (
+            EventKind::LoopResume { payload: known, .. } | EventKind::StageResume { payload: known, .. },
+            SignalKind::Webhook { payload, .. },
+        ) => known == payload,
         _ => false,
     }
 }

@@ -89,11 +89,19 @@ pub(super) fn meaning(event: &Event) -> Meaning {
         EventKind::LoopApprovalDecided { .. } | EventKind::BudgetDecided { .. } => Meaning::Notice(W::DecisionMade),
         EventKind::LoopApprovalExpired {} | EventKind::BudgetExpired {} => Meaning::Notice(W::DecisionExpired),
         EventKind::LoopApprovalWithdrawn { .. } => Meaning::Notice(W::DecisionWithdrawn),
-        EventKind::LoopWait { waits, .. } if waits.iter().any(|wait| wait.person) => {
+        EventKind::LoopWait { waits, .. } | EventKind::StageWait { waits, .. }
+            if waits.iter().any(|wait| wait.person) =>
+        {
             Meaning::Notice(W::DecisionPending)
         }
-        EventKind::LoopResume { cause: ResumeCause::Answered, wait, .. } => Meaning::IfPerson(*wait, W::DecisionMade),
-        EventKind::LoopResume { cause: ResumeCause::Expired, wait, .. } => Meaning::IfPerson(*wait, W::DecisionExpired),
+        EventKind::LoopResume { cause: ResumeCause::Answered, wait, .. }
+        | EventKind::StageResume { cause: ResumeCause::Answered, wait, .. } => {
+            Meaning::IfPerson(*wait, W::DecisionMade)
+        }
+        EventKind::LoopResume { cause: ResumeCause::Expired, wait, .. }
+        | EventKind::StageResume { cause: ResumeCause::Expired, wait, .. } => {
+            Meaning::IfPerson(*wait, W::DecisionExpired)
+        }
         _ => Meaning::None,
     }
 }

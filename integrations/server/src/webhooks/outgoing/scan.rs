@@ -154,9 +154,10 @@ impl Scan {
             let count = usize::try_from(end - begin).unwrap_or(PAGE);
             let events = self.client.store().read(&row.run, Seq(begin), count).await?;
             for event in events.iter().rev().filter(|event| event.path == ended.path) {
-                if let EventKind::LoopWait { waits, .. } = &event.kind {
+                if let EventKind::LoopWait { waits, .. } | EventKind::StageWait { waits, .. } = &event.kind {
                     let wait = usize::try_from(wait).ok().and_then(|wait| waits.get(wait));
-                    return Ok(wait.is_some_and(|wait| wait.person));
+                    // Without an index all of them have ended.
+                    return Ok(wait.map_or_else(|| waits.iter().any(|wait| wait.person), |wait| wait.person));
                 }
             }
             end = begin;

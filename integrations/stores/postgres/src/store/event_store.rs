@@ -203,10 +203,11 @@ impl MailboxStore for PostgresStore {
         &'a self,
         webhook: &'a str,
         identifier: &'a str,
+        since: Timestamp,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
         Box::pin(self.read_rows(
-            move |schema| mailbox::oldest(schema, webhook, identifier, now),
+            move |schema| mailbox::oldest(schema, webhook, identifier, since, now),
             |rows| rows.first().map(|row| crate::rows::decode("a webhook", get(row, 0)?)).transpose(),
         ))
     }

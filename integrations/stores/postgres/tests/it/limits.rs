@@ -40,8 +40,9 @@ async fn texts_with_any_character_come_back_unchanged() {
             expires: Timestamp(9),
         };
         assert_eq!(store.post(&mail).await, Ok(PostOutcome::New), "{text:?}");
-        assert_eq!(store.mail(text, text, Timestamp(2)).await, Ok(Some(mail)));
+        assert_eq!(store.mail(text, text, Timestamp(0), Timestamp(2)).await, Ok(Some(mail)));
         let wait = WaitSpec {
+            fresh: false,
             webhook: text.to_owned(),
             identifier: text.to_owned(),
             person: false,

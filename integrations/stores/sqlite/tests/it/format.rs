@@ -68,7 +68,7 @@ async fn file_of_format_1_is_read() {
     assert_eq!(waits[0].pending.call.as_str(), "Loop/0.1");
     assert_eq!(due(&store, "old code").await, [""; 0]);
     assert_eq!(due(&store, "new code").await, ["run-2"]);
-    assert_eq!(store.mail("slack", "another", Timestamp(0)).await.unwrap().unwrap().payload, "a payload");
+    assert_eq!(store.mail("slack", "another", Timestamp(0), Timestamp(0)).await.unwrap().unwrap().payload, "a payload");
     assert_eq!(store.timers(&TimerFilter::default()).await.unwrap(), [timer()]);
     assert_eq!(store.sweep_blobs(Timestamp(i64::MAX)).await, Ok(0));
     assert_eq!(store.blob(&sha256(b"a file")).await, Ok(Some(b"a file".to_vec())));

@@ -276,6 +276,7 @@ async fn unreadable_pending_item_is_refused() {
     let path = folder.path().join("runs.db");
     let store = quick(&path);
     let wait = WaitSpec {
+        fresh: false,
         webhook: "slack".to_owned(),
         identifier: "thread".to_owned(),
         person: false,
