@@ -209,8 +209,9 @@ fn of_brain(brain: &BrainNode) -> Vec<String> {
 }
 
 fn of_stage(timeline: &Timeline, node: &Node, stage: &StageNode) -> Vec<String> {
+    let arm = stage.arm.iter().map(|arm| format!("takes {arm}"));
     if let Some(brain) = &stage.brain {
-        return of_brain(brain);
+        return arm.chain(of_brain(brain)).collect();
     }
     let is_opening = |kind: &NodeKind| matches!(kind, NodeKind::Message { opening: true, from: Speaker::Person, .. });
     let first = node.children().first().and_then(|id| timeline.node(*id));
@@ -227,7 +228,7 @@ fn of_stage(timeline: &Timeline, node: &Node, stage: &StageNode) -> Vec<String> 
         Some(reason) => format!("did not pass: {}; the rest is skipped", detail(&value_line(reason))),
     });
     let done = stage.duration.map(|took| format!("done in {}", duration(took)));
-    begins.then(|| "begins".to_owned()).into_iter().chain(end).chain(checked).chain(waited).chain(done).collect()
+    arm.chain(begins.then(|| "begins".to_owned())).chain(end).chain(checked).chain(waited).chain(done).collect()
 }
 
 fn of_answer(answer: &AnswerNode, node: &Node) -> Option<String> {

@@ -59,7 +59,7 @@ impl ActionSet {
         if let Some(action) = definition.actions.iter().find(|name| self.get(name).is_none()) {
             return Err(UnknownAction { brain: definition.title.clone(), action: action.clone(), known: self.names() });
         }
-        let nested = definition.stages.iter().filter_map(|stage| stage.body.nested());
+        let nested = definition.stages.iter().flat_map(|stage| stage.body.brains());
         nested.map(|nested| &nested.definition).try_for_each(|definition| self.check(definition))
     }
 }

@@ -31,7 +31,10 @@ pub use document::StateValue;
 pub(crate) use document::{decode, encode, encode_state, read_value, recordable};
 pub use plugin::{AnyPlugin, Invocation, NextCall, StateOwner};
 pub use scope::{AnyServices, Link, Scope};
-pub use stage::{BeginWaitFn, ConfigureFn, FinishWaitFn, GuardFn, StageBody, StageDefinition, StepFn, WaitStage};
+pub use stage::{
+    Arm, ArmBody, BeginWaitFn, BranchStage, ChooseFn, ConfigureFn, FinishWaitFn, GuardFn, StageBody, StageDefinition,
+    StepFn, WaitStage,
+};
 
 /// An untyped brain.
 #[derive(Clone)]

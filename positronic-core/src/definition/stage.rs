@@ -7,9 +7,9 @@ use derive_where::derive_where;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{LoopDefinition, NestedDefinition, Scope, StateValue};
+use super::{LoopDefinition, NestedDefinition, Scope, StateFn, StateValue};
 use crate::error::Result;
-use crate::record::{StageKind, StageShape, Timestamp, WaitSpec};
+use crate::record::{ArmShape, StageKind, StageShape, Timestamp, WaitSpec};
 
 /// One stage of a definition.
 #[derive(Clone)]
@@ -33,9 +33,64 @@ pub enum StageBody {
     Brain(NestedDefinition),
     /// Waits for an answer or a time.
     Wait(WaitStage),
+    /// Runs one of several arms.
+    Branch(BranchStage),
     /// Ends the brain if a check of its state does not pass.
     Guard(GuardFn),
 }
+
+/// A branch as a stage.
+#[derive(Clone)]
+#[derive_where(Debug)]
+pub struct BranchStage {
+    /// Its arms, in order.
+    pub arms: Vec<Arm>,
+    /// Chooses an arm by its index. It runs once: the choice is in the log.
+    #[derive_where(skip)]
+    pub choose: ChooseFn,
+}
+
+/// An arm of a branch.
+#[derive(Clone, Debug)]
+pub struct Arm {
+    /// Its name, unique within the branch.
+    pub name: String,
+    /// What it does.
+    pub body: ArmBody,
+}
+
+/// What an arm of a branch does.
+#[derive(Clone)]
+#[derive_where(Debug)]
+pub enum ArmBody {
+    /// Runs a brain.
+    Brain(NestedDefinition),
+    /// Computes the next state.
+    Pass(#[derive_where(skip)] StateFn),
+}
+
+impl Arm {
+    /// Returns the arm as recorded.
+    #[must_use]
+    pub fn shape(&self) -> ArmShape {
+        let brain = match &self.body {
+            ArmBody::Brain(nested) => Some(nested.definition.fingerprint()),
+            ArmBody::Pass(_) => None,
+        };
+        ArmShape { name: self.name.clone(), brain }
+    }
+}
+
+impl BranchStage {
+    /// Finds an arm by its name.
+    #[must_use]
+    pub fn arm(&self, name: &str) -> Option<&Arm> {
+        self.arms.iter().find(|arm| arm.name == name)
+    }
+}
+
+/// Chooses an arm of a branch by the state.
+pub type ChooseFn = Arc<dyn Fn(&StateValue) -> Result<usize> + Send + Sync>;
 
 /// Checks the state of a brain, and returns the reason if it does not pass.
 pub type GuardFn = Arc<dyn Fn(&StateValue) -> Result<Option<Value>> + Send + Sync>;
@@ -72,9 +127,10 @@ impl StageDefinition {
     /// Returns the stage as recorded in its brain's first event.
     #[must_use]
     pub fn shape(&self) -> StageShape {
-        let brain = self.body.nested().map(|nested| nested.definition.fingerprint());
+        let brain = self.body.nested(None).map(|nested| nested.definition.fingerprint());
         let webhooks = self.body.as_wait().map(|wait| wait.webhooks.clone()).unwrap_or_default();
-        StageShape { name: self.name.clone(), kind: self.body.kind(), brain, webhooks }
+        let arms = self.body.as_branch().into_iter().flat_map(|branch| &branch.arms).map(Arm::shape);
+        StageShape { name: self.name.clone(), kind: self.body.kind(), brain, webhooks, arms: arms.collect() }
     }
 }
 
@@ -89,6 +145,7 @@ impl StageBody {
             Self::Brain(_) => StageKind::Brain,
             Self::Wait(wait) => wait.kind,
             Self::Guard(_) => StageKind::Guard,
+            Self::Branch(_) => StageKind::Branch,
         }
     }
 
@@ -110,11 +167,37 @@ impl StageBody {
         }
     }
 
-    /// Returns the brain that the stage runs.
+    /// Returns the brain that the stage runs, with the chosen arm of a branch.
     #[must_use]
-    pub const fn nested(&self) -> Option<&NestedDefinition> {
+    pub fn nested(&self, arm: Option<&str>) -> Option<&NestedDefinition> {
         match self {
             Self::Brain(nested) => Some(nested),
+            Self::Branch(branch) => match &branch.arm(arm?)?.body {
+                ArmBody::Brain(nested) => Some(nested),
+                ArmBody::Pass(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Lists the brains that the stage can run.
+    pub fn brains(&self) -> impl Iterator<Item = &NestedDefinition> {
+        let own = match self {
+            Self::Brain(nested) => Some(nested),
+            _ => None,
+        };
+        let arms = self.as_branch().into_iter().flat_map(|branch| &branch.arms);
+        own.into_iter().chain(arms.filter_map(|arm| match &arm.body {
+            ArmBody::Brain(nested) => Some(nested),
+            ArmBody::Pass(_) => None,
+        }))
+    }
+
+    /// Returns the arms of a branch.
+    #[must_use]
+    pub const fn as_branch(&self) -> Option<&BranchStage> {
+        match self {
+            Self::Branch(branch) => Some(branch),
             _ => None,
         }
     }

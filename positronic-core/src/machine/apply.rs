@@ -227,6 +227,7 @@ impl RunState {
             | EventKind::LoopApprovalWithdrawn { .. }
             | EventKind::LoopApprovalExpired {}
             | EventKind::LoopWait { .. }
+            | EventKind::BranchChosen(_)
             | EventKind::GuardChecked { .. }
             | EventKind::StageWait { .. }
             | EventKind::LoopExit { .. }
@@ -292,9 +293,11 @@ impl RunState {
             Advance::Begun(stage) => brain.stage = stage,
             Advance::Done(change) => {
                 brain.split().1.change(change, event)?;
+                brain.arm = None;
                 brain.index += usize::from(failure.is_none());
                 brain.stage = failure.map_or(Stage::Ready, Stage::Failed);
             }
+            Advance::Chosen(arm) => brain.arm = Some(arm.clone()),
             Advance::Stopped(reason) => (brain.index, brain.stopped) = (brain.stages.0.len(), Some(reason.clone())),
         }
         Ok(())

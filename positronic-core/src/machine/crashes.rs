@@ -66,6 +66,8 @@ impl RunState {
             match effect {
                 Effect::Prepare { path, .. }
                 | Effect::Resume { path }
+                | Effect::Choose { path }
+                | Effect::TakeArm { path }
                 | Effect::Check { path }
                 | Effect::BeginWait { path }
                 | Effect::FinishWait { path }
@@ -157,6 +159,7 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::LoopToolResult { result: ToolResult::Success { .. } | ToolResult::Error { .. }, .. }
         | EventKind::LoopBrainComplete { .. }
         | EventKind::LoopWait { .. }
+        | EventKind::BranchChosen(_)
         | EventKind::GuardChecked { .. }
         | EventKind::StageWait { .. }
         | EventKind::LoopComplete { .. } => true,

@@ -57,6 +57,16 @@ pub enum Effect {
         /// The call.
         path: Path,
     },
+    /// Chooses an arm of a branch: `BRANCH_CHOSEN`.
+    Choose {
+        /// The stage.
+        path: Path,
+    },
+    /// Computes the next state of the chosen arm, which has no brain: `STEP_COMPLETE`.
+    TakeArm {
+        /// The stage.
+        path: Path,
+    },
     /// Checks a guard: `GUARD_CHECKED`.
     Check {
         /// The stage.
@@ -108,6 +118,8 @@ impl Effect {
             | Self::Ask { path, .. }
             | Self::Execute { path, .. }
             | Self::Resume { path }
+            | Self::Choose { path }
+            | Self::TakeArm { path }
             | Self::Check { path }
             | Self::BeginWait { path }
             | Self::FinishWait { path }

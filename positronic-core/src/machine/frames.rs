@@ -15,9 +15,9 @@ use super::grants::{Grants, SharedLimits, Spending};
 use super::known_contents::KnownContents;
 use crate::record::skip::is_default;
 use crate::record::{
-    AnswerFault, Budget, ContentHash, ContextItem, Failure, Finish, Limits, LoopOutcome, MadeBy, ModelRequest, Part,
-    Path, PluginStates, ResponseMetadata, Seq, Settings, Shape, StageShape, Timestamp, ToolSet, Transcript, Usage,
-    WaitSpec,
+    AnswerFault, ArmShape, Budget, ContentHash, ContextItem, Failure, Finish, Limits, LoopOutcome, MadeBy,
+    ModelRequest, Part, Path, PluginStates, ResponseMetadata, Seq, Settings, Shape, StageShape, Timestamp, ToolSet,
+    Transcript, Usage, WaitSpec,
 };
 
 pub use call::{Call, CallPhase};
@@ -70,6 +70,9 @@ pub struct BrainFrame {
     pub active: u64,
     /// When it began.
     pub began: Timestamp,
+    /// The chosen arm of the current stage, a branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arm: Option<ArmShape>,
     /// The reason of the guard that did not pass.
     #[serde(default, deserialize_with = "crate::record::canonical::present", skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Value>,

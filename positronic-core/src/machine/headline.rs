@@ -60,6 +60,7 @@ fn described(state: &RunState, event: &Event) -> Option<String> {
         E::LoopApprovalExpired {} => format!("the approval of {} expired", tool()),
         E::LoopWait { .. } => format!("{} waits", tool()),
         E::LoopResume { .. } => format!("{} resumed", tool()),
+        E::BranchChosen(arm) => format!("{} takes {}", stage(), arm.name),
         E::GuardChecked { passed: true, .. } => format!("{} passed", stage()),
         E::GuardChecked { .. } => format!("{} did not pass", stage()),
         E::StageWait { .. } => format!("{} waits", stage()),

@@ -18,9 +18,9 @@ use super::stages::{denial, denied_before};
 use super::{LoopFrame, REPLY, RunState, model_question};
 use crate::error::{Error, Result};
 use crate::record::{
-    BrainStart, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError, ModelResponse, NewEvent,
-    Part, Path, PluginStates, ResponseMetadata, RoutingStep, Segment, StageKind, Timestamp, ToolCall, ToolResult,
-    TriggerChange, WaitSpec,
+    ArmShape, BrainStart, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError, ModelResponse,
+    NewEvent, Part, Path, PluginStates, ResponseMetadata, RoutingStep, Segment, StageKind, Timestamp, ToolCall,
+    ToolResult, TriggerChange, WaitSpec,
 };
 
 pub(crate) use inputs::Inputs;
@@ -51,6 +51,10 @@ pub(crate) enum Outcome {
     Question { result: Result<ModelResponse, ModelError>, attempt: u32 },
     /// A loop's configuration has failed.
     NotConfigured(Error),
+    /// The chosen arm of a branch.
+    Chosen(Result<ArmShape>),
+    /// How an arm without a brain changes the state.
+    ArmTaken(Result<Option<Change>>),
     /// A guard has passed, or has a reason why it has not.
     Checked(Result<Option<Value>>),
     /// What a stage waits for, and until when.
@@ -136,6 +140,8 @@ fn take_broken(outcome: &mut Outcome) -> Vec<EventKind> {
         | Outcome::ToolFailed { .. }
         | Outcome::ToolInDoubt { .. }
         | Outcome::NotConfigured(_)
+        | Outcome::Chosen(_)
+        | Outcome::ArmTaken(_)
         | Outcome::Checked(_)
         | Outcome::WaitBegun(_)
         | Outcome::WaitEnded(_)
@@ -184,6 +190,8 @@ fn settled(state: &RunState, path: &Path, outcome: Outcome, duration: Duration, 
             let message = format!("the loop `{path}` cannot be configured: {}", error.with_line());
             fail_loop(state, path, Failure { code: EndReason::Config, message, retryable: false })
         }
+        Outcome::Chosen(arm) => code::choose(path, arm),
+        Outcome::ArmTaken(change) => code::take_arm(path, change),
         Outcome::Checked(checked) => code::check(path, checked),
         Outcome::WaitBegun(begun) => code::begin_wait(path, begun),
         Outcome::WaitEnded(change) => code::end_wait(state, path, change, inputs),

@@ -18,7 +18,7 @@ use super::limits::{BudgetRequest, LimitReached, Limits};
 use super::part::Part;
 use super::plugin::PluginChange;
 use super::result::{LoopOutcome, ToolResult};
-use super::shape::Shape;
+use super::shape::{ArmShape, Shape};
 use super::side_output::SideOutput;
 use super::signal::Actor;
 use super::skip::is_default;
@@ -43,6 +43,7 @@ use super::usage::{ModelError, ResponseMetadata, Usage};
 /// | `STEP_COMPLETE` | stage | it returned, or a wait or a nested brain is done | `change`, `duration` |
 /// | `STEP_RETRY` | stage | it failed and will be retried | `attempt, message, due` |
 /// | `STEP_BLOCKED` | stage | it asked a model beyond a limit, and reruns when more is granted | – |
+/// | `BRANCH_CHOSEN` | stage | an arm of a branch was chosen | `name, brain` |
 /// | `GUARD_CHECKED` | stage | a guard was checked; if it did not pass, the rest of the brain is skipped | `passed, reason` |
 /// | `STAGE_WAIT` | stage | a stage waits | `waits, due` |
 /// | `STAGE_RESUME` | stage | an answer arrived, or the time is over | `cause, wait, payload, received, signal, actor` |
@@ -403,6 +404,8 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "is_default")]
         actor: Actor,
     },
+    /// An arm of a branch was chosen.
+    BranchChosen(ArmShape),
     /// A guard was checked. If it did not pass, the brain ends, and its remaining stages are skipped.
     GuardChecked {
         /// Whether it passed.

@@ -93,7 +93,7 @@ pub use result::{DenialCause, LoopOutcome, ToolResult};
 pub use retry_policy::RetryPolicy;
 pub use routing::{RoutingStep, WaitReason};
 pub use scheduled::{Scheduled, TickCause};
-pub use shape::{Shape, StageKind, StageShape};
+pub use shape::{ArmShape, Shape, StageKind, StageShape};
 pub use side_output::{CustomOutput, FileOutput, SideOutput, WidgetOutput};
 pub use signal::{Actor, Overrides, Signal, SignalKind, Start, UserMessage};
 pub use starter::Starter;

@@ -23,6 +23,19 @@ pub struct StageShape {
     /// The webhooks for which it waits, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<String>,
+    /// The arms of a branch, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arms: Vec<ArmShape>,
+}
+
+/// One arm of a branch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArmShape {
+    /// Its name, unique within the branch.
+    pub name: String,
+    /// The fingerprint of its brain; an arm without a brain computes the next state at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brain: Option<ContentHash>,
 }
 
 /// The kinds of stages.
@@ -36,6 +49,8 @@ pub enum StageKind {
     Loop,
     /// A nested brain.
     Brain,
+    /// One of several arms, each with or without a brain.
+    Branch,
     /// A check that ends its brain if it does not pass.
     Guard,
     /// A question to a model, with an answer of one type.
@@ -55,7 +70,14 @@ impl StageKind {
     pub const fn has_iterations(self) -> bool {
         match self {
             Self::Loop => true,
-            Self::Step | Self::Guard | Self::Prompt | Self::Brain | Self::Wait | Self::AskPerson | Self::Sleep => false,
+            Self::Step
+            | Self::Branch
+            | Self::Guard
+            | Self::Prompt
+            | Self::Brain
+            | Self::Wait
+            | Self::AskPerson
+            | Self::Sleep => false,
         }
     }
 
@@ -64,7 +86,7 @@ impl StageKind {
     pub const fn is_leaf(self) -> bool {
         match self {
             Self::Step | Self::Guard | Self::Prompt | Self::Wait | Self::AskPerson | Self::Sleep => true,
-            Self::Loop | Self::Brain => false,
+            Self::Loop | Self::Brain | Self::Branch => false,
         }
     }
 }

@@ -34,7 +34,7 @@ fn examples() -> Vec<Value> {
         json!({"type": "BRAIN_START", "title": "Small", "fingerprint": hash}),
         json!({
             "type": "BRAIN_START", "title": "Full", "version": 3, "fingerprint": hash,
-            "stages": [{"name": "A", "kind": "step"}, {"name": "B", "kind": "loop"}, {"name": "C", "kind": "brain", "brain": hash}, {"name": "D", "kind": "wait", "webhooks": ["slack"]}],
+            "stages": [{"name": "A", "kind": "step"}, {"name": "B", "kind": "loop"}, {"name": "C", "kind": "brain", "brain": hash}, {"name": "D", "kind": "wait", "webhooks": ["slack"]}, {"name": "E", "kind": "branch", "arms": [{"name": "F", "brain": hash}, {"name": "G"}]}],
             "options": {"x": 1}, "state": [1.5], "plugins": {"todo": {"version": 1, "state": {}}, "notes": {"state": []}},
             "start": {"id": "s1", "user": "u1", "actor": actor, "conversation": "c1", "forked_from": ["run-0", 7]}
         }),
@@ -168,6 +168,8 @@ fn examples() -> Vec<Value> {
             }],
             "output": 1, "change": {"state": {}}
         }),
+        json!({"type": "BRANCH_CHOSEN", "name": "Refund", "brain": hash}),
+        json!({"type": "BRANCH_CHOSEN", "name": "Nothing"}),
         json!({"type": "GUARD_CHECKED", "passed": true}),
         json!({"type": "GUARD_CHECKED", "passed": false, "reason": "no customer"}),
         json!({"type": "STAGE_WAIT", "waits": [], "due": 9}),

@@ -19,6 +19,7 @@ mod attachments;
 mod author_mistakes;
 mod batches;
 mod bfcl;
+mod branches;
 mod broken_answers;
 mod budget_events;
 mod budgets;

@@ -297,9 +297,10 @@ fn recording(
 
 /// Returns whether a brain certainly calls a model.
 fn has_loop(definition: &BrainDefinition) -> bool {
-    definition.stages.iter().any(|stage| {
-        stage.body.as_loop().is_some() || stage.body.nested().is_some_and(|nested| has_loop(&nested.definition))
-    })
+    definition
+        .stages
+        .iter()
+        .any(|stage| stage.body.as_loop().is_some() || stage.body.brains().any(|nested| has_loop(&nested.definition)))
 }
 
 #[cfg(test)]

@@ -93,6 +93,7 @@ impl Story {
             kind: *kind,
             brain: None,
             webhooks: Vec::new(),
+            arms: Vec::new(),
         });
         let start = BrainStart {
             title: title.to_owned(),

@@ -2,6 +2,7 @@
 
 mod ask_person;
 mod brain;
+mod branch;
 mod guard;
 mod r#loop;
 mod prompt;
@@ -11,6 +12,7 @@ mod wait;
 
 pub use ask_person::{Form, FormAnswer, form};
 pub use brain::{BrainStage, Mapped, NestedOptions, Unmapped};
+pub use branch::{Arm, Arms, Branch};
 pub use guard::{GuardCheck, Skipped};
 pub use r#loop::IntoLoop;
 pub use prompt::{AskedFor, IntoQuestion, PromptContext, PromptQuestion};

@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::machine::close::fail_loop;
 use crate::machine::{BrainEnd, CallPhase, REPLY, RunState};
 use crate::record::{
-    BrainStart, Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, Timestamp, ToolResult,
-    WaitSpec,
+    ArmShape, BrainStart, Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, Timestamp,
+    ToolResult, WaitSpec,
 };
 
 /// Begins the nested brain of a stage or a call, or fails the stage or the call.
@@ -29,6 +29,29 @@ pub(super) fn begin_brain(path: &Path, begun: Result<Box<BrainStart>>) -> Vec<Ne
         }
         (Err(error), false) => {
             fail_owner(path, EndReason::Config, format!("the brain `{path}` failed to start: {error}"))
+        }
+    }
+}
+
+/// Records the chosen arm of a branch, or fails its brain.
+pub(super) fn choose(path: &Path, arm: Result<ArmShape>) -> Vec<NewEvent> {
+    match arm {
+        Ok(arm) => vec![NewEvent::new(path.clone(), EventKind::BranchChosen(arm))],
+        Err(error) => {
+            fail_owner(path, EndReason::Step, format!("the branch `{path}` cannot choose: {}", error.with_line()))
+        }
+    }
+}
+
+/// Completes the stage of a branch whose arm has no brain.
+pub(super) fn take_arm(path: &Path, change: Result<Option<Change>>) -> Vec<NewEvent> {
+    match change {
+        Ok(change) => {
+            let kind = EventKind::StepComplete { change, duration: Duration::ZERO };
+            vec![NewEvent::new(path.clone(), kind)]
+        }
+        Err(error) => {
+            fail_owner(path, EndReason::Step, format!("the arm of the branch `{path}` failed: {}", error.with_line()))
         }
     }
 }

@@ -17,11 +17,7 @@ pub(super) struct BrainKind;
 
 impl Kind for BrainKind {
     fn next(&self, owner: &BrainFrame, path: Path, _: Timestamp, _: &Enclosing<'_>, out: &mut Next) {
-        if nests_too_deep(&path) {
-            owner.fail(Failure { code: EndReason::Brain, message: too_deep(&path), retryable: false }, out);
-        } else {
-            out.effects.push(Effect::StartBrain { path });
-        }
+        start(owner, path, out);
     }
 
     fn apply<'e>(&self, event: &'e Event, _: &BrainFrame) -> Result<Advance<'e>, Reason> {
@@ -31,6 +27,15 @@ impl Kind for BrainKind {
             }
             _ => Err("the nested brain has not begun".to_owned()),
         }
+    }
+}
+
+/// Adds the effect that starts the brain of a stage, or the failure of the brain around it.
+pub(super) fn start(owner: &BrainFrame, path: Path, out: &mut Next) {
+    if nests_too_deep(&path) {
+        owner.fail(Failure { code: EndReason::Brain, message: too_deep(&path), retryable: false }, out);
+    } else {
+        out.effects.push(Effect::StartBrain { path });
     }
 }
 
@@ -142,6 +147,7 @@ impl BrainFrame {
             iterations: 0,
             active: 0,
             began: event.at,
+            arm: None,
             stopped: None,
             end: None,
         }

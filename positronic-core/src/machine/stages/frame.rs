@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::machine::effect::Next;
 use crate::machine::frames::{BrainFrame, Intent, OpenFrame, OpenQuestion, Stage, Visit};
 use crate::machine::limits::Enclosing;
-use crate::record::{Change, Event, NewEvent, Path, PluginStates, Segment, Seq, Timestamp};
+use crate::record::{ArmShape, Change, Event, NewEvent, Path, PluginStates, Segment, Seq, Timestamp};
 
 /// The reason why an event cannot happen now.
 pub(in crate::machine) type Reason = String;
@@ -101,6 +101,8 @@ pub(in crate::machine) enum Advance<'e> {
     Begun(Stage),
     /// It is done, with this change of its brain's state.
     Done(Option<&'e Change>),
+    /// An arm of it is chosen.
+    Chosen(&'e ArmShape),
     /// It is done, and the rest of its brain is skipped for this reason.
     Stopped(&'e Value),
 }

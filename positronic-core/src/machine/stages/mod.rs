@@ -5,6 +5,7 @@
 //! the two traits.
 
 mod brain;
+mod branch;
 mod frame;
 mod guard;
 mod r#loop;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::brain::BrainKind;
+use super::branch::BranchKind;
 use super::frame::{Frame, Kind};
 use super::guard::GuardKind;
 use super::r#loop::LoopKind;
@@ -18,6 +19,7 @@ impl StageKind {
             Self::Guard => &GuardKind,
             Self::Loop => &LoopKind,
             Self::Brain => &BrainKind,
+            Self::Branch => &BranchKind,
             Self::Wait | Self::AskPerson | Self::Sleep => &WaitKind,
         }
     }

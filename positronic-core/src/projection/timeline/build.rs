@@ -204,6 +204,7 @@ impl StageNode {
             stage,
             brain: None,
             attempt: 0,
+            arm: None,
             stopped: None,
             waited: None,
             duration: None,

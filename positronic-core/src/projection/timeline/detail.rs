@@ -69,6 +69,9 @@ pub struct StageNode {
     /// Of a step: the attempt, from 0.
     #[serde(default)]
     pub attempt: u32,
+    /// Of a branch: the chosen arm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arm: Option<String>,
     /// Of a guard that did not pass: the reason.
     #[serde(default, deserialize_with = "crate::record::canonical::present", skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Value>,

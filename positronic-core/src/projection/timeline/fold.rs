@@ -76,6 +76,12 @@ impl Timeline {
                 self.add(here, event, NodeStatus::Done, retry);
                 self.call_event(here, event);
             }
+            EventKind::BranchChosen(arm) => {
+                if let Some(stage) = self.stage_mut(here) {
+                    stage.arm = Some(arm.name.clone());
+                }
+                self.begin(here, event);
+            }
             EventKind::GuardChecked { passed, reason } => {
                 self.begin(here, event);
                 if let Some(stage) = self.stage_mut(here).filter(|_| !passed) {

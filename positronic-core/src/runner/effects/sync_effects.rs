@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::edited_arguments::check as check_edited;
 use super::prepare::{prepare, yielded};
 use super::state_owner::states;
-use crate::definition::{AnyServices, BrainDefinition, StageBody, ToolBody, WaitDefinition, WaitStage, recordable};
+use crate::definition::{
+    AnyServices, Arm, ArmBody, BrainDefinition, BranchStage, StageBody, ToolBody, WaitDefinition, WaitStage, recordable,
+};
 use crate::error::{Error, Result};
 use crate::machine::{BrainEnd, CallPhase, Effect, Outcome, StateChanges, WaitOutcome};
 use crate::record::{BrainStart, Change, LoopOutcome, Path, Segment};
@@ -19,6 +21,8 @@ use crate::runner::worker::stop::Stop;
 pub(in crate::runner) async fn perform(worker: &mut Worker, effect: Effect) -> Result<bool, Stop> {
     let (path, outcome) = match &effect {
         Effect::Prepare { path, iteration } => return prepare(worker, path.clone(), *iteration).await,
+        Effect::Choose { path } => (path, choose(worker, path)),
+        Effect::TakeArm { path } => (path, take_arm(worker, path)),
         Effect::Check { path } => (path, check(worker, path)),
         Effect::BeginWait { path } => return begin_wait(worker, path).await,
         Effect::StartBrain { path } => return start_brain(worker, path.clone()).await,
@@ -35,6 +39,36 @@ pub(in crate::runner) async fn perform(worker: &mut Worker, effect: Effect) -> R
         return Ok(false);
     }
     worker.append(new_events).await
+}
+
+fn choose(worker: &mut Worker, path: &Path) -> Option<Outcome> {
+    let document = worker.document(path)?;
+    let chosen = branch_of(worker, path).and_then(|branch| {
+        let index = caught_now(|| (branch.choose)(&document))?;
+        branch.arms.get(index).map(Arm::shape).ok_or_else(|| Error::new("the arm is one of another branch"))
+    });
+    Some(Outcome::Chosen(chosen))
+}
+
+fn take_arm(worker: &mut Worker, path: &Path) -> Option<Outcome> {
+    let document = worker.document(path)?;
+    let arm = worker.state.owner(path)?.arm.clone()?.name;
+    let change = branch_of(worker, path).and_then(|branch| match branch.arm(&arm).map(|arm| &arm.body) {
+        Some(ArmBody::Pass(next)) => {
+            let next = caught_now(|| next(&document))?;
+            recordable("the next state", &next, document.max_bytes())?;
+            Ok(Change::between(document.json(), &next))
+        }
+        Some(ArmBody::Brain(_)) | None => {
+            Err(Error::new(format!("the brain's code has no arm `{arm}` without a brain")))
+        }
+    });
+    Some(Outcome::ArmTaken(change))
+}
+
+fn branch_of(worker: &Worker, path: &Path) -> Result<BranchStage> {
+    let branch = stage_of(worker, path).and_then(StageBody::as_branch).cloned();
+    branch.ok_or_else(|| Error::new("the brain's code has no such branch"))
 }
 
 fn check(worker: &mut Worker, path: &Path) -> Option<Outcome> {

@@ -114,7 +114,10 @@ impl Frames {
     /// Finds the brain of a stage or a call.
     pub(in crate::runner) fn nested(&self, state: &RunState, path: &Path) -> Option<NestedDefinition> {
         match path.last()? {
-            Segment::Stage(name) => self.stage(&path.parent()?, name)?.nested().cloned(),
+            Segment::Stage(name) => {
+                let arm = state.owner(path).and_then(|owner| owner.arm.as_ref()).map(|arm| arm.name.as_str());
+                self.stage(&path.parent()?, name)?.nested(arm).cloned()
+            }
             Segment::Call(..) => match &self.tool(path, &state.call(path)?.tool)?.body {
                 ToolBody::Brain(nested) => Some(nested.clone()),
                 ToolBody::Function { .. } => None,

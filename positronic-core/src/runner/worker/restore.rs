@@ -92,7 +92,9 @@ impl Frames {
         else {
             return Ok(());
         };
-        if let (Some(inner), Some(nested)) = (frame.stage.as_brain(), body.nested()) {
+        if let (Some(inner), Some(nested)) =
+            (frame.stage.as_brain(), body.nested(frame.arm.as_ref().map(|arm| arm.name.as_str())))
+        {
             self.restore(inner, &nested.definition, &services, link).await
         } else if let (Some(loop_at), Some(configure)) = (frame.stage.as_loop(), body.as_loop()) {
             let scope = self.scope(frame, loop_at.path.clone(), link);
@@ -232,6 +234,9 @@ pub(super) fn difference(frame: &BrainFrame, definition: &BrainDefinition) -> Op
             }
             Some(stage) if stage.brain != then.brain => {
                 return Some(format!("the brain that the stage `{name}` of `{title}` runs is another one now"));
+            }
+            Some(stage) if place > frame.index && frame.arm.as_ref().is_some_and(|arm| !stage.arms.contains(arm)) => {
+                return Some(format!("the chosen arm of the branch `{name}` of `{title}` is another one now"));
             }
             // The answers that an open wait takes are known by their order.
             Some(stage)
