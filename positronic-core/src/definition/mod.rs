@@ -161,8 +161,8 @@ pub struct CompactionChange {
     pub summary: Option<String>,
 }
 
-/// Computes the next state from a state and the outcome of a loop.
-pub type ExitFn = Arc<dyn Fn(&StateValue, &LoopOutcome) -> Result<Value> + Send + Sync>;
+/// Computes the next state from a state, the outcome of a loop, and the output of the exit tool that ended it.
+pub type ExitFn = Arc<dyn Fn(&StateValue, &LoopOutcome, Option<&Value>) -> Result<Value> + Send + Sync>;
 
 /// An untyped tool.
 #[derive(Clone)]

@@ -336,9 +336,10 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Updates the state with the loop's outcome when the model, an exit tool or a limit ends the loop. It does not run
     /// when the run is cancelled or the loop fails.
     pub fn on_exit(mut self, fold: impl Fn(&mut S, &LoopOutcome) + Standalone) -> Self {
-        self.definition.on_exit = Some(Arc::new(move |state: &StateValue, outcome: &LoopOutcome| {
-            state.updated(|state| fold(state, outcome))
-        }));
+        self.definition.on_exit =
+            Some(Arc::new(move |state: &StateValue, outcome: &LoopOutcome, _: Option<&Value>| {
+                state.updated(|state| fold(state, outcome))
+            }));
         self
     }
 

@@ -73,8 +73,8 @@ pub use read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOpti
 pub use reply::{IntoReply, NoArgs, ToolReply};
 pub use services::{Bound, IntoServices, NoServices, Provides, Requirement, Services, Within};
 pub use stages::{
-    Arm, Arms, AskedFor, BrainStage, Branch, Form, FormAnswer, GuardCheck, IntoLoop, IntoQuestion, Mapped,
-    NestedOptions, PromptContext, PromptQuestion, Skipped, Unmapped, Waits, form,
+    Arm, Arms, AskedFor, BrainStage, Branch, Form, FormAnswer, GuardCheck, IntoLoop, IntoLoopWithOutput, IntoQuestion,
+    LoopWithOutput, Mapped, NestedOptions, PromptContext, PromptQuestion, Skipped, Unmapped, Waits, form,
 };
 pub use tool::{Action, IntoTool, Tool, ToolBuilder};
 pub use trait_bounds::{

@@ -415,7 +415,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         }
     }
 
-    fn made<T, F, Fut, R>(self, schema: Arc<Schema>, execute: F) -> Tool<O, S, V>
+    pub(super) fn made<T, F, Fut, R>(self, schema: Arc<Schema>, execute: F) -> Tool<O, S, V>
     where
         T: ToolArgs,
         F: Fn(T, ToolContext<O, S, V>) -> Fut + Standalone,

@@ -16,8 +16,8 @@ use super::known_contents::KnownContents;
 use crate::record::skip::is_default;
 use crate::record::{
     AnswerFault, ArmShape, Budget, ContentHash, ContextItem, Failure, Finish, Limits, LoopOutcome, MadeBy,
-    ModelRequest, Part, Path, PluginStates, ResponseMetadata, Seq, Settings, Shape, StageShape, Timestamp, ToolSet,
-    Transcript, Usage, WaitSpec,
+    ModelRequest, Part, Path, PluginStates, ResponseMetadata, Seq, Settings, Shape, StageShape, Timestamp, ToolResult,
+    ToolSet, Transcript, Usage, WaitSpec,
 };
 
 pub use call::{Call, CallPhase};
@@ -427,6 +427,15 @@ impl LoopFrame {
 
     pub(super) fn known_mut(&mut self) -> &mut KnownContents {
         Arc::make_mut(&mut self.known)
+    }
+
+    /// Returns the output of the exit tool that ended the loop.
+    pub(crate) fn exit_output(&self) -> Option<&Value> {
+        let mut exits = self.batch.iter().filter(|call| call.flags.exit).filter_map(|call| call.result());
+        exits.find_map(|result| match result {
+            ToolResult::Success { output, .. } => Some(output),
+            _ => None,
+        })
     }
 
     /// Finds a call of the current batch by its index.

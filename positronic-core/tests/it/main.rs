@@ -48,6 +48,7 @@ mod fuzz;
 mod guards;
 mod limits;
 mod long_conversations;
+mod loop_outputs;
 mod model_texts;
 mod near_misses;
 mod nesting;

@@ -9,7 +9,7 @@ use crate::definition::{
     AnyServices, Arm, ArmBody, BrainDefinition, BranchStage, StageBody, ToolBody, WaitDefinition, WaitStage, recordable,
 };
 use crate::error::{Error, Result};
-use crate::machine::{BrainEnd, CallPhase, Effect, Outcome, StateChanges, WaitOutcome};
+use crate::machine::{BrainEnd, CallPhase, Effect, LoopFrame, Outcome, StateChanges, WaitOutcome};
 use crate::record::{BrainStart, Change, LoopOutcome, Path, Segment};
 use crate::runner::catch::{caught_now, owner_scope};
 use crate::runner::worker::Worker;
@@ -195,7 +195,8 @@ fn close_loop(worker: &mut Worker, path: &Path, outcome: LoopOutcome) -> Option<
         },
     };
     let document = worker.document(path)?;
-    let exited = on_exit.map(|on_exit| caught_now(|| on_exit(&document, &outcome))).transpose();
+    let output = worker.state.loop_at(path).and_then(LoopFrame::exit_output).cloned();
+    let exited = on_exit.map(|on_exit| caught_now(|| on_exit(&document, &outcome, output.as_ref()))).transpose();
     Some(Outcome::LoopClosed(outcome, exited))
 }
 
