@@ -33,4 +33,5 @@ mod support;
 mod terminal;
 mod toolsets;
 mod triggers;
+mod warranty;
 mod weather;
