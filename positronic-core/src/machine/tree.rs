@@ -21,6 +21,9 @@ impl RunState {
     pub(super) fn walk<'a>(&'a self, path: &str, mut visit: impl FnMut(OpenFrame<'a>)) -> Option<&'a BrainFrame> {
         let mut brain = self.root.as_deref()?;
         visit(OpenFrame::Brain(brain));
+        if path.is_empty() {
+            return Some(brain);
+        }
         let mut segments = segments_of(path);
         while let Some(segment) = segments.next() {
             let Segment::Stage(name) = segment else { return None };
@@ -37,6 +40,9 @@ impl RunState {
     pub(super) fn brain_mut(&mut self, path: &str, mut visit: impl FnMut(Visit<'_>)) -> Option<&mut BrainFrame> {
         let mut brain = Arc::make_mut(self.root.as_mut()?);
         visit(Visit::Brain(brain));
+        if path.is_empty() {
+            return Some(brain);
+        }
         let mut segments = segments_of(path);
         while let Some(segment) = segments.next() {
             let Segment::Stage(name) = segment else { return None };
@@ -104,7 +110,7 @@ impl BrainFrame {
 
 /// Returns the path of the brain around a stage, an iteration or a call, as text.
 pub(super) fn owner_of(path: &Path) -> Option<&str> {
-    let enclosing = parent_of(path.as_str())?;
+    let enclosing = path.parent_text()?;
     match path.last()? {
         Segment::Stage(_) => Some(enclosing),
         Segment::Iteration(_) | Segment::Call(..) => parent_of(enclosing),

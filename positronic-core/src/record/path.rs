@@ -8,15 +8,39 @@
 use std::fmt;
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::ids::{PublicId, RunId};
 
 /// A location in the tree of a run: a brain, a stage, an iteration or a call. Maps by path accept text keys.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Serialize)]
+#[derive_where(PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(transparent)]
-pub struct Path(Arc<str>);
+pub struct Path {
+    text: Arc<str>,
+    // It follows from the text. The state is looked up by paths many times an event, and each look needs it.
+    #[serde(skip)]
+    #[derive_where(skip)]
+    last: Last,
+}
+
+/// The last part of a path, parsed.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    /// Where it begins.
+    begin: u32,
+    kind: LastKind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum LastKind {
+    Root,
+    Stage,
+    Iteration(u32),
+    Call(u32, u32),
+}
 
 /// One part of a [`Path`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +63,7 @@ pub struct PathError {
 
 impl std::borrow::Borrow<str> for Path {
     fn borrow(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
@@ -47,7 +71,18 @@ impl Path {
     /// Returns the path of a run's root brain.
     #[must_use]
     pub fn root() -> Self {
-        Self(Arc::from(""))
+        Self { text: Arc::from(""), last: Last { begin: 0, kind: LastKind::Root } }
+    }
+
+    fn new(text: Arc<str>) -> Self {
+        let begin = split_last(&text).map_or(0, |(parent, _)| parent.len() + 1);
+        let kind = match text.get(begin..).filter(|last| !last.is_empty()).map(parse_segment) {
+            None => LastKind::Root,
+            Some(Segment::Stage(_)) => LastKind::Stage,
+            Some(Segment::Iteration(iteration)) => LastKind::Iteration(iteration),
+            Some(Segment::Call(iteration, index)) => LastKind::Call(iteration, index),
+        };
+        Self { text, last: Last::new(begin, kind) }
     }
 
     /// Parses a path.
@@ -70,7 +105,7 @@ impl Path {
                 }
             }
         }
-        Ok(Self(text.into()))
+        Ok(Self::new(text.into()))
     }
 
     /// Returns whether `name` is a valid stage name: not empty, without `/`, and not a number (`3` or `3.1`).
@@ -82,87 +117,114 @@ impl Path {
     /// Returns the path of the stage `name` in this brain.
     #[must_use]
     pub fn stage(&self, name: &str) -> Self {
-        if self.0.is_empty() { Self(name.into()) } else { Self(format!("{}/{name}", self.0).into()) }
+        if self.text.is_empty() {
+            return Self { text: name.into(), last: Last::new(0, LastKind::Stage) };
+        }
+        let last = Last::new(self.text.len() + 1, LastKind::Stage);
+        Self { text: [&self.text, "/", name].concat().into(), last }
     }
 
     /// Returns the path of an iteration of this loop.
     #[must_use]
     pub fn iteration(&self, iteration: u32) -> Self {
-        self.below(&[iteration])
+        self.below(&[iteration], LastKind::Iteration(iteration))
     }
 
     /// Returns the path of a call of this loop.
     #[must_use]
     pub fn call(&self, iteration: u32, index: u32) -> Self {
-        self.below(&[iteration, index])
+        self.below(&[iteration, index], LastKind::Call(iteration, index))
     }
 
     /// Adds a part of numbers. Each event of a call makes such paths, and the machinery of `format!` takes three times as long.
-    fn below(&self, numbers: &[u32]) -> Self {
-        let mut text = String::with_capacity(self.0.len() + 22);
-        text.push_str(&self.0);
+    fn below(&self, numbers: &[u32], kind: LastKind) -> Self {
+        let mut text = String::with_capacity(self.text.len() + 22);
+        text.push_str(&self.text);
         for (number, separator) in numbers.iter().zip(['/', '.']) {
             text.push(separator);
             push_number(&mut text, *number);
         }
-        Self(text.into())
+        Self { text: text.into(), last: Last::new(self.text.len() + 1, kind) }
     }
 
     /// Returns the parent path, `None` for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
-        parent_of(&self.0).map(|parent| Self(parent.into()))
+        self.parent_text().map(|parent| Self::new(parent.into()))
     }
 
     /// Returns the last part, `None` for the root.
     #[must_use]
     pub fn last(&self) -> Option<Segment<'_>> {
-        let last = split_last(&self.0).map_or(&*self.0, |(_, last)| last);
-        (!last.is_empty()).then(|| parse_segment(last))
+        match self.last.kind {
+            LastKind::Root => None,
+            LastKind::Stage => self.text.get(self.last.begin()..).map(Segment::Stage),
+            LastKind::Iteration(iteration) => Some(Segment::Iteration(iteration)),
+            LastKind::Call(iteration, index) => Some(Segment::Call(iteration, index)),
+        }
+    }
+
+    /// Returns the text of the parent path, `None` for the root.
+    pub(crate) fn parent_text(&self) -> Option<&str> {
+        match self.last.kind {
+            LastKind::Root => None,
+            _ => self.text.get(..self.last.begin().saturating_sub(1)),
+        }
     }
 
     /// Returns the parts from the outside in.
     #[must_use]
     pub fn segments(&self) -> impl DoubleEndedIterator<Item = Segment<'_>> {
-        segments_of(&self.0)
+        segments_of(&self.text)
     }
 
     /// Returns whether this path is `ancestor` or below it.
     #[must_use]
     pub fn is_within(&self, ancestor: &Self) -> bool {
-        ancestor.0.is_empty()
-            || self.0.strip_prefix(&*ancestor.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        ancestor.text.is_empty()
+            || self.text.strip_prefix(&*ancestor.text).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     /// Returns the path as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// Returns whether this is the path of the root brain.
     #[must_use]
     pub fn is_root(&self) -> bool {
-        self.0.is_empty()
+        self.text.is_empty()
     }
 
     /// Returns a short id for this path that is safe in a URL: 13 characters of Crockford's base 32, the first
     /// 65 bits of the path's SHA-256.
     #[must_use]
     pub fn public_id(&self) -> PublicId {
-        short_id(&self.0)
+        short_id(&self.text)
     }
 
     /// Returns a short id for this path of one run among those of others.
     #[must_use]
     pub fn id_in(&self, run: &RunId) -> PublicId {
-        short_id(&format!("{run}:{}", self.0))
+        short_id(&format!("{run}:{}", self.text))
     }
 
     /// Returns a short id for an output of this call, counted from 0; it differs from all call ids.
     #[must_use]
     pub fn output_id(&self, index: usize) -> PublicId {
-        short_id(&format!("{}#{index}", self.0))
+        short_id(&format!("{}#{index}", self.text))
+    }
+}
+
+impl Last {
+    fn new(begin: usize, kind: LastKind) -> Self {
+        // A path is at most as long as a line of the log.
+        Self { begin: u32::try_from(begin).unwrap_or(u32::MAX), kind }
+    }
+
+    fn begin(self) -> usize {
+        usize::try_from(self.begin).unwrap_or(usize::MAX)
     }
 }
 
@@ -235,9 +297,15 @@ impl Default for Path {
     }
 }
 
+impl fmt::Debug for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Path").field(&self.text).finish()
+    }
+}
+
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
+        f.pad(&self.text)
     }
 }
 
