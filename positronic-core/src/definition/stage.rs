@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use derive_where::derive_where;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{LoopDefinition, NestedDefinition, Scope, StateFn, StateValue};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::{ArmShape, StageKind, StageShape, Timestamp, WaitSpec};
 
 /// One stage of a definition.
@@ -24,9 +25,9 @@ pub struct StageDefinition {
 #[derive(Clone)]
 pub enum StageBody {
     /// Computes the next state.
-    Step(StepFn),
+    Step(StepStage),
     /// Asks a model, and computes the next state from its answer.
-    Prompt(StepFn),
+    Prompt(StepStage),
     /// Lets a model call tools.
     Loop(ConfigureFn),
     /// Runs another brain.
@@ -95,6 +96,31 @@ pub type ChooseFn = Arc<dyn Fn(&StateValue) -> Result<usize> + Send + Sync>;
 /// Checks the state of a brain, and returns the reason if it does not pass.
 pub type GuardFn = Arc<dyn Fn(&StateValue) -> Result<Option<Value>> + Send + Sync>;
 
+/// A step or a prompt as a stage.
+#[derive(Clone)]
+#[derive_where(Debug)]
+pub struct StepStage {
+    /// Its work.
+    #[derive_where(skip)]
+    pub run: StepFn,
+    /// How often it is tried again after an error that `retried` accepts.
+    pub retries: u32,
+    /// Says which errors are tried again.
+    #[derive_where(skip)]
+    pub retried: RetriedFn,
+    /// How long a try may take.
+    pub timeout: Option<Duration>,
+}
+
+impl StepStage {
+    pub(crate) fn new(run: StepFn) -> Self {
+        Self { run, retries: 3, retried: Arc::new(Error::is_transient), timeout: None }
+    }
+}
+
+/// Says whether an error of a step is tried again.
+pub type RetriedFn = Arc<dyn Fn(&Error) -> bool + Send + Sync>;
+
 /// A wait as a stage.
 #[derive(Clone)]
 #[derive_where(Debug)]
@@ -151,7 +177,14 @@ impl StageBody {
 
     /// Returns the code of a step or a prompt.
     #[must_use]
-    pub const fn as_step(&self) -> Option<&StepFn> {
+    pub const fn as_step(&self) -> Option<&StepStage> {
+        match self {
+            Self::Step(step) | Self::Prompt(step) => Some(step),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn as_step_mut(&mut self) -> Option<&mut StepStage> {
         match self {
             Self::Step(step) | Self::Prompt(step) => Some(step),
             _ => None,

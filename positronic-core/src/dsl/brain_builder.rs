@@ -13,7 +13,8 @@ use super::services::{IntoServices, NoServices, Requirement, Services};
 use super::trait_bounds::{Options, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{
-    BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, encode, encode_state, read_value,
+    BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, StepStage, encode, encode_state,
+    read_value,
 };
 use crate::error::Error;
 use crate::record::{Budget, Path};
@@ -328,6 +329,22 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
 }
 
 impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
+    /// Changes the last stage, a step or a prompt.
+    #[track_caller]
+    pub(super) fn with_step(self, what: &str, change: impl FnOnce(&mut StepStage)) -> Self {
+        self.with(|definition| {
+            let title = definition.title.clone();
+            let Some(last) = definition.stages.last_mut() else { return };
+            let (name, kind) = (last.name.clone(), last.body.kind());
+            match last.body.as_step_mut() {
+                Some(step) => change(step),
+                None => usage_panic(&format!(
+                    "`{what}` follows a step or a prompt, and `{name}` of `{title}` is a {kind}; set its own limits instead"
+                )),
+            }
+        })
+    }
+
     /// Changes the last stage, a nested brain.
     pub(super) fn with_nested<S2>(self, change: impl FnOnce(&mut NestedDefinition)) -> BrainBuilder<O, S2, V, P> {
         self.with(|definition| {

@@ -74,7 +74,7 @@ pub use reply::{IntoReply, NoArgs, ToolReply};
 pub use services::{Bound, IntoServices, NoServices, Provides, Requirement, Services, Within};
 pub use stages::{
     Arm, Arms, AskedFor, BrainStage, Branch, Form, FormAnswer, GuardCheck, IntoLoop, IntoLoopWithOutput, IntoQuestion,
-    LoopWithOutput, Mapped, NestedOptions, PromptContext, PromptQuestion, Skipped, Unmapped, Waits, form,
+    LoopWithOutput, Mapped, NestedOptions, PromptContext, PromptQuestion, Retry, Skipped, Unmapped, Waits, form,
 };
 pub use tool::{Action, IntoTool, Tool, ToolBuilder};
 pub use trait_bounds::{

@@ -156,6 +156,7 @@ pub(super) struct Terms {
     prompt: Option<String>,
     timeout: Option<Duration>,
     otherwise: Option<Result<Value, String>>,
+    fresh: bool,
     #[derive_where(skip)]
     resume: Option<OutputFn>,
 }
@@ -163,8 +164,8 @@ pub(super) struct Terms {
 impl<S, P: Payload> Wait<S, P> {
     fn new(webhook: String, identifier: String) -> Self {
         let schema = Schema::of::<P>();
-        let (person, prompt, timeout, otherwise, resume) = (false, None, None, None, None);
-        let terms = Terms { webhook, identifier, schema, person, prompt, timeout, otherwise, resume };
+        let (person, prompt, timeout, otherwise, fresh, resume) = (false, None, None, None, false, None);
+        let terms = Terms { webhook, identifier, schema, person, prompt, timeout, otherwise, fresh, resume };
         Self { terms, types: PhantomData }
     }
 
@@ -200,6 +201,12 @@ impl<S, P> Wait<S, P> {
     /// Sets the question to the answering person.
     pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
         self.terms.prompt = Some(prompt.into());
+        self
+    }
+
+    /// Ignores webhooks that were received before the wait began: they may answer an earlier question.
+    pub const fn fresh(mut self) -> Self {
+        self.terms.fresh = true;
         self
     }
 
@@ -239,7 +246,7 @@ impl Terms {
         let spec = WaitSpec {
             webhook: self.webhook,
             identifier: self.identifier,
-            fresh: false,
+            fresh: self.fresh,
             person: self.person,
             prompt: self.prompt,
             schema: Arc::clone(self.schema.json()),

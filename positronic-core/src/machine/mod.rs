@@ -86,5 +86,5 @@ pub(crate) use settle::{
     begin_loop, offers, plugin_steps, settle,
 };
 pub(crate) use stages::given_up;
-pub(crate) use status::keeps_values;
+pub(crate) use status::{keeps_values, waits_since};
 pub(crate) use summary::{hears_mail, status_since};

@@ -28,13 +28,10 @@ use retry::{model_failed, tool_failed};
 
 pub(crate) use iteration::{ConfiguredIteration, OPENING, begin_iteration, begin_loop};
 
-/// How often a step is tried again that failed transiently.
-const STEP_RETRIES: u32 = 3;
-
 /// The outcome of an effect.
 pub(crate) enum Outcome {
-    /// A step has returned the next state of its brain, or failed.
-    Step(Result<Value>),
+    /// A step has returned the next state of its brain, or failed. `retries` limits how often it is tried again after this error.
+    Step { result: Result<Value>, retries: u32 },
     /// A model has answered.
     Answer(Answered),
     /// A model has given an answer of another form than was asked for.
@@ -135,7 +132,7 @@ fn take_broken(outcome: &mut Outcome) -> Vec<EventKind> {
         | Outcome::ModelFailed { error: ModelError { via, .. }, .. }
         | Outcome::Question { result: Err(ModelError { via, .. }), .. } => via,
         Outcome::Question { result: Ok(response), .. } => &mut response.metadata.via,
-        Outcome::Step(_)
+        Outcome::Step { .. }
         | Outcome::Tool(_)
         | Outcome::ToolFailed { .. }
         | Outcome::ToolInDoubt { .. }
@@ -161,7 +158,7 @@ fn take_broken(outcome: &mut Outcome) -> Vec<EventKind> {
 
 fn settled(state: &RunState, path: &Path, outcome: Outcome, duration: Duration, inputs: &Inputs) -> Vec<NewEvent> {
     match outcome {
-        Outcome::Step(result) => step(state, path, result, duration, inputs),
+        Outcome::Step { result, retries } => step(state, path, (result, retries), duration, inputs),
         Outcome::Answer(answered) => answer(state, path, answered, duration),
         Outcome::Misfit { parts, metadata, message, attempt } => {
             misfit(state, path, (parts, metadata), message, attempt, duration)
@@ -203,7 +200,13 @@ fn settled(state: &RunState, path: &Path, outcome: Outcome, duration: Duration, 
     }
 }
 
-fn step(state: &RunState, path: &Path, result: Result<Value>, duration: Duration, inputs: &Inputs) -> Vec<NewEvent> {
+fn step(
+    state: &RunState,
+    path: &Path,
+    (result, retries): (Result<Value>, u32),
+    duration: Duration,
+    inputs: &Inputs,
+) -> Vec<NewEvent> {
     let Some(brain) = state.owner(path) else { return Vec::new() };
     let attempt = brain.stage.as_step().map_or(0, |step| step.attempt);
     let error = match result {
@@ -213,7 +216,7 @@ fn step(state: &RunState, path: &Path, result: Result<Value>, duration: Duration
         }
         Err(error) => error,
     };
-    if let Some(due) = error.is_transient().then(|| inputs.again(attempt, STEP_RETRIES)).flatten() {
+    if let Some(due) = inputs.again(attempt, retries) {
         let message = error.with_line();
         return vec![NewEvent::new(path.clone(), EventKind::StepRetry { attempt, message, due })];
     }

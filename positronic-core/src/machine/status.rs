@@ -10,7 +10,7 @@ use super::limits::LimitedFrame;
 use super::next::next;
 use super::stages::Frame as _;
 use super::state::RunState;
-use crate::record::{Path, Pending, PendingKind, Segment, Status};
+use crate::record::{Path, Pending, PendingKind, Segment, Status, Timestamp};
 
 /// Returns the status of a run.
 #[must_use]
@@ -54,6 +54,17 @@ fn sleeps(state: &RunState, left: Duration) -> bool {
 pub fn awaits(state: &RunState, path: &Path) -> bool {
     let owner = state.owner(path).filter(|brain| brain.end.is_none());
     owner.and_then(|brain| brain.stage.frame()).is_some_and(|frame| frame.awaits(path))
+}
+
+/// Returns since when the call or the stage at a path waits for an answer.
+pub(crate) fn waits_since(state: &RunState, path: &Path) -> Option<Timestamp> {
+    match path.last()? {
+        Segment::Call(..) => match &state.call(path)?.phase {
+            CallPhase::Waiting { at, .. } => Some(*at),
+            _ => None,
+        },
+        _ => state.owner(path)?.stage.as_wait().map(|wait| wait.began),
+    }
 }
 
 /// Returns whether values can be recorded at this path: only for a running step or tool.

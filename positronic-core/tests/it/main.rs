@@ -65,6 +65,7 @@ mod scripted;
 mod serve;
 mod sinks;
 mod stage_waits;
+mod step_policies;
 mod steps;
 mod structured_actions;
 mod structured_combinations;

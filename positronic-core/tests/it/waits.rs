@@ -464,3 +464,27 @@ async fn answer_that_is_older_than_its_question_is_marked_in_the_log_and_named_b
     let times: Vec<_> = story.log().iter().filter_map(|event| resumed(event)).collect();
     assert_eq!(times, [Some(received), None], "the answer to the second question is its own");
 }
+
+#[tokio::test(start_paused = true)]
+async fn fresh_wait_of_a_call_ignores_what_came_before_it() {
+    let play = Play::new([batch([("ask", "a")]), done()]);
+    let client = play.test.runner().client();
+    let early = client.deliver("early".into(), "mail", "a", note("early"), Actor::default()).await.unwrap();
+    assert_eq!(early, Delivered::Kept);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let asking = |config: ShopLoop| {
+        config.tool("ask", |t| {
+            t.wait(|job: &Job, _| {
+                [mail().on(&job.id).fresh().resume(|board: &mut Board, mail| board.done.push(mail.text))]
+            })
+            .execute(async |_: Job, _| Ok(()))
+        })
+    };
+    let run = play.start(&workshop(&Journal::default(), asking), ()).await;
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+
+    client.deliver("now".into(), "mail", "a", note("now"), Actor::default()).await.unwrap();
+
+    assert_eq!(run.result().await.unwrap().done, ["now"]);
+    assert_eq!(client.store().mailbox().await.unwrap().len(), 2, "the early one stays for others");
+}

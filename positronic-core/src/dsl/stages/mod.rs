@@ -18,4 +18,5 @@ pub use guard::{GuardCheck, Skipped};
 pub use r#loop::IntoLoop;
 pub use loop_to::{IntoLoopWithOutput, LoopWithOutput};
 pub use prompt::{AskedFor, IntoQuestion, PromptContext, PromptQuestion};
+pub use step::Retry;
 pub use wait::Waits;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use derive_where::derive_where;
 
-use crate::definition::{StageBody, encode_state};
+use crate::definition::{StageBody, StepStage, encode_state};
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::context::StepContext;
 use crate::dsl::question::ModelCall;
@@ -71,8 +71,11 @@ pub struct AskedFor<T> {
     call: ModelCall,
     text: String,
     #[derive_where(skip)]
-    check: Arc<dyn Fn(&T) -> Result<(), String> + Send + Sync>,
+    check: CheckFn<T>,
 }
+
+/// Checks an answer that fits its type.
+type CheckFn<T> = Arc<dyn Fn(&T) -> Result<(), String> + Send + Sync>;
 
 impl<T: TypedAnswer> AskedFor<T> {
     /// Checks an answer that fits the type. The model is asked again with the error, as after an answer that does not fit.
@@ -149,7 +152,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         let (ask, next) = (Arc::new(ask), Arc::new(next));
         self.stage(
             name,
-            StageBody::Prompt(Arc::new(move |scope| {
+            StageBody::Prompt(StepStage::new(Arc::new(move |scope| {
                 let (ask, next) = (Arc::clone(&ask), Arc::clone(&next));
                 Box::pin(async move {
                     let max_bytes = scope.max_bytes();
@@ -158,7 +161,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
                     let answer = call.ask_for_checked(text, move |answer: &T| check(answer)).await?;
                     encode_state(&next(cx.state, answer), max_bytes)
                 })
-            })),
+            }))),
         )
     }
 }

@@ -24,7 +24,8 @@ fn inputs(jitter: f64) -> Inputs {
 }
 
 fn failed(message: &str, transient: bool) -> Outcome {
-    Outcome::Step(Err(if transient { Error::transient(message) } else { Error::permanent(message) }))
+    let error = if transient { Error::transient(message) } else { Error::permanent(message) };
+    Outcome::Step { result: Err(error), retries: if transient { 3 } else { 0 } }
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,7 +54,7 @@ async fn a_step_that_fails_for_good_fails_its_brain() {
 async fn a_step_that_returns_changes_the_state() {
     let (state, path) = (loading().await, Path::root().stage("Load"));
 
-    let events = settle(&state, &path, Outcome::Step(Ok(Value::Null)), SEVEN, &inputs(0.0));
+    let events = settle(&state, &path, Outcome::Step { result: Ok(Value::Null), retries: 0 }, SEVEN, &inputs(0.0));
 
     let [NewEvent { kind: EventKind::StepComplete { duration: SEVEN, .. }, .. }] = &events[..] else {
         panic!("the step is complete: {events:?}")

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::machine::{CallPhase, KNOWN_SIGNALS, Refusal, RunState, admit, decided};
+use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, admit, decided, pending, waits_since};
 use crate::record::{
     EventKind, NewEvent, RunId, Seq, Signal, SignalId, SignalKind, Timestamp, check_document, check_message, check_text,
 };
@@ -159,26 +159,20 @@ fn fold(
 
 /// Returns whether an answer was received before a wait that takes only later ones.
 fn is_too_old(event: &NewEvent, state: &RunState, at: Timestamp) -> bool {
-    let EventKind::StageResume { wait, .. } = &event.kind else { return false };
-    let frame = state.owner(&event.path).and_then(|brain| brain.stage.as_wait()).filter(|frame| at < frame.began);
-    let wait = frame.zip(usize::try_from(*wait).ok()).and_then(|(frame, wait)| frame.waits.get(wait));
-    wait.is_some_and(|wait| wait.fresh)
+    let (EventKind::LoopResume { wait, .. } | EventKind::StageResume { wait, .. }) = &event.kind else { return false };
+    let asked = pending(state).into_iter().find(|pending| pending.call == event.path);
+    let is_fresh = asked.is_some_and(|asked| {
+        usize::try_from(*wait).ok().and_then(|wait| asked.kind.waits().get(wait)).is_some_and(|wait| wait.fresh)
+    });
+    is_fresh && waits_since(state, &event.path).is_some_and(|asked| at < asked)
 }
 
 /// Marks an answer that was received before the wait that it ends.
 fn mark_older(event: &mut NewEvent, state: &RunState, at: Timestamp) {
-    let (received, asked) = match &mut event.kind {
-        EventKind::LoopResume { received, .. } => match state.call(&event.path).map(|call| &call.phase) {
-            Some(CallPhase::Waiting { at, .. }) => (received, Some(*at)),
-            _ => (received, None),
-        },
-        EventKind::StageResume { received, .. } => {
-            let wait = state.owner(&event.path).and_then(|brain| brain.stage.as_wait());
-            (received, wait.map(|wait| wait.began))
-        }
-        _ => return,
+    let (EventKind::LoopResume { received, .. } | EventKind::StageResume { received, .. }) = &mut event.kind else {
+        return;
     };
-    if asked.is_some_and(|asked| at < asked) {
+    if waits_since(state, &event.path).is_some_and(|asked| at < asked) {
         *received = Some(at);
     }
 }

@@ -1,14 +1,18 @@
 //! Effects that take time: their intents, and their start, each in a task of its own.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
 
 use super::report::Outcome;
 use super::{model_call, tool_call};
 use crate::definition::StageBody;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::machine::{Effect, given_up};
 use crate::record::{CODE, EventKind, NewEvent, Path, Segment};
-use crate::runner::catch::caught;
+use crate::runner::Clock;
+use crate::runner::catch::{caught, caught_now};
 use crate::runner::detached::attach::is_taken;
 use crate::runner::worker::Worker;
 
@@ -72,11 +76,27 @@ fn spawn_step(worker: &mut Worker, path: &Path) {
         true,
         Box::pin(async move {
             let started = shared.now();
-            let result = match step {
-                Some(step) => caught(step(scope)).await,
-                None => Err(Error::new("the brain's code has no such step")),
+            let Some(step) = step else {
+                let result = Err(Error::new("the brain's code has no such step"));
+                return Outcome::Step { result, retries: 0, took: shared.since(started) };
             };
-            Outcome::Step { result, took: shared.since(started) }
+            let result = limited(&*shared.runner.clock, step.timeout, caught((step.run)(scope))).await;
+            let is_retried = |error: &Error| caught_now(|| Ok((step.retried)(error))).unwrap_or(false);
+            let retries = result.as_ref().err().filter(|error| is_retried(error)).map_or(0, |_| step.retries);
+            Outcome::Step { result, retries, took: shared.since(started) }
         }),
     );
+}
+
+/// Runs a step for at most a time.
+async fn limited(
+    clock: &dyn Clock,
+    timeout: Option<Duration>,
+    work: impl Future<Output = Result<Value>> + Send,
+) -> Result<Value> {
+    let Some(timeout) = timeout else { return work.await };
+    let mut result = None;
+    let is_in_time = clock.limit(timeout, Box::pin(async { result = Some(work.await) })).await;
+    let late = || Err(Error::transient(format!("it took longer than {timeout:?}")));
+    result.filter(|_| is_in_time).unwrap_or_else(late)
 }

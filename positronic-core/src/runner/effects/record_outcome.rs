@@ -21,10 +21,10 @@ use crate::runner::worker::stop::Stop;
 /// Adds the outcome of an effect to the draft; that of a question is appended, and then its asker gets the reply.
 pub(in crate::runner) async fn record_outcome(worker: &mut Worker, path: &Path, outcome: Outcome) -> Result<(), Stop> {
     let (outcome, took) = match outcome {
-        Outcome::Step { result, took } => {
+        Outcome::Step { result, retries, took } => {
             let max_bytes = worker.shared.runner.settings.max_document_bytes;
             let result = result.and_then(|next| recordable("the next state", &next, max_bytes).map(|()| next));
-            (Some(machine::Outcome::Step(result)), took)
+            (Some(machine::Outcome::Step { result, retries }), took)
         }
         Outcome::Answer { result: Ok(mut answered), took, .. } => {
             answered.metadata = charged(worker, answered.metadata);

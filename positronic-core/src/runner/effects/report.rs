@@ -45,7 +45,7 @@ impl Report {
 /// The outcome of an effect.
 pub(in crate::runner) enum Outcome {
     Prepared { result: Result<Box<PreparedIteration>>, iteration: u32, read: usize },
-    Step { result: Result<Value>, took: Duration },
+    Step { result: Result<Value>, retries: u32, took: Duration },
     Answer { result: Result<Answered, ModelError>, attempt: u32, took: Duration },
     Refused { response: ModelResponse, message: String, attempt: u32, took: Duration },
     Tool { result: Result<UntypedReply>, attempt: u32, took: Duration },

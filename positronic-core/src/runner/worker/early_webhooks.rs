@@ -3,7 +3,7 @@
 use super::shared::Shared;
 use super::stop::Stop;
 use super::worker::Worker;
-use crate::machine::{REPLY, Refusal, pending};
+use crate::machine::{REPLY, Refusal, pending, waits_since};
 use crate::record::{Pending, Signal, SignalKind, Timestamp, WaitSpec};
 use crate::runner::client::signals::{SignalError, send};
 use crate::store::{InboundWebhook, StoreError};
@@ -23,10 +23,9 @@ pub(in crate::runner) async fn take_mail(worker: &mut Worker) -> Result<(), Stop
 }
 
 async fn check_mailbox(worker: &mut Worker) -> Result<(), Stop> {
-    // Only a stage can refuse webhooks from before its question, so its time counts.
     let since = |pending: &Pending, wait: &WaitSpec| {
-        let stage = worker.state.owner(&pending.call).and_then(|brain| brain.stage.as_wait());
-        stage.filter(|_| wait.fresh).map_or(Timestamp::default(), |stage| stage.began)
+        let began = wait.fresh.then(|| waits_since(&worker.state, &pending.call)).flatten();
+        began.unwrap_or_default()
     };
     let waits: Vec<_> = pending(&worker.state)
         .iter()
