@@ -77,11 +77,11 @@ const STATE = { pending: ['waiting', 'waits for a person'], waiting: ['waiting',
 
 const BLOCKS = {
   stage(node, view, stamp) {
-    const { name, stage, iteration, max_iterations: most, brain, usage, waited, stopped } = node.kind;
+    const { name, stage, iteration, max_iterations: most, brain, usage, arm, waited, stopped } = node.kind;
     const { isFolded } = view;
     return [h3.stageHead(
       button.twist({ 'aria-expanded': String(!isFolded), 'aria-label': `${isFolded ? 'Show' : 'Hide'} ${name}`, onclick: () => view.fold(node) }, icon('chevron')),
-      span(name), span.tag(stage === 'brain' ? `brain ${brain?.title ?? ''}` : stage), span.meta(node.status !== 'done' && status(node.status),
+      span(name), span.tag(kindOf(stage, arm, brain)), span.meta(node.status !== 'done' && status(node.status),
         iteration != null && span(plural(iteration + 1, 'iteration'), most && node.status === 'running' && ` of at most ${most}`),
         span(tokens(usage)), span(took(node))), stamp),
       waited && waitLine(waited),
@@ -133,6 +133,9 @@ function waitLine({ since, waits: any, resumed, due }) {
       resumed.received && span.tag.warn({ title: date(resumed.received) }, 'older than its question')]
       : ['since', when(since), ends && [any.length ? 'expires' : 'until', when(ends)]]);
 }
+
+/** The kind of a stage in words, with what it runs. */
+const kindOf = (stage, arm, brain) => (stage === 'brain' ? `brain ${brain?.title ?? ''}` : arm ? `${stage} → ${arm}` : stage.replace('_', ' a '));
 
 const awaited = (wait) => (wait.person ? wait.prompt ?? 'a person' : `${wait.webhook} ${wait.identifier}`);
 const STREAMED = { reasoning: () => span.soft('thinks: '), arguments: ({ tool }) => code(tool ?? 'call', ' ') };

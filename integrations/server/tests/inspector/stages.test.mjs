@@ -1,0 +1,47 @@
+// Stages beside steps, loops and brains: what they show, and a form that a person fills in.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { accessible, launch, open } from './browser.mjs';
+import { Project } from './server.mjs';
+
+const project = new Project();
+let [browser, page] = [];
+
+before(async () => {
+  // It ends with the exit code of a run that waits.
+  assert.throws(() => project.command('run', 'warranty', '--ask', '--id', 'claim'), /Sign off/);
+  browser = await launch();
+  page = await open(browser, await project.serve());
+});
+after(async () => { await browser?.close(); await project.close(); });
+
+test('a form is filled in where a person decides, and the run goes on', async () => {
+  await page.to('/inbox', '.decide.selected');
+  const form = page.locator('.decide.selected');
+  assert.match(await form.innerText(), /c-7: broken: the seal of the handle\. Refund\?/);
+  await accessible(page, 'a form');
+  await form.getByLabel('Comment').fill('Sorry.');
+  await form.getByLabel('refund').check();
+  await form.getByRole('button', { name: 'Send answer' }).click();
+  await form.waitFor({ state: 'detached' });
+  await page.to('/runs/claim');
+  await page.getByText('waits for bank c-7').waitFor();
+  page.check();
+});
+
+test('the page of a run names the arm, and what a stage waited for', async () => {
+  await page.to('/runs/claim');
+  await page.getByText('branch → Diagnosis').waitFor();
+  await page.getByText(/waited .* for c-7: broken: the seal of the handle\. Refund\?/).waitFor();
+  await accessible(page, 'a run with stages');
+  page.check();
+});
+
+test('a guard that does not pass is shown with its reason', async () => {
+  project.command('run', 'warranty', '--id', 'old', '-o', 'months=30');
+  await page.to('/runs/old');
+  await page.getByText('did not pass: the rest is skipped').waitFor();
+  assert.match(await page.locator('main').innerText(), /TooOld/);
+  await accessible(page, 'a run that a guard has ended');
+  page.check();
+});
