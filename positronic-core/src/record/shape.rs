@@ -20,7 +20,7 @@ pub struct StageShape {
     /// The fingerprint of a nested brain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brain: Option<ContentHash>,
-    /// The webhooks for which it waits, in order.
+    /// The webhooks for which it waits, in order; `reply` for a person's reply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<String>,
     /// The arms of a branch, in order.

@@ -333,14 +333,20 @@ async fn code_with_other_webhooks_does_not_continue_the_run() {
     let id = run.id().clone();
     drop(run);
     first.release().await;
-    let changed = brain("Shop")
-        .state(order())
-        .wait("Payment", |w| w.on(webhook("declined"), |order: &Order| order.id.clone(), Paid::No), paid)
-        .step("Ship", async |cx| Ok(cx.state.clone()));
+    let changed = |version| {
+        brain("Shop")
+            .version(version)
+            .migrate(0, |state| Ok(state.clone()))
+            .state(order())
+            .wait("Payment", |w| w.on(webhook("declined"), |order: &Order| order.id.clone(), Paid::No), paid)
+            .step("Ship", async |cx| Ok(cx.state.clone()))
+    };
 
-    let refused = runner().store(store).brain(changed).resume(&id).await.unwrap_err();
-
-    assert!(matches!(refused, ResumeError::Changed { .. }), "{refused}");
+    for version in [0, 1] {
+        let refused = runner().store(store.clone()).brain(changed(version)).resume(&id).await.unwrap_err();
+        let ResumeError::Changed { difference, .. } = refused else { panic!("{refused}") };
+        assert_eq!(difference, "the stage `Payment` of `Shop` waits for other webhooks now", "version {version}");
+    }
 }
 
 /// A loop whose tool is a brain that waits, between a sleep and a question.

@@ -106,7 +106,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
             name,
             StageBody::Wait(WaitStage {
                 kind: StageKind::AskPerson,
-                webhooks: Vec::new(),
+                webhooks: vec![REPLY.to_owned()],
                 begin: Arc::new(move |state, now| {
                     let Form { question, within, .. } = ask(&*state.shared::<S>()?);
                     let wait = WaitSpec {

@@ -9,11 +9,11 @@ use super::frames::Frames;
 use super::stop::Stop;
 use super::worker::Worker;
 use crate::definition::{
-    AnyServices, BrainDefinition, ConfigureFn, LoopDefinition, NestedDefinition, Scope, ToolBody, ToolDefinition,
-    encode,
+    AnyServices, BrainDefinition, ConfigureFn, LoopDefinition, NestedDefinition, Scope, StageDefinition, ToolBody,
+    ToolDefinition, encode,
 };
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState};
-use crate::record::{Change, EventKind, RunId, ToolDecl};
+use crate::record::{Change, EventKind, RunId, StageShape, ToolDecl};
 use crate::runner::catch::caught_now;
 use crate::runner::effects::link::{Quiet, RunLink};
 use crate::runner::effects::plugin_hooks::found_again;
@@ -189,6 +189,11 @@ pub(in crate::runner) fn migration(
         let (from, to) = (frame.version, definition.version);
         format!("{difference}, and the state cannot be migrated from version {from} to {to}: {error}")
     };
+    // A migration knows the state, and not what the stage waits for.
+    let current = frame.current().and_then(|stage| definition.stage(&stage.name)).map(StageDefinition::shape);
+    if let Some(difference) = current.and_then(|now| open_difference(frame, &now)) {
+        return Err(difference);
+    }
     let next = caught_now(|| encode(&migrate(&frame.state)?, max_bytes)).map_err(failed)?;
     Ok(Some(migrated(Change::between(&frame.state, &next))))
 }
@@ -235,17 +240,20 @@ pub(super) fn difference(frame: &BrainFrame, definition: &BrainDefinition) -> Op
             Some(stage) if stage.brain != then.brain => {
                 return Some(format!("the brain that the stage `{name}` of `{title}` runs is another one now"));
             }
-            Some(stage) if place > frame.index && frame.arm.as_ref().is_some_and(|arm| !stage.arms.contains(arm)) => {
-                return Some(format!("the chosen arm of the branch `{name}` of `{title}` is another one now"));
-            }
-            // The answers that an open wait takes are known by their order.
-            Some(stage)
-                if stage.webhooks != then.webhooks && place > frame.index && frame.stage.as_wait().is_some() =>
-            {
-                return Some(format!("the stage `{name}` of `{title}` waits for other webhooks now"));
-            }
             Some(_) => {}
         }
     }
-    None
+    open_difference(frame, now.0.get(frame.index)?)
+}
+
+/// Returns how a brain's current stage differs from what it has begun with: the chosen arm, or the answers that it takes, which are
+/// known by their order.
+fn open_difference(frame: &BrainFrame, now: &StageShape) -> Option<String> {
+    let (name, title) = (&now.name, &frame.title);
+    if frame.arm.as_ref().is_some_and(|arm| !now.arms.contains(arm)) {
+        return Some(format!("the chosen arm of the branch `{name}` of `{title}` is another one now"));
+    }
+    let wait = frame.stage.as_wait()?;
+    let is_same = wait.waits.iter().map(|wait| &wait.webhook).eq(&now.webhooks);
+    (!is_same).then(|| format!("the stage `{name}` of `{title}` waits for other webhooks now"))
 }
