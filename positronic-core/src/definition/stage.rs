@@ -45,7 +45,7 @@ pub enum StageBody {
 #[derive_where(Debug)]
 pub struct BranchStage {
     /// Its arms, in order.
-    pub arms: Vec<Arm>,
+    pub arms: Vec<ArmDefinition>,
     /// Chooses an arm by its index. It runs once: the choice is in the log.
     #[derive_where(skip)]
     pub choose: ChooseFn,
@@ -53,7 +53,7 @@ pub struct BranchStage {
 
 /// An arm of a branch.
 #[derive(Clone, Debug)]
-pub struct Arm {
+pub struct ArmDefinition {
     /// Its name, unique within the branch.
     pub name: String,
     /// What it does.
@@ -70,7 +70,7 @@ pub enum ArmBody {
     Pass(#[derive_where(skip)] StateFn),
 }
 
-impl Arm {
+impl ArmDefinition {
     /// Returns the arm as recorded.
     #[must_use]
     pub fn shape(&self) -> ArmShape {
@@ -85,7 +85,7 @@ impl Arm {
 impl BranchStage {
     /// Finds an arm by its name.
     #[must_use]
-    pub fn arm(&self, name: &str) -> Option<&Arm> {
+    pub fn arm(&self, name: &str) -> Option<&ArmDefinition> {
         self.arms.iter().find(|arm| arm.name == name)
     }
 }
@@ -155,7 +155,7 @@ impl StageDefinition {
     pub fn shape(&self) -> StageShape {
         let brain = self.body.nested(None).map(|nested| nested.definition.fingerprint());
         let webhooks = self.body.as_wait().map(|wait| wait.webhooks.clone()).unwrap_or_default();
-        let arms = self.body.as_branch().into_iter().flat_map(|branch| &branch.arms).map(Arm::shape);
+        let arms = self.body.as_branch().into_iter().flat_map(|branch| &branch.arms).map(ArmDefinition::shape);
         StageShape { name: self.name.clone(), kind: self.body.kind(), brain, webhooks, arms: arms.collect() }
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn status_and_next(state: &RunState) -> (Status, Next) {
             let idle = next.effects.is_empty()
                 && match root.in_flight(Intent::is_busy) {
                     true => sleeps(state, next.wake.map_or(Duration::ZERO, |wake| wake.since(state.at))),
-                    // A sleep is not pending: nobody can end it.
+                    // A sleep is not pending: no answer can end it.
                     false => next.wake.is_some() || !pending(state).is_empty(),
                 };
             (if idle { Status::Waiting } else { Status::Running }, next)

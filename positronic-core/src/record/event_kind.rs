@@ -418,7 +418,7 @@ pub enum EventKind {
     StageWait {
         /// The waits; the first answer counts.
         waits: Vec<WaitSpec>,
-        /// When the stage goes on without an answer.
+        /// When the stage ends without an answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         due: Option<Timestamp>,
     },

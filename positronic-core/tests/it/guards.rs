@@ -7,7 +7,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::{NodeKind, NodeStatus};
 use positronic_core::record::{EventKind, Seq, Status};
-use positronic_core::testing::{Story, Test};
+use positronic_core::testing::Test;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -167,5 +167,4 @@ async fn fork_after_a_check_keeps_its_outcome() {
     let fork = runner.client().fork(run.id(), checked.seq, positronic_core::runner::Fork::default()).await.unwrap();
     let fork = runner.resume(&fork).await.unwrap();
     assert_eq!(fork.result().await.unwrap(), json!({ "Err": { "By": 21 } }), "the log decides, not the code");
-    drop(Story::of(&fork).await);
 }

@@ -83,10 +83,10 @@ async fn model_gets_what_does_not_fit_and_text_does_not_end_the_loop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_call_before_the_output_goes_back_to_the_model() {
+async fn calls_before_the_output_run_first() {
     let both = Reply::calls([("look", json!({ "at": "home" })), ("done", serde_json::to_value(report()).unwrap())]);
     let run = Test::new(ScriptedModel::new([both])).start(research(), ()).await;
-    assert_eq!(run.result().await.unwrap(), (1, report()), "calls before it run first");
+    assert_eq!(run.result().await.unwrap(), (1, report()));
 }
 
 #[tokio::test(start_paused = true)]

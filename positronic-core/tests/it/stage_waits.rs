@@ -170,7 +170,7 @@ async fn sleep_keeps_its_end_over_a_restart() {
         tokio::task::yield_now().await;
     }
     assert_eq!(run.status(), Status::Waiting);
-    assert!(run.pending().is_empty(), "nobody can end a sleep");
+    assert!(run.pending().is_empty(), "no answer can end a sleep");
     let why = run.why().unwrap();
     assert_eq!(why.sentence, "The run waits for the end of `Pause`.");
     let due = why.until.unwrap();
@@ -216,7 +216,7 @@ fn release() -> Brain<(), String> {
             |version, answer| match answer {
                 Some(SignOff { approved: true }) => format!("{version} is out"),
                 Some(_) => format!("{version} is not out"),
-                None => "nobody answered".to_owned(),
+                None => "no answer".to_owned(),
             },
         )
         .build()
@@ -241,7 +241,7 @@ async fn answer_of_a_person_fits_the_form_or_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn form_with_a_deadline_gives_no_answer_after_it() {
     let run = runner().start(&release(), ()).await.unwrap();
-    assert_eq!(run.result().await.unwrap(), "nobody answered");
+    assert_eq!(run.result().await.unwrap(), "no answer");
 }
 
 #[tokio::test(start_paused = true)]

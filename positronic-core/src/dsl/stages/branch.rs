@@ -7,7 +7,7 @@ use derive_where::derive_where;
 use serde_json::Value;
 
 use crate::definition::{
-    Arm as ArmDefinition, ArmBody, BranchStage, ChooseFn, NestedDefinition, StageBody, StateValue, decode, encode,
+    ArmBody, ArmDefinition, BranchStage, ChooseFn, NestedDefinition, StageBody, StateValue, decode, encode,
     encode_state,
 };
 use crate::dsl::brain::IntoBrain;

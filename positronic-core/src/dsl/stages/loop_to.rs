@@ -61,7 +61,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
                 Ok(output.clone())
             }
         };
-        let tool = ToolBuilder::<O, S, V>::new(DONE).description("Ends the work and gives its result.").exit();
+        let tool = ToolBuilder::<O, S, V>::new(DONE).description("Finish the task and return its result.").exit();
         let configured = self.tools([tool.made(schema, done)]).require_exit();
         LoopWithOutput { configured, output: PhantomData }
     }

@@ -6,7 +6,8 @@ use super::edited_arguments::check as check_edited;
 use super::prepare::{prepare, yielded};
 use super::state_owner::states;
 use crate::definition::{
-    AnyServices, Arm, ArmBody, BrainDefinition, BranchStage, StageBody, ToolBody, WaitDefinition, WaitStage, recordable,
+    AnyServices, ArmBody, ArmDefinition, BrainDefinition, BranchStage, StageBody, ToolBody, WaitDefinition, WaitStage,
+    recordable,
 };
 use crate::error::{Error, Result};
 use crate::machine::{BrainEnd, CallPhase, Effect, LoopFrame, Outcome, StateChanges, WaitOutcome};
@@ -45,7 +46,7 @@ fn choose(worker: &mut Worker, path: &Path) -> Option<Outcome> {
     let document = worker.document(path)?;
     let chosen = branch_of(worker, path).and_then(|branch| {
         let index = caught_now(|| (branch.choose)(&document))?;
-        branch.arms.get(index).map(Arm::shape).ok_or_else(|| Error::new("the arm is one of another branch"))
+        branch.arms.get(index).map(ArmDefinition::shape).ok_or_else(|| Error::new("the arm is one of another branch"))
     });
     Some(Outcome::Chosen(chosen))
 }
