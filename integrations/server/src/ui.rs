@@ -76,6 +76,7 @@ files![
     "views/diff.js",
     "views/events.js",
     "views/inbox.js",
+    "views/palette.js",
     "views/requests.js",
     "views/run.js",
     "views/runs.js",

@@ -1,7 +1,7 @@
 // The inspector page: routes, the frame around the views, and the stream that keeps lists current.
 import { tags, render, onRedraw, redraw } from './lib/dom.js';
 import { get, post, request, follow, Problem } from './lib/api.js';
-import { bind, help, isField, offHint, palette, release } from './lib/keys.js';
+import { bind, help, isField, offHint, release } from './lib/keys.js';
 import { icon } from './lib/icons.js';
 import { caller, go, later, load, main as mainOf, PAGES, pref, say, setPref, TABS, ui } from './lib/page.js';
 import { shortId } from './lib/format.js';
@@ -14,7 +14,7 @@ const signIn = later('signin');
 const ICON = new URL('./icon.svg', import.meta.url).pathname;
 
 /** The modules of `views/`, which load when they are first shown, or once the page is idle, so that nothing waits for them later. */
-const MODULES = ['run', ...Object.keys(TABS), ...Object.keys(PAGES), 'diff', 'actions', 'bulk'];
+const MODULES = ['run', ...Object.keys(TABS), ...Object.keys(PAGES), 'diff', 'actions', 'bulk', 'palette'];
 
 const app = { pending: null, link: 'idle', trouble: null, view: null, name: '', turn: 0 };
 
@@ -112,8 +112,10 @@ function openPalette() {
   const pages = Object.entries(PAGES).map(([page, text]) => ({ text, hint: `g ${page[0]}`, act: () => go(`/${page}`) }));
   const own = Object.entries(app.view?.keys?.() ?? {}).filter(([, [text]]) => text).map(([hint, [text, act]]) => ({ text, hint, act }));
   const more = { 'Colours: next': nextTheme, [`Times: ${pref('utc') === 'on' ? 'local' : 'UTC'}`]: nextZone, Keys: help, 'Sign out': signOut };
-  palette([...own, ...pages, ...Object.entries(more).map(([text, act]) => ({ text, act }))], async (q) => (await get('/runs', { q, limit: 6 })).items
-    .map((run) => ({ text: `${run.brain} ${shortId(run.id)}`, hint: run.status, act: () => go(`/runs/${run.id}`) })));
+  const commands = [...own, ...pages, ...Object.entries(more).map(([text, act]) => ({ text, act }))];
+  const find = async (q) => (await get('/runs', { q, limit: 6 })).items
+    .map((run) => ({ text: `${run.brain} ${shortId(run.id)}`, hint: run.status, act: () => go(`/runs/${run.id}`) }));
+  load('palette').then((module) => module.default(commands, find), fail);
 }
 
 /** Follows the changes of all runs. One stream a tab, since browsers allow six connections to a server: a run's page follows

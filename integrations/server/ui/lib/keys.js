@@ -1,9 +1,9 @@
-// Keys, the help about them, dialogs, and the command palette. Keys do nothing in fields, and can be switched off.
+// Keys, the help about them, and dialogs. Keys do nothing in fields, and can be switched off.
 import { tags, render, onRedraw, redraw } from './dom.js';
 import { pref, say, setPref } from './page.js';
 import { settle } from './settle.js';
 
-const { button, dd, div, dl, dt, footer, h2, h3, input, kbd, label, li, p, section, small, span, ul } = tags;
+const { button, dd, div, dl, dt, footer, h2, h3, input, kbd, label, section, span } = tags;
 
 const FIELDS = 'input, textarea, select';
 const PRETTY = { Enter: '↵', Escape: 'esc', ArrowLeft: '←', ArrowRight: '→', 'mod+k': navigator.platform?.startsWith('Mac') ? '⌘ K' : 'Ctrl K' };
@@ -125,39 +125,3 @@ export const help = () => openDialog('Keys', (close) => [h2('Keys'),
   Object.entries(maps).map(([part, keys]) => section({ key: part }, h3(part), dl.keys(Object.entries(keys).filter(([, [text]]) => text)
     .map(([name, [text]]) => div(dt((PRETTY[name] ?? name).split(' ').map((key) => kbd(key))), dd(text)))))),
   ends(close)]);
-
-/** Opens the palette over commands `{ text, hint, act }`; `more(query)` adds found ones. */
-export function palette(commands, more) {
-  let [query, at, found] = ['', 0, []];
-  const matches = ({ text }) => query.toLowerCase().split(/\s+/).every((word) => text.toLowerCase().includes(word));
-  const listed = () => [...commands.filter(matches), ...found].slice(0, 12);
-  openDialog('Commands', (close) => {
-    const hits = listed();
-    at = Math.max(0, Math.min(at, hits.length - 1));
-    const act = (hit) => {
-      close();
-      hit?.act();
-    };
-    const oninput = async ({ target }) => {
-      const asked = target.value;
-      [query, at, found] = [asked, 0, []];
-      const answer = asked.length > 1 ? await more(asked).catch(() => []) : [];
-      if (asked === query) found = answer;
-    };
-    const onkeydown = (event) => {
-      const step = { ArrowDown: 1, ArrowUp: -1, Enter: 0 }[event.key];
-      if (step === undefined) return;
-      event.preventDefault();
-      if (step) at += step;
-      // The last letter may not be drawn yet.
-      else act(listed()[at]);
-    };
-    return [
-      input({ type: 'text', placeholder: 'Go to, or find a run…', 'aria-label': 'Find a command or a run', role: 'combobox', 'aria-expanded': 'true',
-        'aria-controls': 'hits', 'aria-activedescendant': hits.length ? `hit-${at}` : null, value: query, autocomplete: 'off', oninput, onkeydown }),
-      ul({ id: 'hits', role: 'listbox', 'aria-label': 'Commands' }, hits.map((hit, i) =>
-        li({ id: `hit-${i}`, role: 'option', 'aria-selected': String(i === at), onclick: () => act(hit) }, span(hit.text), hit.hint && small(hit.hint)))),
-      !hits.length && p.soft('Nothing found.'),
-    ];
-  }, 'palette');
-}
