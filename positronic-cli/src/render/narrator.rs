@@ -227,8 +227,20 @@ fn of_stage(timeline: &Timeline, node: &Node, stage: &StageNode) -> Vec<String> 
         Some(reason) if reason.is_null() => "did not pass: the rest is skipped".to_owned(),
         Some(reason) => format!("did not pass: {}; the rest is skipped", detail(&value_line(reason))),
     });
-    let done = stage.duration.map(|took| format!("done in {}", duration(took)));
-    arm.chain(begins.then(|| "begins".to_owned())).chain(end).chain(checked).chain(waited).chain(done).collect()
+    let runs = stage.group.filter(|_| stage.stage != StageKind::Repeat).map(|group| match group.count {
+        0 => "runs nothing: the list is empty".to_owned(),
+        count => format!("runs {}", many(count, "brain")),
+    });
+    let failed = stage.group.map_or(0, |group| group.failed);
+    let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+    let done = stage.duration.map(|took| format!("done in {}{failed}", duration(took)));
+    arm.chain(runs)
+        .chain(begins.then(|| "begins".to_owned()))
+        .chain(end)
+        .chain(checked)
+        .chain(waited)
+        .chain(done)
+        .collect()
 }
 
 fn of_answer(answer: &AnswerNode, node: &Node) -> Option<String> {

@@ -32,8 +32,9 @@ pub(crate) use document::{decode, encode, encode_state, read_value, recordable};
 pub use plugin::{AnyPlugin, Invocation, NextCall, StateOwner};
 pub use scope::{AnyServices, Link, Scope};
 pub use stage::{
-    ArmBody, ArmDefinition, BeginWaitFn, BranchStage, ChooseFn, ConfigureFn, FinishWaitFn, GuardFn, RetriedFn,
-    StageBody, StageDefinition, StepFn, StepStage, WaitStage,
+    ArmBody, ArmDefinition, BeginGroupFn, BeginWaitFn, BranchStage, ChooseFn, ConfigureFn, FinishGroupFn, FinishWaitFn,
+    GroupBrains, GroupResults, GroupStage, GuardFn, IsDoneFn, RepeatStage, RetriedFn, StageBody, StageDefinition,
+    StepFn, StepStage, WaitStage,
 };
 
 /// An untyped brain.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{LoopDefinition, NestedDefinition, Scope, StateFn, StateValue};
 use crate::error::{Error, Result};
-use crate::record::{ArmShape, StageKind, StageShape, Timestamp, WaitSpec};
+use crate::record::{ArmShape, Failure, StageKind, StageShape, Timestamp, WaitSpec};
 
 /// One stage of a definition.
 #[derive(Clone)]
@@ -36,6 +36,10 @@ pub enum StageBody {
     Wait(WaitStage),
     /// Runs one of several arms.
     Branch(BranchStage),
+    /// Runs several brains at the same time.
+    Group(GroupStage),
+    /// Runs another brain until its result suffices.
+    Repeat(RepeatStage),
     /// Ends the brain if a check of its state does not pass.
     Guard(GuardFn),
 }
@@ -51,14 +55,81 @@ pub struct BranchStage {
     pub choose: ChooseFn,
 }
 
-/// An arm of a branch.
+/// An arm of a branch, or one of the brains of a group.
 #[derive(Clone, Debug)]
 pub struct ArmDefinition {
-    /// Its name, unique within the branch.
+    /// Its name, unique within the stage.
     pub name: String,
     /// What it does.
     pub body: ArmBody,
+    /// Whether its failure is one of the group's results, and does not fail the stage.
+    pub may_fail: bool,
 }
+
+/// Several brains that run at the same time, as a stage.
+#[derive(Clone)]
+#[derive_where(Debug)]
+pub struct GroupStage {
+    /// Its kind: all of several, the first of several, or one for each item.
+    pub kind: StageKind,
+    /// Its brains.
+    pub brains: GroupBrains,
+    /// How many work at the same time.
+    pub limit: u32,
+    /// Computes the options of each brain, and when a race ends without a winner. It runs once: what it returns is in the log.
+    #[derive_where(skip)]
+    pub begin: BeginGroupFn,
+    /// Computes the next state from the results.
+    #[derive_where(skip)]
+    pub finish: FinishGroupFn,
+}
+
+/// The brains of a group. Their options come from the group's `begin`.
+#[derive(Clone, Debug)]
+pub enum GroupBrains {
+    /// Several brains, one for each.
+    Arms(Vec<ArmDefinition>),
+    /// One brain for each item.
+    Each {
+        /// The brain.
+        brain: NestedDefinition,
+        /// Whether its failure is one of the group's results.
+        may_fail: bool,
+    },
+}
+
+/// How a group has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GroupResults {
+    /// The results of all brains, in order.
+    All(Vec<Result<Value, Failure>>),
+    /// The number of the brain that has won a race, and its result.
+    Won(u32, Value),
+    /// The time of a race was over.
+    Expired,
+}
+
+/// Computes the options of a group's brains, and when a race ends without a winner.
+pub type BeginGroupFn = Arc<dyn Fn(&StateValue, Timestamp) -> Result<(Vec<Value>, Option<Timestamp>)> + Send + Sync>;
+
+/// Computes the next state from the results of a group.
+pub type FinishGroupFn = Arc<dyn Fn(&StateValue, GroupResults) -> Result<Value> + Send + Sync>;
+
+/// A nested brain that runs until its result suffices, as a stage.
+#[derive(Clone)]
+#[derive_where(Debug)]
+pub struct RepeatStage {
+    /// The brain.
+    pub brain: NestedDefinition,
+    /// The maximum number of rounds.
+    pub rounds: u32,
+    /// Says whether the state after a round suffices.
+    #[derive_where(skip)]
+    pub is_done: IsDoneFn,
+}
+
+/// Says whether the state after a round suffices.
+pub type IsDoneFn = Arc<dyn Fn(&StateValue) -> Result<bool> + Send + Sync>;
 
 /// What an arm of a branch does.
 #[derive(Clone)]
@@ -71,14 +142,20 @@ pub enum ArmBody {
 }
 
 impl ArmDefinition {
+    /// Returns its brain.
+    #[must_use]
+    pub const fn nested(&self) -> Option<&NestedDefinition> {
+        match &self.body {
+            ArmBody::Brain(nested) => Some(nested),
+            ArmBody::Pass(_) => None,
+        }
+    }
+
     /// Returns the arm as recorded.
     #[must_use]
     pub fn shape(&self) -> ArmShape {
-        let brain = match &self.body {
-            ArmBody::Brain(nested) => Some(nested.definition.fingerprint()),
-            ArmBody::Pass(_) => None,
-        };
-        ArmShape { name: self.name.clone(), brain }
+        let brain = self.nested().map(|nested| nested.definition.fingerprint());
+        ArmShape { name: self.name.clone(), brain, may_fail: self.may_fail }
     }
 }
 
@@ -155,8 +232,11 @@ impl StageDefinition {
     pub fn shape(&self) -> StageShape {
         let brain = self.body.nested(None).map(|nested| nested.definition.fingerprint());
         let webhooks = self.body.as_wait().map(|wait| wait.webhooks.clone()).unwrap_or_default();
-        let arms = self.body.as_branch().into_iter().flat_map(|branch| &branch.arms).map(ArmDefinition::shape);
-        StageShape { name: self.name.clone(), kind: self.body.kind(), brain, webhooks, arms: arms.collect() }
+        let arms = self.body.arms().iter().map(ArmDefinition::shape).collect();
+        let may_fail =
+            matches!(&self.body, StageBody::Group(GroupStage { brains: GroupBrains::Each { may_fail: true, .. }, .. }));
+        let rounds = self.body.as_repeat().map_or(0, |repeat| repeat.rounds);
+        StageShape { brain, webhooks, arms, may_fail, rounds, ..StageShape::new(&self.name, self.body.kind()) }
     }
 }
 
@@ -172,6 +252,8 @@ impl StageBody {
             Self::Wait(wait) => wait.kind,
             Self::Guard(_) => StageKind::Guard,
             Self::Branch(_) => StageKind::Branch,
+            Self::Group(group) => group.kind,
+            Self::Repeat(_) => StageKind::Repeat,
         }
     }
 
@@ -200,30 +282,60 @@ impl StageBody {
         }
     }
 
-    /// Returns the brain that the stage runs, with the chosen arm of a branch.
+    /// Returns the brain that the stage runs, with the chosen arm of a branch. A `map` runs it for each item.
     #[must_use]
     pub fn nested(&self, arm: Option<&str>) -> Option<&NestedDefinition> {
         match self {
             Self::Brain(nested) => Some(nested),
-            Self::Branch(branch) => match &branch.arm(arm?)?.body {
-                ArmBody::Brain(nested) => Some(nested),
-                ArmBody::Pass(_) => None,
-            },
+            Self::Repeat(repeat) => Some(&repeat.brain),
+            Self::Group(GroupStage { brains: GroupBrains::Each { brain, .. }, .. }) => Some(brain),
+            Self::Branch(branch) => branch.arm(arm?)?.nested(),
             _ => None,
+        }
+    }
+
+    /// Returns the brain of a group with this number, or that of a round.
+    #[must_use]
+    pub fn child(&self, index: u32) -> Option<&NestedDefinition> {
+        match self {
+            Self::Group(GroupStage { brains: GroupBrains::Arms(arms), .. }) => {
+                arms.get(usize::try_from(index).ok()?)?.nested()
+            }
+            _ => self.nested(None),
         }
     }
 
     /// Lists the brains that the stage can run.
     pub fn brains(&self) -> impl Iterator<Item = &NestedDefinition> {
-        let own = match self {
-            Self::Brain(nested) => Some(nested),
+        self.nested(None).into_iter().chain(self.arms().iter().filter_map(ArmDefinition::nested))
+    }
+
+    /// Returns the arms of a branch, or the brains of a group that has several.
+    #[must_use]
+    pub fn arms(&self) -> &[ArmDefinition] {
+        match self {
+            Self::Branch(branch) => &branch.arms,
+            Self::Group(GroupStage { brains: GroupBrains::Arms(arms), .. }) => arms,
+            _ => &[],
+        }
+    }
+
+    /// Returns a group of brains.
+    #[must_use]
+    pub const fn as_group(&self) -> Option<&GroupStage> {
+        match self {
+            Self::Group(group) => Some(group),
             _ => None,
-        };
-        let arms = self.as_branch().into_iter().flat_map(|branch| &branch.arms);
-        own.into_iter().chain(arms.filter_map(|arm| match &arm.body {
-            ArmBody::Brain(nested) => Some(nested),
-            ArmBody::Pass(_) => None,
-        }))
+        }
+    }
+
+    /// Returns a repeated brain.
+    #[must_use]
+    pub const fn as_repeat(&self) -> Option<&RepeatStage> {
+        match self {
+            Self::Repeat(repeat) => Some(repeat),
+            _ => None,
+        }
     }
 
     /// Returns the arms of a branch.

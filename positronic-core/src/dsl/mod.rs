@@ -73,8 +73,9 @@ pub use read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOpti
 pub use reply::{IntoReply, NoArgs, ToolReply};
 pub use services::{Bound, IntoServices, NoServices, Provides, Requirement, Services, Within};
 pub use stages::{
-    Arm, Arms, AskedFor, BrainStage, Branch, Form, FormAnswer, GuardCheck, IntoLoop, IntoLoopWithOutput, IntoQuestion,
-    LoopWithOutput, Mapped, NestedOptions, PromptContext, PromptQuestion, Retry, Skipped, Unmapped, Waits, form,
+    Arm, Arms, AskedFor, BrainStage, Branch, Each, Form, FormAnswer, Group, GuardCheck, IntoEach, IntoLoop,
+    IntoLoopWithOutput, IntoQuestion, LoopWithOutput, Mapped, Member, Members, NestedOptions, PromptContext,
+    PromptQuestion, Race, Retry, Skipped, Unmapped, Waits, each, form,
 };
 pub use tool::{Action, IntoTool, Tool, ToolBuilder};
 pub use trait_bounds::{

@@ -9,7 +9,7 @@ use super::frames::{BrainEnd, BrainFrame, Stage};
 use super::stages::{Advance, Frame, OwnerState, Reason};
 use super::state::{KNOWN_SIGNALS, NotClaimed, RunState};
 use super::tree::owner_of;
-use crate::record::{Claim, Event, EventKind, Failure, Path};
+use crate::record::{Claim, Event, EventKind, Failure, Path, Segment};
 
 /// The reason why an event cannot be the next one of its run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -228,6 +228,8 @@ impl RunState {
             | EventKind::LoopApprovalExpired {}
             | EventKind::LoopWait { .. }
             | EventKind::BranchChosen(_)
+            | EventKind::GroupStart { .. }
+            | EventKind::GroupRound { .. }
             | EventKind::GuardChecked { .. }
             | EventKind::StageWait { .. }
             | EventKind::LoopExit { .. }
@@ -272,6 +274,12 @@ impl RunState {
         }
         brain.end = Some(end(brain)?);
         brain.stage = Stage::Ready;
+        if let Some(Segment::Call(_, index)) = path.last()
+            && let Some(owner) = owner_of(path).and_then(|owner| self.brain_mut(owner, |_| ()))
+            && let Some(group) = owner.stage.as_group_mut()
+        {
+            group.ended(index);
+        }
         Ok(())
     }
 
@@ -293,9 +301,13 @@ impl RunState {
             Advance::Begun(stage) => brain.stage = stage,
             Advance::Done(change) => {
                 brain.split().1.change(change, event)?;
-                brain.arm = None;
+                (brain.arm, brain.round) = (None, 0);
                 brain.index += usize::from(failure.is_none());
                 brain.stage = failure.map_or(Stage::Ready, Stage::Failed);
+            }
+            Advance::Again(change) => {
+                brain.split().1.change(change, event)?;
+                (brain.stage, brain.round) = (Stage::Ready, brain.round.saturating_add(1));
             }
             Advance::Chosen(arm) => brain.arm = Some(arm.clone()),
             Advance::Stopped(reason) => (brain.index, brain.stopped) = (brain.stages.0.len(), Some(reason.clone())),

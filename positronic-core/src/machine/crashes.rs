@@ -68,6 +68,8 @@ impl RunState {
                 | Effect::Resume { path }
                 | Effect::Choose { path }
                 | Effect::TakeArm { path }
+                | Effect::BeginGroup { path }
+                | Effect::FinishGroup { path }
                 | Effect::Check { path }
                 | Effect::BeginWait { path }
                 | Effect::FinishWait { path }
@@ -160,6 +162,8 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::LoopBrainComplete { .. }
         | EventKind::LoopWait { .. }
         | EventKind::BranchChosen(_)
+        | EventKind::GroupStart { .. }
+        | EventKind::GroupRound { .. }
         | EventKind::GuardChecked { .. }
         | EventKind::StageWait { .. }
         | EventKind::LoopComplete { .. } => true,

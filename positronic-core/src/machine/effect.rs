@@ -67,6 +67,16 @@ pub enum Effect {
         /// The stage.
         path: Path,
     },
+    /// Computes the options of brains that run at the same time: `GROUP_START`.
+    BeginGroup {
+        /// The stage.
+        path: Path,
+    },
+    /// Computes the next state from the ends of brains that ran at the same time: `STEP_COMPLETE`.
+    FinishGroup {
+        /// The stage.
+        path: Path,
+    },
     /// Checks a guard: `GUARD_CHECKED`.
     Check {
         /// The stage.
@@ -120,6 +130,8 @@ impl Effect {
             | Self::Resume { path }
             | Self::Choose { path }
             | Self::TakeArm { path }
+            | Self::BeginGroup { path }
+            | Self::FinishGroup { path }
             | Self::Check { path }
             | Self::BeginWait { path }
             | Self::FinishWait { path }

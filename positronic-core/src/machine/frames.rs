@@ -4,6 +4,7 @@
 //! other files of this folder have what they do.
 
 mod call;
+mod group;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::record::{
 };
 
 pub use call::{Call, CallPhase};
+pub use group::{GroupFrame, Winner};
 
 /// A brain that has begun.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,6 +75,9 @@ pub struct BrainFrame {
     /// The chosen arm of the current stage, a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm: Option<ArmShape>,
+    /// The round of the current stage, which repeats a brain.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub round: u32,
     /// The reason of the guard that did not pass.
     #[serde(default, deserialize_with = "crate::record::canonical::present", skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Value>,
@@ -104,6 +109,8 @@ pub enum Stage {
     Brain(Arc<BrainFrame>),
     /// A wait that has begun.
     Wait(Box<WaitFrame>),
+    /// Several brains that run at the same time.
+    Group(Arc<GroupFrame>),
     /// A stage whose failure fails the brain.
     Failed(Failure),
 }
@@ -143,6 +150,21 @@ impl Stage {
     pub(crate) fn as_wait(&self) -> Option<&WaitFrame> {
         match self {
             Self::Wait(frame) => Some(frame),
+            _ => None,
+        }
+    }
+
+    /// Returns the group of brains, if it is one that has begun.
+    pub(crate) fn as_group(&self) -> Option<&GroupFrame> {
+        match self {
+            Self::Group(frame) => Some(frame),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_group_mut(&mut self) -> Option<&mut GroupFrame> {
+        match self {
+            Self::Group(frame) => Some(Arc::make_mut(frame)),
             _ => None,
         }
     }

@@ -61,6 +61,8 @@ fn described(state: &RunState, event: &Event) -> Option<String> {
         E::LoopWait { .. } => format!("{} waits", tool()),
         E::LoopResume { .. } => format!("{} resumed", tool()),
         E::BranchChosen(arm) => format!("{} takes {}", stage(), arm.name),
+        E::GroupStart { items, .. } => format!("{} runs {} brains", stage(), items.len()),
+        E::GroupRound { round, .. } => format!("{} ended round {}", stage(), u64::from(*round) + 1),
         E::GuardChecked { passed: true, .. } => format!("{} passed", stage()),
         E::GuardChecked { .. } => format!("{} did not pass", stage()),
         E::StageWait { .. } => format!("{} waits", stage()),

@@ -63,8 +63,8 @@ pub use admit::{SchemaCheck, admit};
 pub use effect::{Effect, Next};
 #[doc(hidden)]
 pub use frames::{
-    BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, OpenQuestion, Prepared, RejectedAnswer, Stage,
-    StepFrame, Values, WaitFrame, WaitOutcome,
+    BrainEnd, BrainFrame, Call, CallPhase, GroupFrame, Intent, LoopFrame, LoopPhase, OpenQuestion, Prepared,
+    RejectedAnswer, Stage, StepFrame, Values, WaitFrame, WaitOutcome, Winner,
 };
 #[doc(hidden)]
 pub use grants::{Grants, PendingGrant, SharedLimits, Spending};
@@ -82,8 +82,8 @@ pub(crate) use headline::headline;
 pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use model_question::{Asking, ask};
 pub(crate) use settle::{
-    Answered, ConfiguredIteration, Inputs, OPENING, Outcome, Returned, StateChanges, Validated, begin_iteration,
-    begin_loop, offers, plugin_steps, settle,
+    Answered, ConfiguredIteration, GroupBegun, Inputs, OPENING, Outcome, Returned, StateChanges, Validated,
+    begin_iteration, begin_loop, offers, plugin_steps, settle,
 };
 pub(crate) use stages::given_up;
 pub(crate) use status::{keeps_values, waits_since};

@@ -52,6 +52,10 @@ pub(crate) enum Outcome {
     Chosen(Result<ArmShape>),
     /// How an arm without a brain changes the state.
     ArmTaken(Result<Option<Change>>),
+    /// What the brains of a group get.
+    GroupBegun(Result<GroupBegun>),
+    /// The next state after the end of a group; `None` if it stays.
+    GroupEnded(Result<Option<Change>>),
     /// A guard has passed, or has a reason why it has not.
     Checked(Result<Option<Value>>),
     /// What a stage waits for, and until when.
@@ -60,14 +64,25 @@ pub(crate) enum Outcome {
     WaitEnded(Result<Option<Change>>),
     /// The first event of a nested brain, or why it cannot start.
     BrainBegun(Result<Box<BrainStart>>),
-    /// How the result of a nested brain changes states; of a brain that has not completed, nothing.
-    BrainEnded(Result<StateChanges>),
+    /// How the result of a nested brain changes states, and whether another round of it follows; of a brain that has not completed,
+    /// nothing.
+    BrainEnded(Result<(StateChanges, bool)>),
     /// The result of a brain.
     BrainResult(Result<Value>),
     /// A loop has ended with this outcome, and its `on_exit`, if any, has returned the next state of the brain.
     LoopClosed(LoopOutcome, Result<Option<Value>>),
     /// How the answer to a call that waited changes states.
     Resumed(Result<StateChanges>),
+}
+
+/// A group of brains.
+pub(crate) struct GroupBegun {
+    /// The options of each, in order.
+    pub(crate) items: Vec<Value>,
+    /// How many work at the same time.
+    pub(crate) limit: u32,
+    /// When a race ends without a winner.
+    pub(crate) due: Option<Timestamp>,
 }
 
 /// A model's answer with its calls validated.
@@ -139,6 +154,8 @@ fn take_broken(outcome: &mut Outcome) -> Vec<EventKind> {
         | Outcome::NotConfigured(_)
         | Outcome::Chosen(_)
         | Outcome::ArmTaken(_)
+        | Outcome::GroupBegun(_)
+        | Outcome::GroupEnded(_)
         | Outcome::Checked(_)
         | Outcome::WaitBegun(_)
         | Outcome::WaitEnded(_)
@@ -189,10 +206,12 @@ fn settled(state: &RunState, path: &Path, outcome: Outcome, duration: Duration, 
         }
         Outcome::Chosen(arm) => code::choose(path, arm),
         Outcome::ArmTaken(change) => code::take_arm(path, change),
+        Outcome::GroupBegun(begun) => code::begin_group(path, begun),
+        Outcome::GroupEnded(change) => code::end_group(state, path, change, inputs),
         Outcome::Checked(checked) => code::check(path, checked),
         Outcome::WaitBegun(begun) => code::begin_wait(path, begun),
         Outcome::WaitEnded(change) => code::end_wait(state, path, change, inputs),
-        Outcome::BrainBegun(begun) => code::begin_brain(path, begun),
+        Outcome::BrainBegun(begun) => code::begin_brain(state, path, begun),
         Outcome::BrainEnded(mapped) => code::end_brain(state, path, mapped, inputs),
         Outcome::BrainResult(result) => code::complete_brain(state, path, result),
         Outcome::LoopClosed(outcome, exited) => code::close_loop(state, path, outcome, exited),

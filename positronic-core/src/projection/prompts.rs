@@ -170,10 +170,8 @@ impl Prompts {
     /// Updates the waiting state of the loops whose calls run the brain of a loop.
     fn tell_above(&mut self, loop_at: &str, mut state: PromptState) {
         let mut below = loop_at;
-        while let Some(call) = call_around(below) {
-            let Some((above, record)) = parent_of(call).and_then(|at| Some((at, self.records.get_mut(at)?))) else {
-                return;
-            };
+        while let Some(above) = calls_around(below).find(|at| self.records.contains_key(*at)) {
+            let Some(record) = self.records.get_mut(above) else { return };
             let Ok(path) = Path::parse(below) else { return };
             match state {
                 PromptState::WaitingForApproval | PromptState::WaitingForWebhook => {
@@ -192,15 +190,11 @@ impl Prompts {
     }
 }
 
-/// Returns the call whose brain contains a loop, at any depth of stages.
-fn call_around(loop_at: &str) -> Option<&str> {
-    let mut at = parent_of(loop_at)?;
-    loop {
-        match segments_of(at).next_back()? {
-            Segment::Call(..) => return Some(at),
-            Segment::Stage(_) | Segment::Iteration(_) => at = parent_of(at)?,
-        }
-    }
+/// Returns the stages with a call whose brain contains a loop, at any depth, from the inside out: loops, and groups of brains.
+fn calls_around(loop_at: &str) -> impl Iterator<Item = &str> {
+    let around = std::iter::successors(parent_of(loop_at), |at| parent_of(at));
+    let is_call = |at: &&str| matches!(segments_of(at).next_back(), Some(Segment::Call(..)));
+    around.filter(is_call).filter_map(parent_of)
 }
 
 /// Returns whether a loop belongs to the run's own brain: only those talk to the user.

@@ -40,10 +40,12 @@ use super::usage::{ModelError, ResponseMetadata, Usage};
 /// | `BRAIN_CANCELLED` | brain | it was cancelled | `signal, actor, reason` |
 /// | `BRAIN_PAUSED`, `BRAIN_RESUMED` | root | a person paused or resumed it | `signal, actor` |
 /// | `STEP_START` | stage | a step begins | `attempt` |
-/// | `STEP_COMPLETE` | stage | it returned, or a wait or a nested brain is done | `change`, `duration` |
+/// | `STEP_COMPLETE` | stage | it returned, or a wait, a nested brain or a group of brains is done | `change`, `duration` |
 /// | `STEP_RETRY` | stage | it failed and will be retried | `attempt, message, due` |
 /// | `STEP_BLOCKED` | stage | it asked a model beyond a limit, and reruns when more is granted | – |
 /// | `BRANCH_CHOSEN` | stage | an arm of a branch was chosen | `name, brain` |
+/// | `GROUP_START` | stage | brains begin to run at the same time | `items, limit, due` |
+/// | `GROUP_ROUND` | stage | a round of a repeated brain is done, and another one follows | `round, change` |
 /// | `GUARD_CHECKED` | stage | a guard was checked; if it did not pass, the rest of the brain is skipped | `passed, reason` |
 /// | `STAGE_WAIT` | stage | a stage waits | `waits, due` |
 /// | `STAGE_RESUME` | stage | an answer arrived, or the time is over | `cause, wait, payload, received, signal, actor` |
@@ -406,6 +408,25 @@ pub enum EventKind {
     },
     /// An arm of a branch was chosen.
     BranchChosen(ArmShape),
+    /// Several brains begin to run at the same time. Each is a brain of its own below the stage, with the path of its number:
+    /// `Stage/0.17` is the one with the number 17.
+    GroupStart {
+        /// The options of each brain, in order.
+        items: Vec<Value>,
+        /// How many work at the same time.
+        limit: u32,
+        /// When a race ends without a winner.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        due: Option<Timestamp>,
+    },
+    /// A round of a repeated brain is done, and another one follows.
+    GroupRound {
+        /// The number of the round, from 0.
+        round: u32,
+        /// The change of the state.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<Change>,
+    },
     /// A guard was checked. If it did not pass, the brain ends, and its remaining stages are skipped.
     GuardChecked {
         /// Whether it passed.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content_hash::{ContentHash, hash_json};
 use super::ordered::OrderedJson;
+use super::skip::is_default;
 
 /// The stages of a brain, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -23,19 +24,28 @@ pub struct StageShape {
     /// The webhooks for which it waits, in order; `reply` for a person's reply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<String>,
-    /// The arms of a branch, in order.
+    /// The arms of a branch, or the brains that run at the same time, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<ArmShape>,
+    /// Whether the failure of a `map`'s item is one of its results, and does not fail the stage.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub may_fail: bool,
+    /// The maximum number of rounds of a `repeat`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rounds: u32,
 }
 
-/// One arm of a branch.
+/// One arm of a branch, or one of the brains that run at the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArmShape {
-    /// Its name, unique within the branch.
+    /// Its name, unique within the stage.
     pub name: String,
     /// The fingerprint of its brain; an arm without a brain computes the next state at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brain: Option<ContentHash>,
+    /// Whether its failure is one of the stage's results, and does not fail the stage.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub may_fail: bool,
 }
 
 /// The kinds of stages.
@@ -51,6 +61,14 @@ pub enum StageKind {
     Brain,
     /// One of several arms, each with or without a brain.
     Branch,
+    /// Several brains at the same time; the stage ends with the last one.
+    All,
+    /// Several brains at the same time; the first that completes ends the stage.
+    Race,
+    /// One brain for each item of a list.
+    Map,
+    /// A nested brain that runs again until its result suffices.
+    Repeat,
     /// A check that ends its brain if it does not pass.
     Guard,
     /// A question to a model, with an answer of one type.
@@ -64,6 +82,15 @@ pub enum StageKind {
     Sleep,
 }
 
+impl StageShape {
+    /// Creates the shape of a stage without brains, webhooks and arms.
+    #[must_use]
+    pub fn new(name: impl Into<String>, kind: StageKind) -> Self {
+        let (webhooks, arms) = (Vec::new(), Vec::new());
+        Self { name: name.into(), kind, brain: None, webhooks, arms, may_fail: false, rounds: 0 }
+    }
+}
+
 impl StageKind {
     /// Returns whether a stage of this kind is a dialogue with a model: iterations with messages, answers and calls.
     #[must_use]
@@ -72,6 +99,10 @@ impl StageKind {
             Self::Loop => true,
             Self::Step
             | Self::Branch
+            | Self::All
+            | Self::Race
+            | Self::Map
+            | Self::Repeat
             | Self::Guard
             | Self::Prompt
             | Self::Brain
@@ -86,7 +117,7 @@ impl StageKind {
     pub const fn is_leaf(self) -> bool {
         match self {
             Self::Step | Self::Guard | Self::Prompt | Self::Wait | Self::AskPerson | Self::Sleep => true,
-            Self::Loop | Self::Brain | Self::Branch => false,
+            Self::Loop | Self::Brain | Self::Branch | Self::All | Self::Race | Self::Map | Self::Repeat => false,
         }
     }
 }

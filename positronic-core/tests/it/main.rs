@@ -45,6 +45,7 @@ mod files;
 mod first;
 mod format_1;
 mod fuzz;
+mod groups;
 mod guards;
 mod limits;
 mod long_conversations;

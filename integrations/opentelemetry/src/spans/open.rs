@@ -95,7 +95,11 @@ impl RunSpans {
         let inner = path.last();
         Some(match (role, inner) {
             (SpanRole::Agent, None) => return None,
-            (SpanRole::Agent, Some(PathSegment::Call(..))) => (path.clone(), SpanRole::Tool),
+            (SpanRole::Agent, Some(PathSegment::Call(..))) if self.calls.contains_key(path) => {
+                (path.clone(), SpanRole::Tool)
+            }
+            // A brain of a group.
+            (SpanRole::Agent, Some(PathSegment::Call(..))) => (parent?, SpanRole::Stage),
             (SpanRole::Agent | SpanRole::Stage, _) => (parent?, SpanRole::Agent),
             (SpanRole::Iteration, _) => (parent?, SpanRole::Stage),
             // A question of a step, or of a plugin before its iteration.

@@ -77,12 +77,13 @@ const STATE = { pending: ['waiting', 'waits for a person'], waiting: ['waiting',
 
 const BLOCKS = {
   stage(node, view, stamp) {
-    const { name, stage, iteration, max_iterations: most, brain, usage, arm, waited, stopped } = node.kind;
+    const { name, stage, iteration, max_iterations: most, brain, usage, arm, group, waited, stopped } = node.kind;
     const { isFolded } = view;
     return [h3.stageHead(
       button.twist({ 'aria-expanded': String(!isFolded), 'aria-label': `${isFolded ? 'Show' : 'Hide'} ${name}`, onclick: () => view.fold(node) }, icon('chevron')),
       span(name), span.tag(kindOf(stage, arm, brain)), span.meta(node.status !== 'done' && status(node.status),
         iteration != null && span(plural(iteration + 1, 'iteration'), most && node.status === 'running' && ` of at most ${most}`),
+        group && span(`${group.done} of ${plural(group.count, stage === 'repeat' ? 'round' : 'brain')}`), group?.failed > 0 && span(`${group.failed} failed`),
         span(tokens(usage)), span(took(node))), stamp),
       waited && waitLine(waited),
       stopped !== undefined && div.eventLine(icon('flag'), 'did not pass: the rest is skipped', stopped !== null && auto(b, brief(stopped)))];

@@ -88,13 +88,7 @@ impl Story {
     }
 
     pub(crate) fn brain(self, at: &str, title: &str, options: Value, stages: &[(&str, StageKind)]) -> Self {
-        let stages = stages.iter().map(|(name, kind)| StageShape {
-            name: (*name).to_owned(),
-            kind: *kind,
-            brain: None,
-            webhooks: Vec::new(),
-            arms: Vec::new(),
-        });
+        let stages = stages.iter().map(|(name, kind)| StageShape::new(*name, *kind));
         let start = BrainStart {
             title: title.to_owned(),
             version: 0,

@@ -77,7 +77,7 @@ impl<S: State, S2: State, V: Services> Arms<S, S2, V> {
         if self.arms.iter().any(|arm| arm.name == name) {
             usage_panic(&format!("a branch has two arms named `{name}`; give one of them another name"));
         }
-        self.arms.push(ArmDefinition { name: name.to_owned(), body });
+        self.arms.push(ArmDefinition { name: name.to_owned(), body, may_fail: false });
         Arm(self.arms.len() - 1)
     }
 

@@ -1,22 +1,29 @@
 //! The stages of a brain: a builder per kind, which erases the author's types.
 
+mod all;
 mod ask_person;
 mod brain;
 mod branch;
 mod guard;
 mod r#loop;
 mod loop_to;
+mod map;
 mod prompt;
+mod race;
+mod repeat;
 mod sleep;
 mod step;
 mod wait;
 
+pub use all::{Group, Member, Members};
 pub use ask_person::{Form, FormAnswer, form};
 pub use brain::{BrainStage, Mapped, NestedOptions, Unmapped};
 pub use branch::{Arm, Arms, Branch};
 pub use guard::{GuardCheck, Skipped};
 pub use r#loop::IntoLoop;
 pub use loop_to::{IntoLoopWithOutput, LoopWithOutput};
+pub use map::{Each, IntoEach, each};
 pub use prompt::{AskedFor, IntoQuestion, PromptContext, PromptQuestion};
+pub use race::Race;
 pub use step::Retry;
 pub use wait::Waits;

@@ -1,23 +1,23 @@
-//! Outcomes of the author's code that runs in the worker: nested brains begin and end, loops close, waits resume.
+//! Outcomes of the author's code that runs in the worker: nested brains and groups begin and end, loops close, waits resume.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::StateChanges;
 use super::inputs::Inputs;
+use super::{GroupBegun, StateChanges};
 use crate::error::Result;
-use crate::machine::close::fail_loop;
+use crate::machine::close::{self, fail_loop};
 use crate::machine::{BrainEnd, CallPhase, REPLY, RunState};
 use crate::record::{
     ArmShape, BrainStart, Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, Timestamp,
     ToolResult, WaitSpec,
 };
 
-/// Begins the nested brain of a stage or a call, or fails the stage or the call.
-pub(super) fn begin_brain(path: &Path, begun: Result<Box<BrainStart>>) -> Vec<NewEvent> {
+/// Begins the nested brain of a stage or a call, or fails the brain around the stage, or the call.
+pub(super) fn begin_brain(state: &RunState, path: &Path, begun: Result<Box<BrainStart>>) -> Vec<NewEvent> {
     let event = |kind| NewEvent::new(path.clone(), kind);
-    match (begun, is_call(path)) {
+    match (begun, state.call(path).is_some()) {
         (Ok(start), true) => {
             let kind = EventKind::LoopBrainStart { title: start.title.clone(), options: start.options.clone() };
             vec![event(kind), event(EventKind::BrainStart(start))]
@@ -28,7 +28,41 @@ pub(super) fn begin_brain(path: &Path, begun: Result<Box<BrainStart>>) -> Vec<Ne
             vec![event(EventKind::LoopToolResult { result, duration: None, change: None })]
         }
         (Err(error), false) => {
-            fail_owner(path, EndReason::Config, format!("the brain `{path}` failed to start: {error}"))
+            let message = format!("the brain `{path}` failed to start: {error}");
+            let failure = Failure { code: EndReason::Config, message, retryable: false };
+            state.owner(path).map_or_else(Vec::new, |owner| close::end_brain(owner, &failure))
+        }
+    }
+}
+
+/// Begins a group of brains, or fails the brain around it.
+pub(super) fn begin_group(path: &Path, begun: Result<GroupBegun>) -> Vec<NewEvent> {
+    match begun {
+        Ok(GroupBegun { items, limit, due }) => {
+            vec![NewEvent::new(path.clone(), EventKind::GroupStart { items, limit, due })]
+        }
+        Err(error) => {
+            fail_owner(path, EndReason::Step, format!("the stage `{path}` cannot begin: {}", error.with_line()))
+        }
+    }
+}
+
+/// Completes the stage of a group whose brains have ended.
+pub(super) fn end_group(
+    state: &RunState,
+    path: &Path,
+    change: Result<Option<Change>>,
+    inputs: &Inputs,
+) -> Vec<NewEvent> {
+    let Some(frame) = state.owner(path).and_then(|brain| brain.stage.as_group()) else { return Vec::new() };
+    match change {
+        Ok(change) => {
+            let duration = inputs.elapsed(frame.began);
+            vec![NewEvent::new(path.clone(), EventKind::StepComplete { change, duration })]
+        }
+        Err(error) => {
+            let message = format!("the results of `{path}` cannot be applied: {}", error.with_line());
+            fail_owner(path, EndReason::State, message)
         }
     }
 }
@@ -106,23 +140,45 @@ pub(super) fn end_wait(
     }
 }
 
-/// Completes the stage or the call of a nested brain that has ended.
-pub(super) fn end_brain(state: &RunState, path: &Path, mapped: Result<StateChanges>, inputs: &Inputs) -> Vec<NewEvent> {
+/// Completes the stage or the call of a nested brain that has ended. `again` is whether it runs in another round.
+pub(super) fn end_brain(
+    state: &RunState,
+    path: &Path,
+    mapped: Result<(StateChanges, bool)>,
+    inputs: &Inputs,
+) -> Vec<NewEvent> {
     let Some(inner) = state.brain(path) else { return Vec::new() };
     let Some(end) = &inner.end else { return Vec::new() };
     let duration = inputs.elapsed(inner.began);
-    if is_call(path) {
-        return end_brain_call(path, end, mapped, duration);
+    if state.call(path).is_some() {
+        return end_brain_call(path, end, mapped.map(|(changes, _)| changes), duration);
     }
+    let stage = match path.last() {
+        Some(Segment::Call(..)) => path.parent().unwrap_or_default(),
+        _ => path.clone(),
+    };
     match mapped {
-        Ok(StateChanges { change, .. }) => {
-            vec![NewEvent::new(path.clone(), EventKind::StepComplete { change, duration })]
+        Ok((StateChanges { change, .. }, true)) => end_round(state, &stage, change),
+        Ok((StateChanges { change, .. }, false)) => {
+            vec![NewEvent::new(stage, EventKind::StepComplete { change, duration })]
         }
         Err(error) => {
             let message = format!("cannot apply the result of the brain `{path}`: {error}");
-            fail_owner(path, EndReason::State, message)
+            fail_owner(&stage, EndReason::State, message)
         }
     }
+}
+
+/// Ends a round of a repeated brain, or fails the brain around it if it was the last one.
+fn end_round(state: &RunState, stage: &Path, change: Option<Change>) -> Vec<NewEvent> {
+    let Some(owner) = state.owner(stage) else { return Vec::new() };
+    let (round, most) = (owner.round, owner.current().map_or(0, |stage| stage.rounds));
+    let mut new_events = vec![NewEvent::new(stage.clone(), EventKind::GroupRound { round, change })];
+    if round.saturating_add(1) >= most {
+        let message = format!("the stage `{stage}` is not done after {most} rounds, its limit");
+        new_events.extend(fail_owner(stage, EndReason::Limit, message));
+    }
+    new_events
 }
 
 fn end_brain_call(path: &Path, end: &BrainEnd, mapped: Result<StateChanges>, duration: Duration) -> Vec<NewEvent> {
@@ -214,10 +270,6 @@ pub(super) fn resume_call(
     let StateChanges { change, new_events: mut all } = changes;
     all.push(NewEvent::new(path.clone(), EventKind::LoopToolResult { result, duration, change }));
     all
-}
-
-fn is_call(path: &Path) -> bool {
-    matches!(path.last(), Some(Segment::Call(..)))
 }
 
 /// Fails the brain of a stage.

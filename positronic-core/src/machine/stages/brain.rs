@@ -55,8 +55,13 @@ impl Frame for BrainFrame {
 
     fn apply<'e>(&mut self, event: &'e Event, _: OwnerState<'_>) -> Result<Advance<'e>, Reason> {
         match (&event.kind, &self.end) {
-            (EventKind::StepComplete { change, .. }, Some(BrainEnd::Completed(_))) if event.path == self.path => {
+            (EventKind::StepComplete { change, .. }, Some(BrainEnd::Completed(_))) if is_stage(&event.path) => {
                 Ok(Advance::Done(change.as_ref()))
+            }
+            (EventKind::GroupRound { round, change }, Some(BrainEnd::Completed(_)))
+                if self.round_of_stage() == Some(*round) =>
+            {
+                Ok(Advance::Again(change.as_ref()))
             }
             _ => Err("the stage is a nested brain".to_owned()),
         }
@@ -111,12 +116,12 @@ impl Frame for BrainFrame {
         }
     }
 
-    fn child<'a>(&'a self, _: &mut Segments<'_>, _: &mut dyn FnMut(OpenFrame<'a>)) -> Option<&'a BrainFrame> {
-        Some(self)
+    fn child<'a>(&'a self, segments: &mut Segments<'_>, _: &mut dyn FnMut(OpenFrame<'a>)) -> Option<&'a BrainFrame> {
+        self.is_at(segments).then_some(self)
     }
 
-    fn child_mut(&mut self, _: &mut Segments<'_>, _: &mut dyn FnMut(Visit<'_>)) -> Option<&mut BrainFrame> {
-        Some(self)
+    fn child_mut(&mut self, segments: &mut Segments<'_>, _: &mut dyn FnMut(Visit<'_>)) -> Option<&mut BrainFrame> {
+        self.is_at(segments).then_some(self)
     }
 
     fn visit<'a>(&'a self, _: &'a BrainFrame, visit: &mut Visitor<'_, 'a>) -> ControlFlow<()> {
@@ -148,6 +153,7 @@ impl BrainFrame {
             active: 0,
             began: event.at,
             arm: None,
+            round: 0,
             stopped: None,
             end: None,
         }
@@ -160,6 +166,19 @@ impl BrainFrame {
         }
     }
 
+    /// Returns the round that it is of a stage that repeats it.
+    fn round_of_stage(&self) -> Option<u32> {
+        match self.path.last() {
+            Some(Segment::Call(round, _)) => Some(round),
+            _ => None,
+        }
+    }
+
+    /// Takes the segment of its round from a path, and returns whether it is there.
+    fn is_at(&self, segments: &mut Segments<'_>) -> bool {
+        self.round_of_stage().is_none_or(|round| matches!(segments.next(), Some(Segment::Call(at, 0)) if at == round))
+    }
+
     /// Adds its failure.
     pub(in crate::machine) fn fail(&self, failure: Failure, out: &mut Next) {
         out.effects.push(Effect::Append(vec![NewEvent::new(self.path.clone(), EventKind::BrainError(failure))]));
@@ -170,6 +189,10 @@ impl BrainFrame {
         let ready = self.current().filter(|_| self.end.is_none() && matches!(self.stage, Stage::Ready));
         ready.is_some_and(|stage| stage.kind.rules().begins_with_request())
     }
+}
+
+fn is_stage(path: &Path) -> bool {
+    matches!(path.last(), Some(Segment::Stage(_)))
 }
 
 /// The maximum nesting of open brains. A snapshot with more could not be read, since JSON parsers limit

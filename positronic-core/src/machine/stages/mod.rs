@@ -7,8 +7,10 @@
 mod brain;
 mod branch;
 mod frame;
+mod group;
 mod guard;
 mod r#loop;
+mod repeat;
 mod step;
 mod table;
 mod wait;

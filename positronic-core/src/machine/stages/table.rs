@@ -5,11 +5,13 @@ use std::sync::Arc;
 use super::brain::BrainKind;
 use super::branch::BranchKind;
 use super::frame::{Frame, Kind};
+use super::group::GroupKind;
 use super::guard::GuardKind;
 use super::r#loop::LoopKind;
+use super::repeat::RepeatKind;
 use super::step::StepKind;
 use super::wait::WaitKind;
-use crate::machine::frames::{BrainFrame, LoopFrame, Stage};
+use crate::machine::frames::{BrainFrame, GroupFrame, LoopFrame, Stage};
 use crate::record::StageKind;
 
 impl StageKind {
@@ -20,6 +22,8 @@ impl StageKind {
             Self::Loop => &LoopKind,
             Self::Brain => &BrainKind,
             Self::Branch => &BranchKind,
+            Self::All | Self::Race | Self::Map => &GroupKind,
+            Self::Repeat => &RepeatKind,
             Self::Wait | Self::AskPerson | Self::Sleep => &WaitKind,
         }
     }
@@ -33,6 +37,7 @@ impl Stage {
             Self::Loop(frame) => Some(&**frame),
             Self::Brain(frame) => Some(&**frame),
             Self::Wait(frame) => Some(&**frame),
+            Self::Group(frame) => Some(&**frame),
             Self::Ready | Self::Failed(_) => None,
         }
     }
@@ -44,6 +49,7 @@ impl Stage {
             Self::Loop(frame) => Some(Arc::<LoopFrame>::make_mut(frame)),
             Self::Brain(frame) => Some(Arc::<BrainFrame>::make_mut(frame)),
             Self::Wait(frame) => Some(&mut **frame),
+            Self::Group(frame) => Some(Arc::<GroupFrame>::make_mut(frame)),
             Self::Ready | Self::Failed(_) => None,
         }
     }

@@ -3,7 +3,7 @@
 use super::detail::{AnswerOutcome, BrainNode, CallNode, StageNode};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
-use crate::record::{BatchPolicy, Event, Path, Seq, StageKind, Timestamp, parent_of};
+use crate::record::{ArmShape, BatchPolicy, Event, Path, Seq, StageKind, Timestamp, parent_of};
 
 impl Timeline {
     /// Returns the innermost node at or around a path.
@@ -198,13 +198,15 @@ impl Timeline {
 }
 
 impl StageNode {
-    pub(super) fn new(name: &str, stage: StageKind) -> Self {
+    pub(super) fn new(name: &str, stage: StageKind, arms: &[ArmShape]) -> Self {
         Self {
             name: name.to_owned(),
+            arms: arms.iter().map(|arm| arm.name.clone()).collect(),
             stage,
             brain: None,
             attempt: 0,
             arm: None,
+            group: None,
             stopped: None,
             waited: None,
             duration: None,

@@ -55,7 +55,19 @@ pub enum Ending {
     },
 }
 
-/// A stage of a brain.
+/// How far a group of brains is, or a repeated one. Each brain is a stage below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct GroupProgress {
+    /// How many brains there are; of a repeated one, how many rounds have begun.
+    pub count: u32,
+    /// How many have completed.
+    pub done: u32,
+    /// How many have failed.
+    pub failed: u32,
+}
+
+/// A stage of a brain, or a brain of a group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StageNode {
@@ -66,6 +78,12 @@ pub struct StageNode {
     /// Of a nested brain: the brain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brain: Option<BrainNode>,
+    /// The names of a branch's arms, or of a group's brains if it has several, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arms: Vec<String>,
+    /// Of a group of brains, or a repeated one: how many there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupProgress>,
     /// Of a step: the attempt, from 0.
     #[serde(default)]
     pub attempt: u32,

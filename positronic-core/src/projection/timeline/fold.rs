@@ -1,10 +1,10 @@
 //! The fold of events into a [`Timeline`]. Events of calls are in `calls`, answers in `stream`.
 
-use super::detail::{BrainNode, BudgetNode, BudgetOutcome, Ending, StageNode, Waited};
+use super::detail::{BrainNode, BudgetNode, BudgetOutcome, Ending, GroupProgress, StageNode, Waited};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::record::{
-    BrainStart, Decision, Event, EventKind, LimitKind, LimitReached, LoopOutcome, Segment, Shape, Timestamp,
+    BrainStart, Decision, Event, EventKind, LimitKind, LimitReached, LoopOutcome, Segment, Shape, StageKind, Timestamp,
 };
 
 impl Timeline {
@@ -82,6 +82,14 @@ impl Timeline {
                 }
                 self.begin(here, event);
             }
+            EventKind::GroupStart { items, .. } => {
+                self.begin(here, event);
+                if let Some(stage) = self.stage_mut(here) {
+                    let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
+                    stage.group = Some(GroupProgress { count, ..GroupProgress::default() });
+                }
+            }
+            EventKind::GroupRound { .. } => {}
             EventKind::GuardChecked { passed, reason } => {
                 self.begin(here, event);
                 if let Some(stage) = self.stage_mut(here).filter(|_| !passed) {
@@ -156,7 +164,27 @@ impl Timeline {
         }
     }
 
+    /// Adds the stage of one brain of a group, or of a round, if the event begins one.
+    fn add_member(&mut self, here: NodeId, event: &Event) -> NodeId {
+        let Some(Segment::Call(round, index)) = event.path.last() else { return here };
+        let Some(stage) = self.stage_mut(here).filter(|stage| !stage.stage.has_iterations()) else { return here };
+        let name = match stage.stage {
+            StageKind::Repeat => format!("#{round}"),
+            _ => {
+                let arm = usize::try_from(index).ok().and_then(|index| stage.arms.get(index));
+                arm.cloned().unwrap_or_else(|| format!("#{index}"))
+            }
+        };
+        if stage.stage == StageKind::Repeat {
+            stage.group.get_or_insert_default().count += 1;
+        }
+        self.begin(here, event);
+        let member = NodeKind::Stage(Box::new(StageNode::new(&name, StageKind::Brain, &[])));
+        self.add(here, event, NodeStatus::Running, member)
+    }
+
     fn brain_start(&mut self, here: NodeId, event: &Event, start: &BrainStart) {
+        let here = self.add_member(here, event);
         self.begin(here, event);
         let (title, options) = (start.title.clone(), start.options.clone());
         let brain = BrainNode { title, version: start.version, options, ending: None };
@@ -179,7 +207,7 @@ impl Timeline {
         for shape in &stages.0 {
             let path = event.path.stage(&shape.name);
             if !self.places.contains_key(&path) {
-                let stage = NodeKind::Stage(Box::new(StageNode::new(&shape.name, shape.kind)));
+                let stage = NodeKind::Stage(Box::new(StageNode::new(&shape.name, shape.kind, &shape.arms)));
                 self.add_at(here, path, event, NodeStatus::NotStarted, stage);
             }
         }
@@ -194,10 +222,23 @@ impl Timeline {
         }
     }
 
+    /// Returns the progress of the group that a brain belongs to.
+    fn group_of(&mut self, member: NodeId) -> Option<&mut GroupProgress> {
+        let node = self.node(member).filter(|node| matches!(node.path.last(), Some(Segment::Call(..))))?;
+        self.stage_mut(node.parent?)?.group.as_mut()
+    }
+
     fn brain_end(&mut self, here: NodeId, status: NodeStatus, ending: Ending, now: Timestamp) {
         self.close_below(here, status, now);
         if let Some(brain) = self.brain_mut(here) {
             brain.ending = Some(ending);
+        }
+        if let Some(group) = self.group_of(here) {
+            match status {
+                NodeStatus::Done => group.done += 1,
+                NodeStatus::Failed => group.failed += 1,
+                _ => {}
+            }
         }
         // A call ends with its result.
         if !matches!(self.node(here).map(|node| &node.kind), Some(NodeKind::Call(_))) {

@@ -313,7 +313,12 @@ impl Timeline {
                 }
                 Segment::Call(iteration, index) => {
                     at = at.call(iteration, index);
-                    names.push(self.call(&at).map_or_else(|| format!("{iteration}.{index}"), |call| call.tool.clone()));
+                    let named = match self.at(&at).map(|node| &node.kind) {
+                        Some(NodeKind::Call(call)) => Some(call.tool.clone()),
+                        Some(NodeKind::Stage(stage)) => Some(stage.name.clone()),
+                        _ => None,
+                    };
+                    names.push(named.unwrap_or_else(|| format!("{iteration}.{index}")));
                 }
                 Segment::Iteration(_) => {}
             }

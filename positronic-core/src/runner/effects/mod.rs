@@ -7,6 +7,7 @@ pub(super) mod async_effects;
 mod charge;
 mod edited_arguments;
 mod files;
+mod group;
 pub(super) mod link;
 mod model_call;
 pub(super) mod plugin_hooks;

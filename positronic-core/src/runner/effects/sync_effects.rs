@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::edited_arguments::check as check_edited;
+use super::group;
 use super::prepare::{prepare, yielded};
 use super::state_owner::states;
 use crate::definition::{
@@ -24,6 +27,8 @@ pub(in crate::runner) async fn perform(worker: &mut Worker, effect: Effect) -> R
         Effect::Prepare { path, iteration } => return prepare(worker, path.clone(), *iteration).await,
         Effect::Choose { path } => (path, choose(worker, path)),
         Effect::TakeArm { path } => (path, take_arm(worker, path)),
+        Effect::BeginGroup { path } => (path, group::begin(worker, path)),
+        Effect::FinishGroup { path } => (path, group::finish(worker, path).await?),
         Effect::Check { path } => (path, check(worker, path)),
         Effect::BeginWait { path } => return begin_wait(worker, path).await,
         Effect::StartBrain { path } => return start_brain(worker, path.clone()).await,
@@ -115,13 +120,14 @@ fn wait_of(worker: &Worker, path: &Path) -> Result<WaitStage> {
     wait.ok_or_else(|| Error::new("the brain's code has no such wait"))
 }
 
-fn stage_of<'w>(worker: &'w Worker, path: &Path) -> Option<&'w StageBody> {
+pub(super) fn stage_of<'w>(worker: &'w Worker, path: &Path) -> Option<&'w StageBody> {
     let Some(Segment::Stage(name)) = path.last() else { return None };
     worker.frames.stage(&path.parent()?, name)
 }
 
 async fn start_brain(worker: &mut Worker, path: Path) -> Result<bool, Stop> {
-    let (start, code) = match nested_brain(worker, &path).await {
+    let item = group::item(worker, &path).await?;
+    let (start, code) = match nested_brain(worker, &path, item).await {
         Ok((start, definition, services)) => (Ok(start), Some((definition, services))),
         Err(error) => (Err(error), None),
     };
@@ -133,14 +139,17 @@ async fn start_brain(worker: &mut Worker, path: Path) -> Result<bool, Stop> {
     Ok(appended)
 }
 
-/// Returns the first event of the brain that a stage or a call runs, with its code and its services.
+/// Returns the first event of the brain that a stage or a call runs, with its code and its services. `item` is the options of one of
+/// a group.
 async fn nested_brain(
     worker: &mut Worker,
     path: &Path,
+    item: Option<Value>,
 ) -> Result<(Box<BrainStart>, Arc<BrainDefinition>, AnyServices)> {
     let (nested, arguments, owner) = {
         let state = &worker.state;
-        let arguments = state.call(path).map(|call| Arc::clone(&call.arguments)).unwrap_or_default();
+        let item = item.map(Arc::new);
+        let arguments = item.or_else(|| state.call(path).map(|call| Arc::clone(&call.arguments))).unwrap_or_default();
         let owner = state.owner(path).map(|brain| brain.path.clone()).unwrap_or_default();
         (worker.frames.nested(state, path), arguments, owner)
     };
@@ -167,12 +176,21 @@ async fn edited(worker: &mut Worker, path: &Path) -> Result<()> {
 fn finish_brain(worker: &mut Worker, path: &Path) -> Option<Outcome> {
     let states = states(worker, path)?;
     let (nested, end) = (worker.frames.nested(&worker.state, path), worker.state.brain(path)?.end.clone()?);
-    let BrainEnd::Completed(result) = end else { return Some(Outcome::BrainEnded(Ok(StateChanges::default()))) };
+    let BrainEnd::Completed(result) = end else {
+        return Some(Outcome::BrainEnded(Ok((StateChanges::default(), false))));
+    };
+    let is_done =
+        path.parent().and_then(|stage| stage_of(worker, &stage)?.as_repeat()).map(|it| Arc::clone(&it.is_done));
     Some(Outcome::BrainEnded(states.and_then(|states| {
         let nested = nested.ok_or_else(|| Error::new("the brain's code has no such brain"))?;
         let output = nested.output.as_ref();
         let next = output.map(|output| caught_now(|| output(&states.document, &result))).transpose()?;
-        states.step(path, next, Vec::new())
+        let after = next.clone().map(|next| states.document.with_json(Arc::new(next)));
+        let again = match (&is_done, &after) {
+            (Some(is_done), Some(after)) => !caught_now(|| is_done(after))?,
+            _ => false,
+        };
+        Ok((states.step(path, next, Vec::new())?, again))
     })))
 }
 

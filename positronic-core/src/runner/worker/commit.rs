@@ -12,7 +12,7 @@ use super::stop::{Stop, passes};
 use super::timers::timers;
 use super::worker::Worker;
 use crate::machine::{IllegalEvent, SUSPECT};
-use crate::record::{Event, EventKind, NewEvent, Path};
+use crate::record::{Event, EventKind, NewEvent, Path, Seq};
 use crate::runner::clock::pauses;
 use crate::runner::work::quarantine::crashes_of;
 use crate::store::StoreError;
@@ -172,6 +172,20 @@ impl Worker {
         }
     }
 
+    /// Reads at most `most` events of the run's log, with the same retries as an append.
+    pub(in crate::runner) async fn read(&mut self, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, Stop> {
+        let shared = Arc::clone(&self.shared);
+        let mut pauses = pauses().build();
+        loop {
+            let stop = match shared.runner.store.read(&shared.run, from, most).await {
+                Ok(events) => return Ok(events),
+                Err(error) => Stop::from(error),
+            };
+            let Some(pause) = pauses.next().filter(|_| passes(&stop)) else { return Err(stop) };
+            self.pause(pause).await?;
+        }
+    }
+
     /// Reads and folds the events of other writers, with the same retries as an append.
     pub(super) async fn catch_up(&mut self) -> Result<(), Stop> {
         self.retried(Self::catch_up_with).await.map(drop)
@@ -197,6 +211,19 @@ impl Worker {
         if events.iter().any(|event| closes(&event.kind)) {
             self.frames.forget_closed(&self.state);
         }
+        for event in events {
+            if matches!(event.kind, EventKind::BrainCancelled { .. }) && !event.path.is_root() {
+                self.drop_flights_of(&event.path);
+            }
+        }
+    }
+
+    /// Aborts the effects in flight in a brain that has been cancelled while its run goes on.
+    fn drop_flights_of(&mut self, brain: &Path) {
+        let is_below = |path: &&Path| path.is_within(brain);
+        for path in self.flights.keys().filter(is_below).cloned().collect::<Vec<_>>() {
+            self.drop_flight(&path);
+        }
     }
 }
 
@@ -204,6 +231,11 @@ impl Worker {
 const fn closes(kind: &EventKind) -> bool {
     matches!(
         kind,
-        EventKind::LoopComplete { .. } | EventKind::StepComplete { .. } | EventKind::LoopBrainComplete { .. }
+        EventKind::LoopComplete { .. }
+            | EventKind::StepComplete { .. }
+            | EventKind::LoopBrainComplete { .. }
+            | EventKind::BrainComplete { .. }
+            | EventKind::BrainError(_)
+            | EventKind::BrainCancelled { .. }
     )
 }

@@ -22,6 +22,8 @@ pub(in crate::runner) struct Frames {
     max_bytes: usize,
     brains: BTreeMap<Path, LoadedBrain>,
     loops: BTreeMap<Path, Arc<LoopDefinition>>,
+    /// The options of the brains of open groups, by stage.
+    items: BTreeMap<Path, Arc<[Value]>>,
     /// The loops whose configuration failed during the restore, with the error.
     pub(in crate::runner) broken: Vec<(Path, String)>,
 }
@@ -41,6 +43,7 @@ impl Frames {
             max_bytes,
             brains: BTreeMap::new(),
             loops: BTreeMap::new(),
+            items: BTreeMap::new(),
             broken: Vec::new(),
         }
     }
@@ -89,6 +92,14 @@ impl Frames {
         self.loops.get(path)
     }
 
+    pub(in crate::runner) fn set_items(&mut self, group: Path, items: Arc<[Value]>) {
+        self.items.insert(group, items);
+    }
+
+    pub(in crate::runner) fn items(&self, group: &Path) -> Option<&[Value]> {
+        self.items.get(group).map(|items| &**items)
+    }
+
     /// Finds the tool of a call in the tools of its iteration.
     pub(in crate::runner) fn tool(&self, call: &Path, tool: &str) -> Option<&Arc<ToolDefinition>> {
         self.loops.get(parent_of(call.as_str())?)?.tools.get(tool)
@@ -118,9 +129,15 @@ impl Frames {
                 let arm = state.owner(path).and_then(|owner| owner.arm.as_ref()).map(|arm| arm.name.as_str());
                 self.stage(&path.parent()?, name)?.nested(arm).cloned()
             }
-            Segment::Call(..) => match &self.tool(path, &state.call(path)?.tool)?.body {
-                ToolBody::Brain(nested) => Some(nested.clone()),
-                ToolBody::Function { .. } => None,
+            Segment::Call(_, index) => match state.call(path) {
+                Some(call) => match &self.tool(path, &call.tool)?.body {
+                    ToolBody::Brain(nested) => Some(nested.clone()),
+                    ToolBody::Function { .. } => None,
+                },
+                None => {
+                    let owner = state.owner(path)?;
+                    self.stage(&owner.path, &owner.current()?.name)?.child(index).cloned()
+                }
             },
             Segment::Iteration(_) => None,
         }
@@ -161,6 +178,10 @@ impl Frames {
     pub(super) fn forget_closed(&mut self, state: &RunState) {
         if self.brains.len() > 1 {
             self.brains.retain(|path, _| state.brain(path).is_some());
+        }
+        if !self.items.is_empty() {
+            let is_open = |path: &Path| state.owner(path).and_then(|owner| owner.stage.as_group()).is_some();
+            self.items.retain(|path, _| is_open(path));
         }
         if !self.loops.is_empty() {
             self.loops.retain(|path, _| state.loop_at(path).is_some_and(|frame| frame.path == *path));

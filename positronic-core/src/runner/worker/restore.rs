@@ -96,6 +96,13 @@ impl Frames {
             (frame.stage.as_brain(), body.nested(frame.arm.as_ref().map(|arm| arm.name.as_str())))
         {
             self.restore(inner, &nested.definition, &services, link).await
+        } else if let Some(group) = frame.stage.as_group() {
+            for (index, inner) in &group.open {
+                if let Some(nested) = body.child(*index) {
+                    self.restore(inner, &nested.definition, &services, link).await?;
+                }
+            }
+            Ok(())
         } else if let (Some(loop_at), Some(configure)) = (frame.stage.as_loop(), body.as_loop()) {
             let scope = self.scope(frame, loop_at.path.clone(), link);
             self.restore_loop(loop_at, configure, scope, &services, link).await
@@ -252,6 +259,9 @@ fn open_difference(frame: &BrainFrame, now: &StageShape) -> Option<String> {
     let (name, title) = (&now.name, &frame.title);
     if frame.arm.as_ref().is_some_and(|arm| !now.arms.contains(arm)) {
         return Some(format!("the chosen arm of the branch `{name}` of `{title}` is another one now"));
+    }
+    if frame.stage.as_group().is_some() && frame.current().is_some_and(|then| then.arms != now.arms) {
+        return Some(format!("the brains that the stage `{name}` of `{title}` runs are others now"));
     }
     let wait = frame.stage.as_wait()?;
     let is_same = wait.waits.iter().map(|wait| &wait.webhook).eq(&now.webhooks);

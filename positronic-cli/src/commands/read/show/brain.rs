@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use positronic_core::definition::{ArmBody, BrainDefinition};
+use positronic_core::definition::BrainDefinition;
 use positronic_core::record::RunId;
 use serde_json::json;
 
@@ -91,15 +91,15 @@ fn stages(out: &mut dyn Write, definition: &BrainDefinition, depth: usize) -> io
         let indent = "  ".repeat(depth);
         let nested = stage.body.nested(None).map(|nested| &nested.definition);
         match nested.filter(|nested| nested.title != stage.name) {
-            Some(nested) => writeln!(out, "{indent}{}  (brain {})", stage.name, nested.title)?,
+            Some(nested) => writeln!(out, "{indent}{}  ({} {})", stage.name, stage.body.kind(), nested.title)?,
             None => writeln!(out, "{indent}{}  ({})", stage.name, stage.body.kind())?,
         }
         if let Some(nested) = nested {
             stages(out, nested, depth + 1)?;
         }
-        for arm in stage.body.as_branch().into_iter().flat_map(|branch| &branch.arms) {
+        for arm in stage.body.arms() {
             writeln!(out, "{indent}  → {}", arm.name)?;
-            if let ArmBody::Brain(nested) = &arm.body {
+            if let Some(nested) = arm.nested() {
                 stages(out, &nested.definition, depth + 2)?;
             }
         }

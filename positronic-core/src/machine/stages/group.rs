@@ -1,0 +1,244 @@
+//! Groups of brains that run at the same time: all of several, the first of several, or one for each item of a list.
+//!
+//! Each is a nested brain with the path of its number, `Stage/0.17`. It begins when there is room for one that works: a brain that
+//! only waits for input gives its room back, up to `OPEN` brains. One that has ended leaves the frame; its result is in the log.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::brain::{nests_too_deep, too_deep};
+use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor};
+use crate::machine::effect::{Effect, Next};
+use crate::machine::frames::{BrainEnd, BrainFrame, GroupFrame, Intent, OpenFrame, Stage, Visit, Winner};
+use crate::machine::limits::Enclosing;
+use crate::record::{
+    Actor, EndReason, Event, EventKind, Failure, NewEvent, Path, ResumeCause, Segment, Seq, StageKind, Timestamp,
+};
+
+/// How many brains of a group may have begun and not ended, if fewer work at the same time.
+const OPEN: u32 = 256;
+
+pub(super) struct GroupKind;
+
+impl Kind for GroupKind {
+    fn next(&self, owner: &BrainFrame, path: Path, _: Timestamp, _: &Enclosing<'_>, out: &mut Next) {
+        let first = path.call(0, 0);
+        if nests_too_deep(&first) {
+            owner.fail(Failure { code: EndReason::Brain, message: too_deep(&first), retryable: false }, out);
+        } else {
+            out.effects.push(Effect::BeginGroup { path });
+        }
+    }
+
+    fn apply<'e>(&self, event: &'e Event, owner: &BrainFrame) -> Result<Advance<'e>, Reason> {
+        let EventKind::GroupStart { items, limit, due } = &event.kind else {
+            return Err("the group has not begun".to_owned());
+        };
+        let stage = owner.current().ok_or("the brain has no further stage")?;
+        let race = stage.kind == StageKind::Race;
+        let may_fail = match stage.arms.as_slice() {
+            _ if race => vec![true],
+            [] => vec![stage.may_fail],
+            arms => arms.iter().map(|arm| arm.may_fail).collect(),
+        };
+        Ok(Advance::Begun(Stage::Group(Arc::new(GroupFrame {
+            path: event.path.clone(),
+            since: event.seq,
+            began: event.at,
+            count: u32::try_from(items.len()).map_err(|_| "it has too many brains")?,
+            limit: (*limit).max(1),
+            race,
+            may_fail: may_fail.into(),
+            due: *due,
+            next: 0,
+            open: BTreeMap::new(),
+            done: 0,
+            failed: 0,
+            winner: None,
+            failure: None,
+        }))))
+    }
+}
+
+impl GroupFrame {
+    /// Folds the end of the brain with this number.
+    pub(in crate::machine) fn ended(&mut self, index: u32) {
+        match self.open.remove(&index).and_then(|brain| Arc::unwrap_or_clone(brain).end) {
+            Some(BrainEnd::Completed(_)) => {
+                self.done += 1;
+                if self.race && self.winner.is_none() {
+                    self.winner = Some(Winner::Brain(index));
+                }
+            }
+            Some(BrainEnd::Failed(failure)) => {
+                self.failed += 1;
+                let is_last = self.race && self.failed == self.count && self.due.is_none();
+                if (is_last || !self.tolerates(index)) && !self.is_decided() {
+                    let message = format!("the brain `{}` failed: {}", self.path.call(0, index), failure.message);
+                    self.failure = Some(Failure { code: EndReason::Brain, message, retryable: failure.retryable });
+                }
+            }
+            Some(BrainEnd::Cancelled) | None => {}
+        }
+    }
+
+    /// Adds what a group needs that is decided: the ends of its open brains, then its own.
+    fn end(&self, owner: &BrainFrame, out: &mut Next) {
+        let mut new_events = Vec::new();
+        match (&self.failure, self.winner) {
+            (Some(failure), _) => {
+                self.close(&failure.message, &mut new_events);
+                new_events.push(NewEvent::new(owner.path.clone(), EventKind::BrainError(failure.clone())));
+            }
+            (None, Some(Winner::Brain(index))) => {
+                self.close(&format!("`{}` completed first", self.path.call(0, index)), &mut new_events);
+            }
+            (None, _) => self.close("the time was over", &mut new_events),
+        }
+        out.effects.push(match new_events.is_empty() {
+            true => Effect::FinishGroup { path: self.path.clone() },
+            false => Effect::Append(new_events),
+        });
+    }
+
+    /// Adds the effects of the open brains: those that work go on, and others take the remaining room, in order. Returns how many
+    /// more may begin.
+    fn open_effects<'a>(&'a self, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) -> u32 {
+        let works = |brain: &BrainFrame| brain.in_flight(Intent::is_busy);
+        let working = self.open.values().filter(|brain| works(brain)).count();
+        let mut room = self.limit.saturating_sub(u32::try_from(working).unwrap_or(u32::MAX));
+        for brain in self.open.values() {
+            let mut next = Next::default();
+            brain.effects(now, enclosing, &mut next);
+            out.blocked |= next.blocked;
+            if let Some(wake) = next.wake {
+                out.wake_at(wake);
+            }
+            if next.effects.is_empty() && !next.blocked {
+                continue;
+            }
+            if !works(brain) {
+                if room == 0 {
+                    continue;
+                }
+                room -= 1;
+            }
+            // Several brains ask for more of one limit.
+            next.effects.retain(|effect| !matches!(effect, Effect::Append(_)) || !out.effects.contains(effect));
+            out.effects.extend(next.effects);
+        }
+        let open = u32::try_from(self.open.len()).unwrap_or(u32::MAX);
+        room.min(OPEN.max(self.limit).saturating_sub(open))
+    }
+}
+
+impl Frame for GroupFrame {
+    fn next<'a>(&'a self, owner: &'a BrainFrame, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
+        let is_over = self.next == self.count && self.open.is_empty() && self.due.is_none();
+        if self.is_decided() || is_over {
+            return self.end(owner, out);
+        }
+        match self.due {
+            Some(due) if due <= now => {
+                let over = EventKind::StageResume {
+                    cause: ResumeCause::Expired,
+                    wait: 0,
+                    payload: serde_json::Value::Null,
+                    received: None,
+                    signal: None,
+                    actor: Actor::default(),
+                };
+                out.effects.push(Effect::Append(vec![NewEvent::new(self.path.clone(), over)]));
+                return;
+            }
+            Some(due) => out.wake_at(due),
+            None => {}
+        }
+        let room = self.open_effects(now, enclosing, out);
+        let last = self.next.saturating_add(room).min(self.count);
+        out.effects.extend((self.next..last).map(|index| Effect::StartBrain { path: self.path.call(0, index) }));
+    }
+
+    fn apply<'e>(&mut self, event: &'e Event, _: OwnerState<'_>) -> Result<Advance<'e>, Reason> {
+        match (&event.kind, event.path.last()) {
+            (EventKind::BrainStart(start), Some(Segment::Call(0, index))) => {
+                if index != self.next || index >= self.count || self.is_decided() {
+                    return Err(format!("the next brain is {} of {}", self.next, self.count));
+                }
+                self.next += 1;
+                self.open.insert(index, Arc::new(BrainFrame::begun(event, start)));
+                Ok(Advance::Stay)
+            }
+            (EventKind::StageResume { cause: ResumeCause::Expired, .. }, Some(Segment::Stage(_))) => {
+                if self.due.is_none() || self.is_decided() {
+                    return Err("the race has no end".to_owned());
+                }
+                self.winner = Some(Winner::Time);
+                Ok(Advance::Stay)
+            }
+            (EventKind::StepComplete { change, .. }, Some(Segment::Stage(_))) => {
+                if !self.open.is_empty() || !(self.is_decided() || self.next == self.count) {
+                    return Err("not all of its brains have ended".to_owned());
+                }
+                Ok(Advance::Done(change.as_ref()))
+            }
+            _ => Err("the stage is a group of brains".to_owned()),
+        }
+    }
+
+    fn doubt(&mut self, crashed: bool, shared: Option<Seq>) {
+        for brain in self.open.values_mut() {
+            Arc::make_mut(brain).doubt(crashed, shared);
+        }
+    }
+
+    fn close(&self, why: &str, new_events: &mut Vec<NewEvent>) {
+        for brain in self.open.values() {
+            brain.close(why, new_events);
+        }
+    }
+
+    fn in_flight(&self, requests: fn(Intent) -> bool) -> bool {
+        self.open.values().any(|brain| brain.in_flight(requests))
+    }
+
+    fn is_blocked_by_limit(&self) -> bool {
+        let blocked = |brain: &Arc<BrainFrame>| brain.is_blocked_by_limit();
+        self.open.values().any(blocked) && !self.in_flight(Intent::is_running)
+    }
+
+    fn collect_active(&self, waits: bool, active: &mut Vec<Path>) -> bool {
+        let mut busy = self.is_decided() || self.open.is_empty();
+        for brain in self.open.values() {
+            busy |= brain.collect_active(waits, active);
+        }
+        busy
+    }
+
+    fn awaits(&self, _: &Path) -> bool {
+        false
+    }
+
+    fn is_failing(&self) -> bool {
+        let fails = |(index, brain): (&u32, &Arc<BrainFrame>)| !self.tolerates(*index) && brain.is_failing();
+        self.failure.is_some() || self.open.iter().any(fails)
+    }
+
+    fn child<'a>(&'a self, segments: &mut Segments<'_>, _: &mut dyn FnMut(OpenFrame<'a>)) -> Option<&'a BrainFrame> {
+        let Some(Segment::Call(0, index)) = segments.next() else { return None };
+        self.open.get(&index).map(|brain| &**brain)
+    }
+
+    fn child_mut(&mut self, segments: &mut Segments<'_>, _: &mut dyn FnMut(Visit<'_>)) -> Option<&mut BrainFrame> {
+        let Some(Segment::Call(0, index)) = segments.next() else { return None };
+        self.open.get_mut(&index).map(Arc::make_mut)
+    }
+
+    fn visit<'a>(&'a self, _: &'a BrainFrame, visit: &mut Visitor<'_, 'a>) -> ControlFlow<()> {
+        for brain in self.open.values() {
+            brain.visit_open(visit)?;
+        }
+        ControlFlow::Continue(())
+    }
+}

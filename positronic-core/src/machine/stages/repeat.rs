@@ -1,0 +1,28 @@
+//! Repeated brains: each round is a nested brain with the path of the round, `Stage/2.0`. The number of the round is that of the
+//! brain around it, so that a round has the frame of any nested brain.
+
+use std::sync::Arc;
+
+use super::brain::start;
+use super::frame::{Advance, Kind, Reason};
+use crate::machine::effect::Next;
+use crate::machine::frames::{BrainFrame, Stage};
+use crate::machine::limits::Enclosing;
+use crate::record::{Event, EventKind, Path, Segment, Timestamp};
+
+pub(super) struct RepeatKind;
+
+impl Kind for RepeatKind {
+    fn next(&self, owner: &BrainFrame, path: Path, _: Timestamp, _: &Enclosing<'_>, out: &mut Next) {
+        start(owner, path.call(owner.round, 0), out);
+    }
+
+    fn apply<'e>(&self, event: &'e Event, owner: &BrainFrame) -> Result<Advance<'e>, Reason> {
+        match (&event.kind, event.path.last()) {
+            (EventKind::BrainStart(start), Some(Segment::Call(round, 0))) if round == owner.round => {
+                Ok(Advance::Begun(Stage::Brain(Arc::new(BrainFrame::begun(event, start)))))
+            }
+            _ => Err(format!("round {} has not begun", owner.round)),
+        }
+    }
+}
