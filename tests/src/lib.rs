@@ -21,6 +21,8 @@ pages! {
     first_brain: "docs/guide/first-brain.md",
     prompts: "docs/guide/prompts.md",
     stages: "docs/guide/stages.md",
+    groups: "docs/guide/groups.md",
+    loop_guards: "docs/guide/guards.md",
     tools: "docs/guide/tools.md",
     approvals: "docs/guide/approvals.md",
     waiting: "docs/guide/waiting.md",

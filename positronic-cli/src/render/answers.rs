@@ -17,7 +17,7 @@ impl NodeRenderer<'_> {
     pub(super) fn answer_head(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
         let (answered, refused) = match &answer.outcome {
             Some(AnswerOutcome::Answered(answer)) => (answer, None),
-            Some(AnswerOutcome::Refused { message, answer }) => (answer, Some(message)),
+            Some(AnswerOutcome::Refused { guard, message, answer }) => (answer, Some((guard, message))),
             Some(AnswerOutcome::Failed { error, due }) => {
                 return self.retry(answer.attempt, &error.to_string(), *due, indent);
             }
@@ -25,7 +25,7 @@ impl NodeRenderer<'_> {
         };
         let tone = if failed_over(&answered.metadata) { Tone::Warn } else { Tone::Dim };
         let way = routing_summary(&answered.metadata).map(|way| self.remark(tone, Sign::Result, &way, indent));
-        let refused = refused.map(|message| narrator::invalid_action(message));
+        let refused = refused.map(|(guard, message)| narrator::refused_answer(guard.as_deref(), message));
         let refused = refused.map(|text| self.remark(Tone::Warn, Sign::Result, &text, indent));
         way.into_iter().chain(refused).flatten().collect()
     }

@@ -81,6 +81,7 @@ pub(crate) fn note(node: &Node, currency: Option<&str>) -> Vec<String> {
         NodeKind::Pause { actor, .. } => format!("paused{}", by(actor)),
         NodeKind::Migration { version } => format!("continues with version {version} of its brain"),
         NodeKind::ClaimRefused { message, .. } => message.clone(),
+        NodeKind::Guarded { guard, .. } => format!("the guard {guard} replaced it"),
         // The end of the loop has the reason.
         NodeKind::Stopped { .. } => return Vec::new(),
         _ => return Vec::new(),
@@ -164,9 +165,12 @@ pub(crate) fn retry(attempt: u32, message: &str, left: Option<Duration>) -> Stri
     format!("{}; try {}{left}", message.trim(), u64::from(attempt) + 2)
 }
 
-/// Renders the mistakes of an answer that has no valid structured action.
-pub(crate) fn invalid_action(message: &str) -> String {
-    format!("invalid structured action: {message}")
+/// Renders why an answer was refused: by a guard, or as an invalid structured action.
+pub(crate) fn refused_answer(guard: Option<&str>, message: &str) -> String {
+    match guard {
+        Some(guard) => format!("refused by the guard {guard}: {message}"),
+        None => format!("invalid structured action: {message}"),
+    }
 }
 
 /// Renders a question for an approval.
@@ -246,7 +250,9 @@ fn of_stage(timeline: &Timeline, node: &Node, stage: &StageNode) -> Vec<String> 
 fn of_answer(answer: &AnswerNode, node: &Node) -> Option<String> {
     let answered = match answer.outcome.as_ref()? {
         AnswerOutcome::Answered(answered) => answered,
-        AnswerOutcome::Refused { message, .. } => return Some(invalid_action(message.trim())),
+        AnswerOutcome::Refused { guard, message, .. } => {
+            return Some(refused_answer(guard.as_deref(), message.trim()));
+        }
         AnswerOutcome::Failed { error, due } => {
             return Some(retry(answer.attempt, &error.to_string(), node.ended.map(|ended| due.since(ended))));
         }

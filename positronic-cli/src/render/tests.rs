@@ -98,6 +98,7 @@ fn usage_counts_model_answers_including_refused_ones() {
     let code = EventKind::LoopModelResult { parts: [].into(), metadata: metadata(CODE, 0), duration: Duration::ZERO };
     let refused = EventKind::LoopAnswerRefused {
         attempt: 0,
+        guard: None,
         message: "no action".to_owned(),
         parts: [].into(),
         metadata: metadata("openai", 1_000_000).into(),

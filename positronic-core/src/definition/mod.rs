@@ -6,6 +6,7 @@
 
 mod actions;
 mod document;
+mod guard;
 mod plugin;
 mod scope;
 mod stage;
@@ -29,7 +30,8 @@ use crate::tools::Schema;
 pub use actions::{ActionSet, UnknownAction};
 pub use document::StateValue;
 pub(crate) use document::{decode, encode, encode_state, read_value, recordable};
-pub use plugin::{AnyPlugin, Invocation, NextCall, StateOwner};
+pub use guard::{CheckFn, GuardCheckFn, GuardDefinition, Verdict};
+pub use plugin::{AnyPlugin, Inspected, Invocation, NextCall, StateOwner};
 pub use scope::{AnyServices, Link, Scope};
 pub use stage::{
     ArmBody, ArmDefinition, BeginGroupFn, BeginWaitFn, BranchStage, ChooseFn, ConfigureFn, FinishGroupFn, FinishWaitFn,
@@ -144,6 +146,8 @@ pub struct LoopDefinition {
     /// The plugins, by name, in the order of registration.
     #[derive_where(skip)]
     pub plugins: IndexMap<&'static str, Arc<dyn AnyPlugin>>,
+    /// The guards, in the order of registration.
+    pub guards: Vec<GuardDefinition>,
     /// A replacement of older messages from this iteration on; `None` changes nothing.
     pub compaction: Option<CompactionChange>,
     /// A predefined answer of this iteration, instead of a model's.

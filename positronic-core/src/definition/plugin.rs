@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{LoopDefinition, Scope, StateValue, UntypedReply};
+use super::{LoopDefinition, Scope, StateValue, UntypedReply, Verdict};
 use crate::error::Result;
 use crate::record::{CallFlags, Citation, ModelResponse, PluginDocument};
 
@@ -25,8 +25,11 @@ pub trait AnyPlugin: Send + Sync {
         &'a self,
         scope: Scope,
         response: &'a ModelResponse,
-        citations: &'a mut Vec<Citation>,
+        inspected: &'a mut Inspected,
     ) -> BoxFuture<'a, Result<PluginDocument>>;
+
+    /// Returns whether it may refuse or replace answers.
+    fn guards(&self) -> bool;
 
     /// Wraps a call of a function tool, or replies instead of it.
     fn call<'a>(
@@ -35,6 +38,15 @@ pub trait AnyPlugin: Send + Sync {
         call: &'a Invocation,
         next: NextCall<'a>,
     ) -> BoxFuture<'a, Result<UntypedReply>>;
+}
+
+/// What a plugin says about an answer.
+#[derive(Debug, Default)]
+pub struct Inspected {
+    /// Sources to add.
+    pub citations: Vec<Citation>,
+    /// Whether the answer passes.
+    pub verdict: Verdict,
 }
 
 /// A try of a call, for a plugin's hook around it.

@@ -39,6 +39,7 @@ mod brain_builder;
 mod brain_tool;
 mod context;
 mod files;
+mod guard;
 mod r#loop;
 mod output;
 mod plugin;
@@ -54,6 +55,7 @@ mod trait_bounds;
 mod usage_panic;
 mod wait;
 
+pub use crate::definition::Verdict;
 pub use actions::{Act, Actions};
 pub use around::{CallAround, CallReply};
 pub use brain::{Brain, IntoBrain, Runnable};
@@ -64,6 +66,7 @@ pub use brain_tool::BrainTool;
 #[doc(hidden)]
 pub use context::AnyToolContext;
 pub use context::{Brains, LoopContext, LoopInputs, StepContext, ToolContext};
+pub use guard::GuardContext;
 pub use r#loop::Loop;
 pub use output::OutputType;
 pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit, ResponseInspection};

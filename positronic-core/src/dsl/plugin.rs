@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | [`prepare`](Plugin::prepare) | before an iteration, after the loop's own configuration | the loop fails |
 //! | [`request`](Plugin::request) | after every plugin's `prepare`, with the complete request | the loop fails |
-//! | [`response`](Plugin::response) | after the model's answer | `LOOP_PLUGIN_FAILED`; the answer stands, the loop continues |
+//! | [`response`](Plugin::response) | after the model's answer, before it is recorded | `LOOP_PLUGIN_FAILED`; the answer stands, the loop continues. Of a plugin that [guards](Plugin::GUARDS): the loop stops |
 //! | [`call`](Plugin::call) | around each try of a function tool | the call's result is an `error` |
 //!
 //! Hooks run in the order of registration; around a call, the first plugin is the outermost. A plugin sees the additions and
@@ -33,9 +33,10 @@ use super::services::{Provides, Services, services};
 use super::tool::IntoTool;
 use super::tool::{Tool, ToolBuilder};
 use super::trait_bounds::{Options, State};
+use super::usage_panic::usage_panic;
 use crate::definition::{
-    AnyPlugin, CompactionChange, Invocation, LoopDefinition, NextCall, Scope, ToolDefinition, UntypedReply,
-    encode_state,
+    AnyPlugin, CompactionChange, Inspected, Invocation, LoopDefinition, NextCall, Scope, ToolDefinition, UntypedReply,
+    Verdict, encode_state,
 };
 use crate::error::{Error, Result};
 use crate::record::{
@@ -94,6 +95,10 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
     /// The plugin's state, which also names the plugin.
     type State: PluginState;
 
+    /// Whether [`response`](Self::response) may refuse, replace or stop an answer. Such an answer is not streamed: nobody sees it before
+    /// it has passed.
+    const GUARDS: bool = false;
+
     /// Returns the initial state.
     fn initial(&self) -> Self::State;
 
@@ -117,11 +122,12 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// Inspects an answer, and may add sources to it ([`ResponseInspection::cite`]); state changes are recorded with the answer.
+    /// Inspects an answer, and may add sources to it ([`ResponseInspection::cite`]); state changes are recorded with the answer. A
+    /// plugin that [guards](Self::GUARDS) may refuse or replace it.
     ///
     /// # Errors
     ///
-    /// An [`Error`] is recorded; the answer stands.
+    /// An [`Error`] is recorded; the answer stands. That of a plugin that guards stops the loop.
     fn response(
         &self,
         cx: &mut ResponseInspection<'_, O, S, V, Self::State>,
@@ -338,13 +344,26 @@ impl<O, S, V, P> RequestEdit<'_, O, S, V, P> {
 /// An answer, before it is recorded.
 pub struct ResponseInspection<'a, O, S, V, P> {
     context: PluginContext<O, S, V, P>,
-    citations: &'a mut Vec<Citation>,
+    inspected: &'a mut Inspected,
+    guards: bool,
 }
 
 impl<O, S, V, P> ResponseInspection<'_, O, S, V, P> {
     /// Adds a source to the answer, which people see after its text. The model does not get it.
     pub fn cite(&mut self, citation: Citation) {
-        self.citations.push(citation);
+        self.inspected.citations.push(citation);
+    }
+
+    /// Decides about the answer, as a [guard](super::Loop::guard_answer) does.
+    ///
+    /// # Panics
+    ///
+    /// If the plugin does not declare [`GUARDS`](Plugin::GUARDS): people may have seen the answer.
+    pub fn decide(&mut self, verdict: Verdict) {
+        if !self.guards {
+            usage_panic("a plugin that decides about answers declares `const GUARDS: bool = true`");
+        }
+        self.inspected.verdict = verdict;
     }
 }
 
@@ -421,13 +440,18 @@ impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> AnyPlugin for Erased
         &'a self,
         scope: Scope,
         response: &'a ModelResponse,
-        citations: &'a mut Vec<Citation>,
+        inspected: &'a mut Inspected,
     ) -> BoxFuture<'a, Result<PluginDocument>> {
         Box::pin(async move {
-            let mut inspection = ResponseInspection { context: self.context(scope)?, citations };
+            let guards = P::GUARDS;
+            let mut inspection = ResponseInspection { context: self.context(scope)?, inspected, guards };
             self.plugin.response(&mut inspection, response).await?;
             inspection.kept()
         })
+    }
+
+    fn guards(&self) -> bool {
+        P::GUARDS
     }
 
     fn call<'a>(

@@ -236,6 +236,7 @@ impl RunState {
             | EventKind::LoopMaxIterations { .. }
             | EventKind::LoopLimit(_)
             | EventKind::LoopStopped { .. }
+            | EventKind::LoopGuarded { .. }
             | EventKind::LoopPluginChanged { .. }
             | EventKind::LoopPluginFailed { .. }
             | EventKind::LoopCompacted { .. } => self.stage_event(event, None),

@@ -206,6 +206,7 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::BudgetRequested(_)
         | EventKind::BudgetDecided { .. }
         | EventKind::BudgetExpired {}
+        | EventKind::LoopGuarded { .. }
         | EventKind::LoopPluginChanged { .. }
         | EventKind::LoopPluginFailed { .. }
         | EventKind::LoopCompacted { .. } => false,

@@ -74,6 +74,7 @@ fn described(state: &RunState, event: &Event) -> Option<String> {
         E::BudgetRequested(_) => "more of a limit was requested".to_owned(),
         E::BudgetDecided { decision, .. } => format!("more of a limit was {}", decided(*decision)),
         E::BudgetExpired {} => "the request for more of a limit expired".to_owned(),
+        E::LoopGuarded { guard, .. } => format!("the guard {guard} replaced what it saw"),
         E::LoopPluginFailed { plugin, .. } => format!("the plugin {plugin} failed"),
         E::LoopCompacted { .. } => "the transcript was compacted".to_owned(),
     })

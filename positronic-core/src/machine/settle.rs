@@ -34,8 +34,8 @@ pub(crate) enum Outcome {
     Step { result: Result<Value>, retries: u32 },
     /// A model has answered.
     Answer(Answered),
-    /// A model has given an answer of another form than was asked for.
-    Misfit { parts: Vec<Part>, metadata: ResponseMetadata, message: String, attempt: u32 },
+    /// A model has given an answer of another form than was asked for, or one that a guard does not let pass.
+    Misfit { parts: Vec<Part>, metadata: ResponseMetadata, message: String, guard: Option<AnswerGuard>, attempt: u32 },
     /// A model has given no answer.
     ModelFailed { error: ModelError, attempt: u32 },
     /// A tool has returned.
@@ -85,6 +85,28 @@ pub(crate) struct GroupBegun {
     pub(crate) due: Option<Timestamp>,
 }
 
+/// A guard that does not let an answer pass.
+pub(crate) struct AnswerGuard {
+    pub(crate) name: String,
+    /// Whether it stops the loop. Otherwise the model is asked again.
+    pub(crate) stops: bool,
+}
+
+/// What a guard has replaced.
+#[derive(Debug, Clone)]
+pub(crate) struct Replaced {
+    pub(crate) guard: String,
+    /// The value that it has replaced.
+    pub(crate) value: Value,
+}
+
+impl Replaced {
+    fn event(self, path: &Path) -> NewEvent {
+        let Self { guard, value } = self;
+        NewEvent::new(path.clone(), EventKind::LoopGuarded { guard, replaced: value })
+    }
+}
+
 /// A model's answer with its calls validated.
 pub(crate) struct Answered {
     pub(crate) parts: Vec<Part>,
@@ -94,6 +116,8 @@ pub(crate) struct Answered {
     pub(crate) plugins: PluginStates,
     /// The plugins that failed to look at it, and their errors.
     pub(crate) failed: Vec<(&'static str, String)>,
+    /// What guards have replaced in it.
+    pub(crate) replaced: Vec<Replaced>,
 }
 
 /// A call, and why it is refused if it is.
@@ -102,6 +126,11 @@ pub(crate) struct Validated {
     pub(crate) refused: Option<String>,
 }
 
+/// The error of a plugin that refuses a request.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Veto(pub(crate) String);
+
 /// What a tool has returned.
 pub(crate) struct Returned {
     pub(crate) output: Value,
@@ -109,6 +138,8 @@ pub(crate) struct Returned {
     /// What it waits for, and for how long.
     pub(crate) waits: Vec<(WaitSpec, Option<Duration>)>,
     pub(crate) triggers: Vec<TriggerChange>,
+    /// What guards have replaced in the output.
+    pub(crate) replaced: Vec<Replaced>,
     /// How it changes states, or why that failed.
     pub(crate) changes: Result<StateChanges>,
 }
@@ -177,8 +208,8 @@ fn settled(state: &RunState, path: &Path, outcome: Outcome, duration: Duration, 
     match outcome {
         Outcome::Step { result, retries } => step(state, path, (result, retries), duration, inputs),
         Outcome::Answer(answered) => answer(state, path, answered, duration),
-        Outcome::Misfit { parts, metadata, message, attempt } => {
-            misfit(state, path, (parts, metadata), message, attempt, duration)
+        Outcome::Misfit { parts, metadata, message, guard, attempt } => {
+            misfit(state, path, (parts, metadata), (message, guard), attempt, duration)
         }
         Outcome::ModelFailed { error, attempt } => model_failed(state, path, error, attempt, inputs),
         Outcome::Tool(returned) => tool(path, returned, duration, inputs.now),
@@ -201,8 +232,12 @@ fn settled(state: &RunState, path: &Path, outcome: Outcome, duration: Duration, 
         Outcome::Question { result: Ok(response), .. } => model_question::answered(path, response, duration),
         Outcome::Question { result: Err(error), attempt } => model_question::failed(path, error, attempt, inputs),
         Outcome::NotConfigured(error) => {
-            let message = format!("the loop `{path}` cannot be configured: {}", error.with_line());
-            fail_loop(state, path, Failure { code: EndReason::Config, message, retryable: false })
+            let (code, what) = match error.source().is::<Veto>() {
+                true => (EndReason::Guard, "was stopped"),
+                false => (EndReason::Config, "cannot be configured"),
+            };
+            let message = format!("the loop `{path}` {what}: {}", error.with_line());
+            fail_loop(state, path, Failure { code, message, retryable: false })
         }
         Outcome::Chosen(arm) => code::choose(path, arm),
         Outcome::ArmTaken(change) => code::take_arm(path, change),
@@ -252,7 +287,7 @@ fn step(
 }
 
 fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration) -> Vec<NewEvent> {
-    let Answered { mut parts, metadata, calls, plugins, failed } = answered;
+    let Answered { mut parts, metadata, calls, plugins, failed, replaced } = answered;
     let loop_at = path.parent().unwrap_or_default();
     let iteration = match path.last() {
         Some(Segment::Iteration(iteration)) => iteration,
@@ -267,6 +302,7 @@ fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration)
     new_events.extend(failed.into_iter().map(|(plugin, message)| {
         NewEvent::new(path.clone(), EventKind::LoopPluginFailed { plugin: plugin.to_owned(), message })
     }));
+    new_events.extend(replaced.into_iter().map(|replaced| replaced.event(path)));
     new_events
         .push(NewEvent::new(path.clone(), EventKind::LoopModelResult { parts: parts.into(), metadata, duration }));
     for (index, Validated { call, refused }) in (0..).zip(calls) {
@@ -286,37 +322,49 @@ fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration)
     new_events
 }
 
-/// Records an answer of another form; the loop fails when it was the last that the model had.
+/// Records an answer of another form, or one that a guard refused; the loop fails when it was the last that the model had.
 fn misfit(
     state: &RunState,
     path: &Path,
     (parts, metadata): (Vec<Part>, ResponseMetadata),
-    message: String,
+    (message, guard): (String, Option<AnswerGuard>),
     attempt: u32,
     duration: Duration,
 ) -> Vec<NewEvent> {
     let loop_at = path.parent().unwrap_or_default();
     let Some(frame) = state.loop_at(path) else { return Vec::new() };
-    let retries = frame.prepared.settings.structured_actions.as_ref().map_or(0, |actions| actions.retries);
+    let retries = match &guard {
+        Some(AnswerGuard { stops: true, .. }) => 0,
+        Some(_) => frame.limits.answer_retries,
+        None => frame.prepared.settings.structured_actions.as_ref().map_or(0, |actions| actions.retries),
+    };
     let refused = frame.refused.len() + 1;
     let mut usage = frame.usage;
     usage += metadata.usage;
     let last = usize::try_from(retries).is_ok_and(|retries| refused > retries).then(|| {
         let times = if refused == 1 { "once".to_owned() } else { format!("{refused} times") };
-        format!("the model of the loop `{loop_at}` was asked {times} and gave no valid action: {message}")
+        match &guard {
+            Some(AnswerGuard { name, stops: true }) => format!("the guard `{name}` stopped the loop `{loop_at}`: {message}"),
+            Some(AnswerGuard { name, .. }) => {
+                format!("the model of the loop `{loop_at}` was asked {times}, and the guard `{name}` refused its answer: {message}")
+            }
+            None => format!("the model of the loop `{loop_at}` was asked {times} and gave no valid action: {message}"),
+        }
     });
+    let (code, retryable) = if guard.is_some() { (EndReason::Guard, false) } else { (EndReason::Action, true) };
+    let guard = guard.map(|guard| guard.name);
     let (parts, metadata) = (parts.into(), Box::new(metadata));
-    let kind = EventKind::LoopAnswerRefused { attempt, message, parts, metadata, duration };
+    let kind = EventKind::LoopAnswerRefused { attempt, guard, message, parts, metadata, duration };
     let mut new_events = vec![NewEvent::new(path.clone(), kind)];
     if let Some(message) = last {
-        let outcome = LoopOutcome::Failed { code: EndReason::Action, message, retryable: true };
+        let outcome = LoopOutcome::Failed { code, message, retryable };
         new_events.push(NewEvent::new(loop_at, EventKind::LoopComplete { outcome, usage, change: None }));
     }
     new_events
 }
 
 fn tool(path: &Path, returned: Returned, duration: Duration, now: Timestamp) -> Vec<NewEvent> {
-    let Returned { output, brief, waits, triggers, changes } = returned;
+    let Returned { output, brief, waits, triggers, replaced, changes } = returned;
     let StateChanges { change, mut new_events } = match changes {
         Ok(changes) => changes,
         Err(error) => {
@@ -328,6 +376,7 @@ fn tool(path: &Path, returned: Returned, duration: Duration, now: Timestamp) -> 
             return vec![NewEvent::new(path.clone(), kind)];
         }
     };
+    new_events.extend(replaced.into_iter().map(|replaced| replaced.event(path)));
     let set = |change| NewEvent::new(path.clone(), EventKind::LoopTrigger { change });
     new_events.extend(triggers.into_iter().map(set));
     let kind = if waits.is_empty() {

@@ -1,6 +1,6 @@
 //! Requests to models, rebuilt from the log.
 
-use crate::machine::{IllegalEvent, LoopFrame, RunState};
+use crate::machine::{IllegalEvent, LoopFrame, RejectedAnswer, RunState};
 use crate::record::{
     Assistant, Event, EventKind, Message, Misfit, ModelRequest, Output, Part, Path, PausedAnswer, Question, Seq,
     Transcript,
@@ -71,8 +71,26 @@ pub(crate) fn iteration_request(frame: &LoopFrame, path: Path, attempt: u32, mes
     let prepared = frame.prepared.request(path, attempt, messages);
     match &frame.prepared.settings.structured_actions {
         Some(actions) => structured_request(prepared, actions, &frame.refused),
-        None => prepared,
+        None if frame.refused.is_empty() => prepared,
+        None => with_refusals(prepared, &frame.refused),
     }
+}
+
+/// Adds the answers that guards have refused. Later iterations do not get them.
+fn with_refusals(request: ModelRequest, refused: &[RejectedAnswer]) -> ModelRequest {
+    let mut messages: Vec<_> = request.messages.read().iter().map(|entry| entry.message.clone()).collect();
+    for RejectedAnswer { parts, message, .. } in refused {
+        let text = |part: &Part| match part {
+            Part::Text { text } if !text.trim().is_empty() => Some(Assistant::Text { text: text.clone() }),
+            _ => None,
+        };
+        let said: Vec<_> = parts.iter().filter_map(text).collect();
+        let said = if said.is_empty() { vec![Assistant::Text { text: "(no text)".to_owned() }] } else { said };
+        messages.push(Message::assistant(said));
+        let refusal = format!("That answer was refused, and none of its calls ran: {message}. Answer again.");
+        messages.push(Message::user(refusal));
+    }
+    ModelRequest { messages: Transcript::new(messages), ..request }
 }
 
 /// Creates the request of a question.

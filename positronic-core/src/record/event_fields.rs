@@ -196,6 +196,8 @@ pub enum EndReason {
     Action,
     /// The model's answer was useless: refused, filtered, cut off, or empty.
     Answer,
+    /// A guard stopped the loop, or refused every answer, or a plugin refused the request.
+    Guard,
     /// A limit with `OnLimit::Error` was reached.
     Limit,
     /// A nested brain failed.

@@ -55,7 +55,8 @@ use super::usage::{ModelError, ResponseMetadata, Usage};
 /// | `LOOP_MODEL_CALL` | iteration | a request is about to be sent | `attempt, model, question` |
 /// | `LOOP_MODEL_RESULT` | iteration | the model answered | `parts, metadata, duration` |
 /// | `LOOP_MODEL_RETRY` | iteration | it failed and will be asked again | `attempt, error, due` |
-/// | `LOOP_ANSWER_REFUSED` | iteration | the answer is not a valid structured action; the model is asked again, or the loop fails | `attempt, message, parts, metadata, duration` |
+/// | `LOOP_ANSWER_REFUSED` | iteration | the answer is not a valid structured action, or a guard refused it; the model is asked again, or the loop fails | `attempt, guard, message, parts, metadata, duration` |
+/// | `LOOP_GUARDED` | iteration, call | a guard replaced an answer or a result | `guard, replaced` |
 /// | `LOOP_ANSWER_BROKEN` | iteration | an answer broke after its provider had reported what it used | `metadata` |
 /// | `LOOP_TOOL_CALL` | call | the model requested a call | `tool, arguments, provider_id, data, flags, gate` |
 /// | `LOOP_TOOL_START` | call | the tool is about to run | `attempt` |
@@ -261,10 +262,14 @@ pub enum EventKind {
         /// When it is asked again.
         due: Timestamp,
     },
-    /// The model's answer is not a valid structured action. It is asked again with the error, or the loop fails.
+    /// The model's answer is not a valid structured action, or a guard refused it. It is asked again with the error, or the loop
+    /// fails.
     LoopAnswerRefused {
         /// The answered try, from 0.
         attempt: u32,
+        /// The guard that refused it; `None` for an invalid structured action.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        guard: Option<String>,
         /// The error, which the model reads.
         message: String,
         /// The parts of the answer in order, as the model gave them.
@@ -274,6 +279,13 @@ pub enum EventKind {
         /// The time from the request to the end of the answer, stored in microseconds.
         #[serde(with = "super::micros")]
         duration: Duration,
+    },
+    /// A guard replaced an answer, or a result of a call; the event of the answer or the result has what came in its place.
+    LoopGuarded {
+        /// The guard.
+        guard: String,
+        /// What it replaced: the text of the answer, or the result.
+        replaced: Value,
     },
     /// An answer broke after its provider had reported what it used, which counts. The next event says what became of the
     /// request: it is sent again, another model has answered it, or it has failed.

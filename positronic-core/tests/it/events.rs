@@ -108,6 +108,11 @@ fn examples() -> Vec<Value> {
             "type": "LOOP_ANSWER_REFUSED", "attempt": 0, "message": "no", "parts": [], "metadata": {"finish": "stop", "usage": {}},
             "duration": 1
         }),
+        json!({
+            "type": "LOOP_ANSWER_REFUSED", "attempt": 1, "guard": "No keys", "message": "it names a key", "parts": [],
+            "metadata": {"finish": "stop", "usage": {}}, "duration": 1
+        }),
+        json!({"type": "LOOP_GUARDED", "guard": "No keys", "replaced": "sk-123"}),
         json!({"type": "LOOP_ANSWER_BROKEN", "metadata": {"provider": "p", "model": "m", "finish": "stop", "usage": usage}}),
         json!({
             "type": "LOOP_ITERATION", "settings": {"hash": hash, "body": {
@@ -314,7 +319,7 @@ fn every_event_with_the_deepest_value_reads_back_and_deeper_ones_are_not_written
             assert!(written.is_sorted_by(|a, b| a >= b), "values deeper than the limit are refused: {example}");
         }
     }
-    insta::assert_snapshot!(kinds.into_iter().collect::<Vec<_>>().join(" "), @"BRAIN_COMPLETE BRAIN_MIGRATED BRAIN_START GROUP_ROUND GROUP_START GUARD_CHECKED LOOP_APPROVAL_DECIDED LOOP_BRAIN_COMPLETE LOOP_BRAIN_START LOOP_COMPLETE LOOP_ITERATION LOOP_MODEL_RESULT LOOP_OUTPUT LOOP_PLUGIN_CHANGED LOOP_RESUME LOOP_TOOL_CALL LOOP_TOOL_RESULT LOOP_WAIT STAGE_RESUME STAGE_WAIT STEP_COMPLETE VALUE_RECORDED");
+    insta::assert_snapshot!(kinds.into_iter().collect::<Vec<_>>().join(" "), @"BRAIN_COMPLETE BRAIN_MIGRATED BRAIN_START GROUP_ROUND GROUP_START GUARD_CHECKED LOOP_APPROVAL_DECIDED LOOP_BRAIN_COMPLETE LOOP_BRAIN_START LOOP_COMPLETE LOOP_GUARDED LOOP_ITERATION LOOP_MODEL_RESULT LOOP_OUTPUT LOOP_PLUGIN_CHANGED LOOP_RESUME LOOP_TOOL_CALL LOOP_TOOL_RESULT LOOP_WAIT STAGE_RESUME STAGE_WAIT STEP_COMPLETE VALUE_RECORDED");
 }
 
 #[test]

@@ -49,6 +49,7 @@ mod groups;
 mod guards;
 mod limits;
 mod long_conversations;
+mod loop_guards;
 mod loop_outputs;
 mod model_texts;
 mod near_misses;

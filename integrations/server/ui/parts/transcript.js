@@ -63,6 +63,7 @@ const LINES = {
   compaction: ({ keep, summary: short }) => ['', 'file', short ? details(summary(`Earlier messages are summarised; the last ${keep} stay`), prose(short))
     : 'All messages are sent in full again'],
   plugin_failure: ({ plugin, message }) => ['bad', 'warn', text(`plugin ${plugin} failed: ${message}`)],
+  guarded: ({ guard }) => ['wait', 'flag', text(`the guard ${guard} replaced it`)],
   stopped: ({ message }) => ['bad', 'warn', text(message)],
   blocked: () => ['wait', 'warn', 'The step asked a model beyond a limit; it reruns after a grant.'],
   trigger: ({ change: { set, deleted } }) => ['', 'clock', set ? [text(`trigger set: ${set.what}`), when(set.due)] : `trigger deleted: ${deleted}`],
@@ -95,7 +96,7 @@ const BLOCKS = {
     const { outcome, stream, question, model, attempt } = kind;
     const answer = answerOf(kind);
     const meta = [model, attempt > 0 && `attempt ${attempt + 1}`, tokens(answer?.metadata?.usage), answer?.duration != null && micros(answer.duration)];
-    const ends = { refused: () => p.problem(icon('warn'), 'not a valid action: ', outcome.message),
+    const ends = { refused: () => p.problem(icon('warn'), outcome.guard ? `refused by the guard ${outcome.guard}: ` : 'not a valid action: ', outcome.message),
       failed: () => p.problem(icon('retry'), outcome.error.message, ' Asked again ', when(outcome.due), '.'),
       abandoned: () => p.soft('Abandoned: the request was sent again after a crash, or its loop ended.') };
     return [

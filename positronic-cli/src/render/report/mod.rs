@@ -17,7 +17,7 @@ use crate::render::costs::cost_line;
 use crate::render::figures::many;
 use crate::render::figures::{duration, tokens};
 use crate::render::markdown::{self, code, escaped, quoted};
-use crate::render::narrator::{invalid_action, loop_end, note, of_call, sentences};
+use crate::render::narrator::{loop_end, note, of_call, refused_answer, sentences};
 use crate::render::shown_answer::ShownAnswer;
 use crate::render::words::{ended, file_kind, repaired, without_result};
 
@@ -252,8 +252,9 @@ impl<'t> Report<'t> {
             Some(AnswerOutcome::Failed { .. }) => {
                 sentences(self.timeline, node).iter().map(|said| escaped(said)).collect()
             }
-            Some(AnswerOutcome::Refused { message, answer }) => {
-                format!("{}; it was {}", escaped(&invalid_action(message)), code(&answer_text(answer)))
+            Some(AnswerOutcome::Refused { guard, message, answer }) => {
+                let refused = refused_answer(guard.as_deref(), message);
+                format!("{}; it was {}", escaped(&refused), code(&answer_text(answer)))
             }
             _ => return,
         };

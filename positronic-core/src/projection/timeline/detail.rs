@@ -165,8 +165,11 @@ impl AnswerNode {
 pub enum AnswerOutcome {
     /// The model answered.
     Answered(Answer),
-    /// The model answered with invalid structured actions.
+    /// The model answered with invalid structured actions, or a guard refused its answer.
     Refused {
+        /// The guard; `None` for invalid structured actions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        guard: Option<String>,
         /// The mistakes, as the model reads them.
         message: String,
         /// The answer.

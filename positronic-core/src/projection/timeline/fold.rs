@@ -117,6 +117,10 @@ impl Timeline {
                 self.add(here, event, NodeStatus::Done, NodeKind::Blocked);
                 self.set_status(here, NodeStatus::Waiting);
             }
+            EventKind::LoopGuarded { guard, replaced } => {
+                let guarded = NodeKind::Guarded { guard: guard.clone(), replaced: replaced.clone() };
+                self.add(here, event, NodeStatus::Done, guarded);
+            }
             EventKind::LoopModelCall { .. }
             | EventKind::LoopModelResult { .. }
             | EventKind::LoopModelRetry { .. }

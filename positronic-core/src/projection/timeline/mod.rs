@@ -18,7 +18,7 @@
 //! | [`File`](NodeKind::File), [`Widget`](NodeKind::Widget), [`Custom`](NodeKind::Custom) | `LOOP_OUTPUT` |
 //! | [`Limit`](NodeKind::Limit) | `LOOP_MAX_ITERATIONS`, `LOOP_LIMIT` |
 //! | [`Budget`](NodeKind::Budget) | `BUDGET_REQUESTED`, `BUDGET_DECIDED`, `BUDGET_EXPIRED` |
-//! | [`Blocked`](NodeKind::Blocked), [`Stopped`](NodeKind::Stopped) | `STEP_BLOCKED`, `LOOP_STOPPED` |
+//! | [`Blocked`](NodeKind::Blocked), [`Guarded`](NodeKind::Guarded), [`Stopped`](NodeKind::Stopped) | `STEP_BLOCKED`, `LOOP_GUARDED`, `LOOP_STOPPED` |
 //! | [`Compaction`](NodeKind::Compaction), [`PluginFailure`](NodeKind::PluginFailure), [`Trigger`](NodeKind::Trigger) | `LOOP_COMPACTED`, `LOOP_PLUGIN_FAILED`, `LOOP_TRIGGER` |
 //! | [`Pause`](NodeKind::Pause), [`Migration`](NodeKind::Migration), [`ClaimRefused`](NodeKind::ClaimRefused) | `BRAIN_PAUSED`, `BRAIN_RESUMED`, `BRAIN_MIGRATED`, `RUN_NOT_CLAIMED` |
 //! | none; the run's worker | `RUN_CLAIMED`, `RUN_RELEASED` |

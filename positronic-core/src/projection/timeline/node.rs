@@ -1,6 +1,7 @@
 //! The nodes of a timeline.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::detail::{AnswerNode, BrainNode, BudgetNode, CallNode, StageNode, WidgetNode};
 use crate::record::skip::is_default;
@@ -162,6 +163,13 @@ pub enum NodeKind {
     Budget(Box<BudgetNode>),
     /// A step called a model beyond a limit, and reruns after a grant.
     Blocked,
+    /// A guard replaced an answer, or the result of a call.
+    Guarded {
+        /// The guard.
+        guard: String,
+        /// What it replaced.
+        replaced: Value,
+    },
     /// An unusable answer ended a loop.
     Stopped {
         /// The fault of the answer.

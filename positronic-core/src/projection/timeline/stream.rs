@@ -50,9 +50,9 @@ impl Timeline {
                 let answer = self.answer(event, parts, metadata, *duration);
                 (AnswerOutcome::Answered(answer), NodeStatus::Done)
             }
-            EventKind::LoopAnswerRefused { message, parts, metadata, duration, .. } => {
+            EventKind::LoopAnswerRefused { guard, message, parts, metadata, duration, .. } => {
                 let answer = self.answer(event, parts, metadata, *duration);
-                (AnswerOutcome::Refused { message: message.clone(), answer }, NodeStatus::Failed)
+                (AnswerOutcome::Refused { guard: guard.clone(), message: message.clone(), answer }, NodeStatus::Failed)
             }
             EventKind::LoopModelRetry { error, due, .. } => {
                 (AnswerOutcome::Failed { error: error.clone(), due: *due }, NodeStatus::Failed)

@@ -8,6 +8,7 @@ mod charge;
 mod edited_arguments;
 mod files;
 mod group;
+mod guards;
 pub(super) mod link;
 mod model_call;
 pub(super) mod plugin_hooks;

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use super::plugin_hooks::inspected;
+use super::guards::{Refusal, check_answer};
+use super::plugin_hooks::{Passed, inspected};
 use super::report::Outcome;
 use super::structured::{Received, receive};
 use super::validate_calls::validate_calls;
-use crate::definition::LoopDefinition;
+use crate::definition::{LoopDefinition, Scope};
 use crate::error::Result;
-use crate::machine::{Answered, Validated};
+use crate::machine::{Answered, Replaced, Validated};
 use crate::model::Model as _;
 use crate::projection::iteration_request;
 use crate::record::{AnswerFault, ModelError, ModelErrorKind, ModelResponse, Path};
@@ -42,24 +43,42 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
             let duration = shared.since(started);
             let result = match asked {
                 Ok(Received::Invalid(response, message)) => {
-                    return Outcome::Refused { response, message, attempt, took: duration };
+                    return Outcome::Refused { response, message, guard: None, attempt, took: duration };
                 }
                 Ok(Received::Valid(mut response)) => {
-                    let (plugins, failed) = match definition.as_deref() {
-                        Some(definition) => inspected(definition, scope.clone(), &mut response).await,
-                        None => (scope.plugins.clone(), Vec::new()),
+                    let mut replaced = Vec::new();
+                    let passed = passed(definition.as_deref(), &scope, &mut response, &mut replaced).await;
+                    let Passed { plugins, failed } = match passed {
+                        Ok(passed) => passed,
+                        Err(Refusal { guard, message }) => {
+                            return Outcome::Refused { response, message, guard: Some(guard), attempt, took: duration };
+                        }
                     };
                     let mut calls =
                         validate_calls(&response.calls, &request.path, tools, definition.as_deref(), &scope).await;
                     cut_off(&mut calls, &response, request.settings.max_output_tokens);
                     let ModelResponse { parts, metadata, .. } = response;
-                    Ok(Answered { parts, metadata, calls, plugins, failed })
+                    Ok(Answered { parts, metadata, calls, plugins, failed, replaced })
                 }
                 Err(error) => Err(error),
             };
             Outcome::Answer { result, attempt, took: duration }
         }),
     );
+}
+
+/// Lets the guards and the plugins of a loop check an answer.
+async fn passed(
+    definition: Option<&LoopDefinition>,
+    scope: &Scope,
+    response: &mut ModelResponse,
+    replaced: &mut Vec<Replaced>,
+) -> Result<Passed, Refusal> {
+    let Some(definition) = definition else {
+        return Ok(Passed { plugins: scope.plugins.clone(), failed: Vec::new() });
+    };
+    check_answer(definition, scope, response, replaced).await?;
+    inspected(definition, scope.clone(), response, replaced).await
 }
 
 /// Returns the answer that the loop's code gives instead of a model.

@@ -2,8 +2,10 @@
 
 use futures::future::BoxFuture;
 
-use crate::definition::{Invocation, LoopDefinition, NextCall, Scope, UntypedReply};
+use super::guards::{Refusal, apply};
+use crate::definition::{Inspected, Invocation, LoopDefinition, NextCall, Scope, UntypedReply, Verdict};
 use crate::error::{Error, Result};
+use crate::machine::{Replaced, Veto};
 use crate::record::{ModelResponse, Part, PluginStates};
 use crate::runner::catch::{caught, caught_now};
 
@@ -24,7 +26,7 @@ pub(super) async fn prepared(mut definition: LoopDefinition, mut scope: Scope) -
     }
     definition.mark_exits()?;
     for (name, plugin) in &plugins {
-        let named = |error: Error| Error::new(format!("the plugin `{name}` refused the request: {error}"));
+        let named = |error: Error| Error::permanent(Veto(format!("the plugin `{name}` refused the request: {error}")));
         let kept = caught(plugin.request(scope.clone(), &mut definition)).await.map_err(named)?;
         scope.plugins.set(name, kept);
     }
@@ -53,20 +55,33 @@ pub(in crate::runner) async fn found_again(mut definition: LoopDefinition, mut s
     definition
 }
 
-/// Lets the plugins of a loop inspect an answer, and adds the sources that they name. Returns their next states, and the errors of those
-/// that failed.
+/// An answer that the plugins of a loop have let pass.
+pub(super) struct Passed {
+    /// The next states of the plugins.
+    pub(super) plugins: PluginStates,
+    /// The plugins that failed to look at it, and their errors.
+    pub(super) failed: Vec<(&'static str, String)>,
+}
+
+/// Lets the plugins of a loop inspect an answer, and adds the sources that they name, unless one of them refuses it.
 pub(super) async fn inspected(
     definition: &LoopDefinition,
     mut scope: Scope,
     response: &mut ModelResponse,
-) -> (PluginStates, Vec<(&'static str, String)>) {
+    replaced: &mut Vec<Replaced>,
+) -> Result<Passed, Refusal> {
     let (mut failed, mut all) = (Vec::new(), Vec::new());
     for (name, plugin) in &definition.plugins {
-        let mut citations = Vec::new();
-        match caught(plugin.response(scope.clone(), response, &mut citations)).await {
+        let mut inspected = Inspected::default();
+        match caught(plugin.response(scope.clone(), response, &mut inspected)).await {
             Ok(kept) => {
+                apply(name, inspected.verdict, response, replaced)?;
                 scope.plugins.set(name, kept);
-                all.extend(citations);
+                all.extend(inspected.citations);
+            }
+            // What could not be checked does not pass.
+            Err(error) if plugin.guards() => {
+                apply(name, Verdict::Stop(format!("the guard failed: {error}")), response, replaced)?;
             }
             Err(error) => failed.push((*name, error.to_string())),
         }
@@ -74,7 +89,7 @@ pub(super) async fn inspected(
     if !all.is_empty() {
         response.parts.push(Part::Citations { citations: all, data: None });
     }
-    (scope.plugins, failed)
+    Ok(Passed { plugins: scope.plugins, failed })
 }
 
 /// Runs a call with the plugins of its loop around it, the first one outermost.

@@ -11,7 +11,7 @@ use super::report::Outcome;
 use super::state_owner::states;
 use crate::definition::{StateValue, UntypedReply, recordable};
 use crate::error::Result;
-use crate::machine::{self, Returned, settle};
+use crate::machine::{self, Replaced, Returned, settle};
 use crate::record::{EventKind, Path};
 use crate::runner::catch::caught_now;
 use crate::runner::detached::call::InDoubt;
@@ -34,11 +34,11 @@ pub(in crate::runner) async fn record_outcome(worker: &mut Worker, path: &Path, 
             let error = charged_error(worker, error);
             (Some(machine::Outcome::ModelFailed { error, attempt }), took)
         }
-        Outcome::Refused { response, message, attempt, took } => {
+        Outcome::Refused { response, message, guard, attempt, took } => {
             let (parts, metadata) = (response.parts, charged(worker, response.metadata));
-            (Some(machine::Outcome::Misfit { parts, metadata, message, attempt }), took)
+            (Some(machine::Outcome::Misfit { parts, metadata, message, guard, attempt }), took)
         }
-        Outcome::Tool { result, attempt, took } => (returned(worker, path, result, attempt), took),
+        Outcome::Tool { result, replaced, attempt, took } => (returned(worker, path, result, replaced, attempt), took),
         Outcome::Prepared { result, iteration, read } => {
             return record_prepared(worker, path, result, iteration, read);
         }
@@ -55,7 +55,13 @@ pub(in crate::runner) async fn record_outcome(worker: &mut Worker, path: &Path, 
 }
 
 /// Computes the state changes of a tool that has returned; `None` if the call no longer exists.
-fn returned(worker: &mut Worker, path: &Path, result: Result<UntypedReply>, attempt: u32) -> Option<machine::Outcome> {
+fn returned(
+    worker: &mut Worker,
+    path: &Path,
+    result: Result<UntypedReply>,
+    replaced: Vec<Replaced>,
+    attempt: u32,
+) -> Option<machine::Outcome> {
     let tool = worker.state.call(path).map(|call| call.tool.clone())?;
     let states = states(worker, path)?;
     let max_bytes = worker.shared.runner.settings.max_document_bytes;
@@ -78,7 +84,7 @@ fn returned(worker: &mut Worker, path: &Path, result: Result<UntypedReply>, atte
         states.step(path, next, plugin_updates)
     });
     let waits = waits.into_iter().map(|wait| (wait.spec, wait.valid_for)).collect();
-    Some(machine::Outcome::Tool(Returned { output, brief, waits, triggers, changes }))
+    Some(machine::Outcome::Tool(Returned { output, brief, waits, triggers, replaced, changes }))
 }
 
 /// Applies a tool's updates in order, all or none.

@@ -3,6 +3,7 @@
 use parking_lot::Mutex;
 
 use super::ask::ask;
+use super::guards::{Silent, guards_answers};
 use crate::definition::LoopDefinition;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::projection::{DecodedActions, ReasoningStream, decode_actions};
@@ -26,10 +27,13 @@ pub(super) async fn receive(
     actions: Option<(&StructuredActions, &ToolSet)>,
     definition: Option<&LoopDefinition>,
 ) -> Result<Received, ModelError> {
+    let is_guarded = definition.is_some_and(guards_answers);
     let Some((actions, tools)) = actions else {
-        return ask(shared, model, request, Some(after), |show| show).await.map(Received::Valid);
+        let shown = |show| if is_guarded { Box::new(Silent) as Box<dyn DeltaSink> } else { show };
+        return ask(shared, model, request, Some(after), shown).await.map(Received::Valid);
     };
-    let response = ask(shared, model, request, Some(after), ReasoningOnly::before).await?;
+    let shown = |show| if is_guarded { Box::new(Silent) as Box<dyn DeltaSink> } else { ReasoningOnly::before(show) };
+    let response = ask(shared, model, request, Some(after), shown).await?;
     // It contains no action, and a retry would not help.
     let limit = request.settings.max_output_tokens;
     let fault = AnswerFault::of(&response.parts, &response.metadata.finish, limit);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::edited_arguments::check as check_edited;
+use super::guards::{check_call, check_result};
 use super::plugin_hooks::around;
 use super::report::Outcome;
 use crate::definition::{Invocation, ToolBody};
@@ -30,9 +31,16 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
         Box::pin(async move {
             let started = shared.now();
             let checked = match definition.as_deref().filter(|_| edited) {
-                Some(definition) => check_edited(definition, &call.arguments, call.flags.exit, scope.clone()).await,
+                Some(definition) => {
+                    let guarded = check_call(loop_at.as_deref(), &scope, &call.tool, &call.arguments).await;
+                    match guarded {
+                        Ok(()) => check_edited(definition, &call.arguments, call.flags.exit, scope.clone()).await,
+                        Err(refused) => Err(Error::new(refused)),
+                    }
+                }
                 None => Ok(()),
             };
+            let mut replaced = Vec::new();
             let result = match (checked, definition.as_ref().map(|definition| (&definition.body, definition.timeout))) {
                 (Err(refused), _) => Err(refused),
                 (Ok(()), Some((ToolBody::Function { execute, .. }, timeout))) => {
@@ -58,7 +66,13 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                     Err(Error::new(format!("the tool `{}` no longer exists", call.tool)))
                 }
             };
-            Outcome::Tool { result, attempt, took: shared.since(started) }
+            let result = match result {
+                Ok(mut reply) => check_result(loop_at.as_deref(), &scope, &call.tool, &mut reply.output, &mut replaced)
+                    .await
+                    .map(|()| reply),
+                failed => failed,
+            };
+            Outcome::Tool { result, replaced, attempt, took: shared.since(started) }
         }),
     );
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::guards::check_call;
 use crate::definition::{LoopDefinition, Scope, ToolDefinition};
 use crate::error::Error;
 use crate::machine::Validated;
@@ -85,6 +86,7 @@ async fn complete(
     repair.arguments.extend(fit_arguments(&mut call.arguments, tool)?);
     call.flags = tool.decl.flags;
     call.flags.exit = call.flags.exit && ends_loop(&call.arguments, tool)?;
+    check_call(definition, &scope, &call.tool, &call.arguments).await?;
     call.gate = gate(&call.arguments, tool, scope).await?;
     Ok(())
 }

@@ -179,7 +179,7 @@ async fn error_in_prepare_or_request_fails_the_loop_before_the_model_call() {
             "prepare panics",
             "the loop `Work` cannot be configured: the plugin `broken` failed: the code panicked: it is too much",
         ),
-        ("request", "the loop `Work` cannot be configured: the plugin `broken` refused the request: it is too late"),
+        ("request", "the loop `Work` was stopped: the plugin `broken` refused the request: it is too late"),
     ] {
         let story = broken(hook).await;
 

@@ -133,7 +133,10 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
         return Err(format!("the loop is in iteration {}", frame.iteration));
     }
     match (&event.kind, &mut frame.phase) {
-        (EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. }, _) => {}
+        (
+            EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. } | EventKind::LoopGuarded { .. },
+            _,
+        ) => {}
         (EventKind::LoopModelCall { question: Some(question), .. }, LoopPhase::Prepare) => {
             // An unanswered question is asked again after a restart.
             frame.asked.retain(|asked| asked.answer.is_some());
@@ -258,7 +261,7 @@ fn call_event(frame: &mut LoopFrame, iteration: u32, index: u32, event: &Event) 
     let call = frame.call_mut(iteration, index).ok_or("there is no such call in the current iteration")?;
     match (&event.kind, &mut call.phase) {
         (_, CallPhase::Done(_)) => return Err("the call has its result".to_owned()),
-        (EventKind::LoopPluginChanged { .. } | EventKind::LoopTrigger { .. }, _) => {}
+        (EventKind::LoopPluginChanged { .. } | EventKind::LoopTrigger { .. } | EventKind::LoopGuarded { .. }, _) => {}
         (EventKind::LoopOutput { .. }, _) => call.outputs += 1,
         (EventKind::LoopToolStart { attempt, detached }, CallPhase::Open(intent)) => {
             if !intent.can_start(call.attempt, *attempt) {

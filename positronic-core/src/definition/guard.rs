@@ -1,0 +1,49 @@
+//! Guards of a loop: checks of answers, calls and results.
+
+use std::sync::Arc;
+
+use derive_where::derive_where;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::Scope;
+use crate::error::Result;
+use crate::record::ModelResponse;
+
+/// A guard of a loop.
+#[derive(Clone, Debug)]
+pub struct GuardDefinition {
+    /// Its name, for people and the model.
+    pub name: String,
+    /// What it checks.
+    pub check: GuardCheckFn,
+}
+
+/// The check of a guard.
+#[derive(Clone)]
+#[derive_where(Debug)]
+pub enum GuardCheckFn {
+    /// Checks an answer before it is recorded.
+    Answer(#[derive_where(skip)] CheckFn<Arc<ModelResponse>>),
+    /// Checks the tool and the arguments of a call, before a person is asked about it.
+    Call(#[derive_where(skip)] CheckFn<(String, Arc<Value>)>),
+    /// Checks the tool and the result of a call.
+    Result(#[derive_where(skip)] CheckFn<(String, Arc<Value>)>),
+}
+
+/// Checks a value.
+pub type CheckFn<T> = Arc<dyn Fn(Scope, T) -> BoxFuture<'static, Result<Verdict>> + Send + Sync>;
+
+/// The verdict of a guard.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Verdict {
+    /// It passes.
+    #[default]
+    Pass,
+    /// It does not pass, for this reason: the model is asked again, or the call gets the reason as its error.
+    Refuse(String),
+    /// This comes in its place: the text of an answer, or a result.
+    Replace(Value),
+    /// The loop stops, for this reason.
+    Stop(String),
+}

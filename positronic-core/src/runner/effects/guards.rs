@@ -1,0 +1,135 @@
+//! The guards of a loop, in order of registration: each sees what the one before has left.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::definition::{GuardCheckFn, LoopDefinition, Scope, Verdict};
+use crate::error::{Error, Result};
+use crate::machine::{AnswerGuard, Replaced};
+use crate::model::{DeltaSink, Piece};
+use crate::record::{ModelResponse, Part};
+use crate::runner::catch::{caught, caught_now};
+
+/// An answer or a result that does not pass, and why.
+pub(super) struct Refusal {
+    pub(super) guard: AnswerGuard,
+    pub(super) message: String,
+}
+
+/// Returns whether a guard of the loop may refuse or replace an answer: then nobody sees it before it has passed.
+pub(super) fn guards_answers(definition: &LoopDefinition) -> bool {
+    let is_answer = |guard: &GuardCheckFn| matches!(guard, GuardCheckFn::Answer(_));
+    definition.guards.iter().any(|guard| is_answer(&guard.check))
+        || definition.plugins.values().any(|plugin| plugin.guards())
+}
+
+/// Checks an answer, and replaces its text if a guard says so.
+pub(super) async fn check_answer(
+    definition: &LoopDefinition,
+    scope: &Scope,
+    response: &mut ModelResponse,
+    replaced: &mut Vec<Replaced>,
+) -> Result<(), Refusal> {
+    for guard in &definition.guards {
+        let GuardCheckFn::Answer(check) = &guard.check else { continue };
+        let given = Arc::new(response.clone());
+        let verdict = verdict(caught_now(|| Ok(check(scope.clone(), given)))).await;
+        apply(&guard.name, verdict, response, replaced)?;
+    }
+    Ok(())
+}
+
+/// Applies a verdict to an answer.
+pub(super) fn apply(
+    guard: &str,
+    verdict: Verdict,
+    response: &mut ModelResponse,
+    replaced: &mut Vec<Replaced>,
+) -> Result<(), Refusal> {
+    let refusal = |message, stops| Err(Refusal { guard: AnswerGuard { name: guard.to_owned(), stops }, message });
+    match verdict {
+        Verdict::Pass => Ok(()),
+        Verdict::Refuse(message) => refusal(message, false),
+        Verdict::Stop(message) => refusal(message, true),
+        Verdict::Replace(text) => {
+            let value = Value::String(response.text());
+            replaced.push(Replaced { guard: guard.to_owned(), value });
+            let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+            // What the model thought, and what only its provider reads, may have the same contents.
+            response.parts.retain(|part| matches!(part, Part::Call { .. }));
+            response.parts.insert(0, Part::Text { text });
+            Ok(())
+        }
+    }
+}
+
+/// Checks the arguments of a call, and returns why a guard refuses it.
+pub(super) async fn check_call(
+    definition: Option<&LoopDefinition>,
+    scope: &Scope,
+    tool: &str,
+    arguments: &Arc<Value>,
+) -> Result<(), String> {
+    for guard in definition.into_iter().flat_map(|definition| &definition.guards) {
+        let GuardCheckFn::Call(check) = &guard.check else { continue };
+        let given = (tool.to_owned(), Arc::clone(arguments));
+        match verdict(caught_now(|| Ok(check(scope.clone(), given)))).await {
+            Verdict::Pass => {}
+            Verdict::Refuse(message) | Verdict::Stop(message) => {
+                return Err(format!("the guard `{}` refused the call: {message}", guard.name));
+            }
+            Verdict::Replace(_) => {
+                return Err(format!("the guard `{}` cannot replace arguments; refuse the call instead", guard.name));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks the result of a call, and replaces it if a guard says so.
+pub(super) async fn check_result(
+    definition: Option<&LoopDefinition>,
+    scope: &Scope,
+    tool: &str,
+    output: &mut Value,
+    replaced: &mut Vec<Replaced>,
+) -> Result<()> {
+    for guard in definition.into_iter().flat_map(|definition| &definition.guards) {
+        let GuardCheckFn::Result(check) = &guard.check else { continue };
+        let given = (tool.to_owned(), Arc::new(output.clone()));
+        match verdict(caught_now(|| Ok(check(scope.clone(), given)))).await {
+            Verdict::Pass => {}
+            Verdict::Refuse(message) | Verdict::Stop(message) => {
+                return Err(Error::new(format!("the guard `{}` refused the result: {message}", guard.name)));
+            }
+            Verdict::Replace(value) => {
+                let value = std::mem::replace(output, value);
+                replaced.push(Replaced { guard: guard.name.clone(), value });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs a check. One that fails lets nothing pass.
+async fn verdict(check: Result<futures::future::BoxFuture<'static, Result<Verdict>>>) -> Verdict {
+    let verdict = match check {
+        Ok(check) => caught(check).await,
+        Err(error) => Err(error),
+    };
+    verdict.unwrap_or_else(|error| Verdict::Stop(format!("the guard failed: {error}")))
+}
+
+/// Streams nothing.
+pub(super) struct Silent;
+
+impl DeltaSink for Silent {
+    fn piece(&self, _: Piece) {}
+
+    fn restart(&self) {}
+
+    fn has_reader(&self) -> bool {
+        false
+    }
+}

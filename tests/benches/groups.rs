@@ -1,0 +1,58 @@
+//! What an item of a `map` costs, and how much memory its run needs, with 100, 1,000 and 10,000 items; then 1,000 brains at once.
+//!
+//! `cargo bench -p positronic-tests --bench groups`. The log is in a file (SQLite), so that only what the run keeps in memory counts:
+//! the largest resident set, as Linux reports it, above that before. An item asks a model once, in a step or in a loop.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and stops at an error")]
+
+use std::time::{Duration, Instant};
+
+use positronic_core::dsl::each;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_sqlite::{Durability, SqliteOptions, SqliteStore};
+
+fn main() {
+    println!("{:<8} {:>6} {:>6} {:>10} {:>12}", "item", "items", "limit", "ms an item", "KiB at most");
+    for (name, item) in [("step", step as fn() -> Brain<u32, usize>), ("loop", in_loop)] {
+        for (items, limit) in [(100, 8), (1_000, 8), (10_000, 8), (1_000, 1_000)] {
+            measure(name, item(), items, limit);
+        }
+    }
+}
+
+fn step() -> Brain<u32, usize> {
+    brain("Item").options::<u32>().step("Ask", async |cx| Ok(cx.model().ask("How long is this?").await?.len())).build()
+}
+
+fn in_loop() -> Brain<u32, usize> {
+    brain("Item").options::<u32>().r#loop("Ask", |cx| cx.system("Answer.").input("How long is this?")).result(|()| 1)
+}
+
+fn measure(name: &str, item: Brain<u32, usize>, items: u32, limit: u32) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SqliteOptions::builder().path(folder.path().join("runs.db")).durability(Durability::ProcessCrash);
+        let runner = Runner::new(ScriptedModel::from_fn(|_| Reply::text("An answer of some words.")))
+            .store(SqliteStore::with(options.build()).unwrap());
+        let all =
+            brain("All").map("Items", move |()| (0..items).collect(), each(item).limit(limit), |(), all| all.len());
+        // Linux counts the peak anew.
+        std::fs::write("/proc/self/clear_refs", "5").unwrap();
+        let (before, began) = (resident("VmRSS"), Instant::now());
+        assert_eq!(runner.start(all, ()).await.unwrap().result().await.unwrap(), items as usize);
+        let (took, peak) = (began.elapsed(), resident("VmHWM") - before);
+        println!("{name:<8} {items:>6} {limit:>6} {:>10.3} {peak:>12}", millis(took) / f64::from(items));
+    });
+}
+
+fn millis(took: Duration) -> f64 {
+    took.as_secs_f64() * 1000.0
+}
+
+/// Returns a line of the process's status in KiB.
+fn resident(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim_start_matches(':').trim_end_matches("kB").trim().parse().unwrap()
+}
