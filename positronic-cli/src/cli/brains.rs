@@ -46,9 +46,21 @@ pub(crate) struct ShowArgs {
     /// of 2026]
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
+    /// Draw the brain, as a tree of text or in Mermaid's language
+    #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", conflicts_with = "json")]
+    pub(crate) diagram: Option<DiagramForm>,
     /// Write JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A form of a diagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DiagramForm {
+    /// A tree of text
+    Text,
+    /// A flowchart for Mermaid
+    Mermaid,
 }
 
 /// Environment variables in `run --help`.

@@ -28,7 +28,8 @@ pub(crate) use absent::{AbsentArgs as InspectArgs, AbsentArgs as ServeArgs, Abse
 #[cfg(feature = "serve")]
 pub(crate) use brains::ServeArgs;
 pub(crate) use brains::{
-    ActionFormatArg, EndpointArgs, ListArgs, ModelArgs, NewArgs, OptionArgs, OutputArgs, RunArgs, ShowArgs, WorkArgs,
+    ActionFormatArg, DiagramForm, EndpointArgs, ListArgs, ModelArgs, NewArgs, OptionArgs, OutputArgs, RunArgs,
+    ShowArgs, WorkArgs,
 };
 pub(crate) use command::{Cli, Color, Command, StoreArgs};
 pub(crate) use conversations::{

@@ -11,6 +11,7 @@ mod conversation;
 mod conversation_table;
 mod cost_table;
 pub(crate) mod costs;
+pub(crate) mod diagram;
 pub(crate) mod figures;
 mod frame;
 mod layout;

@@ -10,6 +10,7 @@ mod guard;
 mod plugin;
 mod scope;
 mod stage;
+mod structure;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub use stage::{
     GroupBrains, GroupResults, GroupStage, GuardFn, IsDoneFn, RepeatStage, RetriedFn, StageBody, StageDefinition,
     StepFn, StepStage, WaitStage,
 };
+pub use structure::{ArmStructure, StageStructure, Structure};
 
 /// An untyped brain.
 #[derive(Clone)]
@@ -137,6 +139,8 @@ pub struct LoopDefinition {
     pub later: Vec<String>,
     /// Whether a text answer never ends the loop, even without an exit tool.
     pub require_exit: bool,
+    /// Whether a text answer ends the loop in any iteration without an exit tool.
+    pub text_exits: bool,
     /// The limits.
     pub limits: Limits,
     /// The model settings.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::services::{Bound, IntoServices, NoServices, Requirement, Services, services};
 use super::trait_bounds::Options;
-use crate::definition::{AnyServices, BrainDefinition};
+use crate::definition::{AnyServices, BrainDefinition, Structure};
 use crate::record::Budget;
 
 /// A workflow with options `O`, the result `R`, and the services `V` that it needs: [`NoServices`] if it declares none or is
@@ -55,6 +55,19 @@ impl<O, R, V: ?Sized> Brain<O, R, V> {
     #[must_use]
     pub fn title(&self) -> &str {
         &self.definition.title
+    }
+
+    /// Returns the stages of the brain and the brains that they run, as data.
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    ///
+    /// let greeter = brain("Greeter").step("Greet", async |_| Ok(1)).build();
+    /// assert_eq!(greeter.structure().stages[0].name, "Greet");
+    /// ```
+    #[must_use]
+    pub fn structure(&self) -> Structure {
+        self.definition.structure()
     }
 
     /// Changes the budget of the brain and everything below it; see [`BrainBuilder::budget`](super::BrainBuilder::budget).

@@ -189,11 +189,11 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Lets only an exit tool or a limit end the loop. A text answer never ends it then, even in an iteration without an exit
-    /// tool; the model is asked to continue with a tool call. By default, a text ends a loop whose current
-    /// iteration has no exit tool.
+    /// Lets only an exit tool or a limit end the loop, also before an iteration has had one. A text answer never ends it then; the
+    /// model is asked to continue with a tool call.
     ///
-    /// Use it where the exit tool is only added later:
+    /// Without it, that holds from the first iteration on that has an exit tool, or from the beginning if
+    /// [`exit_on`](Self::exit_on) names one that may come. [`text_exits`](Self::text_exits) lets a text end such a loop.
     ///
     /// ```
     /// # use positronic_core::prelude::*;
@@ -209,6 +209,12 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// An iteration without any tools then fails the loop, since only a limit could end it.
     pub const fn require_exit(mut self) -> Self {
         self.definition.require_exit = true;
+        self
+    }
+
+    /// Lets a text answer end the loop in each iteration that has no exit tool, although another iteration has one.
+    pub const fn text_exits(mut self) -> Self {
+        self.definition.text_exits = true;
         self
     }
 

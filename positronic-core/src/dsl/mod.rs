@@ -55,7 +55,7 @@ mod trait_bounds;
 mod usage_panic;
 mod wait;
 
-pub use crate::definition::Verdict;
+pub use crate::definition::{ArmStructure, StageStructure, Structure, Verdict};
 pub use actions::{Act, Actions};
 pub use around::{CallAround, CallReply};
 pub use brain::{Brain, IntoBrain, Runnable};

@@ -172,9 +172,26 @@ async fn text_ends_a_loop_without_exit_tools_or_a_required_exit() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn text_does_not_end_a_loop_that_has_had_an_exit_tool_unless_it_may() {
+    for (may, outcome) in [(false, LoopOutcome::Exited { tool: "finish".to_owned() }), (true, LoopOutcome::Answered)] {
+        let journal = Journal::default();
+        let board = crate::support::Board::default();
+        // The exit tool is there until something is done, and again afterwards.
+        let brain = brain("Workshop").services::<Journal>().state(board).r#loop("Work", move |cx| {
+            let config = late_exit(cx.system("Work."), cx.state.done.len() != 1);
+            if may { config.text_exits() } else { config }
+        });
+        let play =
+            Play::new([batch([("safe", "a")]), Reply::text("Done!"), batch([("safe", "b")]), batch([("finish", "x")])]);
+        let story = play.run(&brain.bind(journal.clone()), ()).await;
+        assert_eq!(prompt(&story, "Work").outcome, Some(outcome), "text may end it: {may}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn required_exit_without_tools_fails_before_the_model_call() {
     let brain = brain("Nothing").r#loop("Work", |cx| cx.system("Work.").require_exit());
-    let play = Play::new([]);
+    let play = Play::free([]);
 
     let story = play.run(&brain, ()).await;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use positronic_core::definition::BrainDefinition;
+use positronic_core::dsl::Structure;
 use positronic_core::record::Status;
 use positronic_core::store::{RunFilter, StoreError};
 use schemars::JsonSchema;
@@ -42,6 +43,9 @@ struct BrainItem {
     /// The options of a start that names none.
     default_options: Value,
     stages: Vec<StageItem>,
+    /// The stages with the brains that they run; only in the answer for one brain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structure: Option<Structure>,
     /// Whether the caller may start runs of it.
     start: Allowed,
     /// Figures of its last runs; only in the answer for one brain.
@@ -53,7 +57,7 @@ struct BrainItem {
 #[derive(Serialize, JsonSchema)]
 struct StageItem {
     name: String,
-    /// `step`, `loop` or `brain`.
+    /// `step`, `loop`, `brain`, …
     kind: String,
 }
 
@@ -102,6 +106,7 @@ fn item(app: &App, caller: &Caller, brain: &BrainDefinition, recent: Option<Rece
         stages: stages
             .map(|stage| StageItem { name: stage.name.clone(), kind: stage.body.kind().to_string() })
             .collect(),
+        structure: recent.is_some().then(|| brain.structure()),
         start: match (Allowed::to(app, caller, Scope::Run), app.may_start(caller, &brain.title)) {
             (allowed, Err(_)) if allowed.allowed => Allowed::no(&"the caller may not start runs of this brain"),
             (allowed, _) => allowed,

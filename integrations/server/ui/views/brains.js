@@ -6,9 +6,14 @@ import { duration, plural } from '../lib/format.js';
 import { masterView } from '../parts/master.js';
 import { requestForm } from '../parts/request.js';
 
-const { b, p, small, span } = tags;
+const { b, details, li, p, small, span, summary, ul } = tags;
 /** From how many runs on their durations say something about the next one. */
 const MANY = 10;
+
+/** The stages of a brain, with the brains that they run. */
+const tree = ({ stages }) => ul(stages.map(({ name, kind, brain, arms, webhooks, rounds }) => li(
+  b(name), ' ', span.tag(kind.replace('_', ' a ')), small(' ', brain && brain.title !== name && `${brain.title} `, rounds && `at most ${rounds} rounds `, webhooks?.join(' or ')),
+  brain && tree(brain), arms && ul(arms.map((arm) => li('→ ', b(arm.name), arm.brain && tree(arm.brain)))))));
 
 export default (route) => masterView(route, {
   title: 'Brains', path: '/brains', hint: 'Choose a brain to start it.', id: (brain) => brain.title,
@@ -21,6 +26,7 @@ export default (route) => masterView(route, {
       value: { brain: title, options: brain.default_options }, schemas: { options: brain.options_schema }, done: ({ id }) => go(at('runs', id)) }) };
   },
   detail: ({ brain, brain: { recent }, form }) => [brain.start.allowed ? form() : p.soft(brain.start.reason),
+    brain.structure && details(summary('Stages'), tree(brain.structure)),
     recent && p.soft(`${plural(recent.completed, 'run')} completed, ${recent.failed} failed`,
       recent.completed + recent.failed >= MANY && `; half took at most ${duration(recent.p50_ms)}, 95 % at most ${duration(recent.p95_ms)}`, '.')],
 });

@@ -193,7 +193,7 @@ fn configured<'a>(
         in_code: definition.answer.is_some(),
         system: &definition.system,
         context: &definition.context,
-        exits: definition.require_exit || tools.iter().any(|tool| tool.flags.exit),
+        exits: exits(worker, path, definition),
         tools,
         settings: &definition.settings,
         limits: &definition.limits,
@@ -201,6 +201,15 @@ fn configured<'a>(
         plugins,
         is_first: is_of_root(path) && !worker.shared.prompts().iter().any(|prompt| is_of_root(&prompt.path)),
     }
+}
+
+/// Returns whether only an exit tool ends the loop. A loop that has had an exit tool, or names one that may come, still does not end
+/// by a text, unless there is no tool to call.
+fn exits(worker: &Worker, path: &Path, definition: &LoopDefinition) -> bool {
+    let has_exit = definition.tools.values().any(|tool| tool.decl.flags.exit);
+    let had_exit = || worker.state.loop_at(path).is_some_and(|frame| frame.path == *path && frame.exits);
+    let later = || !definition.text_exits && (had_exit() || !definition.exit_on.is_empty());
+    definition.require_exit || has_exit || (!definition.tools.is_empty() && later())
 }
 
 fn overridden(worker: &Worker, mut definition: LoopDefinition) -> LoopDefinition {

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::app::{Failure, Found, Project, ProjectBrain, ProjectStore, Ui, lookup_run, normal_title};
 use crate::cli::options::{example, fields, shell_word};
-use crate::cli::{Exit, ShowArgs};
-use crate::render::{aligned, one_line};
+use crate::cli::{DiagramForm, Exit, ShowArgs};
+use crate::render::{aligned, diagram, one_line};
 
 pub(crate) async fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let entry = match project.find(&args.what) {
@@ -32,12 +32,19 @@ pub(crate) async fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Res
         }
     };
     let definition = &entry.definition;
-    if args.json {
+    if let Some(form) = args.diagram {
+        let structure = definition.structure();
+        let drawn = match form {
+            DiagramForm::Text => diagram::tree(&structure),
+            DiagramForm::Mermaid => diagram::mermaid(&structure),
+        };
+        write!(ui.out, "{drawn}")?;
+    } else if args.json {
         let document = json!({
             "title": definition.title,
             "description": definition.description,
             "version": definition.version,
-            "stages": definition.shape(),
+            "stages": definition.structure().stages,
             "options": **definition.options.json(),
             "example": example_call(definition, &ui.program),
         });
