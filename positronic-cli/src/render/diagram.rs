@@ -37,7 +37,12 @@ fn kind(stage: &StageStructure) -> String {
     let brain = stage.brain.as_ref().map(|brain| &brain.title).filter(|title| **title != stage.name);
     let brain = brain.map_or_else(String::new, |title| format!(" {title}"));
     let rounds = stage.rounds.map_or_else(String::new, |rounds| format!(", at most {rounds} rounds"));
-    let waits = if stage.webhooks.is_empty() { String::new() } else { format!(" {}", stage.webhooks.join(" or ")) };
+    // A form is a question to a person, which says enough.
+    let waits = match stage.webhooks.as_slice() {
+        [] => String::new(),
+        _ if kind == StageKind::AskPerson => String::new(),
+        webhooks => format!(" {}", webhooks.join(" or ")),
+    };
     format!("({kind}{brain}{rounds}{waits})")
 }
 
