@@ -1,7 +1,7 @@
 //! Example brains, one per file, each runnable without a key.
 //!
 //! Begin with [`minimal`], a loop with two tools. Then [`nested`] uses a brain as a stage of another, [`delegate`]
-//! lets a model call brains as tools, [`release`] changes a loop's tools with the state, [`warranty`] has every kind of stage, and [`support`] combines
+//! lets a model call brains as tools, [`release`] changes a loop's tools with the state, [`warranty`] has one stage of each kind that runs no brains at the same time, [`offers`] has those that do, and [`support`] combines
 //! approvals, waits for a customer, and brains as tools and as stages.
 //!
 //! [`kitchen`] and [`weather`] are for a chat: `chat kitchen`. [`flags`] looks at a picture.
@@ -32,6 +32,7 @@ pub mod memory;
 pub mod minimal;
 pub mod modes;
 pub mod nested;
+pub mod offers;
 pub mod release;
 pub mod rover;
 pub mod support;

@@ -6,8 +6,8 @@ use positronic_cli::Project;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
 use positronic_examples::{
-    agentloop, analyst, blueprints, compaction, delegate, flags, kitchen, memory, minimal, modes, nested, release,
-    rover, support, toolsets, triggers, warranty, weather,
+    agentloop, analyst, blueprints, compaction, delegate, flags, kitchen, memory, minimal, modes, nested, offers,
+    release, rover, support, toolsets, triggers, warranty, weather,
 };
 use positronic_plugins::MemoryFacts;
 
@@ -23,6 +23,8 @@ fn main() -> ExitCode {
         .cassette(release::TITLE, release::CASSETTE)
         .brain(support::support().bind(Acme::example()))
         .cassette(support::TITLE, support::CASSETTE)
+        .brain(offers::offers())
+        .cassette(offers::TITLE, offers::CASSETTE)
         .brain(warranty::warranty())
         .cassette(warranty::TITLE, warranty::CASSETTE)
         .brain(weather::weather())

@@ -21,6 +21,7 @@ mod memory;
 mod minimal;
 mod modes;
 mod nested;
+mod offers;
 mod readme;
 mod release;
 mod rover;
