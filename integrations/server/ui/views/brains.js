@@ -11,9 +11,9 @@ const { b, details, li, p, small, span, summary, ul } = tags;
 const MANY = 10;
 
 /** The stages of a brain, with the brains that they run. */
-const tree = ({ stages }) => ul(stages.map(({ name, kind, brain, arms, webhooks, rounds }) => li(
+const tree = ({ stages }) => ul.tree(stages.map(({ name, kind, brain, arms, webhooks, rounds }) => li(
   b(name), ' ', span.tag(kind.replace('_', ' a ')), small(' ', brain && brain.title !== name && `${brain.title} `, rounds && `at most ${rounds} rounds `, webhooks?.join(' or ')),
-  brain && tree(brain), arms && ul(arms.map((arm) => li('→ ', b(arm.name), arm.brain && tree(arm.brain)))))));
+  brain && tree(brain), arms && ul.tree(arms.map((arm) => li('→ ', b(arm.name), arm.brain && tree(arm.brain)))))));
 
 export default (route) => masterView(route, {
   title: 'Brains', path: '/brains', hint: 'Choose a brain to start it.', id: (brain) => brain.title,
