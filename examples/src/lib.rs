@@ -1,7 +1,7 @@
 //! Example brains, one per file, each runnable without a key.
 //!
 //! Begin with [`minimal`], a loop with two tools. Then [`nested`] uses a brain as a stage of another, [`delegate`]
-//! lets a model call brains as tools, [`release`] changes a loop's tools with the state, [`warranty`] has one stage of each kind that runs no brains at the same time, [`offers`] has those that do, and [`support`] combines
+//! lets a model call brains as tools, [`release`] changes a loop's tools with the state, [`warranty`] has every kind of stage except those that run several brains, which are in [`offers`], and [`support`] combines
 //! approvals, waits for a customer, and brains as tools and as stages.
 //!
 //! [`kitchen`] and [`weather`] are for a chat: `chat kitchen`. [`flags`] looks at a picture.

@@ -86,7 +86,7 @@ fn ask() -> Brain<Request, Option<u32>> {
                         t.description("Writes a letter to the supplier and returns their answer")
                             .execute(async |Letter { text }, _| Ok(format!("You wrote {text:?}. We will see.")))
                     })
-                    .guard_call("Keeps the budget", async |cx, _, arguments| {
+                    .guard_call("Does not reveal the budget", async |cx, _, arguments| {
                         if arguments.to_string().contains(&cx.state.budget.to_string()) {
                             return Err("the letter tells our budget; leave it out".to_owned());
                         }

@@ -99,6 +99,7 @@ fn usage_counts_model_answers_including_refused_ones() {
     let refused = EventKind::LoopAnswerRefused {
         attempt: 0,
         guard: None,
+        calls: Vec::new(),
         message: "no action".to_owned(),
         parts: [].into(),
         metadata: metadata("openai", 1_000_000).into(),

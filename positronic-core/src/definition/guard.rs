@@ -12,17 +12,17 @@ use crate::record::ModelResponse;
 
 /// A guard of a loop.
 #[derive(Clone, Debug)]
-pub struct GuardDefinition {
+pub struct LoopGuard {
     /// Its name, for people and the model.
     pub name: String,
     /// What it checks.
-    pub check: GuardCheckFn,
+    pub check: LoopGuardCheck,
 }
 
 /// The check of a guard.
 #[derive(Clone)]
 #[derive_where(Debug)]
-pub enum GuardCheckFn {
+pub enum LoopGuardCheck {
     /// Checks an answer before it is recorded.
     Answer(#[derive_where(skip)] CheckFn<Arc<ModelResponse>>),
     /// Checks the tool and the arguments of a call, before a person is asked about it.
@@ -42,8 +42,8 @@ pub enum Verdict {
     Pass,
     /// It does not pass, for this reason: the model is asked again, or the call gets the reason as its error.
     Refuse(String),
-    /// This comes in its place: the text of an answer, or a result.
+    /// This comes in its place: the text of an answer, or an output. A call is refused: its arguments cannot be replaced.
     Replace(Value),
-    /// The loop stops, for this reason.
+    /// The loop fails for this reason, with the code `guard`. A call or an output is refused.
     Stop(String),
 }

@@ -31,7 +31,7 @@ use crate::tools::Schema;
 pub use actions::{ActionSet, UnknownAction};
 pub use document::StateValue;
 pub(crate) use document::{decode, encode, encode_state, read_value, recordable};
-pub use guard::{CheckFn, GuardCheckFn, GuardDefinition, Verdict};
+pub use guard::{CheckFn, LoopGuard, LoopGuardCheck, Verdict};
 pub use plugin::{AnyPlugin, Inspected, Invocation, NextCall, StateOwner};
 pub use scope::{AnyServices, Link, Scope};
 pub use stage::{
@@ -58,6 +58,9 @@ pub struct BrainDefinition {
     pub read_options: OptionsFn,
     /// The initial state.
     pub initial: Arc<Value>,
+    /// Checks a state that the next run of a conversation begins with; `None` if each run begins with the initial one.
+    #[derive_where(skip)]
+    pub keeps: Option<KeepsFn>,
     /// Its stages, in order.
     pub stages: Vec<StageDefinition>,
     /// The project's actions that its loops may use, by name.
@@ -83,6 +86,9 @@ pub struct BrainDefinition {
 
 /// Migrates a state from an earlier version.
 pub type MigrateFn = Arc<dyn Fn(&Value) -> Result<Value> + Send + Sync>;
+
+/// Checks that a state can be the first one of a run; the second argument is the size limit of documents in bytes.
+pub type KeepsFn = Arc<dyn Fn(&Value, usize) -> Result<()> + Send + Sync>;
 
 /// Computes the services of a brain from those of the outer brain.
 pub type Provide = Arc<dyn Fn(AnyServices) -> AnyServices + Send + Sync>;
@@ -151,7 +157,7 @@ pub struct LoopDefinition {
     #[derive_where(skip)]
     pub plugins: IndexMap<&'static str, Arc<dyn AnyPlugin>>,
     /// The guards, in the order of registration.
-    pub guards: Vec<GuardDefinition>,
+    pub guards: Vec<LoopGuard>,
     /// A replacement of older messages from this iteration on; `None` changes nothing.
     pub compaction: Option<CompactionChange>,
     /// A predefined answer of this iteration, instead of a model's.
@@ -344,6 +350,27 @@ impl BrainDefinition {
             budget: self.budget.clone(),
             start: None,
         }
+    }
+
+    /// Returns the state that the next run of a conversation begins with, from that at the end of the run before.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] if the state of the other version has no migration, or does not fit.
+    pub(crate) fn kept(&self, version: u32, state: &Value, max_bytes: usize) -> Result<Option<Value>> {
+        let Some(check) = &self.keeps else { return Ok(None) };
+        let state = match self.migrations.get(&version) {
+            _ if version == self.version => state.clone(),
+            Some(migrate) => migrate(state)?,
+            None => {
+                return Err(Error::new(format!(
+                    "the state is that of version {version}, and the code has version {} without a migration from it",
+                    self.version
+                )));
+            }
+        };
+        check(&state, max_bytes)?;
+        Ok(Some(state))
     }
 
     /// Finds a stage by name.

@@ -38,7 +38,7 @@ pub enum StageBody {
     Branch(BranchStage),
     /// Runs several brains at the same time.
     Group(GroupStage),
-    /// Runs another brain until its result suffices.
+    /// Runs another brain until the state is done.
     Repeat(RepeatStage),
     /// Ends the brain if a check of its state does not pass.
     Guard(GuardFn),
@@ -84,11 +84,25 @@ pub struct GroupStage {
     pub finish: FinishGroupFn,
 }
 
+impl GroupStage {
+    /// Returns the brains as recorded when the group begins; one for all items of a `map`.
+    #[must_use]
+    pub fn shapes(&self) -> Vec<ArmShape> {
+        match &self.brains {
+            GroupBrains::Named(arms) => arms.iter().map(ArmDefinition::shape).collect(),
+            GroupBrains::Each { brain, may_fail } => {
+                let (name, brain) = (brain.definition.title.clone(), Some(brain.definition.fingerprint()));
+                vec![ArmShape { name, brain, may_fail: *may_fail }]
+            }
+        }
+    }
+}
+
 /// The brains of a group. Their options come from the group's `begin`.
 #[derive(Clone, Debug)]
 pub enum GroupBrains {
-    /// Several brains, one for each.
-    Arms(Vec<ArmDefinition>),
+    /// Several brains, each with a name.
+    Named(Vec<ArmDefinition>),
     /// One brain for each item.
     Each {
         /// The brain.
@@ -115,7 +129,7 @@ pub type BeginGroupFn = Arc<dyn Fn(&StateValue, Timestamp) -> Result<(Vec<Value>
 /// Computes the next state from the results of a group.
 pub type FinishGroupFn = Arc<dyn Fn(&StateValue, GroupResults) -> Result<Value> + Send + Sync>;
 
-/// A nested brain that runs until its result suffices, as a stage.
+/// A nested brain that runs until the state is done, as a stage.
 #[derive(Clone)]
 #[derive_where(Debug)]
 pub struct RepeatStage {
@@ -123,12 +137,12 @@ pub struct RepeatStage {
     pub brain: NestedDefinition,
     /// The maximum number of rounds.
     pub rounds: u32,
-    /// Says whether the state after a round suffices.
+    /// Says whether the state after a round is done.
     #[derive_where(skip)]
     pub is_done: IsDoneFn,
 }
 
-/// Says whether the state after a round suffices.
+/// Says whether the state after a round is done.
 pub type IsDoneFn = Arc<dyn Fn(&StateValue) -> Result<bool> + Send + Sync>;
 
 /// What an arm of a branch does.
@@ -233,10 +247,8 @@ impl StageDefinition {
         let brain = self.body.nested(None).map(|nested| nested.definition.fingerprint());
         let webhooks = self.body.as_wait().map(|wait| wait.webhooks.clone()).unwrap_or_default();
         let arms = self.body.arms().iter().map(ArmDefinition::shape).collect();
-        let may_fail =
-            matches!(&self.body, StageBody::Group(GroupStage { brains: GroupBrains::Each { may_fail: true, .. }, .. }));
         let rounds = self.body.as_repeat().map_or(0, |repeat| repeat.rounds);
-        StageShape { brain, webhooks, arms, may_fail, rounds, ..StageShape::new(&self.name, self.body.kind()) }
+        StageShape { brain, webhooks, arms, rounds, ..StageShape::new(&self.name, self.body.kind()) }
     }
 }
 
@@ -298,7 +310,7 @@ impl StageBody {
     #[must_use]
     pub fn child(&self, index: u32) -> Option<&NestedDefinition> {
         match self {
-            Self::Group(GroupStage { brains: GroupBrains::Arms(arms), .. }) => {
+            Self::Group(GroupStage { brains: GroupBrains::Named(arms), .. }) => {
                 arms.get(usize::try_from(index).ok()?)?.nested()
             }
             _ => self.nested(None),
@@ -315,7 +327,7 @@ impl StageBody {
     pub fn arms(&self) -> &[ArmDefinition] {
         match self {
             Self::Branch(branch) => &branch.arms,
-            Self::Group(GroupStage { brains: GroupBrains::Arms(arms), .. }) => arms,
+            Self::Group(GroupStage { brains: GroupBrains::Named(arms), .. }) => arms,
             _ => &[],
         }
     }

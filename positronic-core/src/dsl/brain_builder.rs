@@ -13,8 +13,8 @@ use super::services::{IntoServices, NoServices, Requirement, Services};
 use super::trait_bounds::{Options, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{
-    BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, StepStage, encode, encode_state,
-    read_value,
+    BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, StepStage, decode, encode, encode_state,
+    read_value, recordable,
 };
 use crate::error::Error;
 use crate::record::{Budget, Path};
@@ -173,6 +173,7 @@ pub fn brain(title: impl Into<String>) -> BrainBuilder<(), (), NoServices, Unsta
         options: Arc::new(Schema::new(serde_json::json!({"type": "object", "properties": {}}))),
         read_options: Arc::new(|_, _| Ok(Value::Null)),
         initial: Arc::new(Value::Null),
+        keeps: None,
         stages: Vec::new(),
         actions: Vec::new(),
         result: None,
@@ -309,6 +310,41 @@ impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
     {
         let initial = encode_state(&initial, usize::MAX).unwrap_or_else(|error| usage_panic(&error.to_string()));
         self.with(|definition| definition.initial = Arc::new(initial))
+    }
+}
+
+impl<O, S: State, V: ?Sized, P: BeforeStages> BrainBuilder<O, S, V, P> {
+    /// Carries the state over the runs of a conversation: the next run begins with the last state of the run before, also if that has
+    /// failed or was cancelled. So the last stage leaves a state of the type of the initial one.
+    ///
+    /// A state of another [`version`](Self::version) is migrated by [`migrate`](Self::migrate). One that does not fit refuses the
+    /// message, and is never reset: [`StartError::State`](crate::runner::StartError::State).
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    /// # use positronic_core::model::scripted::{Reply, ScriptedModel};
+    ///
+    /// let counter = brain("Counter")
+    ///     .state(0)
+    ///     .keep_state()
+    ///     .r#loop("Chat", |cx| cx.system(format!("This is message {}.", *cx.state + 1)))
+    ///     .step("Count", async |cx| Ok(cx.state + 1));
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// # let runner = Runner::new(ScriptedModel::from_fn(|_| Reply::text("Hello!")));
+    /// let chat = runner.conversation("ann-1");
+    /// assert_eq!(chat.send(&counter, (), "Hello").await?.result().await?, 1);
+    /// assert_eq!(chat.send(&counter, (), "Hello again").await?.result().await?, 2);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn keep_state(self) -> Self {
+        self.with(|definition| {
+            definition.keeps = Some(Arc::new(|state, max_bytes| {
+                recordable("the kept state", state, max_bytes)?;
+                decode::<S>("the kept state", state).map(drop)
+            }));
+        })
     }
 }
 

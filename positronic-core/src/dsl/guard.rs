@@ -10,7 +10,7 @@ use super::r#loop::Loop;
 use super::read_only::{ChangedByToolsAndOnExit, DeclaredWithOptions, ReadOnly};
 use super::services::{Services, services};
 use super::trait_bounds::{Options, Standalone, State};
-use crate::definition::{CheckFn, GuardCheckFn, GuardDefinition, Scope, Verdict};
+use crate::definition::{CheckFn, LoopGuard, LoopGuardCheck, Scope, Verdict};
 use crate::error::{Error, Result};
 use crate::record::{ModelResponse, Path, Prompt, RunId};
 
@@ -28,7 +28,7 @@ pub struct GuardContext<O = (), S = (), V = ()> {
 shared_methods!(GuardContext<O, S, V>);
 
 impl From<std::result::Result<(), String>> for Verdict {
-    /// `Err` refuses.
+    /// Converts `Ok` to [`Pass`](Self::Pass) and `Err` to [`Refuse`](Self::Refuse).
     fn from(checked: std::result::Result<(), String>) -> Self {
         checked.map_or_else(Self::Refuse, |()| Self::Pass)
     }
@@ -37,10 +37,11 @@ impl From<std::result::Result<(), String>> for Verdict {
 impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Checks each answer before it is recorded and before its calls start, in order of registration.
     ///
-    /// An answer that is refused is asked again with the reason, at most [`answer_retries`](Self::answer_retries) times; then the
-    /// brain fails with the code `guard`. Later requests contain neither. [`Verdict::Replace`] records another text in its place, and
-    /// the log keeps what it replaced. A guard that fails or panics stops the loop. The answers of a guarded loop are not streamed:
-    /// nobody sees one before it has passed. The log has refused answers; the redaction of the server applies to them.
+    /// After an answer that is refused the model is asked again with the reason, at most [`answer_retries`](Self::answer_retries) times;
+    /// then the brain fails with the code `guard`. Requests of later iterations contain neither the answer nor the reason.
+    /// [`Verdict::Replace`] replaces the text of the answer; its calls run as they are, and the log keeps the text that was replaced. A guard that fails or
+    /// panics stops the loop. A loop with such a guard does not stream its answers. The log and its readers contain refused answers: the
+    /// server redacts named fields, and not text.
     ///
     /// ```
     /// use positronic_core::prelude::*;
@@ -68,11 +69,11 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         W: Into<Verdict>,
     {
         let check: CheckFn<Arc<ModelResponse>> = Arc::new(move |scope, answer| checked(scope, |cx| check(cx, answer)));
-        self.guard(name.into(), GuardCheckFn::Answer(check))
+        self.guard(name.into(), LoopGuardCheck::Answer(check))
     }
 
     /// Checks the tool and the arguments of each call, before a person is asked about it, and again after a person has edited them. A
-    /// call that is refused gets the reason as its error, and the model goes on. Arguments cannot be replaced.
+    /// call that is refused gets the reason as its error, and the model goes on. Arguments cannot be replaced. A guard that panics refuses.
     pub fn guard_call<F, Fut, W>(self, name: impl Into<String>, check: F) -> Self
     where
         F: Fn(GuardContext<O, S, V>, String, Arc<Value>) -> Fut + Standalone,
@@ -81,11 +82,13 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     {
         let check: CheckFn<(String, Arc<Value>)> =
             Arc::new(move |scope, (tool, arguments)| checked(scope, |cx| check(cx, tool, arguments)));
-        self.guard(name.into(), GuardCheckFn::Call(check))
+        self.guard(name.into(), LoopGuardCheck::Call(check))
     }
 
-    /// Checks the tool and the result of each call of a function, before it is recorded. A result that is refused becomes an error with
-    /// the reason, and its changes of the state are dropped; [`Verdict::Replace`] records another result in its place.
+    /// Checks the tool and what its function returns, before it is recorded: the output, and then the shorter text for the model if there is
+    /// one. An output that is refused becomes an error with the reason, and its changes of the state are dropped;
+    /// [`Verdict::Replace`] records another one in its place. The errors of tools, the answers of waits and the results of brains are not
+    /// checked. A guard that panics refuses.
     pub fn guard_result<F, Fut, W>(self, name: impl Into<String>, check: F) -> Self
     where
         F: Fn(GuardContext<O, S, V>, String, Arc<Value>) -> Fut + Standalone,
@@ -94,11 +97,11 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     {
         let check: CheckFn<(String, Arc<Value>)> =
             Arc::new(move |scope, (tool, result)| checked(scope, |cx| check(cx, tool, result)));
-        self.guard(name.into(), GuardCheckFn::Result(check))
+        self.guard(name.into(), LoopGuardCheck::Result(check))
     }
 
-    fn guard(mut self, name: String, check: GuardCheckFn) -> Self {
-        self.definition.guards.push(GuardDefinition { name, check });
+    fn guard(mut self, name: String, check: LoopGuardCheck) -> Self {
+        self.definition.guards.push(LoopGuard { name, check });
         self
     }
 }

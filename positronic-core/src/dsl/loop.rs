@@ -294,8 +294,8 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Sets how often in a row the model is asked again after an empty answer or calls with cut-off arguments; 2
-    /// by default. Each is an iteration.
+    /// Sets how often the model is asked again: in a row after an empty answer or calls with cut-off arguments, each in a new iteration;
+    /// and within an iteration after a guard has refused an answer. 2 by default.
     pub const fn answer_retries(mut self, times: u32) -> Self {
         self.definition.limits.answer_retries = times;
         self

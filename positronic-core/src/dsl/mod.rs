@@ -76,7 +76,7 @@ pub use read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOpti
 pub use reply::{IntoReply, NoArgs, ToolReply};
 pub use services::{Bound, IntoServices, NoServices, Provides, Requirement, Services, Within};
 pub use stages::{
-    Arm, Arms, AskedFor, BrainStage, Branch, Each, Form, FormAnswer, Group, GuardCheck, IntoEach, IntoLoop,
+    All, Arm, Arms, AskedFor, BrainStage, Branch, Each, Form, FormAnswer, GuardCheck, IntoEach, IntoLoop,
     IntoLoopWithOutput, IntoQuestion, LoopWithOutput, Mapped, Member, Members, NestedOptions, PromptContext,
     PromptQuestion, Race, Retry, Skipped, Unmapped, Waits, each, form,
 };

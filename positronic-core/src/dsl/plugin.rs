@@ -95,8 +95,8 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
     /// The plugin's state, which also names the plugin.
     type State: PluginState;
 
-    /// Whether [`response`](Self::response) may refuse, replace or stop an answer. Such an answer is not streamed: nobody sees it before
-    /// it has passed.
+    /// Whether [`response`](Self::response) may refuse, replace or stop an answer. The answers of its loops are
+    /// not streamed.
     const GUARDS: bool = false;
 
     /// Returns the initial state.

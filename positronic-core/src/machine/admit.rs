@@ -480,7 +480,9 @@ fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refusal> {
         if let Some(inner) = frame.stage.as_loop().filter(|inner| reads_messages(inner)) {
             return Ok(inner.path.clone());
         }
-        brain = frame.stage.as_brain();
+        let of_group = frame.stage.as_group().filter(|group| group.open.len() == 1);
+        let only = of_group.and_then(|group| group.open.values().next()).map(|brain| &**brain);
+        brain = frame.stage.as_brain().or(only);
     }
     Err(Refusal::NoListener("no loop of the run is open, so no loop can receive the message".to_owned()))
 }

@@ -229,14 +229,14 @@ impl RunState {
             | EventKind::LoopWait { .. }
             | EventKind::BranchChosen(_)
             | EventKind::GroupStart { .. }
-            | EventKind::GroupRound { .. }
+            | EventKind::RepeatRound { .. }
             | EventKind::GuardChecked { .. }
             | EventKind::StageWait { .. }
             | EventKind::LoopExit { .. }
             | EventKind::LoopMaxIterations { .. }
             | EventKind::LoopLimit(_)
             | EventKind::LoopStopped { .. }
-            | EventKind::LoopGuarded { .. }
+            | EventKind::LoopGuardReplaced { .. }
             | EventKind::LoopPluginChanged { .. }
             | EventKind::LoopPluginFailed { .. }
             | EventKind::LoopCompacted { .. } => self.stage_event(event, None),

@@ -58,7 +58,7 @@ impl RunState {
                     add(&call.path);
                 }
             }
-            OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Wait(..) => {}
+            OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Wait(..) | OpenFrame::Group(_) => {}
         });
         // These have no intent in the log.
         let due = effects(self, at).effects;
@@ -163,7 +163,7 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::LoopWait { .. }
         | EventKind::BranchChosen(_)
         | EventKind::GroupStart { .. }
-        | EventKind::GroupRound { .. }
+        | EventKind::RepeatRound { .. }
         | EventKind::GuardChecked { .. }
         | EventKind::StageWait { .. }
         | EventKind::LoopComplete { .. } => true,
@@ -206,7 +206,7 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::BudgetRequested(_)
         | EventKind::BudgetDecided { .. }
         | EventKind::BudgetExpired {}
-        | EventKind::LoopGuarded { .. }
+        | EventKind::LoopGuardReplaced { .. }
         | EventKind::LoopPluginChanged { .. }
         | EventKind::LoopPluginFailed { .. }
         | EventKind::LoopCompacted { .. } => false,
@@ -221,7 +221,9 @@ pub(super) fn isolate(state: &RunState, next: &mut Next) {
     }
     let mut busy = state.any_open(|open| match open {
         OpenFrame::Call(call) => call.phase == CallPhase::Open(Intent::Running) && call.detached.is_none(),
-        OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Loop(_) | OpenFrame::Wait(..) => false,
+        OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Loop(_) | OpenFrame::Wait(..) | OpenFrame::Group(_) => {
+            false
+        }
     });
     next.effects.retain(|effect| !matches!(effect, Effect::Execute { .. }) || !std::mem::replace(&mut busy, true));
 }

@@ -7,7 +7,7 @@ use super::apply::IllegalEvent;
 use super::frames::{BrainEnd, BrainFrame};
 use super::stages::Frame as _;
 use super::state::RunState;
-use crate::record::{Event, EventKind, Failure, LoopOutcome, Seq, ToolResult};
+use crate::record::{EndReason, Event, EventKind, Failure, LoopOutcome, Seq, ToolResult};
 
 /// The place where a run failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +49,7 @@ const fn is_at_limit(kind: &EventKind) -> bool {
         EventKind::LoopMaxIterations { .. }
             | EventKind::LoopLimit(_)
             | EventKind::LoopComplete { outcome: LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }, .. }
+            | EventKind::BrainError(Failure { code: EndReason::Limit, .. })
     )
 }
 

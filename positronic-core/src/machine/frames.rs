@@ -300,6 +300,9 @@ pub struct RejectedAnswer {
     pub parts: Arc<[Part]>,
     /// The error.
     pub message: String,
+    /// The guard that refused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<String>,
     /// The model that gave it.
     #[serde(default, skip_serializing_if = "MadeBy::is_unknown")]
     pub by: MadeBy,
@@ -477,7 +480,7 @@ impl LoopFrame {
     }
 }
 
-/// A brain, the step, the loop or the wait of its current stage, or a call of that loop's batch.
+/// A brain, the step, the loop, the wait or the group of its current stage, or a call of that loop's batch.
 #[derive(Clone, Copy)]
 pub(super) enum OpenFrame<'a> {
     Brain(&'a BrainFrame),
@@ -487,6 +490,7 @@ pub(super) enum OpenFrame<'a> {
     Call(&'a Call),
     /// A wait, with its brain.
     Wait(&'a BrainFrame, &'a WaitFrame),
+    Group(&'a GroupFrame),
 }
 
 impl OpenFrame<'_> {
@@ -496,7 +500,7 @@ impl OpenFrame<'_> {
             Self::Step(_, step) => step.intent.is_running(),
             Self::Loop(LoopFrame { phase: LoopPhase::Ask { intent, .. }, .. })
             | Self::Call(Call { phase: CallPhase::Open(intent), .. }) => intent.is_running(),
-            Self::Brain(_) | Self::Loop(_) | Self::Call(_) | Self::Wait(..) => false,
+            Self::Brain(_) | Self::Loop(_) | Self::Call(_) | Self::Wait(..) | Self::Group(_) => false,
         }
     }
 }

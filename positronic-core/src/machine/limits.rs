@@ -54,7 +54,7 @@ impl<'a> LimitedFrame<'a> {
         let (brain, own) = match open {
             OpenFrame::Brain(brain) => (Some(brain), None),
             OpenFrame::Loop(frame) => (None, Some(Self::Loop(frame))),
-            OpenFrame::Step(..) | OpenFrame::Call(_) | OpenFrame::Wait(..) => (None, None),
+            OpenFrame::Step(..) | OpenFrame::Call(_) | OpenFrame::Wait(..) | OpenFrame::Group(_) => (None, None),
         };
         brain.into_iter().flat_map(Self::all_of).chain(own)
     }

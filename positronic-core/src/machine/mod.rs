@@ -82,8 +82,8 @@ pub(crate) use headline::headline;
 pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use model_question::{Asking, ask};
 pub(crate) use settle::{
-    AnswerGuard, Answered, ConfiguredIteration, GroupBegun, Inputs, OPENING, Outcome, Replaced, Returned, StateChanges,
-    Validated, Veto, begin_iteration, begin_loop, offers, plugin_steps, settle,
+    Answered, ConfiguredIteration, GroupBegun, Inputs, OPENING, Outcome, RefusingGuard, Replaced, Returned,
+    StateChanges, Validated, Veto, begin_iteration, begin_loop, offers, plugin_steps, settle,
 };
 pub(crate) use stages::given_up;
 pub(crate) use status::{keeps_values, waits_since};

@@ -35,7 +35,13 @@ pub(crate) enum Outcome {
     /// A model has answered.
     Answer(Answered),
     /// A model has given an answer of another form than was asked for, or one that a guard does not let pass.
-    Misfit { parts: Vec<Part>, metadata: ResponseMetadata, message: String, guard: Option<AnswerGuard>, attempt: u32 },
+    Misfit {
+        response: ModelResponse,
+        message: String,
+        guard: Option<RefusingGuard>,
+        replaced: Vec<Replaced>,
+        attempt: u32,
+    },
     /// A model has given no answer.
     ModelFailed { error: ModelError, attempt: u32 },
     /// A tool has returned.
@@ -52,7 +58,7 @@ pub(crate) enum Outcome {
     Chosen(Result<ArmShape>),
     /// How an arm without a brain changes the state.
     ArmTaken(Result<Option<Change>>),
-    /// What the brains of a group get.
+    /// What a group of brains begins with.
     GroupBegun(Result<GroupBegun>),
     /// The next state after the end of a group; `None` if it stays.
     GroupEnded(Result<Option<Change>>),
@@ -75,18 +81,20 @@ pub(crate) enum Outcome {
     Resumed(Result<StateChanges>),
 }
 
-/// A group of brains.
+/// What a group of brains begins with.
 pub(crate) struct GroupBegun {
-    /// The options of each, in order.
-    pub(crate) items: Vec<Value>,
+    /// The options of each brain, in order.
+    pub(crate) options: Vec<Value>,
     /// How many work at the same time.
     pub(crate) limit: u32,
     /// When a race ends without a winner.
     pub(crate) due: Option<Timestamp>,
+    /// The brains, in order; one for all items of a `map`.
+    pub(crate) brains: Vec<ArmShape>,
 }
 
 /// A guard that does not let an answer pass.
-pub(crate) struct AnswerGuard {
+pub(crate) struct RefusingGuard {
     pub(crate) name: String,
     /// Whether it stops the loop. Otherwise the model is asked again.
     pub(crate) stops: bool,
@@ -103,7 +111,7 @@ pub(crate) struct Replaced {
 impl Replaced {
     fn event(self, path: &Path) -> NewEvent {
         let Self { guard, value } = self;
-        NewEvent::new(path.clone(), EventKind::LoopGuarded { guard, replaced: value })
+        NewEvent::new(path.clone(), EventKind::LoopGuardReplaced { guard, replaced: value })
     }
 }
 
@@ -174,7 +182,7 @@ pub(crate) fn settle(
 fn take_broken(outcome: &mut Outcome) -> Vec<EventKind> {
     let steps = match outcome {
         Outcome::Answer(Answered { metadata: ResponseMetadata { via, .. }, .. })
-        | Outcome::Misfit { metadata: ResponseMetadata { via, .. }, .. }
+        | Outcome::Misfit { response: ModelResponse { metadata: ResponseMetadata { via, .. }, .. }, .. }
         | Outcome::ModelFailed { error: ModelError { via, .. }, .. }
         | Outcome::Question { result: Err(ModelError { via, .. }), .. } => via,
         Outcome::Question { result: Ok(response), .. } => &mut response.metadata.via,
@@ -208,8 +216,9 @@ fn settled(state: &RunState, path: &Path, outcome: Outcome, duration: Duration, 
     match outcome {
         Outcome::Step { result, retries } => step(state, path, (result, retries), duration, inputs),
         Outcome::Answer(answered) => answer(state, path, answered, duration),
-        Outcome::Misfit { parts, metadata, message, guard, attempt } => {
-            misfit(state, path, (parts, metadata), (message, guard), attempt, duration)
+        Outcome::Misfit { response, message, guard, replaced, attempt } => {
+            let replaced = replaced.into_iter().map(|replaced| replaced.event(path));
+            replaced.chain(misfit(state, path, response, (message, guard), attempt, duration)).collect()
         }
         Outcome::ModelFailed { error, attempt } => model_failed(state, path, error, attempt, inputs),
         Outcome::Tool(returned) => tool(path, returned, duration, inputs.now),
@@ -326,15 +335,15 @@ fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration)
 fn misfit(
     state: &RunState,
     path: &Path,
-    (parts, metadata): (Vec<Part>, ResponseMetadata),
-    (message, guard): (String, Option<AnswerGuard>),
+    ModelResponse { parts, calls, metadata }: ModelResponse,
+    (message, guard): (String, Option<RefusingGuard>),
     attempt: u32,
     duration: Duration,
 ) -> Vec<NewEvent> {
     let loop_at = path.parent().unwrap_or_default();
     let Some(frame) = state.loop_at(path) else { return Vec::new() };
     let retries = match &guard {
-        Some(AnswerGuard { stops: true, .. }) => 0,
+        Some(RefusingGuard { stops: true, .. }) => 0,
         Some(_) => frame.limits.answer_retries,
         None => frame.prepared.settings.structured_actions.as_ref().map_or(0, |actions| actions.retries),
     };
@@ -344,8 +353,8 @@ fn misfit(
     let last = usize::try_from(retries).is_ok_and(|retries| refused > retries).then(|| {
         let times = if refused == 1 { "once".to_owned() } else { format!("{refused} times") };
         match &guard {
-            Some(AnswerGuard { name, stops: true }) => format!("the guard `{name}` stopped the loop `{loop_at}`: {message}"),
-            Some(AnswerGuard { name, .. }) => {
+            Some(RefusingGuard { name, stops: true }) => format!("the guard `{name}` stopped the loop `{loop_at}`: {message}"),
+            Some(RefusingGuard { name, .. }) => {
                 format!("the model of the loop `{loop_at}` was asked {times}, and the guard `{name}` refused its answer: {message}")
             }
             None => format!("the model of the loop `{loop_at}` was asked {times} and gave no valid action: {message}"),
@@ -354,7 +363,7 @@ fn misfit(
     let (code, retryable) = if guard.is_some() { (EndReason::Guard, false) } else { (EndReason::Action, true) };
     let guard = guard.map(|guard| guard.name);
     let (parts, metadata) = (parts.into(), Box::new(metadata));
-    let kind = EventKind::LoopAnswerRefused { attempt, guard, message, parts, metadata, duration };
+    let kind = EventKind::LoopAnswerRefused { attempt, guard, message, parts, calls, metadata, duration };
     let mut new_events = vec![NewEvent::new(path.clone(), kind)];
     if let Some(message) = last {
         let outcome = LoopOutcome::Failed { code, message, retryable };
@@ -365,6 +374,7 @@ fn misfit(
 
 fn tool(path: &Path, returned: Returned, duration: Duration, now: Timestamp) -> Vec<NewEvent> {
     let Returned { output, brief, waits, triggers, replaced, changes } = returned;
+    let replaced = replaced.into_iter().map(|replaced| replaced.event(path));
     let StateChanges { change, mut new_events } = match changes {
         Ok(changes) => changes,
         Err(error) => {
@@ -373,10 +383,10 @@ fn tool(path: &Path, returned: Returned, duration: Duration, now: Timestamp) -> 
                  before: {error}"
             ));
             let kind = EventKind::LoopToolResult { result, duration: Some(duration), change: None };
-            return vec![NewEvent::new(path.clone(), kind)];
+            return replaced.chain([NewEvent::new(path.clone(), kind)]).collect();
         }
     };
-    new_events.extend(replaced.into_iter().map(|replaced| replaced.event(path)));
+    new_events.extend(replaced);
     let set = |change| NewEvent::new(path.clone(), EventKind::LoopTrigger { change });
     new_events.extend(triggers.into_iter().map(set));
     let kind = if waits.is_empty() {

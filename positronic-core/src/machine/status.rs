@@ -89,7 +89,7 @@ pub fn pending(state: &RunState) -> Vec<Pending> {
         match open {
             OpenFrame::Call(call) => out.extend(waiting(call)),
             OpenFrame::Wait(brain, frame) => out.extend(stage_wait(brain, frame)),
-            OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Loop(_) => {}
+            OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Loop(_) | OpenFrame::Group(_) => {}
         }
     });
     out

@@ -171,6 +171,11 @@ impl OpenWork {
     fn look_at(&mut self, open: OpenFrame<'_>) {
         match open {
             OpenFrame::Brain(_) => {}
+            OpenFrame::Group(frame) => {
+                if frame.due.is_some() && !frame.has_outcome() {
+                    self.timers.push(format!("the end of `{}`", frame.path));
+                }
+            }
             OpenFrame::Step(brain, step) => {
                 let path = || brain.current_path().unwrap_or_default();
                 self.intent(step.intent, || format!("the step `{}`", path()));

@@ -170,7 +170,7 @@ impl Prompts {
     /// Updates the waiting state of the loops whose calls run the brain of a loop.
     fn tell_above(&mut self, loop_at: &str, mut state: PromptState) {
         let mut below = loop_at;
-        while let Some(above) = calls_around(below).find(|at| self.records.contains_key(*at)) {
+        while let Some(above) = stages_around(below).find(|at| self.records.contains_key(*at)) {
             let Some(record) = self.records.get_mut(above) else { return };
             let Ok(path) = Path::parse(below) else { return };
             match state {
@@ -190,8 +190,8 @@ impl Prompts {
     }
 }
 
-/// Returns the stages with a call whose brain contains a loop, at any depth, from the inside out: loops, and groups of brains.
-fn calls_around(loop_at: &str) -> impl Iterator<Item = &str> {
+/// Lists the loops and the groups of brains around a loop, from the inside out.
+fn stages_around(loop_at: &str) -> impl Iterator<Item = &str> {
     let around = std::iter::successors(parent_of(loop_at), |at| parent_of(at));
     let is_call = |at: &&str| matches!(segments_of(at).next_back(), Some(Segment::Call(..)));
     around.filter(is_call).filter_map(parent_of)

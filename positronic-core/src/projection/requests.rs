@@ -76,18 +76,21 @@ pub(crate) fn iteration_request(frame: &LoopFrame, path: Path, attempt: u32, mes
     }
 }
 
-/// Adds the answers that guards have refused. Later iterations do not get them.
+/// Adds the answer that a guard has refused last. Later iterations do not get it.
 fn with_refusals(request: ModelRequest, refused: &[RejectedAnswer]) -> ModelRequest {
     let mut messages: Vec<_> = request.messages.read().iter().map(|entry| entry.message.clone()).collect();
-    for RejectedAnswer { parts, message, .. } in refused {
+    // Each is sent to the next try only.
+    if let Some(RejectedAnswer { parts, message, .. }) = refused.last() {
         let text = |part: &Part| match part {
             Part::Text { text } if !text.trim().is_empty() => Some(Assistant::Text { text: text.clone() }),
             _ => None,
         };
         let said: Vec<_> = parts.iter().filter_map(text).collect();
-        let said = if said.is_empty() { vec![Assistant::Text { text: "(no text)".to_owned() }] } else { said };
+        let said = if said.is_empty() { vec![Assistant::Text { text: "(calls only)".to_owned() }] } else { said };
         messages.push(Message::assistant(said));
-        let refusal = format!("That answer was refused, and none of its calls ran: {message}. Answer again.");
+        let called = parts.iter().any(|part| matches!(part, Part::Call { .. }));
+        let calls = if called { "None of its calls ran. " } else { "" };
+        let refusal = format!("Your last answer was refused: {message}\n{calls}Answer again.");
         messages.push(Message::user(refusal));
     }
     ModelRequest { messages: Transcript::new(messages), ..request }

@@ -109,9 +109,9 @@ impl<'a> TrafficReader<'a> {
                 let response = self.response(path, parts, metadata.clone());
                 self.close(path, |asked| Ok(as_given(response, asked.decisions.as_ref())));
             }
-            EventKind::LoopAnswerRefused { parts, metadata, .. } => {
+            EventKind::LoopAnswerRefused { parts, calls, metadata, .. } => {
                 let response =
-                    ModelResponse { parts: parts.to_vec(), calls: Vec::new(), metadata: (**metadata).clone() };
+                    ModelResponse { parts: parts.to_vec(), calls: calls.clone(), metadata: (**metadata).clone() };
                 self.close(path, |_| Ok(response));
             }
             EventKind::LoopModelRetry { error, .. } => self.close(path, |_| Err(error.clone())),

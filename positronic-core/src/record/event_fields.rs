@@ -196,7 +196,7 @@ pub enum EndReason {
     Action,
     /// The model's answer was useless: refused, filtered, cut off, or empty.
     Answer,
-    /// A guard stopped the loop, or refused every answer, or a plugin refused the request.
+    /// A guard of a loop stopped it or refused more answers than `answer_retries` allows, or a plugin refused a request.
     Guard,
     /// A limit with `OnLimit::Error` was reached.
     Limit,

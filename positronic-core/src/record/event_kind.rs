@@ -24,7 +24,7 @@ use super::signal::Actor;
 use super::skip::is_default;
 use super::summary::ClaimRefusal;
 use super::trigger::TriggerChange;
-use super::usage::{ModelError, ResponseMetadata, Usage};
+use super::usage::{ModelError, ProposedCall, ResponseMetadata, Usage};
 
 /// What happened.
 ///
@@ -44,8 +44,8 @@ use super::usage::{ModelError, ResponseMetadata, Usage};
 /// | `STEP_RETRY` | stage | it failed and will be retried | `attempt, message, due` |
 /// | `STEP_BLOCKED` | stage | it asked a model beyond a limit, and reruns when more is granted | – |
 /// | `BRANCH_CHOSEN` | stage | an arm of a branch was chosen | `name, brain` |
-/// | `GROUP_START` | stage | brains begin to run at the same time | `items, limit, due` |
-/// | `GROUP_ROUND` | stage | a round of a repeated brain is done, and another one follows | `round, change` |
+/// | `GROUP_START` | stage | brains begin to run at the same time | `brains, options, limit, due` |
+/// | `REPEAT_ROUND` | stage | a round of a repeated brain is done, and the state is not; another one follows, unless it was the last | `round, change` |
 /// | `GUARD_CHECKED` | stage | a guard was checked; if it did not pass, the rest of the brain is skipped | `passed, reason` |
 /// | `STAGE_WAIT` | stage | a stage waits | `waits, due` |
 /// | `STAGE_RESUME` | stage | an answer arrived, or the time is over | `cause, wait, payload, received, signal, actor` |
@@ -55,8 +55,8 @@ use super::usage::{ModelError, ResponseMetadata, Usage};
 /// | `LOOP_MODEL_CALL` | iteration | a request is about to be sent | `attempt, model, question` |
 /// | `LOOP_MODEL_RESULT` | iteration | the model answered | `parts, metadata, duration` |
 /// | `LOOP_MODEL_RETRY` | iteration | it failed and will be asked again | `attempt, error, due` |
-/// | `LOOP_ANSWER_REFUSED` | iteration | the answer is not a valid structured action, or a guard refused it; the model is asked again, or the loop fails | `attempt, guard, message, parts, metadata, duration` |
-/// | `LOOP_GUARDED` | iteration, call | a guard replaced an answer or a result | `guard, replaced` |
+/// | `LOOP_ANSWER_REFUSED` | iteration | the answer is not a valid structured action, or a guard refused it; the model is asked again, or the loop fails | `attempt, guard, message, parts, calls, metadata, duration` |
+/// | `LOOP_GUARD_REPLACED` | iteration, call | a guard replaced an answer or a result | `guard, replaced` |
 /// | `LOOP_ANSWER_BROKEN` | iteration | an answer broke after its provider had reported what it used | `metadata` |
 /// | `LOOP_TOOL_CALL` | call | the model requested a call | `tool, arguments, provider_id, data, flags, gate` |
 /// | `LOOP_TOOL_START` | call | the tool is about to run | `attempt` |
@@ -274,6 +274,9 @@ pub enum EventKind {
         message: String,
         /// The parts of the answer in order, as the model gave them.
         parts: Arc<[Part]>,
+        /// The calls of an answer that a guard refused, in order. They did not run.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<ProposedCall>,
         /// The metadata of the answer.
         metadata: Box<ResponseMetadata>,
         /// The time from the request to the end of the answer, stored in microseconds.
@@ -281,7 +284,7 @@ pub enum EventKind {
         duration: Duration,
     },
     /// A guard replaced an answer, or a result of a call; the event of the answer or the result has what came in its place.
-    LoopGuarded {
+    LoopGuardReplaced {
         /// The guard.
         guard: String,
         /// What it replaced: the text of the answer, or the result.
@@ -423,16 +426,18 @@ pub enum EventKind {
     /// Several brains begin to run at the same time. Each is a brain of its own below the stage, with the path of its number:
     /// `Stage/0.17` is the one with the number 17.
     GroupStart {
+        /// The brains, in order; one for all items of a `map`.
+        brains: Vec<ArmShape>,
         /// The options of each brain, in order.
-        items: Vec<Value>,
+        options: Vec<Value>,
         /// How many work at the same time.
         limit: u32,
         /// When a race ends without a winner.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         due: Option<Timestamp>,
     },
-    /// A round of a repeated brain is done, and another one follows.
-    GroupRound {
+    /// A round of a repeated brain is done, and the state is not. Another one follows, unless it was the last.
+    RepeatRound {
         /// The number of the round, from 0.
         round: u32,
         /// The change of the state.

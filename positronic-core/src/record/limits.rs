@@ -24,7 +24,7 @@ pub struct Limits {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_failures: Option<u32>,
     /// How often in a row the model is asked again after a useless answer that a retry may improve: an empty one,
-    /// or cut-off calls. The default is 2.
+    /// or cut-off calls; and in an iteration after a guard has refused an answer. The default is 2.
     #[serde(skip_serializing_if = "is_default_retries")]
     pub answer_retries: u32,
     /// The effect of any other useless answer: fail the brain, the default, or end the loop.

@@ -27,9 +27,6 @@ pub struct StageShape {
     /// The arms of a branch, or the brains that run at the same time, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<ArmShape>,
-    /// Whether the failure of a `map`'s item is one of its results, and does not fail the stage.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub may_fail: bool,
     /// The maximum number of rounds of a `repeat`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rounds: u32,
@@ -67,7 +64,7 @@ pub enum StageKind {
     Race,
     /// One brain for each item of a list.
     Map,
-    /// A nested brain that runs again until its result suffices.
+    /// A nested brain that runs again until the state is done.
     Repeat,
     /// A check that ends its brain if it does not pass.
     Guard,
@@ -87,7 +84,7 @@ impl StageShape {
     #[must_use]
     pub fn new(name: impl Into<String>, kind: StageKind) -> Self {
         let (webhooks, arms) = (Vec::new(), Vec::new());
-        Self { name: name.into(), kind, brain: None, webhooks, arms, may_fail: false, rounds: 0 }
+        Self { name: name.into(), kind, brain: None, webhooks, arms, rounds: 0 }
     }
 }
 

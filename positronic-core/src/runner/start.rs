@@ -77,6 +77,14 @@ pub enum StartError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// The state that the brain keeps over a conversation does not fit its code.
+    #[error("the state that `{brain}` has kept from the run before cannot be used: {reason}")]
+    State {
+        /// The brain's title.
+        brain: String,
+        /// What does not fit.
+        reason: String,
+    },
     /// The brain names an action that the runner does not have.
     #[error(transparent)]
     Action(#[from] UnknownAction),
@@ -128,13 +136,22 @@ fn listed(differs: &[Difference]) -> String {
     differs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Starts a run whose plugins begin with these states.
+/// What a run takes over from the run before it in a conversation.
+#[derive(Default)]
+pub(super) struct TakenOver {
+    /// The states of its plugins.
+    pub(super) plugins: PluginStates,
+    /// The state of its brain; `None` for the initial one.
+    pub(super) state: Option<Value>,
+}
+
+/// Starts a run.
 pub(super) async fn start(
     runner: &Runner,
     definition: Arc<BrainDefinition>,
     options: Value,
     start: Start,
-    plugins: PluginStates,
+    TakenOver { plugins, state }: TakenOver,
 ) -> Result<RunHandle<Value>, StartError> {
     runner.code.actions.check(&definition)?;
     if let Some(opening) = &start.message {
@@ -156,7 +173,9 @@ pub(super) async fn start(
     };
     let given = start.clone();
     let start = (start != Start::default()).then_some(start);
-    let begin = BrainStart { start, plugins, ..definition.begin(options.clone()) };
+    let initial = definition.begin(options.clone());
+    let state = state.unwrap_or_else(|| initial.state.clone());
+    let begin = BrainStart { start, plugins, state, ..initial };
     let (own, id, code) = (runner.clone(), run.clone(), Arc::clone(&definition));
     runner.state.started.insert(&definition);
     let begun = async move { begin_run(&own, &id, code, begin).await };

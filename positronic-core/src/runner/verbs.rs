@@ -17,7 +17,7 @@ use super::{
 use super::{code_check, resume, start};
 use crate::definition::{BrainDefinition, encode};
 use crate::dsl::Runnable;
-use crate::record::{Actor, PluginStates, RunId, Seq, Start, Timer};
+use crate::record::{Actor, RunId, Seq, Start, Timer};
 use crate::store::StoreError;
 
 impl Runner {
@@ -66,7 +66,7 @@ impl Runner {
         options: Value,
         start: Start,
     ) -> Result<RunHandle<Value>, StartError> {
-        start::start(self, definition, options, start, PluginStates::default()).await
+        start::start(self, definition, options, start, start::TakenOver::default()).await
     }
 
     /// Opens a run to read it, to wait for it and to send signals. The runner does not claim it.

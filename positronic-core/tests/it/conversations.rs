@@ -487,3 +487,45 @@ async fn next_run_id_taken_by_another_user_is_an_error() {
 
     assert!(matches!(refused, ConversationError::Start(_)), "{refused}");
 }
+
+fn tally(version: u32) -> Brain<(), Value> {
+    let tally = brain("Tally").version(version).state(json!({ "said": 0 })).keep_state();
+    tally
+        .r#loop("Chat", |cx| cx.system("Talk."))
+        .step("Count", async |cx| {
+            let said = cx.state["said"].as_u64().unwrap_or_default() + 1;
+            if said == 3 { Err(Error::new("no third time")) } else { Ok(json!({ "said": said })) }
+        })
+        .build()
+}
+
+#[tokio::test(start_paused = true)]
+async fn kept_state_goes_on_in_the_next_run_also_after_a_failure() {
+    let runner = Runner::new(ScriptedModel::from_fn(|_| Reply::text("Hello.")));
+    let chat = runner.conversation("ann-1");
+    for said in [1, 2] {
+        assert_eq!(chat.send(tally(0), (), "Hello").await.unwrap().result().await.unwrap(), json!({ "said": said }));
+    }
+    assert!(chat.send(tally(0), (), "Hello").await.unwrap().result().await.is_err());
+    let run = chat.send(tally(0), (), "Hello").await.unwrap();
+    assert!(run.result().await.is_err(), "the state is the last one that was recorded");
+    let begun = run.events(Seq(0)).await.unwrap();
+    assert!(begun[0].to_json().unwrap().contains(r#""state":{"said":2}"#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kept_state_of_another_version_is_migrated_or_refused() {
+    let runner = Runner::new(ScriptedModel::from_fn(|_| Reply::text("Hello.")));
+    let chat = runner.conversation("ann-1");
+    chat.send(tally(0), (), "Hello").await.unwrap().result().await.unwrap();
+    let refused = chat.send(tally(1), (), "Hello").await.unwrap_err().to_string();
+    assert!(refused.contains("the state that `Tally` has kept") && refused.contains("version 0"), "{refused}");
+    let migrated = brain("Tally")
+        .version(1)
+        .migrate(0, |state| Ok(json!(state["said"])))
+        .state(0_u64)
+        .keep_state()
+        .r#loop("Chat", |cx| cx.system("Talk."))
+        .step("Count", async |cx| Ok(cx.state + 10));
+    assert_eq!(chat.send(migrated, (), "Hello").await.unwrap().result().await.unwrap(), 11);
+}

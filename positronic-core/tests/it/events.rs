@@ -109,10 +109,11 @@ fn examples() -> Vec<Value> {
             "duration": 1
         }),
         json!({
-            "type": "LOOP_ANSWER_REFUSED", "attempt": 1, "guard": "No keys", "message": "it names a key", "parts": [],
+            "type": "LOOP_ANSWER_REFUSED", "attempt": 1, "guard": "No keys", "message": "it names a key", "parts": [{"type": "call", "index": 0}],
+            "calls": [{"name": "tell", "arguments": "{}"}],
             "metadata": {"finish": "stop", "usage": {}}, "duration": 1
         }),
-        json!({"type": "LOOP_GUARDED", "guard": "No keys", "replaced": "sk-123"}),
+        json!({"type": "LOOP_GUARD_REPLACED", "guard": "No keys", "replaced": "sk-123"}),
         json!({"type": "LOOP_ANSWER_BROKEN", "metadata": {"provider": "p", "model": "m", "finish": "stop", "usage": usage}}),
         json!({
             "type": "LOOP_ITERATION", "settings": {"hash": hash, "body": {
@@ -175,10 +176,12 @@ fn examples() -> Vec<Value> {
         }),
         json!({"type": "BRANCH_CHOSEN", "name": "Refund", "brain": hash}),
         json!({"type": "BRANCH_CHOSEN", "name": "Nothing"}),
-        json!({"type": "GROUP_START", "items": [], "limit": 8}),
-        json!({"type": "GROUP_START", "items": [{"order": 7}, null], "limit": 2, "due": 9}),
-        json!({"type": "GROUP_ROUND", "round": 0}),
-        json!({"type": "GROUP_ROUND", "round": 1, "change": {"state": 1}}),
+        json!({"type": "GROUP_START", "brains": [{"name": "Sum", "brain": hash, "may_fail": true}], "options": [], "limit": 8}),
+        json!({
+            "type": "GROUP_START", "brains": [{"name": "A"}, {"name": "B"}], "options": [{"order": 7}, null], "limit": 2, "due": 9
+        }),
+        json!({"type": "REPEAT_ROUND", "round": 0}),
+        json!({"type": "REPEAT_ROUND", "round": 1, "change": {"state": 1}}),
         json!({"type": "GUARD_CHECKED", "passed": true}),
         json!({"type": "GUARD_CHECKED", "passed": false, "reason": "no customer"}),
         json!({"type": "STAGE_WAIT", "waits": [], "due": 9}),
@@ -319,7 +322,7 @@ fn every_event_with_the_deepest_value_reads_back_and_deeper_ones_are_not_written
             assert!(written.is_sorted_by(|a, b| a >= b), "values deeper than the limit are refused: {example}");
         }
     }
-    insta::assert_snapshot!(kinds.into_iter().collect::<Vec<_>>().join(" "), @"BRAIN_COMPLETE BRAIN_MIGRATED BRAIN_START GROUP_ROUND GROUP_START GUARD_CHECKED LOOP_APPROVAL_DECIDED LOOP_BRAIN_COMPLETE LOOP_BRAIN_START LOOP_COMPLETE LOOP_GUARDED LOOP_ITERATION LOOP_MODEL_RESULT LOOP_OUTPUT LOOP_PLUGIN_CHANGED LOOP_RESUME LOOP_TOOL_CALL LOOP_TOOL_RESULT LOOP_WAIT STAGE_RESUME STAGE_WAIT STEP_COMPLETE VALUE_RECORDED");
+    insta::assert_snapshot!(kinds.into_iter().collect::<Vec<_>>().join(" "), @"BRAIN_COMPLETE BRAIN_MIGRATED BRAIN_START GROUP_START GUARD_CHECKED LOOP_APPROVAL_DECIDED LOOP_BRAIN_COMPLETE LOOP_BRAIN_START LOOP_COMPLETE LOOP_GUARD_REPLACED LOOP_ITERATION LOOP_MODEL_RESULT LOOP_OUTPUT LOOP_PLUGIN_CHANGED LOOP_RESUME LOOP_TOOL_CALL LOOP_TOOL_RESULT LOOP_WAIT REPEAT_ROUND STAGE_RESUME STAGE_WAIT STEP_COMPLETE VALUE_RECORDED");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use positronic_core::machine::pending;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::{NodeKind, NodeStatus, Timeline};
-use positronic_core::record::{EndReason, Event, EventKind, Failure, Path, Seq, SignalKind};
+use positronic_core::record::{Amounts, EndReason, Event, EventKind, Failure, Path, Seq, SignalKind};
 use positronic_core::runner::{Fork, ResumeError, Retried, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::Test;
@@ -301,7 +301,7 @@ async fn failures_of_items_fail_the_stage_are_collected_or_skipped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_items_complete_at_once() {
+async fn map_without_items_completes_at_once() {
     assert_eq!(test().start(orders(0), ()).await.result().await.unwrap(), Vec::<u32>::new());
 }
 
@@ -395,14 +395,23 @@ async fn cancel_ends_all_open_brains_in_one_append() {
 
 #[tokio::test(start_paused = true)]
 async fn paused_run_begins_no_further_item() {
-    let run = test().start(orders(2), ()).await;
-    assert!(matches!(run.settled().await, Settled::Waiting(_)));
+    let work = brain("Work").options::<u32>().step("Work", async |cx| {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        Ok(*cx.options)
+    });
+    let brain =
+        brain("Map").state(vec![1_u32, 2, 3]).map("Work", Vec::clone, each(work).limit(1), |_, results| results);
+    let run = Runner::new(ScriptedModel::new([])).start(brain, ()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(30)).await;
     run.pause().await.unwrap();
-    run.webhook("bank", "order-0", json!({ "amount": 1 })).await.unwrap();
-    run.webhook("bank", "order-1", json!({ "amount": 2 })).await.unwrap();
-    assert!(matches!(run.settled().await, Settled::Paused));
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    let begun = |state: &positronic_core::machine::RunState| {
+        let Some(frame) = state.brain(&Path::root()) else { panic!("it has begun") };
+        serde_json::to_value(&frame.stage).unwrap()["Group"]["next"].clone()
+    };
+    assert_eq!(begun(&run.state()), 1);
     run.resume().await.unwrap();
-    assert_eq!(run.result().await.unwrap(), [1, 2]);
+    assert_eq!(run.result().await.unwrap(), [1, 2, 3]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -561,5 +570,98 @@ async fn open_items_show_in_the_timeline_while_others_have_failed() {
             ("Payment", NodeStatus::Waiting),
         ]
     );
-    assert!(log.iter().any(|event| matches!(&event.kind, EventKind::GroupStart { items, .. } if items.len() == 2)));
+    assert!(log.iter().any(|event| matches!(&event.kind, EventKind::GroupStart { options, .. } if options.len() == 2)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_brains_at_one_limit_ask_a_person_once() {
+    let chat = || brain("Chat").r#loop("Chat", |cx| cx.system("Talk.").plugin(Idle)).result(|()| 0);
+    let late = brain("Late").step("First", async |_| Ok(())).r#loop("Chat", |cx| cx.system("Talk.")).result(|()| 0);
+    let brain = brain("All").budget(|budget| budget.max_iterations(1).ask_for_more()).all(
+        "All",
+        |g| (g.run("A", chat(), |()| ()), g.run("B", chat(), |()| ()), g.run("C", late, |()| ())),
+        |(), (one, two, three)| one + two + three,
+    );
+    let run = test().start(brain, ()).await;
+    for _ in 0..3 {
+        let Settled::Waiting(pending) = run.settled().await else { break };
+        assert_eq!(pending.len(), 1, "{pending:?}");
+        run.grant(&Path::root(), Amounts { iterations: 5, ..Amounts::default() }, "ann").await.unwrap();
+    }
+    assert_eq!(run.result().await.unwrap(), 0);
+}
+
+/// Lets an iteration be prepared in a task of its own.
+struct Idle;
+
+#[derive(Default, serde::Serialize, Deserialize, JsonSchema)]
+struct Nothing {}
+
+impl positronic_core::dsl::PluginState for Nothing {
+    const NAME: &'static str = "idle";
+}
+
+impl<O: positronic_core::dsl::Options, S: positronic_core::dsl::State, V: positronic_core::dsl::Services>
+    positronic_core::dsl::Plugin<O, S, V> for Idle
+{
+    type State = Nothing;
+
+    fn initial(&self) -> Nothing {
+        Nothing {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_of_a_repeat_that_has_used_its_rounds_is_refused() {
+    let test = test();
+    let run = test.start(instalments(1), ()).await;
+    assert!(matches!(run.settled().await, Settled::Waiting(_)));
+    run.webhook("bank", "order-0", json!({ "amount": 3 })).await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Failed(_)));
+    let refused = test.runner().client().retry(run.id(), "ann").await;
+    assert!(refused.is_err(), "it would fail again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn code_with_another_policy_of_failures_does_not_continue_an_open_map() {
+    let (test, store) = (test(), MemoryStore::new());
+    let first = test.runner().clone().store(store.clone());
+    let run = first.start(orders(2), ()).await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Waiting(_)));
+    let id = run.id().clone();
+    drop(run);
+    first.release().await;
+    let changed = brain("Orders").state((0..2).collect::<Vec<u32>>()).map(
+        "Pay",
+        Vec::clone,
+        each(bank()).collect_failures(),
+        |_, paid| paid.into_iter().map(Result::unwrap_or_default).collect::<Vec<_>>(),
+    );
+    let refused = test.runner().clone().store(store).brain(changed).resume(&id).await.unwrap_err();
+    assert!(matches!(&refused, ResumeError::Changed { .. }), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn outcome_that_lockstep_holds_is_recorded_when_a_race_drops_what_it_waits_for() {
+    let slow = brain("Slow").options::<u32>().step("Work", async |_| {
+        tokio::time::sleep(Duration::from_hours(10)).await;
+        Ok(1)
+    });
+    // Its wait begins without a step, whose outcome would be held.
+    let bank = brain("Bank").state(7).wait(
+        "Payment",
+        |w| w.on(webhook::<Paid>("bank"), |order: &u32| format!("order-{order}"), |paid| paid),
+        |_, paid| paid.amount,
+    );
+    let raced = race(|r| r.run("Bank", bank, |_| (), Won::Bank).run("Slow", slow, |n| *n, Won::Bank));
+    let quick = brain("Quick").step("Work", async |_| {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok(2)
+    });
+    let both =
+        brain("Both").all("Both", |g| (g.run("Race", raced, |()| ()), g.run("Quick", quick, |()| ())), |(), both| both);
+    let run = test().start(both, ()).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    run.webhook("bank", "order-7", json!({ "amount": 4 })).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), ("Bank(4)".to_owned(), 2));
 }

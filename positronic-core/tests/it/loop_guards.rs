@@ -41,7 +41,7 @@ fn text_of(message: &Message) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_answer_is_asked_again_and_never_sent_later() {
+async fn model_is_asked_again_after_a_refused_answer() {
     let model = ScriptedModel::new([
         Reply::text("It is sk-123."),
         Reply::call("count", json!({})),
@@ -53,7 +53,7 @@ async fn refused_answer_is_asked_again_and_never_sent_later() {
     assert_eq!(run.answer().as_deref(), Some("I cannot tell you."));
     let requests = model.requests();
     let told = text_of(requests[1].messages.read().iter().last().map(|entry| &entry.message).unwrap());
-    assert!(told.contains("That answer was refused") && told.contains("it names an API key"), "{told}");
+    assert!(told.contains("Your last answer was refused") && told.contains("it names an API key"), "{told}");
     let last: String = requests[2].messages.read().iter().map(|entry| text_of(&entry.message)).collect();
     assert!(!last.contains("sk-123") && !last.contains("refused"), "{last}");
     let log = run.events(Seq(0)).await.unwrap();
@@ -102,21 +102,21 @@ fn with_verdict(verdict: impl Fn() -> Verdict + Send + Sync + Clone + 'static) -
 }
 
 #[tokio::test(start_paused = true)]
-async fn replaced_answer_is_what_everybody_reads_and_the_log_has_what_it_replaced() {
+async fn replaced_answer_is_the_runs_answer_and_the_log_keeps_the_original() {
     let brain = with_verdict(|| Verdict::Replace(json!("Ask a colleague.")));
     let run = Test::new(ScriptedModel::new([Reply::text("It is sk-123.")])).start(brain, ()).await;
     run.result().await.unwrap();
     assert_eq!(run.answer().as_deref(), Some("Ask a colleague."));
     let log = run.events(Seq(0)).await.unwrap();
     let replaced = log.iter().find_map(|event| match &event.kind {
-        EventKind::LoopGuarded { guard, replaced } => Some((guard.as_str(), replaced.clone())),
+        EventKind::LoopGuardReplaced { guard, replaced } => Some((guard.as_str(), replaced.clone())),
         _ => None,
     });
     assert_eq!(replaced, Some(("Judge", json!("It is sk-123."))));
 }
 
 #[tokio::test(start_paused = true)]
-async fn guard_stops_the_loop_with_its_own_code_and_one_that_panics_does_so_too() {
+async fn stop_and_panic_of_a_guard_fail_the_brain_with_the_code_guard() {
     let model = || ScriptedModel::new([Reply::text("It is sk-123.")]);
     let stops = Test::new(model()).start(with_verdict(|| Verdict::Stop("not here".to_owned())), ()).await;
     let Settled::Failed(failure) = stops.settled().await else { panic!("it has not failed") };
@@ -198,7 +198,7 @@ fn results(log: &[Arc<positronic_core::record::Event>]) -> Vec<ToolResult> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_call_asks_nobody_and_a_replaced_result_is_what_the_model_reads() {
+async fn refused_call_needs_no_approval_and_a_replaced_result_is_what_the_model_reads() {
     let model = ScriptedModel::new([
         Reply::call("pay", json!({ "amount": 500 })),
         Reply::call("pay", json!({ "amount": 50 })),
@@ -213,7 +213,7 @@ async fn refused_call_asks_nobody_and_a_replaced_result_is_what_the_model_reads(
     let results = results(&log);
     assert_eq!(results[0], ToolResult::error("the guard `At most 100` refused the call: it is too much"));
     assert_eq!(results[1], ToolResult::success("paid 50 with card ****"));
-    let replaced = log.iter().find(|event| event.kind.name() == "LOOP_GUARDED").unwrap();
+    let replaced = log.iter().find(|event| event.kind.name() == "LOOP_GUARD_REPLACED").unwrap();
     assert_eq!(replaced.path.as_str(), "Pay/1.0");
 }
 
@@ -272,4 +272,67 @@ async fn plugin_refuses_an_answer_and_its_veto_of_a_request_has_the_code_guard()
     let Settled::Failed(failure) = run.settled().await else { panic!("it has not failed") };
     assert_eq!(failure.code, EndReason::Guard);
     assert!(failure.message.contains("the plugin `censor` refused the request: not today"), "{failure}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shorter_text_for_the_model_is_checked_like_the_result() {
+    let model = Arc::new(ScriptedModel::new([Reply::call("look", json!({})), Reply::text("Done.")]));
+    let brain = brain("Shop").r#loop("Look", |cx| {
+        cx.system("Look.")
+            .tool("look", |t| {
+                t.description("Looks").execute(async |_: NoArgs, cx| Ok(cx.result("all is well").brief("card 4111")))
+            })
+            .guard_result("No cards", async |_, _, result: Arc<Value>| match result.as_str() {
+                Some(text) if text.contains("4111") => Verdict::Replace(json!("card ****")),
+                _ => Verdict::Pass,
+            })
+    });
+    let run = Test::new(Arc::clone(&model)).start(brain, ()).await;
+    run.result().await.unwrap();
+    let told: String = model.requests()[1].messages.read().iter().map(|entry| text_of(&entry.message)).collect();
+    assert!(told.contains("card ****") && !told.contains("4111"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn edited_arguments_of_a_brain_as_a_tool_are_checked_again() {
+    let pay = brain("Pay").options::<Paid>().step("Pay", async |cx| Ok(cx.options.amount)).build();
+    let brain = brain("Payer").state(0).r#loop("Pay", move |cx| {
+        cx.system("Pay.")
+            .tool("pay", |t| t.brain(pay.clone()).approval(|_: &Paid, _| Some("money".to_owned())))
+            .guard_call("At most 100", async |_, _, arguments: Arc<Value>| {
+                if arguments["amount"].as_u64() > Some(100) { Err("it is too much".to_owned()) } else { Ok(()) }
+            })
+    });
+    let model = ScriptedModel::new([Reply::call("pay", json!({ "amount": 50 })), Reply::text("Done.")]);
+    let run = Test::new(model).start(brain, ()).await;
+    assert!(matches!(run.settled().await, Settled::Waiting(_)));
+    let call = Path::parse("Pay/0.0").unwrap();
+    run.signal(SignalKind::Approve { call, arguments: Some(json!({ "amount": 500 })) }, "ann").await.unwrap();
+    run.result().await.unwrap();
+    let results = results(&run.events(Seq(0)).await.unwrap());
+    assert!(
+        matches!(&results[0], ToolResult::Error { message } if message.contains("refused the call: it is too much")),
+        "{results:?}"
+    );
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Paid {
+    amount: u32,
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_a_refused_answer_are_in_the_log() {
+    let model = ScriptedModel::new([
+        Reply::call("count", json!({})).and_text("It is sk-123."),
+        Reply::text("I cannot tell you."),
+    ]);
+    let run = Test::new(model).start(desk(), ()).await;
+    run.result().await.unwrap();
+    let log = run.events(Seq(0)).await.unwrap();
+    let calls = log.iter().find_map(|event| match &event.kind {
+        EventKind::LoopAnswerRefused { calls, .. } => Some(calls.clone()),
+        _ => None,
+    });
+    assert_eq!(calls.unwrap()[0].name, "count");
 }

@@ -31,7 +31,7 @@ const WORDS = {
   LOOP_APPROVAL_DECIDED: ({ decision, actor, reason }) => `${decision} by ${who(actor)} ${reason ?? ''}`,
   LOOP_WAIT: ({ waits }) => waits.map((wait) => wait.prompt ?? `${wait.webhook} ${wait.identifier}`).join(' or '),
   STAGE_WAIT: ({ waits, due }) => waits.map((wait) => wait.prompt ?? `${wait.webhook} ${wait.identifier}`).join(' or ') || `until ${date(due)}`,
-  GROUP_START: ({ items }) => plural(items.length, 'brain'),
+  GROUP_START: ({ options }) => plural(options.length, 'brain'),
   GUARD_CHECKED: ({ passed, reason }) => (passed ? 'passed' : `did not pass${reason == null ? '' : `: ${brief(reason)}`}`),
 };
 function summary(event) {

@@ -322,6 +322,7 @@ pub(crate) fn deciding() -> Story {
     let refused = EventKind::LoopAnswerRefused {
         attempt: 0,
         guard: None,
+        calls: Vec::new(),
         message: "the answer has no JSON object".to_owned(),
         parts: [Part::Text { text: "I would look it up.".to_owned() }].into(),
         metadata: Box::default(),

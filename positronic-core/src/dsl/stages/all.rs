@@ -1,4 +1,4 @@
-//! Several brains at the same time, all of which end.
+//! The stage `all`: brains that run at the same time, all of which must end.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::dsl::usage_panic::usage_panic;
 use crate::error::{Error, Result};
 use crate::record::{Failure, StageKind};
 
-/// The brains that run at the same time, from the state `S`, in a brain with the services `V`.
+/// Collects the brains of an `all`, from the state `S`, in a brain with the services `V`.
 #[derive_where(Debug)]
-pub struct Group<S, V> {
+pub struct All<S, V> {
     pub(super) arms: Vec<ArmDefinition>,
     #[derive_where(skip)]
     pub(super) inputs: Vec<InputOf<S>>,
@@ -99,7 +99,7 @@ tuple_of_members!(A, B, C, D, E, F, G, H, I, J);
 tuple_of_members!(A, B, C, D, E, F, G, H, I, J, K);
 tuple_of_members!(A, B, C, D, E, F, G, H, I, J, K, L);
 
-impl<S: State, V: Services> Group<S, V> {
+impl<S: State, V: Services> All<S, V> {
     pub(super) const fn new() -> Self {
         Self { arms: Vec::new(), inputs: Vec::new(), types: PhantomData }
     }
@@ -179,8 +179,8 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     /// results, each of its own type.
     ///
     /// The options of the brains are computed together, before the first one begins; until they are in the log, a crash lets them be
-    /// computed again. If a brain of [`run`](Group::run) fails, the others are cancelled and the stage fails;
-    /// [`attempt`](Group::attempt) makes a failure a value. Approvals and waits inside of them are answered in any order.
+    /// computed again. If a brain of [`run`](All::run) fails, the others are cancelled and the stage fails;
+    /// [`attempt`](All::attempt) makes a failure a value. Approvals and waits inside of them are answered in any order.
     ///
     /// ```
     /// use positronic_core::prelude::*;
@@ -209,15 +209,15 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     pub fn all<M: Members + Send + Sync + 'static, S2: State>(
         self,
         name: &str,
-        brains: impl FnOnce(&mut Group<S, V::Services>) -> M,
+        brains: impl FnOnce(&mut All<S, V::Services>) -> M,
         next: impl Fn(S, M::Results) -> S2 + Send + Sync + 'static,
     ) -> BrainBuilder<O, S2, V, P::Next>
     where
         P: TakesStages,
     {
-        let mut group = Group::new();
+        let mut group = All::new();
         let members = brains(&mut group);
-        let Group { arms, inputs, .. } = group;
+        let All { arms, inputs, .. } = group;
         if arms.is_empty() {
             usage_panic(&format!("the stage `{name}` runs no brain; add one with `g.run(…)`"));
         }
@@ -226,10 +226,12 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
             StageBody::Group(GroupStage {
                 kind: StageKind::All,
                 limit: u32::try_from(arms.len()).unwrap_or(u32::MAX),
-                brains: GroupBrains::Arms(arms),
+                brains: GroupBrains::Named(arms),
                 begin: Arc::new(move |state, _| Ok((items_of(&inputs, state)?, None))),
                 finish: Arc::new(move |state: &StateValue, results| {
-                    let GroupResults::All(all) = results else { return Err(Error::new("the stage is no race")) };
+                    let GroupResults::All(all) = results else {
+                        return Err(Error::new("expected the results of all brains"));
+                    };
                     encode_state(&next(state.owned()?, members.results(&all)?), state.max_bytes())
                 }),
             }),

@@ -23,7 +23,7 @@ const AT_ONCE: u32 = 8;
 
 /// A brain that runs for each item of a list, with the options `O2`, the services `V2`, and the result `T` of an item; [`each`]
 /// makes it.
-#[must_use = "it is used by `map`"]
+#[must_use = "pass it to `map`"]
 #[derive_where(Debug)]
 pub struct Each<O2, T, V2: ?Sized> {
     brain: NestedDefinition,
@@ -37,8 +37,8 @@ pub struct Each<O2, T, V2: ?Sized> {
 /// Decodes the results of all items.
 type ReadItems<T> = fn(&[MemberEnd]) -> Result<Vec<T>>;
 
-/// Settings of a brain that a [`map`](BrainBuilder::map) runs for each item: by default eight work at the same time, and a failure fails
-/// the stage.
+/// Creates the settings of a brain that a [`map`](BrainBuilder::map) runs for each item: by default eight work at the same time, and a
+/// failure fails the stage.
 pub fn each<B: IntoBrain>(brain: B) -> Each<B::Options, B::Result, B::Services> {
     Each { brain: member(brain), limit: AT_ONCE, may_fail: false, read: all, types: PhantomData }
 }
@@ -162,7 +162,9 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
                     Ok((items.collect::<Result<Vec<Value>>>()?, None))
                 }),
                 finish: Arc::new(move |state: &StateValue, results| {
-                    let GroupResults::All(ends) = results else { return Err(Error::new("the stage is no race")) };
+                    let GroupResults::All(ends) = results else {
+                        return Err(Error::new("expected the results of all items"));
+                    };
                     encode_state(&next(state.owned()?, read(&ends)?), state.max_bytes())
                 }),
             }),

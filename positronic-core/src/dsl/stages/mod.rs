@@ -15,7 +15,7 @@ mod sleep;
 mod step;
 mod wait;
 
-pub use all::{Group, Member, Members};
+pub use all::{All, Member, Members};
 pub use ask_person::{Form, FormAnswer, form};
 pub use brain::{BrainStage, Mapped, NestedOptions, Unmapped};
 pub use branch::{Arm, Arms, Branch};

@@ -1,4 +1,4 @@
-//! Several brains at the same time, of which the first that completes counts.
+//! The stage `race`: brains that run at the same time, of which the first that completes wins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use derive_where::derive_where;
 use serde_json::Value;
 
-use super::all::{Group, items_of, result};
+use super::all::{All, items_of, result};
 use crate::definition::{GroupBrains, GroupResults, GroupStage, StageBody, StateValue, encode_state};
 use crate::dsl::brain::IntoBrain;
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
@@ -20,7 +20,7 @@ use crate::record::StageKind;
 #[must_use = "the first closure of `race` returns it"]
 #[derive_where(Debug)]
 pub struct Race<S, E, V> {
-    group: Group<S, V>,
+    group: All<S, V>,
     #[derive_where(skip)]
     events: Vec<Box<dyn Fn(&Value) -> Result<E> + Send + Sync>>,
     #[derive_where(skip)]
@@ -115,7 +115,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     where
         P: TakesStages,
     {
-        let mut race = brains(Race { group: Group::new(), events: Vec::new(), late: None });
+        let mut race = brains(Race { group: All::new(), events: Vec::new(), late: None });
         let (arms, inputs) = (std::mem::take(&mut race.group.arms), std::mem::take(&mut race.group.inputs));
         if arms.is_empty() {
             usage_panic(&format!("the race `{name}` runs no brain; add one with `.run(…)`"));
@@ -126,7 +126,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
             StageBody::Group(GroupStage {
                 kind: StageKind::Race,
                 limit: u32::try_from(arms.len()).unwrap_or(u32::MAX),
-                brains: GroupBrains::Arms(arms),
+                brains: GroupBrains::Named(arms),
                 begin: Arc::new(move |state, now| Ok((items_of(&inputs, state)?, time.map(|time| now.after(time))))),
                 finish: Arc::new(move |state: &StateValue, results| {
                     encode_state(&next(state.owned()?, race.event(&results)?), state.max_bytes())

@@ -1,4 +1,4 @@
-//! The brain that runs again until its result suffices.
+//! The stage `repeat`: a brain that runs again until the state is done.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::dsl::usage_panic::usage_panic;
 
 impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S, V, P> {
     /// Runs a brain again and again, at most `rounds` times: `input` computes its options from the state, `output` the next state from
-    /// its result, and `is_done` says whether that state suffices. If it does not after the last round, the brain fails: what follows
+    /// its result, and `is_done` says whether that state is done. If it is not after the last round, the brain fails: what follows
     /// relies on it.
     ///
     /// Each round is a brain of its own: it sees no answer, wait or value of an earlier one, except through the state.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::BrainFrame;
-use crate::record::{Failure, Path, Seq, Timestamp};
+use crate::record::{ArmShape, Failure, Path, Seq, Timestamp};
 
 /// A group of brains that has begun. It has the frames of those that have begun and not ended: the options of the others, and
 /// the results, are in the log.
@@ -14,7 +14,7 @@ use crate::record::{Failure, Path, Seq, Timestamp};
 pub struct GroupFrame {
     /// The path of its stage.
     pub path: Path,
-    /// The event that began it, with the options of its brains.
+    /// The number of the event that began it, which has the options of its brains.
     pub since: Seq,
     /// The time of that event.
     pub began: Timestamp,
@@ -24,8 +24,8 @@ pub struct GroupFrame {
     pub limit: u32,
     /// Whether the first that completes ends the group.
     pub race: bool,
-    /// Whether a failure of the brain with this number is a result. The last entry is that of all further ones.
-    pub may_fail: Arc<[bool]>,
+    /// Its brains, in order. The last one is also that of all further numbers.
+    pub brains: Arc<[ArmShape]>,
     /// When a race ends without a winner.
     pub due: Option<Timestamp>,
     /// The number of the next brain that begins.
@@ -48,7 +48,7 @@ pub enum Winner {
     /// The brain with this number.
     Brain(u32),
     /// The time was over.
-    Time,
+    Expired,
 }
 
 impl GroupFrame {
@@ -56,12 +56,12 @@ impl GroupFrame {
     #[must_use]
     pub fn tolerates(&self, index: u32) -> bool {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
-        self.may_fail.get(index).or(self.may_fail.last()).copied().unwrap_or_default()
+        self.race || self.brains.get(index).or(self.brains.last()).is_some_and(|brain| brain.may_fail)
     }
 
     /// Returns whether nothing more begins.
     #[must_use]
-    pub const fn is_decided(&self) -> bool {
+    pub const fn has_outcome(&self) -> bool {
         self.winner.is_some() || self.failure.is_some()
     }
 }

@@ -38,8 +38,8 @@ pub(super) fn begin_brain(state: &RunState, path: &Path, begun: Result<Box<Brain
 /// Begins a group of brains, or fails the brain around it.
 pub(super) fn begin_group(path: &Path, begun: Result<GroupBegun>) -> Vec<NewEvent> {
     match begun {
-        Ok(GroupBegun { items, limit, due }) => {
-            vec![NewEvent::new(path.clone(), EventKind::GroupStart { items, limit, due })]
+        Ok(GroupBegun { options, limit, due, brains }) => {
+            vec![NewEvent::new(path.clone(), EventKind::GroupStart { brains, options, limit, due })]
         }
         Err(error) => {
             fail_owner(path, EndReason::Step, format!("the stage `{path}` cannot begin: {}", error.with_line()))
@@ -173,7 +173,7 @@ pub(super) fn end_brain(
 fn end_round(state: &RunState, stage: &Path, change: Option<Change>) -> Vec<NewEvent> {
     let Some(owner) = state.owner(stage) else { return Vec::new() };
     let (round, most) = (owner.round, owner.current().map_or(0, |stage| stage.rounds));
-    let mut new_events = vec![NewEvent::new(stage.clone(), EventKind::GroupRound { round, change })];
+    let mut new_events = vec![NewEvent::new(stage.clone(), EventKind::RepeatRound { round, change })];
     if round.saturating_add(1) >= most {
         let message = format!("the stage `{stage}` is not done after {most} rounds, its limit");
         new_events.extend(fail_owner(stage, EndReason::Limit, message));

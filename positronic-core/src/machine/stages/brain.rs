@@ -58,7 +58,7 @@ impl Frame for BrainFrame {
             (EventKind::StepComplete { change, .. }, Some(BrainEnd::Completed(_))) if is_stage(&event.path) => {
                 Ok(Advance::Done(change.as_ref()))
             }
-            (EventKind::GroupRound { round, change }, Some(BrainEnd::Completed(_)))
+            (EventKind::RepeatRound { round, change }, Some(BrainEnd::Completed(_)))
                 if self.round_of_stage() == Some(*round) =>
             {
                 Ok(Advance::Again(change.as_ref()))

@@ -103,7 +103,7 @@ pub(in crate::machine) enum Advance<'e> {
     Done(Option<&'e Change>),
     /// An arm of it is chosen.
     Chosen(&'e ArmShape),
-    /// A round of it is done with this change of its brain's state, and another one follows.
+    /// A round of it is done with this change of its brain's state, and the state is not done.
     Again(Option<&'e Change>),
     /// It is done, and the rest of its brain is skipped for this reason.
     Stopped(&'e Value),

@@ -16,7 +16,7 @@ use crate::record::{
     Actor, EndReason, Event, EventKind, Failure, NewEvent, Path, ResumeCause, Segment, Seq, StageKind, Timestamp,
 };
 
-/// How many brains of a group may have begun and not ended, if fewer work at the same time.
+/// The maximum number of open brains of a group, unless its limit is higher.
 const OPEN: u32 = 256;
 
 pub(super) struct GroupKind;
@@ -32,24 +32,18 @@ impl Kind for GroupKind {
     }
 
     fn apply<'e>(&self, event: &'e Event, owner: &BrainFrame) -> Result<Advance<'e>, Reason> {
-        let EventKind::GroupStart { items, limit, due } = &event.kind else {
+        let EventKind::GroupStart { brains, options, limit, due } = &event.kind else {
             return Err("the group has not begun".to_owned());
         };
         let stage = owner.current().ok_or("the brain has no further stage")?;
-        let race = stage.kind == StageKind::Race;
-        let may_fail = match stage.arms.as_slice() {
-            _ if race => vec![true],
-            [] => vec![stage.may_fail],
-            arms => arms.iter().map(|arm| arm.may_fail).collect(),
-        };
         Ok(Advance::Begun(Stage::Group(Arc::new(GroupFrame {
             path: event.path.clone(),
             since: event.seq,
             began: event.at,
-            count: u32::try_from(items.len()).map_err(|_| "it has too many brains")?,
+            count: u32::try_from(options.len()).map_err(|_| "it has too many brains")?,
             limit: (*limit).max(1),
-            race,
-            may_fail: may_fail.into(),
+            race: stage.kind == StageKind::Race,
+            brains: brains.clone().into(),
             due: *due,
             next: 0,
             open: BTreeMap::new(),
@@ -74,7 +68,7 @@ impl GroupFrame {
             Some(BrainEnd::Failed(failure)) => {
                 self.failed += 1;
                 let is_last = self.race && self.failed == self.count && self.due.is_none();
-                if (is_last || !self.tolerates(index)) && !self.is_decided() {
+                if (is_last || !self.tolerates(index)) && !self.has_outcome() {
                     let message = format!("the brain `{}` failed: {}", self.path.call(0, index), failure.message);
                     self.failure = Some(Failure { code: EndReason::Brain, message, retryable: failure.retryable });
                 }
@@ -94,7 +88,7 @@ impl GroupFrame {
             (None, Some(Winner::Brain(index))) => {
                 self.close(&format!("`{}` completed first", self.path.call(0, index)), &mut new_events);
             }
-            (None, _) => self.close("the time was over", &mut new_events),
+            (None, _) => self.close("the time of the race was over", &mut new_events),
         }
         out.effects.push(match new_events.is_empty() {
             true => Effect::FinishGroup { path: self.path.clone() },
@@ -125,7 +119,9 @@ impl GroupFrame {
                 room -= 1;
             }
             // Several brains ask for more of one limit.
-            next.effects.retain(|effect| !matches!(effect, Effect::Append(_)) || !out.effects.contains(effect));
+            next.effects.retain(|effect| {
+                asked(effect).is_none_or(|asks| !out.effects.iter().any(|one| asked(one) == Some(asks)))
+            });
             out.effects.extend(next.effects);
         }
         let open = u32::try_from(self.open.len()).unwrap_or(u32::MAX);
@@ -133,10 +129,20 @@ impl GroupFrame {
     }
 }
 
+/// Returns whose limit an effect asks a person about: the path, and whether it is the conversation's.
+fn asked(effect: &Effect) -> Option<(&Path, bool)> {
+    let Effect::Append(new_events) = effect else { return None };
+    match new_events.as_slice() {
+        [NewEvent { path, kind: EventKind::BudgetRequested(request), .. }] => Some((path, request.shared)),
+        [NewEvent { path, kind: EventKind::BudgetExpired {}, .. }] => Some((path, false)),
+        _ => None,
+    }
+}
+
 impl Frame for GroupFrame {
     fn next<'a>(&'a self, owner: &'a BrainFrame, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
         let is_over = self.next == self.count && self.open.is_empty() && self.due.is_none();
-        if self.is_decided() || is_over {
+        if self.has_outcome() || is_over {
             return self.end(owner, out);
         }
         match self.due {
@@ -163,7 +169,7 @@ impl Frame for GroupFrame {
     fn apply<'e>(&mut self, event: &'e Event, _: OwnerState<'_>) -> Result<Advance<'e>, Reason> {
         match (&event.kind, event.path.last()) {
             (EventKind::BrainStart(start), Some(Segment::Call(0, index))) => {
-                if index != self.next || index >= self.count || self.is_decided() {
+                if index != self.next || index >= self.count || self.has_outcome() {
                     return Err(format!("the next brain is {} of {}", self.next, self.count));
                 }
                 self.next += 1;
@@ -171,14 +177,14 @@ impl Frame for GroupFrame {
                 Ok(Advance::Stay)
             }
             (EventKind::StageResume { cause: ResumeCause::Expired, .. }, Some(Segment::Stage(_))) => {
-                if self.due.is_none() || self.is_decided() {
+                if self.due.is_none() || self.has_outcome() {
                     return Err("the race has no end".to_owned());
                 }
-                self.winner = Some(Winner::Time);
+                self.winner = Some(Winner::Expired);
                 Ok(Advance::Stay)
             }
             (EventKind::StepComplete { change, .. }, Some(Segment::Stage(_))) => {
-                if !self.open.is_empty() || !(self.is_decided() || self.next == self.count) {
+                if !self.open.is_empty() || !(self.has_outcome() || self.next == self.count) {
                     return Err("not all of its brains have ended".to_owned());
                 }
                 Ok(Advance::Done(change.as_ref()))
@@ -209,7 +215,9 @@ impl Frame for GroupFrame {
     }
 
     fn collect_active(&self, waits: bool, active: &mut Vec<Path>) -> bool {
-        let mut busy = self.is_decided() || self.open.is_empty();
+        // Without an open brain, a race waits for its time.
+        let waits_for_time = self.due.is_some() && self.next == self.count;
+        let mut busy = self.has_outcome() || (self.open.is_empty() && !waits_for_time);
         for brain in self.open.values() {
             busy |= brain.collect_active(waits, active);
         }
@@ -221,7 +229,10 @@ impl Frame for GroupFrame {
     }
 
     fn is_failing(&self) -> bool {
-        let fails = |(index, brain): (&u32, &Arc<BrainFrame>)| !self.tolerates(*index) && brain.is_failing();
+        // Of a race, the last one that could win.
+        let is_last = self.race && self.due.is_none() && self.failed + 1 == self.count;
+        let fails =
+            |(index, brain): (&u32, &Arc<BrainFrame>)| (is_last || !self.tolerates(*index)) && brain.is_failing();
         self.failure.is_some() || self.open.iter().any(fails)
     }
 
@@ -236,6 +247,7 @@ impl Frame for GroupFrame {
     }
 
     fn visit<'a>(&'a self, _: &'a BrainFrame, visit: &mut Visitor<'_, 'a>) -> ControlFlow<()> {
+        visit(OpenFrame::Group(self))?;
         for brain in self.open.values() {
             brain.visit_open(visit)?;
         }

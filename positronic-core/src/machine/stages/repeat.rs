@@ -8,12 +8,18 @@ use super::frame::{Advance, Kind, Reason};
 use crate::machine::effect::Next;
 use crate::machine::frames::{BrainFrame, Stage};
 use crate::machine::limits::Enclosing;
-use crate::record::{Event, EventKind, Path, Segment, Timestamp};
+use crate::record::{EndReason, Event, EventKind, Failure, Path, Segment, Timestamp};
 
 pub(super) struct RepeatKind;
 
 impl Kind for RepeatKind {
     fn next(&self, owner: &BrainFrame, path: Path, _: Timestamp, _: &Enclosing<'_>, out: &mut Next) {
+        let most = owner.current().map_or(0, |stage| stage.rounds);
+        if owner.round >= most {
+            // Only a fork right after the last round.
+            let message = format!("the stage `{path}` is not done after {most} rounds, its limit");
+            return owner.fail(Failure { code: EndReason::Limit, message, retryable: false }, out);
+        }
         start(owner, path.call(owner.round, 0), out);
     }
 

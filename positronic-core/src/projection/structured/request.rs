@@ -133,15 +133,16 @@ impl Said<'_> {
         }
     }
 
-    fn refused(&mut self, RejectedAnswer { parts, message, by }: &RejectedAnswer) {
+    fn refused(&mut self, RejectedAnswer { parts, message, guard, by }: &RejectedAnswer) {
         let parts: Vec<_> = parts.iter().filter_map(Part::sent_back).collect();
         let is_silent = !parts.iter().any(|part| matches!(part, Assistant::Text { text } if !text.trim().is_empty()));
         let silence = is_silent.then(|| Assistant::Text { text: "(no answer)".to_owned() });
         let parts = parts.into_iter().filter(|part| !is_silent || !matches!(part, Assistant::Text { .. }));
         self.messages.push(Message::Assistant { parts: parts.chain(silence).collect(), by: by.clone() });
+        let what = if guard.is_some() { "was refused" } else { "is not a valid action" };
         let text = format!(
-            "That answer is not a valid action and had no effect: {message}. Answer again with one JSON object of the form \
-             above and nothing else."
+            "That answer {what} and had no effect: {message}. Answer again with one JSON object of the form above and nothing \
+             else."
         );
         self.messages.push(Message::user(text));
         self.results = 0;

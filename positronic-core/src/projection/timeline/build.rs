@@ -190,7 +190,10 @@ impl Timeline {
                     && matches!(node.status, NodeStatus::Running | NodeStatus::Waiting)
             })
         };
-        match self.children(id).iter().find(is_at_work) {
+        // Of several brains at the same time, none is the one at work.
+        let is_group =
+            matches!(self.node(id).map(|node| &node.kind), Some(NodeKind::Stage(stage)) if stage.group.is_some());
+        match self.children(id).iter().find(is_at_work).filter(|_| !is_group) {
             Some(stage) => self.stage_at_work(*stage),
             None => id,
         }

@@ -148,7 +148,9 @@ impl AnswerNode {
     /// Returns the files that the model made.
     pub fn files(&self) -> impl Iterator<Item = &FileRef> {
         let answer = match &self.outcome {
-            Some(AnswerOutcome::Answered(answer) | AnswerOutcome::Refused { answer, .. }) => Some(answer),
+            Some(AnswerOutcome::Answered(answer)) => Some(answer),
+            // What a guard has refused is not the run's.
+            Some(AnswerOutcome::Refused { guard, answer, .. }) => guard.is_none().then_some(answer),
             Some(AnswerOutcome::Failed { .. } | AnswerOutcome::Abandoned) | None => None,
         };
         answer.into_iter().flat_map(|answer| &*answer.parts).filter_map(|part| match part {

@@ -82,14 +82,14 @@ impl Timeline {
                 }
                 self.begin(here, event);
             }
-            EventKind::GroupStart { items, .. } => {
+            EventKind::GroupStart { options, .. } => {
                 self.begin(here, event);
                 if let Some(stage) = self.stage_mut(here) {
-                    let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
+                    let count = u32::try_from(options.len()).unwrap_or(u32::MAX);
                     stage.group = Some(GroupProgress { count, ..GroupProgress::default() });
                 }
             }
-            EventKind::GroupRound { .. } => {}
+            EventKind::RepeatRound { .. } => {}
             EventKind::GuardChecked { passed, reason } => {
                 self.begin(here, event);
                 if let Some(stage) = self.stage_mut(here).filter(|_| !passed) {
@@ -117,8 +117,8 @@ impl Timeline {
                 self.add(here, event, NodeStatus::Done, NodeKind::Blocked);
                 self.set_status(here, NodeStatus::Waiting);
             }
-            EventKind::LoopGuarded { guard, replaced } => {
-                let guarded = NodeKind::Guarded { guard: guard.clone(), replaced: replaced.clone() };
+            EventKind::LoopGuardReplaced { guard, replaced } => {
+                let guarded = NodeKind::GuardReplaced { guard: guard.clone(), replaced: replaced.clone() };
                 self.add(here, event, NodeStatus::Done, guarded);
             }
             EventKind::LoopModelCall { .. }

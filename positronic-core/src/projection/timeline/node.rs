@@ -164,7 +164,7 @@ pub enum NodeKind {
     /// A step called a model beyond a limit, and reruns after a grant.
     Blocked,
     /// A guard replaced an answer, or the result of a call.
-    Guarded {
+    GuardReplaced {
         /// The guard.
         guard: String,
         /// What it replaced.

@@ -13,12 +13,12 @@ use serde_json::Value;
 
 use crate::definition::{BrainDefinition, encode};
 use crate::dsl::Runnable;
-use crate::machine::RunState;
+use crate::machine::{BrainFrame, RunState};
 use crate::record::{
-    Actor, Budget, Busy, Fired, LimitKind, PluginStates, Prompt, RunId, RunSummary, Signal, SignalId, SignalKind,
-    Start, UserMessage,
+    Actor, Budget, Busy, Fired, LimitKind, Prompt, RunId, RunSummary, Signal, SignalId, SignalKind, Start, UserMessage,
 };
-use crate::runner::start::start as start_run;
+use crate::runner::catch::caught_now;
+use crate::runner::start::{TakenOver, start as start_run};
 use crate::runner::worker::load;
 use crate::runner::{ResumeError, RunHandle, Runner, Settled, SignalError, StartError};
 use crate::store::{RunFilter, StoreError};
@@ -430,7 +430,10 @@ impl Conversation {
             None => RunState::default(),
         };
         let shared_budget = self.shared_budget(&before).await?;
-        let plugins = before.root.map(|root| root.plugins.clone());
+        let taken_over = match &before.root {
+            Some(root) => self.taken_over(root, definition)?,
+            None => TakenOver::default(),
+        };
         let start = Start {
             id: Some(self.id_after(last).await?),
             user: self.user.clone(),
@@ -445,8 +448,19 @@ impl Conversation {
             shared_budget,
             ..Start::default()
         };
-        let plugins: PluginStates = plugins.unwrap_or_default();
-        Ok(start_run(&self.runner, Arc::clone(definition), options.clone(), start, plugins).await?)
+        Ok(start_run(&self.runner, Arc::clone(definition), options.clone(), start, taken_over).await?)
+    }
+
+    /// Returns what the next run takes over from the last one: the state of another brain is not its own.
+    fn taken_over(&self, last: &BrainFrame, definition: &BrainDefinition) -> Result<TakenOver, StartError> {
+        let misfit =
+            |error: crate::Error| StartError::State { brain: definition.title.clone(), reason: error.to_string() };
+        let max_bytes = self.runner.settings.max_document_bytes;
+        let state = match *last.title == *definition.title {
+            true => caught_now(|| definition.kept(last.version, &last.state, max_bytes)).map_err(misfit)?,
+            false => None,
+        };
+        Ok(TakenOver { plugins: last.plugins.clone(), state })
     }
 
     fn signal(&self, kind: SignalKind) -> Signal {

@@ -22,11 +22,13 @@ pub(super) fn begin(worker: &mut Worker, path: &Path) -> Option<Outcome> {
     let document = worker.document(path)?;
     let now = worker.shared.now().max(worker.state.at);
     let begun = group_of(worker, path).and_then(|group| {
-        let (items, due) = caught_now(|| (group.begin)(&document, now))?;
-        let items = Value::Array(items);
-        recordable("the items", &items, document.max_bytes())?;
-        let Value::Array(items) = items else { return Err(Error::new("the items are no list")) };
-        Ok(GroupBegun { items, limit: group.limit, due })
+        let (options, due) = caught_now(|| (group.begin)(&document, now))?;
+        let options = Value::Array(options);
+        recordable("the list of options", &options, document.max_bytes())?;
+        let Value::Array(options) = options else {
+            return Err(Error::new("cannot record the options: expected a list"));
+        };
+        Ok(GroupBegun { options, limit: group.limit, due, brains: group.shapes() })
     });
     Some(Outcome::GroupBegun(begun))
 }
@@ -39,7 +41,7 @@ pub(super) async fn item(worker: &mut Worker, path: &Path) -> std::result::Resul
     if worker.frames.items(&stage).is_none() {
         let events = worker.read(since, 1).await?;
         let items = events.first().and_then(|event| match &event.kind {
-            EventKind::GroupStart { items, .. } => Some(items.as_slice()),
+            EventKind::GroupStart { options, .. } => Some(options.as_slice()),
             _ => None,
         });
         worker.frames.set_items(stage.clone(), items.unwrap_or_default().into());
@@ -65,7 +67,7 @@ pub(super) async fn finish(worker: &mut Worker, path: &Path) -> std::result::Res
 
 /// Reads the results of a group from the log.
 async fn results(worker: &mut Worker, group: &GroupFrame) -> std::result::Result<GroupResults, Stop> {
-    if group.winner == Some(Winner::Time) {
+    if group.winner == Some(Winner::Expired) {
         return Ok(GroupResults::Expired);
     }
     let (mut from, mut ends) = (group.since, BTreeMap::new());

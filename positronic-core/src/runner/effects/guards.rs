@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::definition::{GuardCheckFn, LoopDefinition, Scope, Verdict};
+use crate::definition::{LoopDefinition, LoopGuardCheck, Scope, UntypedReply, Verdict};
 use crate::error::{Error, Result};
-use crate::machine::{AnswerGuard, Replaced};
+use crate::machine::{RefusingGuard, Replaced};
 use crate::model::{DeltaSink, Piece};
 use crate::record::{ModelResponse, Part};
 use crate::runner::catch::{caught, caught_now};
 
 /// An answer or a result that does not pass, and why.
 pub(super) struct Refusal {
-    pub(super) guard: AnswerGuard,
+    pub(super) guard: RefusingGuard,
     pub(super) message: String,
 }
 
-/// Returns whether a guard of the loop may refuse or replace an answer: then nobody sees it before it has passed.
+/// Returns whether a guard of the loop may refuse or replace an answer, which is then not streamed.
 pub(super) fn guards_answers(definition: &LoopDefinition) -> bool {
-    let is_answer = |guard: &GuardCheckFn| matches!(guard, GuardCheckFn::Answer(_));
+    let is_answer = |guard: &LoopGuardCheck| matches!(guard, LoopGuardCheck::Answer(_));
     definition.guards.iter().any(|guard| is_answer(&guard.check))
         || definition.plugins.values().any(|plugin| plugin.guards())
 }
@@ -32,7 +32,7 @@ pub(super) async fn check_answer(
     replaced: &mut Vec<Replaced>,
 ) -> Result<(), Refusal> {
     for guard in &definition.guards {
-        let GuardCheckFn::Answer(check) = &guard.check else { continue };
+        let LoopGuardCheck::Answer(check) = &guard.check else { continue };
         let given = Arc::new(response.clone());
         let verdict = verdict(caught_now(|| Ok(check(scope.clone(), given)))).await;
         apply(&guard.name, verdict, response, replaced)?;
@@ -47,7 +47,7 @@ pub(super) fn apply(
     response: &mut ModelResponse,
     replaced: &mut Vec<Replaced>,
 ) -> Result<(), Refusal> {
-    let refusal = |message, stops| Err(Refusal { guard: AnswerGuard { name: guard.to_owned(), stops }, message });
+    let refusal = |message, stops| Err(Refusal { guard: RefusingGuard { name: guard.to_owned(), stops }, message });
     match verdict {
         Verdict::Pass => Ok(()),
         Verdict::Refuse(message) => refusal(message, false),
@@ -72,7 +72,7 @@ pub(super) async fn check_call(
     arguments: &Arc<Value>,
 ) -> Result<(), String> {
     for guard in definition.into_iter().flat_map(|definition| &definition.guards) {
-        let GuardCheckFn::Call(check) = &guard.check else { continue };
+        let LoopGuardCheck::Call(check) = &guard.check else { continue };
         let given = (tool.to_owned(), Arc::clone(arguments));
         match verdict(caught_now(|| Ok(check(scope.clone(), given)))).await {
             Verdict::Pass => {}
@@ -87,8 +87,23 @@ pub(super) async fn check_call(
     Ok(())
 }
 
-/// Checks the result of a call, and replaces it if a guard says so.
+/// Checks the result of a call and the shorter text for the model, and replaces what a guard says.
 pub(super) async fn check_result(
+    definition: Option<&LoopDefinition>,
+    scope: &Scope,
+    tool: &str,
+    reply: &mut UntypedReply,
+    replaced: &mut Vec<Replaced>,
+) -> Result<()> {
+    check_value(definition, scope, tool, &mut reply.output, replaced).await?;
+    let Some(brief) = &mut reply.brief else { return Ok(()) };
+    let mut value = Value::String(std::mem::take(brief));
+    check_value(definition, scope, tool, &mut value, replaced).await?;
+    *brief = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    Ok(())
+}
+
+async fn check_value(
     definition: Option<&LoopDefinition>,
     scope: &Scope,
     tool: &str,
@@ -96,7 +111,7 @@ pub(super) async fn check_result(
     replaced: &mut Vec<Replaced>,
 ) -> Result<()> {
     for guard in definition.into_iter().flat_map(|definition| &definition.guards) {
-        let GuardCheckFn::Result(check) = &guard.check else { continue };
+        let LoopGuardCheck::Result(check) = &guard.check else { continue };
         let given = (tool.to_owned(), Arc::new(output.clone()));
         match verdict(caught_now(|| Ok(check(scope.clone(), given)))).await {
             Verdict::Pass => {}

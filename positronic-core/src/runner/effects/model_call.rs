@@ -37,21 +37,27 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
             let tools = &*prepared.tools;
             let actions = prepared.settings.structured_actions.as_ref().map(|actions| (actions, tools));
             let asked = match request.settings.in_code {
-                true => answer_in_code(definition.as_deref()).map(Received::Valid),
+                true => answer_in_code(definition.as_deref()).map(|answer| Received::Valid(answer, None)),
                 false => receive(&shared, &*model, &request, after, actions, definition.as_deref()).await,
             };
             let duration = shared.since(started);
             let result = match asked {
                 Ok(Received::Invalid(response, message)) => {
-                    return Outcome::Refused { response, message, guard: None, attempt, took: duration };
+                    let (guard, replaced) = (None, Vec::new());
+                    return Outcome::Refused { response, message, guard, replaced, attempt, took: duration };
                 }
-                Ok(Received::Valid(mut response)) => {
+                Ok(Received::Valid(mut response, raw)) => {
                     let mut replaced = Vec::new();
                     let passed = passed(definition.as_deref(), &scope, &mut response, &mut replaced).await;
                     let Passed { plugins, failed } = match passed {
                         Ok(passed) => passed,
                         Err(Refusal { guard, message }) => {
-                            return Outcome::Refused { response, message, guard: Some(guard), attempt, took: duration };
+                            // Structured actions are shown to the model as it has written them.
+                            if let Some(raw) = raw {
+                                (response.parts, response.calls) = (raw, Vec::new());
+                            }
+                            let guard = Some(guard);
+                            return Outcome::Refused { response, message, guard, replaced, attempt, took: duration };
                         }
                     };
                     let mut calls =

@@ -34,9 +34,9 @@ pub(in crate::runner) async fn record_outcome(worker: &mut Worker, path: &Path, 
             let error = charged_error(worker, error);
             (Some(machine::Outcome::ModelFailed { error, attempt }), took)
         }
-        Outcome::Refused { response, message, guard, attempt, took } => {
-            let (parts, metadata) = (response.parts, charged(worker, response.metadata));
-            (Some(machine::Outcome::Misfit { parts, metadata, message, guard, attempt }), took)
+        Outcome::Refused { mut response, message, guard, replaced, attempt, took } => {
+            response.metadata = charged(worker, response.metadata);
+            (Some(machine::Outcome::Misfit { response, message, guard, replaced, attempt }), took)
         }
         Outcome::Tool { result, replaced, attempt, took } => (returned(worker, path, result, replaced, attempt), took),
         Outcome::Prepared { result, iteration, read } => {

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 use super::plugin_hooks::PreparedIteration;
 use crate::definition::UntypedReply;
 use crate::error::Result;
-use crate::machine::{AnswerGuard, Answered, Replaced};
+use crate::machine::{Answered, RefusingGuard, Replaced};
 use crate::record::{ModelError, ModelRequest, ModelResponse, Path, PublicId, Question, SideOutput};
 
 /// The channel to the worker. A report is boxed, because the channel allocates room for 32 at once.
@@ -44,12 +44,40 @@ impl Report {
 
 /// The outcome of an effect.
 pub(in crate::runner) enum Outcome {
-    Prepared { result: Result<Box<PreparedIteration>>, iteration: u32, read: usize },
-    Step { result: Result<Value>, retries: u32, took: Duration },
-    Answer { result: Result<Answered, ModelError>, attempt: u32, took: Duration },
-    Refused { response: ModelResponse, message: String, guard: Option<AnswerGuard>, attempt: u32, took: Duration },
-    Tool { result: Result<UntypedReply>, replaced: Vec<Replaced>, attempt: u32, took: Duration },
-    Question { result: Result<ModelResponse, ModelError>, took: Duration, asker: Box<Asker> },
+    Prepared {
+        result: Result<Box<PreparedIteration>>,
+        iteration: u32,
+        read: usize,
+    },
+    Step {
+        result: Result<Value>,
+        retries: u32,
+        took: Duration,
+    },
+    Answer {
+        result: Result<Answered, ModelError>,
+        attempt: u32,
+        took: Duration,
+    },
+    Refused {
+        response: ModelResponse,
+        message: String,
+        guard: Option<RefusingGuard>,
+        replaced: Vec<Replaced>,
+        attempt: u32,
+        took: Duration,
+    },
+    Tool {
+        result: Result<UntypedReply>,
+        replaced: Vec<Replaced>,
+        attempt: u32,
+        took: Duration,
+    },
+    Question {
+        result: Result<ModelResponse, ModelError>,
+        took: Duration,
+        asker: Box<Asker>,
+    },
 }
 
 /// A question that was sent, and where its answer goes.

@@ -7,13 +7,15 @@ use super::guards::{Silent, guards_answers};
 use crate::definition::LoopDefinition;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::projection::{DecodedActions, ReasoningStream, decode_actions};
-use crate::record::{AnswerFault, DeltaKind, ModelError, ModelRequest, ModelResponse, Seq, StructuredActions, ToolSet};
+use crate::record::{
+    AnswerFault, DeltaKind, ModelError, ModelRequest, ModelResponse, Part, Seq, StructuredActions, ToolSet,
+};
 use crate::runner::worker::shared::Shared;
 
 /// The answer of a model.
 pub(super) enum Received {
-    /// An answer that matches the schema.
-    Valid(ModelResponse),
+    /// An answer that matches the schema, and the parts that structured actions were read from, if a guard checks them.
+    Valid(ModelResponse, Option<Vec<Part>>),
     /// An answer that does not, and the mismatch.
     Invalid(ModelResponse, String),
 }
@@ -30,7 +32,8 @@ pub(super) async fn receive(
     let is_guarded = definition.is_some_and(guards_answers);
     let Some((actions, tools)) = actions else {
         let shown = |show| if is_guarded { Box::new(Silent) as Box<dyn DeltaSink> } else { show };
-        return ask(shared, model, request, Some(after), shown).await.map(Received::Valid);
+        let answer = ask(shared, model, request, Some(after), shown).await?;
+        return Ok(Received::Valid(answer, None));
     };
     let shown = |show| if is_guarded { Box::new(Silent) as Box<dyn DeltaSink> } else { ReasoningOnly::before(show) };
     let response = ask(shared, model, request, Some(after), shown).await?;
@@ -38,7 +41,7 @@ pub(super) async fn receive(
     let limit = request.settings.max_output_tokens;
     let fault = AnswerFault::of(&response.parts, &response.metadata.finish, limit);
     if let Some(AnswerFault::Refused | AnswerFault::Filtered) = fault {
-        return Ok(Received::Valid(ModelResponse { calls: Vec::new(), ..response }));
+        return Ok(Received::Valid(ModelResponse { calls: Vec::new(), ..response }, None));
     }
     let fits = |tool: &crate::record::ToolDecl, input: &mut serde_json::Value| match definition {
         // A missing tool gives its call a typed result.
@@ -47,7 +50,8 @@ pub(super) async fn receive(
     };
     Ok(match decode_actions(&response, tools, actions.batches, fits) {
         Ok(DecodedActions { parts, calls }) => {
-            Received::Valid(ModelResponse { parts, calls, metadata: response.metadata })
+            let raw = is_guarded.then_some(response.parts);
+            Received::Valid(ModelResponse { parts, calls, metadata: response.metadata }, raw)
         }
         Err(message) => Received::Invalid(response, message),
     })

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::edited_arguments::check as check_edited;
 use super::group;
+use super::guards::check_call;
 use super::prepare::{prepare, yielded};
 use super::state_owner::states;
 use crate::definition::{
@@ -168,7 +169,11 @@ async fn edited(worker: &mut Worker, path: &Path) -> Result<()> {
     let Some(call) = call else { return Ok(()) };
     let tool = worker.frames.tool(path, &call.tool).cloned();
     let (Some(tool), Some(scope)) = (tool, worker.scope(path.clone())) else { return Ok(()) };
-    let checked = check_edited(&tool, &call.arguments, call.flags.exit, scope);
+    let loop_at = path.parent().and_then(|loop_at| worker.frames.loop_at(&loop_at).cloned());
+    let checked = async {
+        check_call(loop_at.as_deref(), &scope, &call.tool, &call.arguments).await.map_err(Error::new)?;
+        check_edited(&tool, &call.arguments, call.flags.exit, scope.clone()).await
+    };
     let late = |_| Err(Error::new("checking the edited arguments against the approval's condition timed out"));
     tokio::time::timeout(tool.timeout, checked).await.unwrap_or_else(late)
 }

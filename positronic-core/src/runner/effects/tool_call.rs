@@ -67,7 +67,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                 }
             };
             let result = match result {
-                Ok(mut reply) => check_result(loop_at.as_deref(), &scope, &call.tool, &mut reply.output, &mut replaced)
+                Ok(mut reply) => check_result(loop_at.as_deref(), &scope, &call.tool, &mut reply, &mut replaced)
                     .await
                     .map(|()| reply),
                 failed => failed,

@@ -197,8 +197,8 @@ pub(in crate::runner) fn migration(
         format!("{difference}, and the state cannot be migrated from version {from} to {to}: {error}")
     };
     // A migration knows the state, and not what the stage waits for.
-    let current = frame.current().and_then(|stage| definition.stage(&stage.name)).map(StageDefinition::shape);
-    if let Some(difference) = current.and_then(|now| open_difference(frame, &now)) {
+    let current = frame.current().and_then(|stage| definition.stage(&stage.name));
+    if let Some(difference) = current.and_then(|now| open_difference(frame, now)) {
         return Err(difference);
     }
     let next = caught_now(|| encode(&migrate(&frame.state)?, max_bytes)).map_err(failed)?;
@@ -250,18 +250,20 @@ pub(super) fn difference(frame: &BrainFrame, definition: &BrainDefinition) -> Op
             Some(_) => {}
         }
     }
-    open_difference(frame, now.0.get(frame.index)?)
+    open_difference(frame, definition.stages.get(frame.index)?)
 }
 
-/// Returns how a brain's current stage differs from what it has begun with: the chosen arm, or the answers that it takes, which are
-/// known by their order.
-fn open_difference(frame: &BrainFrame, now: &StageShape) -> Option<String> {
+/// Returns how a brain's current stage differs from what it has begun with: the chosen arm, the brains of a group, or the answers that it
+/// takes, which are known by their order.
+fn open_difference(frame: &BrainFrame, now: &StageDefinition) -> Option<String> {
     let (name, title) = (&now.name, &frame.title);
+    if let Some(group) = frame.stage.as_group() {
+        let is_same = now.body.as_group().is_some_and(|now| *now.shapes() == *group.brains);
+        return (!is_same).then(|| format!("the brains that the stage `{name}` of `{title}` runs are others now"));
+    }
+    let now = now.shape();
     if frame.arm.as_ref().is_some_and(|arm| !now.arms.contains(arm)) {
         return Some(format!("the chosen arm of the branch `{name}` of `{title}` is another one now"));
-    }
-    if frame.stage.as_group().is_some() && frame.current().is_some_and(|then| then.arms != now.arms) {
-        return Some(format!("the brains that the stage `{name}` of `{title}` runs are others now"));
     }
     let wait = frame.stage.as_wait()?;
     let is_same = wait.waits.iter().map(|wait| &wait.webhook).eq(&now.webhooks);

@@ -101,6 +101,14 @@ impl Worker {
                 self.give_up_iterations().await?;
             }
             let wake = if leaves { None } else { self.begin_effects().await? };
+            // Lockstep may have waited for an effect that a cancelled brain has dropped.
+            if !self.held.is_empty() {
+                self.record_held().await?;
+                if self.held.is_empty() {
+                    self.record_drafted().await?;
+                    continue;
+                }
+            }
             if self.state.has_ended() {
                 return Ok(LeaveReason::Ended);
             }

@@ -192,7 +192,7 @@ pub(crate) fn of_start(error: StartError) -> Problem {
         }
         StartError::Started { .. } => Problem::new(ProblemType::KeyReused).detail(error),
         StartError::Store(error) => error.into(),
-        StartError::NoListener { .. } | StartError::Message(_) => {
+        StartError::NoListener { .. } | StartError::Message(_) | StartError::State { .. } => {
             Problem::new(ProblemType::Unprocessable).detail(error)
         }
         other => Problem::new(ProblemType::Internal).detail(other),

@@ -134,7 +134,9 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
     }
     match (&event.kind, &mut frame.phase) {
         (
-            EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. } | EventKind::LoopGuarded { .. },
+            EventKind::LoopPluginChanged { .. }
+            | EventKind::LoopPluginFailed { .. }
+            | EventKind::LoopGuardReplaced { .. },
             _,
         ) => {}
         (EventKind::LoopModelCall { question: Some(question), .. }, LoopPhase::Prepare) => {
@@ -168,7 +170,7 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
             *intent = Intent::Backoff(*due);
         }
         (
-            EventKind::LoopAnswerRefused { attempt: this, message, parts, metadata, .. },
+            EventKind::LoopAnswerRefused { attempt: this, guard, message, parts, metadata, .. },
             LoopPhase::Ask { attempt, intent: intent @ Intent::Running },
         ) => {
             if this != attempt {
@@ -177,7 +179,7 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
             *attempt += 1;
             *intent = Intent::Ready;
             let (parts, message) = (Arc::clone(parts), message.clone());
-            frame.refused.push(RejectedAnswer { parts, message, by: metadata.made_by() });
+            frame.refused.push(RejectedAnswer { parts, message, guard: guard.clone(), by: metadata.made_by() });
         }
         (EventKind::LoopModelResult { parts, metadata, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
             frame.record_fault(parts, metadata);
@@ -261,7 +263,10 @@ fn call_event(frame: &mut LoopFrame, iteration: u32, index: u32, event: &Event) 
     let call = frame.call_mut(iteration, index).ok_or("there is no such call in the current iteration")?;
     match (&event.kind, &mut call.phase) {
         (_, CallPhase::Done(_)) => return Err("the call has its result".to_owned()),
-        (EventKind::LoopPluginChanged { .. } | EventKind::LoopTrigger { .. } | EventKind::LoopGuarded { .. }, _) => {}
+        (
+            EventKind::LoopPluginChanged { .. } | EventKind::LoopTrigger { .. } | EventKind::LoopGuardReplaced { .. },
+            _,
+        ) => {}
         (EventKind::LoopOutput { .. }, _) => call.outputs += 1,
         (EventKind::LoopToolStart { attempt, detached }, CallPhase::Open(intent)) => {
             if !intent.can_start(call.attempt, *attempt) {
