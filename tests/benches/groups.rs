@@ -3,6 +3,7 @@
 //! `cargo bench -p positronic-tests --bench groups`. The log is in a file (SQLite), so that only what the run keeps in memory counts:
 //! the largest resident set, as Linux reports it, above that before. An item asks a model once, in a step or in a loop.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and stops at an error")]
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 use std::time::{Duration, Instant};
 

@@ -68,7 +68,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         Fut: Future<Output = W> + Send + 'static,
         W: Into<Verdict>,
     {
-        let check: CheckFn<Arc<ModelResponse>> = Arc::new(move |scope, answer| checked(scope, |cx| check(cx, answer)));
+        let check: CheckFn<Arc<ModelResponse>> = Arc::new(move |scope, answer| checked(&scope, |cx| check(cx, answer)));
         self.guard(name.into(), LoopGuardCheck::Answer(check))
     }
 
@@ -81,7 +81,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         W: Into<Verdict>,
     {
         let check: CheckFn<(String, Arc<Value>)> =
-            Arc::new(move |scope, (tool, arguments)| checked(scope, |cx| check(cx, tool, arguments)));
+            Arc::new(move |scope, (tool, arguments)| checked(&scope, |cx| check(cx, tool, arguments)));
         self.guard(name.into(), LoopGuardCheck::Call(check))
     }
 
@@ -96,7 +96,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         W: Into<Verdict>,
     {
         let check: CheckFn<(String, Arc<Value>)> =
-            Arc::new(move |scope, (tool, result)| checked(scope, |cx| check(cx, tool, result)));
+            Arc::new(move |scope, (tool, result)| checked(&scope, |cx| check(cx, tool, result)));
         self.guard(name.into(), LoopGuardCheck::Result(check))
     }
 
@@ -108,7 +108,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
 
 /// Runs a typed check.
 fn checked<O: Options, S: State, V: Services, Fut, W>(
-    scope: Scope,
+    scope: &Scope,
     check: impl FnOnce(GuardContext<O, S, V>) -> Fut,
 ) -> futures::future::BoxFuture<'static, Result<Verdict>>
 where
@@ -116,7 +116,7 @@ where
     W: Into<Verdict>,
 {
     let context = || {
-        let (state, options, services) = (read_only(&scope)?, options(&scope)?, services(&scope.services)?);
+        let (state, options, services) = (read_only(scope)?, options(scope)?, services(&scope.services)?);
         Ok(GuardContext { state, options, services, scope: scope.clone() })
     };
     match context() {

@@ -390,7 +390,7 @@ async fn cancel_ends_all_open_brains_in_one_append() {
     let cancelled: Vec<_> = log.iter().filter(|event| event.kind.name() == "BRAIN_CANCELLED").collect();
     let paths: Vec<_> = cancelled.iter().map(|event| event.path.as_str()).collect();
     assert_eq!(paths, ["Pay/0.0", "Pay/0.1", "Pay/0.2", ""]);
-    assert!(cancelled.iter().all(|event| event.with_next == !event.path.is_root()), "they are one transition");
+    assert!(cancelled.iter().all(|event| event.with_next != event.path.is_root()), "they are one transition");
 }
 
 #[tokio::test(start_paused = true)]

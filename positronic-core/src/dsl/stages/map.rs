@@ -31,7 +31,7 @@ pub struct Each<O2, T, V2: ?Sized> {
     may_fail: bool,
     #[derive_where(skip)]
     read: ReadItems<T>,
-    types: PhantomData<(fn(O2), fn(&V2))>,
+    types: PhantomData<fn(O2, &V2)>,
 }
 
 /// Decodes the results of all items.

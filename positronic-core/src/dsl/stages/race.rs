@@ -22,10 +22,13 @@ use crate::record::StageKind;
 pub struct Race<S, E, V> {
     group: All<S, V>,
     #[derive_where(skip)]
-    events: Vec<Box<dyn Fn(&Value) -> Result<E> + Send + Sync>>,
+    events: Vec<WonFn<E>>,
     #[derive_where(skip)]
     late: Option<(Duration, Box<dyn Fn() -> E + Send + Sync>)>,
 }
+
+/// Computes the event from the winner's result.
+type WonFn<E> = Box<dyn Fn(&Value) -> Result<E> + Send + Sync>;
 
 impl<S: State, E, V: Services> Race<S, E, V> {
     /// Adds a brain: `input` computes its options from the state, `event` the event from its result if it wins.

@@ -13,7 +13,7 @@ use crate::definition::{
     ToolDefinition, encode,
 };
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState};
-use crate::record::{Change, EventKind, RunId, StageShape, ToolDecl};
+use crate::record::{Change, EventKind, RunId, ToolDecl};
 use crate::runner::catch::caught_now;
 use crate::runner::effects::link::{Quiet, RunLink};
 use crate::runner::effects::plugin_hooks::found_again;
