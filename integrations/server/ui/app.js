@@ -14,7 +14,7 @@ const signIn = later('signin');
 const ICON = new URL('./icon.svg', import.meta.url).pathname;
 
 /** The modules of `views/`, which load when they are first shown, or once the page is idle, so that nothing waits for them later. */
-const MODULES = ['run', ...Object.keys(TABS), ...Object.keys(PAGES), 'diff', 'actions', 'bulk', 'palette'];
+const MODULES = ['run', ...Object.keys(TABS), ...Object.keys(PAGES), 'diff', 'actions', 'bulk'];
 
 const app = { pending: null, link: 'idle', trouble: null, view: null, name: '', turn: 0 };
 
@@ -108,6 +108,9 @@ const nextTheme = () => setPref('theme', THEMES[(THEMES.indexOf(theme()) + 1) % 
 const nextZone = () => setPref('utc', pref('utc') === 'on' ? 'off' : 'on');
 const signOut = () => request('DELETE', '/session').then(() => location.reload(), (error) => say(error.message, true));
 
+/** The palette, once it is loaded: the letters after its key are typed into it at once. */
+let palette = null;
+const loadPalette = () => load('palette').then((module) => { palette = module.default; });
 function openPalette() {
   const pages = Object.entries(PAGES).map(([page, text]) => ({ text, hint: `g ${page[0]}`, act: () => go(`/${page}`) }));
   const own = Object.entries(app.view?.keys?.() ?? {}).filter(([, [text]]) => text).map(([hint, [text, act]]) => ({ text, hint, act }));
@@ -115,7 +118,8 @@ function openPalette() {
   const commands = [...own, ...pages, ...Object.entries(more).map(([text, act]) => ({ text, act }))];
   const find = async (q) => (await get('/runs', { q, limit: 6 })).items
     .map((run) => ({ text: `${run.brain} ${shortId(run.id)}`, hint: run.status, act: () => go(`/runs/${run.id}`) }));
-  load('palette').then((module) => module.default(commands, find), fail);
+  if (palette) palette(commands, find);
+  else loadPalette().then(openPalette, fail);
 }
 
 /** Follows the changes of all runs. One stream a tab, since browsers allow six connections to a server: a run's page follows
@@ -157,6 +161,7 @@ async function start() {
   }
   await show();
   frame.countPending();
+  loadPalette().catch(() => {});
   setTimeout(() => MODULES.forEach((name) => load(name).catch(() => {})), 1000);
 }
 

@@ -30,16 +30,16 @@ pub struct StageStructure {
     #[schemars(with = "String")]
     pub kind: StageKind,
     /// The brain that it runs; a `map` runs it for each item, a `repeat` in each round.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brain: Option<Structure>,
     /// The arms of a branch, or the brains of a group that has several, in order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<ArmStructure>,
     /// The webhooks for which it waits; `reply` for a person's reply.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<String>,
     /// The maximum number of rounds of a `repeat`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u32>,
 }
 
@@ -50,7 +50,7 @@ pub struct ArmStructure {
     /// Its name, unique within the stage.
     pub name: String,
     /// Its brain; an arm without one computes the next state.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brain: Option<Structure>,
 }
 
