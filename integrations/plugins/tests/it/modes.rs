@@ -213,7 +213,7 @@ async fn unknown_tool_name_fails_the_loop_in_its_first_iteration() {
         || Modes::new("a").mode("a", |m| m.tools(["ask"]).leads_to(["b"])).mode("b", |m| m.tools(["refunds"]));
     assert_eq!(
         failure(&support(misspelt)).await,
-        "the loop `Chat` cannot be configured: the plugin `modes` refused the request: the mode `b` allows the tool \
+        "the loop `Chat` was stopped: the plugin `modes` refused the request: the mode `b` allows the tool \
          `refunds`, which does not exist; the tools are `ask`, `search_history`, `search_docs`, `refund`"
     );
     for (modes, sentence) in [

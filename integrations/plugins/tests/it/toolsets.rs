@@ -154,7 +154,7 @@ async fn tool_with_a_taken_name_fails_the_loop_before_its_set_is_active() {
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
     assert_eq!(
         failure.message,
-        "the loop `Help` cannot be configured: the plugin `toolsets` refused the request: the tool `book` of the toolset \
+        "the loop `Help` was stopped: the plugin `toolsets` refused the request: the tool `book` of the toolset \
          `calendar` has the name of another tool of the loop; rename one of them"
     );
 }
