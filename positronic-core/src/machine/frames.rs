@@ -1,10 +1,11 @@
 //! The frames of a run: the state of what is open, as a snapshot stores it.
 //!
-//! They contain each other: a brain is at a stage, a stage can be a loop, a loop has calls, and a call can run a brain. The
+//! They contain each other: a brain is at a stage, a stage can be a loop or a group of brains, a loop has calls, and a call can run a brain. The
 //! other files of this folder have what they do.
 
 mod call;
 mod group;
+mod open;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::record::{
 
 pub use call::{Call, CallPhase};
 pub use group::{GroupFrame, Winner};
+pub(super) use open::{OpenFrame, Visit};
 
 /// A brain that has begun.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -478,35 +480,4 @@ impl LoopFrame {
         }
         self.batch.get_mut(usize::try_from(index).ok()?).map(Arc::make_mut)
     }
-}
-
-/// A brain, the step, the loop, the wait or the group of its current stage, or a call of that loop's batch.
-#[derive(Clone, Copy)]
-pub(super) enum OpenFrame<'a> {
-    Brain(&'a BrainFrame),
-    /// A step, with its brain.
-    Step(&'a BrainFrame, &'a StepFrame),
-    Loop(&'a LoopFrame),
-    Call(&'a Call),
-    /// A wait, with its brain.
-    Wait(&'a BrainFrame, &'a WaitFrame),
-    Group(&'a GroupFrame),
-}
-
-impl OpenFrame<'_> {
-    /// Returns whether its step, its request or its call is in flight.
-    pub(super) const fn is_in_flight(self) -> bool {
-        match self {
-            Self::Step(_, step) => step.intent.is_running(),
-            Self::Loop(LoopFrame { phase: LoopPhase::Ask { intent, .. }, .. })
-            | Self::Call(Call { phase: CallPhase::Open(intent), .. }) => intent.is_running(),
-            Self::Brain(_) | Self::Loop(_) | Self::Call(_) | Self::Wait(..) | Self::Group(_) => false,
-        }
-    }
-}
-
-/// A frame on the way to a brain.
-pub(super) enum Visit<'a> {
-    Brain(&'a mut BrainFrame),
-    Loop(&'a mut LoopFrame),
 }

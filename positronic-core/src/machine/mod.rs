@@ -16,7 +16,7 @@
 //! a run resumes from its log.
 //!
 //! A run is a tree of frames. A `BrainFrame` is at one of its stages; a loop's `LoopFrame` has the calls of the
-//! current batch, and a `Call` may have the frame of its nested brain. Only open work has a frame.
+//! current batch, and a `Call` may have the frame of its nested brain; a `GroupFrame` has those of its open brains. Only open work has a frame.
 
 mod active_frame;
 mod active_time;
