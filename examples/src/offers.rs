@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use positronic_core::dsl::each;
+use positronic_core::dsl::{Skipped, each};
 use positronic_core::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -148,7 +148,7 @@ fn credit() -> Brain<u32, bool> {
 enum Carrier {
     Post(String),
     Courier(String),
-    Nobody,
+    TimedOut,
 }
 
 /// Builds the brain.
@@ -169,16 +169,17 @@ pub fn offers() -> Brain<Wanted, Vec<String>> {
                     .filter_map(|(index, price)| Some((purchase.wanted.suppliers.get(index)?.clone(), price?)));
                 let best = named.min_by_key(|(_, price)| *price);
                 let what = best.as_ref().map(|(supplier, price)| format!("{supplier} asks for {price} euros"));
-                Purchase { best, ..purchase }.and(what.unwrap_or_else(|| "nobody has one".to_owned()))
+                Purchase { best, ..purchase }.and(what.unwrap_or_else(|| "no offers".to_owned()))
             },
         )
+        .guard("Any offer", |purchase| purchase.best.is_some())
         .repeat(
             "Haggle",
             3,
             ask(),
-            |purchase| match &purchase.best {
-                Some((supplier, price)) => purchase.request(supplier, Some(*price)),
-                None => purchase.request("nobody", None),
+            |purchase| {
+                let (supplier, price) = purchase.best.clone().unwrap_or_default();
+                purchase.request(&supplier, Some(price))
             },
             |mut purchase, price| {
                 if let (Some((_, best)), Some(price)) = (&mut purchase.best, price) {
@@ -205,13 +206,14 @@ pub fn offers() -> Brain<Wanted, Vec<String>> {
             |r| {
                 r.run("Post", post(), |purchase| purchase.wanted.thing.clone(), Carrier::Post)
                     .run("Courier", courier(), |purchase| purchase.wanted.thing.clone(), Carrier::Courier)
-                    .after(Duration::from_hours(24), || Carrier::Nobody)
+                    .after(Duration::from_hours(24), || Carrier::TimedOut)
             },
             |purchase, carrier| match carrier {
                 Carrier::Post(day) => purchase.and(format!("the post comes on {day}")),
                 Carrier::Courier(day) => purchase.and(format!("the courier comes {day}")),
-                Carrier::Nobody => purchase.and("nobody comes"),
+                Carrier::TimedOut => purchase.and("no carrier has answered"),
             },
         )
         .result(|purchase| purchase.log.clone())
+        .otherwise(|Skipped| vec!["no offers".to_owned()])
 }

@@ -205,7 +205,7 @@ async fn refused_call_needs_no_approval_and_a_replaced_result_is_what_the_model_
         Reply::text("Done."),
     ]);
     let run = Test::new(model).start(payer(), ()).await;
-    let Settled::Waiting(pending) = run.settled().await else { panic!("nobody is asked") };
+    let Settled::Waiting(pending) = run.settled().await else { panic!("no approval is requested") };
     assert_eq!(pending.len(), 1);
     run.approve(&Path::parse("Pay/1.0").unwrap(), "ann").await.unwrap();
     assert_eq!(run.result().await.unwrap(), 50);

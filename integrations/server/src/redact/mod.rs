@@ -32,6 +32,7 @@ const DATA: &[&str] = &[
     "otherwise",
     "output",
     "payload",
+    "replaced",
     "reply",
     "result",
     "state",

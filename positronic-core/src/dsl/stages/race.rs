@@ -80,7 +80,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     /// # use positronic_core::model::scripted::ScriptedModel;
     ///
     /// #[derive(Debug, PartialEq)]
-    /// enum Quote { Carrier(u32), Nobody }
+    /// enum Quote { Carrier(u32), TimedOut }
     ///
     /// let slow = brain("Slow").sleep("Think", |()| Duration::from_hours(1)).step("Quote", async |_| Ok(10));
     /// let fast = brain("Fast").step("Quote", async |_| Ok(12));
@@ -90,11 +90,11 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     ///     |r| {
     ///         r.run("Slow", slow, |()| (), Quote::Carrier)
     ///             .run("Fast", fast, |()| (), Quote::Carrier)
-    ///             .after(Duration::from_mins(5), || Quote::Nobody)
+    ///             .after(Duration::from_mins(5), || Quote::TimedOut)
     ///     },
     ///     |(), quote| match quote {
     ///         Quote::Carrier(price) => Some(price),
-    ///         Quote::Nobody => None,
+    ///         Quote::TimedOut => None,
     ///     },
     /// );
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {

@@ -11,8 +11,8 @@ use crate::model::{DeltaSink, Piece};
 use crate::record::{ModelResponse, Part};
 use crate::runner::catch::{caught, caught_now};
 
-/// An answer or a result that does not pass, and why.
-pub(super) struct Refusal {
+/// Why an answer does not pass, and which guard says so.
+pub(super) struct RefusedAnswer {
     pub(super) guard: RefusingGuard,
     pub(super) message: String,
 }
@@ -30,7 +30,7 @@ pub(super) async fn check_answer(
     scope: &Scope,
     response: &mut ModelResponse,
     replaced: &mut Vec<Replaced>,
-) -> Result<(), Refusal> {
+) -> Result<(), RefusedAnswer> {
     for guard in &definition.guards {
         let LoopGuardCheck::Answer(check) = &guard.check else { continue };
         let given = Arc::new(response.clone());
@@ -46,8 +46,9 @@ pub(super) fn apply(
     verdict: Verdict,
     response: &mut ModelResponse,
     replaced: &mut Vec<Replaced>,
-) -> Result<(), Refusal> {
-    let refusal = |message, stops| Err(Refusal { guard: RefusingGuard { name: guard.to_owned(), stops }, message });
+) -> Result<(), RefusedAnswer> {
+    let refusal =
+        |message, stops| Err(RefusedAnswer { guard: RefusingGuard { name: guard.to_owned(), stops }, message });
     match verdict {
         Verdict::Pass => Ok(()),
         Verdict::Refuse(message) => refusal(message, false),

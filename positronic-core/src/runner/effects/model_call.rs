@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::guards::{Refusal, check_answer};
+use super::guards::{RefusedAnswer, check_answer};
 use super::plugin_hooks::{Passed, inspected};
 use super::report::Outcome;
 use super::structured::{Received, receive};
@@ -51,7 +51,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                     let passed = passed(definition.as_deref(), &scope, &mut response, &mut replaced).await;
                     let Passed { plugins, failed } = match passed {
                         Ok(passed) => passed,
-                        Err(Refusal { guard, message }) => {
+                        Err(RefusedAnswer { guard, message }) => {
                             // Structured actions are shown to the model as it has written them.
                             if let Some(raw) = raw {
                                 (response.parts, response.calls) = (raw, Vec::new());
@@ -79,7 +79,7 @@ async fn passed(
     scope: &Scope,
     response: &mut ModelResponse,
     replaced: &mut Vec<Replaced>,
-) -> Result<Passed, Refusal> {
+) -> Result<Passed, RefusedAnswer> {
     let Some(definition) = definition else {
         return Ok(Passed { plugins: scope.plugins.clone(), failed: Vec::new() });
     };

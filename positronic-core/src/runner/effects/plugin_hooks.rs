@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 
-use super::guards::{Refusal, apply};
+use super::guards::{RefusedAnswer, apply};
 use crate::definition::{Inspected, Invocation, LoopDefinition, NextCall, Scope, UntypedReply, Verdict};
 use crate::error::{Error, Result};
 use crate::machine::{Replaced, Veto};
@@ -69,7 +69,7 @@ pub(super) async fn inspected(
     mut scope: Scope,
     response: &mut ModelResponse,
     replaced: &mut Vec<Replaced>,
-) -> Result<Passed, Refusal> {
+) -> Result<Passed, RefusedAnswer> {
     let (mut failed, mut all) = (Vec::new(), Vec::new());
     for (name, plugin) in &definition.plugins {
         let mut inspected = Inspected::default();
