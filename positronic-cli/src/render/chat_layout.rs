@@ -220,6 +220,7 @@ mod tests {
                 message_id: None,
                 files: Vec::new(),
                 hidden: true,
+                continues: None,
                 limits,
             },
         )

@@ -23,8 +23,8 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::record::{
-    BrainStart, Budget, ContentHash, ContextItem, Gate, Limits, LoopOutcome, ModelResponse, PluginStates, Settings,
-    Shape, ToolDecl, ToolId, ToolSet, TriggerChange, UserMessage, unify_numbers,
+    BrainStart, Budget, ContentHash, ContextItem, Dialogue, Gate, Limits, LoopOutcome, ModelResponse, PluginStates,
+    Settings, Shape, ToolDecl, ToolId, ToolSet, TriggerChange, UserMessage, unify_numbers,
 };
 use crate::tools::Schema;
 
@@ -143,6 +143,8 @@ pub struct LoopDefinition {
     pub exit_on: Vec<String>,
     /// Tools that plugins may offer in later iterations. A name that ends in `*` matches by prefix.
     pub later: Vec<String>,
+    /// The earlier loop of the brain whose dialogue it continues; only used in the first iteration.
+    pub continue_from: Option<(String, Dialogue)>,
     /// Whether a text answer never ends the loop, even without an exit tool.
     pub require_exit: bool,
     /// Whether a text answer ends the loop in any iteration without an exit tool.
@@ -205,6 +207,8 @@ pub struct ToolDefinition {
     /// Decides whether a call of an exit tool ends the loop; `None` means always.
     #[derive_where(skip)]
     pub exits: Option<ExitsFn>,
+    /// How much of the loop's dialogue the brain of a handoff continues.
+    pub dialogue: Dialogue,
     /// The tool's work.
     pub body: ToolBody,
 }

@@ -8,7 +8,7 @@ use derive_where::derive_where;
 use super::approval::Approval;
 use super::usage_panic::usage_panic;
 use crate::definition::{DecodesFn, ToolBody, ToolDefinition};
-use crate::record::{CallFlags, ToolDecl, ToolId};
+use crate::record::{CallFlags, Dialogue, ToolDecl, ToolId};
 use crate::tools::Schema;
 
 /// The settings of a tool besides its work.
@@ -56,7 +56,20 @@ impl About {
             ToolBody::Function { .. } => None,
         };
         let (gate, foreign, owner, exits) = (approval.into_gate(input), false, None, None);
-        Arc::new(ToolDefinition { decl, schema, foreign, timeout, retries, decodes, owner, gate, exits, body })
+        let dialogue = Dialogue::Whole;
+        Arc::new(ToolDefinition {
+            decl,
+            schema,
+            foreign,
+            timeout,
+            retries,
+            decodes,
+            owner,
+            gate,
+            exits,
+            dialogue,
+            body,
+        })
     }
 }
 

@@ -15,6 +15,7 @@ use super::services::Services;
 use super::tool::{IntoTool, Tool, arguments_as, decodes};
 use super::trait_bounds::{IntoVerdict, Options, Standalone, State, ToolArgs};
 use crate::definition::{BrainDefinition, DecodesFn, NestedDefinition, StateValue, ToolBody, decode, encode};
+use crate::record::Dialogue;
 use crate::tools::Schema;
 
 /// Builds a tool that runs a brain with options `O2` and result `R`; see [`ToolBuilder::brain`](super::ToolBuilder::brain).
@@ -27,6 +28,7 @@ pub struct BrainTool<O, S, V, O2, R> {
     decodes: DecodesFn,
     #[derive_where(skip)]
     nested: NestedDefinition,
+    dialogue: Dialogue,
     types: Types<O, S, V, O2, R>,
 }
 
@@ -52,6 +54,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
                 input: Arc::new(move |state, arguments| check(arguments, state.max_bytes())),
                 output: None,
             },
+            dialogue: Dialogue::Whole,
             types: PhantomData,
         }
     }
@@ -111,6 +114,37 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
         self
     }
 
+    /// Hands the dialogue over to the brain: its first loop continues that of the call, and the loop of the call ends with the
+    /// brain's result. If the brain fails, the call does, and the loop goes on.
+    ///
+    /// The answer with the call is not part of what the brain's loop reads, with all calls in it. A loop without an
+    /// [`input`](super::Loop::input) of its own begins with the last message of the person.
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    /// use positronic_core::record::Dialogue;
+    ///
+    /// let billing = brain("Billing").r#loop("Talk", |cx| cx.system("You answer questions about bills."));
+    /// let desk = brain("Desk").r#loop("Chat", move |cx| {
+    ///     cx.system("Hand questions about bills over.")
+    ///         .tool("billing", |t| t.brain(billing.clone()).handoff().dialogue(Dialogue::Said))
+    /// });
+    /// # let _ = desk;
+    /// ```
+    pub const fn handoff(mut self) -> Self {
+        self.about.flags.handoff = true;
+        self.about.flags.exit = true;
+        self.about.flags.sequential = true;
+        self
+    }
+
+    /// Sets how much of the dialogue the brain of a [`handoff`](Self::handoff) reads; all of it by default. For a summary, let
+    /// the model write one into the brain's options, and do not hand over.
+    pub const fn dialogue(mut self, dialogue: Dialogue) -> Self {
+        self.dialogue = dialogue;
+        self
+    }
+
     /// Alias of [`BrainTool::map_input`] for skills.
     pub fn prepare(self, map: impl Fn(&S) -> O2 + Standalone) -> Self {
         self.map_input(map)
@@ -124,6 +158,8 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
 
 impl<O, S, V, O2, R> IntoTool<O, S, V> for BrainTool<O, S, V, O2, R> {
     fn into_tool(self) -> Tool<O, S, V> {
-        Tool::of_definition(self.about.into_definition(self.schema, ToolBody::Brain(self.nested), self.decodes))
+        let mut definition = self.about.into_definition(self.schema, ToolBody::Brain(self.nested), self.decodes);
+        Arc::make_mut(&mut definition).dialogue = self.dialogue;
+        Tool::of_definition(definition)
     }
 }

@@ -17,8 +17,8 @@ use super::usage_panic::usage_panic;
 use crate::definition::{Link, LoopDefinition, StateValue, ToolDefinition};
 use crate::error::{Error, Result};
 use crate::record::{
-    AskForMore, BatchPolicy, ContextItem, LoopOutcome, Money, MoneyError, OnLimit, ProviderTool, Settings, Tier,
-    UserMessage,
+    AskForMore, BatchPolicy, ContextItem, Dialogue, LoopOutcome, Money, MoneyError, OnLimit, ProviderTool, Settings,
+    Tier, UserMessage,
 };
 
 /// A loop's configuration for one iteration: the prompt and the tools.
@@ -55,6 +55,27 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// ```
     pub fn input(mut self, message: impl Into<UserMessage>) -> Self {
         self.definition.input = Some(message.into());
+        self
+    }
+
+    /// Continues the dialogue of an earlier loop of this brain, with all its calls and results. The loop fails if no loop
+    /// with this name has ended.
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    ///
+    /// let interview = brain("Interview")
+    ///     .r#loop("Chat", |cx| cx.system("Ask about the trip.").max_iterations(5))
+    ///     .r#loop("Sum up", |cx| cx.system("Write a short report.").continue_from("Chat").input("Sum it up."));
+    /// # let _ = interview;
+    /// ```
+    pub fn continue_from(self, stage: impl Into<String>) -> Self {
+        self.continue_part(stage, Dialogue::Whole)
+    }
+
+    /// Continues a part of the dialogue of an earlier loop; see [`continue_from`](Self::continue_from).
+    pub fn continue_part(mut self, stage: impl Into<String>, part: Dialogue) -> Self {
+        self.definition.continue_from = Some((stage.into(), part));
         self
     }
 
@@ -129,6 +150,17 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     #[track_caller]
     pub fn brain<B: IntoBrain<Services: Within<V>>>(self, name: &str, brain: B) -> Self {
         self.tool(name, |t| t.brain(brain))
+    }
+
+    /// Adds a brain that the model can hand the dialogue over to: the brain's first loop continues it, and this loop ends with the
+    /// brain's result. [`BrainTool::handoff`](super::BrainTool::handoff) has the details, and settings.
+    ///
+    /// # Panics
+    ///
+    /// If the name is invalid, or the loop already has a tool with this name.
+    #[track_caller]
+    pub fn handoff<B: IntoBrain<Services: Within<V>>>(self, name: &str, brain: B) -> Self {
+        self.tool(name, |t| t.brain(brain).handoff())
     }
 
     /// Adds brains as tools; each is named after its title, in snake case, and the model fills in its options.

@@ -7,11 +7,10 @@ use indexmap::IndexMap;
 
 use self::record::Record;
 pub(crate) use self::saved::PromptsPart;
-use super::history::{History, Past, Turn};
-use super::messages::opening;
+use super::history::{History, Turn};
 use crate::record::{
-    Event, EventKind, Message, Output, OutputKind, Path, Prompt, PromptState, RunId, Segment, Seq, Speaker, Transcript,
-    parent_of, segments_of,
+    ContinuedLoop, Event, EventKind, Message, Output, OutputKind, Path, Prompt, PromptState, RunId, Segment, Seq,
+    Speaker, ToolResult, Transcript, parent_of, segments_of,
 };
 
 /// The prompts of all loops of a run, with the messages that the open ones send.
@@ -38,17 +37,8 @@ impl Prompts {
     /// compacted loop has only its compacted messages.
     #[must_use]
     pub fn conversation(&self) -> History {
-        let mut parts = Vec::new();
-        for record in self.records.values().filter(|record| is_of_root(&record.prompt.path)) {
-            let outputs = record.prompt.output.get(record.from..).unwrap_or_default().into();
-            if record.compacted {
-                let (messages, standing) = (record.next_messages(), record.standing.clone());
-                parts.push(Past::Compacted { messages, standing, outputs });
-            } else {
-                parts.extend(opening(&record.prompt).map(|opening| Past::Said(vec![opening])));
-                parts.push(Past::Done(outputs));
-            }
-        }
+        let spoken = self.records.values().filter(|record| self.is_spoken(&record.prompt.path));
+        let parts = spoken.flat_map(|record| record.parts(record.prompt.output.len())).collect();
         self.history.then(self.after.clone(), Turn::new(parts))
     }
 
@@ -72,15 +62,42 @@ impl Prompts {
         self
     }
 
-    /// Returns the final text of the run: that of the last visible loop of its own brain.
+    /// Returns the final text of the run: that of the last visible loop of its own brain, or of the loop that took its dialogue over.
     #[must_use]
     pub fn answer(&self) -> Option<String> {
         let mut own = self.iter().filter(|prompt| prompt.visible && is_of_root(&prompt.path));
-        own.next_back()?.answer()
+        let mut last = own.next_back()?;
+        while let Some(call) = handed_over(last) {
+            let mut inside = self.iter().filter(|prompt| prompt.visible && self.continues(&prompt.path, last));
+            let Some(next) = inside.rfind(|prompt| prompt.path.is_within(call)) else { break };
+            last = next;
+        }
+        last.answer()
     }
 
-    fn history_of(&self, path: &Path) -> History {
-        if is_of_root(path) { self.history.clone() } else { History::default() }
+    /// Returns whether people talk to a loop: one of the run's brain, or one that took over the dialogue of such a loop.
+    fn is_spoken(&self, path: &Path) -> bool {
+        let mut path = path;
+        while !is_of_root(path) {
+            let continued = self.records.get(path).and_then(|record| record.continues.as_ref());
+            let Some(continued) = continued.filter(|continued| path.is_within(&continued.path)) else { return false };
+            path = &continued.path;
+        }
+        true
+    }
+
+    fn continues(&self, path: &Path, other: &Prompt) -> bool {
+        let continued = self.records.get(path).and_then(|record| record.continues.as_ref());
+        continued.is_some_and(|continued| continued.path == other.path)
+    }
+
+    /// Returns the conversation before a loop.
+    fn history_of(&self, path: &Path, continues: Option<&ContinuedLoop>) -> History {
+        match continues.and_then(|continued| Some((self.records.get(&continued.path)?, continued.dialogue))) {
+            Some((record, dialogue)) => record.continued_by(path, dialogue),
+            None if is_of_root(path) => self.history.clone(),
+            None => History::default(),
+        }
     }
 
     /// Returns the prompt of the loop with this path.
@@ -131,11 +148,12 @@ impl Prompts {
                 }
                 return;
             }
-            EventKind::LoopStart { input, from, files, hidden, limits, .. } => {
+            EventKind::LoopStart { input, from, files, hidden, continues, limits, .. } => {
                 let own = input.clone().filter(|_| *from == Speaker::Person).map(|text| (text, files.clone()));
-                let history = self.history_of(&event.path);
+                let history = self.history_of(&event.path, continues.as_deref());
                 let path = event.path.clone();
                 let mut record = Record::new(path, self.user_id.clone(), own, !hidden, history);
+                record.continues = continues.as_deref().cloned();
                 record.policy = limits.policy;
                 if let Some(run) = &self.run {
                     record.prompt.id = event.path.id_in(run);
@@ -195,6 +213,16 @@ fn stages_around(loop_at: &str) -> impl Iterator<Item = &str> {
     let around = std::iter::successors(parent_of(loop_at), |at| parent_of(at));
     let is_call = |at: &&str| matches!(segments_of(at).next_back(), Some(Segment::Call(..)));
     around.filter(is_call).filter_map(parent_of)
+}
+
+/// Returns the successful call with which a loop handed its dialogue over.
+fn handed_over(prompt: &Prompt) -> Option<&Path> {
+    let tools = prompt.output.iter().rev().filter_map(|output| match &output.kind {
+        OutputKind::Tool(tool) => Some(tool),
+        _ => None,
+    });
+    let mut handed = tools.filter(|tool| tool.flags.handoff);
+    handed.find(|tool| matches!(tool.result, Some(ToolResult::Success { .. }))).map(|tool| &tool.path)
 }
 
 /// Returns whether a loop belongs to the run's own brain: only those talk to the user.

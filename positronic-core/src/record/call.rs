@@ -92,6 +92,9 @@ pub struct CallFlags {
     /// The call runs a brain.
     #[serde(skip_serializing_if = "is_default")]
     pub brain: bool,
+    /// The brain takes the dialogue over: its first loop continues that of the call.
+    #[serde(skip_serializing_if = "is_default")]
+    pub handoff: bool,
 }
 
 impl CallFlags {

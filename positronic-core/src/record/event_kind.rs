@@ -11,6 +11,7 @@ use super::budget::Amounts;
 use super::call::{ToolId, WaitSpec};
 use super::canonical::Change;
 use super::content_hash::ContentHash;
+use super::continued::ContinuedLoop;
 use super::event_fields::{BrainStart, Decision, Failure, Iteration, Question, ResumeCause, Speaker, ToolCall};
 use super::file::FileRef;
 use super::ids::{PublicId, SignalId, Timestamp};
@@ -227,6 +228,9 @@ pub enum EventKind {
         /// Whether the loop's record is hidden from people.
         #[serde(default, skip_serializing_if = "is_default")]
         hidden: bool,
+        /// The loop whose dialogue it continues.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        continues: Option<Box<ContinuedLoop>>,
         /// The limits.
         limits: Limits,
     },

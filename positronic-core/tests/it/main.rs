@@ -47,6 +47,7 @@ mod format_1;
 mod fuzz;
 mod groups;
 mod guards;
+mod handoffs;
 mod limits;
 mod long_conversations;
 mod loop_guards;

@@ -19,6 +19,7 @@ pub(crate) fn asked() -> Story {
         message_id: None,
         files: vec![FileRef::stored("bees.png", "image/png", 70, "a".repeat(64))],
         hidden: false,
+        continues: None,
         limits: Limits::default(),
     };
     Story::default().brain("", "Viewer", Value::Null, &[("Look", StageKind::Loop)]).event("Look", start)

@@ -120,6 +120,7 @@ impl Story {
                 message_id: None,
                 files: Vec::new(),
                 hidden: false,
+                continues: None,
                 limits: Limits::default(),
             },
         )

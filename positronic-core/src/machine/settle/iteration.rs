@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use crate::machine::{LoopFrame, Prepared, RunState};
 use crate::record::{
-    Content, ContentHash, ContextItem, EventKind, Iteration, Limits, NewEvent, Path, PluginStates, Settings, Speaker,
-    ToolDecl, ToolEntry, UserMessage, hash_json, hash_text,
+    Content, ContentHash, ContextItem, ContinuedLoop, EventKind, Iteration, Limits, NewEvent, Path, PluginStates,
+    Settings, Speaker, ToolDecl, ToolEntry, UserMessage, hash_json, hash_text,
 };
 
 /// The engine's opening message of a loop to which no person or trigger has said anything. No provider accepts a request
 /// without a message.
 pub(crate) const OPENING: &str = "Begin.";
+
+/// The engine's opening message of a loop that continues a dialogue which has ended.
+const CONTINUE: &str = "Continue.";
 
 /// The replacement of older messages if a plugin summarises them as nothing. No provider accepts an empty message.
 const FORGOTTEN: &str = "(Earlier messages were left out.)";
@@ -34,6 +37,8 @@ pub(crate) struct ConfiguredIteration<'a> {
     pub(crate) plugins: &'a PluginStates,
     /// Whether the loop is the first one of the run's own brain, which gets the message that the run was started with.
     pub(crate) is_first: bool,
+    /// The loop whose dialogue it continues.
+    pub(crate) continues: Option<ContinuedLoop>,
 }
 
 /// Begins a loop, unless it has begun, and an iteration.
@@ -70,8 +75,9 @@ pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &ConfiguredIter
     let (input, from, second) = match (own, first) {
         (Some(own), first) => (Some(own), Speaker::Person, first),
         (None, Some(first)) => (Some(first), Speaker::Person, None),
-        // Code answers without a message.
-        (None, None) if loop_at.in_code => (None, Speaker::Person, None),
+        // Code answers without a message, and a loop that takes a dialogue over answers the last one.
+        (None, None) if loop_at.in_code || takes_over(path, loop_at) => (None, Speaker::Person, None),
+        (None, None) if loop_at.continues.is_some() => (Some(UserMessage::new(CONTINUE)), Speaker::Engine, None),
         (None, None) => {
             let fired = start.fired.as_ref().filter(|_| loop_at.is_first).map(|fired| &fired.trigger.what);
             let text = fired.filter(|what| !what.trim().is_empty()).cloned().unwrap_or_else(|| OPENING.to_owned());
@@ -80,8 +86,15 @@ pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &ConfiguredIter
     };
     let (input, message_id, files) =
         input.map_or_else(Default::default, |UserMessage { text, id, files }| (Some(text), id, files));
-    let begins =
-        EventKind::LoopStart { input, from, message_id, files, hidden: loop_at.hidden, limits: loop_at.limits.clone() };
+    let begins = EventKind::LoopStart {
+        input,
+        from,
+        message_id,
+        files,
+        hidden: loop_at.hidden,
+        continues: loop_at.continues.clone().map(Box::new),
+        limits: loop_at.limits.clone(),
+    };
     let second = second.map(|UserMessage { text, id, files }| EventKind::LoopMessage {
         text,
         files,
@@ -91,6 +104,11 @@ pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &ConfiguredIter
         actor: start.actor.clone(),
     });
     [begins].into_iter().chain(second).map(|kind| NewEvent::new(path.clone(), kind)).collect()
+}
+
+/// Returns whether a call of the continued loop runs the loop.
+fn takes_over(path: &Path, loop_at: &ConfiguredIteration<'_>) -> bool {
+    loop_at.continues.as_ref().is_some_and(|continued| path.is_within(&continued.path))
 }
 
 /// Returns what has changed since the iteration before.

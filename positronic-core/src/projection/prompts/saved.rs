@@ -12,7 +12,7 @@ use super::record::Record;
 use super::{History, Prompts};
 use crate::projection::dialogue::extend;
 use crate::projection::messages::messages;
-use crate::record::{BatchPolicy, Message, Output, Path, Prompt, PromptState, RunId, Seq, Transcript};
+use crate::record::{BatchPolicy, ContinuedLoop, Message, Output, Path, Prompt, PromptState, RunId, Seq, Transcript};
 
 /// The changes of a run's prompts between two events.
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,6 +36,8 @@ struct RecordPart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     compacted: Option<(Vec<Message>, Vec<Message>, usize)>,
     policy: BatchPolicy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    continues: Option<ContinuedLoop>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     waiting_below: BTreeMap<Path, PromptState>,
 }
@@ -70,7 +72,8 @@ impl Prompts {
             for record in part.records {
                 let path = record.prompt.path.clone();
                 let known = prompts.records.get_mut(&path).map(|known| std::mem::take(&mut known.prompt.output));
-                let restored = record.restored(prompts.history_of(&path), known.unwrap_or_default())?;
+                let history = prompts.history_of(&path, record.continues.as_ref());
+                let restored = record.restored(history, known.unwrap_or_default())?;
                 prompts.records.insert(path, restored);
             }
         }
@@ -99,6 +102,7 @@ impl Record {
             asking: self.asking,
             compacted,
             policy: self.policy,
+            continues: self.continues.clone(),
             waiting_below: self.waiting_below.clone(),
         };
         self.saved_now();
@@ -123,7 +127,7 @@ impl Record {
 impl RecordPart {
     /// Restores a record from the outputs of the parts before this one.
     fn restored(self, history: History, mut output: Vec<Output>) -> Option<Record> {
-        let Self { mut prompt, begin, projected, asking, compacted, policy, waiting_below } = self;
+        let Self { mut prompt, begin, projected, asking, compacted, policy, continues, waiting_below } = self;
         output.truncate(begin);
         if output.len() != begin {
             return None;
@@ -142,6 +146,7 @@ impl RecordPart {
             asking,
             compacted: is_compacted,
             history,
+            continues,
             standing,
             from,
             policy,

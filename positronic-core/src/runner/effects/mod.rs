@@ -5,6 +5,7 @@
 mod ask;
 pub(super) mod async_effects;
 mod charge;
+mod continued;
 mod edited_arguments;
 mod files;
 mod group;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::guards::{RefusedAnswer, check_answer};
+use super::guards::{AnswerGuards, RefusedAnswer};
 use super::plugin_hooks::{Passed, inspected};
 use super::report::Outcome;
 use super::structured::{Received, receive};
@@ -27,6 +27,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
     };
     let Some(scope) = worker.scope(path.clone()) else { return };
     let definition = worker.frames.loop_at(&loop_at).cloned();
+    let guards = AnswerGuards::of(worker, &loop_at);
     let model = Arc::clone(worker.shared.runner.model_of(request.settings.tier));
     let shared = Arc::clone(&worker.shared);
     worker.launch(
@@ -38,7 +39,9 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
             let actions = prepared.settings.structured_actions.as_ref().map(|actions| (actions, tools));
             let asked = match request.settings.in_code {
                 true => answer_in_code(definition.as_deref()).map(|answer| Received::Valid(answer, None)),
-                false => receive(&shared, &*model, &request, after, actions, definition.as_deref()).await,
+                false => {
+                    receive(&shared, &*model, &request, after, actions, definition.as_deref(), guards.hold_back()).await
+                }
             };
             let duration = shared.since(started);
             let result = match asked {
@@ -48,7 +51,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                 }
                 Ok(Received::Valid(mut response, raw)) => {
                     let mut replaced = Vec::new();
-                    let passed = passed(definition.as_deref(), &scope, &mut response, &mut replaced).await;
+                    let passed = passed(definition.as_deref(), &guards, &scope, &mut response, &mut replaced).await;
                     let Passed { plugins, failed } = match passed {
                         Ok(passed) => passed,
                         Err(RefusedAnswer { guard, message }) => {
@@ -76,6 +79,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
 /// Lets the guards and the plugins of a loop check an answer.
 async fn passed(
     definition: Option<&LoopDefinition>,
+    guards: &AnswerGuards,
     scope: &Scope,
     response: &mut ModelResponse,
     replaced: &mut Vec<Replaced>,
@@ -83,7 +87,7 @@ async fn passed(
     let Some(definition) = definition else {
         return Ok(Passed { plugins: scope.plugins.clone(), failed: Vec::new() });
     };
-    check_answer(definition, scope, response, replaced).await?;
+    guards.check(response, replaced).await?;
     inspected(definition, scope.clone(), response, replaced).await
 }
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use super::continued::continued;
 use super::plugin_hooks::{PreparedIteration, prepared};
 use super::report;
 use crate::definition::{CompactionChange, LoopDefinition, StageBody};
 use crate::machine::{ConfiguredIteration, LoopPhase, Outcome, begin_iteration, begin_loop, limits_money, offers};
-use crate::record::{NewEvent, Overrides, Path, PluginStates, ResponseMetadata, Segment, ToolSet};
+use crate::record::{ContinuedLoop, NewEvent, Overrides, Path, PluginStates, ResponseMetadata, Segment, ToolSet};
 use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
 use crate::runner::worker::stop::Stop;
@@ -25,10 +26,17 @@ pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> 
         return worker.append_draft().await;
     }
     // A plugin may ask a model, which requires a loop that has begun.
-    if worker.state.loop_at(&path).is_none_or(|frame| frame.path != path)
-        && !worker.append(begun_loop(worker, &path, &definition)).await?
-    {
-        return Ok(false);
+    if worker.state.loop_at(&path).is_none_or(|frame| frame.path != path) {
+        let begins = match begun_loop(worker, &path, &definition) {
+            Ok(begins) => begins,
+            Err(error) => {
+                draft_failure(worker, &path, error)?;
+                return worker.append_draft().await;
+            }
+        };
+        if !worker.append(begins).await? {
+            return Ok(false);
+        }
     }
     let Some(scope) = worker.scope(path.iteration(iteration)) else { return Ok(true) };
     let read = output_count(worker, &path);
@@ -122,7 +130,13 @@ fn draft_iteration(worker: &mut Worker, path: &Path, number: u32, prepared: Prep
     if let Err(error) = checked(&definition).and_then(|()| priced(worker, path, &definition)) {
         return draft_failure(worker, path, error);
     }
-    let new_events = begin_iteration(&worker.state, path, number, &configured(worker, path, &definition, &plugins));
+    let begins = worker.state.loop_at(path).is_none_or(|frame| frame.path != *path);
+    let continues = match begins.then(|| continued(worker, path, &definition)).transpose() {
+        Ok(continues) => continues.flatten(),
+        Err(error) => return draft_failure(worker, path, error),
+    };
+    let configured = configured(worker, path, &definition, &plugins, continues);
+    let new_events = begin_iteration(&worker.state, path, number, &configured);
     worker.draft(new_events)?;
     // No question is asked in this iteration from now on. If another writer was first, it is prepared again.
     let asks = path.iteration(number);
@@ -173,10 +187,11 @@ pub(super) fn yielded(worker: &mut Worker, path: &Path) -> crate::Result<LoopDef
     caught_now(|| configure(scope)).map(|definition| overridden(worker, definition))
 }
 
-fn begun_loop(worker: &Worker, path: &Path, definition: &LoopDefinition) -> Vec<NewEvent> {
+fn begun_loop(worker: &Worker, path: &Path, definition: &LoopDefinition) -> crate::Result<Vec<NewEvent>> {
     let none = PluginStates::default();
-    let configured = configured(worker, path, definition, &none);
-    begin_loop(&worker.state, path, &configured)
+    let continues = continued(worker, path, definition)?;
+    let configured = configured(worker, path, definition, &none, continues);
+    Ok(begin_loop(&worker.state, path, &configured))
 }
 
 fn configured<'a>(
@@ -184,6 +199,7 @@ fn configured<'a>(
     path: &Path,
     definition: &'a LoopDefinition,
     plugins: &'a PluginStates,
+    continues: Option<ContinuedLoop>,
 ) -> ConfiguredIteration<'a> {
     let tools: Vec<_> = definition.tools.values().map(|tool| &tool.decl).collect();
     let compaction = definition.compaction.as_ref();
@@ -200,6 +216,7 @@ fn configured<'a>(
         compaction: compaction.map(|CompactionChange { keep, summary }| (*keep, summary.as_deref())),
         plugins,
         is_first: is_of_root(path) && !worker.shared.prompts().iter().any(|prompt| is_of_root(&prompt.path)),
+        continues,
     }
 }
 

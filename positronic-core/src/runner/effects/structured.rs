@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 
 use super::ask::ask;
-use super::guards::{Silent, guards_answers};
+use super::guards::Silent;
 use crate::definition::LoopDefinition;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::projection::{DecodedActions, ReasoningStream, decode_actions};
@@ -28,8 +28,8 @@ pub(super) async fn receive(
     after: Seq,
     actions: Option<(&StructuredActions, &ToolSet)>,
     definition: Option<&LoopDefinition>,
+    is_guarded: bool,
 ) -> Result<Received, ModelError> {
-    let is_guarded = definition.is_some_and(guards_answers);
     let Some((actions, tools)) = actions else {
         let shown = |show| if is_guarded { Box::new(Silent) as Box<dyn DeltaSink> } else { show };
         let answer = ask(shared, model, request, Some(after), shown).await?;
