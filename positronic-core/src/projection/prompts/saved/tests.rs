@@ -201,3 +201,32 @@ async fn parts_of_a_long_loop_are_together_about_as_large_as_its_outputs() {
 
     assert!(bytes < outputs * 6 / 5, "{bytes} bytes for {outputs}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn saved_prompts_of_a_dialogue_that_was_handed_over_equal_the_fold_of_their_log() {
+    let failing = brain("Failing").r#loop("Talk", |cx| cx.system("Refuse.").max_iterations(1).on_limit(OnLimit::Error));
+    let billing = brain("Billing").r#loop("Talk", |cx| cx.system("Answer.")).build();
+    let (failing, billing) = (failing.build(), billing);
+    let desk = brain("Desk")
+        .r#loop("Chat", move |cx| {
+            cx.system("Help.")
+                .input("My bill?")
+                .tool("look", |t| t.read_only().execute(async |_: NoArgs, _| Ok("twice")))
+                .handoff("failing", failing.clone())
+                .handoff("billing", billing.clone())
+                .plugin(Shortening)
+        })
+        .r#loop("Note", |cx| cx.system("Note.").continue_from("Chat"));
+    let says = |request: &crate::record::ModelRequest| match (&*request.system, request.path.as_str()) {
+        ("Help.", "Chat/0" | "Chat/2") => Reply::call("look", json!({})),
+        ("Help.", "Chat/1") => Reply::call("failing", json!({})),
+        ("Help.", _) => Reply::call("billing", json!({})),
+        ("Refuse.", _) => Reply::call("none", json!({})),
+        (system, _) => Reply::text(system),
+    };
+    let run = Runner::new(ScriptedModel::from_fn(says)).start(&desk, ()).await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Completed(_)), "{:?}", run.settled().await);
+    let log = run.events(Seq(0)).await.unwrap();
+    assert!(log.iter().any(|event| event.kind.name() == "LOOP_COMPACTED"));
+    check_everywhere(&log, &[1, 2, 5]);
+}
