@@ -19,6 +19,8 @@ pub struct StageDefinition {
     pub name: String,
     /// The stage's work.
     pub body: StageBody,
+    /// Undoes it after it has completed.
+    pub undo: Option<StepFn>,
 }
 
 /// The work of a stage.
@@ -248,7 +250,8 @@ impl StageDefinition {
         let webhooks = self.body.as_wait().map(|wait| wait.webhooks.clone()).unwrap_or_default();
         let arms = self.body.arms().iter().map(ArmDefinition::shape).collect();
         let rounds = self.body.as_repeat().map_or(0, |repeat| repeat.rounds);
-        StageShape { brain, webhooks, arms, rounds, ..StageShape::new(&self.name, self.body.kind()) }
+        let undo = self.undo.is_some();
+        StageShape { brain, webhooks, arms, rounds, undo, ..StageShape::new(&self.name, self.body.kind()) }
     }
 }
 

@@ -13,8 +13,8 @@ use super::services::{IntoServices, NoServices, Requirement, Services};
 use super::trait_bounds::{Options, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{
-    BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, StepStage, decode, encode, encode_state,
-    read_value, recordable,
+    BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, StepFn, StepStage, decode, encode,
+    encode_state, read_value, recordable,
 };
 use crate::error::Error;
 use crate::record::{Budget, Path};
@@ -360,7 +360,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         if self.definition.stage(name).is_some() {
             usage_panic(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
         }
-        self.with(|definition| definition.stages.push(StageDefinition { name: name.to_owned(), body }))
+        self.with(|definition| definition.stages.push(StageDefinition { name: name.to_owned(), body, undo: None }))
     }
 }
 
@@ -377,6 +377,15 @@ impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
                 None => usage_panic(&format!(
                     "`{what}` follows a step or a prompt, and `{name}` of `{title}` is a {kind}; set its own limits instead"
                 )),
+            }
+        })
+    }
+
+    /// Sets what undoes the last stage.
+    pub(super) fn with_undo(self, undo: StepFn) -> Self {
+        self.with(|definition| {
+            if let Some(last) = definition.stages.last_mut() {
+                last.undo = Some(undo);
             }
         })
     }

@@ -9,7 +9,7 @@ use super::frames::{BrainEnd, BrainFrame, Stage};
 use super::stages::{Advance, Frame, OwnerState, Reason};
 use super::state::{KNOWN_SIGNALS, NotClaimed, RunState};
 use super::tree::owner_of;
-use crate::record::{Claim, Event, EventKind, Failure, Path, Segment};
+use crate::record::{Claim, Event, EventKind, Failure, Path, Segment, UndoCause};
 
 /// The reason why an event cannot be the next one of its run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -139,7 +139,7 @@ impl RunState {
                 brain.split().1.change(change.as_ref(), event)
             }
             EventKind::BrainComplete { result } => self.end_brain(path, |brain| {
-                if brain.index < brain.stages.0.len() {
+                if brain.index < brain.stages.0.len() || brain.undoing.is_some() {
                     return Err("not all of its stages are done".to_owned());
                 }
                 Ok(BrainEnd::Completed(result.clone()))
@@ -149,6 +149,17 @@ impl RunState {
                 self.end_brain(path, |_| Ok(BrainEnd::Cancelled))?;
                 self.accept(signal.as_ref(), event);
                 Ok(())
+            }
+            EventKind::UndoStart { cause, steps } => {
+                self.brain_mut(path.as_str(), |_| ()).ok_or("the brain is not open")?.begin_undo(cause, steps)?;
+                if let UndoCause::Cancelled { signal, .. } = cause {
+                    self.accept(signal.as_ref(), event);
+                }
+                Ok(())
+            }
+            EventKind::UndoFailed { .. } => {
+                let owner = owner_of(path).ok_or("this is not the path of a stage")?;
+                self.brain_mut(owner, |_| ()).ok_or("the brain is not open")?.undo_failed(path)
             }
             EventKind::BrainPaused { signal, failure, .. } => {
                 if self.paused.is_some() {
@@ -274,7 +285,13 @@ impl RunState {
             return Err("the brain has ended".to_owned());
         }
         brain.end = Some(end(brain)?);
+        let undo = brain.take_undo();
         brain.stage = Stage::Ready;
+        if !undo.is_empty()
+            && let Some(owner) = owner_of(path).and_then(|owner| self.brain_mut(owner, |_| ()))
+        {
+            owner.hand_up(undo);
+        }
         if let Some(Segment::Call(_, index)) = path.last()
             && let Some(owner) = owner_of(path).and_then(|owner| self.brain_mut(owner, |_| ()))
             && let Some(group) = owner.stage.as_group_mut()
@@ -302,8 +319,14 @@ impl RunState {
             Advance::Begun(stage) => brain.stage = stage,
             Advance::Done(change) => {
                 brain.split().1.change(change, event)?;
+                if failure.is_none() {
+                    brain.register_undo(event);
+                    match &mut brain.undoing {
+                        Some(undoing) => undoing.index += 1,
+                        None => brain.index += 1,
+                    }
+                }
                 (brain.arm, brain.round) = (None, 0);
-                brain.index += usize::from(failure.is_none());
                 brain.stage = failure.map_or(Stage::Ready, Stage::Failed);
             }
             Advance::Again(change) => {

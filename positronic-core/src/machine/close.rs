@@ -2,19 +2,17 @@
 
 use super::frames::{BrainFrame, LoopFrame};
 use super::state::RunState;
-use crate::record::{Actor, EventKind, Failure, LoopOutcome, NewEvent, Path, SignalId};
+use crate::record::{Actor, EventKind, Failure, LoopOutcome, NewEvent, Path, SignalId, UndoCause};
 
-/// Returns the events that cancel a run.
+/// Returns the events that cancel a run, or begin to undo what it has done. A run that does that already is cancelled at once.
 pub(super) fn cancel(state: &RunState, signal: &SignalId, actor: &Actor, reason: Option<&String>) -> Vec<NewEvent> {
     let mut new_events = Vec::new();
     if let Some(root) = &state.root {
         let why =
             reason.map_or_else(|| "the run was cancelled".to_owned(), |why| format!("the run was cancelled: {why}"));
         root.close_stage(&why, &mut new_events);
-        new_events.push(NewEvent::new(
-            root.path.clone(),
-            EventKind::BrainCancelled { signal: Some(signal.clone()), actor: actor.clone(), reason: reason.cloned() },
-        ));
+        let (signal, actor) = (Some(signal.clone()), actor.clone());
+        new_events.push(root.ended(UndoCause::Cancelled { signal, actor, reason: reason.cloned() }));
     }
     new_events
 }
@@ -23,8 +21,13 @@ pub(super) fn cancel(state: &RunState, signal: &SignalId, actor: &Actor, reason:
 pub(crate) fn end_brain(frame: &BrainFrame, failure: &Failure) -> Vec<NewEvent> {
     let mut new_events = Vec::new();
     frame.close_stage(&failure.message, &mut new_events);
-    new_events.push(NewEvent::new(frame.path.clone(), EventKind::BrainError(failure.clone())));
+    new_events.push(frame.failed(failure.clone()));
     new_events
+}
+
+/// Returns the event that fails the brain around a stage.
+pub(super) fn fail_owner(state: &RunState, stage: &Path, failure: Failure) -> Vec<NewEvent> {
+    state.owner(stage).map(|owner| owner.failed(failure)).into_iter().collect()
 }
 
 /// Returns the events that fail a loop and end every open call in it.
@@ -42,6 +45,6 @@ pub(super) fn end_loop(frame: &LoopFrame, failure: &Failure) -> Vec<NewEvent> {
 pub(super) fn fail_loop(state: &RunState, path: &Path, failure: Failure) -> Vec<NewEvent> {
     match state.loop_at(path).filter(|frame| frame.path == *path) {
         Some(frame) => end_loop(frame, &failure),
-        None => vec![NewEvent::new(path.parent().unwrap_or_default(), EventKind::BrainError(failure))],
+        None => fail_owner(state, path, failure),
     }
 }

@@ -165,6 +165,7 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::GroupStart { .. }
         | EventKind::RepeatRound { .. }
         | EventKind::GuardChecked { .. }
+        | EventKind::UndoFailed { .. }
         | EventKind::StageWait { .. }
         | EventKind::LoopComplete { .. } => true,
         // Claims, intents, side effects of unfinished work, signals, and what a crash causes.
@@ -172,6 +173,7 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::RunReleased { .. }
         | EventKind::RunNotClaimed { .. }
         | EventKind::BrainMigrated { .. }
+        | EventKind::UndoStart { .. }
         | EventKind::BrainPaused { .. }
         | EventKind::BrainResumed { .. }
         | EventKind::StepStart { .. }

@@ -7,7 +7,7 @@ use super::apply::IllegalEvent;
 use super::frames::{BrainEnd, BrainFrame};
 use super::stages::Frame as _;
 use super::state::RunState;
-use crate::record::{EndReason, Event, EventKind, Failure, LoopOutcome, Seq, ToolResult};
+use crate::record::{EndReason, Event, EventKind, Failure, LoopOutcome, Seq, ToolResult, UndoCause};
 
 /// The place where a run failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(crate) struct FailedPlace {
     pub(crate) before: Seq,
     /// Whether a limit was reached there, which a retry would reach again.
     pub(crate) at_limit: bool,
+    /// Whether a brain has undone its stages there.
+    pub(crate) undone: bool,
 }
 
 /// Finds the place where a run failed; `None` if it has not failed.
@@ -40,7 +42,13 @@ pub(crate) fn failed_place<'a>(log: impl IntoIterator<Item = &'a Event>) -> Resu
     let at_limit = last.first().is_some_and(|event| is_at_limit(&event.kind));
     let message = last.iter().find_map(|event| message(&event.kind)).unwrap_or_default();
     let end = before.iter().rposition(|event| !closes(&event.kind, message));
-    Ok(end.and_then(|end| before.get(end)).map(|event| FailedPlace { before: event.seq, at_limit }))
+    let begun = before.iter().rev().find_map(|event| match &event.kind {
+        EventKind::UndoStart { cause, .. } => Some(cause),
+        _ => None,
+    });
+    // The failure of a brain that has undone its stages begins with that of the undo.
+    let undone = matches!(begun, Some(UndoCause::Failed(failure)) if message.contains(&failure.message));
+    Ok(end.and_then(|end| before.get(end)).map(|event| FailedPlace { before: event.seq, at_limit, undone }))
 }
 
 const fn is_at_limit(kind: &EventKind) -> bool {

@@ -6,6 +6,7 @@
 mod call;
 mod group;
 mod open;
+mod undo;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::record::{
 pub use call::{Call, CallPhase};
 pub use group::{GroupFrame, Winner};
 pub(super) use open::{OpenFrame, Visit};
+pub use undo::{Undoable, Undoing};
 
 /// A brain that has begun.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,6 +85,12 @@ pub struct BrainFrame {
     /// The reason of the guard that did not pass.
     #[serde(default, deserialize_with = "crate::record::canonical::present", skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Value>,
+    /// Its completed stages that can be undone, in the order of completion.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undo: Vec<Undoable>,
+    /// What it undoes before it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoing: Option<Box<Undoing>>,
     /// Its end, if it has ended.
     pub end: Option<BrainEnd>,
 }
@@ -118,10 +126,13 @@ pub enum Stage {
 }
 
 impl BrainFrame {
-    /// Returns the shape of the current stage, `None` when all are done.
+    /// Returns the shape of the current stage or undo step, `None` when all are done.
     #[must_use]
     pub fn current(&self) -> Option<&StageShape> {
-        self.stages.0.get(self.index)
+        match &self.undoing {
+            Some(undoing) => undoing.steps.get(undoing.index).map(|(shape, _)| shape),
+            None => self.stages.0.get(self.index),
+        }
     }
 
     /// Returns the path of the current stage.

@@ -37,6 +37,8 @@ fn described(state: &RunState, event: &Event) -> Option<String> {
         E::BrainComplete { .. } => "completed".to_owned(),
         E::BrainError(_) => "failed".to_owned(),
         E::BrainCancelled { .. } => "cancelled".to_owned(),
+        E::UndoStart { steps, .. } => format!("undoes {} stages", steps.len()),
+        E::UndoFailed { .. } => format!("{} failed", stage()),
         E::BrainPaused { failure: Some(_), .. } => "parked after crashes".to_owned(),
         E::BrainPaused { .. } => "paused".to_owned(),
         E::BrainResumed { .. } => "resumed".to_owned(),

@@ -43,6 +43,7 @@ mod state;
 mod status;
 mod summary;
 mod tree;
+mod undo;
 mod waiting;
 
 pub use admit::{Refusal, decided};
@@ -64,7 +65,7 @@ pub use effect::{Effect, Next};
 #[doc(hidden)]
 pub use frames::{
     BrainEnd, BrainFrame, Call, CallPhase, GroupFrame, Intent, LoopFrame, LoopPhase, OpenQuestion, Prepared,
-    RejectedAnswer, Stage, StepFrame, Values, WaitFrame, WaitOutcome, Winner,
+    RejectedAnswer, Stage, StepFrame, Undoable, Undoing, Values, WaitFrame, WaitOutcome, Winner,
 };
 #[doc(hidden)]
 pub use grants::{Grants, PendingGrant, SharedLimits, Spending};
@@ -88,3 +89,4 @@ pub(crate) use settle::{
 pub(crate) use stages::given_up;
 pub(crate) use status::{keeps_values, waits_since};
 pub(crate) use summary::{hears_mail, status_since};
+pub(crate) use undo::undo_by_hand;

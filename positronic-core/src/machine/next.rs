@@ -39,7 +39,10 @@ impl BrainFrame {
 
     fn stage_effects<'a>(&'a self, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
         let Some(stage) = self.current() else {
-            out.effects.push(Effect::CompleteBrain { path: self.path.clone() });
+            out.effects.push(match &self.undoing {
+                Some(undoing) => Effect::Append(vec![self.undone(undoing)]),
+                None => Effect::CompleteBrain { path: self.path.clone() },
+            });
             return;
         };
         match (&self.stage, self.stage.frame()) {

@@ -248,12 +248,12 @@ fn settled(state: &RunState, path: &Path, outcome: Outcome, duration: Duration, 
             let message = format!("the loop `{path}` {what}: {}", error.with_line());
             fail_loop(state, path, Failure { code, message, retryable: false })
         }
-        Outcome::Chosen(arm) => code::choose(path, arm),
-        Outcome::ArmTaken(change) => code::take_arm(path, change),
-        Outcome::GroupBegun(begun) => code::begin_group(path, begun),
+        Outcome::Chosen(arm) => code::choose(state, path, arm),
+        Outcome::ArmTaken(change) => code::take_arm(state, path, change),
+        Outcome::GroupBegun(begun) => code::begin_group(state, path, begun),
         Outcome::GroupEnded(change) => code::end_group(state, path, change, inputs),
-        Outcome::Checked(checked) => code::check(path, checked),
-        Outcome::WaitBegun(begun) => code::begin_wait(path, begun),
+        Outcome::Checked(checked) => code::check(state, path, checked),
+        Outcome::WaitBegun(begun) => code::begin_wait(state, path, begun),
         Outcome::WaitEnded(change) => code::end_wait(state, path, change, inputs),
         Outcome::BrainBegun(begun) => code::begin_brain(state, path, begun),
         Outcome::BrainEnded(mapped) => code::end_brain(state, path, mapped, inputs),
@@ -292,7 +292,10 @@ fn step(
         ),
         retryable: error.is_transient(),
     };
-    vec![NewEvent::new(brain.path.clone(), EventKind::BrainError(failure))]
+    match brain.undoing {
+        Some(_) => vec![NewEvent::new(path.clone(), EventKind::UndoFailed { message: failure.message })],
+        None => vec![brain.failed(failure)],
+    }
 }
 
 fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration) -> Vec<NewEvent> {

@@ -25,6 +25,7 @@ use super::signal::Actor;
 use super::skip::is_default;
 use super::summary::ClaimRefusal;
 use super::trigger::TriggerChange;
+use super::undo::{UndoCause, UndoStep};
 use super::usage::{ModelError, ProposedCall, ResponseMetadata, Usage};
 
 /// What happened.
@@ -47,6 +48,8 @@ use super::usage::{ModelError, ProposedCall, ResponseMetadata, Usage};
 /// | `BRANCH_CHOSEN` | stage | an arm of a branch was chosen | `name, brain` |
 /// | `GROUP_START` | stage | brains begin to run at the same time | `brains, options, limit, due` |
 /// | `REPEAT_ROUND` | stage | a round of a repeated brain is done, and the state is not; another one follows, unless it was the last | `round, change` |
+/// | `UNDO_START` | brain | the brain undoes its completed stages before it fails or is cancelled | `cause, steps` |
+/// | `UNDO_FAILED` | stage | a step that undoes a stage failed for good | `message` |
 /// | `GUARD_CHECKED` | stage | a guard was checked; if it did not pass, the rest of the brain is skipped | `passed, reason` |
 /// | `STAGE_WAIT` | stage | a stage waits | `waits, due` |
 /// | `STAGE_RESUME` | stage | an answer arrived, or the time is over | `cause, wait, payload, received, signal, actor` |
@@ -157,6 +160,18 @@ pub enum EventKind {
         /// The reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+    },
+    /// A brain undoes its completed stages, the last one first, before it fails or is cancelled.
+    UndoStart {
+        /// Why.
+        cause: UndoCause,
+        /// The steps that undo, in order. Each is a step of the brain from now on.
+        steps: Vec<UndoStep>,
+    },
+    /// A step that undoes a stage failed for good. The rest is undone nevertheless.
+    UndoFailed {
+        /// What went wrong.
+        message: String,
     },
     /// The run was paused: nothing new starts.
     BrainPaused {

@@ -50,6 +50,7 @@ mod starter;
 mod structured;
 mod summary;
 mod trigger;
+mod undo;
 mod usage;
 
 pub use answer::AnswerFault;
@@ -102,4 +103,5 @@ pub use starter::Starter;
 pub use structured::{ActionFormat, StructuredActions};
 pub use summary::{Claim, ClaimRefusal, Crashes, Pending, PendingKind, RunSummary, Status};
 pub use trigger::{Busy, Fired, Timer, Trigger, TriggerChange};
+pub use undo::{UndoCause, UndoStep};
 pub use usage::{CODE, Finish, ModelError, ModelErrorKind, ModelResponse, ProposedCall, ResponseMetadata, Usage};

@@ -30,6 +30,9 @@ pub struct StageShape {
     /// The maximum number of rounds of a `repeat`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rounds: u32,
+    /// Whether it can be undone after it has completed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub undo: bool,
 }
 
 /// One arm of a branch, or one of the brains that run at the same time.
@@ -84,7 +87,7 @@ impl StageShape {
     #[must_use]
     pub fn new(name: impl Into<String>, kind: StageKind) -> Self {
         let (webhooks, arms) = (Vec::new(), Vec::new());
-        Self { name: name.into(), kind, brain: None, webhooks, arms, rounds: 0 }
+        Self { name: name.into(), kind, brain: None, webhooks, arms, rounds: 0, undo: false }
     }
 }
 

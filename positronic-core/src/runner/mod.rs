@@ -45,6 +45,7 @@ pub use client::fork::{Fork, ForkError};
 pub use client::handle::{RunError, RunHandle, Settled};
 pub use client::retry::{Retried, RetryError};
 pub use client::signals::SignalError;
+pub use client::undo::UndoError;
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use code_check::CodeCheck;
 pub use config::Runner;

@@ -82,6 +82,7 @@ mod timeline;
 mod tools;
 mod traffic;
 mod unattended;
+mod undo;
 mod waiting_status;
 mod waits;
 mod widgets;

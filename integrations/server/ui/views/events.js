@@ -32,6 +32,7 @@ const WORDS = {
   LOOP_WAIT: ({ waits }) => waits.map((wait) => wait.prompt ?? `${wait.webhook} ${wait.identifier}`).join(' or '),
   STAGE_WAIT: ({ waits, due }) => waits.map((wait) => wait.prompt ?? `${wait.webhook} ${wait.identifier}`).join(' or ') || `until ${date(due)}`,
   GROUP_START: ({ options }) => plural(options.length, 'brain'),
+  UNDO_START: ({ steps }) => plural(steps.length, 'stage'),
   GUARD_CHECKED: ({ passed, reason }) => (passed ? 'passed' : `did not pass${reason == null ? '' : `: ${brief(reason)}`}`),
 };
 function summary(event) {

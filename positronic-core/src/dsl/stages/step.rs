@@ -107,4 +107,40 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: HasStages> BrainBuilder<O
     pub fn timeout(self, time: Duration) -> Self {
         self.with_step("timeout", |step| step.timeout = Some(time))
     }
+
+    /// Sets what undoes the stage before it, after it has completed. `cx.state` is the state after that stage.
+    ///
+    /// When the brain fails for good or is cancelled, or a brain around it does, the completed stages are undone one after the other, the last
+    /// one first, and then it ends. An undo is tried again as a step is; if it fails for good, that is recorded, and the others run. What it does to
+    /// the outside world can happen twice if the process ends meanwhile: [`StepContext::once`] and
+    /// [`StepContext::idempotency_key`] are for that.
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    ///
+    /// # async fn charge() -> Result<String> { Ok("payment-7".to_owned()) }
+    /// # async fn pay_back(_: &str) -> Result<()> { Ok(()) }
+    /// # async fn ship() -> Result<()> { Ok(()) }
+    /// let order = brain("Order")
+    ///     .step("Charge", async |_| charge().await)
+    ///     .compensate(async |cx| pay_back(&cx.state).await)
+    ///     .step("Ship", async |_| ship().await);
+    /// # let _ = order;
+    /// ```
+    ///
+    /// After a nested brain, it takes the place of what the brain's own stages have.
+    pub fn compensate<F, Fut>(self, undo: F) -> Self
+    where
+        F: Fn(StepContext<O, S, V::Services>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        let undo = Arc::new(undo);
+        self.with_undo(Arc::new(move |scope| {
+            let undo = Arc::clone(&undo);
+            Box::pin(async move {
+                undo(StepContext::new(scope)?).await?;
+                Ok(serde_json::Value::Null)
+            })
+        }))
+    }
 }

@@ -36,13 +36,13 @@ pub(super) fn begin_brain(state: &RunState, path: &Path, begun: Result<Box<Brain
 }
 
 /// Begins a group of brains, or fails the brain around it.
-pub(super) fn begin_group(path: &Path, begun: Result<GroupBegun>) -> Vec<NewEvent> {
+pub(super) fn begin_group(state: &RunState, path: &Path, begun: Result<GroupBegun>) -> Vec<NewEvent> {
     match begun {
         Ok(GroupBegun { options, limit, due, brains }) => {
             vec![NewEvent::new(path.clone(), EventKind::GroupStart { brains, options, limit, due })]
         }
         Err(error) => {
-            fail_owner(path, EndReason::Step, format!("the stage `{path}` cannot begin: {}", error.with_line()))
+            fail_owner(state, path, EndReason::Step, format!("the stage `{path}` cannot begin: {}", error.with_line()))
         }
     }
 }
@@ -62,47 +62,59 @@ pub(super) fn end_group(
         }
         Err(error) => {
             let message = format!("the results of `{path}` cannot be applied: {}", error.with_line());
-            fail_owner(path, EndReason::State, message)
+            fail_owner(state, path, EndReason::State, message)
         }
     }
 }
 
 /// Records the chosen arm of a branch, or fails its brain.
-pub(super) fn choose(path: &Path, arm: Result<ArmShape>) -> Vec<NewEvent> {
+pub(super) fn choose(state: &RunState, path: &Path, arm: Result<ArmShape>) -> Vec<NewEvent> {
     match arm {
         Ok(arm) => vec![NewEvent::new(path.clone(), EventKind::BranchChosen(arm))],
-        Err(error) => {
-            fail_owner(path, EndReason::Step, format!("the branch `{path}` cannot choose: {}", error.with_line()))
-        }
+        Err(error) => fail_owner(
+            state,
+            path,
+            EndReason::Step,
+            format!("the branch `{path}` cannot choose: {}", error.with_line()),
+        ),
     }
 }
 
 /// Completes the stage of a branch whose arm has no brain.
-pub(super) fn take_arm(path: &Path, change: Result<Option<Change>>) -> Vec<NewEvent> {
+pub(super) fn take_arm(state: &RunState, path: &Path, change: Result<Option<Change>>) -> Vec<NewEvent> {
     match change {
         Ok(change) => {
             let kind = EventKind::StepComplete { change, duration: Duration::ZERO };
             vec![NewEvent::new(path.clone(), kind)]
         }
-        Err(error) => {
-            fail_owner(path, EndReason::Step, format!("the arm of the branch `{path}` failed: {}", error.with_line()))
-        }
+        Err(error) => fail_owner(
+            state,
+            path,
+            EndReason::Step,
+            format!("the arm of the branch `{path}` failed: {}", error.with_line()),
+        ),
     }
 }
 
 /// Records the check of a guard, or fails its brain.
-pub(super) fn check(path: &Path, checked: Result<Option<Value>>) -> Vec<NewEvent> {
+pub(super) fn check(state: &RunState, path: &Path, checked: Result<Option<Value>>) -> Vec<NewEvent> {
     match checked {
         Ok(reason) => {
             let (passed, reason) = (reason.is_none(), reason.unwrap_or_default());
             vec![NewEvent::new(path.clone(), EventKind::GuardChecked { passed, reason })]
         }
-        Err(error) => fail_owner(path, EndReason::Step, format!("the guard `{path}` failed: {}", error.with_line())),
+        Err(error) => {
+            fail_owner(state, path, EndReason::Step, format!("the guard `{path}` failed: {}", error.with_line()))
+        }
     }
 }
 
 /// Begins the wait of a stage, or fails its brain.
-pub(super) fn begin_wait(path: &Path, begun: Result<(Vec<WaitSpec>, Option<Timestamp>)>) -> Vec<NewEvent> {
+pub(super) fn begin_wait(
+    state: &RunState,
+    path: &Path,
+    begun: Result<(Vec<WaitSpec>, Option<Timestamp>)>,
+) -> Vec<NewEvent> {
     match begun {
         Ok((waits, due)) => {
             let valid = |mut wait: WaitSpec| {
@@ -115,7 +127,7 @@ pub(super) fn begin_wait(path: &Path, begun: Result<(Vec<WaitSpec>, Option<Times
             let waits = waits.into_iter().map(valid).collect();
             vec![NewEvent::new(path.clone(), EventKind::StageWait { waits, due })]
         }
-        Err(error) => fail_owner(path, EndReason::Step, format!("the wait `{path}` cannot begin: {error}")),
+        Err(error) => fail_owner(state, path, EndReason::Step, format!("the wait `{path}` cannot begin: {error}")),
     }
 }
 
@@ -133,6 +145,7 @@ pub(super) fn end_wait(
             vec![NewEvent::new(path.clone(), EventKind::StepComplete { change, duration })]
         }
         Err(error) => fail_owner(
+            state,
             path,
             EndReason::Step,
             format!("the answer to `{path}` cannot be applied: {}", error.with_line()),
@@ -164,7 +177,7 @@ pub(super) fn end_brain(
         }
         Err(error) => {
             let message = format!("cannot apply the result of the brain `{path}`: {error}");
-            fail_owner(&stage, EndReason::State, message)
+            fail_owner(state, &stage, EndReason::State, message)
         }
     }
 }
@@ -176,7 +189,7 @@ fn end_round(state: &RunState, stage: &Path, change: Option<Change>) -> Vec<NewE
     let mut new_events = vec![NewEvent::new(stage.clone(), EventKind::RepeatRound { round, change })];
     if round.saturating_add(1) >= most {
         let message = format!("the stage `{stage}` is not done after {most} rounds, its limit");
-        new_events.extend(fail_owner(stage, EndReason::Limit, message));
+        new_events.extend(fail_owner(state, stage, EndReason::Limit, message));
     }
     new_events
 }
@@ -211,7 +224,8 @@ pub(super) fn complete_brain(state: &RunState, path: &Path, result: Result<Value
         Err(error) => {
             let title = state.brain(path).map(|brain| &*brain.title).unwrap_or_default();
             let message = format!("cannot compute the result of `{title}`: {error}");
-            EventKind::BrainError(Failure { code: EndReason::State, message, retryable: false })
+            let failure = Failure { code: EndReason::State, message, retryable: false };
+            return state.brain(path).map(|brain| brain.failed(failure)).into_iter().collect();
         }
     };
     vec![NewEvent::new(path.clone(), kind)]
@@ -273,9 +287,6 @@ pub(super) fn resume_call(
 }
 
 /// Fails the brain of a stage.
-fn fail_owner(path: &Path, code: EndReason, message: String) -> Vec<NewEvent> {
-    vec![NewEvent::new(
-        path.parent().unwrap_or_default(),
-        EventKind::BrainError(Failure { code, message, retryable: false }),
-    )]
+fn fail_owner(state: &RunState, path: &Path, code: EndReason, message: String) -> Vec<NewEvent> {
+    close::fail_owner(state, path, Failure { code, message, retryable: false })
 }

@@ -155,6 +155,8 @@ impl BrainFrame {
             arm: None,
             round: 0,
             stopped: None,
+            undo: Vec::new(),
+            undoing: None,
             end: None,
         }
     }
@@ -181,7 +183,7 @@ impl BrainFrame {
 
     /// Adds its failure.
     pub(in crate::machine) fn fail(&self, failure: Failure, out: &mut Next) {
-        out.effects.push(Effect::Append(vec![NewEvent::new(self.path.clone(), EventKind::BrainError(failure))]));
+        out.effects.push(Effect::Append(vec![self.failed(failure)]));
     }
 
     /// Returns whether its next stage begins with a request.

@@ -14,6 +14,7 @@ use crate::machine::frames::{BrainEnd, BrainFrame, GroupFrame, Intent, OpenFrame
 use crate::machine::limits::Enclosing;
 use crate::record::{
     Actor, EndReason, Event, EventKind, Failure, NewEvent, Path, ResumeCause, Segment, Seq, StageKind, Timestamp,
+    UndoCause,
 };
 
 /// The maximum number of open brains of a group, unless its limit is higher.
@@ -78,22 +79,33 @@ impl GroupFrame {
     }
 
     /// Adds what a group needs that is decided: the ends of its open brains, then its own.
-    fn end(&self, owner: &BrainFrame, out: &mut Next) {
+    fn end<'a>(&'a self, owner: &'a BrainFrame, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
         let mut new_events = Vec::new();
         match (&self.failure, self.winner) {
             (Some(failure), _) => {
                 self.close(&failure.message, &mut new_events);
-                new_events.push(NewEvent::new(owner.path.clone(), EventKind::BrainError(failure.clone())));
+                new_events.push(owner.failed(failure.clone()));
             }
             (None, Some(Winner::Brain(index))) => {
-                self.close(&format!("`{}` completed first", self.path.call(0, index)), &mut new_events);
+                self.lose(&format!("`{}` completed first", self.path.call(0, index)), &mut new_events);
             }
-            (None, _) => self.close("the time of the race was over", &mut new_events),
+            (None, _) => self.lose("the time of the race was over", &mut new_events),
         }
-        out.effects.push(match new_events.is_empty() {
-            true => Effect::FinishGroup { path: self.path.clone() },
-            false => Effect::Append(new_events),
-        });
+        match new_events.is_empty() {
+            false => out.effects.push(Effect::Append(new_events)),
+            true if self.open.is_empty() => out.effects.push(Effect::FinishGroup { path: self.path.clone() }),
+            // The losers undo what they have done.
+            true => _ = self.open_effects(now, enclosing, out),
+        }
+    }
+
+    /// Adds the events that end the open brains, which have lost, or begin to undo what they have done.
+    fn lose(&self, why: &str, new_events: &mut Vec<NewEvent>) {
+        for brain in self.open.values().filter(|brain| brain.undoing.is_none()) {
+            brain.close_stage(why, new_events);
+            let (signal, actor, reason) = (None, Actor::default(), Some(why.to_owned()));
+            new_events.push(brain.ended(UndoCause::Cancelled { signal, actor, reason }));
+        }
     }
 
     /// Adds the effects of the open brains: those that work go on, and others take the remaining room, in order. Returns how many
@@ -143,7 +155,7 @@ impl Frame for GroupFrame {
     fn next<'a>(&'a self, owner: &'a BrainFrame, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
         let is_over = self.next == self.count && self.open.is_empty() && self.due.is_none();
         if self.has_outcome() || is_over {
-            return self.end(owner, out);
+            return self.end(owner, now, enclosing, out);
         }
         match self.due {
             Some(due) if due <= now => {

@@ -211,6 +211,7 @@ impl StageNode {
             arm: None,
             group: None,
             stopped: None,
+            error: None,
             waited: None,
             duration: None,
             hidden: false,

@@ -93,6 +93,9 @@ pub struct StageNode {
     /// Of a guard that did not pass: the reason.
     #[serde(default, deserialize_with = "crate::record::canonical::present", skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Value>,
+    /// Of a step that undoes a stage: why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// Of a wait: what it waits for, and how that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited: Option<Waited>,

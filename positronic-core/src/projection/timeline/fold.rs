@@ -4,7 +4,8 @@ use super::detail::{BrainNode, BudgetNode, BudgetOutcome, Ending, GroupProgress,
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::record::{
-    BrainStart, Decision, Event, EventKind, LimitKind, LimitReached, LoopOutcome, Segment, Shape, StageKind, Timestamp,
+    BrainStart, Decision, Event, EventKind, LimitKind, LimitReached, LoopOutcome, Segment, Shape, StageKind,
+    StageShape, Timestamp, UndoCause,
 };
 
 impl Timeline {
@@ -45,6 +46,22 @@ impl Timeline {
             EventKind::BrainCancelled { actor, reason, .. } => {
                 let ending = Ending::Cancelled { actor: actor.clone(), reason: reason.clone() };
                 self.brain_end(here, NodeStatus::Interrupted, ending, now);
+            }
+            EventKind::UndoStart { cause, steps } => {
+                let status = match cause {
+                    UndoCause::Failed(_) => NodeStatus::Failed,
+                    UndoCause::Cancelled { .. } => NodeStatus::Interrupted,
+                };
+                self.close_below(here, status, now);
+                let shapes = steps.iter().map(|step| StageShape::new(&step.name, StageKind::Step));
+                self.add_stages(here, event, &Shape(shapes.collect()));
+            }
+            EventKind::UndoFailed { message } => {
+                if let Some(stage) = self.stage_mut(here) {
+                    stage.error = Some(message.clone());
+                }
+                self.close_below(here, NodeStatus::Interrupted, now);
+                self.close(here, NodeStatus::Failed, now);
             }
             EventKind::BrainPaused { actor, failure, .. } => {
                 let pause = NodeKind::Pause { actor: actor.clone(), failure: failure.clone(), resumed: None };

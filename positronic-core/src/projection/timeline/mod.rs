@@ -9,7 +9,7 @@
 //! | node | events that begin and change it |
 //! |---|---|
 //! | [`Brain`](NodeKind::Brain): the run's own; a nested one stands in its stage or its call, and one of a group is a stage of its own below that of the group | `BRAIN_START`, `BRAIN_COMPLETE`, `BRAIN_ERROR`, `BRAIN_CANCELLED`; `LOOP_BRAIN_START` and `LOOP_BRAIN_COMPLETE` at a call |
-//! | [`Stage`](NodeKind::Stage) | `BRAIN_START` (not started), `STEP_START`, `STEP_COMPLETE`; `BRANCH_CHOSEN`; `GROUP_START`, `REPEAT_ROUND`; `GUARD_CHECKED`; `STAGE_WAIT`, `STAGE_RESUME`; `LOOP_START`, `LOOP_COMPLETE` |
+//! | [`Stage`](NodeKind::Stage) | `BRAIN_START` (not started), `STEP_START`, `STEP_COMPLETE`; `BRANCH_CHOSEN`; `GROUP_START`, `REPEAT_ROUND`; `GUARD_CHECKED`; `STAGE_WAIT`, `STAGE_RESUME`; `UNDO_START` (not started), `UNDO_FAILED`; `LOOP_START`, `LOOP_COMPLETE` |
 //! | [`Iteration`](NodeKind::Iteration) | `LOOP_ITERATION`; the next one, or the end of its loop, ends it |
 //! | [`Answer`](NodeKind::Answer) | `LOOP_MODEL_CALL`, `LOOP_MODEL_RESULT`, `LOOP_MODEL_RETRY`, `LOOP_ANSWER_REFUSED`, deltas; `LOOP_ANSWER_BROKEN` only counts |
 //! | [`Call`](NodeKind::Call) | `LOOP_TOOL_CALL`, `LOOP_TOOL_START`, `LOOP_APPROVAL_*`, `LOOP_WAIT`, `LOOP_RESUME`, `LOOP_TOOL_RESULT`, `LOOP_EXIT`, deltas of progress |

@@ -72,13 +72,14 @@ pub enum ForkError {
     Store(#[from] StoreError),
 }
 
-/// Creates a fork of a run with this log after exactly this event, with which the run can stand.
+/// Creates a fork of a run with this log after exactly this event, with which the run can stand. It begins with `begins`.
 pub(super) async fn fork_log(
     client: &Client,
     run: &RunId,
     log: &[Arc<Event>],
     at: Seq,
     fork: Fork,
+    begins: Vec<NewEvent>,
 ) -> Result<RunId, ForkError> {
     let Fork { options, overrides, results, actor, run: id } = fork;
     let mut past: Vec<_> = log.iter().take(at.next().index()).map(|event| Event::clone(event)).collect();
@@ -96,7 +97,7 @@ pub(super) async fn fork_log(
     }
     let mut events: Vec<_> = past.into_iter().map(Arc::new).collect();
     let state = follow(&RunState::default(), &events).map_err(|error| StoreError::corrupt_log(run, error))?;
-    let mut new_events = Vec::new();
+    let mut new_events = begins;
     for (call, result) in results {
         if state.call(&call).is_none_or(|call| call.result().is_some()) {
             let hint = not_open(log, &call);

@@ -12,4 +12,5 @@ mod records;
 pub(super) mod retry;
 mod shared_log;
 pub(super) mod signals;
+pub(super) mod undo;
 mod verbs;

@@ -10,6 +10,7 @@ use super::client::Client;
 use super::follow::{RunUpdate, follow_log};
 use super::fork::{Fork, ForkError, end_of_transition, fork_log};
 use super::retry::{Retried, RetryError, retry, retry_event};
+use super::undo::{UndoError, undo};
 use crate::machine::{RunState, hears_mail, status_since};
 use crate::prices::PriceTable;
 use crate::projection::{Costs, History, Prompts, RunFile, files};
@@ -199,7 +200,7 @@ impl Client {
     /// [`ForkError`]; no run was created then.
     pub async fn fork(&self, run: &RunId, at: Seq, fork: Fork) -> Result<RunId, ForkError> {
         let log = self.events(run, Seq(0)).await?;
-        fork_log(self, run, &log, end_of_transition(&log, at)?, fork).await
+        fork_log(self, run, &log, end_of_transition(&log, at)?, fork, Vec::new()).await
     }
 
     /// Returns the event after which a fork at `at` is made: `at`, or the last one that belongs to it.
@@ -233,6 +234,17 @@ impl Client {
     /// [`RetryError`]; nothing has changed then.
     pub async fn retry(&self, run: &RunId, by: impl Into<Actor>) -> Result<Retried, RetryError> {
         retry(self, run, by.into()).await
+    }
+
+    /// Undoes the completed stages of a run that has completed ([`BrainBuilder::compensate`](crate::dsl::BrainBuilder::compensate)), the last
+    /// one first. A fork of the run does it, with the id `<run>~undo`, so a repetition finds the same one; it is cancelled when everything is
+    /// undone. It begins when a runner resumes or a server claims it.
+    ///
+    /// # Errors
+    ///
+    /// [`UndoError`]; no run was created then.
+    pub async fn undo(&self, run: &RunId, by: impl Into<Actor>) -> Result<RunId, UndoError> {
+        undo(self, run, by.into()).await
     }
 
     /// Returns the event after which a retry of a failed run forks it.

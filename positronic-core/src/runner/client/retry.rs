@@ -45,6 +45,9 @@ pub enum RetryError {
         /// The failure.
         failure: String,
     },
+    /// Its completed stages were undone, so nothing is there to continue from.
+    #[error("the run failed, and its completed stages were undone; start it anew, or fork it before the first of them")]
+    Undone,
     /// The code cannot continue the run ([`Runner::check_code`], [`Runner::fork_difference`]).
     #[error("the code cannot continue the run: {difference}")]
     Changed {
@@ -89,6 +92,7 @@ pub(super) async fn retry_event(client: &Client, row: &RunSummary) -> Result<Seq
         Some(FailedPlace { at_limit: true, .. }) => {
             Err(RetryError::AtLimit { failure: row.why.clone().unwrap_or_default() })
         }
+        Some(FailedPlace { undone: true, .. }) => Err(RetryError::Undone),
         Some(FailedPlace { before, .. }) => Ok(before),
         None => Err(RetryError::NotFailed { status: row.status }),
     }
@@ -100,7 +104,7 @@ async fn fork_failed(client: &Client, row: &RunSummary, actor: Actor) -> Result<
     let new = retry_id(&row.run, at, row.since);
     let fork = Fork::builder().actor(actor).run(new.clone()).build();
     let log = client.events(&row.run, Seq(0)).await?;
-    match fork_log(client, &row.run, &log, at, fork).await {
+    match fork_log(client, &row.run, &log, at, fork, Vec::new()).await {
         Ok(run) => Ok(Retried::Forked { run, at }),
         Err(ForkError::Store(StoreError::Conflict { .. })) => Ok(Retried::Forked { run: new, at }),
         Err(error) => Err(error.into()),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::report::Outcome;
+use super::undo::undo_step;
 use super::{model_call, tool_call};
 use crate::definition::StageBody;
 use crate::error::{Error, Result};
@@ -68,17 +69,25 @@ fn spawn_step(worker: &mut Worker, path: &Path) {
     worker.used_answers.remove(path);
     let Some(Segment::Stage(name)) = path.last() else { return };
     let owner = path.parent().unwrap_or_default();
-    let step = worker.frames.stage(&owner, name).and_then(StageBody::as_step).cloned();
-    let Some(scope) = worker.scope(path.clone()) else { return };
+    let (step, scope) = match undo_step(worker, path) {
+        Some(Ok((step, scope))) => (Ok(step), Some(scope)),
+        Some(Err(error)) => (Err(error), worker.scope(path.clone())),
+        None => {
+            let step = worker.frames.stage(&owner, name).and_then(StageBody::as_step).cloned();
+            let missing = || Error::new("the brain's code has no such step");
+            (step.ok_or_else(missing), worker.scope(path.clone()))
+        }
+    };
+    let Some(scope) = scope else { return };
     let shared = Arc::clone(&worker.shared);
     worker.launch(
         path.clone(),
         true,
         Box::pin(async move {
             let started = shared.now();
-            let Some(step) = step else {
-                let result = Err(Error::new("the brain's code has no such step"));
-                return Outcome::Step { result, retries: 0, took: shared.since(started) };
+            let step = match step {
+                Ok(step) => step,
+                Err(error) => return Outcome::Step { result: Err(error), retries: 0, took: shared.since(started) },
             };
             let result = limited(&*shared.runner.clock, step.timeout, caught((step.run)(scope))).await;
             let is_retried = |error: &Error| caught_now(|| Ok((step.retried)(error))).unwrap_or(false);

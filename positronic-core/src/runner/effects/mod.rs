@@ -21,4 +21,5 @@ mod state_owner;
 mod structured;
 pub(super) mod sync_effects;
 mod tool_call;
+mod undo;
 mod validate_calls;

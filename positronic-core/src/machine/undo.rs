@@ -1,0 +1,145 @@
+//! Undo: what a brain has registered, when it is undone, and how the brain ends then.
+//!
+//! A completed stage with an undo is registered in its brain; a brain that ends hands what it has registered up to the brain around it,
+//! unless a call of a model runs it. A brain that fails or is cancelled with something registered does not end at once: `UNDO_START` replaces
+//! its stages with steps that undo them, the last one first, and then it ends. A step that fails for good is noted, and the rest is undone.
+
+use std::collections::BTreeSet;
+
+use super::frames::{BrainFrame, Stage, Undoable, Undoing};
+use super::stages::Reason;
+use crate::record::{
+    Actor, Event, EventKind, Failure, NewEvent, Path, Segment, StageKind, StageShape, UndoCause, UndoStep,
+};
+
+impl BrainFrame {
+    /// Returns the event that fails it, or begins to undo what it has done.
+    pub(in crate::machine) fn failed(&self, failure: Failure) -> NewEvent {
+        self.ended(UndoCause::Failed(failure))
+    }
+
+    /// Returns the event that ends it for a cause, or begins to undo what it has done.
+    pub(in crate::machine) fn ended(&self, cause: UndoCause) -> NewEvent {
+        let all = self.undoable();
+        let kind = match self.undoing.is_some() || all.is_empty() {
+            true => end(cause),
+            false => EventKind::UndoStart { cause, steps: self.steps(&all) },
+        };
+        NewEvent::new(self.path.clone(), kind)
+    }
+
+    /// Returns the event that ends it when everything is undone.
+    pub(in crate::machine) fn undone(&self, undoing: &Undoing) -> NewEvent {
+        let Undoing { cause, steps, failed, .. } = undoing;
+        let mut cause = cause.clone();
+        if let (Some(first), UndoCause::Failed(failure)) = (failed.first(), &mut cause) {
+            let (failed, all) = (failed.len(), steps.len());
+            failure.message =
+                format!("{}; {failed} of {all} undo steps failed, the first that of `{first}`", failure.message);
+        }
+        NewEvent::new(self.path.clone(), end(cause))
+    }
+
+    /// Returns everything that can be undone in it, in the order of completion: also that of its open brains, which end before it.
+    fn undoable(&self) -> Vec<Undoable> {
+        let mut all = self.undo.clone();
+        let open: Vec<&BrainFrame> = match &self.stage {
+            Stage::Brain(brain) => vec![brain],
+            Stage::Group(group) => group.open.values().map(|brain| &**brain).collect(),
+            _ => Vec::new(),
+        };
+        for brain in open {
+            all.extend(brain.undoable().into_iter().map(|undoable| self.lifted(undoable)));
+        }
+        if let Some(undoing) = &self.undoing {
+            all.extend(undoing.rest().rev().cloned());
+        }
+        all
+    }
+
+    fn lifted(&self, mut undoable: Undoable) -> Undoable {
+        if let Some(arm) = &self.arm {
+            undoable.arms.insert(0, arm.name.clone());
+        }
+        undoable
+    }
+
+    fn steps(&self, all: &[Undoable]) -> Vec<UndoStep> {
+        let mut names: BTreeSet<String> = self.stages.0.iter().map(|stage| stage.name.clone()).collect();
+        let step = |undoable: &Undoable| {
+            let Some(Segment::Stage(stage)) = undoable.path.last() else { return None };
+            let plain = format!("Undo {stage}");
+            let numbered = (2_u32..).map(|number| format!("{plain} {number}"));
+            let name = std::iter::once(plain.clone()).chain(numbered).find(|name| names.insert(name.clone()))?;
+            Some(UndoStep { name, undoes: undoable.path.clone() })
+        };
+        all.iter().rev().filter_map(step).collect()
+    }
+
+    /// Folds the begin of the undo.
+    pub(super) fn begin_undo(&mut self, cause: &UndoCause, steps: &[UndoStep]) -> Result<(), Reason> {
+        if self.end.is_some() || self.undoing.is_some() {
+            return Err("the brain has ended, or undoes its stages".to_owned());
+        }
+        let all = self.undoable();
+        let shapes = steps.iter().map(|step| StageShape::new(&step.name, StageKind::Step));
+        let steps: Vec<_> = shapes.zip(all.into_iter().rev()).collect();
+        if steps.is_empty() {
+            return Err("the brain has nothing to undo".to_owned());
+        }
+        (self.undo, self.stage) = (Vec::new(), Stage::Ready);
+        self.undoing = Some(Box::new(Undoing { cause: cause.clone(), steps, index: 0, failed: Vec::new() }));
+        Ok(())
+    }
+
+    /// Folds the failure of an undo step, which ends it.
+    pub(super) fn undo_failed(&mut self, path: &Path) -> Result<(), Reason> {
+        let is_current = self.current_path().as_ref() == Some(path);
+        let undoing = self.undoing.as_mut().filter(|_| is_current).ok_or("this undo step is not open")?;
+        let failed = undoing.current().map(|undoable| undoable.path.clone());
+        undoing.failed.extend(failed);
+        undoing.index += 1;
+        self.stage = Stage::Ready;
+        Ok(())
+    }
+
+    /// Registers a stage that has completed, in place of what was registered below it.
+    pub(super) fn register_undo(&mut self, event: &Event) {
+        let is_undone = self.undoing.is_none() && self.current().is_some_and(|stage| stage.undo);
+        if is_undone && let Some(path) = self.current_path() {
+            debug_assert_eq!(path, event.path);
+            self.undo.retain(|undoable| !undoable.path.is_within(&path));
+            let (options, state) = (self.options.clone(), self.state.clone());
+            self.undo.push(Undoable { path, arms: Vec::new(), options, state });
+        }
+    }
+
+    /// Takes what it has registered, when it ends.
+    pub(super) fn take_undo(&mut self) -> Vec<Undoable> {
+        let all = self.undoable();
+        self.undo = Vec::new();
+        all
+    }
+
+    /// Registers what a brain of its stage had registered. A brain that a call of a model runs is not undone: the model goes on.
+    pub(super) fn hand_up(&mut self, all: Vec<Undoable>) {
+        if !matches!(self.stage, Stage::Loop(_)) {
+            let lifted: Vec<_> = all.into_iter().map(|undoable| self.lifted(undoable)).collect();
+            self.undo.extend(lifted);
+        }
+    }
+}
+
+fn end(cause: UndoCause) -> EventKind {
+    match cause {
+        UndoCause::Failed(failure) => EventKind::BrainError(failure),
+        UndoCause::Cancelled { signal, actor, reason } => EventKind::BrainCancelled { signal, actor, reason },
+    }
+}
+
+/// Returns the events that undo what a completed run has done, in a run that stands before its end; `None` if there is nothing to undo.
+pub(crate) fn undo_by_hand(root: &BrainFrame, actor: Actor) -> Option<Vec<NewEvent>> {
+    let cause = UndoCause::Cancelled { signal: None, actor, reason: Some("a person undoes it".to_owned()) };
+    let begins = root.ended(cause);
+    matches!(begins.kind, EventKind::UndoStart { .. }).then(|| vec![begins])
+}
