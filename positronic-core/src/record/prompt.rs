@@ -54,6 +54,10 @@ pub struct Prompt {
     pub output: Vec<Output>,
     /// The tokens of all model calls of this loop, without nested brains.
     pub usage: Usage,
+    /// What these calls have cost, by the runner's prices at that time or as reported by the provider. Answers of unknown cost are left out;
+    /// `None` if the cost of all is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Charge>,
     /// How the loop ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<LoopOutcome>,

@@ -3,7 +3,7 @@
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::prices::PriceTable;
-use positronic_core::projection::{Cost, Costs, Spent};
+use positronic_core::projection::{Cost, Costs, Prompts, Spent};
 use positronic_core::record::{Charge, Event, EventKind, Money, Path, Seq, Usage};
 use positronic_core::runner::Fork;
 use positronic_core::testing::Story;
@@ -180,4 +180,21 @@ async fn conversation_has_a_total_cost() {
     let events = client.events(&fork, Seq(0)).await.unwrap();
     bill.add(fork, events.iter().map(|event| &**event), &prices);
     assert_eq!(of(bill.total()), spent(3, 3_000_000, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn prompt_has_the_recorded_cost_of_its_own_answers() {
+    let mut log: Vec<Event> = story().await.log().iter().map(|event| Event::clone(event)).collect();
+    let charge = |amount: &str| Charge { amount: amount.parse().unwrap(), currency: "EUR".to_owned(), as_of: None };
+    for event in &mut log {
+        if let EventKind::LoopModelResult { metadata, .. } = &mut event.kind {
+            // The last answer has no known cost.
+            let cost = if event.path.as_str() == "Chat/2" { None } else { Some(charge("0.25")) };
+            metadata.cost = cost.map(Box::new);
+        }
+    }
+    let prompts = Prompts::of(&log);
+    let cost = |at: &str| prompts.get(&path(at)).unwrap().cost.clone();
+    assert_eq!(cost("Chat"), Some(charge("0.5")), "without those of the brain that it called");
+    assert_eq!(cost("Chat/0.0/Think"), Some(charge("0.25")));
 }

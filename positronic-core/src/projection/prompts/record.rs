@@ -9,8 +9,8 @@ use crate::projection::history::{History, Past, Turn};
 use crate::projection::messages::{messages, opening};
 use crate::record::{
     AnswerWithoutText, Approval, Assistant, BatchPolicy, CallState, ContinuedLoop, Dialogue, Event, EventKind, FileRef,
-    Message, Output, OutputKind, Path, PrecedingCalls, Prompt, PromptState, Segment, Settings, Speaker, ToolCall,
-    ToolOutput, Transcript, Usage,
+    Message, Output, OutputKind, Path, PrecedingCalls, Prompt, PromptState, ResponseMetadata, Segment, Settings,
+    Speaker, ToolCall, ToolOutput, Transcript, Usage,
 };
 
 /// The outputs and messages of one loop, folded from its events.
@@ -74,6 +74,7 @@ impl Record {
                 files,
                 output: Vec::new(),
                 usage: Usage::default(),
+                cost: None,
                 outcome: None,
             },
         };
@@ -197,10 +198,10 @@ impl Record {
             }
             EventKind::LoopModelCall { question: Some(_), .. } => self.asking = true,
             EventKind::LoopModelResult { metadata, .. } if std::mem::take(&mut self.asking) => {
-                self.prompt.usage += metadata.usage;
+                self.count(metadata);
             }
             EventKind::LoopAnswerRefused { metadata, .. } | EventKind::LoopAnswerBroken { metadata } => {
-                self.prompt.usage += metadata.usage;
+                self.count(metadata);
             }
             EventKind::LoopModelResult { parts, metadata, duration } => {
                 let iteration = match path.last() {
@@ -213,7 +214,7 @@ impl Record {
                 // A message that arrived while the model answered follows the answer: the next request
                 // refers to it.
                 self.prompt.output.insert(self.projected.min(self.prompt.output.len()), output);
-                self.prompt.usage += metadata.usage;
+                self.count(metadata);
             }
             EventKind::LoopToolCall(call) => {
                 let mut call = proposed(path, call);
@@ -264,6 +265,18 @@ impl Record {
                 self.settle();
             }
             _ => {}
+        }
+    }
+
+    /// Counts the tokens and the recorded cost of an answer.
+    fn count(&mut self, metadata: &ResponseMetadata) {
+        self.prompt.usage += metadata.usage;
+        let Some(charge) = &metadata.cost else { return };
+        match &mut self.prompt.cost {
+            Some(cost) if cost.currency == charge.currency => cost.amount += charge.amount,
+            // A run has one currency.
+            Some(_) => {}
+            cost => *cost = Some((**charge).clone()),
         }
     }
 
