@@ -160,6 +160,7 @@ fn dispatch<'a>(
         Command::Send(args) => Box::pin(commands::change::send::send(project, args, ui)),
         Command::Pause(args) => Box::pin(commands::change::signal::pause(project, args, ui)),
         Command::Resume(args) => Box::pin(commands::change::signal::resume(project, args, ui)),
+        Command::Undo(args) => Box::pin(commands::change::undo::undo(args, ui)),
         Command::Retry(args) => Box::pin(commands::change::retry::retry(project, args, ui)),
         Command::Cancel(args) => Box::pin(commands::change::signal::cancel(project, args, ui)),
         Command::State(args) => Box::pin(commands::read::state::state(args, ui)),

@@ -105,6 +105,8 @@ pub(crate) enum Command {
     Resume(RunByArgs),
     /// Continue a run that has failed or was parked after crashes; what has a result is not done again
     Retry(RunByArgs),
+    /// Undo what a completed run has done, in a run of its own
+    Undo(RunByArgs),
     /// Cancel a run; every open call gets a `cancelled` result
     Cancel(CancelArgs),
     /// Show a run's state, or its next model request, as of an event

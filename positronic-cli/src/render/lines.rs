@@ -200,6 +200,7 @@ impl NodeRenderer<'_> {
             Some(LoopOutcome::Cancelled) => metadata.push("cancelled".to_owned()),
             _ => {}
         }
+        metadata.extend(stage.error.clone());
         if let Some(took) = self.took(node, stage.stage.is_leaf() || !node.status.is_open()) {
             metadata.push(took);
         }

@@ -243,6 +243,7 @@ fn of_stage(timeline: &Timeline, node: &Node, stage: &StageNode) -> Vec<String> 
         .chain(end)
         .chain(checked)
         .chain(waited)
+        .chain(stage.error.iter().map(|error| format!("failed: {}", detail(error))))
         .chain(done)
         .collect()
 }

@@ -7,3 +7,4 @@ pub(crate) mod schedule;
 pub(crate) mod send;
 pub(crate) mod signal;
 pub(crate) mod triggers;
+pub(crate) mod undo;

@@ -178,3 +178,30 @@ fn failed_run_is_not_retried_with_changed_code() {
     );
     assert_eq!(desk.call(&Project::new(), &["runs"]).out.lines().count(), 2, "there is no fork");
 }
+
+#[test]
+fn completed_run_is_undone_in_a_run_of_its_own() {
+    let desk = Desk::new();
+    let trip = || {
+        let trip = brain("Trip")
+            .step("Flight", async |_| Ok("F-7".to_owned()))
+            .compensate(async |_| Ok(()))
+            .step("Hotel", async |cx| Ok(cx.state.clone()))
+            .compensate(async |_| Err(Error::new("the hotel does not answer")));
+        Project::new().brain(trip)
+    };
+    assert_eq!(desk.call(&trip(), &["run", "trip", "--id", "one"]).code, 0);
+
+    let undone = desk.call(&Project::new(), &["undo", "one"]);
+
+    assert_eq!(undone.out, "one~undo undoes one\n");
+    assert!(undone.err.contains("its stages are undone by a worker: desk work "), "{}", undone.err);
+    let again = desk.call(&Project::new(), &["undo", "one", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&again.out).unwrap(), json!({"run": "one~undo", "forked_from": "one"}));
+    let worked = desk.call(&trip(), &["work", "one~undo"]);
+    assert!(worked.err.contains("Undo Hotel") && worked.err.contains("the hotel does not answer"), "{}", worked.err);
+    let shown = desk.call(&Project::new(), &["show", "one~undo"]).out;
+    assert!(shown.contains("✓ Undo Flight") && shown.contains("cancelled"), "{shown}");
+    let refused = desk.refused(&["undo", "one~undo"]);
+    assert!(refused.contains("the run is cancelled; only a completed run is undone by hand"), "{refused}");
+}
