@@ -105,7 +105,7 @@ test('a part of the page that cannot be loaded is explained, and loaded again', 
   const parts = '**/views/requests.js';
   await page.route(parts, (route) => route.abort());
   await page.to(`/runs/${run}`, '.row');
-  await page.getByRole('link', { name: 'Model requests' }).click();
+  await page.getByRole('link', { name: 'Requests' }).click();
   await page.getByRole('alert').getByText('A part of the page failed').waitFor();
   await page.unroute(parts);
   await page.getByRole('button', { name: 'Try again' }).click();

@@ -109,7 +109,7 @@ export function approve(items) {
 /** The upper and the lower edge of what a reader sees of the page: bars may cover its end. */
 export function edges() {
   const { top, bottom } = main().getBoundingClientRect();
-  const bars = [...document.querySelectorAll('.bulk, .bar nav')].map((bar) => bar.getBoundingClientRect()).filter((bar) => bar.bottom > top + 1);
+  const bars = [...document.querySelectorAll('.bulk')].map((bar) => bar.getBoundingClientRect()).filter((bar) => bar.bottom > top + 1);
   return [top, Math.min(bottom, ...bars.map((bar) => bar.top))];
 }
 /** Whether half of an item is in view, or half of the window shows it. */
