@@ -5,6 +5,7 @@ import { bind, help, isField, offHint, release } from './lib/keys.js';
 import { icon } from './lib/icons.js';
 import { caller, go, later, load, main as mainOf, PAGES, pref, say, setPref, START, TABS, ui } from './lib/page.js';
 import { shortId } from './lib/format.js';
+import { idsOf } from './parts/ids.js';
 import { failure, loading } from './parts/common.js';
 
 const { a, button, div, h2, header, img, kbd, main, nav, span } = tags;
@@ -104,7 +105,7 @@ function side() {
     a.brand({ href: ui(`/${START}`), 'aria-label': 'Positronic' }, img({ src: ICON, alt: '', width: 20, height: 20 }), span('Positronic')),
     button.find({ onclick: openPalette, title: 'Find a command or a run' }, icon('search'), span('Find'), kbd('Ctrl K')),
     nav({ 'aria-label': 'Pages' }, PAGES.map((page, i) => [page.group && page.group !== PAGES[i - 1]?.group && h2({ key: page.group }, page.group), link(page)]),
-      button.more({ onclick: openPalette }, icon('dots'), span('More'))),
+      button.narrow({ onclick: openPalette }, icon('dots'), span('More'))),
     div.foot(
       offHint(), caller.session?.read_only && span.link.idle(icon('file'), span.tag({ title: 'The page shows an exported log; nothing can be changed.' }, 'read-only')),
       span.link({ class: app.link, role: 'status' }, span.dot(), span(LINK[app.link])),
@@ -125,8 +126,12 @@ function openPalette() {
   const own = Object.entries(app.view?.keys?.() ?? {}).filter(([, [text]]) => text).map(([hint, [text, act]]) => ({ text, hint, act }));
   const more = { 'Colours: next': nextTheme, [`Times: ${pref('utc') === 'on' ? 'local' : 'UTC'}`]: nextZone, Keys: help, 'Sign out': signOut };
   const commands = [...own, ...pages, ...Object.entries(more).map(([text, act]) => ({ text, act }))];
-  const find = async (q) => (await get('/runs', { q, limit: 6 })).items
-    .map((run) => ({ text: `${run.brain} ${shortId(run.id)}`, hint: run.status, act: () => go(`/runs/${run.id}`) }));
+  const found = (run) => ({ text: `${run.brain} ${shortId(run.id)}`, hint: run.status, act: () => go(`/runs/${run.id}`) });
+  const find = async (q) => {
+    const [{ items }, ids] = await Promise.all([get('/runs', { q, limit: 6 }), idsOf(q.trim())]);
+    const ended = await Promise.all(ids.slice(0, 3).map((id) => get(`/runs/${id}`)));
+    return [...ended, ...items.filter(({ id }) => !ids.includes(id))].map(found);
+  };
   if (palette) palette(commands, find);
   else loadPalette().then(openPalette, fail);
 }

@@ -18,7 +18,7 @@ before(async () => {
 after(async () => { await browser?.close(); await project.close(); });
 
 test('the list shows each run with its status, and its filters are the address', async () => {
-  assert.deepEqual(await page.locator('.run-row .c-brain').allInnerTexts(), ['Agent loop', 'Support']);
+  assert.deepEqual(await page.locator('.run-row .c-brain a').allInnerTexts(), ['Agent loop', 'Support']);
   assert.match(await page.locator('.counts').innerText(), /2 completed/);
   await page.getByRole('link', { name: 'In flight' }).click();
   await page.getByText('No run matches').waitFor();
@@ -128,8 +128,8 @@ test('a dialog asks only for what a person decides, and Escape leaves one thing 
 
 test('a filter keeps what is typed while the page is drawn again', async () => {
   await page.to('/runs', '.run-row');
-  const field = page.getByLabel('Brain');
-  await field.pressSequentially('Supp');
+  const field = page.getByRole('searchbox', { name: 'Find runs' });
+  await field.pressSequentially('brain:Supp');
   // The answer to a request draws the page.
   await Promise.all([page.waitForResponse(/pending/), page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))]);
   await page.evaluate(() => new Promise((drawn) => { requestAnimationFrame(() => requestAnimationFrame(drawn)); }));

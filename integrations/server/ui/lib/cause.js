@@ -22,13 +22,13 @@ export function placeWords(path) {
 const AROUND = /^the (?:model of the )?(?:brain|loop|step|stage|group|map|race|branch|tool|call|guard)(?: loop)? `([^`]+)`(?: at `([^`]+)`)? failed(?: (\d+) times)?: /;
 /** What a waiting run's text says before the reason, as `[pattern, words]`. */
 const WAITS = [
-  [/^for a person's decision about (`[^`]+`)(?: at `([^`]+)`)?(?: \((.*)\))?\.?$/s, ([, tool, , reason]) => `${tool} needs an approval${reason ? `: ${reason}` : ''}`],
+  [/^(?:for )?a person's decision about (`[^`]+`)(?: at `([^`]+)`)?(?: \((.*)\))?\.?$/s, ([, tool, , reason]) => `${tool} needs an approval${reason ? `: ${reason}` : ''}`],
   [/^for a person's reply(?: \((.*)\))? at `([^`]+)`\.?$/s, ([, prompt]) => (prompt ? `Asks: ${prompt}` : 'Asks a person')],
 ];
 
-/** Divides a text of the server into its cause and its place; `{ text, place }`. */
+/** Divides a text of the server into its cause and its place; `{ text, brief, place }`. The brief text has no advice. */
 export function causeOf(why) {
-  let [text, place, tries] = [String(why ?? ''), '', 0];
+  let [text, place, tries] = [String(why ?? '').replace(/^The run has been waiting since event \d+ /, ''), '', 0];
   for (let found; (found = AROUND.exec(text));) {
     const [, name, at, times] = found;
     // The inner one's path begins with that of the outer one, or is a name of its own.
@@ -39,19 +39,23 @@ export function causeOf(why) {
   }
   for (const [pattern, words] of WAITS) {
     const found = pattern.exec(text);
-    if (found) return { text: words(found), place: placeWords(/ at `([^`]+)`/.exec(text)?.[1]) };
+    if (found) return { text: words(found), brief: words(found), place: placeWords(/ at `([^`]+)`/.exec(text)?.[1]) };
   }
+  const advice = text.indexOf('; ');
+  const short = (whole) => (advice > 20 && advice < whole.length ? whole.slice(0, advice) : whole);
+  const [brief, after] = [short(text), tries > 1 ? `, after ${plural(tries, 'attempt')}` : ''];
   if (tries > 1) text = `${text.replace(/\.$/, '')}, after ${plural(tries, 'attempt')}`;
   const at = place ? '' : / at `([^`/]+\/\d[^`]*)`\.?$/.exec(text)?.[1];
   if (at) [text, place] = [text.slice(0, text.lastIndexOf(' at `')), at];
   text = text.replace(/^for /, 'Waits for ');
-  return { text: text && text[0].toUpperCase() + text.slice(1), place: placeWords(place) };
+  const upper = (words) => words && words[0].toUpperCase() + words.slice(1);
+  return { text: upper(text), brief: upper(at ? text : (brief + after).replace(/^for /, 'Waits for ')), place: placeWords(place) };
 }
 
 /** Draws a cause with its place. */
 export const cause = (why) => {
-  const { text, place } = causeOf(why);
-  return [span({ dir: 'auto' }, quoted(text)), place && [' ', span.quiet(place)]];
+  const { brief, place } = causeOf(why);
+  return [span({ dir: 'auto' }, quoted(brief)), place && [' ', span.quiet(place)]];
 };
 
 /** What a run does now: its status, but `stuck` if no living worker has it, and `queued` before the first one. */

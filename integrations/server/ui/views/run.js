@@ -5,6 +5,7 @@ import { openDialog } from '../lib/keys.js';
 import { apiUrl, at, go, load, may, query, runUrl, say, TABS, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
 import { compact, date, duration, millis, money, plural, shortId, who } from '../lib/format.js';
+import { idsOf } from '../parts/ids.js';
 import { RunModel, isError, isWait } from '../parts/model.js';
 import { readable } from '../parts/json.js';
 import { copyButton, facts, failure, loading, took, when } from '../parts/common.js';
@@ -40,7 +41,16 @@ export default function runView(route, frame) {
     [tab, shown] = [module.default(run), name];
     redraw();
   };
-  const open = () => model.load().then(() => model.run && !model.closed && openTab());
+  const open = async () => {
+    await model.load();
+    if (model.run && !model.closed) return openTab();
+    // The short form of an id, as the page prints it, leads to the run.
+    if (model.trouble?.status !== 404) return null;
+    const found = await idsOf(model.id).catch(() => []);
+    if (found.length === 1 && !model.closed) go(at('runs', found[0], route.tab === 'transcript' && !route.rest.length ? null : route.tab, route.rest[0]), true);
+    else if (found.length) model.trouble = { status: 404, message: `${found.length} runs end with ${model.id}: ${found.join(', ')}` };
+    return null;
+  };
   open();
   return {
     follows: true,
