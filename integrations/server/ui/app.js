@@ -8,7 +8,7 @@ import { shortId } from './lib/format.js';
 import { idsOf } from './parts/ids.js';
 import { failure, loading } from './parts/common.js';
 
-const { a, button, div, h2, header, img, kbd, main, nav, span } = tags;
+const { a, aside, button, div, h2, header, img, kbd, main, nav, span } = tags;
 
 const LINK = { live: 'Live', lost: 'Reconnecting…', out: 'Signed out: open a new link of `positronic serve`', idle: 'Not connected yet' };
 const signIn = later('signin');
@@ -42,10 +42,16 @@ const frame = {
   async countPending() {
     const { items, next } = await get('/pending', { person: true, limit: 99 }).catch(() => ({}));
     if (!items) return;
-    if (app.pending != null && items.length > app.pending) say(`${items.length} items wait for a person.`, true);
+    if (app.pending != null && items.length > app.pending) announce(`${items.length} items wait for a person.`);
     app.pending = next ? '99+' : items.length;
   },
 };
+
+/** Says that something new waits: to a screen reader, and to a person who looks elsewhere and has asked for it. */
+function announce(text) {
+  say(text, true);
+  if (document.hidden && pref('notify') === 'on' && globalThis.Notification?.permission === 'granted') new Notification('Positronic', { body: text, tag: 'pending' });
+}
 
 /** Shows what the address names. A view that loads while the reader goes elsewhere is not shown. */
 async function show() {
@@ -89,7 +95,7 @@ function drawPage() {
   bind('This page', app.view?.keys?.() ?? {});
   render(document.getElementById('app'), side(),
     div.frame({ 'data-view': app.trouble ? null : app.name },
-      !app.trouble && app.view?.head && div.head({ key: `head ${app.name}` }, app.view.head()),
+      !app.trouble && app.view?.head && header.head({ key: `head ${app.name}` }, app.view.head()),
       !app.trouble && app.view?.queue?.(),
       main({ id: 'main', tabindex: '-1', key: 'main' }, app.trouble ? [failure(app.trouble, () => location.reload()), app.trouble.status === 401 && signIn()] : div.view({ key: app.name }, app.view ? app.view.render() : loading())),
       !app.trouble && app.view?.beside?.()));
@@ -101,8 +107,8 @@ function side() {
   const colours = `Colours: ${theme()}`;
   const link = ({ name, text, shape }) => a({ key: name, href: ui(`/${name}`), title: text, 'aria-current': name === current && 'page', class: PAGES.findIndex((one) => one.name === name) > 3 && 'rare' }, icon(shape), span(text),
     name === 'inbox' && app.pending ? span.count.wait({ 'aria-label': `${app.pending} pending` }, app.pending) : null);
-  return header.side({ key: 'side' },
-    a.brand({ href: ui(`/${START}`), 'aria-label': 'Positronic' }, img({ src: ICON, alt: '', width: 20, height: 20 }), span('Positronic')),
+  return aside.side({ key: 'side', 'aria-label': 'Positronic' },
+    a.brand({ href: ui(`/${START}`), 'aria-label': 'Positronic, start' }, img({ src: ICON, alt: '', width: 20, height: 20 }), span('Positronic')),
     button.find({ onclick: openPalette, title: 'Find a command or a run' }, icon('search'), span('Find'), kbd('Ctrl K')),
     nav({ 'aria-label': 'Pages' }, PAGES.map((page, i) => [page.group && page.group !== PAGES[i - 1]?.group && h2({ key: page.group }, page.group), link(page)]),
       button.narrow({ onclick: openPalette }, icon('dots'), span('More'))),

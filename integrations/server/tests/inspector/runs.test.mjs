@@ -31,7 +31,7 @@ test('a failed run names its cause first, and its place after it', async () => {
   project.import(endedLog('broke', { type: 'BRAIN_ERROR', code: 'brain', message, retryable: false }));
   await page.to('/runs?status=failed', '.run-row');
   assert.equal((await page.locator('.run-row .c-why').innerText()).trim(), 'Rate limit reached (HTTP 429), after 4 attempts Research › Read');
-  await page.to('/runs/broke', '.run-head');
+  await page.to('/runs/broke', '.run-head h1');
   assert.match(await page.locator('.run-head').innerText(), /Rate limit reached \(HTTP 429\), after 4 attempts/);
 });
 
@@ -40,7 +40,7 @@ test('the end of an id, as the page prints it, opens the run from an address and
   const short = await page.locator('.run-row .mono').innerText();
   const id = await page.locator('.run-row .mono').getAttribute('title');
   assert.ok(short.length < 8 && id.endsWith(short), `${short} of ${id}`);
-  await page.to(`/runs/${short}`, '.run-head');
+  await page.to(`/runs/${short}`, '.run-head h1');
   assert.match(page.url(), new RegExp(`/runs/${id}$`));
   await page.keyboard.press('ControlOrMeta+k');
   await page.keyboard.type(short);
@@ -100,7 +100,7 @@ test('a fork with changed options is compared by its requests', async () => {
   const [run] = await page.evaluate(async () => (await (await fetch('/api/v1/runs?brain=Support&status=completed')).json()).items.map(({ id }) => id));
   await page.to(`/runs/${run}/transcript/0`, '.row');
   await page.keyboard.press('Escape');
-  await page.getByText('Actions').click();
+  await page.locator('summary[title=Actions]').click();
   await page.getByRole('button', { name: 'Rerun from a stage…' }).click();
   await dialog().getByText(/will run again/).waitFor();
   await dialog().getByRole('combobox', { name: 'stage' }).selectOption('Chat');

@@ -84,7 +84,7 @@ test('a fork lists the effects that run again, and links both runs', async () =>
   await page.keyboard.press('f');
   await page.getByText(/will run again/).waitFor();
   await accessible(page, 'the fork dialog');
-  await page.getByRole('button', { name: 'Fork', exact: true }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Fork', exact: true }).click();
   await page.waitForFunction((old) => location.pathname.startsWith('/ui/runs/') && !location.pathname.includes(old), run);
   await page.getByRole('link', { name: 'compare' }).click();
   await page.locator('.diff-rows').waitFor();
@@ -114,10 +114,10 @@ test('a part of the page that cannot be loaded is explained, and loaded again', 
 
 test('a dialog asks only for what a person decides, and Escape leaves one thing at a time', async () => {
   await page.to(`/runs/${run}`, '.row');
-  await page.getByText('Actions', { exact: true }).click();
+  await page.locator('summary[title=Actions]').click();
   await page.keyboard.press('Escape');
   assert.equal(await page.locator('details.menu[open]').count(), 0);
-  await page.getByText('Actions', { exact: true }).click();
+  await page.locator('summary[title=Actions]').click();
   await page.getByRole('button', { name: 'Rerun from a stage…' }).click();
   await page.getByRole('dialog').getByRole('combobox', { name: 'stage' }).waitFor();
   assert.equal(await page.getByRole('dialog').getByLabel('results').count(), 0);
