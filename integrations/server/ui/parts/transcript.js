@@ -39,8 +39,8 @@ function together(node, model) {
 /** The stage that a node is part of, and the model of a stage's first answer: where it stays the same, it is not said again. */
 const stageOf = (node, model) => (!node || node.kind.type === 'stage' ? node : stageOf(model.nodes[node.parent], model));
 function modelOf(stage, model) {
-  const [iteration] = stage ? siblings({ parent: stage.id }, model).filter(({ kind }) => kind.type === 'iteration') : [];
-  return iteration && siblings({ parent: iteration.id }, model).find(({ kind }) => kind.type === 'answer')?.kind.model;
+  const first = model.children.get(stage?.id)?.find((id) => model.nodes[id].kind.type === 'iteration');
+  return first === undefined ? null : siblings({ parent: first }, model).find(({ kind }) => kind.type === 'answer')?.kind.model;
 }
 
 /** The number of an iteration, at its first row. */
