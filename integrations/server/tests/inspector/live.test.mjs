@@ -91,9 +91,9 @@ test('hostile text is text, with hidden characters shown', async () => {
     const answer = await fetch('/api/v1/runs', { method: 'POST', headers: { 'Content-Type': 'application/json', 'Idempotency-Key': crypto.randomUUID() }, body });
     return (await answer.json()).id;
   }, hostile);
-  for (const tab of ['transcript', 'events/0', 'state', 'requests']) {
+  for (const tab of ['transcript', 'events/0', 'state', 'requests/7']) {
     await page.to(`/runs/${id}/${tab}`, '.tab *');
-    // The state at the end has no message; the other tabs show it.
+    // The state at the end has no message; the other tabs show it, and the first request has it unfolded.
     if (tab !== 'state') await page.locator('main mark.hidden-char').nth(3).waitFor();
     else await page.locator('.state-view .json').first().waitFor();
     assert.equal(await page.locator('main img, main script, main a[href^="javascript"]').count(), 0, tab);
