@@ -3,18 +3,19 @@ import { tags, render, onRedraw, redraw } from './lib/dom.js';
 import { get, post, request, follow, Problem } from './lib/api.js';
 import { bind, help, isField, offHint, release } from './lib/keys.js';
 import { icon } from './lib/icons.js';
-import { caller, go, later, load, main as mainOf, PAGES, pref, say, setPref, TABS, ui } from './lib/page.js';
+import { caller, go, later, load, main as mainOf, PAGES, pref, say, setPref, START, TABS, ui } from './lib/page.js';
 import { shortId } from './lib/format.js';
+import { idsOf } from './parts/ids.js';
 import { failure, loading } from './parts/common.js';
 
-const { a, b, button, div, header, img, kbd, main, nav, span } = tags;
+const { a, aside, button, div, h2, header, img, kbd, main, nav, span } = tags;
 
-const LINK = { lost: 'reconnecting…', out: 'signed out: open a new link of `positronic serve`' };
+const LINK = { live: 'Live', lost: 'Reconnecting…', out: 'Signed out: open a new link of `positronic serve`', idle: 'Not connected yet' };
 const signIn = later('signin');
 const ICON = new URL('./icon.svg', import.meta.url).pathname;
 
 /** The modules of `views/`, which load when they are first shown, or once the page is idle, so that nothing waits for them later. */
-const MODULES = ['run', ...Object.keys(TABS), ...Object.keys(PAGES), 'diff', 'actions', 'bulk'];
+const MODULES = ['run', ...Object.keys(TABS), ...PAGES.map(({ name }) => name), 'diff', 'actions', 'bulk'];
 
 const app = { pending: null, link: 'idle', trouble: null, view: null, name: '', turn: 0 };
 
@@ -28,10 +29,10 @@ function decoded(text) {
 
 /** Reads the address: `runs/{id}/{tab}/{seq}`, or a page and what follows it. */
 function route() {
-  const [page = 'runs', ...rest] = location.pathname.slice(ui().length).split('/').filter(Boolean).map(decoded);
+  const [page = START, ...rest] = location.pathname.slice(ui().length).split('/').filter(Boolean).map(decoded);
   const query = new URLSearchParams(location.search);
   if (page === 'runs' && rest.length) return { name: 'run', id: rest[0], tab: Object.hasOwn(TABS, rest[1]) ? rest[1] : 'transcript', rest: rest.slice(2), query };
-  return { name: Object.hasOwn(PAGES, page) || page === 'diff' ? page : 'runs', rest, query };
+  return { name: page === 'diff' || PAGES.some(({ name }) => name === page) ? page : START, rest, query };
 }
 
 /** What a view tells the page. */
@@ -41,10 +42,16 @@ const frame = {
   async countPending() {
     const { items, next } = await get('/pending', { person: true, limit: 99 }).catch(() => ({}));
     if (!items) return;
-    if (app.pending != null && items.length > app.pending) say(`${items.length} items wait for a person.`, true);
+    if (app.pending != null && items.length > app.pending) announce(`${items.length} items wait for a person.`);
     app.pending = next ? '99+' : items.length;
   },
 };
+
+/** Says that something new waits: to a screen reader, and to a person who looks elsewhere and has asked for it. */
+function announce(text) {
+  say(text, true);
+  if (document.hidden && pref('notify') === 'on' && globalThis.Notification?.permission === 'granted') new Notification('Positronic', { body: text, tag: 'pending' });
+}
 
 /** Shows what the address names. A view that loads while the reader goes elsewhere is not shown. */
 async function show() {
@@ -86,20 +93,29 @@ function drawPage() {
   document.documentElement.dataset.theme = theme();
   document.title = `${app.view?.title() ?? 'Runs'} · Positronic`;
   bind('This page', app.view?.keys?.() ?? {});
+  render(document.getElementById('app'), side(),
+    div.frame({ 'data-view': app.trouble ? null : app.name },
+      !app.trouble && app.view?.head && header.head({ key: `head ${app.name}` }, app.view.head()),
+      !app.trouble && app.view?.queue?.(),
+      main({ id: 'main', tabindex: '-1', key: 'main' }, app.trouble ? [failure(app.trouble, () => location.reload()), app.trouble.status === 401 && signIn()] : div.view({ key: app.name }, app.view ? app.view.render() : loading())),
+      !app.trouble && app.view?.beside?.()));
+}
+
+/** Draws the side bar, which stands at the bottom of a narrow window. */
+function side() {
   const current = app.name === 'run' ? 'runs' : app.name;
   const colours = `Colours: ${theme()}`;
-  render(document.getElementById('app'),
-    header.bar(
-      a.brand({ href: ui('/runs'), 'aria-label': 'Positronic, runs' }, img({ src: ICON, alt: '', width: 22, height: 22 }), b('Positronic')),
-      nav({ 'aria-label': 'Pages' }, Object.entries(PAGES).map(([name, text]) => a({ key: name, href: ui(`/${name}`), 'aria-current': name === current && 'page' }, text,
-        name === 'inbox' && app.pending ? span.count({ 'aria-label': `${app.pending} pending` }, app.pending) : null))),
-      span.grow(),
-      caller.session?.read_only && span.tag({ title: 'The page shows an exported log; nothing can be changed.' }, 'read-only'),
-      offHint(), span.link({ class: app.link, role: 'status' }, LINK[app.link]),
-      button.plain.find({ onclick: openPalette, title: 'Find a command or a run' }, icon('search'), span('Find'), kbd('Ctrl K')),
-      button.plain.round({ onclick: nextTheme, 'aria-label': colours, title: colours }, icon('sun')),
-      button.plain.round.wideOnly({ onclick: help, 'aria-label': 'Keys', title: 'Keys (?)' }, icon('keys'))),
-    main({ id: 'main', tabindex: '-1', key: 'main' }, app.trouble ? [failure(app.trouble, () => location.reload()), app.trouble.status === 401 && signIn()] : div.view({ key: app.name }, app.view ? app.view.render() : loading())));
+  const link = ({ name, text, shape }) => a({ key: name, href: ui(`/${name}`), title: text, 'aria-current': name === current && 'page', class: PAGES.findIndex((one) => one.name === name) > 3 && 'rare' }, icon(shape), span(text),
+    name === 'inbox' && app.pending ? span.count.wait({ 'aria-label': `${app.pending} pending` }, app.pending) : null);
+  return aside.side({ key: 'side', 'aria-label': 'Positronic' },
+    a.brand({ href: ui(`/${START}`), 'aria-label': 'Positronic, start' }, img({ src: ICON, alt: '', width: 20, height: 20 }), span('Positronic')),
+    button.find({ onclick: openPalette, title: 'Find a command or a run' }, icon('search'), span('Find'), kbd('Ctrl K')),
+    nav({ 'aria-label': 'Pages' }, PAGES.map((page, i) => [page.group && page.group !== PAGES[i - 1]?.group && h2({ key: page.group }, page.group), link(page)]),
+      button.narrow({ onclick: openPalette }, icon('dots'), span('More'))),
+    div.foot(
+      offHint(), caller.session?.read_only && span.link.idle(icon('file'), span.tag({ title: 'The page shows an exported log; nothing can be changed.' }, 'read-only')),
+      span.link({ class: app.link, role: 'status' }, span.dot(), span(LINK[app.link])),
+      button({ onclick: nextTheme, title: colours }, icon('sun'), span(colours)), button({ onclick: help, title: 'Keys (?)' }, icon('keys'), span('Keys'), kbd('?'))));
 }
 
 const THEMES = ['auto', 'light', 'dark'];
@@ -112,12 +128,16 @@ const signOut = () => request('DELETE', '/session').then(() => location.reload()
 let palette = null;
 const loadPalette = () => load('palette').then((module) => { palette = module.default; });
 function openPalette() {
-  const pages = Object.entries(PAGES).map(([page, text]) => ({ text, hint: `g ${page[0]}`, act: () => go(`/${page}`) }));
+  const pages = PAGES.map(({ name, text }) => ({ text, hint: `g ${name[0]}`, act: () => go(`/${name}`) }));
   const own = Object.entries(app.view?.keys?.() ?? {}).filter(([, [text]]) => text).map(([hint, [text, act]]) => ({ text, hint, act }));
   const more = { 'Colours: next': nextTheme, [`Times: ${pref('utc') === 'on' ? 'local' : 'UTC'}`]: nextZone, Keys: help, 'Sign out': signOut };
   const commands = [...own, ...pages, ...Object.entries(more).map(([text, act]) => ({ text, act }))];
-  const find = async (q) => (await get('/runs', { q, limit: 6 })).items
-    .map((run) => ({ text: `${run.brain} ${shortId(run.id)}`, hint: run.status, act: () => go(`/runs/${run.id}`) }));
+  const found = (run) => ({ text: `${run.brain} ${shortId(run.id)}`, hint: run.status, act: () => go(`/runs/${run.id}`) });
+  const find = async (q) => {
+    const [{ items }, ids] = await Promise.all([get('/runs', { q, limit: 6 }), idsOf(q.trim())]);
+    const ended = await Promise.all(ids.slice(0, 3).map((id) => get(`/runs/${id}`)));
+    return [...ended, ...items.filter(({ id }) => !ids.includes(id))].map(found);
+  };
   if (palette) palette(commands, find);
   else loadPalette().then(openPalette, fail);
 }
@@ -189,7 +209,7 @@ document.addEventListener('visibilitychange', () => {
 setInterval(() => document.hidden || redraw(), 1000);
 
 bind('Everywhere', { '?': ['Keys', help], 'mod+k': ['Find a command or a run', openPalette],
-  ...Object.fromEntries(Object.entries(PAGES).map(([page, text]) => [`g ${page[0]}`, [text, () => go(`/${page}`)]])) });
+  ...Object.fromEntries(PAGES.map(({ name, text }) => [`g ${name[0]}`, [text, () => go(`/${name}`)]])) });
 // Views listen to the scrolling of `main`, so it exists before the first of them.
 draw();
 onRedraw(draw);

@@ -347,7 +347,7 @@ test('a run is cancelled by its dialog and by nothing else', async () => {
   await item(page, 'Nik').getByRole('button', { name: 'Reject…' }).click();
   await item(page, 'Nik').getByLabel('Reason').press('Escape');
   await item(page, 'Nik').getByLabel('Reason').waitFor({ state: 'detached' });
-  await page.getByText('Actions', { exact: true }).click();
+  await page.locator('summary[title=Actions]').click();
   await page.getByRole('button', { name: 'Cancel…' }).click();
   const dialog = page.getByRole('dialog', { name: 'Cancel the run' });
   await dialog.getByLabel('reason').fill('Not needed.');

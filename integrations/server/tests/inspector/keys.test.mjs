@@ -154,7 +154,7 @@ test('keys do nothing after a dialog was closed while a person typed in it', asy
   await page.to('/runs/typed', '.decide');
   let answer;
   const sent = new Promise((asked) => { page.route('**/signals', (route) => { asked(); answer = () => route.fulfill({ status: 200, json: { seqs: [] } }); }); });
-  await page.getByText('Actions', { exact: true }).click();
+  await page.locator('summary[title=Actions]').click();
   await page.getByRole('button', { name: 'Send a message…' }).click();
   const dialog = page.getByRole('dialog', { name: 'Send a message' });
   await dialog.getByLabel('text').fill('Do it.');
@@ -174,7 +174,7 @@ test('keys do nothing after a dialog was closed while a person typed in it', asy
 test('keys act after a dialog that a person has sent, and after a control that a press has removed', async () => {
   await page.to('/runs/typed', '.decide');
   await page.route('**/signals', (route) => route.fulfill({ status: 200, json: { seqs: [] } }));
-  await page.getByText('Actions', { exact: true }).click();
+  await page.locator('summary[title=Actions]').click();
   await page.getByRole('button', { name: 'Send a message…' }).click();
   const dialog = page.getByRole('dialog', { name: 'Send a message' });
   await dialog.getByLabel('text').fill('Do it.');

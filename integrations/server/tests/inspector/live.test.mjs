@@ -64,7 +64,7 @@ test('following resumes after a crash without a gap or a double', async () => {
   await tab.close();
   await page.locator('.link.live').waitFor({ timeout: 30000, state: 'attached' });
   project.command('approve', run, '--all');
-  await page.waitForFunction(() => /\d+ events/.exec(document.querySelector('.head-seq').innerText) && Number(document.querySelector('.head-seq').innerText.match(/(\d+) events/)[1]) > 50, null, { timeout: 30000 });
+  await page.waitForFunction(() => Number(document.querySelector('.head-seq').innerText) > 50, null, { timeout: 30000 });
   // The log grows until the run waits for its customer.
   const head = await page.evaluate(async (id) => {
     for (;;) {
@@ -72,7 +72,7 @@ test('following resumes after a crash without a gap or a double', async () => {
       if (read.status === 'waiting' && read.head > 50) return read.head;
     }
   }, run);
-  await page.waitForFunction((last) => document.querySelector('.head-seq').innerText.includes(`${last + 1} events`), head, { timeout: 15000 });
+  await page.waitForFunction((last) => document.querySelector('.head-seq').innerText === `${last + 1}`, head, { timeout: 15000 });
   const seqs = new Set();
   for (let y = 0; y < 40 && seqs.size <= head; y++) {
     const rows = await page.locator('.event-row').evaluateAll((nodes) => nodes.map((node) => [node.querySelector('.seq').innerText, node.querySelector('.type').innerText]));
@@ -95,7 +95,8 @@ test('hostile text is text, with hidden characters shown', async () => {
     await page.to(`/runs/${id}/${tab}`, '.tab *');
     await page.waitForTimeout(400);
     assert.equal(await page.locator('main img, main script, main a[href^="javascript"]').count(), 0, tab);
-    assert.ok(await page.locator('mark.hidden-char').count() >= 4, tab);
+    // The state at the end has no message; the other tabs show it.
+    if (tab !== 'state') assert.ok(await page.locator('mark.hidden-char').count() >= 4, tab);
     const text = await page.locator('main').innerText();
     assert.doesNotMatch(text, /[\u202e\u001b\u200b]/, tab);
   }

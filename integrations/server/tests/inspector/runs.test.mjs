@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { accessible, launch, open } from './browser.mjs';
-import { Project, waitingLog } from './server.mjs';
+import { endedLog, Project, waitingLog } from './server.mjs';
 
 const project = new Project();
 let [browser, page] = [];
@@ -21,17 +21,59 @@ test('a row has the last event in words, or why the run waits', async () => {
   assert.deepEqual(rows.filter(([brain]) => brain === 'Support'), [['Support', 'completed']]);
   assert.deepEqual(new Set(rows.filter(([brain]) => brain === 'Till').map(([, last]) => last)), new Set(['pay needs an approval']));
   await page.to('/runs?brain=Support', '.run-row');
-  assert.match(await page.locator('.run-row .c-why').innerText(), /completed/);
+  assert.match(await page.locator('.run-row').innerText(), /Completed[\s\S]*\d+ events/);
+  await page.to('/runs?brain=Till', '.run-row');
+  assert.match(await page.locator('.run-row .c-why').first().innerText(), /^pay needs an approval: money moves Chat, iteration 1/);
+});
+
+test('a failed run names its cause first, and its place after it', async () => {
+  const message = 'the brain `Research` failed: the model of the loop `Research/Read` failed 4 times: rate limit reached (HTTP 429); ask for more';
+  project.import(endedLog('broke', { type: 'BRAIN_ERROR', code: 'brain', message, retryable: false }));
+  await page.to('/runs?status=failed', '.run-row');
+  assert.equal((await page.locator('.run-row .c-why').innerText()).trim(), 'Rate limit reached (HTTP 429), after 4 attempts Research › Read');
+  await page.to('/runs/broke', '.run-head h1');
+  assert.match(await page.locator('.run-head').innerText(), /Rate limit reached \(HTTP 429\), after 4 attempts/);
+});
+
+test('the end of an id, as the page prints it, opens the run from an address and in the palette', async () => {
+  await page.to('/runs?brain=Support', '.run-row');
+  const short = await page.locator('.run-row .mono').innerText();
+  const id = await page.locator('.run-row .mono').getAttribute('title');
+  assert.ok(short.length < 8 && id.endsWith(short), `${short} of ${id}`);
+  await page.to(`/runs/${short}`, '.run-head h1');
+  assert.match(page.url(), new RegExp(`/runs/${id}$`));
+  await page.keyboard.press('ControlOrMeta+k');
+  await page.keyboard.type(short);
+  await dialog().getByRole('option', { name: `Support ${short}` }).click();
+  await page.waitForURL(`**/runs/${id}`);
+});
+
+test('a search is typed as words with keys, and kept as a view with its name', async () => {
+  await page.to('/runs', '.run-row');
+  await page.keyboard.press('/');
+  await page.keyboard.type('brain:support status:completed');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/brain=Support/);
+  assert.match(page.url(), /status=completed/);
+  await page.getByRole('button', { name: 'Save view' }).click();
+  await dialog().getByLabel('Name').fill('Answered');
+  await dialog().getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByRole('link', { name: 'All' }).click();
+  await page.getByRole('link', { name: 'Answered' }).click();
+  await page.waitForURL(/brain=Support/);
+  assert.equal(await page.getByRole('searchbox', { name: 'Find runs' }).inputValue(), 'status:completed brain:Support');
+  await page.getByRole('button', { name: 'Forget view' }).click();
+  await page.getByRole('link', { name: 'Answered' }).waitFor({ state: 'detached' });
 });
 
 test('cancelling many runs names their number first, and reports each', async () => {
   await page.to('/runs', '.run-row');
   await page.getByRole('button', { name: 'Choose all' }).click();
-  await page.getByText('4 chosen').waitFor();
+  await page.getByText('5 chosen').waitFor();
   await accessible(page, 'the list with chosen runs');
   await page.getByRole('button', { name: 'Cancel…' }).click();
   await dialog().getByRole('heading', { name: 'Cancel 3 runs?' }).waitFor();
-  assert.match(await dialog().innerText(), /1 chosen run has ended already/);
+  assert.match(await dialog().innerText(), /2 chosen runs have ended already/);
   // One of them ends before the dialog is confirmed.
   project.command('cancel', 'till-1');
   await dialog().getByRole('button', { name: 'Cancel 3 runs' }).click();
@@ -58,7 +100,7 @@ test('a fork with changed options is compared by its requests', async () => {
   const [run] = await page.evaluate(async () => (await (await fetch('/api/v1/runs?brain=Support&status=completed')).json()).items.map(({ id }) => id));
   await page.to(`/runs/${run}/transcript/0`, '.row');
   await page.keyboard.press('Escape');
-  await page.getByText('Actions').click();
+  await page.locator('summary[title=Actions]').click();
   await page.getByRole('button', { name: 'Rerun from a stage…' }).click();
   await dialog().getByText(/will run again/).waitFor();
   await dialog().getByRole('combobox', { name: 'stage' }).selectOption('Chat');

@@ -18,7 +18,7 @@ before(async () => {
 after(async () => { await browser?.close(); await project.close(); });
 
 test('the list shows each run with its status, and its filters are the address', async () => {
-  assert.deepEqual(await page.locator('.run-row .c-brain').allInnerTexts(), ['Agent loop', 'Support']);
+  assert.deepEqual(await page.locator('.run-row .c-brain a').allInnerTexts(), ['Agent loop', 'Support']);
   assert.match(await page.locator('.counts').innerText(), /2 completed/);
   await page.getByRole('link', { name: 'In flight' }).click();
   await page.getByText('No run matches').waitFor();
@@ -84,7 +84,7 @@ test('a fork lists the effects that run again, and links both runs', async () =>
   await page.keyboard.press('f');
   await page.getByText(/will run again/).waitFor();
   await accessible(page, 'the fork dialog');
-  await page.getByRole('button', { name: 'Fork', exact: true }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Fork', exact: true }).click();
   await page.waitForFunction((old) => location.pathname.startsWith('/ui/runs/') && !location.pathname.includes(old), run);
   await page.getByRole('link', { name: 'compare' }).click();
   await page.locator('.diff-rows').waitFor();
@@ -105,7 +105,7 @@ test('a part of the page that cannot be loaded is explained, and loaded again', 
   const parts = '**/views/requests.js';
   await page.route(parts, (route) => route.abort());
   await page.to(`/runs/${run}`, '.row');
-  await page.getByRole('link', { name: 'Model requests' }).click();
+  await page.getByRole('link', { name: 'Requests' }).click();
   await page.getByRole('alert').getByText('A part of the page failed').waitFor();
   await page.unroute(parts);
   await page.getByRole('button', { name: 'Try again' }).click();
@@ -114,10 +114,10 @@ test('a part of the page that cannot be loaded is explained, and loaded again', 
 
 test('a dialog asks only for what a person decides, and Escape leaves one thing at a time', async () => {
   await page.to(`/runs/${run}`, '.row');
-  await page.getByText('Actions', { exact: true }).click();
+  await page.locator('summary[title=Actions]').click();
   await page.keyboard.press('Escape');
   assert.equal(await page.locator('details.menu[open]').count(), 0);
-  await page.getByText('Actions', { exact: true }).click();
+  await page.locator('summary[title=Actions]').click();
   await page.getByRole('button', { name: 'Rerun from a stage…' }).click();
   await page.getByRole('dialog').getByRole('combobox', { name: 'stage' }).waitFor();
   assert.equal(await page.getByRole('dialog').getByLabel('results').count(), 0);
@@ -128,8 +128,8 @@ test('a dialog asks only for what a person decides, and Escape leaves one thing 
 
 test('a filter keeps what is typed while the page is drawn again', async () => {
   await page.to('/runs', '.run-row');
-  const field = page.getByLabel('Brain');
-  await field.pressSequentially('Supp');
+  const field = page.getByRole('searchbox', { name: 'Find runs' });
+  await field.pressSequentially('brain:Supp');
   // The answer to a request draws the page.
   await Promise.all([page.waitForResponse(/pending/), page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))]);
   await page.evaluate(() => new Promise((drawn) => { requestAnimationFrame(() => requestAnimationFrame(drawn)); }));

@@ -122,6 +122,13 @@ function assign(node, name, value, before) {
     for (const key of Object.keys({ ...before, ...value })) node.style.setProperty(key, value?.[key] ?? '');
   } else if (value === before) {
     return;
+  } else if (name === 'web') {
+    // A link of a model leaves the page, which must not learn of the one that it came from.
+    const isWeb = /^https?:$/.test(URL.canParse(value) && new URL(value).protocol);
+    for (const [attribute, text] of Object.entries({ href: value, target: '_blank', rel: 'noopener noreferrer nofollow' })) {
+      if (isWeb) node.setAttribute(attribute, text);
+      else node.removeAttribute(attribute);
+    }
   } else if (value == null || value === false || (['href', 'src'].includes(name) && !isOwn(value))) {
     node.removeAttribute(name);
   } else {

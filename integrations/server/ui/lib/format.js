@@ -13,7 +13,9 @@ export function tokens(usage) {
 /** Formats an amount of money, which is text or a number of billionths. */
 export function money(amount, currency = '') {
   const value = typeof amount === 'string' ? Number(amount) : amount / 1e9;
-  return `${Number(value.toFixed(value === 0 || value >= 100 ? 2 : value >= 0.01 ? 3 : 5))} ${currency}`.trim();
+  const digits = value === 0 || value >= 100 ? 2 : value >= 1 ? 3 : value >= 0.0001 ? 4 : 7;
+  const sign = { USD: '$', EUR: '€', GBP: '£' }[currency];
+  return sign ? sign + value.toFixed(digits) : `${Number(value.toFixed(digits))} ${currency}`.trim();
 }
 
 /** Converts a time of an event (microseconds) or of the API (RFC 3339) to milliseconds. */
@@ -46,6 +48,10 @@ const local = (time, options) => {
   const isUtc = pref('utc') === 'on';
   return Number.isNaN(date.getTime()) ? '' : date.toLocaleString('en-GB', { ...options, timeZone: isUtc ? 'UTC' : undefined }) + (options.dateStyle && isUtc ? ' UTC' : '');
 };
+/** A time of today as hours, minutes and seconds; of another day with its date. */
+export const moment = (time) => (new Date(millis(time)).toDateString() === new Date().toDateString() ? local(time, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+  : local(time, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' }));
+export const zone = () => (pref('utc') === 'on' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone);
 export const clock = (time) => local(time, { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 });
 export const date = (time) => local(time, { dateStyle: 'medium', timeStyle: 'medium' });
 export function ago(time) {
@@ -76,8 +82,21 @@ export function brief(value, max = 140) {
 
 /** Makes a tool's or field's identifier readable without changing it for machines. */
 export const words = (id) => String(id).replace(/[_-]+/g, ' ');
-/** Shortens a UUID, whose first digits are its time. Other ids are given by people and schedules, and stay whole. */
-export const shortId = (id) => String(id).replace(/^(.{8}-.{4})-.{4}-.{4}-.{12}$/, '$1');
+const ends = new Map();
+/** Shortens a UUID to its end, since all of a minute begin alike: to four digits, or to as many as tell it from the others that this page has
+ *  shown. Other ids are given by people and schedules, and stay whole. */
+export function shortId(id) {
+  const text = String(id);
+  if (!/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(text)) return text;
+  for (let size = 4; size < 12; size++) {
+    const end = text.slice(-size);
+    if (!ends.has(end)) ends.set(end, text);
+    if (ends.get(end) === text) return end;
+  }
+  return text;
+}
+/** Returns the id that this page has shown as a short one. */
+export const longId = (end) => ends.get(end);
 export const who = (actor) => [actor?.by, actor?.channel && (actor.by ? `via ${actor.channel}` : `the ${actor.channel}`)].filter(Boolean).join(' ') || 'a person';
 
 const AMOUNT = { money: (n) => money(n), time: micros };

@@ -9,9 +9,9 @@ const CHUNK = 10;
 const MARGIN = 300;
 
 export class List {
-  /** `row(index)` makes one of `count()` rows of a height, or with `measured` one of their own. `props` are the host's. */
-  constructor({ name, count, row, height, measured, onwindow }) {
-    Object.assign(this, { name, count, row, height, measured, onwindow, heights: [], tops: [0], size: 0 });
+  /** `row(index)` makes one of `count()` rows of a height, or with `measured` one of their own; `heading()` makes what stands above them. */
+  constructor({ name, count, row, height, measured, onwindow, heading }) {
+    Object.assign(this, { name, count, row, height, measured, onwindow, heading, heights: [], tops: [0], size: 0 });
     this.paint = this.paint.bind(this);
     this.later = perFrame(this.paint);
     main().addEventListener('scroll', this.later, { passive: true });
@@ -55,7 +55,7 @@ export class List {
     const end = Math.min(chunks, this.at(y + main().clientHeight + MARGIN, chunks) + 1);
     const rows = (from) => Array.from({ length: Math.min(count - from, CHUNK) }, (_, i) => this.row(from + i));
     const block = (key, props, children) => div[key]({ key, role: 'presentation', ...props }, children);
-    render(this.host, block('before', { style: { height: `${this.top(first)}px` } }),
+    render(this.host, this.heading?.(), block('before', { style: { height: `${this.top(first)}px` } }),
       Array.from({ length: end - first }, (_, i) => block('chunk', { key: first + i }, rows((first + i) * CHUNK))),
       block('after', { style: { height: `${this.top(chunks) - this.top(end)}px` } }));
     this.first = first;
@@ -63,10 +63,15 @@ export class List {
     if (this.measured) this.measure(end);
   }
 
+  /** The element of a chunk, if it is in the document. */
+  drawn(chunk) {
+    return chunk < this.first ? null : this.host.children[chunk - this.first + (this.heading ? 2 : 1)];
+  }
+
   measure(end) {
     let changed = end;
     for (let chunk = end - 1; chunk >= this.first; chunk--) {
-      const { offsetHeight } = this.host.children[chunk - this.first + 1];
+      const { offsetHeight } = this.drawn(chunk);
       if (this.heights[chunk] !== offsetHeight) changed = chunk;
       this.heights[chunk] = offsetHeight;
     }
@@ -86,7 +91,7 @@ export class List {
     if (!this.host?.isConnected || !(index >= 0 && index < this.count())) return;
     const chunk = Math.floor(index / CHUNK);
     for (let tries = 0; tries < 4; tries++) {
-      const row = this.host.children[chunk - this.first + 1]?.children[index % CHUNK];
+      const row = this.drawn(chunk)?.children[index % CHUNK];
       if (row) row.scrollIntoView({ block });
       else main().scrollTop += this.host.getBoundingClientRect().top + this.top(chunk) - main().clientHeight / 2;
       this.paint();

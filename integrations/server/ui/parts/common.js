@@ -11,7 +11,7 @@ export const hasEnded = ({ status }) => ['completed', 'failed', 'cancelled'].inc
 /** A time: relative, with the absolute one in the title. */
 export const when = (time) => time != null && tags.time({ datetime: new Date(millis(time)).toISOString(), title: date(time) }, ago(time));
 export const took = ({ started, ended }) => (started != null && ended != null ? micros(ended - started) : '');
-export const pageHead = (title, ...more) => div.pageHead(h1(title), more);
+export const pageHead = (title, ...more) => div.bar.pageHead(h1(title), more);
 export const empty = (title, text, ...more) => div.empty(p.big(title), p.soft(text), more);
 export const loading = (text = 'Loading…') => p.loading({ role: 'status' }, text);
 

@@ -4,13 +4,14 @@ import { newKey, Problem, request } from '../lib/api.js';
 import { later, main, runUrl, say } from '../lib/page.js';
 import { isField, release } from '../lib/keys.js';
 import { icon } from '../lib/icons.js';
-import { date, limitText, line, plural, shortId, who } from '../lib/format.js';
+import { placeWords } from '../lib/cause.js';
+import { brief, date, limitText, line, plural, shortId, who } from '../lib/format.js';
 import { MOVING, isMoving, isSettled, place, settle } from '../lib/settle.js';
 import { when } from './common.js';
 import { dismiss, draftOf, isOver, nodeOf } from './drafts.js';
 import { whole } from './json.js';
 
-const { a, b, button, code, div, footer, h2, header, h4, input, label, li, p, section, span, ul } = tags;
+const { a, b, button, code, del, div, footer, h2, header, h4, input, ins, label, li, p, section, span, ul } = tags;
 
 // Most items are decided without a form.
 const form = later('form');
@@ -61,7 +62,15 @@ const KINDS = {
     body: (item, draft) => ({ reply: draft.value ?? {}, ...(item.waits.length > 1 && { wait: chosen(item, draft) }) }),
   },
 };
-const asks = (item) => item.message ?? KINDS[item.kind].asks(item);
+export const asks = (item) => item.message ?? KINDS[item.kind].asks(item);
+
+/** The changed fields of an edited item, in its heading: a person must not approve another value than is read there. */
+function editedWords(item, draft) {
+  if (item.kind !== 'approval' || !edited(item, draft)) return null;
+  const [given, now] = [item.arguments, draft.value].map((value) => (value !== null && typeof value === 'object' ? value : { value }));
+  const names = Object.keys({ ...given, ...now }).filter((name) => JSON.stringify(given[name]) !== JSON.stringify(now[name]));
+  return names.slice(0, 3).map((name) => span({ key: name }, ` · ${name} `, given[name] !== undefined && del(brief(given[name], 40)), ' ', now[name] !== undefined && ins(brief(now[name], 40))));
+}
 
 /** Sends the decisions of several items, each of which succeeds or fails by itself. */
 async function send(items, bodyOf) {
@@ -109,7 +118,7 @@ export function approve(items) {
 /** The upper and the lower edge of what a reader sees of the page: bars may cover its end. */
 export function edges() {
   const { top, bottom } = main().getBoundingClientRect();
-  const bars = [...document.querySelectorAll('.bulk, .bar nav')].map((bar) => bar.getBoundingClientRect()).filter((bar) => bar.bottom > top + 1);
+  const bars = [...document.querySelectorAll('.bulk')].map((bar) => bar.getBoundingClientRect()).filter((bar) => bar.bottom > top + 1);
   return [top, Math.min(bottom, ...bars.map((bar) => bar.top))];
 }
 /** Whether half of an item is in view, or half of the window shows it. */
@@ -177,10 +186,10 @@ export default function decide(item, { inbox = false, selected = false, pick } =
     else approveShown(item);
   };
   return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', 'aria-label': `${asks(item)} ${item.tool}`, class: selected && 'selected', onkeydown, drawn },
-    header(span.status.wait(icon('person'), span(item.kind)), h2({ dir: 'auto' }, asks(item)), span.grow(),
-      item.expires && span.soft({ title: date(item.expires) }, 'expires ', when(item.expires))),
-    p.meta(item.tool && code(item.tool), inbox && a({ href: runUrl(item.run) }, item.brain, ' ', shortId(item.run)), item.user && span(item.user),
-      span('asked ', when(item.since)), a({ href: runUrl(item.run, 'events', item.seq) }, `event ${item.seq}`)),
+    header(span.status.wait(icon('clock'), span(item.kind)), span.grow(), span.soft({ title: date(item.since) }, 'asked ', when(item.since)),
+      item.expires && span.soft({ title: date(item.expires) }, 'expires ', when(item.expires)), h2({ dir: 'auto' }, item.kind === 'approval' && [code(item.tool), ' '], asks(item), editedWords(item, draft))),
+    p.meta(item.kind !== 'approval' && item.tool && code(item.tool), inbox && a({ href: runUrl(item.run) }, item.brain, ' ', shortId(item.run)), span(placeWords(item.call)), item.user && span(`for ${item.user}`),
+      a({ href: runUrl(item.run, 'events', item.seq) }, `event ${item.seq}`)),
     inbox && item.context?.length > 0 && ul.context({ 'aria-label': 'What happened before' }, item.context.map(({ kind, text }, i) =>
       li({ key: i }, span.soft(kind), ' ', span({ dir: 'auto' }, line(text, 220))))),
     item.older_answers?.map(({ tool, received, seq }) => div.note.lost({ key: `older-${seq}` }, icon('warn'), div('The answer to ', code(tool), ' came ', when(received),
@@ -188,8 +197,8 @@ export default function decide(item, { inbox = false, selected = false, pick } =
     body(item, draft),
     outcome(item, draft),
     draft.stays && isOver(draft) ? footer({ key: 'closed' }, button({ onclick: once(item, () => isSettled([draft]) && dismiss(item)), 'aria-disabled': waits ? 'true' : null, title: waits ? MOVING : null }, 'Dismiss')) : !item.allowed.allowed ? p.soft(item.allowed.reason) : !isOver(draft) && footer(
-      button.primary({ onclick: once(item, yes), disabled: !isShown(item), 'aria-disabled': waits || draft.busy || isLooking(draft) ? 'true' : null, title: waits ? MOVING : 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
-      item.kind !== 'answer' && button({ class: isRejecting && 'danger', 'aria-disabled': waits || draft.busy ? 'true' : null, title: waits ? MOVING : 'r', onclick: isRejecting ? once(item, no) : () => toggle(item, 'reject') },
+      button.primary.large({ onclick: once(item, yes), disabled: !isShown(item), 'aria-disabled': waits || draft.busy || isLooking(draft) ? 'true' : null, title: waits ? MOVING : 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
+      item.kind !== 'answer' && button.large.danger({ 'aria-disabled': waits || draft.busy ? 'true' : null, title: waits ? MOVING : 'r', onclick: isRejecting ? once(item, no) : () => toggle(item, 'reject') },
         icon('cross'), isRejecting ? 'Reject' : 'Reject…'),
       item.editable && button.plain({ onclick: () => toggle(item, 'edit'), title: 'e', 'aria-pressed': String(draft.mode === 'edit') },
         draft.mode === 'edit' ? 'Close the form' : 'Edit arguments'),

@@ -13,7 +13,38 @@ const COUNTED = {
 };
 
 export const isError = (node) => node.status === 'failed' || node.kind.type === 'retry';
+/** What a node does now: what runs in a run that waits, waits. */
+export const standingOf = ({ status }, { run }) => (status === 'running' && run.status === 'waiting' ? 'waiting' : status);
+/** The attempts to get one answer, in their order. */
+export const attempts = (node, model) => (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind, path }) => kind.type === 'answer' && path === node.path);
+/** Whether an answer is the last attempt of an iteration that has failed. */
+export const isNoAnswer = (node, model) => node.kind.type === 'answer' && node.status !== 'done' && model.nodes[node.parent]?.status === 'failed' && attempts(node, model).at(-1) === node;
+/** Whether something failed here, and not only in what is below it. */
+export function isFailure(node, model) {
+  if (node.kind.type === 'answer') return isNoAnswer(node, model) || (node.status === 'failed' && !['failed', 'refused'].includes(node.kind.outcome?.type));
+  if (node.status !== 'failed' || ['brain', 'iteration'].includes(node.kind.type)) return false;
+  const failed = (id) => model.nodes[id].status === 'failed' || isNoAnswer(model.nodes[id], model);
+  return !(model.children.get(node.id) ?? []).some(failed);
+}
+/** The failure that made the run fail: the last one below each failed node. */
+export function failureOf(model) {
+  let at = model.nodes[0];
+  for (let next = at; next;) {
+    at = next;
+    next = (model.children.get(at.id) ?? []).map((id) => model.nodes[id]).findLast((node) => node.status === 'failed' || isNoAnswer(node, model));
+  }
+  if (at?.kind.type === 'answer') return attempts(at, model).at(-1);
+  return at?.id === 0 ? null : at;
+}
+/** The last event of what a node did: the one before the next node that is not below it. */
+export function endOf(node, model) {
+  const isBelow = (other) => other.parent != null && (other.parent === node.id || isBelow(model.nodes[other.parent]));
+  const next = model.nodes.reduce((seq, other) => (other && other.status !== 'not_started' && other.seq > node.seq && other.seq < seq && !isBelow(other) ? other.seq : seq), model.head + 1);
+  return next - 1;
+}
 export const isWait = ({ kind }) => Boolean(kind.approval || kind.waits?.length || kind.type === 'budget');
+/** The amount of a cost, in billionths; absent if no price is known. */
+export const amountOf = (cost) => cost?.known ?? null;
 /** The answer that a model has given in a node, if any. */
 export const answerOf = ({ outcome }) => outcome?.answer ?? outcome;
 
@@ -75,6 +106,9 @@ export class RunModel {
     if (node.status === 'running') open.set(node.path, node.id);
     else if (open.get(node.path) === node.id) open.delete(node.path);
     for (const rows of this.rows) rows.take(node);
+    // A later attempt takes the place of those before it, and the end of an iteration says how they ended.
+    const list = node.kind.type === 'answer' && node.kind.attempt > 0 ? attempts(node, this).slice(0, -1) : [];
+    for (const other of list) for (const rows of this.rows) rows.take(other);
   }
 
   merge(change) {

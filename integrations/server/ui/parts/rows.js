@@ -12,7 +12,7 @@ class Rows {
   sort() {
     this.ids = [];
     const walk = (id) => {
-      if (this.shows(this.model.nodes[id])) this.ids.push(id);
+      if (this.shows(this.model.nodes[id], this.model)) this.ids.push(id);
       if (!this.folded.has(id)) this.model.children.get(id)?.forEach(walk);
     };
     if (this.model.nodes[0]) walk(0);
@@ -46,7 +46,7 @@ class Rows {
     const last = this.ids.length - 1;
     const at = this.ids[last] === node.id ? last : this.place(node.id);
     const is = this.ids[at] === node.id;
-    const shows = this.shows(node) && !this.chain(node.parent).some((id) => this.folded.has(id));
+    const shows = this.shows(node, this.model) && !this.chain(node.parent).some((id) => this.folded.has(id));
     if (is !== shows) this.ids.splice(at, is ? 1 : 0, ...(shows ? [node.id] : []));
   }
 }

@@ -1,49 +1,103 @@
 // The rows of the transcript: stages, messages, answers and calls in reading order.
 import { tags } from '../lib/dom.js';
 import { apiUrl, at, later } from '../lib/page.js';
-import { icon, status } from '../lib/icons.js';
-import { brief, bytes, date, decided, limitText, line, micros, plural, tokens, who } from '../lib/format.js';
+import { icon, status, STATUS } from '../lib/icons.js';
+import { causeOf, quoted } from '../lib/cause.js';
+import { brief, bytes, clock, compact, date, decided, limitText, line, micros, money, number, plural, tokens, who } from '../lib/format.js';
 import { took, when } from './common.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
-import { answerOf } from './model.js';
+import { amountOf, answerOf, attempts, isFailure, isNoAnswer, standingOf } from './model.js';
 
-const { a, b, button, code, details, div, h3, img, li, p, small, span, summary, ul } = tags;
+const { a, b, button, code, details, div, h3, img, li, ol, p, small, span, summary, time, ul } = tags;
 
-const [valueDiff, decide] = [later('change'), later('decide')];
+const [valueDiff, decide, markdown] = [later('change'), later('decide'), later('markdown')];
+/** A text of a model. Until its Markdown can be drawn, it is shown as it is. */
+const said = (value) => (markdown.isLoaded() ? markdown(value) : [prose(value), markdown('')]);
 
-/** Whether a node has a row. An answer with nothing to read but its calls has none: the calls follow. */
-export function shows({ kind, status: state, parent }) {
-  if (kind.type === 'answer') return ['running', 'failed'].includes(state) || Boolean(kind.question) || tells(kind.outcome);
+/** Whether a node has a row. Of several attempts the last one has it, which names the others. */
+export function shows(node, model) {
+  const { kind, status: state, parent } = node;
+  if (kind.type === 'answer') return attempts(node, model).at(-1) === node;
   if (kind.type === 'stage') return state !== 'not_started' || parent === 0;
   return !['brain', 'iteration'].includes(kind.type);
 }
-const tells = (outcome) => outcome?.type !== 'answered'
-  || outcome.parts.some((part) => !['call', 'opaque'].includes(part.type) && (part.text ?? 'x').trim());
 
 /** Whether what is below a node is one step deeper. */
 export const nests = ({ kind }) => ['stage', 'call'].includes(kind.type);
 
+const siblings = ({ parent }, model) => (model.children.get(parent) ?? []).map((id) => model.nodes[id]);
+/** The calls of an answer that ran at the same time, if a call is one of them. */
+function together(node, model) {
+  if (node.kind.type !== 'call') return [];
+  const calls = siblings(node, model).filter(({ kind }) => kind.type === 'call');
+  const begins = (call) => call.started ?? call.kind.proposed ?? Infinity;
+  const isBeside = (one, other) => begins(one) < (other.ended ?? Infinity) && begins(other) < (one.ended ?? Infinity);
+  return calls.length > 1 && calls.every((call) => call === node || isBeside(call, node)) ? calls : [];
+}
+
+/** The stage that a node is part of, and the model of a stage's first answer: where it stays the same, it is not said again. */
+const stageOf = (node, model) => (!node || node.kind.type === 'stage' ? node : stageOf(model.nodes[node.parent], model));
+function modelOf(stage, model) {
+  const [iteration] = stage ? siblings({ parent: stage.id }, model).filter(({ kind }) => kind.type === 'iteration') : [];
+  return iteration && siblings({ parent: iteration.id }, model).find(({ kind }) => kind.type === 'answer')?.kind.model;
+}
+
+/** The number of an iteration, at its first row. */
+function numberOf(node, model) {
+  const iteration = model.nodes[node.parent];
+  return iteration?.kind.type === 'iteration' && node.kind.type === 'answer' ? iteration.kind.number + 1 : null;
+}
+
+/** The tokens, the cost and the time of a node. */
+function figures(node, model) {
+  const { currency } = model;
+  const { usage } = node.kind;
+  const answer = answerOf(node.kind);
+  const used = answer?.metadata?.usage ?? usage;
+  const spent = (used?.input ?? 0) + (used?.output ?? 0);
+  const cost = amountOf(answer?.cost);
+  return span.fig(span({ title: spent ? `${number(used.input ?? 0)} tokens in, ${number(used.output ?? 0)} out` : null }, spent ? compact(spent) : ''), span(cost == null ? '' : money(cost, currency)),
+    span(timeOf(node, model)));
+}
+function timeOf(node, model) {
+  if (node.kind.type === 'message') return '';
+  if (isNoAnswer(node, model)) return micros((node.ended ?? model.nodes[node.parent].ended ?? node.started) - attempts(node, model)[0].started);
+  return node.ended != null ? took(node) : ['running', 'waiting'].includes(node.status) && node.started != null ? micros(Date.now() * 1000 - node.started) : '';
+}
+
 /** Draws one row. `view` has the run, and how its rows fold. */
 export function row(node, depth, view) {
-  const { model: { run, id }, view: { selected }, isFolded } = view;
+  const { model, model: { run, id }, view: { selected }, isFolded } = view;
   const { kind: { type }, path } = node;
   const isSelected = node.id === selected;
   const isAsked = (item) => item.call === path && (item.kind === 'budget') === (type === 'budget') && (node.status === 'waiting' || isHeld(item));
   const pending = ['call', 'budget'].includes(type) ? withDrafts(run.pending ?? [], id).filter(isAsked) : [];
+  const beside = together(node, model);
+  const place = beside.indexOf(node);
+  const part = place < 0 ? '' : place === 0 ? 'parallel first' : place === beside.length - 1 ? 'parallel last' : 'parallel';
+  const isBad = isNoAnswer(node, model) || (type === 'stage' && isFailure(node, model));
+  const step = numberOf(node, model);
   return div.row({
-    key: node.id, role: 'listitem', class: `${type} ${isSelected ? 'selected' : ''} ${node.status}`, 'data-seq': node.seq,
+    key: node.id, role: 'listitem', class: `${type} ${isSelected ? 'selected' : ''} ${node.status} ${isBad ? 'no-answer' : ''} ${part}`, 'data-seq': node.seq,
     style: depth ? { '--depth': Math.min(depth, 8) } : {},
     // Relative times are drawn again every ten seconds.
-    memo: pending.length ? null : [node, isSelected, isFolded, valueDiff.isLoaded(), Math.floor(Date.now() / 10000)],
+    memo: pending.length ? null : [node, isSelected, isFolded, part, beside.map((call) => call.status + call.ended).join(), model.nodes[node.parent]?.status, type === 'stage' && run.status, valueDiff.isLoaded(), markdown.isLoaded(), Math.floor(Date.now() / 10000)],
     onclick: ({ target }) => !target.closest('a, button, input, textarea, select, summary, .decide') && String(getSelection()) === '' && view.select(node),
   }, () => {
     const stamp = node.status !== 'not_started' && a.seq({ href: view.url('events', node.seq), title: `Event ${node.seq}`, 'aria-label': `Event ${node.seq}` }, node.seq);
     const words = LINES[type]?.(node.kind, id, node);
     const [tone, shape, ...content] = words ?? [];
-    return [words ? div.eventLine({ class: tone }, icon(shape), content, stamp) : BLOCKS[type]?.(node, view, stamp) ?? div.eventLine(type, stamp),
-      pending.map((item) => decide(item))];
+    return [place === 0 && p.parallelNote(togetherWords(beside)), step != null && span.n({ title: `Iteration ${step}` }, step), stamp, figures(node, model),
+      words ? div.eventLine({ class: tone }, icon(shape), content) : BLOCKS[type]?.(node, view) ?? div.eventLine(type), pending.map((item) => decide(item))];
   });
+}
+
+/** What is said of calls that run at the same time. */
+function togetherWords(calls) {
+  const [done, waiting] = [calls.filter(({ ended }) => ended != null), calls.filter(({ kind }) => kind.state === 'pending')];
+  const all = done.length === calls.length && micros(Math.max(...calls.map(({ ended }) => ended)) - Math.min(...calls.map(({ started, kind }) => started ?? kind.proposed)));
+  return [`${calls.length} calls in parallel`, all && `${all} together`, !all && done.length > 0 && `${done.length} done`, waiting.length > 0 && `${waiting.length} wait for a person`].filter(Boolean).join(', ');
 }
 
 const auto = (tag, value) => tag({ dir: 'auto' }, value);
@@ -77,45 +131,57 @@ const RESULT = { success: 'done', error: 'failed' };
 const STATE = { pending: ['waiting', 'waits for a person'], waiting: ['waiting', 'waits'], deferred: ['not_started', 'waits for calls before it'], running: ['running', 'running'] };
 
 const BLOCKS = {
-  stage(node, view, stamp) {
-    const { name, stage, iteration, max_iterations: most, brain, usage, arm, group, waited, stopped } = node.kind;
-    const { isFolded } = view;
-    return [h3.stageHead(
+  stage(node, view) {
+    const { name, stage, iteration, max_iterations: most, brain, usage, arm, group, waited, stopped, outcome } = node.kind;
+    const { isFolded, model } = view;
+    const isReached = !['not_started', 'skipped'].includes(node.status);
+    const [shape, tone, word] = STATUS[standingOf(node, model)] ?? ['skip', 'quiet', node.status];
+    const steps = iteration != null && (standingOf(node, model) === 'waiting' ? `waits in iteration ${iteration + 1}${most ? ` of at most ${most}` : ''}` : `${plural(iteration + 1, 'iteration')}${most && node.status === 'running' ? ` of at most ${most}` : ''}`);
+    return [h3.stageHead({ class: isReached ? '' : 'off' },
       button.twist({ 'aria-expanded': String(!isFolded), 'aria-label': `${isFolded ? 'Show' : 'Hide'} ${name}`, onclick: () => view.fold(node) }, icon('chevron')),
-      span(name), span.tag(kindOf(stage, arm, brain)), span.meta(node.status !== 'done' && status(node.status),
-        iteration != null && span(plural(iteration + 1, 'iteration'), most && node.status === 'running' && ` of at most ${most}`),
-        group && span(`${group.done} of ${plural(group.count, stage === 'repeat' ? 'round' : 'brain')}`), group?.failed > 0 && span(`${group.failed} failed`),
-        span(tokens(usage)), span(took(node))), stamp),
-      waited && waitLine(waited),
-      stopped !== undefined && div.eventLine(icon('flag'), 'did not pass: the rest is skipped', stopped !== null && auto(b, brief(stopped)))];
+      span.mark({ class: tone }, icon(shape, word)), span(name), span.tag(kindOf(stage, arm, brain)), span.meta(
+        !isReached ? span(STATUS[node.status][2] === 'skipped' ? 'not reached' : 'not started') : !['done', 'failed', 'waiting', 'running'].includes(node.status) && span(STATUS[node.status]?.[2] ?? node.status),
+        [modelOf(node, model), steps].filter(Boolean).length > 0 && span([modelOf(node, model), steps].filter(Boolean).join(' · ')),
+        group && span(`${group.done} of ${plural(group.count, stage === 'repeat' ? 'round' : 'brain')}`), group?.failed > 0 && span(`${group.failed} failed`), span(tokens(usage)))),
+    isFailure(node, model) && outcome?.message && errorBox(outcome.message, [], view),
+    waited && waitLine(waited),
+    stopped !== undefined && div.eventLine(icon('flag'), 'did not pass: the rest is skipped', stopped !== null && auto(b, brief(stopped)))];
   },
-  message: ({ kind: { text: said, files = [], from, actor } }, view, stamp) => [
-    div.label(from === 'engine' ? [icon('flag'), 'the engine'] : [icon('person'), who(actor)], stamp),
-    div.bubble({ class: from }, prose(said), files.map((file) => fileChip(file, view.model.id)))],
-  answer({ kind }, view, stamp) {
+  message: ({ kind: { text: message, files = [], from, actor, opening } }, view) => [
+    div.label(icon(from === 'engine' ? 'flag' : 'person')),
+    div.bubble({ class: from }, prose(message), files.map((file) => fileChip(file, view.model.id))),
+    // What the code of a brain makes of its options has no author.
+    p.author(from === 'engine' ? 'the engine' : opening ? `${actor?.by ? `${actor.by}, ` : ''}the message that the loop begins with` : who(actor))],
+  answer(node, view) {
+    const { kind } = node;
     const { outcome, stream, question, model, attempt } = kind;
     const answer = answerOf(kind);
-    const meta = [model, attempt > 0 && `attempt ${attempt + 1}`, tokens(answer?.metadata?.usage), answer?.duration != null && micros(answer.duration)];
+    const before = attempts(node, view.model).slice(0, -1);
+    if (isNoAnswer(node, view.model)) return noAnswer(node, view);
     const ends = { refused: () => p.problem(icon('warn'), outcome.guard ? `refused by the guard ${outcome.guard}: ` : 'not a valid action: ', outcome.message),
       failed: () => p.problem(icon('retry'), outcome.error.message, ' Asked again ', when(outcome.due), '.'),
-      abandoned: () => p.soft('Abandoned: the request was sent again after a crash, or its loop ended.') };
+      abandoned: () => p.soft('No answer: the request was sent again after a crash, or its loop ended.') };
+    const parts = answer?.parts?.map((part) => PARTS[part.type]?.(part, view.model.id)) ?? [];
+    const calls = answer?.parts?.filter(({ type }) => type === 'call').length;
+    const isSilent = outcome?.type === 'answered' && !answer.parts.some((part) => !['call', 'opaque'].includes(part.type) && (part.text ?? 'x').trim());
     return [
-      div.label(icon('model'), question ? 'question to the model' : 'the model', span.meta(meta.map((item) => item && span(item))), !outcome && status('running', 'answers…'), stamp),
+      div.label(icon('model'), isSilent ? span(`No text, ${plural(calls, 'call')}`) : question && span('question to the model'), (question || modelOf(stageOf(node, view.model), view.model) !== model) && span.meta(model), !outcome && status('running', 'answers…')),
+      before.length > 0 && details(summary(`${plural(attempt + 1, 'attempt')}: ${before[0].kind.outcome?.error?.message ?? before[0].kind.outcome?.message ?? 'no answer'}`), attemptList([...before, node])),
       question && details(summary(line(question.text, 120)), question.system && prose(question.system), prose(question.text)),
       stream?.parts.map((part) => div.streaming(STREAMED[part.kind]?.(part), text(part.text))),
       stream?.gap && p.soft('Some streamed text is missing; the whole answer follows.'),
-      ends[outcome?.type]?.(), answer?.parts?.map((part) => PARTS[part.type]?.(part, view.model.id)),
+      ends[outcome?.type]?.(), parts,
     ];
   },
-  call(node, _, stamp) {
+  call(node, view) {
     const { tool, arguments: given, result, approval, waits = [], state, progress, brain, exited, flags, repair } = node.kind;
     const made = approval?.outcome;
     const edited = made?.decision === 'approved' && made.arguments !== undefined;
     const [name, word] = result ? [RESULT[result.type] ?? result.type] : STATE[state] ?? ['not_started', 'queued'];
     return [
       div.callHead(span.callIcon({ class: brain && 'brain' }, icon(brain ? 'brain' : 'tool')), b.mono(tool), brain && span.tag(`brain ${brain.title}`),
-        flags?.destructive && span.tag.warn('destructive'), exited && span.tag('ends the loop'), repair && span.tag('repaired'), auto(span.args, brief(edited ? made.arguments : given)), span.grow(),
-        name !== 'done' && status(name, word), span.meta(took(node)), stamp),
+        flags?.destructive && span.tag.warn('destructive'), exited && span.tag('ends the loop'), repair && span.tag('repaired'), auto(span.args, brief(edited ? made.arguments : given)),
+        name !== 'done' && status(name, word)),
       made && div.eventLine(icon('person'), text(approval.reason), ' — ', b(decided(approval)), when(made.at)),
       edited && div.edits(valueDiff(given, made.arguments)),
       waits.map(waitLine),
@@ -124,6 +190,35 @@ const BLOCKS = {
     ];
   },
 };
+
+/** An iteration without an answer: the cause, each attempt once, and how to go on. */
+function noAnswer(node, view) {
+  const list = attempts(node, view.model);
+  const said = list.findLast(({ kind }) => kind.outcome?.error ?? kind.outcome?.message)?.kind.outcome;
+  const whole = said?.error?.message ?? said?.message ?? view.model.nodes[0]?.kind.ending?.message ?? 'the model gave no answer';
+  const { brief: cause } = causeOf(whole);
+  return [div.label.bad(icon('cross'), b('No answer: ', quoted(cause))), errorBox(whole, list, view)];
+}
+
+/** The text of a failure where it happened. The ways on stand at the failure of the run only. */
+function errorBox(message, list, { model, retry, dialog, selectNode }) {
+  const seq = list.at(-1)?.seq;
+  const { text: whole, brief: cause } = causeOf(message);
+  // The cause stands above it already; what is left is the advice.
+  const rest = list.length && whole.startsWith(cause) ? whole.slice(cause.length).replace(/^[;,.]\s*/, '') : whole;
+  return div.errorBox(rest && p({ dir: 'auto' }, quoted(rest[0].toUpperCase() + rest.slice(1))), list.length > 1 && attemptList(list),
+    model.run.status === 'failed' && div.buttons(retry && button.primary({ onclick: retry }, icon('retry'), 'Retry'), seq != null && button({ onclick: () => dialog('fork', seq - 1) }, icon('fork'), 'Fork with another model'),
+      seq != null && button({ onclick: () => selectNode(list.at(-1)) }, icon('lines'), 'Show the request')));
+}
+
+/** The attempts to get an answer: when each began, how it ended, and how long the next one waited. The cause stands once above them. */
+const attemptList = (list) => ol.attempts(list.map(({ id, seq, started, ended, kind: { outcome } }, i) => {
+  const kind = outcome?.error?.kind?.replaceAll('_', ' ');
+  const next = list[i + 1];
+  const end = ended ?? outcome?.due;
+  return li({ key: id }, span(i + 1), time(started != null ? clock(started).slice(0, 8) : `event ${seq}`), span(outcome?.type === 'answered' ? 'answered' : outcome?.error?.status ? `HTTP ${outcome.error.status}` : kind ?? (outcome?.type === 'refused' ? 'not valid' : 'no answer')),
+    span.quiet(next ? next.started != null && end != null && next.started > end ? `waited ${micros(next.started - end)}` : '' : outcome?.type === 'answered' ? '' : 'gave up'));
+}));
 
 /** What a call or a stage waits for, and how that ended. */
 function waitLine({ since, waits: any, resumed, due }) {
@@ -144,7 +239,7 @@ const STREAMED = { reasoning: () => span.soft('thinks: '), arguments: ({ tool })
 
 /** The parts of an answer. Its calls are nodes of their own. */
 const PARTS = {
-  text: ({ text: said }) => said.trim() && (structured(said) ?? prose(said)),
+  text: ({ text: words }) => words.trim() && (structured(words) ?? said(words)),
   refusal: ({ text: said }) => div(span.tag.warn('refusal'), prose(said)),
   reasoning: ({ text: said }) => said && details.reasoning(summary('Reasoning: ', line(said, 100)), prose(said)),
   citations: ({ citations }) => ul.sources({ 'aria-label': 'Sources' }, citations.map(({ title, url }) => li(title ?? url, url && title && small(` ${url}`)))),

@@ -1,14 +1,20 @@
 // The inbox: what waits for a person in all runs, those that expire first on top. An item leaves when the log says so.
 import { tags, redraw } from '../lib/dom.js';
 import { get } from '../lib/api.js';
-import { at, go, main } from '../lib/page.js';
-import { plural } from '../lib/format.js';
+import { at, go, main, pref, runUrl, say, setPref } from '../lib/page.js';
+import { ago, date, plural, shortId, who } from '../lib/format.js';
+import { icon } from '../lib/icons.js';
+import { placeWords, quoted } from '../lib/cause.js';
 import { settle } from '../lib/settle.js';
-import decide, { approve, approveShown, edges, isEndShown, isInView, isOpen, reject, toggle } from '../parts/decide.js';
-import { follow, withDrafts } from '../parts/drafts.js';
-import { empty, pageHead, resource } from '../parts/common.js';
+import decide, { approve, asks, approveShown, edges, isEndShown, isInView, isOpen, reject, toggle } from '../parts/decide.js';
+import { draftOf, follow, isOver, withDrafts } from '../parts/drafts.js';
+import { empty, resource, when } from '../parts/common.js';
 
-const { button, div, input, label, p, span } = tags;
+const { a, aside, b, button, code, dd, div, dl, dt, h1, h2, input, kbd, label, nav, p, section, small, span } = tags;
+
+/** The kinds of items, as views of the inbox. */
+const VIEWS = { All: () => true, Approvals: ({ kind }) => kind === 'approval', Questions: ({ kind }) => kind === 'answer', Limits: ({ kind }) => kind === 'budget' };
+const SHAPES = { approval: 'clock', answer: 'message', budget: 'warn' };
 
 /** The place of an item, the same in every list: an item that moves loses the focus. */
 const order = ({ expires, since, run, seq }) => `${expires ?? '9'} ${since} ${run} ${String(seq).padStart(12, '0')}`;
@@ -37,7 +43,7 @@ async function detailed(items) {
 const sorted = (items) => items.toSorted((a, b) => (order(a) < order(b) ? -1 : 1));
 
 export default function inboxView() {
-  let [selected, place, timer, moved, picked, barred] = [null, 0, 0, false, new Set(), false];
+  let [selected, place, timer, moved, picked, barred, shows] = [null, 0, 0, false, new Set(), false, 'All'];
   const data = resource(async (old) => {
     const { items: listed, next } = await get('/pending', { person: true, limit: 100 });
     const items = await detailed(listed);
@@ -45,7 +51,8 @@ export default function inboxView() {
     if (!old) selected = sorted(items)[0]?.id;
     return { items, next };
   });
-  const items = () => sorted(withDrafts(data.value?.items ?? []));
+  const all = () => sorted(withDrafts(data.value?.items ?? []));
+  const items = () => all().filter(VIEWS[shows]);
   // By id, not by place: a new item must not get the key that was meant for another one. If the item leaves, no item is
   // selected until the reader moves.
   const current = () => items().find((item) => item.id === selected);
@@ -98,8 +105,15 @@ export default function inboxView() {
     span(`${plural(list.length, 'call')} of ${list[0].tool} chosen`), span.grow(),
     button.primary({ onclick: ({ detail }) => detail < 2 && approve(list) }, `Approve ${list.length}`), button({ onclick: ({ detail }) => detail < 2 && reject(list) }, `Reject ${list.length}`),
     button.plain({ onclick: () => picked.clear() }, 'Clear'));
+  /** Other items come to the places of those that were there. */
+  const show = (name) => {
+    shows = name;
+    picked.clear();
+    selected = items()[0]?.id;
+    settle();
+  };
   return {
-    title: () => 'Inbox',
+    title: () => (all().length ? `(${all().length}) Inbox` : 'Inbox'),
     update: () => true,
     keys: () => ({
       j: ['Next item', move(1)], k: ['Item before', move(-1)], a: ['Approve, grant or answer', act((item) => (item.kind === 'answer' ? answer : approveShown)(item))],
@@ -113,12 +127,39 @@ export default function inboxView() {
       clearTimeout(timer);
       timer = setTimeout(data.load, 60);
     },
-    render: () => [pageHead('Inbox', data.value?.items.length > 0 && p.soft(`${data.value.items.length}${data.value.next ? ' or more' : ''} waiting for a person`)),
+    head: () => [div.bar(h1('Inbox'), nav.views.grow({ 'aria-label': 'Kinds' }, Object.entries(VIEWS).map(([name, test]) => button({ key: name, 'aria-pressed': String(name === shows), onclick: () => show(name) }, name,
+      data.value && span.count(all().filter(test).length + (data.value.next ? '+' : ''))))),
+    'Notification' in globalThis && Notification.permission !== 'denied' && button.wide({ 'aria-pressed': String(pref('notify') === 'on'), onclick: notify }, icon('bell'), pref('notify') === 'on' ? 'Notifications on' : 'Notify me'),
+    span.keyHints.wide(Object.entries({ j: '', k: 'move', e: 'edit', a: 'approve', r: 'reject' }).map(([key, does]) => [kbd(key.toUpperCase()), ' ', does, ' '])))],
+    queue: () => data.value && aside.queue({ key: 'queue', 'aria-label': 'Queue' }, h2(span('Waiting, what expires first on top'), span(items().length)), items().map((item) => button({ key: item.id, 'aria-current': item.id === selected && 'true', onclick: () => {
+      selected = item.id;
+      moved = true;
+    } }, icon(SHAPES[item.kind] ?? 'clock'), b({ class: isOver(draftOf(item)) && 'gone', dir: 'auto' }, item.kind === 'approval' && `${item.tool}: `, asks(item)), small({ title: date(item.since) }, ago(item.since).replace(/ ago$/, '')),
+    small(item.brain, ' ', shortId(item.run), item.user && ` · for ${item.user}`)))),
+    render: () => [
       data.show(({ next }, list = items()) => [
-        list.length ? div.inbox({ key: 'list', drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, list.map((item) => decide(item, { inbox: true, selected: item === current(), pick: picker(item)})))
-          : empty('Nothing waits for a person', 'Approvals, requests for more budget and questions of all runs appear here.'),
+        list.length ? div.inbox({ key: 'list', drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, list.map((item) => decide(item, { inbox: true, selected: item === current(), pick: picker(item) })))
+          : shows === 'All' ? empty('Nothing waits for a person', 'Approvals, requests for more budget and questions of all runs appear here.') : empty(`No ${shows.toLowerCase()}`, 'Nothing of this kind waits.', button({ onclick: () => show('All') }, 'Show all')),
         next && p.soft.more(`Showing the first ${data.value.items.length}.`)]),
       bar(chosen())],
+    beside: () => current() && aside.beside.contextOf({ key: 'context', 'aria-label': 'About the selected item' }, about(current())),
     close: () => clearTimeout(timer),
   };
+}
+
+/** What belongs to an item and is no part of the decision itself. */
+function about(item) {
+  const { brain, run, tool, call, user, since, expires, reason, actor, allowed } = item;
+  const rows = { Brain: a({ href: runUrl(run) }, brain, ' ', shortId(run)), Place: placeWords(call), For: user, Asked: when(since), Expires: expires && when(expires), From: actor && who(actor) };
+  return [section({ key: 'why' }, h2('Why it asks'), p({ dir: 'auto' }, quoted(reason ?? asks(item))), tool && p.soft('Tool ', code(tool))),
+    section({ key: 'where' }, h2('Where it stands'), dl.fields(Object.entries(rows).filter(([, value]) => value).map(([name, value]) => div({ key: name }, dt(name), dd(value)))), p(a({ href: runUrl(run, 'transcript', item.seq) }, 'Open the run there'))),
+    section({ key: 'who' }, h2('Who may decide'), p.soft(allowed.allowed ? 'You may. Others with the scope `decide` may, too; the first decision counts.'.split('`').map((part, i) => (i % 2 ? code(part) : part)) : allowed.reason))];
+}
+
+/** Turns notifications of new items on or off, after the browser has asked the person. */
+async function notify() {
+  if (pref('notify') === 'on') return setPref('notify', 'off');
+  const answer = await Notification.requestPermission();
+  setPref('notify', answer === 'granted' ? 'on' : 'off');
+  return answer === 'granted' || say('The browser does not allow notifications of this page.', true);
 }

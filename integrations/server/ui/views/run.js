@@ -1,15 +1,13 @@
-// One run: what it did in a sentence, its stages, and its log in five readings.
+// One run: its head, its log in five readings, and beside them what is selected.
 import { tags, redraw } from '../lib/dom.js';
-import { post } from '../lib/api.js';
-import { openDialog } from '../lib/keys.js';
-import { apiUrl, at, go, load, may, query, runUrl, say, TABS, ui } from '../lib/page.js';
-import { icon, status, STATUS } from '../lib/icons.js';
-import { compact, date, duration, millis, money, plural, shortId, who } from '../lib/format.js';
-import { RunModel, isError, isWait } from '../parts/model.js';
-import { readable } from '../parts/json.js';
-import { copyButton, facts, failure, loading, took, when } from '../parts/common.js';
+import { at, go, later, load, may, runUrl, TABS } from '../lib/page.js';
+import { idsOf } from '../parts/ids.js';
+import { RunModel, failureOf, isFailure, isWait } from '../parts/model.js';
+import { failure, loading } from '../parts/common.js';
+import { askRetry, retryOf, runHead } from '../parts/run_head.js';
 
-const { a, article, button, code, details, div, h1, h2, header, li, nav, ol, p, section, small, span, summary, time, ul } = tags;
+const { article, aside, button, div } = tags;
+const pane = later('pane');
 
 export default function runView(route, frame) {
   const model = new RunModel(route.id, frame.setLink, frame.countPending);
@@ -18,6 +16,8 @@ export default function runView(route, frame) {
     model, view: { route, selected: null },
     url: (tab, seq) => runUrl(model.id, tab, seq),
     go: (tab, seq, replace) => go(at('runs', model.id, tab, seq) + location.search.replace(/^\?since.*/, ''), replace),
+    /** The item that waits first, and the place of its call in the transcript. */
+    asked: () => model.run.pending?.[0] && model.nodes.find((node) => node?.path === model.run.pending[0].call && node.status === 'waiting'),
     /** Selects a node, or no node if it is the selected one and need not `stay`. */
     select(node, stay) {
       run.view.selected = run.view.selected === node.id && !stay ? null : node.id;
@@ -27,6 +27,10 @@ export default function runView(route, frame) {
       run.select(node, true);
       tab?.reveal?.(node);
     },
+    /** The node where the run failed or waits. */
+    place: () => (model.run.status === 'failed' ? failureOf(model) : run.asked()),
+    selectNode: (node) => run.select(node, true),
+    get retry() { return retryOf(run); },
     dialog: (name, seq = run.view.route.rest[0] ?? model.head) => load('actions').then((dialogs) => dialogs[name](model, Number(seq)), frame.fail),
   };
   let [tab, shown] = [null, ''];
@@ -40,7 +44,16 @@ export default function runView(route, frame) {
     [tab, shown] = [module.default(run), name];
     redraw();
   };
-  const open = () => model.load().then(() => model.run && !model.closed && openTab());
+  const open = async () => {
+    await model.load();
+    if (model.run && !model.closed) return openTab();
+    // The short form of an id, as the page prints it, leads to the run.
+    if (model.trouble?.status !== 404) return null;
+    const found = await idsOf(model.id).catch(() => []);
+    if (found.length === 1 && !model.closed) go(at('runs', found[0], route.tab === 'transcript' && !route.rest.length ? null : route.tab, route.rest[0]), true);
+    else if (found.length) model.trouble = { status: 404, message: `${found.length} runs end with ${model.id}: ${found.join(', ')}` };
+    return null;
+  };
   open();
   return {
     follows: true,
@@ -54,7 +67,10 @@ export default function runView(route, frame) {
       return true;
     },
     keys: () => (tab ? { ...keys(run), ...tab.keys() } : {}),
-    render: () => (model.trouble ? failure(model.trouble, open) : tab ? page(run, tab, shown) : loading('Loading the run…')),
+    head: () => !model.trouble && tab && runHead(run),
+    render: () => (model.trouble ? failure(model.trouble, open) : tab ? article({ 'aria-label': `Run of ${model.run.brain}`, 'data-tab': shown }, div.tab({ key: shown }, tab.render()), jumpOf(run, shown)) : loading('Loading the run…')),
+    /** The pane beside the transcript and the waterfall has what is selected there. */
+    beside: () => !model.trouble && tab && ['transcript', 'waterfall'].includes(shown) && model.nodes[run.view.selected] && aside.beside.pane({ key: 'pane', 'aria-label': 'Details' }, pane(run)),
     hide: () => model.stop?.(),
     change: () => model.run && model.follow(),
     close() {
@@ -64,127 +80,46 @@ export default function runView(route, frame) {
   };
 }
 
+/** What a long transcript has out of view: the failure of the run, or what waits. */
+function jumpOf(run, shown) {
+  if (shown !== 'transcript') return null;
+  const { model } = run;
+  const node = model.run.status === 'failed' ? failureOf(model) : model.run.status === 'waiting' ? run.asked() : null;
+  if (!node || isInView(node)) return null;
+  const iteration = model.nodes[node.parent]?.kind;
+  const name = iteration?.type === 'iteration' ? `Iteration ${iteration.number + 1}` : node.kind.name ?? node.kind.tool ?? 'This';
+  return div.jumpTo(button({ onclick: () => run.reveal(node) }, `${name} ${model.run.status === 'failed' ? 'failed' : 'waits'} `, tags.kbd(model.run.status === 'failed' ? 'E' : 'W')));
+}
+function isInView({ seq }) {
+  const row = document.querySelector(`.row[data-seq="${seq}"]`)?.getBoundingClientRect();
+  const frame = document.getElementById('main').getBoundingClientRect();
+  return Boolean(row && row.top < frame.bottom - 20 && row.bottom > frame.top + 20);
+}
+
 function keys(run) {
   const { model, view } = run;
-  const to = (test, step) => () => {
-    const list = model.select(test);
+  /** Goes to the next or previous node that passes a test; without a selection, to the given one first. */
+  const to = (test, step, first) => () => {
+    const list = model.select((node) => test(node, model));
     const seq = model.nodes[view.selected]?.seq ?? (step > 0 ? -1 : Infinity);
-    const next = step > 0 ? list.find((node) => node.seq > seq) ?? list[0] : list.findLast((node) => node.seq < seq) ?? list.at(-1);
+    const next = (view.selected == null && first?.()) || (step > 0 ? list.find((node) => node.seq > seq) ?? list[0] : list.findLast((node) => node.seq < seq) ?? list.at(-1));
     if (next) run.reveal(next);
   };
-  const isIteration = ({ kind }) => kind.type === 'iteration';
+  /** The first row of an iteration stands for it. */
+  const begins = ({ kind, parent }) => kind.type === 'answer' && kind.attempt === 0 && model.nodes[parent]?.kind.type === 'iteration';
+  const up = () => {
+    let node = model.nodes[model.nodes[view.selected]?.parent];
+    while (node && ['iteration', 'brain'].includes(node.kind.type)) node = model.nodes[node.parent];
+    if (node) run.reveal(node);
+  };
   const parent = model.run.forked_from;
   return {
     ...Object.fromEntries(Object.entries(TABS).map(([tab, text], i) => [i + 1, [text, () => run.go(tab)]])),
-    '[': ['Iteration before', to(isIteration, -1)], ']': ['Next iteration', to(isIteration, 1)],
-    e: ['Next error', to(isError, 1)], w: ['Next wait', to(isWait, 1)], t: ['The whole run', () => run.go('transcript')],
+    '[': ['Iteration before', to(begins, -1)], ']': ['Next iteration', to(begins, 1)],
+    e: ['Next failure', to(isFailure, 1, () => model.run.status === 'failed' && failureOf(model))],
+    w: ['Next wait', to(isWait, 1, () => model.run.status === 'waiting' && run.asked())], u: ['What it is part of', up], t: ['The whole run', () => run.go('transcript')],
     ...(parent && { p: ['The run it was forked from', () => go(`/runs/${parent.run}`)] }), f: ['Fork here', () => run.dialog('fork')],
+    ...(run.retry && may('operate') && { r: ['Retry…', () => askRetry(run)] }), ...(run.asked() && { d: ['Decide', () => run.reveal(run.asked())] }),
     Escape: ['Leave the selection, or the run', () => (view.selected == null ? go('/runs') : run.select(model.nodes[view.selected]))],
   };
-}
-
-function page(run, tab, shown) {
-  const { model, view: { route } } = run;
-  return article({ 'aria-label': `Run of ${model.run.brain}`, 'data-tab': shown }, head(run),
-    nav.tabs({ 'aria-label': 'Views of the run' }, Object.entries(TABS).map(([name, text]) =>
-      a({ key: name, href: run.url(name), 'aria-current': route.tab === name && 'page' }, text)),
-    span.grow(), span.soft.headSeq(['live', 'lost'].includes(model.state) && span.dot({ class: model.state }), plural(model.head + 1, 'event'))),
-    div.tab({ key: shown }, tab.render()));
-}
-
-/** A text of the server, with what it quotes in backticks as code. */
-const quoted = (text) => text.split('`').map((part, i) => (i % 2 ? code(part) : part));
-
-/** What the run did, counted. */
-function sentence({ run, counts, answers }) {
-  const list = [[answers, 'model answer'], [counts.call, 'call'], [counts.person, 'decision by a person', 'decisions by people'],
-    [counts.file, 'file'], [counts.retry, 'retry', 'retries']].filter(([count]) => count).map((count) => plural(...count));
-  const did = new Intl.ListFormat('en-GB').format(list) || 'no model answers';
-  const ended = { completed: 'Completed in', failed: 'Failed after', cancelled: 'Cancelled after' }[run.status];
-  return ended ? `${ended} ${duration(millis(run.updated) - millis(run.started))}, with ${did}.` : `${run.status[0].toUpperCase()}${run.status.slice(1)}; so far ${did}.`;
-}
-
-function head(view) {
-  const { model } = view;
-  const { run, nodes, usage, spent, currency } = model;
-  const { ending, options } = nodes[0]?.kind ?? {};
-  const { budget, forked_from: parent, worker } = run;
-  const note = (tone, shape, text, ...more) => text && p.why({ class: tone }, icon(shape), span({ dir: 'auto' }, quoted(text)), more);
-  // The first item that waits, and the place of its call in the transcript.
-  const asked = run.pending?.[0] && nodes.find((node) => node?.path === run.pending[0].call && node.status === 'waiting');
-  const value = (title, given) => given != null && (typeof given !== 'object' || Object.keys(given).length > 0) && section({ 'aria-label': title }, h2(title), readable(given));
-  const link = (id) => id && a({ key: id, href: runUrl(id) }, shortId(id), ' ');
-  const amount = (given) => money(String(given), currency);
-  const [shape, tone] = STATUS[run.status];
-  return header.runHead(
-    p.crumb(a({ href: ui('/runs') }, 'Runs'), ' / ', code({ title: run.id }, shortId(run.id)), copyButton(run.id, 'Copy id'), copyButton(() => location.href, 'Copy link')),
-    div.title(h1(run.brain), status(run.parked ? 'parked' : run.status), span.grow(), actions(view)),
-    p.lead(sentence(model)),
-    ending?.type === 'cancelled' && note(tone, shape, `Cancelled by ${who(ending.actor)}${ending.reason ? `: ${ending.reason}` : '.'}`),
-    ending?.type === 'failed' ? note('bad', 'cross', `${ending.code}: ${ending.message}`) : !['completed', 'cancelled'].includes(run.status) && note(tone, shape, run.why, asked && button.small({ onclick: () => view.reveal(asked) }, 'Show')),
-    retry(view),
-    note('wait', 'warn', run.refused?.message ?? run.refused), note('wait', 'warn', run.changed),
-    div.inout(value('Started with', options), ending?.type === 'completed' && value('Result', run.result ?? ending.result)),
-    stages(view),
-    facts({
-      started: time({ datetime: run.started }, date(run.started)), user: run.user,
-      tokens: (usage?.input || usage?.output) && `${compact(usage.input ?? 0)} in, ${compact(usage.output ?? 0)} out${usage.cached ? `, ${compact(usage.cached)} cached` : ''}`,
-      cost: spent?.calls > spent?.unpriced && `${amount(spent.known)}${spent.unpriced ? `, ${plural(spent.unpriced, 'answer')} unpriced` : ''}`,
-      limit: budget?.max_money && amount(budget.max_money), 'token limit': budget?.max_tokens && compact(budget.max_tokens),
-      worker: worker?.live && `${worker.owner}, epoch ${worker.epoch}`, wakes: run.wake && when(run.wake),
-      conversation: run.conversation && a({ href: ui(`/runs${query({ conversation: run.conversation })}`) }, shortId(run.conversation)),
-      'previous run': link(run.previous),
-      'forked from': parent && [a({ href: runUrl(parent.run, 'transcript', parent.seq) }, `${shortId(parent.run)} at event ${parent.seq}`), ' ',
-        a({ href: ui(`/diff${query({ a: parent.run, b: run.id })}`) }, 'compare')],
-      forks: run.forks?.length > 0 && run.forks.map(link),
-    }));
-}
-
-/** The stages in order, each with its status; a click goes to it. */
-const stages = ({ model, reveal }) => ol.stages({ 'aria-label': 'Stages' }, model.stages().map((node) => {
-  const { name, iteration } = node.kind;
-  const [shape, tone, word] = STATUS[node.status];
-  return li({ key: node.id, class: tone }, button({ disabled: node.status === 'not_started', onclick: () => reveal(node) }, icon(shape, word), span(name),
-    small(iteration != null ? plural(iteration + 1, 'iteration') : took(node) || (word !== 'done' && word))));
-}));
-
-/** Says why an action was refused. */
-function refused({ message }) {
-  say(message, true);
-  openDialog('The action failed', (close) => [h2('The action failed'), p(message), button({ onclick: close }, 'Close')]);
-}
-
-/** What a retry does, by the state of a run. */
-const RETRIES = { failed: 'A new run continues from the place of the failure.', parked: 'The run continues from where it was parked.' };
-function retry({ model, view }) {
-  const { run } = model;
-  const does = RETRIES[run.parked ? 'parked' : run.status];
-  async function send({ detail }) {
-    if (view.retrying || detail > 1) return;
-    view.retrying = true;
-    const answer = await post(`${model.path}/retry`).catch(refused);
-    view.retrying = false;
-    if (answer?.forked) go(at('runs', answer.run));
-    else model.refresh();
-  }
-  return does && may('operate') && p.retry(button({ 'aria-disabled': view.retrying ? 'true' : null, onclick: send }, icon('retry'), 'Retry'),
-    span.soft(`${does} What has a result is not repeated.`));
-}
-
-function actions({ model, dialog }) {
-  const { run } = model;
-  const signal = (type) => post(`${model.path}/signals`, { type }).catch(refused);
-  const list = {
-    pause: ['Pause', () => signal('pause')], resume: ['Resume', () => signal('resume')],
-    message: ['Send a message…', () => dialog('message')], fork: ['Fork…', () => dialog('fork')],
-    rerun: ['Rerun from a stage…', () => dialog('rerun')], cancel: ['Cancel…', () => dialog('cancel')],
-  };
-  const onclick = ({ target, currentTarget }) => { if (target.closest('button')) currentTarget.open = false; };
-  let before = '';
-  return details.menu({ onclick }, summary('Actions', icon('chevron')), ul(Object.entries(list).map(([name, [text, act]]) => {
-    const { allowed = true, reason } = run.actions?.[name] ?? {};
-    const isNew = reason !== before;
-    before = reason;
-    return li({ key: name }, button({ disabled: !allowed, title: reason, onclick: act }, text), !allowed && isNew && small(reason));
-  }), li(a({ href: apiUrl(`${model.path}/events?limit=500`), target: '_blank' }, 'Events as JSON'))));
 }

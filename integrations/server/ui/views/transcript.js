@@ -5,10 +5,18 @@ import { settle } from '../lib/settle.js';
 import { nodeList } from '../parts/rows.js';
 import { nests, row, shows } from '../parts/transcript.js';
 import { empty } from '../parts/common.js';
+import { readable } from '../parts/json.js';
 import { searchBar } from './search.js';
 
-const { button, div } = tags;
+const { button, div, h2, p, section, span } = tags;
 const minimap = later('minimap');
+
+/** What the run was started with, and its result. */
+function ends({ run, nodes }) {
+  const { ending, options } = nodes[0]?.kind ?? {};
+  const value = (title, given) => given != null && (typeof given !== 'object' || Object.keys(given).length > 0) && section({ 'aria-label': title, tabindex: '0' }, h2(title), readable(given));
+  return div.inout(value('Started with', options), ending?.type === 'completed' && value('Result', run.result ?? ending.result));
+}
 
 export default function transcriptTab(run) {
   const { model, view } = run;
@@ -21,7 +29,9 @@ export default function transcriptTab(run) {
     rows.reveal(model.nodes[view.selected]);
   });
   const isAtEnd = () => main().scrollHeight - main().scrollTop - main().clientHeight < 160;
-  let [seen, wanted] = [model.head, view.selected];
+  // A run that failed or waits opens there.
+  let [seen, wanted] = [model.head, view.selected ?? run.place()?.id];
+  const isChosen = view.selected != null;
   const places = () => [...document.querySelectorAll('.decide footer')].map((node) => node.getBoundingClientRect().top).join();
   const toEnd = () => {
     const before = places();
@@ -33,7 +43,7 @@ export default function transcriptTab(run) {
     seen = model.head;
   };
   const drawn = () => {
-    if (wanted != null) rows.reveal(model.nodes[wanted]);
+    if (wanted != null && (isChosen || model.nodes.length > 12)) rows.reveal(model.nodes[wanted]);
     wanted = null;
     if (isAtEnd()) seen = model.head;
   };
@@ -45,8 +55,9 @@ export default function transcriptTab(run) {
       // Before the new rows are drawn, the view is at the end of the old ones.
       if (seen < model.head && isAtEnd() && model.run.status !== 'completed') requestAnimationFrame(toEnd);
       return [search.render(),
+        ends(model),
         model.nodes.length < 2 ? empty('Nothing has happened yet', 'The transcript fills as the run works.')
-          : div.mapped({ key: 'flow', drawn }, rows.list.view({ role: 'list', 'aria-label': 'Transcript', 'aria-rowcount': null }), minimap(run)),
+          : [p.columnHeads({ 'aria-hidden': 'true' }, span('tokens'), span('cost'), span('time')), div.mapped({ key: 'flow', drawn }, rows.list.view({ role: 'list', 'aria-label': 'Transcript', 'aria-rowcount': null }), model.nodes.length > 40 && minimap(run))],
         seen < model.head && !isAtEnd() && ['running', 'waiting'].includes(model.run.status)
           && button.jump({ key: 'jump', onclick: toEnd }, `${model.head - seen} new, jump to the end`)];
     },

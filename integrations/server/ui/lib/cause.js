@@ -1,0 +1,68 @@
+// Why a run stands as it does, in words: the cause first, the place after it.
+import { tags } from './dom.js';
+import { plural } from './format.js';
+
+const { code, span } = tags;
+
+/** A text of the server, with what it quotes in backticks as code. */
+export const quoted = (text) => String(text ?? '').split('`').map((part, i) => (i % 2 ? code({ key: i }, part) : part));
+
+/** A path in words: `Chat/3.0` is `Chat, iteration 4`, and `Research/Read` is `Research › Read`. */
+export function placeWords(path) {
+  const names = [];
+  for (const part of String(path ?? '').split('/')) {
+    const [, iteration] = /^(\d+)(?:\.\d+)*$/.exec(part) ?? [];
+    if (iteration === undefined) names.push(part);
+    else if (names.length) names.push(`${names.pop()}, iteration ${Number(iteration) + 1}`);
+  }
+  return names.join(' › ');
+}
+
+/** What stands before the cause of a failure: the brains, loops and steps around it, which are its place. */
+const AROUND = /^the (?:model of the )?(?:brain|loop|step|stage|group|map|race|branch|tool|call|guard)(?: loop)? `([^`]+)`(?: at `([^`]+)`)? failed(?: (\d+) times)?: /;
+/** What a waiting run's text says before the reason, as `[pattern, words]`. */
+const WAITS = [
+  [/^(?:for )?a person's decision about (`[^`]+`)(?: at `([^`]+)`)?(?: \((.*)\))?\.?$/s, ([, tool, , reason]) => `${tool} needs an approval${reason ? `: ${reason}` : ''}`],
+  [/^for a person's reply(?: \((.*)\))? at `([^`]+)`\.?$/s, ([, prompt]) => (prompt ? `Asks: ${prompt}` : 'Asks a person')],
+];
+
+/** Divides a text of the server into its cause and its place; `{ text, brief, place }`. The brief text has no advice. */
+export function causeOf(why) {
+  let [text, place, tries] = [String(why ?? '').replace(/^The run has been waiting since event \d+ /, ''), '', 0];
+  for (let found; (found = AROUND.exec(text));) {
+    const [, name, at, times] = found;
+    // The inner one's path begins with that of the outer one, or is a name of its own.
+    const next = at ?? name;
+    place = place && !next.startsWith(place) ? `${place}/${next}` : next;
+    tries = Number(times ?? tries);
+    text = text.slice(found[0].length);
+  }
+  for (const [pattern, words] of WAITS) {
+    const found = pattern.exec(text);
+    if (found) return { text: words(found), brief: words(found), place: placeWords(/ at `([^`]+)`/.exec(text)?.[1]) };
+  }
+  const advice = text.indexOf('; ');
+  const short = (whole) => (advice > 20 && advice < whole.length ? whole.slice(0, advice) : whole);
+  const [brief, after] = [short(text), tries > 1 ? `, after ${plural(tries, 'attempt')}` : ''];
+  if (tries > 1) text = `${text.replace(/\.$/, '')}, after ${plural(tries, 'attempt')}`;
+  const at = place ? '' : / at `([^`/]+\/\d[^`]*)`\.?$/.exec(text)?.[1];
+  if (at) [text, place] = [text.slice(0, text.lastIndexOf(' at `')), at];
+  text = text.replace(/^for /, 'Waits for ');
+  const upper = (words) => words && words[0].toUpperCase() + words.slice(1);
+  return { text: upper(text), brief: upper(at ? text : (brief + after).replace(/^for /, 'Waits for ')), place: placeWords(place) };
+}
+
+/** Draws a cause with its place. */
+export const cause = (why) => {
+  const { brief, place } = causeOf(why);
+  return [span({ dir: 'auto' }, quoted(brief)), place && [' ', span.quiet(place)]];
+};
+
+/** What a run does now: its status, but `stuck` if no living worker has it, and `queued` before the first one. */
+export function standing({ status, parked, refused, worker, why }) {
+  if (parked) return 'parked';
+  if (status === 'running' && (refused || (worker && !worker.live))) return 'stuck';
+  if (status === 'running' && !worker) return 'queued';
+  if (status === 'waiting' && /^until /.test(why ?? '')) return 'sleeping';
+  return status;
+}

@@ -1,0 +1,28 @@
+// The search of runs as people type it: `brain:support status:failed "two words"`, and as the filter that the API knows.
+
+/** The keys of the language, each of which is a filter of the API; other words are looked for in the events. */
+export const KEYS = { status: 'running, waiting, paused, completed, failed or cancelled', brain: 'a title', user: 'who it runs for', tag: 'a tag', conversation: 'an id', needs: 'decision', since: 'today, 24h or a time', before: 'a time' };
+
+/** Reads what a person has typed. Titles are found whatever their case. */
+export function parse(text, titles = []) {
+  const filter = {};
+  const words = [];
+  for (const [part, key, quoted, plain] of String(text).matchAll(/(?:([a-z]+):)?(?:"([^"]*)"|(\S+))/g)) {
+    const value = quoted ?? plain;
+    if (!Object.hasOwn(KEYS, key ?? '')) words.push(quoted !== undefined && key === undefined ? quoted : part);
+    else filter[key] = key === 'brain' ? titles.find((title) => title.toLowerCase() === value.toLowerCase()) ?? value : value;
+  }
+  return words.length ? { ...filter, q: words.join(' ') } : filter;
+}
+
+/** Writes a filter as a person would type it. */
+export const write = ({ q, ...filter }) => [...Object.entries(filter).map(([key, value]) => `${key}:${/\s/.test(value) ? `"${value}"` : value}`), q].filter(Boolean).join(' ');
+
+const HOURS = { '1h': 1, '24h': 24, '7d': 168 };
+/** Makes times of the words of a filter: `today`, and the last hours or days. */
+export function dated({ since, ...filter }) {
+  if (since === 'today') return { ...filter, since: new Date(new Date().setHours(0, 0, 0, 0)).toISOString() };
+  if (!HOURS[since]) return { ...filter, since };
+  // Whole minutes, so that the pages of a list have one filter.
+  return { ...filter, since: new Date(Math.floor(Date.now() / 60_000) * 60_000 - HOURS[since] * 3_600_000).toISOString() };
+}

@@ -1,0 +1,126 @@
+// The head of a run: its name, how it stands with the cause first, one main action, its figures, and its tabs with its stages.
+import { tags } from '../lib/dom.js';
+import { post } from '../lib/api.js';
+import { ends, openDialog } from '../lib/keys.js';
+import { apiUrl, at, go, may, query, runUrl, say, TABS, ui } from '../lib/page.js';
+import { icon, status, STATUS } from '../lib/icons.js';
+import { causeOf, quoted, standing } from '../lib/cause.js';
+import { compact, date, duration, millis, moment, money, number, plural, shortId, who } from '../lib/format.js';
+import { copyButton, facts, when } from './common.js';
+import { standingOf } from './model.js';
+
+const { a, button, code, details, div, h1, h2, kbd, li, nav, ol, p, small, span, summary, time, ul } = tags;
+
+/** What the run did, counted. */
+function sentence({ run, counts, answers }) {
+  const list = [[answers, 'model answer'], [counts.call, 'call'], [counts.person, 'decision by a person', 'decisions by people'],
+    [counts.file, 'file'], [counts.retry, 'retry', 'retries']].filter(([count]) => count).map((count) => plural(...count));
+  const did = new Intl.ListFormat('en-GB').format(list) || 'no model answers';
+  const ended = { completed: 'Completed in', failed: 'Failed after', cancelled: 'Cancelled after' }[run.status];
+  return ended ? `${ended} ${duration(millis(run.updated) - millis(run.started))}, with ${did}.` : `${run.status[0].toUpperCase()}${run.status.slice(1)}; so far ${did}.`;
+}
+
+/** How the run stands, in one line. */
+function stands(view) {
+  const { model } = view;
+  const { run, nodes } = model;
+  const { ending } = nodes[0]?.kind ?? {};
+  if (ending?.type === 'cancelled') return span.lead({ dir: 'auto' }, `Cancelled by ${who(ending.actor)}${ending.reason ? `: ${ending.reason}` : '.'}`);
+  const why = run.refused?.message ?? (typeof run.refused === 'string' ? run.refused : null) ?? (ending?.type === 'failed' ? ending.message : run.why);
+  if (!why || run.status === 'completed') return span.lead(sentence(model));
+  const { text, brief, place } = causeOf(why);
+  const node = view.place();
+  return span.lead({ dir: 'auto', title: text }, quoted(brief), ' ', place && (node ? a({ href: view.url('transcript', node.seq) }, place) : span.quiet(place)));
+}
+
+/** Whether an item waits for a person, and not for a webhook only. */
+const isForPerson = ({ kind, waits = [] }) => kind !== 'answer' || waits.some(({ person }) => person);
+
+/** Draws the head of a run. */
+export function runHead(view) {
+  const { model } = view;
+  const { run, usage, spent, currency } = model;
+  const { budget, forked_from: parent, worker } = run;
+  const link = (id) => id && a({ key: id, href: runUrl(id) }, shortId(id), ' ');
+  const amount = (given) => money(String(given), currency);
+  const ended = ['completed', 'failed', 'cancelled'].includes(run.status);
+  const waits = run.status === 'waiting';
+  const last = ended ? millis(run.updated) : waits ? millis(run.since) : Date.now();
+  const retry = retryOf(view);
+  const does = RETRIES[run.parked ? 'parked' : run.status];
+  return [div.runHead(
+    div.title(a.wide({ href: ui('/runs') }, 'Runs'), span.wide.quiet('/'), h1(run.brain), code.quiet({ title: run.id }, shortId(run.id)), status(standing(run), waits && run.pending.some(isForPerson) ? 'Waits for you' : null), stands(view), span.grow(), actions(view)),
+    div.line(facts({
+      started: time({ datetime: run.started, title: date(run.started) }, moment(run.started)), [ended ? 'took' : 'active']: duration(last - millis(run.started)), waits: waits && duration(Date.now() - millis(run.since)),
+      tokens: (usage?.input || usage?.output) && span({ title: `${number(usage.input ?? 0)} in, ${number(usage.output ?? 0)} out${usage.cached ? `, ${number(usage.cached)} cached` : ''}` }, compact((usage.input ?? 0) + (usage.output ?? 0))),
+      cost: spent?.calls > spent?.unpriced && `${amount(spent.known)}${spent.unpriced ? `, ${plural(spent.unpriced, 'answer')} unpriced` : ''}`,
+      user: run.user, limit: budget?.max_money && amount(budget.max_money), 'token limit': budget?.max_tokens && compact(budget.max_tokens),
+      worker: worker?.live && span({ title: `epoch ${worker.epoch}` }, worker.owner), wakes: run.wake && when(run.wake),
+      conversation: run.conversation && a({ href: ui(`/runs${query({ conversation: run.conversation })}`) }, shortId(run.conversation)), 'previous run': link(run.previous),
+      'forked from': parent && [a({ href: runUrl(parent.run, 'transcript', parent.seq) }, `${shortId(parent.run)} at event ${parent.seq}`), ' ', a({ href: ui(`/diff${query({ a: parent.run, b: run.id })}`) }, 'compare')],
+      forks: run.forks?.length > 0 && run.forks.map(link),
+    }), retry && may('operate') && span.quiet(`${does} What has a result is not repeated.`), run.changed && span.wait(icon('warn'), ' ', quoted(run.changed)))),
+  nav.tabs({ 'aria-label': 'Views of the run' }, Object.entries(TABS).map(([name, text]) => a({ key: name, href: view.url(name), 'aria-current': view.view.route.tab === name && 'page' }, text,
+    name === 'events' && span.count.headSeq({ 'aria-label': plural(model.head + 1, 'event') }, number(model.head + 1)))),
+  span.grow(), stages(view))];
+}
+
+/** The stages in order, each with its status; a click goes to it. */
+const stages = ({ model, reveal }) => ol.stages({ 'aria-label': 'Stages' }, model.stages().map((node) => {
+  const { name, iteration } = node.kind;
+  const [shape, tone, word] = STATUS[standingOf(node, model)];
+  return li({ key: node.id, class: tone }, button({ disabled: node.status === 'not_started', onclick: () => reveal(node) }, icon(shape, word), span(name),
+    iteration != null && small(plural(iteration + 1, 'iteration'))));
+}));
+
+/** Says why an action was refused. */
+function refused({ message }) {
+  say(message, true);
+  openDialog('The action failed', (close) => [h2('The action failed'), p(message), button({ onclick: close }, 'Close')]);
+}
+
+/** What a retry does, by the state of a run. */
+const RETRIES = { failed: 'A new run continues from the place of the failure.', parked: 'The run continues from where it was parked.' };
+/** Returns how to retry a run, if it can be. */
+export function retryOf({ model, view }) {
+  const { run } = model;
+  if (!RETRIES[run.parked ? 'parked' : run.status] || !may('operate')) return null;
+  return async ({ detail } = {}) => {
+    if (view.retrying || detail > 1) return;
+    view.retrying = true;
+    const answer = await post(`${model.path}/retry`).catch(refused);
+    view.retrying = false;
+    if (answer?.forked) go(at('runs', answer.run));
+    else model.refresh();
+  };
+}
+/** Says what a retry does before it does it, since a key is pressed by mistake. */
+export function askRetry(view) {
+  const { run } = view.model;
+  openDialog('Retry', (close) => [h2('Retry'), p(`${RETRIES[run.parked ? 'parked' : run.status]} What has a result is not repeated.`),
+    ends(close, button.primary({ onclick: () => { close(); retryOf(view)?.(); } }, icon('retry'), 'Retry'))]);
+}
+
+/** One main action, the fork, and the others in a menu. */
+function actions(view) {
+  const { model, dialog } = view;
+  const { run } = model;
+  const [retry, asked] = [retryOf(view), view.asked()];
+  const signal = (type) => post(`${model.path}/signals`, { type }).catch(refused);
+  const list = {
+    pause: ['Pause', () => signal('pause')], resume: ['Resume', () => signal('resume')],
+    message: ['Send a message…', () => dialog('message')], fork: ['Fork…', () => dialog('fork')],
+    rerun: ['Rerun from a stage…', () => dialog('rerun')], cancel: ['Cancel…', () => dialog('cancel')],
+  };
+  const onclick = ({ target, currentTarget }) => { if (target.closest('button')) currentTarget.open = false; };
+  let before = '';
+  const mayFork = run.actions?.fork?.allowed !== false;
+  return div.actions(mayFork && button.wide({ onclick: () => dialog('fork') }, icon('fork'), 'Fork'), details.menu({ onclick }, summary({ title: 'Actions' }, icon('dots'), span.unseen('Actions')), ul(Object.entries(list).map(([name, [text, act]]) => {
+    const { allowed = true, reason } = run.actions?.[name] ?? {};
+    const isNew = reason !== before;
+    before = reason;
+    return li({ key: name }, button({ disabled: !allowed, title: reason, onclick: act }, text), !allowed && isNew && small(reason));
+  }), li(copyButton(run.id, 'Copy id')), li(copyButton(() => location.href, 'Copy link')), li(a({ href: apiUrl(`${model.path}/events?limit=500`), target: '_blank' }, 'Events as JSON')))),
+  retry ? button.primary({ 'aria-disabled': view.view.retrying ? 'true' : null, title: 'r says first what a retry does', onclick: retry }, icon('retry'), 'Retry')
+    : asked && run.pending.some(isForPerson) && button.primary({ onclick: () => view.reveal(asked) }, run.pending.length > 1 ? `Decide ${run.pending.length}` : 'Decide', kbd('D')));
+}
