@@ -34,7 +34,7 @@ test('the page begins with what is wrong, and since when', async () => {
   assert.equal(await page.locator('h1').innerText(), 'Overview');
   const notes = await page.locator('.notes > *').allInnerTexts();
   assert.equal(notes.length, 2);
-  assert.match(notes[0], /^Shop failed 2 times since .*\d\d:\d\d: The stock has no order … \(HTTP 404\)\.\s+2 runs$/);
+  assert.match(notes[0], /^Shop failed 2 times since .*\d\d:\d\d: the stock has no order … \(HTTP 404\)\.\s+2 runs$/);
   assert.match(notes[1], /^2 decisions wait, the oldest for \d+ .+\.\s+Inbox$/);
   await accessible(page, 'the overview');
   page.check();
