@@ -109,3 +109,28 @@ export function waitingLog(run, { calls = [], tokens }) {
   const lines = events.map((event, seq) => ({ seq, at: at + seq * 1000, ...event }));
   return [{ positronic_run: 1, run, brain: 'Till', events: lines.length }, ...lines].map((line) => JSON.stringify(line));
 }
+
+/** Makes the log of a run whose model answers with `text` and a call, then with two calls only, and is then refused as often as it is asked. */
+export function refusedLog(run, text) {
+  const at = 1_795_000_000_000_000;
+  const [answered, limited] = [{ provider: 'test', finish: 'calls', usage: { input: 1400, output: 96 } }, { kind: 'rate_limited', message: 'Rate limit reached for model', status: 429 }];
+  const message = 'the model of the loop `Chat` failed 3 times: Rate limit reached for model (HTTP 429); it asks to wait 1 s';
+  const call = (path, tool) => [{ path, type: 'LOOP_TOOL_CALL', tool, arguments: { id: path } }, { path, type: 'LOOP_TOOL_START' }];
+  const end = (path, output) => ({ path, type: 'LOOP_TOOL_RESULT', result: { type: 'success', output }, duration: 10 });
+  const events = [
+    { type: 'BRAIN_START', title: 'Desk', fingerprint: '0'.repeat(32), stages: [{ name: 'Chat', kind: 'loop' }, { name: 'Report', kind: 'step' }], options: { order: 'A-1' } },
+    { path: 'Chat', type: 'LOOP_START', input: 'Begin.', limits: { max_iterations: 9 } },
+    { path: 'Chat/0', type: 'LOOP_ITERATION', tools: [] }, { path: 'Chat/0', type: 'LOOP_MODEL_CALL', model: 'test/model' },
+    { path: 'Chat/0', type: 'LOOP_MODEL_RESULT', parts: [{ type: 'text', text }, { type: 'call', index: 0 }], metadata: answered, duration: 5 }, ...call('Chat/0.0', 'look'), end('Chat/0.0', 'seen'),
+    { path: 'Chat/1', type: 'LOOP_ITERATION' }, { path: 'Chat/1', type: 'LOOP_MODEL_CALL', model: 'test/model' },
+    { path: 'Chat/1', type: 'LOOP_MODEL_RESULT', parts: [{ type: 'call', index: 0 }, { type: 'call', index: 1 }], metadata: answered, duration: 5 },
+    ...call('Chat/1.0', 'check'), ...call('Chat/1.1', 'search'), end('Chat/1.0', 'fine'), end('Chat/1.1', 'found'),
+    { path: 'Chat/2', type: 'LOOP_ITERATION' },
+    ...[0, 1].flatMap((attempt) => [{ path: 'Chat/2', type: 'LOOP_MODEL_CALL', attempt, model: 'test/model' }, { path: 'Chat/2', type: 'LOOP_MODEL_RETRY', attempt, error: limited, due: at + 90_000 }]),
+    { path: 'Chat/2', type: 'LOOP_MODEL_CALL', attempt: 2, model: 'test/model' },
+    { path: 'Chat', type: 'LOOP_COMPLETE', outcome: { type: 'failed', code: 'model', message, retryable: true }, usage: { input: 2800, output: 192 } },
+    { type: 'BRAIN_ERROR', code: 'model', message, retryable: true },
+  ];
+  const lines = events.map((event, seq) => ({ seq, at: at + seq * 1000, ...event }));
+  return [{ positronic_run: 1, run, brain: 'Desk', events: lines.length }, ...lines].map((line) => JSON.stringify(line));
+}

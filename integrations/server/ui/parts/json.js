@@ -28,7 +28,10 @@ export function json(value, { open = new Map(), marks = [], depth = 2, page = PA
   }
 }
 
-const scalar = (value, text = String(value)) => span[typeof value]({ dir: 'auto' }, text || '""');
+/** From how many characters on a text is drawn with a font of the system: browsers need many times as long with a loaded one. */
+const LONG = 4000;
+const size = (text) => (text.length > LONG ? 'long' : null);
+const scalar = (value, text = String(value)) => span[typeof value]({ dir: 'auto', class: size(text) }, text || '""');
 
 /** A value as JSON in one line. Each text is isolated, so that one from right to left does not change the order of the others. */
 const tokens = (value) => span(JSON.stringify(value).split(/("(?:[^"\\]|\\.)*")/).map((part, i) => (i % 2 ? bdi(part) : part)));
@@ -36,7 +39,7 @@ const tokens = (value) => span(JSON.stringify(value).split(/("(?:[^"\\]|\\.)*")/
 /** A value for people: text as text, an object as a list of fields, the rest as a tree. */
 export function readable(value, options, level = 0) {
   if (value == null) return null;
-  if (!isNested(value)) return level ? scalar(value, written(value)) : p.prose({ dir: 'auto' }, String(value));
+  if (!isNested(value)) return level ? scalar(value, written(value)) : p.prose({ dir: 'auto', class: size(String(value)) }, String(value));
   const entries = Object.entries(value);
   if (!entries.length) return span(JSON.stringify(value));
   if (Array.isArray(value) || entries.length > 12 || (level && entries.some(([, item]) => isNested(item)))) return json(value, { depth: level ? 1 : 2, ...options });
@@ -47,4 +50,4 @@ export function readable(value, options, level = 0) {
 const [MAX_ENTRIES, MAX_LEVEL] = [2000, 4];
 const entriesOf = (value) => (isNested(value) ? Object.values(value).reduce((sum, item) => sum + entriesOf(item), 1) : 1);
 /** A value without anything folded; one with very many entries as text. */
-export const whole = (value, open) => (entriesOf(value) > MAX_ENTRIES ? p.prose(JSON.stringify(value, null, 1)) : readable(value, { open, depth: Infinity, page: Infinity, most: MAX_LEVEL }));
+export const whole = (value, open) => (entriesOf(value) > MAX_ENTRIES ? p.prose.long(JSON.stringify(value, null, 1)) : readable(value, { open, depth: Infinity, page: Infinity, most: MAX_LEVEL }));

@@ -90,5 +90,5 @@ function blocks(lines, depth = 0) {
 
 /** Draws a text of a model. */
 export default function markdown(text) {
-  return text.length > LONGEST ? div.prose({ dir: 'auto' }, text) : div.md({ dir: 'auto' }, blocks(text.replace(/\r\n?/g, '\n').split('\n')));
+  return text.length > LONGEST ? div.prose.long({ dir: 'auto' }, text) : div.md({ dir: 'auto' }, blocks(text.replace(/\r\n?/g, '\n').split('\n')));
 }

@@ -17,8 +17,9 @@ export const isError = (node) => node.status === 'failed' || node.kind.type === 
 export const standingOf = ({ status }, { run }) => (status === 'running' && run.status === 'waiting' ? 'waiting' : status);
 /** The attempts to get one answer, in their order. */
 export const attempts = (node, model) => (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind, path }) => kind.type === 'answer' && path === node.path);
+export const isLastAttempt = (node, model) => attempts(node, model).at(-1) === node;
 /** Whether an answer is the last attempt of an iteration that has failed. */
-export const isNoAnswer = (node, model) => node.kind.type === 'answer' && node.status !== 'done' && model.nodes[node.parent]?.status === 'failed' && attempts(node, model).at(-1) === node;
+export const isNoAnswer = (node, model) => node.kind.type === 'answer' && node.status !== 'done' && model.nodes[node.parent]?.status === 'failed' && isLastAttempt(node, model);
 /** Whether something failed here, and not only in what is below it. */
 export function isFailure(node, model) {
   if (node.kind.type === 'answer') return isNoAnswer(node, model) || (node.status === 'failed' && !['failed', 'refused'].includes(node.kind.outcome?.type));
@@ -70,7 +71,7 @@ export class RunModel {
     }
   }
 
-  total({ spent = this.spent, currency = this.currency, usage, worker, answers }) {
+  total({ spent = this.spent, costs, currency = costs?.currency ?? this.currency, usage, worker, answers }) {
     Object.assign(this, { spent, currency, usage, worker, answers });
   }
 
@@ -160,9 +161,11 @@ export class RunModel {
     return this.nodes.filter((node) => node && node.status !== 'not_started' && test(node)).sort((a, b) => a.seq - b.seq);
   }
 
-  /** Finds the node that an event began, or the last one before it. */
+  /** Finds the node that an event began, or the last one before it: of an iteration its answer, and of that the last attempt. */
   nodeAt(seq) {
-    return this.select((node) => node.seq <= seq).at(-1);
+    const node = this.select((one) => one.seq <= seq).at(-1);
+    const answer = node?.kind.type === 'iteration' ? (this.children.get(node.id) ?? []).map((id) => this.nodes[id]).find(({ kind }) => kind.type === 'answer') : node;
+    return answer?.kind.type === 'answer' ? attempts(answer, this).at(-1) : answer ?? node;
   }
 
   close() {

@@ -9,7 +9,7 @@ import { copyButton, resource, took } from './common.js';
 import { valueDiff, words } from './change.js';
 import { json, readable } from './json.js';
 import markdown from './markdown.js';
-import { amountOf, answerOf, attempts, endOf, isNoAnswer } from './model.js';
+import { amountOf, answerOf, attempts, endOf, isLastAttempt, isNoAnswer } from './model.js';
 import { patchList } from './patch.js';
 
 const { a, b, button, code, details, div, footer, h2, h3, header, kbd, nav, p, section, small, span, summary } = tags;
@@ -63,7 +63,7 @@ export default function pane(run) {
   const show = { main: () => mainOf(run, node, data, end, iteration), news: () => news(data), state: () => stateTab(run, iteration, end), timing: () => timing(node, model),
     json: () => section({ key: 'json' }, json(kind, { open: data.open, label: 'Node', depth: 3 })) }[tab];
   const step = (by) => () => {
-    const list = model.select((other) => other.kind.type === 'answer' && other.kind.attempt === 0);
+    const list = model.select((other) => other.kind.type === 'answer' && isLastAttempt(other, model));
     const to = by > 0 ? list.find(({ seq }) => seq > node.seq) : list.findLast(({ seq }) => seq < node.seq);
     if (to) run.reveal(to);
   };

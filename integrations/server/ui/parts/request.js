@@ -10,11 +10,11 @@ const { button, div, form, h2, li, p, ul } = tags;
 let description;
 
 /** Makes the form of a request; returns how to draw it. `route` is as in `POST /schedules/{schedule}/pause`. Placeholders that
- *  `params` lacks become fields, `hide` names fields that are sent as `value` has them, `schemas` replaces schemas of fields. */
-export function requestForm({ route, title, verb, note, danger, name, params = {}, hide = [], schemas = {}, value = {}, first, above, below, ready, isReady = () => true, changed, explain, done, headers }) {
+ *  `params` lacks become fields, `hide` names fields that are sent as `value` has them, `sends` changes the body before it is sent, `schemas` replaces schemas of fields. */
+export function requestForm({ route, title, verb, note, danger, name, params = {}, hide = [], schemas = {}, value = {}, first, above, below, ready, isReady = () => true, changed, explain, done, headers, sends = (body) => body }) {
   const [method, path] = route.split(' ');
   const missing = [...path.matchAll(/{(\w+)}/g)].map(([, param]) => param).filter((param) => !(param in params));
-  const asked = { value, use, body: () => Object.fromEntries(Object.entries(asked.value).filter(([field]) => !missing.includes(field))) };
+  const asked = { value, use, body: () => sends(Object.fromEntries(Object.entries(asked.value).filter(([field]) => !missing.includes(field)))) };
   let [root, schema, problem, busy, key] = [];
 
   /** Sets the schema of a field, which has its own definitions, and the field's value. */

@@ -7,9 +7,9 @@ import { brief, bytes, clock, compact, date, decided, limitText, line, micros, m
 import { took, when } from './common.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
-import { amountOf, answerOf, attempts, isFailure, isNoAnswer, standingOf } from './model.js';
+import { amountOf, answerOf, attempts, isFailure, isLastAttempt, isNoAnswer, standingOf } from './model.js';
 
-const { a, b, button, code, details, div, h3, img, li, ol, p, small, span, summary, time, ul } = tags;
+const { a, b, button, code, details, div, h2, img, li, ol, p, small, span, summary, time, ul } = tags;
 
 const [valueDiff, decide, markdown] = [later('change'), later('decide'), later('markdown')];
 /** A text of a model. Until its Markdown can be drawn, it is shown as it is. */
@@ -18,7 +18,7 @@ const said = (value) => (markdown.isLoaded() ? markdown(value) : [prose(value), 
 /** Whether a node has a row. Of several attempts the last one has it, which names the others. */
 export function shows(node, model) {
   const { kind, status: state, parent } = node;
-  if (kind.type === 'answer') return attempts(node, model).at(-1) === node;
+  if (kind.type === 'answer') return isLastAttempt(node, model);
   if (kind.type === 'stage') return state !== 'not_started' || parent === 0;
   return !['brain', 'iteration'].includes(kind.type);
 }
@@ -39,8 +39,8 @@ function together(node, model) {
 /** The stage that a node is part of, and the model of a stage's first answer: where it stays the same, it is not said again. */
 const stageOf = (node, model) => (!node || node.kind.type === 'stage' ? node : stageOf(model.nodes[node.parent], model));
 function modelOf(stage, model) {
-  const [iteration] = stage ? siblings({ parent: stage.id }, model).filter(({ kind }) => kind.type === 'iteration') : [];
-  return iteration && siblings({ parent: iteration.id }, model).find(({ kind }) => kind.type === 'answer')?.kind.model;
+  const first = model.children.get(stage?.id)?.find((id) => model.nodes[id].kind.type === 'iteration');
+  return first === undefined ? null : siblings({ parent: first }, model).find(({ kind }) => kind.type === 'answer')?.kind.model;
 }
 
 /** The number of an iteration, at its first row. */
@@ -89,7 +89,7 @@ export function row(node, depth, view) {
     const words = LINES[type]?.(node.kind, id, node);
     const [tone, shape, ...content] = words ?? [];
     return [place === 0 && p.parallelNote(togetherWords(beside)), step != null && span.n({ title: `Iteration ${step}` }, step), stamp, figures(node, model),
-      words ? div.eventLine({ class: tone }, icon(shape), content) : BLOCKS[type]?.(node, view) ?? div.eventLine(type), pending.map((item) => decide(item))];
+      words ? eventLine({ class: tone }, icon(shape), content) : BLOCKS[type]?.(node, view) ?? eventLine({}, type), pending.map((item) => decide(item))];
   });
 }
 
@@ -105,6 +105,9 @@ const prose = (value) => auto(p.prose, value);
 const text = (value) => auto(span, value);
 const output = ({ output: { kind, fallback }, replaced_by: later }) => ['', 'file', span.tag(kind), text(fallback), later?.length > 0 && span.soft('replaced later')];
 const used = ({ kind, used: amount, limit }) => `${limitText(kind, amount)} of ${limitText(kind, limit)} are used`;
+
+/** One line with an icon: its parts are a sentence, which wraps. */
+const eventLine = (props, ...parts) => div.eventLine(props, parts.flat(Infinity).map((part) => part != null && part !== false && [part, ' ']));
 
 /** Nodes of one line: its tone, its icon, its words. */
 const LINES = {
@@ -137,7 +140,7 @@ const BLOCKS = {
     const isReached = !['not_started', 'skipped'].includes(node.status);
     const [shape, tone, word] = STATUS[standingOf(node, model)] ?? ['skip', 'quiet', node.status];
     const steps = iteration != null && (standingOf(node, model) === 'waiting' ? `waits in iteration ${iteration + 1}${most ? ` of at most ${most}` : ''}` : `${plural(iteration + 1, 'iteration')}${most && node.status === 'running' ? ` of at most ${most}` : ''}`);
-    return [h3.stageHead({ class: isReached ? '' : 'off' },
+    return [h2.stageHead({ class: isReached ? '' : 'off' },
       button.twist({ 'aria-expanded': String(!isFolded), 'aria-label': `${isFolded ? 'Show' : 'Hide'} ${name}`, onclick: () => view.fold(node) }, icon('chevron')),
       span.mark({ class: tone }, icon(shape, word)), span(name), span.tag(kindOf(stage, arm, brain)), span.meta(
         !isReached ? span(STATUS[node.status][2] === 'skipped' ? 'not reached' : 'not started') : !['done', 'failed', 'waiting', 'running'].includes(node.status) && span(STATUS[node.status]?.[2] ?? node.status),
@@ -145,7 +148,7 @@ const BLOCKS = {
         group && span(`${group.done} of ${plural(group.count, stage === 'repeat' ? 'round' : 'brain')}`), group?.failed > 0 && span(`${group.failed} failed`), span(tokens(usage)))),
     isFailure(node, model) && outcome?.message && errorBox(outcome.message, [], view),
     waited && waitLine(waited),
-    stopped !== undefined && div.eventLine(icon('flag'), 'did not pass: the rest is skipped', stopped !== null && auto(b, brief(stopped)))];
+    stopped !== undefined && eventLine({}, icon('flag'), 'did not pass: the rest is skipped', stopped !== null && auto(b, brief(stopped)))];
   },
   message: ({ kind: { text: message, files = [], from, actor, opening } }, view) => [
     div.label(icon(from === 'engine' ? 'flag' : 'person')),
@@ -182,7 +185,7 @@ const BLOCKS = {
       div.callHead(span.callIcon({ class: brain && 'brain' }, icon(brain ? 'brain' : 'tool')), b.mono(tool), brain && span.tag(`brain ${brain.title}`),
         flags?.destructive && span.tag.warn('destructive'), exited && span.tag('ends the loop'), repair && span.tag('repaired'), auto(span.args, brief(edited ? made.arguments : given)),
         name !== 'done' && status(name, word)),
-      made && div.eventLine(icon('person'), text(approval.reason), ' — ', b(decided(approval)), when(made.at)),
+      made && eventLine({}, icon('person'), text(approval.reason), ' — ', b(decided(approval)), when(made.at)),
       edited && div.edits(valueDiff(given, made.arguments)),
       waits.map(waitLine),
       progress && !result && auto(p.soft, progress),
@@ -224,7 +227,7 @@ const attemptList = (list) => ol.attempts(list.map(({ id, seq, started, ended, k
 function waitLine({ since, waits: any, resumed, due }) {
   const ends = due ?? any[0]?.expires;
   const what = any.length ? ` for ${any.map(awaited).join(' or ')}` : '';
-  return div.eventLine(icon(any.some((wait) => wait.person) ? 'person' : any.length ? 'hook' : 'clock'),
+  return eventLine({}, icon(any.some((wait) => wait.person) ? 'person' : any.length ? 'hook' : 'clock'),
     text(`${resumed ? `waited ${micros(resumed.at - since)}` : 'waits'}${what}`),
     resumed ? any.length > 0 && ['—', auto(b, resumed.cause === 'expired' ? 'expired' : brief(resumed.payload)),
       resumed.received && span.tag.warn({ title: date(resumed.received) }, 'older than its question')]
@@ -243,7 +246,7 @@ const PARTS = {
   refusal: ({ text: said }) => div(span.tag.warn('refusal'), prose(said)),
   reasoning: ({ text: said }) => said && details.reasoning(summary('Reasoning: ', line(said, 100)), prose(said)),
   citations: ({ citations }) => ul.sources({ 'aria-label': 'Sources' }, citations.map(({ title, url }) => li(title ?? url, url && title && small(` ${url}`)))),
-  provider_tool: ({ tool, input, error }) => div.eventLine(icon('tool'), code(tool), text(line(input)), error && span.bad(error)),
+  provider_tool: ({ tool, input, error }) => eventLine({}, icon('tool'), code(tool), text(line(input)), error && span.bad(error)),
   file: ({ file }, run) => fileChip(file, run),
 };
 

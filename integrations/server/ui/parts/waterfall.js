@@ -1,32 +1,48 @@
 // The waterfall's geometry: a bar of segments for each stage, answer and call, on a scale that folds long idle times.
 import { tags } from '../lib/dom.js';
-import { clock, duration, line, micros } from '../lib/format.js';
+import { icon, STATUS } from '../lib/icons.js';
+import { clock, compact, duration, line, micros, money } from '../lib/format.js';
+import { amountOf, answerOf, attempts, isLastAttempt, isNoAnswer, standingOf } from './model.js';
 
 const { button, div, i, span } = tags;
 
-export const LEGEND = { model: 'model', tool: 'tool', person: 'waits for a person', webhook: 'waits for a webhook', queued: 'queued', retry: 'retry, back-off', suspended: 'suspended' };
-const WORK = ['model', 'tool', 'queued', 'retry'];
+export const LEGEND = { model: 'model', tool: 'tool', brain: 'brain', person: 'a person decides', webhook: 'waits for a message', sleep: 'sleep', failed: 'failed', retry: 'back-off', queued: 'queued', suspended: 'suspended' };
+const WORK = ['model', 'tool', 'queued', 'retry', 'failed'];
 
-/** The bar `{ label, segments: [{ kind, from, to }] }` of a node, in microseconds. A bar that has not ended ends now. */
-export function barOf(node, now) {
+/** The bar `{ label, segments: [{ kind, from, to }] }` of a node, in microseconds. A bar that has not ended ends now; a stage that was not
+ *  reached has no segments. All attempts to get one answer are one bar. */
+export function barOf(node, now, model) {
   const { kind, started: from, ended, status } = node;
   const to = ended ?? now;
   const bar = (label, name, end = to) => ({ label, segments: [{ kind: name, from, to: Math.max(from, end) }] });
   if (kind.type === 'call') return { label: kind.tool, segments: callSegments(node, kind, now) };
+  if (kind.type === 'stage' && from == null) return node.parent === 0 ? { label: kind.name, segments: [] } : null;
   if (from == null) return null;
-  if (kind.type === 'stage') return bar(kind.name, 'group');
+  if (kind.type === 'stage') return { label: kind.name, segments: kind.waited ? stageSegments(node, kind.waited, now) : bar('', status === 'failed' ? 'group bad' : 'group').segments };
   if (kind.type === 'retry') return bar(`retry: ${line(kind.message, 40)}`, 'retry', kind.due);
   if (kind.type === 'pause') return bar('paused', 'suspended');
-  if (kind.type !== 'answer') return null;
-  const answer = bar(kind.model || 'model', status === 'failed' ? 'retry' : 'model');
-  if (kind.outcome?.type === 'failed') answer.segments.push({ kind: 'retry', from: to, to: Math.max(to, kind.outcome.due) });
-  return answer;
+  if (kind.type !== 'answer' || !isLastAttempt(node, model)) return null;
+  const list = attempts(node, model);
+  const segments = list.flatMap((one, n) => {
+    const end = one.ended ?? now;
+    const next = list[n + 1]?.started ?? one.kind.outcome?.due;
+    const work = { kind: one.kind.outcome?.type === 'answered' || one.status === 'running' ? 'model' : 'failed', from: one.started, to: Math.max(one.started, end) };
+    return [work, one.kind.outcome?.type === 'failed' && next > end && { kind: 'retry', from: end, to: next }].filter(Boolean);
+  });
+  return { label: `${kind.model || 'model'}${list.length > 1 ? `, ${list.length} attempts` : ''}`, segments };
 }
 
-function callSegments({ started, ended }, { proposed, approval, waits = [], brain }, now) {
+/** A stage that waits: for a person, a message, or a time. */
+function stageSegments({ started, ended }, { since, waits, resumed }, now) {
+  const kind = waits.some((one) => one.person) ? 'person' : waits.length ? 'webhook' : 'sleep';
+  const end = resumed?.at ?? ended ?? now;
+  return [{ kind: 'group', from: started, to: Math.max(started, since) }, { kind, from: since, to: Math.max(since, end) }, ...((ended ?? now) > end ? [{ kind: 'group', from: end, to: ended ?? now }] : [])];
+}
+
+function callSegments({ started, ended, status }, { proposed, approval, waits = [], brain }, now) {
   const segments = [];
   const end = ended ?? now;
-  const work = brain ? 'group' : 'tool';
+  const work = brain ? 'brain' : status === 'failed' ? 'failed' : 'tool';
   let at = proposed;
   const until = (kind, to) => {
     if (to > at) segments.push({ kind, from: at, to });
@@ -78,22 +94,55 @@ export function scale(bars, { from, to, unfolded }) {
 /** The style of what reaches from a place to another. */
 export const extent = (from, to) => ({ left: `${(from * 100).toFixed(3)}%`, width: `max(3px, ${((to - from) * 100).toFixed(3)}%)` });
 
+/** The mark of a row: what it is, or how its stage stands. */
+function markOf(node, model) {
+  const { type, brain, stage } = node.kind;
+  if (isNoAnswer(node, model) || (type === 'call' && node.status === 'failed')) return ['cross', 'bad'];
+  if (type === 'stage') return stage === 'wait' ? ['clock', 'wait'] : STATUS[standingOf(node, model)] ?? ['skip', 'quiet'];
+  return { answer: ['model', 'of-model'], call: brain ? ['brain', 'of-brain'] : ['tool', 'of-tool'], retry: ['retry', 'bad'] }[type] ?? ['pause', 'quiet'];
+}
+
 /** Draws the row of a node's bar. */
-export function barRow(node, { label, segments }, axis, { depth, index, selected, select }) {
-  const lasted = micros(segments.at(-1).to - segments[0].from);
-  const text = segments.filter(({ kind }) => kind !== 'group').map(({ kind, from, to }) => `${LEGEND[kind]} ${micros(to - from)}`).join(', ');
+export function barRow(node, { label, segments }, axis, { depth, index, selected, select, model }) {
+  const lasted = segments.length ? micros(segments.at(-1).to - segments[0].from) : '';
+  const text = segments.filter(({ kind }) => LEGEND[kind]).map(({ kind, from, to }) => `${LEGEND[kind]} ${micros(to - from)}`).join(', ');
+  const iteration = node.kind.type === 'answer' && model.nodes[node.parent]?.kind;
+  const [shape, tone] = markOf(node, model);
+  const answer = answerOf(node.kind);
+  const { input = 0, output = 0 } = answer?.metadata?.usage ?? node.kind.usage ?? {};
+  const amount = amountOf(answer?.cost);
   return div.barRow({ key: node.id, id: `bar-${node.id}`, role: 'row', 'aria-rowindex': index + 1, 'aria-selected': String(selected),
-    class: `${selected ? 'selected' : ''} ${node.kind.type}`, onclick: () => select(node) },
-  span.barLabel({ role: 'rowheader', style: { '--depth': Math.min(8, depth) }, title: label }, label),
-  span.lane({ role: 'gridcell', 'aria-label': text || lasted, title: text }, segments.filter(({ from, to }) => to >= axis.from && from <= axis.to)
-    .map(({ kind, from, to }) => i.seg({ class: kind, style: extent(axis.place(from), axis.place(to)) }))),
-  span.barTime({ role: 'gridcell' }, lasted));
+    class: `${selected ? 'selected' : ''} ${node.kind.type} ${tone}`, onclick: () => select(node) },
+  span.barLabel({ role: 'rowheader', style: { '--depth': Math.min(8, depth) }, title: label }, span.n(iteration?.type === 'iteration' ? iteration.number + 1 : ''), icon(shape), span.cut(label)),
+  span.lane({ role: 'gridcell', 'aria-label': text || lasted || 'not reached', title: text }, segments.length ? segments.filter(({ from, to }) => to >= axis.from && from <= axis.to)
+    .map(({ kind, from, to }) => i.seg({ class: kind, style: extent(axis.place(from), axis.place(to)) })) : span.notReached('not reached')),
+  span.barFigure({ role: 'gridcell' }, input + output ? compact(input + output) : ''), span.barFigure({ role: 'gridcell' }, amount == null ? '' : money(amount, model.currency)), span.barTime({ role: 'gridcell' }, lasted || '–'));
 }
 
 /** Whether the text of a tick would be under that of a gap. */
 const isNear = (from, to, x) => x > from - 0.09 && x < to + 0.01;
-/** Draws the axis: five times, and the folded gaps. */
-export const axisRow = (axis, toggle) => div.axis({ 'aria-hidden': 'true' }, span.barLabel(clock(axis.from)), span.lane(
-  [0, 0.2, 0.4, 0.6, 0.8].filter((x) => !axis.gaps.some((gap) => isNear(axis.place(gap.from), axis.place(gap.to), x))).map((x) => i.tick({ style: { left: `${x * 100}%` } }, x ? `+${duration((axis.time(x) - axis.from) / 1000)}` : '0')),
-  axis.gaps.map(({ from, to, open }) => button.gap({ key: from, tabindex: '-1', class: open && 'open', style: extent(axis.place(from), axis.place(to)), onclick: () => toggle(from),
-    title: `${micros(to - from)} without work; click to ${open ? 'fold' : 'unfold'}` }, micros(to - from)))), span.barTime(micros(axis.to - axis.from)));
+/** Round times from the beginning, in microseconds, about as many as fit. */
+function ticks(axis) {
+  const span_ = axis.to - axis.from - axis.gaps.reduce((sum, gap) => sum + (gap.open ? 0 : gap.to - gap.from), 0);
+  const rough = Math.max(1, span_ / 6);
+  const unit = [1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 1.5e7, 3e7, 6e7, 1.2e8, 3e8, 6e8, 9e8, 1.8e9, 3.6e9, 7.2e9, 1.08e10, 2.16e10, 4.32e10, 8.64e10].find((size) => size >= rough) ?? Math.ceil(rough / 8.64e10) * 8.64e10;
+  const times = [];
+  for (let time = axis.from; time < axis.to && times.length < 400; time += unit) times.push(time);
+  // Of those within a folded gap, none is shown.
+  return times.filter((time) => !axis.gaps.some((gap) => !gap.open && time > gap.from && time < gap.to));
+}
+
+/** Draws the axis: round times, and the folded gaps. */
+export function axisRow(axis, toggle) {
+  let last = -1;
+  const shown = ticks(axis).filter((time) => {
+    const x = axis.place(time);
+    if (x - last < 0.07 || x > 0.96 || axis.gaps.some((gap) => isNear(axis.place(gap.from), axis.place(gap.to), x))) return false;
+    last = x;
+    return true;
+  });
+  return div.axis({ 'aria-hidden': 'true' }, span.barLabel(clock(axis.from).slice(0, 8)), span.lane(
+    shown.map((time) => i.tick({ key: time, style: { left: `${axis.place(time) * 100}%` } }, time === axis.from ? '0' : duration((time - axis.from) / 1000))),
+    axis.gaps.map(({ from, to, open }) => button.gap({ key: from, tabindex: '-1', class: open && 'open', style: extent(axis.place(from), axis.place(to)), onclick: () => toggle(from),
+      title: `${micros(to - from)} without work; click to ${open ? 'fold' : 'unfold'}` }, micros(to - from)))), span.barFigure('tokens'), span.barFigure('cost'), span.barTime('time'));
+}

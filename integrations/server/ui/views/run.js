@@ -2,7 +2,7 @@
 import { tags, redraw } from '../lib/dom.js';
 import { at, go, later, load, may, runUrl, TABS } from '../lib/page.js';
 import { idsOf } from '../parts/ids.js';
-import { RunModel, failureOf, isFailure, isWait } from '../parts/model.js';
+import { RunModel, failureOf, isFailure, isLastAttempt, isWait } from '../parts/model.js';
 import { failure, loading } from '../parts/common.js';
 import { askRetry, retryOf, runHead } from '../parts/run_head.js';
 
@@ -70,7 +70,7 @@ export default function runView(route, frame) {
     head: () => !model.trouble && tab && runHead(run),
     render: () => (model.trouble ? failure(model.trouble, open) : tab ? article({ 'aria-label': `Run of ${model.run.brain}`, 'data-tab': shown }, div.tab({ key: shown }, tab.render()), jumpOf(run, shown)) : loading('Loading the run…')),
     /** The pane beside the transcript and the waterfall has what is selected there. */
-    beside: () => !model.trouble && tab && ['transcript', 'waterfall'].includes(shown) && model.nodes[run.view.selected] && aside.beside.pane({ key: 'pane', 'aria-label': 'Details' }, pane(run)),
+    beside: () => !model.trouble && tab && ['transcript', 'waterfall'].includes(shown) && model.nodes[run.view.selected] && aside.beside.pane({ key: 'pane', class: shown === 'waterfall' && 'dock', 'aria-label': 'Details' }, pane(run)),
     hide: () => model.stop?.(),
     change: () => model.run && model.follow(),
     close() {
@@ -106,7 +106,7 @@ function keys(run) {
     if (next) run.reveal(next);
   };
   /** The first row of an iteration stands for it. */
-  const begins = ({ kind, parent }) => kind.type === 'answer' && kind.attempt === 0 && model.nodes[parent]?.kind.type === 'iteration';
+  const begins = (node) => node.kind.type === 'answer' && model.nodes[node.parent]?.kind.type === 'iteration' && isLastAttempt(node, model);
   const up = () => {
     let node = model.nodes[model.nodes[view.selected]?.parent];
     while (node && ['iteration', 'brain'].includes(node.kind.type)) node = model.nodes[node.parent];

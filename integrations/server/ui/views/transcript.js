@@ -23,7 +23,8 @@ export default function transcriptTab(run) {
   const folded = new Set();
   const rows = nodeList(run, { name: 'transcript', shows, nests, folded, height: 46, measured: true,
     row: (node, depth) => row(node, depth, { ...run, isFolded: folded.has(node.id), fold: rows.fold }) });
-  const route = (seq) => { view.selected = model.nodeAt(seq)?.id ?? null; };
+  // Several nodes may begin at one event, so that what is selected already stays.
+  const route = (seq) => { if (model.nodes[view.selected]?.seq !== seq) view.selected = model.nodeAt(seq)?.id ?? null; };
   const search = searchBar(model, (seq) => {
     route(seq);
     rows.reveal(model.nodes[view.selected]);

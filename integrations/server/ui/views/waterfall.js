@@ -10,9 +10,9 @@ const { a, button, div, i, p, span } = tags;
 export default function waterfallTab(run) {
   const { model, view, select } = run;
   let [axis, now, zoom, drag, idle, scaled, unfolded] = [null, 0, null, null, [], 0, new Set()];
-  const shows = (node) => barOf(node, 0) !== null;
+  const shows = (node) => barOf(node, 0, model) !== null;
   const rows = nodeList(run, { name: 'bars', height: 28, shows, nests: (node) => node.parent != null && shows(node),
-    row: (node, depth, index) => barRow(node, barOf(node, now), axis, { depth, index, selected: node.id === view.selected, select }) });
+    row: (node, depth, index) => barRow(node, barOf(node, now, model), axis, { depth, index, selected: node.id === view.selected, select, model }) });
   // Times without a worker are between a release and the next claim.
   get(`${model.path}/events`, { type: 'RUN_CLAIMED,RUN_RELEASED', limit: 500 }).then(({ items }) => {
     idle = items.flatMap(({ type, at: from }, n) => (type === 'RUN_RELEASED' && items[n + 1] ? [{ from, to: items[n + 1].at }] : []));
@@ -23,7 +23,7 @@ export default function waterfallTab(run) {
     if (axis && ids.length > 5000 && performance.now() - scaled < 1000) return;
     const [{ started, ended }] = model.nodes;
     now = model.run.status === 'running' ? Date.now() * 1000 : model.nodes.reduce((time, node) => Math.max(time, node?.ended ?? node?.started ?? 0), 0);
-    axis = scale(ids.map((id) => barOf(model.nodes[id], now)), { from: started, to: Math.max(started + 1, ended ?? now), ...zoom, unfolded });
+    axis = scale(ids.map((id) => barOf(model.nodes[id], now, model)).filter(({ segments }) => segments.length), { from: started, to: Math.max(started + 1, ended ?? now), ...zoom, unfolded });
     scaled = performance.now();
   }
   const change = (act) => {
@@ -53,7 +53,7 @@ export default function waterfallTab(run) {
   const toggleAll = () => change(() => { unfolded = new Set(unfolded.size ? [] : axis.gaps.map((gap) => gap.from)); });
   return {
     reveal: rows.reveal, close: rows.close,
-    keys: () => ({ ...rows.keys, z: ['Whole time', whole], u: ['Fold or unfold idle times', toggleAll],
+    keys: () => ({ ...rows.keys, 0: ['Whole time', whole], z: [null, whole], u: ['Fold or unfold idle times', toggleAll],
       Enter: ['Show in the transcript', () => view.selected != null && run.go('transcript', model.nodes[view.selected].seq)] }),
     render() {
       if (!rows.rows.ids.length) return empty('No stage has begun', 'Bars appear as the run works.');
@@ -61,7 +61,7 @@ export default function waterfallTab(run) {
       const selected = model.nodes[view.selected];
       return div(pointer,
         p.legend(Object.entries(LEGEND).map(([kind, text]) => span(i.seg({ class: kind }), text)), span.grow(),
-          zoom && button.small({ onclick: whole }, 'Show the whole time'), selected && a({ href: run.url('transcript', selected.seq) }, 'Show in the transcript')),
+          zoom ? button.small({ onclick: whole }, 'Show the whole time', tags.kbd('0')) : span.quiet.wide('drag to zoom'), selected && a({ href: run.url('transcript', selected.seq) }, 'Show in the transcript')),
         axisRow(axis, toggle),
         div.lanes(div.back({ 'aria-hidden': 'true' }, span(), span.lane(
           idle.map(({ from, to }) => i.suspended({ style: extent(axis.place(from), axis.place(to)) })), drag && i.selection({ style: extent(...ends()) })), span()),

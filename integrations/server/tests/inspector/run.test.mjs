@@ -1,0 +1,139 @@
+// The page of a run: its cause first, numbered iterations, the failure where it happened, safe Markdown, the pane, and keys that go where they say.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { accessible, launch, open } from './browser.mjs';
+import { Project, refusedLog, waitingLog } from './server.mjs';
+
+const project = new Project();
+let [browser, page] = [];
+const TEXT = ['The tank is **broken**, see [our rules](https://rules.example.org/a) and [this](javascript:alert(1)) or [that](data:text/html,x).', '',
+  '| Case | Paid back |', '|---|---|', '| within 30 days | <img src=x onerror=alert(2)> |', '', '![a picture](https://evil.example.org/x.png)', '', '- one', '- two', '', '```', '**as it is**', '```', '', '<script>alert(3)</script>'].join('\n');
+const selected = () => page.locator('.row.selected');
+const decided = async (run) => (await page.evaluate(async (id) => (await (await fetch(`/api/v1/runs/${id}`)).json()).head, run));
+
+before(async () => {
+  project.import(refusedLog('refused', TEXT));
+  project.import(waitingLog('asking', { calls: [{ tool: 'pay', arguments: { amount: 1 } }, { tool: 'pay', arguments: { amount: 2 } }] }));
+  browser = await launch();
+  page = await open(browser, await project.serve(0, '--no-work'));
+});
+after(async () => { await browser?.close(); await project.close(); });
+
+test('the head says the cause first, without the chain of what is around it, and stays small', async () => {
+  await page.to('/runs/refused', '.row');
+  assert.match(await page.locator('.run-head .lead').innerText(), /^Rate limit reached for model \(HTTP 429\), after 3 attempts Chat$/);
+  assert.ok((await page.locator('.frame > .head').boundingBox()).height < 120, 'two lines and the tabs');
+  const main = page.locator('.run-head .primary');
+  assert.deepEqual(await main.allInnerTexts(), ['Retry'], 'one main action');
+});
+
+test('iterations are numbered, and an answer that has only calls has a row', async () => {
+  assert.deepEqual(await page.locator('.row > .n').allInnerTexts(), ['1', '2', '3']);
+  await page.getByText('No text, 2 calls').waitFor();
+  assert.equal(await page.getByText(/2 calls in parallel/).count(), 1, 'calls that ran together say so');
+  assert.equal(await page.locator('.row.parallel').count(), 2);
+});
+
+test('the failure is shown where it happened, with each attempt once and the cause once', async () => {
+  const row = page.locator('.row.no-answer');
+  assert.equal(await row.count(), 1);
+  const text = await row.innerText();
+  assert.match(text, /No answer: Rate limit reached for model/);
+  assert.equal(text.match(/Rate limit reached/g).length, 1);
+  assert.deepEqual((await row.locator('.attempts li').allInnerTexts()).map((line) => /HTTP 429|no answer/.exec(line)?.[0]), ['HTTP 429', 'HTTP 429', 'no answer']);
+  assert.doesNotMatch(await page.locator('main').innerText(), /after a crash/);
+  assert.match(await page.locator('.row.stage', { hasText: 'Report' }).innerText(), /not reached/);
+  await accessible(page, 'a failed run');
+});
+
+test('the key e goes to the failure that ended the run, and not to what is around it', async () => {
+  await page.to('/runs/refused', '.row');
+  await page.keyboard.press('e');
+  await selected().and(page.locator('.no-answer')).waitFor();
+  await page.keyboard.press('[');
+  await selected().filter({ hasText: 'No text, 2 calls' }).waitFor();
+  await page.keyboard.press(']');
+  assert.equal(await selected().count(), 1);
+  await page.keyboard.press('u');
+  await selected().filter({ hasText: 'Chat' }).and(page.locator('.stage')).waitFor();
+});
+
+test('the Markdown of a model is nodes: a table, emphasis, links to http only, no picture and no markup', async () => {
+  await page.to('/runs/refused', '.row .md table');
+  const md = page.locator('.row .md');
+  assert.equal(await md.locator('b').first().innerText(), 'broken');
+  assert.deepEqual(await md.locator('td').allInnerTexts(), ['within 30 days', '<img src=x onerror=alert(2)>']);
+  assert.deepEqual(await md.locator('a').evaluateAll((links) => links.map((link) => [link.href, link.rel])), [['https://rules.example.org/a', 'noopener noreferrer nofollow']]);
+  assert.match(await md.innerText(), /our rules \(rules\.example\.org\)/, 'the host stands beside the text of a link');
+  assert.equal(await page.locator('main img, main script').count(), 0);
+  assert.match(await md.locator('pre').innerText(), /\*\*as it is\*\*/);
+  assert.match(await md.innerText(), /<script>alert\(3\)<\/script>/);
+  page.check();
+});
+
+test('selecting an answer opens a pane with its request, what is new, the state, the times and the data', async () => {
+  await page.to('/runs/refused', '.row');
+  await page.getByText('No text, 2 calls').click();
+  const pane = page.getByRole('complementary', { name: 'Details' });
+  await pane.getByRole('heading', { name: 'Answer of iteration 2' }).waitFor();
+  await pane.locator('.sent.new').first().waitFor();
+  assert.match(await pane.innerText(), /1,400 \+ 96\s+tokens in, out/);
+  await accessible(page, 'a run with its pane');
+  for (const [tab, shown] of [['What is new', /new message/], ['State', /State after it/], ['Timing', /took/], ['JSON', /outcome/]]) {
+    await pane.getByRole('link', { name: tab, exact: true }).click();
+    await pane.locator('.pane-body', { hasText: shown }).waitFor();
+  }
+  await pane.getByRole('link', { name: 'Request and answer' }).click();
+  await pane.getByRole('button', { name: 'Fork from here' }).click();
+  await page.getByRole('dialog', { name: 'Fork' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.keyboard.press('Escape');
+  await pane.waitFor({ state: 'detached' });
+  assert.match(page.url(), /\/runs\/refused\//, 'Escape leaves one thing at a time');
+});
+
+test('the key r says first what a retry does', async () => {
+  await page.to('/runs/refused', '.row');
+  const sent = [];
+  await page.route('**/runs/refused/retry', (route) => {
+    sent.push(route.request().method());
+    return route.fulfill({ json: { run: 'asking', forked: true, seq: 0 } });
+  });
+  await page.keyboard.press('r');
+  const dialog = page.getByRole('dialog', { name: 'Retry' });
+  assert.match(await dialog.innerText(), /What has a result is not repeated/);
+  assert.deepEqual(sent, []);
+  await dialog.getByRole('button', { name: 'Retry' }).click();
+  await page.waitForURL('**/ui/runs/asking');
+  assert.deepEqual(sent, ['POST']);
+  await page.unroute('**/runs/refused/retry');
+});
+
+test('a run that waits for a person says so, its stage waits, and one action leads to the decision', async () => {
+  await page.to('/runs/asking', '.decide');
+  assert.match(await page.locator('.run-head').innerText(), /Waits for you[\s\S]*needs an approval/);
+  assert.match(await page.locator('.row.stage').first().innerText(), /waits in iteration 1/);
+  assert.equal(await page.locator('.row.stage .mark.busy, .stages .busy').count(), 0, 'nothing of it runs');
+  const before = await decided('asking');
+  await page.getByRole('button', { name: 'Decide 2' }).click();
+  await selected().locator('.decide').waitFor();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('w');
+  await selected().locator('.decide').waitFor();
+  assert.equal(await decided('asking'), before, 'neither decides');
+  await accessible(page, 'a run that waits');
+  page.check();
+});
+
+test('a run without a living worker is not shown as running', async () => {
+  await page.route('**/api/v1/runs?*', async (route) => {
+    const answer = await route.fetch();
+    const list = await answer.json();
+    await route.fulfill({ response: answer, json: { ...list, items: list.items.map((run) => ({ ...run, status: 'running', worker: { owner: 'gone', epoch: 1, live: false } })) } });
+  });
+  await page.to('/runs', '.run-row');
+  assert.match(await page.locator('.run-row').first().innerText(), /Stuck/);
+  assert.equal(await page.locator('.run-row .status.busy').count(), 0);
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+});
