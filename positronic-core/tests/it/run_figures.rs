@@ -6,7 +6,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::prices::PriceTable;
 use positronic_core::record::{Status, Usage};
-use positronic_core::runner::Settled;
+use positronic_core::runner::{Clock as _, Settled};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{FigureFilter, MemoryStore};
 use positronic_core::testing::TestClock;
