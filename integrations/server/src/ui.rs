@@ -54,6 +54,7 @@ files![
     "lib/page.js",
     "lib/settle.js",
     "parts/change.js",
+    "parts/chart.js",
     "parts/common.js",
     "parts/decide.js",
     "parts/drafts.js",
@@ -76,6 +77,7 @@ files![
     "style/base.css",
     "style/inter-LICENSE.txt",
     "style/inter.woff2",
+    "style/overview.css",
     "style/run.css",
     "style/shell.css",
     "style/views.css",
@@ -85,6 +87,7 @@ files![
     "views/diff.js",
     "views/events.js",
     "views/inbox.js",
+    "views/overview.js",
     "views/palette.js",
     "views/requests.js",
     "views/run.js",
@@ -244,7 +247,7 @@ mod tests {
     #[test]
     fn each_view_loads_less_than_120_kb_compressed() {
         let tabs = ["transcript", "waterfall", "events", "state", "requests"].map(|tab| vec!["run", tab]);
-        let pages = ["runs", "inbox", "brains", "schedules", "webhooks", "diff"].map(|page| vec![page]);
+        let pages = ["overview", "runs", "inbox", "brains", "schedules", "webhooks", "diff"].map(|page| vec![page]);
         for view in tabs.into_iter().chain(pages) {
             let mut modules = BTreeMap::new();
             add_module("app.js", &mut modules);

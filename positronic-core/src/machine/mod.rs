@@ -23,6 +23,7 @@ mod active_time;
 mod admit;
 mod apply;
 mod apply_usage;
+mod cause;
 mod close;
 mod conversation_budget;
 mod crashed_work;

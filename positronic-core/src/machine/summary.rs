@@ -1,14 +1,17 @@
 //! The summary of a run for lists.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::admit::REPLY;
 use super::apply::IllegalEvent;
+use super::cause::cause;
 use super::frames::BrainEnd;
+use super::grants::Spending;
 use super::state::RunState;
 use super::status::{pending, status_and_next};
 use super::waiting::why;
-use crate::record::{Event, RunId, RunSummary, Starter, Status, Timestamp};
+use crate::record::{Event, Money, RunCost, RunId, RunSummary, Starter, Status, Timestamp};
 
 /// Computes the summary of a run; `before` is the previous one, which contains since when the status is
 /// unchanged, when a fork was made, whose events are older, who started it, and its last event in words. The append
@@ -43,6 +46,12 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         at: state.at,
         next: state.next,
         usage: root.map(|root| root.usage).unwrap_or_default(),
+        active: active(state, before),
+        cost: root.and_then(|root| cost(state, &root.spent)),
+        cause: root.and_then(|root| match &root.end {
+            Some(BrainEnd::Failed(failure)) => Some(cause(&failure.message)),
+            _ => None,
+        }),
         claim: state.claim.clone(),
         crashes: state.crashes(),
         parked: state.parked.is_some(),
@@ -54,6 +63,22 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         pending: None,
         older_answers: Arc::clone(&state.older_answers),
     }
+}
+
+/// Returns the active time up to the last event: the time since the event before it counts if the run was running and has the
+/// claim of the same worker at both.
+fn active(state: &RunState, before: Option<&RunSummary>) -> Option<Duration> {
+    let Some(before) = before else { return Some(Duration::ZERO) };
+    let claim = before.claim.as_ref().filter(|claim| !claim.released && before.status == Status::Running);
+    let was_active = claim.is_some_and(|claim| state.claim.as_ref().is_some_and(|now| now.epoch == claim.epoch));
+    let passed = if was_active { state.at.since(before.at) } else { Duration::ZERO };
+    before.active.map(|active| active.saturating_add(passed))
+}
+
+fn cost(state: &RunState, spent: &Spending) -> Option<RunCost> {
+    let is_partial = spent.unpriced.is_some();
+    let currency = state.currency.clone().filter(|_| spent.known > Money::default());
+    (is_partial || currency.is_some()).then_some(RunCost { known: spent.known, currency, is_partial })
 }
 
 /// Returns since when the status at the end of a log is unchanged, as the appends of the log have found it.

@@ -101,7 +101,7 @@ pub use side_output::{CustomOutput, FileOutput, SideOutput, WidgetOutput};
 pub use signal::{Actor, Overrides, Signal, SignalKind, Start, UserMessage};
 pub use starter::Starter;
 pub use structured::{ActionFormat, StructuredActions};
-pub use summary::{Claim, ClaimRefusal, Crashes, Pending, PendingKind, RunSummary, Status};
+pub use summary::{Claim, ClaimRefusal, Crashes, Pending, PendingKind, RunCost, RunSummary, Status};
 pub use trigger::{Busy, Fired, Timer, Trigger, TriggerChange};
 pub use undo::{UndoCause, UndoStep};
 pub use usage::{CODE, Finish, ModelError, ModelErrorKind, ModelResponse, ProposedCall, ResponseMetadata, Usage};

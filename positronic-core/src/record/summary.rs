@@ -12,6 +12,8 @@ use serde_json::Value;
 use super::call::{Gate, WaitSpec};
 use super::ids::{Epoch, RunId, Seq, Timestamp};
 use super::limits::BudgetRequest;
+use super::micros;
+use super::money::Money;
 use super::older_answer::OlderAnswer;
 use super::path::Path;
 use super::skip::is_default;
@@ -119,6 +121,35 @@ impl Crashes {
 /// A process that ends this soon after its start needs longer pauses between its restarts.
 const TOO_FAST: Duration = Duration::from_secs(10);
 
+/// What the model calls of a run have cost, as its limits of money count it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunCost {
+    /// The known cost, stored in billionths of the currency's unit so that stores can add it up.
+    #[serde(rename = "nanos", with = "nanos")]
+    pub known: Money,
+    /// The currency; `None` if no cost is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<Arc<str>>,
+    /// Whether the cost of a model's answer is unknown, so that `known` is only a part.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_partial: bool,
+}
+
+/// Amounts of money as a number of billionths; for serde's `with`.
+mod nanos {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    use super::Money;
+
+    pub(super) fn serialize<S: Serializer>(amount: &Money, to: S) -> Result<S::Ok, S::Error> {
+        amount.nanos().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Money, D::Error> {
+        u64::deserialize(from).map(Money::of_nanos)
+    }
+}
+
 /// The summary of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
@@ -165,6 +196,17 @@ pub struct RunSummary {
     pub next: Seq,
     /// The tokens of all its model calls.
     pub usage: Usage,
+    /// How long it was running while a worker had claimed it; `None` in the summaries of an earlier version. A fork counts from
+    /// its own first event.
+    #[serde(default, with = "micros::optional", skip_serializing_if = "Option::is_none")]
+    pub active: Option<Duration>,
+    /// What its model calls have cost; `None` if it has asked no model, or in the summaries of an earlier version. A fork counts
+    /// the calls that it has copied, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<RunCost>,
+    /// The cause of its failure, the same for runs that failed alike: the innermost error without its place, numbers and ids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
     /// The last claim of a worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,

@@ -1,6 +1,8 @@
 //! The lists of runs and of what they wait for.
 
-use super::{BoxFuture, EventMatches, EventSearch, PendingFilter, PendingItem, RunFilter, StoreError};
+use super::{
+    BoxFuture, EventMatches, EventSearch, FigureFilter, Figures, PendingFilter, PendingItem, RunFilter, StoreError,
+};
 use crate::record::{RunId, RunSummary};
 
 /// Lists the runs and what they wait for, without their logs.
@@ -25,6 +27,10 @@ pub trait RunIndex: Send + Sync + 'static {
     /// decode. There are fewer than the filter's limit only at the end of the list; [`PendingPages`](super::PendingPages) reads a long one in
     /// pages.
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>>;
+
+    /// Adds up how runs have ended and what they have cost in a range of time, and counts the open ones, without decoding summaries.
+    /// The groups have no order; see [`Figures::sorted`].
+    fn figures<'a>(&'a self, filter: &'a FigureFilter) -> BoxFuture<'a, Result<Figures, StoreError>>;
 
     /// Finds events whose JSON contains a text, ignoring case, newest run first.
     fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>>;

@@ -19,6 +19,7 @@ mod blob;
 mod entry;
 mod error;
 mod event_store;
+mod figures;
 mod grown;
 mod index;
 mod lease;
@@ -42,6 +43,7 @@ pub use blob::{BLOB_GRACE, BlobStore, content_hash, swept_before, verify_content
 pub use entry::{Entry, EntryFilter, EntryStore};
 pub use error::StoreError;
 pub use event_store::EventStore;
+pub use figures::{EndedFold, EndedRun, EndedRuns, FigureFilter, Figures, OpenRuns, WaitingItems};
 pub use grown::GrownRuns;
 pub use index::RunIndex;
 pub use lease::{Deferral, DueFilter, DueRun, Lease, LeaseStore, REFUSALS};

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::{
     Append, BlobStore, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog, EventMatches,
-    EventSearch, EventStore, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore, PendingFilter, PendingItem,
-    PostOutcome, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError, TimerFilter, TimerStore, Watcher,
+    EventSearch, EventStore, FigureFilter, Figures, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore,
+    PendingFilter, PendingItem, PostOutcome, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError,
+    TimerFilter, TimerStore, Watcher,
 };
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 
@@ -32,6 +33,7 @@ macro_rules! operations {
                 runs(filter: &'a RunFilter) -> Vec<RunSummary>,
                 unreadable(filter: &'a RunFilter) -> Vec<(RunId, StoreError)>,
                 pending(filter: &'a PendingFilter) -> Vec<PendingItem>,
+                figures(filter: &'a FigureFilter) -> Figures,
                 search(search: &'a EventSearch) -> EventMatches,
             } {}
             LeaseStore {

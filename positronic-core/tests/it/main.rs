@@ -62,6 +62,7 @@ mod records;
 mod release;
 mod replay;
 mod retries;
+mod run_figures;
 #[cfg(feature = "schedules")]
 mod schedules;
 mod scripted;

@@ -8,6 +8,7 @@ mod live;
 mod meta;
 mod metrics;
 mod options;
+mod overview;
 mod pending;
 mod runs;
 mod schedules;
@@ -23,6 +24,7 @@ pub(crate) fn routes() -> Vec<Route> {
     [
         brains::routes(),
         runs::list::routes(),
+        overview::routes(),
         runs::start::routes(),
         runs::run::routes(),
         runs::events::routes(),

@@ -12,7 +12,7 @@ before(async () => {
   project.command('run', 'agent loop', '--json');
   browser = await launch();
   page = await open(browser, await project.serve());
-  await page.locator('.run-row').first().waitFor();
+  await page.to('/runs', '.run-row');
   run = await page.evaluate(async () => (await (await fetch('/api/v1/runs?brain=Support')).json()).items[0].id);
 });
 after(async () => { await browser?.close(); await project.close(); });

@@ -18,6 +18,7 @@ mod idempotency;
 mod large;
 mod lists;
 mod openapi;
+mod overview;
 mod policies;
 mod problems;
 mod redaction;

@@ -17,11 +17,11 @@ export function query(values) {
 /** The pages of the side bar in their order: the name of the view's module, which is the address too, the text, the icon and the group. The
  *  bar of a narrow window has the first four. The first letter of a name is the key after `g`. */
 export const PAGES = [
-  { name: 'runs', text: 'Runs', shape: 'lines' }, { name: 'inbox', text: 'Inbox', shape: 'inbox' }, { name: 'brains', text: 'Brains', shape: 'brain', group: 'Build' },
+  { name: 'overview', text: 'Overview', shape: 'chart' }, { name: 'runs', text: 'Runs', shape: 'lines' }, { name: 'inbox', text: 'Inbox', shape: 'inbox' }, { name: 'brains', text: 'Brains', shape: 'brain', group: 'Build' },
   { name: 'schedules', text: 'Schedules', shape: 'calendar', group: 'Build' }, { name: 'webhooks', text: 'Webhooks', shape: 'hook', group: 'Build' },
 ];
 /** The page that opens without an address of its own. */
-export const START = 'runs';
+export const START = 'overview';
 /** The tabs of a run. */
 export const TABS = { transcript: 'Transcript', waterfall: 'Waterfall', events: 'Events', state: 'State', requests: 'Requests' };
 /** Loads a view, a tab or the dialogs of one, when it is first needed. */

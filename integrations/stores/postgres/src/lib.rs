@@ -66,6 +66,7 @@ mod changes;
 mod connections;
 mod entries;
 mod failure;
+mod figures;
 mod leases;
 mod mailbox;
 mod options;

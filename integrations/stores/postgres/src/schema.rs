@@ -18,7 +18,10 @@ use crate::connections::{get, unnamed};
 use crate::failure::{DatabaseName, DbError, POOLER, explained};
 
 /// The migrations in their order: description and statements.
-const MIGRATIONS: &[(&str, &str)] = &[("store", include_str!("../migrations/0001_store.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("store", include_str!("../migrations/0001_store.sql")),
+    ("figures", include_str!("../migrations/0002_figures.sql")),
+];
 /// The oldest supported server.
 const OLDEST_SERVER: i32 = 130_000;
 /// The longest name of a schema in bytes.

@@ -114,7 +114,7 @@ impl PostgresStore {
     }
 
     /// Reads rows, and converts them.
-    async fn read_rows<T>(
+    pub(crate) async fn read_rows<T>(
         &self,
         statement: impl Fn(&str) -> Statement,
         read: impl FnOnce(Vec<PgRow>) -> Result<T, DbError>,

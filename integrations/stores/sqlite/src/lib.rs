@@ -16,6 +16,7 @@ mod connection;
 mod due;
 mod entries;
 mod failure;
+mod figures;
 mod file_identity;
 mod group;
 mod leases;

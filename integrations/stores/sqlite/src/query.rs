@@ -243,6 +243,12 @@ impl Select {
         self.values.extend(values);
     }
 
+    /// Makes groups of the found rows.
+    pub(super) fn group(&mut self, columns: &str) {
+        self.sql.push_str(" GROUP BY ");
+        self.sql.push_str(columns);
+    }
+
     /// Sets the order and the limit.
     pub(super) fn order(&mut self, order: &str, most: Option<usize>) {
         self.sql.push_str(" ORDER BY ");

@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
     Append, BlobStore, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog, EventMatches,
-    EventSearch, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore, PendingFilter, PendingItem,
-    PostOutcome, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError, TimerFilter, TimerStore, Watcher,
-    content_hash, verify_content,
+    EventSearch, FigureFilter, Figures, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore, PendingFilter,
+    PendingItem, PostOutcome, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError, TimerFilter,
+    TimerStore, Watcher, content_hash, verify_content,
 };
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ use super::options::{Durability, SqliteOptions};
 use super::reader::Readers;
 use super::rows::encode;
 use super::writer::Writer;
-use super::{backup, blobs, connection, due, entries, mailbox, pending, query, remove, sinks, timers};
+use super::{backup, blobs, connection, due, entries, figures, mailbox, pending, query, remove, sinks, timers};
 
 /// Number of reader threads: two, so that one long log does not block all other reads.
 const READERS: usize = 2;
@@ -297,6 +297,11 @@ impl RunIndex for SqliteStore {
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
         let filter = filter.clone();
         Box::pin(self.ask(move |db| pending::list(db, &filter)))
+    }
+
+    fn figures<'a>(&'a self, filter: &'a FigureFilter) -> BoxFuture<'a, Result<Figures, StoreError>> {
+        let filter = filter.clone();
+        Box::pin(self.ask(move |db| figures::figures(db, &filter)))
     }
 
     fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {

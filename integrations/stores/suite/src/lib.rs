@@ -21,6 +21,7 @@
 )]
 
 mod entries;
+mod figures;
 mod files;
 mod lists;
 mod log;
@@ -32,6 +33,7 @@ mod watching;
 mod workers;
 
 pub use entries::*;
+pub use figures::*;
 pub use files::*;
 pub use lists::*;
 pub use log::*;
@@ -68,6 +70,9 @@ macro_rules! store_suite {
             pending_items_are_listed_by_any_filter,
             lists_are_read_in_pages,
             pending_items_are_replaced_and_keep_their_age,
+            figures_add_up_runs,
+            figures_follow_the_appends,
+            figures_are_narrowed,
             search_ignores_case,
             search_is_narrowed_and_continued,
             run_that_is_over_is_removed,

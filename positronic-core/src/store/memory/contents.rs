@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::super::{
-    Append, Entry, InboundWebhook, RunCursor, RunFilter, SavedPrompts, Snapshot, StoreError, TimerChange,
-    watchers::Watchers,
+    Append, Entry, InboundWebhook, PendingItem, RunCursor, RunFilter, SavedPrompts, Snapshot, StoreError, TimerChange,
+    WaitingRun, watchers::Watchers,
 };
 use crate::record::{Epoch, Event, Pending, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 
@@ -109,6 +109,19 @@ impl Contents {
         runs.filter(|stored| stored.passes(filter))
     }
 
+    /// Returns all pending items.
+    pub(super) fn items(&self) -> impl Iterator<Item = PendingItem> {
+        self.runs.iter().flat_map(|(run, stored)| {
+            stored.pending.iter().map(move |(at, pending)| PendingItem {
+                run: run.clone(),
+                brain: Arc::clone(&stored.summary.brain),
+                at: *at,
+                pending: pending.clone(),
+                about: WaitingRun::from(&stored.summary),
+            })
+        })
+    }
+
     pub(super) fn remove(&mut self, run: &RunId) {
         let Some(StoredRun { summary, .. }) = self.runs.remove(run) else { return };
         self.listed.remove(&summary.cursor());
@@ -173,8 +186,12 @@ pub(super) struct StoredRun {
 impl StoredRun {
     /// Returns whether the run is in a list with this filter.
     fn passes(&self, filter: &RunFilter) -> bool {
-        let waits = || self.pending.iter().any(|(_, pending)| pending.kind.is_for_person());
-        filter.passes(&self.summary) && (!filter.person || waits())
+        filter.passes(&self.summary) && (!filter.person || self.waits_for_person())
+    }
+
+    /// Returns whether a person can decide or answer something.
+    pub(super) fn waits_for_person(&self) -> bool {
+        self.pending.iter().any(|(_, pending)| pending.kind.is_for_person())
     }
 
     pub(super) fn next(&self) -> Seq {

@@ -15,9 +15,9 @@ use self::contents::{Contents, StoredRun};
 use self::workers::Workers;
 use super::{
     Append, BlobStore, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog,
-    EventMatch, EventMatches, EventSearch, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore,
-    PendingFilter, PendingItem, PostOutcome, REFUSALS, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot,
-    StoreError, TimerFilter, TimerStore, WaitingRun, Watcher, blob,
+    EventMatch, EventMatches, EventSearch, FigureFilter, Figures, InboundWebhook, Lease, LeaseStore, MailboxEntry,
+    MailboxStore, PendingFilter, PendingItem, PostOutcome, REFUSALS, RunFilter, RunIndex, SavedPrompts, SinkStore,
+    Snapshot, StoreError, TimerFilter, TimerStore, Watcher, blob, figures,
 };
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Status, Timer, Timestamp, TriggerId};
 
@@ -151,19 +151,17 @@ impl RunIndex for MemoryStore {
 
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
         let contents = self.shared.lock();
-        let all = contents.runs.iter().flat_map(|(run, stored)| {
-            stored.pending.iter().map(move |(at, pending)| PendingItem {
-                run: run.clone(),
-                brain: stored.summary.brain.clone(),
-                at: *at,
-                pending: pending.clone(),
-                about: WaitingRun::from(&stored.summary),
-            })
-        });
-        let mut items: Vec<_> = all.filter(|item| filter.passes(item)).collect();
+        let mut items: Vec<_> = contents.items().filter(|item| filter.passes(item)).collect();
         items.sort_by_cached_key(PendingItem::cursor);
         items.truncate(filter.limit.unwrap_or(usize::MAX));
         ready(Ok(items))
+    }
+
+    fn figures<'a>(&'a self, filter: &'a FigureFilter) -> BoxFuture<'a, Result<Figures, StoreError>> {
+        let contents = self.shared.lock();
+        let rows = contents.runs.values().map(|stored| (&stored.summary, stored.waits_for_person()));
+        let items = contents.items().filter(|item| item.pending.kind.is_for_person());
+        ready(Ok(figures::figures(filter, rows, items)))
     }
 
     fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {

@@ -185,7 +185,7 @@ async fn counts(cx: RequestContext) -> Result<Response, Problem> {
 }
 
 /// Returns the user to whom a list is limited. A caller that sees only the runs of a user may not ask for those of another.
-fn user_of<'q>(caller: &'q Caller, asked: Option<&'q str>) -> Result<Option<&'q str>, Problem> {
+pub(crate) fn user_of<'q>(caller: &'q Caller, asked: Option<&'q str>) -> Result<Option<&'q str>, Problem> {
     match (caller.only_user(), asked) {
         (Some(own), Some(asked)) if own != asked => {
             Err(Problem::new(ProblemType::NotAllowed)

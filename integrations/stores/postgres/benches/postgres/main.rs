@@ -1,6 +1,6 @@
 //! The cost of durable runs in PostgreSQL.
 //!
-//! `cargo bench -p positronic-postgres --bench postgres`, with `-- rounds`, `-- lists` or `-- sizes` for one of the parts.
+//! `cargo bench -p positronic-postgres --bench postgres`, with `-- rounds`, `-- lists`, `-- figures` or `-- sizes` for one of the parts.
 //! It starts a server of its own, whose files lie in the temporary folder (`TMPDIR` names another disk), with `fsync`.
 //!
 //! Each run is compared with statements by hand that write the same rows, right after it and with as many connections,
@@ -21,6 +21,7 @@
 )]
 
 mod bare;
+mod figures;
 mod lists;
 mod rounds;
 #[path = "../../tests/it/server.rs"]
@@ -38,6 +39,9 @@ fn main() {
         }
         if wanted("lists") {
             lists::measure().await;
+        }
+        if wanted("figures") {
+            figures::measure().await;
         }
         if wanted("sizes") {
             sizes::measure().await;

@@ -5,8 +5,9 @@ use std::sync::{Arc, Weak};
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
     Append, BlobStore, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog, EventMatches,
-    EventSearch, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore, PendingFilter, PendingItem,
-    PostOutcome, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError, TimerFilter, TimerStore, Watcher,
+    EventSearch, FigureFilter, Figures, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore, PendingFilter,
+    PendingItem, PostOutcome, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError, TimerFilter,
+    TimerStore, Watcher,
 };
 use serde_json::Value;
 use sqlx_postgres::PgRow;
@@ -146,6 +147,10 @@ impl RunIndex for PostgresStore {
 
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
         Box::pin(self.list_pending(filter))
+    }
+
+    fn figures<'a>(&'a self, filter: &'a FigureFilter) -> BoxFuture<'a, Result<Figures, StoreError>> {
+        Box::pin(self.add_up(filter))
     }
 
     fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {

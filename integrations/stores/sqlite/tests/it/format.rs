@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use positronic_core::record::{PendingKind, RunId, Seq, Status, Timer, Timestamp, Trigger, sha256};
 use positronic_core::store::prelude::*;
-use positronic_core::store::{DueFilter, Entry, PendingFilter, RunFilter, TimerFilter};
+use positronic_core::store::{DueFilter, Entry, FigureFilter, PendingFilter, RunFilter, TimerFilter};
 use positronic_sqlite::SqliteStore;
 use rusqlite::Connection;
 use serde_json::json;
 
 use super::{lines, quick};
 
-/// A store of the format, with content of each kind. It stays as it is, so that later releases read the files of this one.
-const FORMAT_1: &str = include_str!("format_1.sql");
+/// A store of each format, with content of each kind. They stay as they are, so that later releases read the files of this one.
+const FORMATS: [&str; 2] = [include_str!("format_1.sql"), include_str!("format_2.sql")];
 
 fn pragma(db: &Connection, name: &str) -> String {
     db.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
@@ -29,17 +29,23 @@ fn new_file_records_its_format() {
     let db = Connection::open(&path).unwrap();
 
     assert_eq!(pragma(&db, "application_id"), format!("Integer({})", i32::from_be_bytes(*b"Posi")));
-    assert_eq!(pragma(&db, "user_version"), "Integer(1)");
+    assert_eq!(pragma(&db, "user_version"), "Integer(2)");
     assert_eq!(pragma(&db, "journal_mode"), "Text(\"wal\")");
     // 2 is incremental.
     assert_eq!(pragma(&db, "auto_vacuum"), "Integer(2)");
 }
 
 #[tokio::test]
-async fn file_of_format_1_is_read() {
+async fn file_of_each_format_is_read() {
+    for format in FORMATS {
+        is_read(format).await;
+    }
+}
+
+async fn is_read(format: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
-    Connection::open(&path).unwrap().execute_batch(FORMAT_1).unwrap();
+    Connection::open(&path).unwrap().execute_batch(format).unwrap();
 
     let store = quick(&path);
 
@@ -73,6 +79,10 @@ async fn file_of_format_1_is_read() {
     assert_eq!(store.sweep_blobs(Timestamp(i64::MAX)).await, Ok(0));
     assert_eq!(store.blob(&sha256(b"a file")).await, Ok(Some(b"a file".to_vec())));
     assert_eq!(store.entry("note", "one").await, Ok(Some(Entry::new("one", 2, json!("text")))));
+    let day = FigureFilter::builder().from(Timestamp(0)).bucket(Duration::from_hours(1)).buckets(24).now(Timestamp(0));
+    let figures = store.figures(&day.build()).await.unwrap();
+    assert!(matches!(&figures.ended[..], [group] if (group.status, group.runs) == (Status::Completed, 1)));
+    assert!(matches!(&figures.open[..], [group] if (group.status, group.person) == (Status::Waiting, true)));
 }
 
 async fn due(store: &SqliteStore, code: &str) -> Vec<String> {
@@ -92,7 +102,7 @@ fn new_file_has_the_tables_of_the_fixture() {
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(FORMAT_1).unwrap();
+    fixture.execute_batch(FORMATS[1]).unwrap();
 
     assert_eq!(tables(&Connection::open(&path).unwrap()), tables(&fixture));
 }

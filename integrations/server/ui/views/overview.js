@@ -1,0 +1,166 @@
+// The overview: whether all is well, and if not, what and since when. Each number leads to the list of its runs.
+import { tags } from '../lib/dom.js';
+import { get } from '../lib/api.js';
+import { go, query, ui } from '../lib/page.js';
+import { icon } from '../lib/icons.js';
+import { quoted } from '../lib/cause.js';
+import { compact, date, duration, micros, millis, moment, money, number, plural, zone } from '../lib/format.js';
+import { chart, legend, meter, spark } from '../parts/chart.js';
+import { empty, resource } from '../parts/common.js';
+
+const { a, b, code, dd, div, dl, dt, h1, h2, header, nav, option, p, section, select, small, span, table, tbody, td, th, thead, tr } = tags;
+
+const RANGES = { '1h': ['1 h', 'the last hour'], '24h': ['24 h', 'the last 24 h'], '7d': ['7 days', 'the last 7 days'], '30d': ['30 days', 'the last 30 days'] };
+/** After how many milliseconds changes of runs are read again at the earliest. */
+const PAUSE = 5000;
+const WHY_STUCK = { no_brain: 'no worker knows the brain', changed: 'the code has changed of the brain', prices: 'a price is missing for a limit of the brain', no_model: 'no worker has a model for the brain' };
+const sum = ({ completed, failed, cancelled }) => completed + failed + cancelled;
+const percent = (part, whole) => (whole ? `${number(Math.round((part / whole) * 1000) / 10)} %` : '–');
+/** A sum of money to the cent, or as exactly as one of a single run if it is small. */
+const cash = (amount, currency) => money(String(amount), currency).replace(/^(\D*[1-9]\d*\.\d\d)\d+/, '$1');
+const amounts = (costs) => (costs.length ? costs.map(({ amount, currency }) => cash(amount, currency)).join(' + ') : '–');
+const many = (n) => (n < 1e6 ? compact(n) : `${number(Math.round(n / 1e5) / 10)}M`);
+/** How long ago a time was, by its largest unit, and a time to the minute. */
+const age = (time) => duration(Date.now() - millis(time)).split(' ').slice(0, 2).join(' ');
+const minute = (time) => moment(time).replace(/(\d\d:\d\d):\d\d$/, '$1');
+const sentence = (text) => quoted(text && text[0].toUpperCase() + text.slice(1));
+const inCurrency = (costs, currency) => Number(costs.find((one) => one.currency === currency)?.amount ?? 0);
+const link = (to, ...content) => a({ href: ui(to) }, content);
+
+export default function overviewView(route, frame) {
+  let [range, brain, timer, readAt, titles] = ['24h', null, 0, 0, []];
+  const read = (to) => { [range, brain] = [RANGES[to.query.get('range')] ? to.query.get('range') : '24h', to.query.get('brain')]; };
+  const address = (change) => {
+    const wanted = { range, brain, ...change };
+    return `/overview${query({ ...wanted, range: wanted.range === '24h' ? null : wanted.range })}`;
+  };
+  read(route);
+  get('/brains').then(({ items }) => { titles = items.map(({ title }) => title); }, () => {});
+  const data = resource(() => {
+    readAt = performance.now();
+    return get('/overview', { range, brain });
+  });
+  /** The list of the runs that a number counts. */
+  const runs = (filter = {}, from = data.value.from) => `/runs${query({ brain, since: from, ...filter })}`;
+  const choose = (name) => [`Show ${RANGES[name][1]}`, () => go(address({ range: name }))];
+  return {
+    title: () => 'Overview',
+    update(to) {
+      read(to);
+      data.load();
+      return true;
+    },
+    keys: () => Object.fromEntries(Object.keys(RANGES).map((name, i) => [String(i + 1), choose(name)])),
+    change() {
+      clearTimeout(timer);
+      timer = setTimeout(data.load, Math.max(0, PAUSE - (performance.now() - readAt)));
+    },
+    head: () => div.bar(h1.grow('Overview'),
+      nav.views({ 'aria-label': 'Range of time' }, Object.entries(RANGES).map(([name, [text]]) => a({ key: name, href: ui(address({ range: name })), 'aria-current': name === range && 'true' }, text))),
+      select.wide({ 'aria-label': 'Brain', value: brain ?? '', onchange: ({ target }) => go(address({ brain: target.value || null })) },
+        option({ value: '' }, 'All brains'), [...new Set([...titles, brain])].filter(Boolean).map((title) => option({ key: title, value: title }, title))),
+      a.button.primary({ href: ui('/brains') }, icon('plus'), 'Start a run')),
+    render: () => data.show(shown),
+    close: () => clearTimeout(timer),
+  };
+
+  function shown(all) {
+    const none = !all.started && !sum(all.ended) && !all.waiting.items;
+    const isIdle = none && !all.queue.claimed && !all.queue.queued && !all.queue.stuck.length && !all.queue.asleep && !all.queue.paused;
+    if (isIdle) return empty(`No runs in ${RANGES[range][1]}`, brain ? `The brain ${brain} has none.` : 'Start a brain, or choose a longer range.', a.button.primary({ href: ui('/brains') }, 'Start a brain'));
+    return div.overview(notes(all), tiles(all), div.halves(failures(all), standing(all)), all.brains.length > 0 && byBrain(all));
+  }
+
+  /** What is wrong, in one line each: the newest cause of failures, and the oldest decision. */
+  function notes({ causes, brains, ended, waiting, from, now }) {
+    const late = millis(from) + (millis(now) - millis(from)) * 0.75;
+    const isNew = causes.filter(({ first }) => millis(first) >= late);
+    const [worst] = isNew;
+    const good = worst?.brains.length === 1 && brains.find(({ brain: title }) => title === worst.brains[0])?.last_completed;
+    const failed = worst ? a.note.failed({ key: 'cause', href: ui(causeList(worst)) }, icon('cross'), span.grow(
+      b(`${worst.brains.join(', ')} failed ${worst.runs === 1 ? 'once' : `${number(worst.runs)} times`} since ${minute(worst.first)}: `), span({ dir: 'auto' }, quoted(worst.cause)), '.',
+      good && ` Its last good run ended at ${minute(good)}.`), span.to(plural(worst.runs, 'run')))
+      : ended.failed ? p.note({ key: 'cause' }, icon('skip'), span(b(`${number(ended.failed)} of ${plural(sum(ended), 'run')} failed`), `, none by a new cause since ${minute(late * 1000)}.`))
+        : p.note({ key: 'cause' }, icon('check'), span(b(`Nothing has failed in ${RANGES[range][1]}`), waiting.items ? '.' : ', and nothing waits for a person.'));
+    return div.notes(failed, waiting.items > 0 && a.note.lost({ key: 'waits', href: ui('/inbox') }, icon('clock'), span.grow(
+      b(`${plural(waiting.items, 'decision')} ${waiting.items === 1 ? 'waits' : 'wait'}, `), waiting.items > 1 && 'the oldest ', `for ${age(waiting.oldest)}.`), span.to('Inbox')));
+  }
+
+  /** The list of the runs with a cause: those that failed, and have the longest part of it that is the same for all in their log. */
+  function causeList({ cause, first, brains }) {
+    const [q] = cause.split(/["\\…\n]/).map((part) => part.trim()).sort((one, other) => other.length - one.length);
+    return runs({ status: 'failed', q, brain: brains.length === 1 ? brains[0] : brain }, first);
+  }
+
+  function tiles({ from, now, buckets, started, ended, waiting, bucket_seconds: seconds }) {
+    const columns = buckets.map(({ at }) => date(at));
+    const [begin, end] = [millis(from), millis(from) + buckets.length * seconds * 1000];
+    const marks = [0, 0.25, 0.5, 0.75, 1].map((part) => mark(begin + part * (end - begin)));
+    const of = (value) => buckets.map((bucket) => value(bucket));
+    const currency = [...ended.costs].sort((one, other) => other.amount - one.amount)[0]?.currency;
+    const version = `${now} ${zone()}`;
+    const tile = (title, to, value, about, shape, names) => section.tile({ key: title },
+      header(h2(link(to, title)), names && legend(shape.series)), p.figure(b(value), ' ', small(about)), chart({ label: `${title}, ${RANGES[range][1]}`, columns, marks, version, ...shape }));
+    const [input, { output, cached }] = [ended.tokens.input, ended.tokens];
+    return div.tiles(
+      tile('Runs', runs(), number(sum(ended)), `ended, ${number(started)} started`, { format: number, series: [
+        { name: 'completed', tone: 's1', of: of((one) => one.ended.completed) }, { name: 'failed', tone: 'failed', of: of((one) => one.ended.failed) },
+        ended.cancelled && { name: 'cancelled', tone: 'idle', of: of((one) => one.ended.cancelled) }].filter(Boolean) }, true),
+      tile('Failed', runs({ status: 'failed' }), number(ended.failed), `${percent(ended.failed, sum(ended))} of those that ended`, { format: number, series: [{ name: 'failed', tone: 'failed', of: of((one) => one.ended.failed) }] }),
+      tile('Waiting for a person', '/inbox', number(waiting.items), waiting.items ? `oldest ${age(waiting.oldest)}, in ${plural(waiting.runs, 'run')}, by when they began to wait` : 'nothing waits', { kind: 'steps', format: number, series: [{ name: 'waiting now', tone: 'waits', of: of((one) => one.waiting) }] }),
+      tile('Cost', runs(), amounts(ended.costs), [ended.costs.length === 1 && sum(ended) > 0 && `${cash(ended.costs[0].amount / sum(ended), currency)} a run`, ended.partly_priced > 0 && `${plural(ended.partly_priced, 'run')} with an unknown part`].filter(Boolean).join(' · ') || 'no cost is known',
+        { format: (n) => cash(n, currency), series: [{ name: currency ?? 'cost', tone: 's1', of: of((one) => inCurrency(one.ended.costs, currency)) }] }, ended.costs.length > 1),
+      tile('Tokens', runs(), many(input + output), `${percent(cached, input)} of the input from the cache`, { format: many, series: [
+        { name: 'cached', tone: 's3', of: of((one) => one.ended.tokens.cached) }, { name: 'in', tone: 's2', of: of((one) => Math.max(0, one.ended.tokens.input - one.ended.tokens.cached)) },
+        { name: 'out', tone: 's1', of: of((one) => one.ended.tokens.output) }] }, true),
+      tile('Active time of a run', runs(), ended.active ? micros(ended.active.p50) : '–', ended.active ? `p50 · p95 ${micros(ended.active.p95)}` : 'no time is known', { kind: 'lines', format: micros, series: [
+        { name: 'p50', tone: 's1', of: of((one) => one.ended.active?.p50 ?? null) }, { name: 'p95', tone: 's2', of: of((one) => one.ended.active?.p95 ?? null) }] }, true));
+  }
+  function mark(ms) {
+    const text = date(ms * 1000);
+    const [day, time] = text.split(', ');
+    return range === '7d' || range === '30d' ? day.replace(/ \d{4}$/, '') : (time ?? '').slice(0, 5);
+  }
+
+  function failures({ causes, more_causes: more, ended, now }) {
+    return section.panel.flush({ key: 'causes' }, header(h2.grow('Failures by cause'), ended.failed > 0 && link(runs({ status: 'failed' }), plural(ended.failed, 'run'))),
+      causes.length ? div.scroll({ tabindex: '0', role: 'region', 'aria-label': 'Failures by cause' }, table(
+        thead(tr(th({ scope: 'col' }, 'Cause'), th.right({ scope: 'col' }, 'Runs'), th.wide({ scope: 'col' }, RANGES[range][0]), th.right.wide({ scope: 'col' }, 'First'), th.right({ scope: 'col' }, 'Last'))),
+        tbody(causes.map((cause) => tr({ key: cause.cause },
+          td(a.name({ href: ui(causeList(cause)), dir: 'auto' }, cause.cause ? sentence(cause.cause) : 'No message'), small(cause.brains.join(', '))), td.right(b(number(cause.runs))),
+          td.wide(spark(`${cause.cause}: ${number(cause.runs)} in ${RANGES[range][1]}`, cause.buckets, now)), td.right.wide(minute(cause.first)), td.right(minute(cause.last))))))) : p.pad.soft(`No run has failed in ${RANGES[range][1]}.`),
+      more > 0 && p.pad.soft(`${plural(more, 'further cause')}, each with fewer runs.`));
+  }
+
+  function standing({ queue, workers }) {
+    const { claimed, queued, oldest, stuck, asleep, paused } = queue;
+    const stuckRuns = stuck.reduce((all, { runs: some }) => all + some, 0);
+    const isLeft = queued > 0 && !workers.length;
+    const [tone, shape, word] = stuckRuns ? ['bad', 'warn', `${plural(stuckRuns, 'run')} stuck`] : isLeft ? ['wait', 'warn', 'No worker has a run'] : ['good', 'check', 'Healthy'];
+    const list = (filter) => `/runs${query({ brain, ...filter })}`;
+    const row = (name, ...content) => div({ key: name }, dt(name), dd(content));
+    return section.panel.flush({ key: 'queue' }, header(h2.grow('Workers and queue'), span.status({ class: tone }, icon(shape), span(word))),
+      workers.length > 0 && table({ 'aria-label': 'Workers with runs' }, thead(tr(th({ scope: 'col' }, 'Worker'), th.right({ scope: 'col' }, 'Runs'))),
+        tbody(workers.map(({ owner, runs: own }) => tr({ key: owner }, td(code(owner)), td.right(number(own)))))),
+      dl.pad(
+        row('Working', claimed ? link(list({ status: 'running' }), plural(claimed, 'run')) : 'no run; workers without runs are not known here'),
+        row('Queue', queued ? [link(list({ status: 'running' }), plural(queued, 'run')), ` ${queued === 1 ? 'waits' : 'wait'} for a worker, the oldest for ${age(oldest)}`] : 'no run waits for a worker'),
+        row('Stuck', stuck.length ? stuck.map(({ brain: title, reason, runs: some }, i) => div({ key: i }, link(list({ status: 'running', brain: title }), plural(some, 'run')), `: ${WHY_STUCK[reason] ?? reason} `, code(title))) : 'none'),
+        row('Asleep', asleep ? [link(list({ status: 'waiting' }), plural(asleep, 'run')), ' until a time or a webhook'] : 'none'),
+        paused > 0 && row('Paused', link(list({ status: 'paused' }), plural(paused, 'run')))));
+  }
+
+  function byBrain({ brains, more_brains: more, ended }) {
+    const currency = [...ended.costs].sort((one, other) => other.amount - one.amount)[0]?.currency;
+    const whole = inCurrency(ended.costs, currency);
+    const head = (name, more = {}) => th.right({ scope: 'col', ...more }, name);
+    return section.panel.flush({ key: 'brains' }, header(h2.grow('By brain')), div.scroll({ tabindex: '0', role: 'region', 'aria-label': 'By brain' }, table(
+      thead(tr(th({ scope: 'col' }, 'Brain'), head('Runs'), head('Failed'), head('p50', { class: 'wide' }), head('p95', { class: 'wide' }), head(['Cost ', icon('down')], { 'aria-sort': 'descending' }), th.wide({ scope: 'col' }, 'Share of cost'))),
+      tbody(brains.map(({ brain: title, ended: own }) => tr({ key: title },
+        td(a.name({ href: ui(address({ brain: title })) }, title)), td.right(link(runs({ brain: title }), number(sum(own)))),
+        td.right({ class: own.failed / sum(own) >= 0.1 && 'bad' }, own.failed ? link(runs({ brain: title, status: 'failed' }), percent(own.failed, sum(own))) : '0 %'),
+        td.right.wide(own.active ? micros(own.active.p50) : '–'), td.right.wide(own.active ? micros(own.active.p95) : '–'), td.right(amounts(own.costs)),
+        td.wide.share(span.unseen(whole ? percent(inCurrency(own.costs, currency), whole) : '–'), meter(whole ? inCurrency(own.costs, currency) / whole : 0))))))),
+    more > 0 && p.pad.soft(`${plural(more, 'further brain')}, each with a lower cost.`));
+  }
+}

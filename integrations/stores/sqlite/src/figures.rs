@@ -1,0 +1,157 @@
+//! Figures of many runs.
+
+use std::sync::Arc;
+
+use positronic_core::record::{ClaimRefusal, Money, Status, Timestamp, Usage};
+use positronic_core::store::{EndedFold, EndedRun, FigureFilter, Figures, OpenRuns, WaitingItems};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row};
+
+use super::failure::DbError;
+use super::query::{Select, text};
+use super::rows::EVENTS;
+
+/// Adds up the figures of runs.
+pub(super) fn figures(db: &Connection, filter: &FigureFilter) -> Result<Figures, DbError> {
+    let mut figures = Figures::new(filter);
+    add_ended(db, filter, &mut figures)?;
+    add_open(db, filter, &mut figures)?;
+    add_waiting(db, filter, &mut figures)?;
+    Ok(figures)
+}
+
+/// Adds the runs that are over. They are read one by one: SQLite would sort them for groups, which takes longer.
+fn add_ended(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> Result<(), DbError> {
+    let mut select = Select::new(
+        "SELECT started, ended, status, brain, active, input, output, cached, cost, currency, partial, cause
+         FROM ended_runs",
+    );
+    select.and("ended >= ?", [filter.from.0.into()]);
+    select.and("ended < ?", [filter.until().0.into()]);
+    narrow(&mut select, filter, "brain", "user");
+    let mut fold = EndedFold::default();
+    select.each(db, |row| {
+        let run = EndedRun {
+            started: Timestamp(row.get(0)?),
+            ended: Timestamp(row.get(1)?),
+            status: status(row, 2)?,
+            brain: text(row, 3)?,
+            active: row.get::<_, Option<i64>>(4)?.map(count),
+            usage: Usage {
+                input: count(row.get(5)?),
+                output: count(row.get(6)?),
+                cached: count(row.get(7)?),
+                ..Usage::default()
+            },
+            cost: Money::of_nanos(count(row.get(8)?)),
+            currency: optional(row, 9)?,
+            is_partial: row.get(10)?,
+            cause: optional(row, 11)?,
+        };
+        if let Some(bucket) = filter.bucket_of(run.started) {
+            figures.add_started(bucket, 1);
+        }
+        if let Some(bucket) = filter.bucket_of(run.ended) {
+            fold.add(bucket, &run);
+        }
+        Ok(())
+    })?;
+    figures.ended = fold.groups();
+    Ok(())
+}
+
+fn add_open(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> Result<(), DbError> {
+    const OPEN: &str = "status IN ('running', 'waiting', 'paused')";
+    // A running run has the least time to wake, and so has a waiting one that may have unread webhooks.
+    let mut select = Select::new(&format!(
+        "SELECT status, brain, owner, refused, person, due, count(*), min(at) FROM (
+            SELECT status, brain, user, owner, at,
+                CASE WHEN status = 'running' AND json_valid(summary) THEN json_extract(summary, '$.refused') END AS refused,
+                key IN (SELECT id / {EVENTS} FROM pending WHERE person) AS person,
+                CASE status WHEN 'running' THEN 1 WHEN 'waiting' THEN coalesce(
+                    CASE WHEN wake = {least} AND json_valid(summary) THEN json_extract(summary, '$.wake') ELSE wake END <= {now},
+                    0) ELSE 0 END AS due
+            FROM runs WHERE {OPEN})",
+        least = i64::MIN,
+        now = filter.now.0,
+    ));
+    narrow(&mut select, filter, "brain", "user");
+    select.group("status, brain, owner, refused, person, due");
+    select.each(db, |row| {
+        figures.open.push(OpenRuns {
+            status: status(row, 0)?,
+            brain: text(row, 1)?.into(),
+            owner: optional(row, 2)?.map(Arc::from),
+            refused: optional(row, 3)?.and_then(refusal),
+            person: row.get(4)?,
+            due: row.get(5)?,
+            runs: count(row.get(6)?),
+            oldest: Timestamp(row.get(7)?),
+        });
+        Ok(())
+    })?;
+    let mut select = Select::new(&format!(
+        "SELECT (started - {}) / {} AS bucket, count(*) FROM runs",
+        filter.from.0,
+        filter.micros()
+    ));
+    select.and(OPEN, []);
+    // The open ones are few, so they are found first.
+    select.and("+started >= ?", [filter.from.0.into()]);
+    select.and("+started < ?", [filter.until().0.into()]);
+    narrow(&mut select, filter, "brain", "user");
+    select.group("bucket");
+    select.each(db, |row| {
+        figures.add_started(row.get(0)?, count(row.get(1)?));
+        Ok(())
+    })
+}
+
+fn add_waiting(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> Result<(), DbError> {
+    let (from, bucket) = (filter.from.0, filter.micros());
+    let run = match filter.user {
+        Some(_) => format!("JOIN runs r ON r.key = p.id / {EVENTS}"),
+        None => String::new(),
+    };
+    let mut select = Select::new(&format!(
+        "SELECT CASE WHEN p.at >= {from} THEN (p.at - {from}) / {bucket} END AS bucket, count(*), min(p.at)
+         FROM pending p {run}"
+    ));
+    select.and("p.person", []);
+    select.and("p.at < ?", [filter.until().0.into()]);
+    narrow(&mut select, filter, "p.brain", "r.user");
+    select.group("bucket");
+    select.each(db, |row| {
+        let (bucket, items, oldest) = (row.get(0)?, count(row.get(1)?), Timestamp(row.get(2)?));
+        figures.waiting.push(WaitingItems { bucket, items, oldest });
+        Ok(())
+    })
+}
+
+/// Adds the conditions on brain and user.
+fn narrow(select: &mut Select, filter: &FigureFilter, brain: &str, user: &str) {
+    for (column, wanted) in [(brain, &filter.brain), (user, &filter.user)] {
+        if let Some(wanted) = wanted {
+            select.and(&format!("{column} = ?"), [Value::from(wanted.clone())]);
+        }
+    }
+}
+
+/// Reads a column that is not negative.
+fn count(column: i64) -> u64 {
+    u64::try_from(column).unwrap_or_default()
+}
+
+fn optional<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a str>, DbError> {
+    Ok(row.get_ref(column)?.as_str_or_null().map_err(rusqlite::Error::from)?)
+}
+
+fn status(row: &Row<'_>, column: usize) -> Result<Status, DbError> {
+    let word = text(row, column)?;
+    let found = Status::ALL.into_iter().find(|status| status.as_str() == word);
+    found.ok_or_else(|| DbError::unreadable("the status of a run", format!("unknown status `{word}`")))
+}
+
+fn refusal(word: &str) -> Option<ClaimRefusal> {
+    serde_json::from_value(word.into()).ok()
+}
