@@ -8,6 +8,7 @@ use axum::response::Response;
 use positronic_core::record::{Timestamp, sha256};
 use positronic_core::store::{Entry, EntryFilter, EventStore, StoreError};
 
+use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::RequestContext;
 
@@ -21,7 +22,7 @@ const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 const SWEPT: usize = 20;
 
 /// The key of a request.
-pub(super) struct Key {
+pub(crate) struct Key {
     key: String,
     is_given: bool,
     /// Whose key it is.
@@ -45,6 +46,12 @@ impl Key {
         }
         Err(Problem::new(ProblemType::InvalidHeader)
             .detail(format!("`Idempotency-Key`: expected 1 to {MAX_KEY} characters")))
+    }
+
+    /// Returns the key of a request whose protocol has an id of its own for what it asks.
+    pub(crate) fn named(caller: &Caller, key: String) -> Self {
+        let (subject, user) = (caller.subject().to_owned(), caller.user_id().map(str::to_owned));
+        Self { key, is_given: true, subject, user }
     }
 
     /// Returns whether the client has sent it.

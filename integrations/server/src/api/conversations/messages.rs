@@ -189,7 +189,7 @@ pub(crate) struct MessageRequest {
 pub(crate) struct SentMessage {
     pub(crate) run: RunId,
     /// The event from which on the answer is followed.
-    from: Seq,
+    pub(crate) from: Seq,
     pub(crate) is_replay: bool,
 }
 
