@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use positronic_core::machine::RunState;
-use positronic_core::record::{Pending, PendingKind, RunId, Timestamp};
+use positronic_core::record::{Path, Pending, PendingKind, RunId, Seq, Timestamp};
 use positronic_core::runner::Client;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -47,6 +47,12 @@ impl Viewer {
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.app.client
+    }
+
+    /// Returns the id of the question that a call or a stage asks since an event.
+    #[must_use]
+    pub fn question_id(&self, run: &RunId, path: &Path, since: Seq) -> String {
+        question_id(run, path, since)
     }
 
     /// Returns a pending item with what the caller needs to decide it.
