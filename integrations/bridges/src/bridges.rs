@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::record::{RunId, RunSummary, Seq};
+use positronic_core::runner::Client;
 use positronic_server::extension::Route;
 use serde_json::Value;
 
-use crate::hub::Hub;
+use crate::hub::{Hub, Reader};
 use crate::leg::Leg;
 use crate::projection::PublicState;
 
@@ -108,12 +109,17 @@ impl fmt::Debug for Bridges {
 
 /// What the routes of all protocols share.
 pub(crate) struct Shared {
-    pub(crate) hub: Hub,
+    hub: Hub,
     pub(crate) public_state: Option<PublicState>,
     hold: Duration,
 }
 
 impl Shared {
+    /// Begins to read the answers of a leg's run.
+    pub(crate) fn read(&self, client: &Client, leg: &Leg) -> Reader {
+        self.hub.read(client, &leg.run, leg.start)
+    }
+
     /// Returns a leg that attaches to a run as it is now.
     pub(crate) fn attach(&self, row: &RunSummary) -> Leg {
         self.from(row.run.clone(), row.next)

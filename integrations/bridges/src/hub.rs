@@ -1,5 +1,6 @@
-//! The texts of answers in flight, kept in memory while they stream: a reader that joins late gets them, and one that missed a
-//! piece catches up.
+//! The texts of answers in flight, kept in memory while they stream. Legs take what they have not sent from here, so that one that
+//! joins late gets the text before, and a slow one gets several pieces as one. The first leg of a run that attaches in the middle of
+//! an answer gets it when it is whole.
 //!
 //! One task per run follows the deltas as long as the run has a reader, and afterwards until the run settles, so that a page that
 //! reloads finds the text again. Nothing of it is stored.
@@ -12,7 +13,7 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 use positronic_core::record::{Delta, DeltaKind, Event, EventKind, Path, RunId, Seq};
 use positronic_core::runner::{Client, RunUpdate};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// The runs with readers, by id. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -24,11 +25,16 @@ pub(crate) struct Watched {
     answers: Mutex<HashMap<Path, PartialAnswer>>,
     readers: AtomicUsize,
     left: Notify,
+    /// Counts the pieces.
+    grown: watch::Sender<u64>,
 }
 
 /// A reader of a run; the run is watched as long as it has one.
 #[derive(Debug)]
-pub(crate) struct Reader(Arc<Watched>);
+pub(crate) struct Reader {
+    watched: Arc<Watched>,
+    grown: watch::Receiver<u64>,
+}
 
 /// The pieces of an answer, joined: one for each of its parts.
 #[derive(Debug, Clone, Default)]
@@ -48,7 +54,7 @@ impl Hub {
         let mut runs = self.0.lock();
         if let Some(known) = runs.get(run) {
             known.readers.fetch_add(1, Ordering::AcqRel);
-            return Reader(Arc::clone(known));
+            return Reader::of(Arc::clone(known));
         }
         let watched = Arc::new(Watched { readers: AtomicUsize::new(1), ..Watched::default() });
         runs.insert(run.clone(), Arc::clone(&watched));
@@ -56,7 +62,7 @@ impl Hub {
         let (hub, run, own) = (self.clone(), run.clone(), Arc::clone(&watched));
         drop(runs);
         tokio::spawn(async move { hub.watch(&run, &own, updates).await });
-        Reader(watched)
+        Reader::of(watched)
     }
 
     async fn watch<E>(
@@ -98,9 +104,11 @@ impl Hub {
 }
 
 impl Watched {
-    /// Returns what is known of the answer to a request; `None` if it is not complete up to now.
-    pub(crate) fn partial(&self, path: &Path) -> Option<PartialAnswer> {
-        self.answers.lock().get(path).filter(|answer| !answer.is_broken).cloned()
+    /// Reads what is known of the answer to a request, if no piece of it is missing.
+    pub(crate) fn read(&self, path: &Path, read: impl FnOnce(&PartialAnswer)) {
+        if let Some(answer) = self.answers.lock().get(path).filter(|answer| !answer.is_broken) {
+            read(answer);
+        }
     }
 
     fn event(&self, event: &Event) {
@@ -135,27 +143,37 @@ impl Watched {
             answer.pieces.clear();
             return;
         }
-        let is_same = |piece: &&mut Delta| {
-            (piece.part, piece.kind, piece.call) == (delta.part, delta.kind, delta.call)
-        };
+        let is_same = |piece: &&mut Delta| (piece.part, piece.kind, piece.call) == (delta.part, delta.kind, delta.call);
         match answer.pieces.iter_mut().find(is_same) {
             Some(piece) => piece.text.push_str(&delta.text),
             None => answer.pieces.push(delta.clone()),
         }
+        drop(answers);
+        self.grown.send_modify(|count| *count += 1);
     }
 }
 
-impl std::ops::Deref for Reader {
-    type Target = Watched;
+impl Reader {
+    fn of(watched: Arc<Watched>) -> Self {
+        let grown = watched.grown.subscribe();
+        Self { watched, grown }
+    }
 
-    fn deref(&self) -> &Watched {
-        &self.0
+    pub(crate) fn watched(&self) -> &Watched {
+        &self.watched
+    }
+
+    /// Waits for a further piece. Cancel-safe.
+    pub(crate) async fn more(&mut self) {
+        if self.grown.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.0.readers.fetch_sub(1, Ordering::AcqRel);
-        self.0.left.notify_one();
+        self.watched.readers.fetch_sub(1, Ordering::AcqRel);
+        self.watched.left.notify_one();
     }
 }

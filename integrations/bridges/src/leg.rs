@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures::stream::{BoxStream, Stream, StreamExt as _, unfold};
 use positronic_core::machine::pending;
-use positronic_core::record::{Failure, RunId, Seq};
+use positronic_core::record::{EventKind, Failure, RunId, Seq};
 use positronic_core::runner::{RunUpdate, Settled};
 use positronic_core::store::StoreError;
 use positronic_server::Problem;
@@ -23,7 +23,7 @@ use positronic_server::extension::{Frame, OpenQuestion, Viewer};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::hub::{Hub, Reader};
+use crate::hub::Reader;
 use crate::projection::{Placed, Projection, PublicState};
 
 /// Translates items into the frames of a protocol.
@@ -67,7 +67,7 @@ pub(crate) struct Leg {
 }
 
 impl Leg {
-    /// Attaches to the run.
+    /// Attaches to the run. `reader` began to read before what the client wants to follow was sent, or as soon as its run was known.
     ///
     /// # Errors
     ///
@@ -75,13 +75,11 @@ impl Leg {
     pub(crate) async fn open<E: Encoder>(
         self,
         viewer: Viewer,
-        hub: &Hub,
+        reader: Reader,
         public_state: Option<PublicState>,
         mut encoder: E,
     ) -> Result<impl Stream<Item = Frame> + Send + use<E>, Problem> {
-        // Deltas queue from here on, so that none is lost while the log is read.
         let updates = viewer.client().follow(&self.run, self.start);
-        let reader = hub.read(viewer.client(), &self.run, self.start);
         let log = viewer.client().events(&self.run, Seq(0)).await?;
         let mut projection = Projection::new(&self.run, viewer, public_state);
         for event in log.iter().take_while(|event| event.seq < self.start) {
@@ -89,7 +87,7 @@ impl Leg {
             encoder.items(items);
         }
         let mut frames: VecDeque<_> = encoder.begin(&projection, self.start > Seq(0)).into();
-        frames.extend(encoder.items(projection.join(&reader)));
+        frames.extend(encoder.items(projection.catch_up(reader.watched())));
         let state = Attached { leg: self, projection, encoder, updates, reader, frames, held_until: None, is_over: false };
         Ok(unfold(state, |mut attached| async move { attached.next().await.map(|frame| (frame, attached)) }))
     }
@@ -123,6 +121,10 @@ impl<E: Encoder> Attached<E> {
             };
             tokio::select! {
                 update = self.updates.next() => self.update(update),
+                () = self.reader.more() => {
+                    let items = self.projection.catch_up(self.reader.watched());
+                    self.send(items);
+                }
                 () = held => self.release(),
             }
         }
@@ -133,11 +135,14 @@ impl<E: Encoder> Attached<E> {
         match update {
             Some(Ok(RunUpdate::Event(event))) => {
                 self.held_until = None;
-                let items = self.projection.event(&event);
+                let mut items = self.projection.event(&event);
+                if matches!(event.kind, EventKind::LoopModelCall { .. }) {
+                    items.extend(self.projection.catch_up(self.reader.watched()));
+                }
                 self.send(items);
             }
             Some(Ok(RunUpdate::Delta(delta))) => {
-                let items = self.projection.delta(&delta, Some(&self.reader));
+                let items = self.projection.progress(&delta);
                 self.send(items);
             }
             Some(Ok(RunUpdate::Settled(settled))) => self.settled(settled),

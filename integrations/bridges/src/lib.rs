@@ -27,6 +27,7 @@ mod ai_sdk;
 mod bridges;
 mod hub;
 mod leg;
+mod outputs;
 mod projection;
 mod thread;
 

@@ -1,9 +1,9 @@
 //! Items as events of AG-UI.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use positronic_core::projection::result_text;
-use positronic_core::record::{SideOutput, ToolResult};
+use positronic_core::record::SideOutput;
 use positronic_server::extension::Frame;
 use serde_json::{Map, Value, json};
 
@@ -11,6 +11,7 @@ use super::event::{Event, Outcome, SubagentOutcome, TokenUsage};
 use super::interrupt::{interrupt, paused};
 use super::messages::Messages;
 use crate::leg::{Encoder, LegEnd};
+use crate::outputs::{Outputs, status};
 use crate::projection::{BrainOutcome, Item, Open, Placed, Projection, TextKind};
 
 /// The version of the protocol.
@@ -27,8 +28,9 @@ pub(super) struct AgUi {
     open_texts: Vec<OpenText>,
     /// The calls whose arguments stream, with their answers.
     open_calls: Vec<(String, String)>,
-    /// The messages that the client has sent itself in this leg.
-    own: HashSet<String>,
+    /// The text of the message that the client has sent with this leg.
+    own: Option<String>,
+    outputs: Outputs,
     state: Option<Value>,
     has_begun: bool,
 }
@@ -49,16 +51,16 @@ impl AgUi {
             parents: HashMap::new(),
             open_texts: Vec::new(),
             open_calls: Vec::new(),
-            own: HashSet::new(),
+            own: None,
+            outputs: Outputs::default(),
             state: None,
             has_begun: false,
         }
     }
 
     /// Leaves out the user's message that this leg answers: the client has it under an id of its own.
-    pub(super) fn without_own_message(mut self) -> Self {
-        self.own.insert(String::new());
-        self
+    pub(super) fn without_message(self, text: String) -> Self {
+        Self { own: Some(text), ..self }
     }
 
     fn item(&mut self, placed: Placed, out: &mut Vec<Event>) {
@@ -159,18 +161,23 @@ impl AgUi {
                 let value = json!({ "interruptId": question, "toolCallId": call, "outcome": outcome.as_str(), "reason": reason });
                 out.push(Event::Custom { name: "positronic.approval".to_owned(), value, subagent_run_id });
             }
-            Item::Output { id, call, output } => out.push(activity(id, &call, output, subagent_run_id)),
+            Item::Output { id, call, output } => {
+                let message = self.outputs.message(&id, &output);
+                out.push(activity(message, &id, &call, output, subagent_run_id));
+            }
             Item::Progress { call, text } => {
                 let value = json!({ "toolCallId": call, "text": text });
                 out.push(Event::Custom { name: "positronic.progress".to_owned(), value, subagent_run_id });
             }
             Item::UserMessage { id: message_id, text: delta } => {
+                let is_own = self.has_begun && self.own.as_ref() == Some(&delta);
                 let start =
                     Event::TextMessageStart { message_id: message_id.clone(), role: "user", subagent_run_id: subagent_run_id.clone() };
                 let content =
                     Event::TextMessageContent { message_id: message_id.clone(), delta, subagent_run_id: subagent_run_id.clone() };
                 let end = Event::TextMessageEnd { message_id, subagent_run_id };
-                if self.has_begun && self.own.remove("") {
+                if is_own {
+                    self.own = None;
                     self.messages.apply(&start);
                     self.messages.apply(&content);
                     return;
@@ -347,35 +354,23 @@ fn broken(problem: &positronic_server::Problem) -> Event {
     Event::RunError { message, code: problem.kind().slug().to_owned() }
 }
 
-/// Returns the status of a result as a word.
-pub(crate) const fn status(result: &ToolResult) -> &'static str {
-    match result {
-        ToolResult::Success { .. } => "success",
-        ToolResult::Denied { .. } => "denied",
-        ToolResult::Skipped { .. } => "skipped",
-        ToolResult::Interrupted { .. } => "interrupted",
-        _ => "error",
-    }
-}
-
-/// Returns a side output as an activity. One that replaces another has its id.
-fn activity(id: String, call: &str, output: SideOutput, subagent_run_id: Option<String>) -> Event {
-    let run = id.split(':').next().unwrap_or_default().to_owned();
-    let (message_id, kind, content) = match output {
+/// Returns a side output as an activity.
+fn activity(message_id: String, id: &str, call: &str, output: SideOutput, subagent_run_id: Option<String>) -> Event {
+    let run = id.split(':').next().unwrap_or_default();
+    let (kind, content) = match output {
         SideOutput::File(file) => {
             let file = file.file;
             let content = json!({
                 "name": file.name, "mediaType": file.media_type, "size": file.size, "sha256": file.sha256,
                 "run": run,
             });
-            (id, "file".to_owned(), content)
+            ("file".to_owned(), content)
         }
         SideOutput::Widget(widget) => {
-            let id = widget.replaces.map_or(id, |replaced| format!("{run}:{replaced}"));
-            (id, widget.kind, json!({ "data": widget.data, "fallback": widget.fallback }))
+            (widget.kind, json!({ "data": widget.data, "fallback": widget.fallback }))
         }
-        SideOutput::Custom(custom) => (id, custom.kind, json!({ "data": custom.data, "fallback": custom.fallback })),
-        _ => (id, "output".to_owned(), json!({})),
+        SideOutput::Custom(custom) => (custom.kind, json!({ "data": custom.data, "fallback": custom.fallback })),
+        _ => ("output".to_owned(), json!({})),
     };
     let mut fields = Map::new();
     fields.insert("toolCallId".to_owned(), call.into());

@@ -42,7 +42,7 @@ pub(super) struct InputMessage {
 pub(super) struct ResumeEntry {
     pub(super) interrupt_id: String,
     pub(super) status: ResumeStatus,
-    /// The answer. Without one, the client only waits for what others decide.
+    /// The answer. Without one, a `resolved` question stays open, and the client waits for what others decide.
     #[serde(default)]
     pub(super) payload: Value,
 }

@@ -29,9 +29,7 @@ use crate::leg::{Encoder as _, Leg};
 use crate::projection::Projection;
 use crate::thread::{Thread, decide, question};
 use encoder::AgUi;
-use input::RunAgentInput;
-
-pub(crate) use encoder::status;
+use input::{ResumeStatus, RunAgentInput};
 
 /// The maximum bytes of a body: a client posts all messages of its thread each time.
 const MAX_BODY: usize = 8 << 20;
@@ -85,8 +83,8 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
                         return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
                     }
                     let (id, text) = message.map_or((input.run_id.as_str(), None), |(id, text)| (id, Some(text)));
-                    if text.is_some() {
-                        encoder = encoder.without_own_message();
+                    if let Some(text) = &text {
+                        encoder = encoder.without_message(text.clone());
                     }
                     let sent = ThreadMessage::builder().thread(&input.thread_id).brain(cx.param("title")?);
                     let sent = cx.send(sent.id(id).text(text).options(options).build()).await?;
@@ -95,14 +93,14 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
             }
         }
     };
-    let viewer = cx.viewer()?;
+    let (viewer, reader) = (cx.viewer()?, shared.read(cx.client(), &leg));
     for run in thread.before(&leg.run) {
         let mut earlier = Projection::new(&run, viewer.clone(), None);
         for event in viewer.client().events(&run, Seq(0)).await? {
             encoder.items(earlier.event(&event));
         }
     }
-    let frames = leg.open(viewer, &shared.hub, shared.public_state.clone(), encoder).await?;
+    let frames = leg.open(viewer, reader, shared.public_state.clone(), encoder).await?;
     cx.stream(frames)
 }
 
@@ -116,7 +114,9 @@ async fn resume(
     let (mut leg, mut seen) = (shared.attach(row), BTreeSet::new());
     for (index, entry) in input.resume.iter().flatten().enumerate() {
         let Some(payload) = entry.answer() else {
-            seen.insert(entry.interrupt_id.clone());
+            if entry.status == ResumeStatus::Resolved {
+                seen.insert(entry.interrupt_id.clone());
+            }
             continue;
         };
         cx.require(Scope::Decide)?;

@@ -52,67 +52,49 @@ fn text_of(part: &Part) -> Option<(TextKind, &str)> {
 }
 
 impl Projection {
-    /// Shows a live piece of an answer. One that is not the next one of its answer waits for `watched` to have the pieces before.
-    pub(crate) fn delta(&mut self, delta: &Delta, watched: Option<&Watched>) -> Vec<Placed> {
-        if self.is_hidden(&delta.path) {
-            return Vec::new();
-        }
-        if delta.kind == DeltaKind::Progress {
+    /// Shows the progress of a tool. Pieces of answers come from the hub.
+    pub(crate) fn progress(&mut self, delta: &Delta) -> Vec<Placed> {
+        if delta.kind == DeltaKind::Progress && !self.is_hidden(&delta.path) {
             let call = self.call_id(&delta.path);
             self.push(&delta.path, Item::Progress { call, text: delta.text.clone() });
-        } else if !self.viewer.redacts() && self.attempts.get(&delta.path) == Some(&delta.attempt) {
-            let is_next = self.live.get(&delta.path).map_or(delta.n == 0, |live| {
-                (live.generation, live.next) == (delta.generation, delta.n)
-                    || (delta.generation > live.generation && delta.n == 0)
-            });
-            if is_next {
-                self.piece(delta);
-            } else if let Some(partial) = watched.and_then(|watched| watched.partial(&delta.path)) {
-                self.catch_up(&delta.path, &partial);
-                if self.live.get(&delta.path).is_some_and(|live| live.next == delta.n) {
-                    self.piece(delta);
-                }
+        }
+        std::mem::take(&mut self.items)
+    }
+
+    /// Shows what the hub has of the answers in flight beyond what was sent. With redaction nothing is shown before it is whole.
+    pub(crate) fn catch_up(&mut self, watched: &Watched) -> Vec<Placed> {
+        if !self.viewer.redacts() {
+            let in_flight = self.attempts.iter().filter(|(path, _)| !self.is_hidden(path));
+            let in_flight: Vec<_> = in_flight.map(|(path, attempt)| (path.clone(), *attempt)).collect();
+            for (path, attempt) in in_flight {
+                watched.read(&path, |partial| {
+                    if partial.attempt == attempt {
+                        self.continue_with(&path, partial);
+                    }
+                });
             }
         }
         std::mem::take(&mut self.items)
     }
 
-    /// Shows what others have already seen of the answers in flight.
-    pub(crate) fn join(&mut self, watched: &Watched) -> Vec<Placed> {
-        let in_flight: Vec<_> = self.attempts.keys().filter(|path| !self.is_hidden(path)).cloned().collect();
-        for path in in_flight {
-            if let Some(partial) = watched.partial(&path).filter(|_| !self.viewer.redacts()) {
-                self.catch_up(&path, &partial);
-            }
-        }
-        std::mem::take(&mut self.items)
-    }
-
-    fn catch_up(&mut self, path: &Path, partial: &PartialAnswer) {
-        if self.attempts.get(path) != Some(&partial.attempt) {
-            return;
-        }
+    fn continue_with(&mut self, path: &Path, partial: &PartialAnswer) {
         let known = self.live.get(path).map_or((0, 0), |live| (live.generation, live.next));
         if known >= (partial.generation, partial.next) {
             return;
         }
         for piece in &partial.pieces {
-            let mut piece = piece.clone();
-            piece.path = path.clone();
             // Only what follows the text that was sent.
-            let sent = self.live.get(path).filter(|live| live.generation == partial.generation).and_then(|live| {
-                match piece.call {
-                    Some(call) => live.calls.get(&call).map(String::len),
-                    None => live.texts.get(&piece.part).map(|text| text.sent.len()),
-                }
+            let live = self.live.get(path).filter(|live| live.generation == partial.generation);
+            let sent = live.and_then(|live| match piece.call {
+                Some(call) => live.calls.get(&call).map(String::len),
+                None => live.texts.get(&piece.part).map(|text| text.sent.len()),
             });
-            if let Some(sent) = sent {
-                piece.text = piece.text.get(sent..).unwrap_or_default().to_owned();
-                if piece.text.is_empty() {
-                    continue;
-                }
+            let rest = piece.text.get(sent.unwrap_or_default()..).unwrap_or_default();
+            if sent.is_none() || !rest.is_empty() {
+                let Delta { attempt, generation, part, kind, call, ref tool, .. } = *piece;
+                let (path, tool, n, text) = (path.clone(), tool.clone(), partial.next, rest.to_owned());
+                self.piece(&Delta { path, attempt, generation, part, kind, call, tool, n, text });
             }
-            self.piece(&piece);
         }
         if let Some(live) = self.live.get_mut(path) {
             live.next = partial.next;
@@ -129,7 +111,6 @@ impl Projection {
         let id = if delta.generation == 0 { base } else { format!("{base}~{}", delta.generation) };
         let live = self.live.entry(path.clone());
         let live = live.or_insert_with(|| LiveAnswer::new(id, delta.attempt, delta.generation));
-        live.next = delta.n + 1;
         let answer = live.id.clone();
         let kind = match delta.kind {
             DeltaKind::Text => TextKind::Answer,

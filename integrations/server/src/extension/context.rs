@@ -12,6 +12,9 @@ use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::RequestContext;
 
+/// The longest id of a message, in bytes.
+const MAX_ID: usize = 255;
+
 /// A message to a thread: a conversation, whose last run gets it while it is open, and a new run otherwise.
 #[derive(Debug, Clone, typed_builder::TypedBuilder)]
 #[non_exhaustive]
@@ -119,6 +122,10 @@ impl RequestContext {
         };
         let request =
             MessageRequest { definition, options, user: None, tags: Vec::new(), message: UserMessage::new(text) };
+        if !(1..=MAX_ID).contains(&id.len()) {
+            let detail = format!("the id of a message has 1 to {MAX_ID} bytes");
+            return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
+        }
         let key = Key::named(caller, id);
         let SentMessage { run, from, is_replay } = send_once(self, &key, &thread, request).await?;
         Ok(SentTo { run, from, is_replay })

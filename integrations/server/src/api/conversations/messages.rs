@@ -204,7 +204,7 @@ pub(crate) async fn send_once(
     let (app, caller) = (&cx.app, cx.caller()?);
     let request = serde_json::json!([definition.title, options, user, tags, message]);
     let request = sha256(request.to_string().as_bytes());
-    let message_id = key.id(&format!("message\n{id}"));
+    let message_id = key.message_id(id);
     let rows = app.client.conversations().runs(id).await?;
     if rows.first().is_some_and(|last| !caller.sees(last)) {
         return Err(ProblemType::NotFound.into());
