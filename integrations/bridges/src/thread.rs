@@ -115,6 +115,19 @@ pub(crate) async fn decide(
     }
 }
 
+/// Returns whether a decision came too late, or did not fit.
+pub(crate) fn is_late(kind: ProblemType) -> bool {
+    matches!(
+        kind,
+        ProblemType::AlreadyDecided
+            | ProblemType::Expired
+            | ProblemType::NotWaiting
+            | ProblemType::RunClosed
+            | ProblemType::ArgumentsInvalid
+            | ProblemType::CodeDiffers
+    )
+}
+
 /// Returns whether a recorded decision is the one that a client sends.
 fn is_same(decision: &Decision, recorded: &Value) -> bool {
     let verdict = recorded.get("verdict").and_then(Value::as_str).unwrap_or_default();

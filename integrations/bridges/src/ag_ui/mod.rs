@@ -27,7 +27,7 @@ use positronic_server::{Problem, ProblemType, Scope};
 use crate::bridges::Shared;
 use crate::leg::{Encoder as _, Leg};
 use crate::projection::Projection;
-use crate::thread::{Thread, decide, question};
+use crate::thread::{Thread, decide, is_late, question};
 use encoder::AgUi;
 use input::{ResumeStatus, RunAgentInput};
 
@@ -134,17 +134,4 @@ async fn resume(
     }
     leg.seen = seen;
     Ok(leg)
-}
-
-/// Returns whether a decision came too late, or did not fit.
-fn is_late(kind: ProblemType) -> bool {
-    matches!(
-        kind,
-        ProblemType::AlreadyDecided
-            | ProblemType::Expired
-            | ProblemType::NotWaiting
-            | ProblemType::RunClosed
-            | ProblemType::ArgumentsInvalid
-            | ProblemType::CodeDiffers
-    )
 }

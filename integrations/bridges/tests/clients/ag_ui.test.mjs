@@ -205,7 +205,6 @@ test('a wait for a person is an interrupt with the schema of the answer', async 
 
 test('a form of a stage is an interrupt', async () => {
   const agent = client('Survey');
-  await agent.leg({ forwardedProps: { options: null } }).catch(() => {});
   await agent.leg({ forwardedProps: { options: {} } });
   const [interrupt] = agent.interrupts();
 
