@@ -18,8 +18,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::{DeltaSink, Model, Piece, RetryPolicy};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    DeltaKind, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Part, RunId, SignalId,
-    SignalKind, Timestamp, Usage,
+    DeltaKind, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Part, RunId, SignalId, SignalKind,
+    Timestamp, Usage,
 };
 use positronic_core::runner::Client;
 use positronic_core::store::MemoryStore;
@@ -178,9 +178,8 @@ fn chat() -> Brain<(), Sums> {
                     })
                 })
                 .tool("ask", |t| {
-                    t.description("Asks a person").execute(async |Colour { text }, cx| {
-                        Ok(cx.result("asked").wait_for_reply::<Colour>(text))
-                    })
+                    t.description("Asks a person")
+                        .execute(async |Colour { text }, cx| Ok(cx.result("asked").wait_for_reply::<Colour>(text)))
                 })
                 .tool("hook", |t| {
                     t.description("Waits for a program")
@@ -204,10 +203,7 @@ fn items() -> Brain<(), Vec<String>> {
         .options::<u32>()
         .r#loop("Pay", |cx| cx.system("Refund.").input(format!("Refund item {}.", cx.options)).tools([refund_tool()]))
         .step("Close", async |cx| Ok(format!("item {}", cx.options)));
-    brain("Items")
-        .state(vec![1_u32, 2])
-        .map("Each", |numbers| numbers.clone(), each(item), |_, done| done)
-        .build()
+    brain("Items").state(vec![1_u32, 2]).map("Each", |numbers| numbers.clone(), each(item), |_, done| done).build()
 }
 
 fn survey() -> Brain<(), String> {
@@ -242,16 +238,14 @@ async fn cancel(State(desk): State<Desk>, run: String) {
 async fn main() {
     let gate_permits = Arc::new(Semaphore::new(0));
     let model = ByText { script: ScriptedModel::from_fn(reply), gate: Arc::clone(&gate_permits) };
-    let retry = RetryPolicy::builder().limit(3).first(Duration::from_millis(10)).longest(Duration::from_millis(50)).build();
-    let runner = Runner::new(model)
-        .store(MemoryStore::new())
-        .retry_policy(retry)
-        .brain(chat())
-        .brain(items())
-        .brain(survey());
+    let retry =
+        RetryPolicy::builder().limit(3).first(Duration::from_millis(10)).longest(Duration::from_millis(50)).build();
+    let runner =
+        Runner::new(model).store(MemoryStore::new()).retry_policy(retry).brain(chat()).brain(items()).brain(survey());
     let client = runner.client();
     let token = async |subject: &str, user: Option<&str>, scopes: &[Scope]| {
-        let token = Token::builder().subject(subject).user(user.map(str::to_owned)).scopes(scopes).created(Timestamp(0));
+        let token =
+            Token::builder().subject(subject).user(user.map(str::to_owned)).scopes(scopes).created(Timestamp(0));
         Token::create(&client, token.build()).await.unwrap().1
     };
     let ann = token("ann", Some("ann"), &[Scope::Read, Scope::Run, Scope::Decide]).await;

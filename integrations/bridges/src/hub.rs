@@ -132,7 +132,8 @@ impl Watched {
         let mut answers = self.answers.lock();
         let answer = answers.entry(delta.path.clone()).or_default();
         if (answer.attempt, answer.generation) < (delta.attempt, delta.generation) {
-            *answer = PartialAnswer { attempt: delta.attempt, generation: delta.generation, ..PartialAnswer::default() };
+            *answer =
+                PartialAnswer { attempt: delta.attempt, generation: delta.generation, ..PartialAnswer::default() };
         }
         if (answer.attempt, answer.generation) != (delta.attempt, delta.generation) {
             return;

@@ -88,7 +88,8 @@ impl Leg {
         }
         let mut frames: VecDeque<_> = encoder.begin(&projection, self.start > Seq(0)).into();
         frames.extend(encoder.items(projection.catch_up(reader.watched())));
-        let state = Attached { leg: self, projection, encoder, updates, reader, frames, held_until: None, is_over: false };
+        let state =
+            Attached { leg: self, projection, encoder, updates, reader, frames, held_until: None, is_over: false };
         Ok(unfold(state, |mut attached| async move { attached.next().await.map(|frame| (frame, attached)) }))
     }
 }

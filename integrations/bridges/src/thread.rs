@@ -78,11 +78,7 @@ fn is_message(run: &RunId, event: &Event, id: &str) -> bool {
 }
 
 /// Finds a pending question of a run; `None` if it is no longer open.
-pub(crate) async fn question(
-    cx: &RequestContext,
-    row: &RunSummary,
-    id: &str,
-) -> Result<Option<OpenQuestion>, Problem> {
+pub(crate) async fn question(cx: &RequestContext, row: &RunSummary, id: &str) -> Result<Option<OpenQuestion>, Problem> {
     let state = cx.client().state(&row.run).await?;
     let viewer = cx.viewer()?;
     let mut open = pending(&state).into_iter().map(|item| viewer.question(&row.run, &state, &item));

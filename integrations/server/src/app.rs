@@ -62,7 +62,8 @@ impl App {
             }
         };
         let folds = Folds::new(client.clone(), options.prices.clone());
-        let (limits, states, bodies) = (Limits::new(&options), CachedStates::new(client.clone()), Bodies::of(&table_with(&options.routes)));
+        let (limits, states, bodies) =
+            (Limits::new(&options), CachedStates::new(client.clone()), Bodies::of(&table_with(&options.routes)));
         let places = |most| Arc::new(Semaphore::new(most));
         Self {
             client,

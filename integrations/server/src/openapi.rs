@@ -8,8 +8,8 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::problem::{Problem, ProblemType};
 use crate::app::table_with;
+use crate::problem::{Problem, ProblemType};
 use crate::routes::{Body, Ownership, RequestContext, Route, RouteAccess, json as answer};
 
 /// What the document says about the whole API.

@@ -171,10 +171,16 @@ impl AgUi {
             }
             Item::UserMessage { id: message_id, text: delta } => {
                 let is_own = self.has_begun && self.own.as_ref() == Some(&delta);
-                let start =
-                    Event::TextMessageStart { message_id: message_id.clone(), role: "user", subagent_run_id: subagent_run_id.clone() };
-                let content =
-                    Event::TextMessageContent { message_id: message_id.clone(), delta, subagent_run_id: subagent_run_id.clone() };
+                let start = Event::TextMessageStart {
+                    message_id: message_id.clone(),
+                    role: "user",
+                    subagent_run_id: subagent_run_id.clone(),
+                };
+                let content = Event::TextMessageContent {
+                    message_id: message_id.clone(),
+                    delta,
+                    subagent_run_id: subagent_run_id.clone(),
+                };
                 let end = Event::TextMessageEnd { message_id, subagent_run_id };
                 if is_own {
                     self.own = None;
@@ -319,9 +325,7 @@ impl Encoder for AgUi {
     fn end(&mut self, projection: &Projection, end: LegEnd) -> Vec<Frame> {
         let mut events = Vec::new();
         let interrupts = match &end {
-            LegEnd::Waiting(questions) => {
-                questions.iter().map(|question| interrupt(projection, question)).collect()
-            }
+            LegEnd::Waiting(questions) => questions.iter().map(|question| interrupt(projection, question)).collect(),
             LegEnd::Paused => vec![paused()],
             _ => Vec::new(),
         };
@@ -333,7 +337,10 @@ impl Encoder for AgUi {
             LegEnd::Cancelled => self.finished(Outcome::Cancelled, None, projection),
             LegEnd::Failed(failure) => Event::RunError {
                 message: failure.message,
-                code: serde_json::to_value(failure.code).ok().and_then(|code| code.as_str().map(str::to_owned)).unwrap_or_default(),
+                code: serde_json::to_value(failure.code)
+                    .ok()
+                    .and_then(|code| code.as_str().map(str::to_owned))
+                    .unwrap_or_default(),
             },
             // The protocol has no interrupt without a question: the run waits for a time.
             LegEnd::Waiting(_) if interrupts.is_empty() => {
@@ -366,9 +373,7 @@ fn activity(message_id: String, id: &str, call: &str, output: SideOutput, subage
             });
             ("file".to_owned(), content)
         }
-        SideOutput::Widget(widget) => {
-            (widget.kind, json!({ "data": widget.data, "fallback": widget.fallback }))
-        }
+        SideOutput::Widget(widget) => (widget.kind, json!({ "data": widget.data, "fallback": widget.fallback })),
         SideOutput::Custom(custom) => (custom.kind, json!({ "data": custom.data, "fallback": custom.fallback })),
         _ => ("output".to_owned(), json!({})),
     };

@@ -7,7 +7,11 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
 pub(crate) enum Event {
-    RunStarted { thread_id: String, run_id: String, protocol_version: &'static str },
+    RunStarted {
+        thread_id: String,
+        run_id: String,
+        protocol_version: &'static str,
+    },
     RunFinished {
         thread_id: String,
         run_id: String,
@@ -17,10 +21,19 @@ pub(crate) enum Event {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         usage: Vec<TokenUsage>,
     },
-    RunError { message: String, code: String },
-    StateSnapshot { snapshot: Value },
-    StateDelta { delta: Value },
-    MessagesSnapshot { messages: Vec<Message> },
+    RunError {
+        message: String,
+        code: String,
+    },
+    StateSnapshot {
+        snapshot: Value,
+    },
+    StateDelta {
+        delta: Value,
+    },
+    MessagesSnapshot {
+        messages: Vec<Message>,
+    },
     StepStarted {
         step_name: String,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +60,10 @@ pub(crate) enum Event {
         result: Option<Value>,
         outcome: SubagentOutcome,
     },
-    SubagentError { subagent_run_id: String, message: String },
+    SubagentError {
+        subagent_run_id: String,
+        message: String,
+    },
     TextMessageStart {
         message_id: String,
         role: &'static str,

@@ -17,15 +17,24 @@ pub(super) fn interrupt(projection: &Projection, question: &OpenQuestion) -> Int
             let edited = question.arguments_schema.clone().filter(|_| gate.editable);
             ("tool_call", Some(gate.reason.clone()), Some(approval_schema(edited)))
         }
-        PendingKind::Budget(_) => {
-            ("positronic:budget", Some("The run has reached a limit and asks for more.".to_owned()), Some(grant_schema()))
-        }
+        PendingKind::Budget(_) => (
+            "positronic:budget",
+            Some("The run has reached a limit and asks for more.".to_owned()),
+            Some(grant_schema()),
+        ),
         PendingKind::Answer { waits } => match person(waits) {
             Some((_, wait)) => ("input_required", wait.prompt.clone(), Some(Value::clone(&wait.schema))),
             None => ("positronic:webhook", None, None),
         },
     };
-    let is_for_person = pending.kind.is_for_person();
+    let mut metadata = json!({
+        "run": projection.run().as_str(),
+        "path": pending.call.as_str(),
+        "answerable": pending.kind.is_for_person() && question.refused.is_none(),
+    });
+    if let (Some(reason), Some(fields)) = (&question.refused, metadata.as_object_mut()) {
+        fields.insert("refused".to_owned(), reason.as_str().into());
+    }
     Interrupt {
         id: question.id.clone(),
         reason,
@@ -34,12 +43,7 @@ pub(super) fn interrupt(projection: &Projection, question: &OpenQuestion) -> Int
         response_schema,
         expires_at: question.expires.map(|at| at.to_string()),
         subagent_run_id: projection.brain_of(&pending.call),
-        metadata: json!({ "positronic": {
-            "run": projection.run().as_str(),
-            "path": pending.call.as_str(),
-            "answerable": is_for_person && question.refused.is_none(),
-            "refused": question.refused.clone().unwrap_or_default(),
-        } }),
+        metadata: json!({ "positronic": metadata }),
     }
 }
 
@@ -116,7 +120,9 @@ pub(super) fn decision(question: Option<&OpenQuestion>, payload: &Value, pointer
     match question.map(|question| &question.pending.kind) {
         Some(PendingKind::Answer { waits }) => match person(waits) {
             Some((wait, _)) => Ok(reply(Some(wait))),
-            None => Err(Problem::new(ProblemType::Unprocessable).detail("the run waits for a program, not for a person")),
+            None => {
+                Err(Problem::new(ProblemType::Unprocessable).detail("the run waits for a program, not for a person"))
+            }
         },
         Some(PendingKind::Approval { .. }) => verdict(payload, pointer, false),
         Some(PendingKind::Budget(_)) => verdict(payload, pointer, true),

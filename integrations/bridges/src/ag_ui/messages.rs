@@ -51,8 +51,12 @@ impl Messages {
             }
             Event::ActivitySnapshot { message_id, activity_type, content, subagent_run_id, .. } => {
                 let (id, subagent_run_id) = (message_id.clone(), subagent_run_id.clone());
-                let activity =
-                    Message::Activity { id, activity_type: activity_type.clone(), content: content.clone(), subagent_run_id };
+                let activity = Message::Activity {
+                    id,
+                    activity_type: activity_type.clone(),
+                    content: content.clone(),
+                    subagent_run_id,
+                };
                 match self.0.iter_mut().find(|message| message.id() == message_id) {
                     Some(known) => *known = activity,
                     None => self.0.push(activity),
@@ -104,7 +108,8 @@ impl Messages {
             let (id, subagent_run_id) = (id.to_owned(), brain.cloned());
             self.0.push(Message::Assistant { id, content: None, tool_calls: Vec::new(), subagent_run_id });
         }
-        if let Some(Message::Assistant { content, tool_calls, .. }) = self.0.iter_mut().find(|message| is_own(message)) {
+        if let Some(Message::Assistant { content, tool_calls, .. }) = self.0.iter_mut().find(|message| is_own(message))
+        {
             change(content, tool_calls);
         }
     }

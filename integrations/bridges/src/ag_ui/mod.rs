@@ -105,12 +105,7 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
 }
 
 /// Sends the answers to interrupts, and attaches to the run as it was before.
-async fn resume(
-    cx: &RequestContext,
-    shared: &Shared,
-    row: &RunSummary,
-    input: &RunAgentInput,
-) -> Result<Leg, Problem> {
+async fn resume(cx: &RequestContext, shared: &Shared, row: &RunSummary, input: &RunAgentInput) -> Result<Leg, Problem> {
     let (mut leg, mut seen) = (shared.attach(row), BTreeSet::new());
     for (index, entry) in input.resume.iter().flatten().enumerate() {
         let Some(payload) = entry.answer() else {

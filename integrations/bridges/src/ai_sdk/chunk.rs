@@ -7,40 +7,94 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub(super) enum Chunk {
-    Start { message_id: String, message_metadata: Value },
+    Start {
+        message_id: String,
+        message_metadata: Value,
+    },
     StartStep,
     FinishStep,
     ResetStep,
-    TextStart { id: String },
-    TextDelta { id: String, delta: String },
-    TextEnd { id: String },
-    ReasoningStart { id: String },
-    ReasoningDelta { id: String, delta: String },
-    ReasoningEnd { id: String },
+    TextStart {
+        id: String,
+    },
+    TextDelta {
+        id: String,
+        delta: String,
+    },
+    TextEnd {
+        id: String,
+    },
+    ReasoningStart {
+        id: String,
+    },
+    ReasoningDelta {
+        id: String,
+        delta: String,
+    },
+    ReasoningEnd {
+        id: String,
+    },
     SourceUrl {
         source_id: String,
         url: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
-    ToolInputStart { tool_call_id: String, tool_name: String, dynamic: bool },
-    ToolInputDelta { tool_call_id: String, input_text_delta: String },
-    ToolInputAvailable { tool_call_id: String, tool_name: String, input: Value, dynamic: bool },
-    ToolApprovalRequest { approval_id: String, tool_call_id: String, reason: String },
+    ToolInputStart {
+        tool_call_id: String,
+        tool_name: String,
+        dynamic: bool,
+    },
+    ToolInputDelta {
+        tool_call_id: String,
+        input_text_delta: String,
+    },
+    ToolInputAvailable {
+        tool_call_id: String,
+        tool_name: String,
+        input: Value,
+        dynamic: bool,
+    },
+    ToolApprovalRequest {
+        approval_id: String,
+        tool_call_id: String,
+        reason: String,
+    },
     ToolApprovalResponse {
         approval_id: String,
         approved: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    ToolOutputAvailable { tool_call_id: String, output: Value, dynamic: bool },
-    ToolOutputError { tool_call_id: String, error_text: String, dynamic: bool },
-    ToolOutputDenied { tool_call_id: String },
-    SteeringMessage { id: String, parts: Vec<TextPart> },
-    MessageMetadata { message_metadata: Value },
-    Finish { finish_reason: &'static str },
-    Error { error_text: String },
-    Abort { reason: String },
+    ToolOutputAvailable {
+        tool_call_id: String,
+        output: Value,
+        dynamic: bool,
+    },
+    ToolOutputError {
+        tool_call_id: String,
+        error_text: String,
+        dynamic: bool,
+    },
+    ToolOutputDenied {
+        tool_call_id: String,
+    },
+    SteeringMessage {
+        id: String,
+        parts: Vec<TextPart>,
+    },
+    MessageMetadata {
+        message_metadata: Value,
+    },
+    Finish {
+        finish_reason: &'static str,
+    },
+    Error {
+        error_text: String,
+    },
+    Abort {
+        reason: String,
+    },
 }
 
 /// A part of a message.

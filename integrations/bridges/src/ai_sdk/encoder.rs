@@ -133,7 +133,11 @@ impl AiSdk {
                     let tool_call_id = call.clone();
                     out.push(Frame::json(&Chunk::ToolInputAvailable { tool_call_id, tool_name, input, dynamic: true }));
                 }
-                out.push(Frame::json(&Chunk::ToolApprovalRequest { approval_id: question, tool_call_id: call, reason }));
+                out.push(Frame::json(&Chunk::ToolApprovalRequest {
+                    approval_id: question,
+                    tool_call_id: call,
+                    reason,
+                }));
             }
             Item::ApprovalClosed { question, outcome, reason, .. } => {
                 let approved = outcome == ApprovalOutcome::Approved;
@@ -142,7 +146,9 @@ impl AiSdk {
             Item::WaitEnded { question, .. } => {
                 out.push(Frame::json(&Data::new("wait", question, json!({ "status": "answered" }))));
             }
-            Item::Output { id, output, .. } => out.push(Frame::json(&shown(&self.outputs.message(&id, &output), output))),
+            Item::Output { id, output, .. } => {
+                out.push(Frame::json(&shown(&self.outputs.message(&id, &output), output)))
+            }
             Item::Progress { call, text } => {
                 let data = json!({ "toolCallId": call, "text": text });
                 out.push(Frame::json(&Data::transient("progress", data)));
@@ -263,7 +269,8 @@ impl Encoder for AiSdk {
         self.end_step(&mut out);
         let usage = projection.state().root.as_ref().map(|root| root.usage).filter(|usage| usage.total() > 0);
         if let Some(usage) = usage {
-            let usage = json!({ "inputTokens": usage.input, "outputTokens": usage.output, "totalTokens": usage.total() });
+            let usage =
+                json!({ "inputTokens": usage.input, "outputTokens": usage.output, "totalTokens": usage.total() });
             out.push(Frame::json(&Chunk::MessageMetadata { message_metadata: json!({ "usage": usage }) }));
         }
         let last = match end {

@@ -117,12 +117,7 @@ async fn stream(cx: &RequestContext, shared: &Shared, leg: Leg, is_new_turn: boo
 }
 
 /// Sends the decisions and the answers of a request, and attaches to the run as it was before.
-async fn answered(
-    cx: &RequestContext,
-    shared: &Shared,
-    row: &RunSummary,
-    input: &ChatRequest,
-) -> Result<Leg, Problem> {
+async fn answered(cx: &RequestContext, shared: &Shared, row: &RunSummary, input: &ChatRequest) -> Result<Leg, Problem> {
     let mut leg = shared.attach(row);
     let approvals = input.decided().map(|(approval, approved)| {
         let decision = if approved {
@@ -132,9 +127,8 @@ async fn answered(
         };
         (approval.id.as_str(), decision)
     });
-    let replies = input.answers.iter().map(|(id, answer)| {
-        (id.as_str(), Decision::Reply { payload: answer.clone(), wait: None })
-    });
+    let replies =
+        input.answers.iter().map(|(id, answer)| (id.as_str(), Decision::Reply { payload: answer.clone(), wait: None }));
     for (id, decision) in approvals.chain(replies) {
         cx.require(Scope::Decide)?;
         // The same answer is the same decision, however often it is sent.

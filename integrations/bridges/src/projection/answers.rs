@@ -120,7 +120,8 @@ impl Projection {
         };
         let id = format!("{answer}.{}", delta.part);
         let is_new = !live.texts.contains_key(&delta.part);
-        let text = live.texts.entry(delta.part).or_insert_with(|| LiveText { id: id.clone(), kind, sent: String::new() });
+        let text =
+            live.texts.entry(delta.part).or_insert_with(|| LiveText { id: id.clone(), kind, sent: String::new() });
         text.sent.push_str(&delta.text);
         if is_new {
             self.push(path, Item::TextStarted { id: id.clone(), answer, kind });

@@ -50,39 +50,111 @@ impl ApprovalOutcome {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Item {
     /// A nested brain begins; `call` is the id of the call that runs it.
-    BrainStarted { id: String, title: String, call: Option<String> },
-    BrainEnded { id: String, outcome: BrainOutcome },
-    StageStarted { path: Path },
-    StageEnded { path: Path },
+    BrainStarted {
+        id: String,
+        title: String,
+        call: Option<String>,
+    },
+    BrainEnded {
+        id: String,
+        outcome: BrainOutcome,
+    },
+    StageStarted {
+        path: Path,
+    },
+    StageEnded {
+        path: Path,
+    },
     /// An iteration of a loop begins.
     IterationStarted,
-    TextStarted { id: String, answer: String, kind: TextKind },
-    TextDelta { id: String, text: String },
-    TextEnded { id: String },
+    TextStarted {
+        id: String,
+        answer: String,
+        kind: TextKind,
+    },
+    TextDelta {
+        id: String,
+        text: String,
+    },
+    TextEnded {
+        id: String,
+    },
     /// What was sent of an answer is void: it is asked for again.
-    Discarded { answer: String },
+    Discarded {
+        answer: String,
+    },
     /// The sources of the text before.
-    Sources { id: String, sources: Vec<Citation> },
-    CallStarted { id: String, answer: String, tool: String },
-    CallArguments { id: String, text: String },
+    Sources {
+        id: String,
+        sources: Vec<Citation>,
+    },
+    CallStarted {
+        id: String,
+        answer: String,
+        tool: String,
+    },
+    CallArguments {
+        id: String,
+        text: String,
+    },
     /// The arguments are complete.
-    CallReady { id: String, arguments: Value },
+    CallReady {
+        id: String,
+        arguments: Value,
+    },
     /// A person has edited the arguments.
-    CallEdited { id: String, arguments: Value },
-    CallEnded { id: String, result: ToolResult },
+    CallEdited {
+        id: String,
+        arguments: Value,
+    },
+    CallEnded {
+        id: String,
+        result: ToolResult,
+    },
     /// A person is asked whether the call may run.
-    ApprovalRequested { question: String, call: String, reason: String },
-    ApprovalClosed { question: String, call: String, outcome: ApprovalOutcome, reason: Option<String> },
+    ApprovalRequested {
+        question: String,
+        call: String,
+        reason: String,
+    },
+    ApprovalClosed {
+        question: String,
+        call: String,
+        outcome: ApprovalOutcome,
+        reason: Option<String>,
+    },
     /// A call or a stage waits for an answer.
-    WaitStarted { question: String, path: Path, prompt: Option<String> },
-    WaitEnded { question: String, path: Path },
+    WaitStarted {
+        question: String,
+        path: Path,
+        prompt: Option<String>,
+    },
+    WaitEnded {
+        question: String,
+        path: Path,
+    },
     /// A tool shows something.
-    Output { id: String, call: String, output: SideOutput },
+    Output {
+        id: String,
+        call: String,
+        output: SideOutput,
+    },
     /// The progress of a running tool, live.
-    Progress { call: String, text: String },
-    UserMessage { id: String, text: String },
+    Progress {
+        call: String,
+        text: String,
+    },
+    UserMessage {
+        id: String,
+        text: String,
+    },
     /// The public state has changed.
-    StateChanged { state: Value },
+    StateChanged {
+        state: Value,
+    },
     /// An event without a counterpart in the protocols.
-    Notice { name: &'static str, value: Value },
+    Notice {
+        name: &'static str,
+        value: Value,
+    },
 }

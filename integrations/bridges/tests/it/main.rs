@@ -8,5 +8,6 @@
 )]
 
 mod ag_ui;
+mod ai_sdk;
 mod routes;
 mod support;

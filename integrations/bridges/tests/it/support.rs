@@ -34,10 +34,12 @@ fn refund() -> Brain<(), Till> {
         .state(Till { refunded: 0, secret: "only the server knows".to_owned() })
         .r#loop("Chat", |cx| {
             cx.system("You refund.").tool("pay", |t| {
-                t.description("Pays").requires_approval("it costs money").execute(async |Payment { amount, iban }, cx| {
-                    cx.update(move |till| till.refunded += amount);
-                    Ok(format!("paid {amount} to {iban}"))
-                })
+                t.description("Pays").requires_approval("it costs money").execute(
+                    async |Payment { amount, iban }, cx| {
+                        cx.update(move |till| till.refunded += amount);
+                        Ok(format!("paid {amount} to {iban}"))
+                    },
+                )
             })
         })
         .build()
@@ -63,15 +65,18 @@ pub(crate) struct Shop {
 
 impl Shop {
     pub(crate) fn new() -> Self {
-        Self::open(&Bridges::builder().build(), false)
+        Self::open(&Bridges::builder().build(), &[])
     }
 
-    /// Opens a shop; `redacts` removes the field `iban` from its answers.
-    pub(crate) fn open(bridges: &Bridges, redacts: bool) -> Self {
+    /// Opens a shop whose answers leave out the values of some fields. With such a field, texts are sent only as a whole.
+    pub(crate) fn open(bridges: &Bridges, redacted: &[&str]) -> Self {
         let runner = Runner::new(ScriptedModel::from_fn(reply)).store(MemoryStore::new()).brain(refund());
         let client = runner.client();
         let options = Options::builder().brains(runner.clone()).routes(bridges.routes());
-        let options = if redacts { options.redact(redact_fields(["iban"])).build() } else { options.build() };
+        let options = match redacted {
+            [] => options.build(),
+            fields => options.redact(redact_fields(fields.iter().copied())).build(),
+        };
         Self { router: router(client.clone(), options), client, _runner: runner }
     }
 
@@ -82,7 +87,13 @@ impl Shop {
     }
 
     /// Sends a request, and returns its status and its whole answer.
-    pub(crate) async fn send(&self, token: &str, method: &str, path: &str, body: Option<Value>) -> (StatusCode, String) {
+    pub(crate) async fn send(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> (StatusCode, String) {
         let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:4747");
         if !token.is_empty() {
             request = request.header("authorization", format!("Bearer {token}"));
@@ -101,7 +112,10 @@ impl Shop {
     pub(crate) async fn leg(&self, token: &str, thread: &str, more: Value) -> Vec<Value> {
         let (status, text) = self.send(token, "POST", "/api/v1/ag-ui/Refund", Some(input(thread, more))).await;
         assert_eq!(status, StatusCode::OK, "{text}");
-        text.lines().filter_map(|line| line.strip_prefix("data: ")).map(|line| serde_json::from_str(line).unwrap()).collect()
+        text.lines()
+            .filter_map(|line| line.strip_prefix("data: "))
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 }
 

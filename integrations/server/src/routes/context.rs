@@ -118,7 +118,10 @@ impl RequestContext {
 
 impl fmt::Debug for RequestContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestContext").field("uri", &self.parts.uri).field("caller", &self.caller).finish_non_exhaustive()
+        f.debug_struct("RequestContext")
+            .field("uri", &self.parts.uri)
+            .field("caller", &self.caller)
+            .finish_non_exhaustive()
     }
 }
 
