@@ -285,7 +285,7 @@ impl AgUi {
     }
 }
 
-fn frames(events: Vec<Event>) -> Vec<Frame> {
+fn frames(events: &[Event]) -> Vec<Frame> {
     events.iter().map(Frame::json).collect()
 }
 
@@ -293,7 +293,7 @@ impl Encoder for AgUi {
     fn items(&mut self, items: Vec<Placed>) -> Vec<Frame> {
         let mut events = Vec::new();
         items.into_iter().for_each(|item| self.item(item, &mut events));
-        if self.has_begun { frames(events) } else { Vec::new() }
+        if self.has_begun { frames(&events) } else { Vec::new() }
     }
 
     fn begin(&mut self, projection: &Projection, is_late: bool) -> Vec<Frame> {
@@ -319,7 +319,7 @@ impl Encoder for AgUi {
                 }
             });
         }
-        frames(events)
+        frames(&events)
     }
 
     fn end(&mut self, projection: &Projection, end: LegEnd) -> Vec<Frame> {
@@ -349,7 +349,7 @@ impl Encoder for AgUi {
             LegEnd::Waiting(_) | LegEnd::Paused => self.finished(Outcome::Interrupt { interrupts }, None, projection),
             LegEnd::Broken(problem) => broken(&problem),
         });
-        frames(events)
+        frames(&events)
     }
 }
 

@@ -83,7 +83,8 @@ impl Messages {
             if let Message::Assistant { tool_calls, content, .. } = message {
                 let had_calls = !tool_calls.is_empty();
                 tool_calls.retain(|call| !calls.contains(&call.id));
-                return !is_listed && !(had_calls && tool_calls.is_empty() && content.is_none());
+                let is_empty = had_calls && tool_calls.is_empty() && content.is_none();
+                return !is_listed && !is_empty;
             }
             !is_listed
         });

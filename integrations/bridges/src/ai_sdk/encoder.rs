@@ -147,7 +147,8 @@ impl AiSdk {
                 out.push(Frame::json(&Data::new("wait", question, json!({ "status": "answered" }))));
             }
             Item::Output { id, output, .. } => {
-                out.push(Frame::json(&shown(&self.outputs.message(&id, &output), output)))
+                let id = self.outputs.message(&id, &output);
+                out.push(Frame::json(&shown(&id, output)));
             }
             Item::Progress { call, text } => {
                 let data = json!({ "toolCallId": call, "text": text });

@@ -155,5 +155,5 @@ async fn text_question(cx: &RequestContext, row: &RunSummary) -> Result<Option<S
     let PendingKind::Answer { waits } = &item.kind else { return Ok(None) };
     let is_text = |schema: &Value| schema.get("type").and_then(Value::as_str) == Some("string");
     let is_asked = matches!(waits.as_slice(), [wait] if wait.person && is_text(&wait.schema));
-    Ok(is_asked.then(|| cx.viewer().map(|viewer| viewer.question(&row.run, &state, item).id)).transpose()?)
+    is_asked.then(|| cx.viewer().map(|viewer| viewer.question(&row.run, &state, item).id)).transpose()
 }
