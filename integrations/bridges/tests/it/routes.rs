@@ -102,6 +102,8 @@ async fn secrets_are_redacted_in_arguments_results_and_snapshots() {
     for text in [json!(first).to_string(), json!(second).to_string(), chat] {
         assert!(text.contains("[redacted]") && !text.contains("DE02"), "{text}");
     }
+    let form = &first.last().unwrap()["outcome"]["interrupts"][0]["responseSchema"]["properties"]["editedArgs"];
+    assert_eq!(form["properties"]["iban"]["type"], "string", "the form still has the field");
     let decision = json!({ "approved": true, "editedArgs": { "amount": 3, "iban": "[redacted]" } });
     let third = shop.leg(&ann, "thread", answer(&first, &decision)).await;
     assert!(json!(third).to_string().contains("paid 3 to DE02"), "the log keeps the secret: {third:?}");
