@@ -37,6 +37,7 @@ pages! {
     testing: "docs/guide/testing.md",
     durability: "docs/guide/durability.md",
     failed_runs: "docs/guide/failed-runs.md",
+    bridges: "docs/guide/bridges.md",
     machines: "docs/guide/machines.md",
     restate: "docs/guide/restate.md",
     embedding: "docs/guide/embedding.md",

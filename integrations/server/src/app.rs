@@ -19,7 +19,7 @@ use crate::options::Options;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::readiness::Readiness;
 use crate::recent::RunCache;
-use crate::routes::table;
+use crate::routes::{Route, table};
 use crate::states::CachedStates;
 
 /// Of how many runs the last check of the code is kept.
@@ -62,7 +62,8 @@ impl App {
             }
         };
         let folds = Folds::new(client.clone(), options.prices.clone());
-        let (limits, states, bodies) = (Limits::new(&options), CachedStates::new(client.clone()), Bodies::of(&table()));
+        let (limits, states, bodies) =
+            (Limits::new(&options), CachedStates::new(client.clone()), Bodies::of(&table_with(&options.routes)));
         let places = |most| Arc::new(Semaphore::new(most));
         Self {
             client,
@@ -80,6 +81,11 @@ impl App {
             code_checks: RunCache::new(CODE_CHECKS),
             options,
         }
+    }
+
+    /// Returns all routes of this router.
+    pub(crate) fn table(&self) -> Vec<Route> {
+        table_with(&self.options.routes)
     }
 
     /// Returns the writer of a request's problem documents.
@@ -117,6 +123,11 @@ impl App {
     pub(crate) fn now(&self) -> Timestamp {
         self.client.now()
     }
+}
+
+/// Returns the routes of the API and further ones.
+pub(crate) fn table_with(further: &[Route]) -> Vec<Route> {
+    [table().as_slice(), further].concat()
 }
 
 /// Runs work that takes long where it does not block other requests.

@@ -28,6 +28,7 @@ mod auth;
 mod bodies;
 mod brains;
 mod cursor;
+pub mod extension;
 mod folds;
 mod forks;
 mod lines;
@@ -53,7 +54,7 @@ pub use auth::{
     Question, Scope, Token, TokenError,
 };
 pub use brains::{Brains, NoBrains};
-pub use openapi::openapi;
+pub use openapi::{openapi, openapi_with};
 pub use options::{Options, Shutdown};
 pub use problem::{FieldError, Problem, ProblemType};
 pub use redact::{REDACTED, redact_fields};

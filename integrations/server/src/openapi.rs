@@ -8,8 +8,9 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use crate::app::table_with;
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Body, Ownership, RequestContext, Route, RouteAccess, json as answer, table};
+use crate::routes::{Body, Ownership, RequestContext, Route, RouteAccess, json as answer};
 
 /// What the document says about the whole API.
 const ABOUT: &str = "The runs of a Positronic store: what they do, what they wait for, and the decisions of people. \
@@ -31,7 +32,8 @@ pub(crate) fn routes() -> Vec<Route> {
 /// Returns the document, which names the path of the router if it has one.
 async fn document(cx: RequestContext) -> Result<Response, Problem> {
     static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi);
-    let mut document = DOCUMENT.clone();
+    let further = &cx.app.options.routes;
+    let mut document = if further.is_empty() { DOCUMENT.clone() } else { openapi_with(further) };
     let prefix = &*cx.reporter.prefix;
     if let Some(fields) = document.as_object_mut().filter(|_| !prefix.is_empty()) {
         fields.insert("servers".to_owned(), json!([{ "url": prefix }]));
@@ -42,11 +44,17 @@ async fn document(cx: RequestContext) -> Result<Response, Problem> {
 /// Returns the OpenAPI 3.1 document of the API.
 #[must_use]
 pub fn openapi() -> Value {
+    openapi_with(&[])
+}
+
+/// Returns the OpenAPI 3.1 document of the API with [further routes](crate::extension).
+#[must_use]
+pub fn openapi_with(further: &[Route]) -> Value {
     let mut generator = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = "/components/schemas".into())
         .into_generator();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    for route in table() {
+    for route in table_with(further) {
         let methods = paths.entry(route.path).or_default();
         methods.insert(route.method.as_str().to_lowercase(), operation(&route, &mut generator));
     }

@@ -12,6 +12,7 @@ use url::Url;
 use crate::auth::{Authenticate, Caller, DeciderPolicy, Deciders, IpRange, Login};
 use crate::brains::{Brains, NoBrains};
 use crate::redact::Redact;
+use crate::routes::Route;
 use crate::webhooks::{Hooks, PrivateAddresses};
 
 /// Writes the text of a scrape.
@@ -100,6 +101,9 @@ pub struct Options {
     /// How many requests one caller may send per minute: 1200 by default.
     #[builder(default = 1200)]
     pub(crate) requests_per_minute: u32,
+    /// Further routes beside those of the API, such as those of a bridge to another protocol; none by default.
+    #[builder(default)]
+    pub(crate) routes: Vec<Route>,
     /// The inbound webhooks: `POST /api/v1/hooks/{name}`.
     #[builder(default)]
     pub(crate) hooks: Hooks,

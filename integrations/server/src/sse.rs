@@ -84,8 +84,14 @@ impl Event {
         Self { is_redacted: true, ..self }
     }
 
+    /// Creates an event without a type, with JSON as its data on one line.
+    pub(crate) fn unnamed(data: String) -> Self {
+        Self { data: Data::Own(data), ..Self::default() }
+    }
+
     async fn encoded(self, redact: Option<Redact>) -> Encoded {
-        let event = Encoded::default().event(self.name);
+        let event = Encoded::default();
+        let event = if self.name.is_empty() { event } else { event.event(self.name) };
         let event = match (self.data, redact.filter(|_| !self.is_redacted)) {
             (Data::Own(data), None) => event.data(data),
             (Data::Shared(data), None) => event.data(data),

@@ -8,6 +8,7 @@ use axum::response::Response;
 use positronic_core::record::{Timestamp, sha256};
 use positronic_core::store::{Entry, EntryFilter, EventStore, StoreError};
 
+use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::RequestContext;
 
@@ -21,9 +22,11 @@ const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 const SWEPT: usize = 20;
 
 /// The key of a request.
-pub(super) struct Key {
+pub(crate) struct Key {
     key: String,
     is_given: bool,
+    /// Whether it is the id of a protocol, and not that of the header.
+    is_named: bool,
     /// Whose key it is.
     subject: String,
     user: Option<String>,
@@ -36,15 +39,27 @@ impl Key {
         let (subject, user) = (caller.subject().to_owned(), caller.user_id().map(str::to_owned));
         let Some(header) = cx.parts.headers.get(KEY) else {
             let key = crate::auth::secret().map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;
-            return Ok(Self { key, is_given: false, subject, user });
+            return Ok(Self { key, is_given: false, is_named: false, subject, user });
         };
         // The draft's form is a quoted string.
         let key = header.to_str().unwrap_or_default().trim().trim_matches('"').to_owned();
         if (1..=MAX_KEY).contains(&key.len()) {
-            return Ok(Self { key, is_given: true, subject, user });
+            return Ok(Self { key, is_given: true, is_named: false, subject, user });
         }
         Err(Problem::new(ProblemType::InvalidHeader)
             .detail(format!("`Idempotency-Key`: expected 1 to {MAX_KEY} characters")))
+    }
+
+    /// Returns the id of a message to a conversation, which has only the messages of one user: that of a protocol as it is, since
+    /// its client finds the message by it.
+    pub(crate) fn message_id(&self, conversation: &str) -> String {
+        if self.is_named { self.key.clone() } else { self.id(&format!("message\n{conversation}")) }
+    }
+
+    /// Returns the key of a request whose protocol has an id of its own for what it asks.
+    pub(crate) fn named(caller: &Caller, key: String) -> Self {
+        let (subject, user) = (caller.subject().to_owned(), caller.user_id().map(str::to_owned));
+        Self { key, is_given: true, is_named: true, subject, user }
     }
 
     /// Returns whether the client has sent it.

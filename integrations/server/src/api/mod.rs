@@ -15,8 +15,12 @@ mod schedules;
 mod session;
 mod webhooks;
 
-pub(crate) use pending::items::question_id;
+pub(crate) use conversations::messages::{MessageRequest, SentMessage, send_once};
+pub(crate) use idempotency::Key;
+pub(crate) use pending::decisions::{NewDecision, decide};
+pub(crate) use pending::items::{arguments_schema, question_id};
 pub(crate) use runs::run::KnownCheck;
+pub(crate) use runs::start::{conversation, given_options, of_conversation, user_for};
 
 use crate::routes::Route;
 

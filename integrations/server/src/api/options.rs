@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 64;
 impl App {
     /// Reads options as the brain does, with its defaults. An option that the brain does not have is refused, since a misspelt one
     /// would start a run with a default.
-    pub(super) fn read_options(&self, brain: &BrainDefinition, options: &Value) -> Result<Value, Problem> {
+    pub(crate) fn read_options(&self, brain: &BrainDefinition, options: &Value) -> Result<Value, Problem> {
         let schema = brain.options.json();
         let has_none = schema.get("type").is_some_and(|kind| kind == "null");
         if has_none && !options.is_null() && !options.as_object().is_some_and(Map::is_empty) {

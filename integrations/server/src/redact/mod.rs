@@ -19,8 +19,8 @@ use crate::problem::{Problem, ProblemType};
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// The fields of the API with JSON schemas, which only declare fields.
-const SCHEMAS: &[&str] = &["arguments_schema", "options_schema", "parameters", "schema"];
+/// The fields of the API, and of bridges to other protocols, with JSON schemas, which only declare fields.
+const SCHEMAS: &[&str] = &["arguments_schema", "options_schema", "parameters", "responseSchema", "schema"];
 /// The fields of the API with values of models, tools and people. Such a value may look like a schema.
 const DATA: &[&str] = &[
     "arguments",

@@ -1,5 +1,6 @@
 //! A request that has passed the checks of its route, and helpers for its answer.
 
+use std::fmt;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -22,8 +23,8 @@ use crate::problem::{Problem, ProblemType, Reporter};
 const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'@');
 
-/// A request to a handler.
-pub(crate) struct RequestContext {
+/// A request that has passed the checks of its route: of its host, its caller's scope, its rate, its ownership and its body.
+pub struct RequestContext {
     pub(crate) app: Arc<App>,
     pub(crate) parts: Parts,
     pub(crate) params: Vec<(String, String)>,
@@ -43,7 +44,11 @@ pub(crate) struct RequestContext {
 
 impl RequestContext {
     /// Returns the caller of a route that is not public.
-    pub(crate) fn caller(&self) -> Result<&Caller, Problem> {
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::Unauthenticated`] on a public route.
+    pub fn caller(&self) -> Result<&Caller, Problem> {
         self.caller.as_ref().ok_or_else(|| ProblemType::Unauthenticated.into())
     }
 
@@ -58,8 +63,12 @@ impl RequestContext {
         self.app.limits.answers.place(&caller).await
     }
 
-    /// Returns a part of the path.
-    pub(crate) fn param(&self, name: &str) -> Result<&str, Problem> {
+    /// Returns a part of the path, by its name.
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::NotFound`] if the path has no such part.
+    pub fn param(&self, name: &str) -> Result<&str, Problem> {
         let found = self.params.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).ok_or_else(|| ProblemType::NotFound.into())
     }
@@ -81,7 +90,11 @@ impl RequestContext {
     }
 
     /// Reads the JSON of the body.
-    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::InvalidBody`] if it does not match the type.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         T::deserialize(&self.value).map_err(|error| Problem::new(ProblemType::InvalidBody).detail(error))
     }
 
@@ -100,6 +113,15 @@ impl RequestContext {
     /// Returns whether the client wants this media type of those that the route has.
     pub(crate) fn accepts(&self, media_type: &str) -> bool {
         self.accepted == Some(media_type)
+    }
+}
+
+impl fmt::Debug for RequestContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestContext")
+            .field("uri", &self.parts.uri)
+            .field("caller", &self.caller)
+            .finish_non_exhaustive()
     }
 }
 

@@ -7,7 +7,9 @@ mod large_answer;
 mod route;
 mod router;
 
-pub(crate) use context::{RequestContext, created, json};
-pub(crate) use route::{Body, Ownership, Params, Route, RouteAccess};
+pub use context::RequestContext;
+pub(crate) use context::{created, json};
+pub use route::Route;
+pub(crate) use route::{Body, Ownership, Params, RouteAccess};
 pub use router::router;
 pub(crate) use router::table;

@@ -66,7 +66,7 @@ pub(crate) struct RouteAnswer {
 
 /// A route of the table.
 #[derive(Clone)]
-pub(crate) struct Route {
+pub struct Route {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
     pub(crate) summary: &'static str,
@@ -95,7 +95,7 @@ impl Route {
         method: Method,
         path: &'static str,
         summary: &'static str,
-        handler: fn(RequestContext) -> F,
+        handler: impl Fn(RequestContext) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Result<Response, Problem>> + Send + 'static,
@@ -119,14 +119,25 @@ impl Route {
         }
     }
 
-    pub(crate) fn get<F>(path: &'static str, summary: &'static str, handler: fn(RequestContext) -> F) -> Self
+    /// Creates a route with the method GET. Without further calls, it needs the scope `read`. A path with `{run}` exists only for the
+    /// callers that see that run.
+    pub fn get<F>(
+        path: &'static str,
+        summary: &'static str,
+        handler: impl Fn(RequestContext) -> F + Send + Sync + 'static,
+    ) -> Self
     where
         F: Future<Output = Result<Response, Problem>> + Send + 'static,
     {
         Self::new(Method::GET, path, summary, handler)
     }
 
-    pub(crate) fn post<F>(path: &'static str, summary: &'static str, handler: fn(RequestContext) -> F) -> Self
+    /// Creates a route with the method POST, as [`Route::get`] does.
+    pub fn post<F>(
+        path: &'static str,
+        summary: &'static str,
+        handler: impl Fn(RequestContext) -> F + Send + Sync + 'static,
+    ) -> Self
     where
         F: Future<Output = Result<Response, Problem>> + Send + 'static,
     {
@@ -139,7 +150,8 @@ impl Route {
     }
 
     /// Sets the scopes of which a caller needs one.
-    pub(crate) fn scopes(self, scopes: &'static [Scope]) -> Self {
+    #[must_use]
+    pub fn scopes(self, scopes: &'static [Scope]) -> Self {
         self.access(RouteAccess::Scopes(scopes))
     }
 
@@ -149,7 +161,8 @@ impl Route {
     }
 
     /// Sets the JSON that it takes.
-    pub(crate) fn takes<T: JsonSchema>(self) -> Self {
+    #[must_use]
+    pub fn takes<T: JsonSchema>(self) -> Self {
         Self { body: Body::Json(|generator| generator.subschema_for::<T>()), ..self }
     }
 
@@ -159,7 +172,8 @@ impl Route {
     }
 
     /// Sets the maximum bytes of the body.
-    pub(crate) fn max_body(self, bytes: usize) -> Self {
+    #[must_use]
+    pub fn max_body(self, bytes: usize) -> Self {
         Self { max_body_bytes: Some(bytes), ..self }
     }
 
@@ -197,18 +211,21 @@ impl Route {
     }
 
     /// Adds an answer without a body.
-    pub(crate) fn returns_nothing(mut self, status: u16) -> Self {
+    #[must_use]
+    pub fn returns_nothing(mut self, status: u16) -> Self {
         self.answers.push(RouteAnswer { status, media_type: None, schema: None });
         self
     }
 
     /// Adds a stream of server-sent events.
-    pub(crate) fn streams(self) -> Self {
+    #[must_use]
+    pub fn streams(self) -> Self {
         self.returns_text(200, "text/event-stream")
     }
 
     /// Sets the problems of its handler. Those of the checks before it follow from the route.
-    pub(crate) fn problems(self, problems: &[ProblemType]) -> Self {
+    #[must_use]
+    pub fn problems(self, problems: &[ProblemType]) -> Self {
         Self { problems: problems.to_vec(), ..self }
     }
 

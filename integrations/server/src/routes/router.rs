@@ -31,10 +31,14 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// proxy in front of the service changes it.
 ///
 /// The client is that of the runner which works on the runs, if there is one in this process, so that answers stream.
+///
+/// # Panics
+///
+/// When two of the [further routes](crate::extension) have the same method and path.
 pub fn router(client: Client, options: Options) -> Router {
     let app = Arc::new(App::new(client, options));
     let mut router = Router::new();
-    for route in table() {
+    for route in app.table() {
         let (path, filter) = (route.path, MethodFilter::try_from(route.method.clone()));
         // The table has only methods that axum knows.
         let Ok(filter) = filter else { continue };
@@ -60,7 +64,7 @@ pub fn router(client: Client, options: Options) -> Router {
         .with_state(app)
 }
 
-/// Returns all routes.
+/// Returns the routes of the API.
 pub(crate) fn table() -> Vec<Route> {
     [api::routes(), crate::problem_page::routes(), crate::openapi::routes()].concat()
 }

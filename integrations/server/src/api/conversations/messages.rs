@@ -189,7 +189,7 @@ pub(crate) struct MessageRequest {
 pub(crate) struct SentMessage {
     pub(crate) run: RunId,
     /// The event from which on the answer is followed.
-    from: Seq,
+    pub(crate) from: Seq,
     pub(crate) is_replay: bool,
 }
 
@@ -204,7 +204,7 @@ pub(crate) async fn send_once(
     let (app, caller) = (&cx.app, cx.caller()?);
     let request = serde_json::json!([definition.title, options, user, tags, message]);
     let request = sha256(request.to_string().as_bytes());
-    let message_id = key.id(&format!("message\n{id}"));
+    let message_id = key.message_id(id);
     let rows = app.client.conversations().runs(id).await?;
     if rows.first().is_some_and(|last| !caller.sees(last)) {
         return Err(ProblemType::NotFound.into());

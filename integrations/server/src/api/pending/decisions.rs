@@ -60,24 +60,24 @@ pub(crate) fn routes() -> Vec<Route> {
 /// A decision: exactly one of `approve`, `reject`, `grant` and `reply`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct NewDecision {
+pub(crate) struct NewDecision {
     /// Approves the call.
-    approve: Option<bool>,
+    pub(crate) approve: Option<bool>,
     /// The edited arguments of an approved call.
     #[serde(deserialize_with = "present")]
-    arguments: Option<Value>,
+    pub(crate) arguments: Option<Value>,
     /// Rejects the call, or the request for more.
-    reject: Option<bool>,
+    pub(crate) reject: Option<bool>,
     /// The reason of a rejection; for a call, the model reads it.
-    reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// Grants more of a limit: `iterations`, `tokens`, `money` or `time` (microseconds).
     #[schemars(with = "Option<GrantedAmounts>")]
-    grant: Option<Amounts>,
+    pub(crate) grant: Option<Amounts>,
     /// The answer to a call that waits for one.
     #[serde(deserialize_with = "present")]
-    reply: Option<Value>,
+    pub(crate) reply: Option<Value>,
     /// Which of the possible answers it is, from 0, if there are several.
-    wait: Option<usize>,
+    pub(crate) wait: Option<usize>,
 }
 
 /// The amounts that a person grants in addition to a limit.
@@ -127,7 +127,7 @@ struct ListedDecision {
 
 /// A recorded decision.
 #[derive(Serialize, JsonSchema)]
-struct Decided {
+pub(crate) struct Decided {
     /// The event that records it.
     seq: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -219,7 +219,7 @@ async fn many(cx: RequestContext) -> Result<Response, Problem> {
 }
 
 /// Sends a decision. Returns whether the same request was accepted before.
-async fn decide(
+pub(crate) async fn decide(
     cx: &RequestContext,
     row: &RunSummary,
     id: &str,

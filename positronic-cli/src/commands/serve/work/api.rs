@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use positronic_bridges::Bridges;
 use positronic_core::definition::BrainDefinition;
 use positronic_core::runner::{Client, Clock as _, NoRunner, Runner, Server, SystemClock};
 use positronic_server::webhooks::{Hooks, HttpTransport, PrivateAddresses, WebhookSender, WebhookService};
@@ -44,6 +45,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
         .webhook_addresses(addresses(args))
         .trusted_proxies(args.trusted_proxy.clone())
         .cors_origins(args.cors_origin.clone())
+        .routes(Bridges::builder().protocols(args.bridge.clone()).build().routes())
         .deciders(args.deciders.iter().cloned().collect::<DeciderPolicy>())
         .shutdown(shutdown.clone());
     let mut options = if args.redact.is_empty() {

@@ -1,0 +1,387 @@
+//! Items as events of AG-UI.
+
+use std::collections::HashMap;
+
+use positronic_core::projection::result_text;
+use positronic_core::record::SideOutput;
+use positronic_server::extension::Frame;
+use serde_json::{Map, Value, json};
+
+use super::event::{Event, Outcome, SubagentOutcome, TokenUsage};
+use super::interrupt::{interrupt, paused};
+use super::messages::Messages;
+use crate::leg::{Encoder, LegEnd};
+use crate::outputs::{Outputs, status};
+use crate::projection::{BrainOutcome, Item, Open, Placed, Projection, TextKind};
+
+/// The version of the protocol.
+const VERSION: &str = "1.0";
+
+/// Encodes a leg.
+pub(super) struct AgUi {
+    thread: String,
+    leg: String,
+    messages: Messages,
+    /// The text that an answer's calls belong to, by answer.
+    parents: HashMap<String, String>,
+    /// The texts that are open, with their answers.
+    open_texts: Vec<OpenText>,
+    /// The calls whose arguments stream, with their answers.
+    open_calls: Vec<(String, String)>,
+    /// The text of the message that the client has sent with this leg.
+    own: Option<String>,
+    outputs: Outputs,
+    state: Option<Value>,
+    has_begun: bool,
+}
+
+struct OpenText {
+    id: String,
+    answer: String,
+    kind: TextKind,
+    brain: Option<String>,
+}
+
+impl AgUi {
+    pub(super) fn new(thread: String, leg: String) -> Self {
+        Self {
+            thread,
+            leg,
+            messages: Messages::default(),
+            parents: HashMap::new(),
+            open_texts: Vec::new(),
+            open_calls: Vec::new(),
+            own: None,
+            outputs: Outputs::default(),
+            state: None,
+            has_begun: false,
+        }
+    }
+
+    /// Leaves out the user's message that this leg answers: the client has it under an id of its own.
+    pub(super) fn without_message(self, text: String) -> Self {
+        Self { own: Some(text), ..self }
+    }
+
+    fn item(&mut self, placed: Placed, out: &mut Vec<Event>) {
+        let Placed { brain: subagent_run_id, item } = placed;
+        let first = out.len();
+        match item {
+            Item::BrainStarted { id, title, call } => {
+                let parent_message_id = call.as_ref().and_then(|call| self.parents.get(call)).cloned();
+                out.push(Event::SubagentStarted {
+                    subagent_run_id: id,
+                    name: title,
+                    parent_subagent_run_id: subagent_run_id,
+                    parent_tool_call_id: call,
+                    parent_message_id,
+                });
+            }
+            Item::BrainEnded { id: subagent_run_id, outcome } => out.push(match outcome {
+                BrainOutcome::Completed(result) => Event::SubagentFinished {
+                    subagent_run_id,
+                    result: Some(result).filter(|result| !result.is_null()),
+                    outcome: SubagentOutcome::Success,
+                },
+                BrainOutcome::Failed(failure) => Event::SubagentError { subagent_run_id, message: failure.message },
+                BrainOutcome::Cancelled => {
+                    Event::SubagentError { subagent_run_id, message: "it was cancelled".to_owned() }
+                }
+            }),
+            Item::StageStarted { path } => {
+                out.push(Event::StepStarted { step_name: path.to_string(), subagent_run_id });
+            }
+            Item::StageEnded { path } => out.push(Event::StepFinished { step_name: path.to_string(), subagent_run_id }),
+            Item::IterationStarted => {}
+            Item::TextStarted { id, answer, kind } => {
+                let message_id = id.clone();
+                match kind {
+                    TextKind::Answer => {
+                        self.parents.insert(answer.clone(), id.clone());
+                        let subagent_run_id = subagent_run_id.clone();
+                        out.push(Event::TextMessageStart { message_id, role: "assistant", subagent_run_id });
+                    }
+                    TextKind::Reasoning => out.extend([
+                        Event::ReasoningStart { message_id: id.clone(), subagent_run_id: subagent_run_id.clone() },
+                        Event::ReasoningMessageStart {
+                            message_id,
+                            role: "reasoning",
+                            subagent_run_id: subagent_run_id.clone(),
+                        },
+                    ]),
+                }
+                self.open_texts.push(OpenText { id, answer, kind, brain: subagent_run_id });
+            }
+            Item::TextDelta { id: message_id, text: delta } => {
+                let kind = self.open_texts.iter().find(|open| open.id == message_id).map(|open| open.kind);
+                out.push(match kind {
+                    Some(TextKind::Reasoning) => Event::ReasoningMessageContent { message_id, delta, subagent_run_id },
+                    Some(TextKind::Answer) | None => Event::TextMessageContent { message_id, delta, subagent_run_id },
+                });
+            }
+            Item::TextEnded { id } => self.end_texts(|open| open.id == id, out),
+            Item::Discarded { answer } => return self.discard(&answer, out),
+            Item::Sources { id, sources } => {
+                let value = json!({ "messageId": id, "sources": sources });
+                out.push(Event::Custom { name: "positronic.sources".to_owned(), value, subagent_run_id });
+            }
+            Item::CallStarted { id, answer, tool } => {
+                let parent_message_id = self.parents.get(&answer).unwrap_or(&answer).clone();
+                self.parents.insert(id.clone(), parent_message_id.clone());
+                self.open_calls.push((id.clone(), answer));
+                let (tool_call_id, tool_call_name) = (id, tool);
+                out.push(Event::ToolCallStart { tool_call_id, tool_call_name, parent_message_id, subagent_run_id });
+            }
+            Item::CallArguments { id: tool_call_id, text: delta } => {
+                out.push(Event::ToolCallArgs { tool_call_id, delta, subagent_run_id });
+            }
+            Item::CallReady { id, arguments } => {
+                self.open_calls.retain(|(open, _)| *open != id);
+                out.push(Event::ToolCallEnd { tool_call_id: id.clone(), subagent_run_id });
+                // The arguments were repaired after they had streamed, or are redacted.
+                if self.messages.set_arguments(&id, &arguments) {
+                    out.push(self.snapshot());
+                }
+            }
+            Item::CallEdited { id, arguments } => {
+                if self.messages.set_arguments(&id, &arguments) {
+                    out.push(self.snapshot());
+                }
+            }
+            Item::CallEnded { id, result } => out.push(Event::ToolCallResult {
+                message_id: format!("{id}:result"),
+                tool_call_id: id,
+                content: result_text(&result),
+                role: "tool",
+                metadata: json!({ "positronic": { "status": status(&result) } }),
+                subagent_run_id,
+            }),
+            Item::ApprovalRequested { .. } | Item::WaitStarted { .. } | Item::WaitEnded { .. } => {}
+            Item::ApprovalClosed { question, call, outcome, reason } => {
+                let value = json!({ "interruptId": question, "toolCallId": call, "outcome": outcome.as_str(), "reason": reason });
+                out.push(Event::Custom { name: "positronic.approval".to_owned(), value, subagent_run_id });
+            }
+            Item::Output { id, call, output } => {
+                let message = self.outputs.message(&id, &output);
+                out.push(activity(message, &id, &call, output, subagent_run_id));
+            }
+            Item::Progress { call, text } => {
+                let value = json!({ "toolCallId": call, "text": text });
+                out.push(Event::Custom { name: "positronic.progress".to_owned(), value, subagent_run_id });
+            }
+            Item::UserMessage { id: message_id, text: delta } => {
+                let is_own = self.has_begun && self.own.as_ref() == Some(&delta);
+                let start = Event::TextMessageStart {
+                    message_id: message_id.clone(),
+                    role: "user",
+                    subagent_run_id: subagent_run_id.clone(),
+                };
+                let content = Event::TextMessageContent {
+                    message_id: message_id.clone(),
+                    delta,
+                    subagent_run_id: subagent_run_id.clone(),
+                };
+                let end = Event::TextMessageEnd { message_id, subagent_run_id };
+                if is_own {
+                    self.own = None;
+                    self.messages.apply(&start);
+                    self.messages.apply(&content);
+                    return;
+                }
+                out.extend([start, content, end]);
+            }
+            Item::StateChanged { state } => out.extend(self.state_event(state)),
+            Item::Notice { name, value } => {
+                out.push(Event::Custom { name: format!("positronic.{name}"), value, subagent_run_id });
+            }
+        }
+        out.iter().skip(first).for_each(|event| self.messages.apply(event));
+    }
+
+    fn state_event(&mut self, state: Value) -> Option<Event> {
+        let event = match &self.state {
+            None => Some(Event::StateSnapshot { snapshot: state.clone() }),
+            Some(known) => {
+                let delta = json_patch::diff(known, &state);
+                (!delta.0.is_empty()).then(|| Event::StateDelta { delta: json!(delta) })
+            }
+        };
+        self.state = Some(state);
+        event
+    }
+
+    fn end_texts(&mut self, is_meant: impl Fn(&OpenText) -> bool, out: &mut Vec<Event>) {
+        let (ended, open) = std::mem::take(&mut self.open_texts).into_iter().partition(is_meant);
+        self.open_texts = open;
+        let ended: Vec<OpenText> = ended;
+        for OpenText { id: message_id, kind, brain, .. } in ended {
+            let subagent_run_id = brain.clone();
+            match kind {
+                TextKind::Answer => out.push(Event::TextMessageEnd { message_id, subagent_run_id }),
+                TextKind::Reasoning => out.extend([
+                    Event::ReasoningMessageEnd { message_id: message_id.clone(), subagent_run_id },
+                    Event::ReasoningEnd { message_id, subagent_run_id: brain },
+                ]),
+            }
+        }
+    }
+
+    /// Ends what streams of an answer, and sends the messages without it.
+    fn discard(&mut self, answer: &str, out: &mut Vec<Event>) {
+        let texts = self.open_texts.iter().filter(|open| open.answer == answer).map(|open| open.id.clone());
+        let texts: Vec<_> = texts.collect();
+        self.end_texts(|open| open.answer == answer, out);
+        let (void, open) = std::mem::take(&mut self.open_calls).into_iter().partition(|(_, of)| of == answer);
+        self.open_calls = open;
+        let void: Vec<(String, String)> = void;
+        let calls: Vec<_> = void.into_iter().map(|(id, _)| id).collect();
+        out.extend(calls.iter().map(|id| Event::ToolCallEnd { tool_call_id: id.clone(), subagent_run_id: None }));
+        self.parents.remove(answer);
+        self.messages.remove(&texts, &calls);
+        out.push(self.snapshot());
+    }
+
+    fn snapshot(&self) -> Event {
+        Event::MessagesSnapshot { messages: self.messages.list() }
+    }
+
+    fn started(&self) -> Event {
+        Event::RunStarted { thread_id: self.thread.clone(), run_id: self.leg.clone(), protocol_version: VERSION }
+    }
+
+    fn finished(&self, outcome: Outcome, result: Option<Value>, projection: &Projection) -> Event {
+        let usage = projection.state().root.as_ref().map(|root| root.usage).filter(|usage| usage.total() > 0);
+        let usage = usage.map(|usage| TokenUsage {
+            input_tokens: usage.input,
+            output_tokens: usage.output,
+            total_tokens: usage.total(),
+            reasoning_tokens: usage.reasoning,
+            cached_input_tokens: usage.cached,
+            cache_write_input_tokens: usage.cache_write,
+        });
+        let (thread_id, run_id) = (self.thread.clone(), self.leg.clone());
+        Event::RunFinished { thread_id, run_id, result, outcome, usage: usage.into_iter().collect() }
+    }
+
+    /// Ends what is open at the end of a leg.
+    fn close(&mut self, projection: &Projection, interrupts: &[super::event::Interrupt], out: &mut Vec<Event>) {
+        self.end_texts(|_| true, out);
+        for (tool_call_id, _) in std::mem::take(&mut self.open_calls) {
+            out.push(Event::ToolCallEnd { tool_call_id, subagent_run_id: None });
+        }
+        for open in projection.open().iter().rev() {
+            out.push(match open {
+                Open::Stage { path } => {
+                    Event::StepFinished { step_name: path.to_string(), subagent_run_id: projection.brain_of(path) }
+                }
+                Open::Brain { id, .. } => {
+                    let own = interrupts.iter().filter(|item| item.subagent_run_id.as_ref() == Some(id));
+                    let interrupt_ids = own.map(|item| item.id.clone()).collect();
+                    let outcome = SubagentOutcome::Suspended { interrupt_ids };
+                    Event::SubagentFinished { subagent_run_id: id.clone(), result: None, outcome }
+                }
+            });
+        }
+    }
+}
+
+fn frames(events: &[Event]) -> Vec<Frame> {
+    events.iter().map(Frame::json).collect()
+}
+
+impl Encoder for AgUi {
+    fn items(&mut self, items: Vec<Placed>) -> Vec<Frame> {
+        let mut events = Vec::new();
+        items.into_iter().for_each(|item| self.item(item, &mut events));
+        if self.has_begun { frames(&events) } else { Vec::new() }
+    }
+
+    fn begin(&mut self, projection: &Projection, is_late: bool) -> Vec<Frame> {
+        self.has_begun = true;
+        let mut events = vec![self.started()];
+        if is_late {
+            events.push(self.snapshot());
+            events.extend(projection.public().map(|state| Event::StateSnapshot { snapshot: state.clone() }));
+        }
+        for open in projection.open() {
+            let parent = projection.brain_of(open.path());
+            events.push(match open {
+                Open::Stage { path } => Event::StepStarted { step_name: path.to_string(), subagent_run_id: parent },
+                Open::Brain { path, id, title } => {
+                    let call = Some(projection.call_id(path)).filter(|call| self.parents.contains_key(call));
+                    Event::SubagentStarted {
+                        subagent_run_id: id.clone(),
+                        name: title.clone(),
+                        parent_subagent_run_id: parent,
+                        parent_message_id: call.as_ref().and_then(|call| self.parents.get(call)).cloned(),
+                        parent_tool_call_id: call,
+                    }
+                }
+            });
+        }
+        frames(&events)
+    }
+
+    fn end(&mut self, projection: &Projection, end: LegEnd) -> Vec<Frame> {
+        let mut events = Vec::new();
+        let interrupts = match &end {
+            LegEnd::Waiting(questions) => questions.iter().map(|question| interrupt(projection, question)).collect(),
+            LegEnd::Paused => vec![paused()],
+            _ => Vec::new(),
+        };
+        self.close(projection, &interrupts, &mut events);
+        events.push(match end {
+            LegEnd::Completed(result) => {
+                self.finished(Outcome::Success, result.filter(|result| !result.is_null()), projection)
+            }
+            LegEnd::Cancelled => self.finished(Outcome::Cancelled, None, projection),
+            LegEnd::Failed(failure) => Event::RunError {
+                message: failure.message,
+                code: serde_json::to_value(failure.code)
+                    .ok()
+                    .and_then(|code| code.as_str().map(str::to_owned))
+                    .unwrap_or_default(),
+            },
+            // The protocol has no interrupt without a question: the run waits for a time.
+            LegEnd::Waiting(_) if interrupts.is_empty() => {
+                self.finished(Outcome::Interrupt { interrupts: vec![super::interrupt::sleeping()] }, None, projection)
+            }
+            LegEnd::Waiting(_) | LegEnd::Paused => self.finished(Outcome::Interrupt { interrupts }, None, projection),
+            LegEnd::Broken(problem) => broken(&problem),
+        });
+        frames(&events)
+    }
+}
+
+/// Says why a leg cannot continue.
+fn broken(problem: &positronic_server::Problem) -> Event {
+    let document = problem.document();
+    let text = |name: &str| document.get(name).and_then(Value::as_str);
+    let message = text("detail").or(text("title")).unwrap_or_default().to_owned();
+    Event::RunError { message, code: problem.kind().slug().to_owned() }
+}
+
+/// Returns a side output as an activity.
+fn activity(message_id: String, id: &str, call: &str, output: SideOutput, subagent_run_id: Option<String>) -> Event {
+    let run = id.split(':').next().unwrap_or_default();
+    let (kind, content) = match output {
+        SideOutput::File(file) => {
+            let file = file.file;
+            let content = json!({
+                "name": file.name, "mediaType": file.media_type, "size": file.size, "sha256": file.sha256,
+                "run": run,
+            });
+            ("file".to_owned(), content)
+        }
+        SideOutput::Widget(widget) => (widget.kind, json!({ "data": widget.data, "fallback": widget.fallback })),
+        SideOutput::Custom(custom) => (custom.kind, json!({ "data": custom.data, "fallback": custom.fallback })),
+        _ => ("output".to_owned(), json!({})),
+    };
+    let mut fields = Map::new();
+    fields.insert("toolCallId".to_owned(), call.into());
+    if let Value::Object(content) = content {
+        fields.extend(content);
+    }
+    let activity_type = format!("positronic.{kind}");
+    Event::ActivitySnapshot { message_id, activity_type, content: fields, replace: true, subagent_run_id }
+}

@@ -1,0 +1,132 @@
+//! AG-UI 1.0 over server-sent events: `POST /api/v1/ag-ui/{title}`, where the title is that of a brain.
+//!
+//! A thread is a conversation; its legs are what the protocol calls runs. What waits for people ends a leg with interrupts, and the
+//! next leg brings the answers in `resume`:
+//!
+//! ```text
+//! POST {messages: […, user]} ──▶ RUN_STARTED … RUN_FINISHED {outcome: interrupt, interrupts: [{id, responseSchema}]}
+//! POST {resume: [{interruptId, status: resolved, payload}]} ──▶ RUN_STARTED, MESSAGES_SNAPSHOT … RUN_FINISHED {outcome: success}
+//! POST {resume: [{interruptId, status: resolved}]} ──▶ waits for what others decide
+//! POST {messages: []} ──▶ attaches to the thread: the messages, and what happens now
+//! ```
+
+mod encoder;
+mod event;
+mod input;
+mod interrupt;
+mod messages;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::response::Response;
+use positronic_core::record::{RunSummary, Seq};
+use positronic_server::extension::{RequestContext, Route, ThreadMessage};
+use positronic_server::{Problem, ProblemType, Scope};
+
+use crate::bridges::Shared;
+use crate::leg::{Encoder as _, Leg};
+use crate::projection::Projection;
+use crate::thread::{Thread, decide, is_late, question};
+use encoder::AgUi;
+use input::{ResumeStatus, RunAgentInput};
+
+/// The maximum bytes of a body: a client posts all messages of its thread each time.
+const MAX_BODY: usize = 8 << 20;
+
+pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
+    let shared = Arc::clone(shared);
+    let leg = move |cx| leg(Arc::clone(&shared), cx);
+    vec![
+        Route::post("/api/v1/ag-ui/{title}", "Run a brain as an agent of AG-UI", leg)
+            .scopes(&[Scope::Read])
+            .takes::<RunAgentInput>()
+            .max_body(MAX_BODY)
+            .streams()
+            .problems(&[
+                ProblemType::ScopeMissing,
+                ProblemType::NotAllowed,
+                ProblemType::NotAnApprover,
+                ProblemType::NotFound,
+                ProblemType::UnknownBrain,
+                ProblemType::UnknownCall,
+                ProblemType::OptionsInvalid,
+                ProblemType::NotWaiting,
+                ProblemType::Unprocessable,
+                ProblemType::TooManyStreams,
+            ]),
+    ]
+}
+
+async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Problem> {
+    let input: RunAgentInput = cx.json()?;
+    let thread = Thread::find(&cx, &input.thread_id).await?;
+    let mut encoder = AgUi::new(input.thread_id.clone(), input.run_id.clone());
+    let leg = match (thread.last(), &input.resume) {
+        (Some(row), Some(entries)) if !entries.is_empty() => resume(&cx, &shared, row, &input).await?,
+        (last, _) => {
+            let newest = input.newest()?;
+            let is_new = match &newest {
+                Some((id, _)) => !thread.has_message(&cx, id).await?,
+                None => false,
+            };
+            let options = input.forwarded_props.get("options").filter(|options| !options.is_null()).cloned();
+            match (newest.filter(|_| is_new), last) {
+                (None, Some(row)) => shared.attach(row),
+                (None, None) if options.is_none() => {
+                    let detail = "the thread has not begun: send a user's message, or `forwardedProps.options`";
+                    return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
+                }
+                (message, _) => {
+                    if !thread.is_conversation() {
+                        let detail = "the thread is a run outside of a conversation, which takes no messages here";
+                        return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
+                    }
+                    let (id, text) = message.map_or((input.run_id.as_str(), None), |(id, text)| (id, Some(text)));
+                    if let Some(text) = &text {
+                        encoder = encoder.without_message(text.clone());
+                    }
+                    let sent = ThreadMessage::builder().thread(&input.thread_id).brain(cx.param("title")?);
+                    let sent = cx.send(sent.id(id).text(text).options(options).build()).await?;
+                    shared.from(sent.run, sent.from)
+                }
+            }
+        }
+    };
+    let (viewer, reader) = (cx.viewer()?, shared.read(cx.client(), &leg));
+    for run in thread.before(&leg.run) {
+        let mut earlier = Projection::new(&run, viewer.clone(), None);
+        for event in viewer.client().events(&run, Seq(0)).await? {
+            encoder.items(earlier.event(&event));
+        }
+    }
+    let frames = leg.open(viewer, reader, shared.public_state.clone(), encoder).await?;
+    cx.stream(frames)
+}
+
+/// Sends the answers to interrupts, and attaches to the run as it was before.
+async fn resume(cx: &RequestContext, shared: &Shared, row: &RunSummary, input: &RunAgentInput) -> Result<Leg, Problem> {
+    let (mut leg, mut seen) = (shared.attach(row), BTreeSet::new());
+    for (index, entry) in input.resume.iter().flatten().enumerate() {
+        let Some(payload) = entry.answer() else {
+            if entry.status == ResumeStatus::Resolved {
+                seen.insert(entry.interrupt_id.clone());
+            }
+            continue;
+        };
+        cx.require(Scope::Decide)?;
+        let id = &entry.interrupt_id;
+        let open = question(cx, row, id).await?;
+        let decision = interrupt::decision(open.as_ref(), payload, &format!("/resume/{index}/payload"))?;
+        // The same answer is the same decision, however often it is sent.
+        let key = format!("{}/{id}/{payload}", input.thread_id);
+        match decide(cx, row, id, decision, &key).await {
+            Ok(()) => {}
+            // The client has to see what was decided instead.
+            Err(problem) if is_late(problem.kind()) => leg.refusal = Some(problem),
+            Err(problem) => return Err(problem),
+        }
+    }
+    leg.seen = seen;
+    Ok(leg)
+}

@@ -1,0 +1,159 @@
+//! The AI SDK's UI message stream, for `useChat`: `POST /api/v1/ai-sdk/{title}`, where the title is that of a brain, and
+//! `GET /api/v1/ai-sdk/{title}/{chat}/stream` to resume a stream.
+//!
+//! A chat is a conversation. An approval ends the stream; with `lastAssistantMessageIsCompleteWithApprovalResponses` the client sends the
+//! message again once the user has answered, and the answers are read from its parts.
+
+mod chunk;
+mod encoder;
+mod input;
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use positronic_core::machine::pending;
+use positronic_core::record::{EventKind, PendingKind, RunSummary, Seq, Speaker};
+use positronic_server::extension::{Decision, RequestContext, Route, ThreadMessage};
+use positronic_server::{Problem, ProblemType, Scope};
+use serde_json::Value;
+
+use crate::bridges::Shared;
+use crate::leg::Leg;
+use crate::thread::{Thread, decide, is_late};
+use encoder::AiSdk;
+use input::ChatRequest;
+
+/// The maximum bytes of a body: a client posts all messages of its chat each time.
+const MAX_BODY: usize = 8 << 20;
+/// The version of the stream.
+const HEADER: (&str, &str) = ("x-vercel-ai-ui-message-stream", "v1");
+
+pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
+    let (for_post, for_get) = (Arc::clone(shared), Arc::clone(shared));
+    vec![
+        Route::post("/api/v1/ai-sdk/{title}", "Answer a chat of the AI SDK", move |cx| post(Arc::clone(&for_post), cx))
+            .scopes(&[Scope::Read])
+            .takes::<ChatRequest>()
+            .max_body(MAX_BODY)
+            .streams()
+            .problems(&[
+                ProblemType::ScopeMissing,
+                ProblemType::NotAllowed,
+                ProblemType::NotAnApprover,
+                ProblemType::NotFound,
+                ProblemType::UnknownBrain,
+                ProblemType::UnknownCall,
+                ProblemType::OptionsInvalid,
+                ProblemType::NotWaiting,
+                ProblemType::Unprocessable,
+                ProblemType::TooManyStreams,
+            ]),
+        Route::get("/api/v1/ai-sdk/{title}/{chat}/stream", "Resume the stream of a chat", move |cx| {
+            resume(Arc::clone(&for_get), cx)
+        })
+        .scopes(&[Scope::Read])
+        .streams()
+        .returns_nothing(204)
+        .problems(&[ProblemType::NotFound, ProblemType::TooManyStreams]),
+    ]
+}
+
+async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Problem> {
+    let input: ChatRequest = cx.json()?;
+    if input.trigger.as_deref() == Some("regenerate-message") {
+        let detail = "an answer cannot be made again here; fork the run";
+        return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
+    }
+    let thread = Thread::find(&cx, &input.id).await?;
+    let (leg, is_new_turn) = match (thread.last(), input.newest()?) {
+        (Some(row), None) => (answered(&cx, &shared, row, &input).await?, false),
+        (Some(row), Some(_)) if !input.answers.is_empty() => (answered(&cx, &shared, row, &input).await?, false),
+        (Some(row), Some((id, _))) if thread.has_message(&cx, id).await? => (shared.attach(row), false),
+        (last, message) => {
+            if let (Some(row), Some((_, text))) = (last, &message)
+                && let Some(question) = text_question(&cx, row).await?
+            {
+                cx.require(Scope::Decide)?;
+                let leg = shared.attach(row);
+                let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
+                decide(&cx, row, &question, reply, &format!("{}/{question}/{text}", input.id)).await?;
+                (leg, false)
+            } else {
+                if !thread.is_conversation() {
+                    let detail = "the chat is a run outside of a conversation, which takes no messages here";
+                    return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
+                }
+                if message.is_none() && input.options.is_none() {
+                    let detail = "the chat has not begun: send a user's message, or `options`";
+                    return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
+                }
+                let (id, text) = message.map_or((input.id.as_str(), None), |(id, text)| (id, Some(text)));
+                let sent = ThreadMessage::builder().thread(&input.id).brain(cx.param("title")?).id(id).text(text);
+                let sent = cx.send(sent.options(input.options.clone()).build()).await?;
+                (shared.from(sent.run, sent.from), true)
+            }
+        }
+    };
+    stream(&cx, &shared, leg, is_new_turn).await
+}
+
+/// Replays the message of the last turn, and continues with what happens now.
+async fn resume(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Problem> {
+    let thread = Thread::find(&cx, cx.param("chat")?).await?;
+    let Some(row) = thread.last().filter(|row| !row.status.is_over()) else { return Ok(cx.no_content()) };
+    let log = cx.client().events(&row.run, Seq(0)).await?;
+    let turn = log.iter().rev().find_map(|event| match &event.kind {
+        EventKind::LoopMessage { from: Speaker::Person, .. } => Some(event.seq),
+        _ => None,
+    });
+    let leg = shared.from(row.run.clone(), turn.unwrap_or_default());
+    stream(&cx, &shared, leg, true).await
+}
+
+async fn stream(cx: &RequestContext, shared: &Shared, leg: Leg, is_new_turn: bool) -> Result<Response, Problem> {
+    let (viewer, reader) = (cx.viewer()?, shared.read(cx.client(), &leg));
+    let frames = leg.open(viewer, reader, shared.public_state.clone(), AiSdk::new(is_new_turn)).await?;
+    cx.stream_with_header(HEADER, frames)
+}
+
+/// Sends the decisions and the answers of a request, and attaches to the run as it was before.
+async fn answered(cx: &RequestContext, shared: &Shared, row: &RunSummary, input: &ChatRequest) -> Result<Leg, Problem> {
+    let mut leg = shared.attach(row);
+    let approvals = input.decided().map(|(approval, approved)| {
+        let decision = if approved {
+            Decision::Approve { arguments: input.edited_arguments.get(&approval.id).cloned() }
+        } else {
+            Decision::Reject { reason: approval.reason.clone().filter(|reason| !reason.trim().is_empty()) }
+        };
+        (approval.id.as_str(), decision)
+    });
+    let replies =
+        input.answers.iter().map(|(id, answer)| (id.as_str(), Decision::Reply { payload: answer.clone(), wait: None }));
+    for (id, decision) in approvals.chain(replies) {
+        cx.require(Scope::Decide)?;
+        // The same answer is the same decision, however often it is sent.
+        let key = format!("{}/{id}/{decision:?}", input.id);
+        match decide(cx, row, id, decision, &key).await {
+            Ok(()) => {}
+            // The message still has the approvals of earlier runs.
+            Err(problem) if problem.kind() == ProblemType::UnknownCall => {}
+            Err(problem) if is_late(problem.kind()) => leg.refusal = Some(problem),
+            Err(problem) => return Err(problem),
+        }
+    }
+    Ok(leg)
+}
+
+/// Returns the only open question to a person whose answer is a text.
+async fn text_question(cx: &RequestContext, row: &RunSummary) -> Result<Option<String>, Problem> {
+    if row.status.is_over() {
+        return Ok(None);
+    }
+    let state = cx.client().state(&row.run).await?;
+    let items = pending(&state);
+    let [item] = items.as_slice() else { return Ok(None) };
+    let PendingKind::Answer { waits } = &item.kind else { return Ok(None) };
+    let is_text = |schema: &Value| schema.get("type").and_then(Value::as_str) == Some("string");
+    let is_asked = matches!(waits.as_slice(), [wait] if wait.person && is_text(&wait.schema));
+    is_asked.then(|| cx.viewer().map(|viewer| viewer.question(&row.run, &state, item).id)).transpose()
+}

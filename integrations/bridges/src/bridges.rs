@@ -1,0 +1,132 @@
+//! Which protocols a router speaks, and what their routes share.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use positronic_core::record::{RunId, RunSummary, Seq};
+use positronic_core::runner::Client;
+use positronic_server::extension::Route;
+use serde_json::Value;
+
+use crate::hub::{Hub, Reader};
+use crate::leg::Leg;
+use crate::projection::PublicState;
+
+/// A protocol of existing frontends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// AG-UI 1.0 over server-sent events, for CopilotKit, assistant-ui and other frontends: `POST /api/v1/ag-ui/{title}`.
+    AgUi,
+    /// The AI SDK's UI message stream, for `useChat`: `POST /api/v1/ai-sdk/{title}`.
+    AiSdk,
+}
+
+impl Protocol {
+    /// All protocols.
+    pub const ALL: [Self; 2] = [Self::AgUi, Self::AiSdk];
+
+    /// Returns the protocol as a word, such as `ag-ui`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AgUi => "ag-ui",
+            Self::AiSdk => "ai-sdk",
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Error from parsing a [`Protocol`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnknownProtocol;
+
+impl fmt::Display for UnknownProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Protocol::ALL.map(Protocol::as_str).join(", ");
+        write!(f, "unknown protocol; the protocols are {known}")
+    }
+}
+
+impl std::error::Error for UnknownProtocol {}
+
+impl FromStr for Protocol {
+    type Err = UnknownProtocol;
+
+    fn from_str(text: &str) -> Result<Self, UnknownProtocol> {
+        Self::ALL.into_iter().find(|protocol| protocol.as_str() == text).ok_or(UnknownProtocol)
+    }
+}
+
+/// The bridges of a router.
+#[derive(Clone, typed_builder::TypedBuilder)]
+#[non_exhaustive]
+pub struct Bridges {
+    /// The protocols; all by default.
+    #[builder(default = Protocol::ALL.to_vec(), setter(into))]
+    protocols: Vec<Protocol>,
+    /// What a browser sees of a brain's state: a function from the title of the run's brain and its state, where `None` shows
+    /// nothing. No state is shown by default. What it returns is redacted as all answers are.
+    #[builder(
+        default,
+        setter(transform = |show: impl Fn(&str, &Value) -> Option<Value> + Send + Sync + 'static| {
+            Some(Arc::new(show) as PublicState)
+        })
+    )]
+    public_state: Option<PublicState>,
+    /// How long a client stays attached to a run that only a program, a time or another person can continue: 5 minutes by default.
+    #[builder(default = Duration::from_secs(300))]
+    hold: Duration,
+}
+
+impl Bridges {
+    /// Returns the routes, for [`Options::routes`](positronic_server::Options).
+    #[must_use]
+    pub fn routes(&self) -> Vec<Route> {
+        let Self { public_state, hold, .. } = self.clone();
+        let shared = Arc::new(Shared { hub: Hub::default(), public_state, hold });
+        let routes = self.protocols.iter().map(|protocol| match protocol {
+            Protocol::AgUi => crate::ag_ui::routes(&shared),
+            Protocol::AiSdk => crate::ai_sdk::routes(&shared),
+        });
+        routes.flatten().collect()
+    }
+}
+
+impl fmt::Debug for Bridges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bridges").field("protocols", &self.protocols).finish_non_exhaustive()
+    }
+}
+
+/// What the routes of all protocols share.
+pub(crate) struct Shared {
+    hub: Hub,
+    pub(crate) public_state: Option<PublicState>,
+    hold: Duration,
+}
+
+impl Shared {
+    /// Begins to read the answers of a leg's run.
+    pub(crate) fn read(&self, client: &Client, leg: &Leg) -> Reader {
+        self.hub.read(client, &leg.run, leg.start)
+    }
+
+    /// Returns a leg that attaches to a run as it is now.
+    pub(crate) fn attach(&self, row: &RunSummary) -> Leg {
+        self.from(row.run.clone(), row.next)
+    }
+
+    /// Returns a leg that sends the events of a run from one on.
+    pub(crate) fn from(&self, run: RunId, start: Seq) -> Leg {
+        Leg { run, start, seen: BTreeSet::new(), hold: self.hold, refusal: None }
+    }
+}

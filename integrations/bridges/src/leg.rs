@@ -1,0 +1,213 @@
+//! A leg: one attachment of a client to a run, from an event on until the run suspends or ends.
+//!
+//! ```text
+//! history, events before `start` ──▶ projection ──▶ encoder          nothing is sent
+//!                                                   encoder.begin() ──▶ what the client has missed, what is open
+//! events from `start` on, deltas ──▶ projection ──▶ encoder.items() ──▶ frames
+//! run settles ─────────────────────────────────────▶ encoder.end() ──▶ last frames
+//! ```
+//!
+//! A run that waits only for a program or a time keeps its leg open for a while, since it may continue by itself. So does a run
+//! whose questions the client has already seen: it watches what others decide.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use futures::stream::{BoxStream, Stream, StreamExt as _, unfold};
+use positronic_core::machine::pending;
+use positronic_core::record::{EventKind, Failure, RunId, Seq};
+use positronic_core::runner::{RunUpdate, Settled};
+use positronic_core::store::StoreError;
+use positronic_server::Problem;
+use positronic_server::extension::{Frame, OpenQuestion, Viewer};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::hub::Reader;
+use crate::projection::{Placed, Projection, PublicState};
+
+/// Translates items into the frames of a protocol.
+pub(crate) trait Encoder: Send + 'static {
+    /// Translates what happens.
+    fn items(&mut self, items: Vec<Placed>) -> Vec<Frame>;
+
+    /// Begins the leg. `is_late` says whether the run has events that the leg does not send.
+    fn begin(&mut self, projection: &Projection, is_late: bool) -> Vec<Frame>;
+
+    /// Ends the leg.
+    fn end(&mut self, projection: &Projection, end: LegEnd) -> Vec<Frame>;
+}
+
+/// How a leg ends.
+#[derive(Debug, Clone)]
+pub(crate) enum LegEnd {
+    /// The run has completed. The result is absent if it is the brain's whole state, which a browser does not see.
+    Completed(Option<Value>),
+    Failed(Failure),
+    Cancelled,
+    /// The run waits for this.
+    Waiting(Vec<OpenQuestion>),
+    Paused,
+    /// The leg cannot continue; the run may.
+    Broken(Problem),
+}
+
+/// What a leg attaches to.
+#[derive(Debug)]
+pub(crate) struct Leg {
+    pub(crate) run: RunId,
+    /// The first event that is sent.
+    pub(crate) start: Seq,
+    /// The questions that the client has seen and has not answered.
+    pub(crate) seen: BTreeSet<String>,
+    /// How long the leg stays open while the run can only be continued from elsewhere.
+    pub(crate) hold: Duration,
+    /// What ends the leg once it has begun.
+    pub(crate) refusal: Option<Problem>,
+}
+
+impl Leg {
+    /// Attaches to the run. `reader` began to read before what the client wants to follow was sent, or as soon as its run was known.
+    ///
+    /// # Errors
+    ///
+    /// A [`Problem`] if the log cannot be read.
+    pub(crate) async fn open<E: Encoder>(
+        self,
+        viewer: Viewer,
+        reader: Reader,
+        public_state: Option<PublicState>,
+        mut encoder: E,
+    ) -> Result<impl Stream<Item = Frame> + Send + use<E>, Problem> {
+        let updates = viewer.client().follow(&self.run, self.start);
+        let log = viewer.client().events(&self.run, Seq(0)).await?;
+        let mut projection = Projection::new(&self.run, viewer, public_state);
+        for event in log.iter().take_while(|event| event.seq < self.start) {
+            let items = projection.event(event);
+            encoder.items(items);
+        }
+        let mut frames: VecDeque<_> = encoder.begin(&projection, self.start > Seq(0)).into();
+        frames.extend(encoder.items(projection.catch_up(reader.watched())));
+        let state =
+            Attached { leg: self, projection, encoder, updates, reader, frames, held_until: None, is_over: false };
+        Ok(unfold(state, |mut attached| async move { attached.next().await.map(|frame| (frame, attached)) }))
+    }
+}
+
+/// An open leg.
+struct Attached<E> {
+    leg: Leg,
+    projection: Projection,
+    encoder: E,
+    updates: BoxStream<'static, Result<RunUpdate, StoreError>>,
+    reader: Reader,
+    frames: VecDeque<Frame>,
+    /// Until when the leg waits for others.
+    held_until: Option<Instant>,
+    is_over: bool,
+}
+
+impl<E: Encoder> Attached<E> {
+    async fn next(&mut self) -> Option<Frame> {
+        if let Some(problem) = self.leg.refusal.take() {
+            self.end(LegEnd::Broken(problem));
+        }
+        while self.frames.is_empty() && !self.is_over {
+            let held_until = self.held_until;
+            let held = async {
+                match held_until {
+                    Some(until) => tokio::time::sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                update = self.updates.next() => self.update(update),
+                () = self.reader.more() => {
+                    let items = self.projection.catch_up(self.reader.watched());
+                    self.send(items);
+                }
+                () = held => self.release(),
+            }
+        }
+        self.frames.pop_front()
+    }
+
+    fn update(&mut self, update: Option<Result<RunUpdate, StoreError>>) {
+        match update {
+            Some(Ok(RunUpdate::Event(event))) => {
+                self.held_until = None;
+                let mut items = self.projection.event(&event);
+                if matches!(event.kind, EventKind::LoopModelCall { .. }) {
+                    items.extend(self.projection.catch_up(self.reader.watched()));
+                }
+                self.send(items);
+            }
+            Some(Ok(RunUpdate::Delta(delta))) => {
+                let items = self.projection.progress(&delta);
+                self.send(items);
+            }
+            Some(Ok(RunUpdate::Settled(settled))) => self.settled(settled),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => self.end(LegEnd::Broken(error.into())),
+            None => self.is_over = true,
+        }
+    }
+
+    fn send(&mut self, items: Vec<Placed>) {
+        if !items.is_empty() {
+            self.frames.extend(self.encoder.items(items));
+        }
+    }
+
+    fn settled(&mut self, settled: Settled) {
+        match settled {
+            Settled::Completed(result) => {
+                let is_state = self.projection.state().root.as_ref().is_some_and(|root| *root.state == result);
+                self.end(LegEnd::Completed(Some(result).filter(|_| !is_state)));
+            }
+            Settled::Failed(failure) => self.end(LegEnd::Failed(failure)),
+            Settled::Cancelled => self.end(LegEnd::Cancelled),
+            Settled::Waiting(_) => {
+                let questions = self.questions();
+                let asks = |question: &OpenQuestion| {
+                    question.pending.kind.is_for_person() && !self.leg.seen.contains(&question.id)
+                };
+                if questions.iter().any(asks) {
+                    self.end(LegEnd::Waiting(questions));
+                } else {
+                    self.hold();
+                }
+            }
+            Settled::Paused if self.leg.seen.contains(PAUSED) => self.hold(),
+            Settled::Paused => self.end(LegEnd::Paused),
+            // Another worker continues the run.
+            Settled::Stopped(_) => {}
+        }
+    }
+
+    fn questions(&self) -> Vec<OpenQuestion> {
+        let (viewer, state) = (self.projection.viewer(), self.projection.state());
+        let items = pending(state);
+        items.iter().map(|item| viewer.question(self.projection.run(), state, item)).collect()
+    }
+
+    fn hold(&mut self) {
+        self.held_until.get_or_insert_with(|| Instant::now() + self.leg.hold);
+    }
+
+    /// Ends a leg for which nothing has happened.
+    fn release(&mut self) {
+        match self.projection.state().paused {
+            Some(_) => self.end(LegEnd::Paused),
+            None => self.end(LegEnd::Waiting(self.questions())),
+        }
+    }
+
+    fn end(&mut self, end: LegEnd) {
+        self.is_over = true;
+        self.frames.extend(self.encoder.end(&self.projection, end));
+    }
+}
+
+/// The id of the question that a paused run asks: whether it continues.
+pub(crate) const PAUSED: &str = "paused";

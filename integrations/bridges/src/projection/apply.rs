@@ -1,0 +1,172 @@
+//! What each event of the log shows.
+
+use positronic_core::record::{Decision, Event, EventKind, Path, Speaker, ToolResult, WaitSpec};
+use positronic_server::REDACTED;
+use serde_json::{Value, json};
+
+use super::{ApprovalOutcome, BrainOutcome, Item, Placed, Projection};
+
+impl Projection {
+    /// Folds the next event and returns what it shows.
+    pub(crate) fn event(&mut self, event: &Event) -> Vec<Placed> {
+        // A log that its own store wrote has no illegal event; one of a newer release ends the fold of the state only.
+        if let Err(error) = self.state.apply(event) {
+            tracing::warn!(run = %self.run, seq = %event.seq, %error, "a bridge cannot fold an event");
+        }
+        if !self.is_hidden(&event.path) {
+            self.show(event);
+        }
+        self.show_state();
+        std::mem::take(&mut self.items)
+    }
+
+    fn show(&mut self, event: &Event) {
+        let path = &event.path;
+        match &event.kind {
+            EventKind::BrainStart(begin) if !path.is_root() => self.begin_brain(path, &begin.title),
+            EventKind::BrainComplete { result } if !path.is_root() => {
+                let result = self.redacted(result);
+                self.end_brain(path, BrainOutcome::Completed(result));
+            }
+            EventKind::BrainError(failure) if !path.is_root() => {
+                self.end_brain(path, BrainOutcome::Failed(failure.clone()));
+            }
+            EventKind::BrainCancelled { .. } if !path.is_root() => self.end_brain(path, BrainOutcome::Cancelled),
+            EventKind::StepStart { .. } | EventKind::GroupStart { .. } => self.begin_stage(path),
+            EventKind::StepComplete { .. } | EventKind::LoopComplete { .. } => self.end_stage(path),
+            EventKind::StepRetry { attempt, due, .. } => {
+                self.notice(path, "step_retry", json!({ "attempt": attempt, "due": due.to_string() }));
+            }
+            EventKind::LoopStart { hidden: true, .. } => self.hidden.push(path.clone()),
+            EventKind::LoopStart { input, from, message_id, .. } => {
+                self.begin_stage(path);
+                if let (Some(text), Speaker::Person) = (input, from) {
+                    self.message(event, message_id.as_ref(), text);
+                }
+            }
+            EventKind::LoopMessage { text, message_id, from: Speaker::Person, .. } => {
+                self.message(event, message_id.as_ref(), text);
+            }
+            EventKind::LoopIteration(_) => self.push(path, Item::IterationStarted),
+            EventKind::LoopModelCall { question: Some(_), .. } => {
+                self.questions.insert(path.clone());
+            }
+            EventKind::LoopModelCall { attempt, .. } => self.asked_model(path, *attempt),
+            EventKind::LoopModelResult { parts, .. } if !self.questions.remove(path) => self.answered(path, parts),
+            EventKind::LoopModelRetry { attempt, due, .. } => {
+                self.discard(path);
+                self.notice(path, "model_retry", json!({ "attempt": attempt, "due": due.to_string() }));
+            }
+            EventKind::LoopAnswerRefused { guard, .. } => {
+                self.discard(path);
+                self.notice(path, "answer_refused", json!({ "guard": guard }));
+            }
+            EventKind::RunClaimed { .. } => {
+                // What was in flight is asked for again.
+                let lost: Vec<_> = self.live.keys().cloned().collect();
+                lost.iter().for_each(|path| self.discard(path));
+            }
+            EventKind::LoopToolCall(call) => self.called(path, &call.tool, &call.arguments),
+            EventKind::LoopToolResult { result, .. } => {
+                let (id, result) = (self.call_id(path), self.redacted_result(result));
+                self.push(path, Item::CallEnded { id, result });
+            }
+            EventKind::LoopOutput { id, output } => {
+                let (call, id) = (self.call_id(path), format!("{}:{id}", self.run));
+                self.push(path, Item::Output { id, call, output: output.clone() });
+            }
+            EventKind::LoopApprovalRequested { reason, .. } => {
+                let (question, call) = (self.ask(event), self.call_id(path));
+                self.push(path, Item::ApprovalRequested { question, call, reason: reason.clone() });
+            }
+            EventKind::LoopApprovalDecided { decision, arguments, reason, .. } => {
+                let outcome = match decision {
+                    Decision::Approved => ApprovalOutcome::Approved,
+                    Decision::Rejected => ApprovalOutcome::Rejected,
+                };
+                self.close_approval(path, outcome, reason.clone());
+                if let Some(edited) = arguments {
+                    let (id, arguments) = (self.call_id(path), self.redacted(edited));
+                    self.push(path, Item::CallEdited { id, arguments });
+                }
+            }
+            EventKind::LoopApprovalExpired {} => self.close_approval(path, ApprovalOutcome::Expired, None),
+            EventKind::LoopApprovalWithdrawn { cause } => {
+                self.close_approval(path, ApprovalOutcome::Withdrawn, Some(cause.clone()));
+            }
+            EventKind::LoopWait { waits, .. } => self.wait(event, waits),
+            EventKind::StageWait { waits, .. } => {
+                self.begin_stage(path);
+                self.wait(event, waits);
+            }
+            EventKind::LoopResume { .. } | EventKind::StageResume { .. } => {
+                if let Some(question) = self.asked.remove(path) {
+                    self.push(path, Item::WaitEnded { question, path: path.clone() });
+                }
+            }
+            EventKind::LoopLimit(reached) => self.notice(path, "limit", json!({ "kind": reached.kind })),
+            EventKind::LoopMaxIterations { limit } => self.notice(path, "max_iterations", json!({ "limit": limit })),
+            EventKind::LoopExit { tool, .. } => self.notice(path, "exit", json!({ "tool": tool.as_str() })),
+            EventKind::LoopCompacted { .. } => self.notice(path, "compacted", json!({})),
+            _ => {}
+        }
+    }
+
+    fn notice(&mut self, path: &Path, name: &'static str, mut value: Value) {
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("path".to_owned(), path.as_str().into());
+        }
+        self.push(path, Item::Notice { name, value });
+    }
+
+    fn message(&mut self, event: &Event, id: Option<&String>, text: &str) {
+        let id = id.cloned().unwrap_or_else(|| format!("{}:{}", self.run, event.seq));
+        self.push(&event.path, Item::UserMessage { id, text: text.to_owned() });
+    }
+
+    /// Remembers the question that an event asks, and returns its id.
+    fn ask(&mut self, event: &Event) -> String {
+        let question = self.viewer.question_id(&self.run, &event.path, event.seq);
+        self.asked.insert(event.path.clone(), question.clone());
+        question
+    }
+
+    fn wait(&mut self, event: &Event, waits: &[WaitSpec]) {
+        if waits.is_empty() {
+            return;
+        }
+        let (question, path) = (self.ask(event), event.path.clone());
+        let prompt = waits.iter().find_map(|wait| wait.prompt.clone());
+        self.push(&event.path, Item::WaitStarted { question, path, prompt });
+    }
+
+    fn close_approval(&mut self, path: &Path, outcome: ApprovalOutcome, reason: Option<String>) {
+        if let Some(question) = self.asked.remove(path) {
+            let call = self.call_id(path);
+            self.push(path, Item::ApprovalClosed { question, call, outcome, reason });
+        }
+    }
+
+    /// Shows the public state if it has changed.
+    fn show_state(&mut self) {
+        let (Some(public), Some(root)) = (&self.public_state, &self.state.root) else { return };
+        if self.public.is_some() && root.changed.next() != self.state.next {
+            return;
+        }
+        let state = public(&root.title, &root.state);
+        if state != self.public {
+            self.public.clone_from(&state);
+            let state = state.unwrap_or(Value::Null);
+            self.push(&Path::root(), Item::StateChanged { state });
+        }
+    }
+
+    /// Redacts a value that may become a part of a text.
+    pub(super) fn redacted(&self, value: &Value) -> Value {
+        self.viewer.redacted(value).unwrap_or_else(|| REDACTED.into())
+    }
+
+    fn redacted_result(&self, result: &ToolResult) -> ToolResult {
+        self.viewer.redacted(result).unwrap_or_else(|| ToolResult::success(REDACTED))
+    }
+}

@@ -1,0 +1,160 @@
+//! What people see of a run, in the order in which it happens: what all bridges translate.
+
+use positronic_core::record::{Citation, Failure, Path, SideOutput, ToolResult};
+use serde_json::Value;
+
+/// An item, and the nested brain in which it happens.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Placed {
+    /// The id of the innermost nested brain; `None` in the run's own brain.
+    pub(crate) brain: Option<String>,
+    pub(crate) item: Item,
+}
+
+/// What kind of text streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextKind {
+    Answer,
+    Reasoning,
+}
+
+/// How a nested brain ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum BrainOutcome {
+    Completed(Value),
+    Failed(Failure),
+    Cancelled,
+}
+
+/// What became of an approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ApprovalOutcome {
+    Approved,
+    Rejected,
+    Expired,
+    Withdrawn,
+}
+
+impl ApprovalOutcome {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
+}
+
+/// Something that people see.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Item {
+    /// A nested brain begins; `call` is the id of the call that runs it.
+    BrainStarted {
+        id: String,
+        title: String,
+        call: Option<String>,
+    },
+    BrainEnded {
+        id: String,
+        outcome: BrainOutcome,
+    },
+    StageStarted {
+        path: Path,
+    },
+    StageEnded {
+        path: Path,
+    },
+    /// An iteration of a loop begins.
+    IterationStarted,
+    TextStarted {
+        id: String,
+        answer: String,
+        kind: TextKind,
+    },
+    TextDelta {
+        id: String,
+        text: String,
+    },
+    TextEnded {
+        id: String,
+    },
+    /// What was sent of an answer is void: it is asked for again.
+    Discarded {
+        answer: String,
+    },
+    /// The sources of the text before.
+    Sources {
+        id: String,
+        sources: Vec<Citation>,
+    },
+    CallStarted {
+        id: String,
+        answer: String,
+        tool: String,
+    },
+    CallArguments {
+        id: String,
+        text: String,
+    },
+    /// The arguments are complete.
+    CallReady {
+        id: String,
+        arguments: Value,
+    },
+    /// A person has edited the arguments.
+    CallEdited {
+        id: String,
+        arguments: Value,
+    },
+    CallEnded {
+        id: String,
+        result: ToolResult,
+    },
+    /// A person is asked whether the call may run.
+    ApprovalRequested {
+        question: String,
+        call: String,
+        reason: String,
+    },
+    ApprovalClosed {
+        question: String,
+        call: String,
+        outcome: ApprovalOutcome,
+        reason: Option<String>,
+    },
+    /// A call or a stage waits for an answer.
+    WaitStarted {
+        question: String,
+        path: Path,
+        prompt: Option<String>,
+    },
+    WaitEnded {
+        question: String,
+        path: Path,
+    },
+    /// A tool shows something.
+    Output {
+        id: String,
+        call: String,
+        output: SideOutput,
+    },
+    /// The progress of a running tool, live.
+    Progress {
+        call: String,
+        text: String,
+    },
+    UserMessage {
+        id: String,
+        text: String,
+    },
+    /// The public state has changed.
+    StateChanged {
+        state: Value,
+    },
+    /// An event without a counterpart in the protocols.
+    Notice {
+        name: &'static str,
+        value: Value,
+    },
+}

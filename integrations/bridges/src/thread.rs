@@ -1,0 +1,171 @@
+//! What a client may say: which run its thread is at, the newest message, and decisions. Its history, its state and its system
+//! texts are not read; they come from the log.
+
+use positronic_core::machine::pending;
+use positronic_core::record::{Event, EventKind, RunId, RunSummary, Seq};
+use positronic_server::extension::{Decision, OpenQuestion, RequestContext};
+use positronic_server::{Problem, ProblemType};
+use serde_json::Value;
+
+/// How many runs of a conversation a client gets the messages of, the latest ones.
+const MAX_RUNS: usize = 20;
+
+/// A thread of a client: a conversation, or a single run that began elsewhere, by its id.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    /// Its runs, the last one first.
+    rows: Vec<RunSummary>,
+    is_conversation: bool,
+}
+
+impl Thread {
+    /// Finds the runs of a thread; none if it has not begun.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if it belongs to another user.
+    pub(crate) async fn find(cx: &RequestContext, id: &str) -> Result<Self, Problem> {
+        let rows = cx.conversation_rows(id).await?;
+        if !rows.is_empty() {
+            return Ok(Self { rows, is_conversation: true });
+        }
+        match cx.run_row(&RunId::new(id)).await {
+            Ok(row) => Ok(Self { rows: vec![row], is_conversation: false }),
+            Err(problem) if problem.kind() == ProblemType::UnknownRun => {
+                Ok(Self { rows: Vec::new(), is_conversation: true })
+            }
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// Returns the last run.
+    pub(crate) fn last(&self) -> Option<&RunSummary> {
+        self.rows.first()
+    }
+
+    /// Returns whether a message can be sent to it. A run that is in no conversation takes none over a bridge.
+    pub(crate) const fn is_conversation(&self) -> bool {
+        self.is_conversation
+    }
+
+    /// Returns the runs before one of the thread, the first one first.
+    pub(crate) fn before(&self, run: &RunId) -> Vec<RunId> {
+        let mut earlier: Vec<_> =
+            self.rows.iter().take(MAX_RUNS).map(|row| row.run.clone()).filter(|known| known != run).collect();
+        earlier.reverse();
+        earlier
+    }
+
+    /// Returns whether the log of the last run has a message with an id: one that the client got from a bridge.
+    pub(crate) async fn has_message(&self, cx: &RequestContext, id: &str) -> Result<bool, Problem> {
+        for row in self.rows.iter().take(MAX_RUNS) {
+            let log = cx.client().events(&row.run, Seq(0)).await?;
+            if log.iter().any(|event| is_message(&row.run, event, id)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn is_message(run: &RunId, event: &Event, id: &str) -> bool {
+    match &event.kind {
+        EventKind::LoopStart { message_id, .. } | EventKind::LoopMessage { message_id, .. } => {
+            message_id.as_ref().map_or_else(|| id == format!("{run}:{}", event.seq), |known| known == id)
+        }
+        _ => false,
+    }
+}
+
+/// Finds a pending question of a run; `None` if it is no longer open.
+pub(crate) async fn question(cx: &RequestContext, row: &RunSummary, id: &str) -> Result<Option<OpenQuestion>, Problem> {
+    let state = cx.client().state(&row.run).await?;
+    let viewer = cx.viewer()?;
+    let mut open = pending(&state).into_iter().map(|item| viewer.question(&row.run, &state, &item));
+    Ok(open.find(|question| question.id == id))
+}
+
+/// Sends a decision. One that was recorded before, by whomever, is accepted if it is the same.
+///
+/// # Errors
+///
+/// The problem with which it was refused.
+pub(crate) async fn decide(
+    cx: &RequestContext,
+    row: &RunSummary,
+    question: &str,
+    decision: Decision,
+    key: &str,
+) -> Result<(), Problem> {
+    match cx.decide(row, question, decision.clone(), key).await {
+        Err(problem) if problem.kind() == ProblemType::AlreadyDecided => {
+            let document = problem.document();
+            let recorded = document.get("decision").unwrap_or(&Value::Null);
+            if is_same(&decision, recorded) { Ok(()) } else { Err(problem.detail(says(recorded))) }
+        }
+        Err(problem) => {
+            tracing::warn!(run = %row.run, question, kind = problem.kind().slug(), "refused the decision of a client");
+            Err(problem)
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Returns whether a decision came too late, or did not fit.
+pub(crate) fn is_late(kind: ProblemType) -> bool {
+    matches!(
+        kind,
+        ProblemType::AlreadyDecided
+            | ProblemType::Expired
+            | ProblemType::NotWaiting
+            | ProblemType::RunClosed
+            | ProblemType::ArgumentsInvalid
+            | ProblemType::CodeDiffers
+    )
+}
+
+/// Returns whether a recorded decision is the one that a client sends.
+fn is_same(decision: &Decision, recorded: &Value) -> bool {
+    let verdict = recorded.get("verdict").and_then(Value::as_str).unwrap_or_default();
+    match decision {
+        Decision::Approve { arguments } => verdict == "approved" && recorded.get("arguments") == arguments.as_ref(),
+        Decision::Reject { .. } => matches!(verdict, "rejected" | "refused"),
+        Decision::Grant(more) => {
+            verdict == "granted" && serde_json::to_value(more).ok().as_ref() == recorded.get("granted")
+        }
+        Decision::Reply { payload, .. } => verdict == "replied" && recorded.get("reply") == Some(payload),
+        _ => false,
+    }
+}
+
+/// Says what was decided, and by whom.
+fn says(recorded: &Value) -> String {
+    let text = |name: &str| recorded.get(name).and_then(Value::as_str);
+    let verdict = text("verdict").unwrap_or("decided");
+    let by = text("by").map(|by| format!(" by {by}")).unwrap_or_default();
+    let channel = text("channel").map(|channel| format!(" over {channel}")).unwrap_or_default();
+    format!("it was already {verdict}{by}{channel}; this decision differs and was not recorded")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn decision_is_the_same_only_with_its_content() {
+        let plain = Decision::Approve { arguments: None };
+        let edited = Decision::Approve { arguments: Some(json!({ "amount": 7 })) };
+
+        assert!(is_same(&plain, &json!({ "verdict": "approved", "by": "ann" })));
+        assert!(!is_same(&plain, &json!({ "verdict": "approved", "arguments": { "amount": 7 } })));
+        assert!(is_same(&edited, &json!({ "verdict": "approved", "arguments": { "amount": 7 } })));
+        assert!(!is_same(&edited, &json!({ "verdict": "approved" })));
+        assert!(!is_same(&plain, &json!({ "verdict": "rejected" })));
+        assert!(is_same(&Decision::Reject { reason: None }, &json!({ "verdict": "rejected", "reason": "no" })));
+        let reply = Decision::Reply { payload: json!("yes"), wait: None };
+        assert!(is_same(&reply, &json!({ "verdict": "replied", "reply": "yes" })));
+        assert!(!is_same(&reply, &json!({ "verdict": "replied", "reply": "no" })));
+    }
+}

@@ -1,0 +1,13 @@
+//! The bridges over their routes: what holds for the API holds for them, and what a stream says of a run.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a helper of a test fails as the test does"
+)]
+
+mod ag_ui;
+mod ai_sdk;
+mod routes;
+mod support;

@@ -1,0 +1,131 @@
+//! The routes of the bridges are in the server's table: a caller needs their scopes and sees only its own runs.
+
+use axum::http::StatusCode;
+use positronic_bridges::Bridges;
+use positronic_server::{Scope, openapi, openapi_with};
+use serde_json::{Value, json};
+
+use crate::support::{Shop, answer, input, said};
+
+/// Lists the routes of the bridges: method, path and scopes.
+fn listed() -> Vec<(String, String, Vec<Scope>)> {
+    let (own, all) = (openapi(), openapi_with(&Bridges::builder().build().routes()));
+    let mut routes = Vec::new();
+    for (path, methods) in all["paths"].as_object().unwrap() {
+        if own["paths"].get(path).is_none() {
+            for (method, operation) in methods.as_object().unwrap() {
+                let scopes = serde_json::from_value(operation["x-scopes"].clone()).unwrap();
+                routes.push((method.to_uppercase(), path.clone(), scopes));
+            }
+        }
+    }
+    routes
+}
+
+fn problem(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn every_route_needs_a_caller_with_one_of_its_scopes() {
+    let shop = Shop::new();
+    let routes = listed();
+    assert_eq!(routes.len(), 3, "{routes:?}");
+
+    for (method, path, scopes) in routes {
+        let at = path.replace("{title}", "Refund").replace("{chat}", "x");
+        let body = || (method != "GET").then(|| json!({}));
+        let others: Vec<_> =
+            Scope::ALL.into_iter().filter(|scope| !scopes.contains(scope) && *scope != Scope::Admin).collect();
+        let too_small = shop.token(None, &others).await;
+
+        let (stranger, _) = shop.send("", &method, &at, body()).await;
+        let (wrong, _) = shop.send("pos_000000000000_wrong", &method, &at, body()).await;
+        let (refused, text) = shop.send(&too_small, &method, &at, body()).await;
+
+        assert_eq!((stranger, wrong), (StatusCode::UNAUTHORIZED, StatusCode::UNAUTHORIZED), "{method} {path}");
+        assert_eq!(refused, StatusCode::FORBIDDEN, "{method} {path}");
+        assert_eq!(problem(&text)["required"], json!(scopes), "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn thread_of_another_user_does_not_exist() {
+    let shop = Shop::new();
+    let scopes = [Scope::Read, Scope::Run, Scope::Decide];
+    let (ann, ben) = (shop.token(Some("ann"), &scopes).await, shop.token(Some("ben"), &scopes).await);
+    let leg = shop.leg(&ann, "thread", said("pay")).await;
+    let decision = answer(&leg, &json!({ "approved": true }));
+    let message = json!({ "id": "x", "role": "user", "parts": [{ "type": "text", "text": "hello" }] });
+
+    for (method, path, body) in [
+        ("POST", "/api/v1/ag-ui/Refund", Some(input("thread", json!({})))),
+        ("POST", "/api/v1/ag-ui/Refund", Some(input("thread", said("hello")))),
+        ("POST", "/api/v1/ag-ui/Refund", Some(input("thread", decision.clone()))),
+        ("POST", "/api/v1/ai-sdk/Refund", Some(json!({ "id": "thread", "messages": [message] }))),
+        ("GET", "/api/v1/ai-sdk/Refund/thread/stream", None),
+    ] {
+        let (status, text) = shop.send(&ben, method, path, body).await;
+        assert_eq!((status, &problem(&text)["type"]), (StatusCode::NOT_FOUND, &json!("/problems/not-found")), "{path}");
+    }
+    let leg = shop.leg(&ann, "thread", decision).await;
+    assert_eq!(leg.last().unwrap()["outcome"]["type"], "success");
+}
+
+#[tokio::test]
+async fn reader_can_attach_and_can_neither_speak_nor_decide() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await;
+    let reader = shop.token(None, &[Scope::Read]).await;
+    let leg = shop.leg(&ann, "thread", said("pay")).await;
+    let decision = answer(&leg, &json!({ "approved": true }));
+    let missing = |text: &str| problem(text)["required"].clone();
+
+    let (spoke, of_run) = shop.send(&reader, "POST", "/api/v1/ag-ui/Refund", Some(input("thread", said("more")))).await;
+    let (decided, of_decide) = shop.send(&ann, "POST", "/api/v1/ag-ui/Refund", Some(input("thread", decision))).await;
+    let attached = shop.leg(&reader, "thread", json!({})).await;
+
+    assert_eq!((spoke, missing(&of_run)), (StatusCode::FORBIDDEN, json!(["run"])));
+    assert_eq!((decided, missing(&of_decide)), (StatusCode::FORBIDDEN, json!(["decide"])));
+    let interrupt = &attached.last().unwrap()["outcome"]["interrupts"][0];
+    assert_eq!(interrupt["metadata"]["positronic"]["answerable"], false);
+}
+
+#[tokio::test]
+async fn secrets_are_redacted_in_arguments_results_and_snapshots() {
+    let shop = Shop::open(&Bridges::builder().build(), &["iban"]);
+    let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run, Scope::Decide]).await;
+    let first = shop.leg(&ann, "thread", said("pay")).await;
+    let second = shop.leg(&ann, "thread", json!({})).await;
+    let (_, chat) = shop.send(&ann, "GET", "/api/v1/ai-sdk/Refund/thread/stream", None).await;
+
+    for text in [json!(first).to_string(), json!(second).to_string(), chat] {
+        assert!(text.contains("[redacted]") && !text.contains("DE02"), "{text}");
+    }
+    let form = &first.last().unwrap()["outcome"]["interrupts"][0]["responseSchema"]["properties"]["editedArgs"];
+    assert_eq!(form["properties"]["iban"]["type"], "string", "the form still has the field");
+    let decision = json!({ "approved": true, "editedArgs": { "amount": 3, "iban": "[redacted]" } });
+    let third = shop.leg(&ann, "thread", answer(&first, &decision)).await;
+    assert!(json!(third).to_string().contains("paid 3 to DE02"), "the log keeps the secret: {third:?}");
+}
+
+#[tokio::test]
+async fn malformed_input_is_refused_with_its_place() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run, Scope::Decide]).await;
+    let leg = shop.leg(&ann, "thread", said("pay")).await;
+    let image = json!({ "messages": [{ "id": "x", "role": "user", "content": [{ "type": "image" }] }] });
+
+    for (more, pointer) in [
+        (answer(&leg, &json!({ "ok": true })), "/resume/0/payload/approved"),
+        (answer(&leg, &json!({ "approved": false, "reason": 7 })), "/resume/0/payload/reason"),
+        (image, "/messages/0/content"),
+        (json!({ "resume": [{ "interruptId": "x", "status": "maybe" }] }), "/resume"),
+    ] {
+        let (status, text) = shop.send(&ann, "POST", "/api/v1/ag-ui/Refund", Some(input("thread", more))).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{text}");
+        assert!(problem(&text)["errors"][0]["pointer"].as_str().unwrap().starts_with(pointer), "{text}");
+    }
+    let (status, _) = shop.send(&ann, "POST", "/api/v1/ag-ui/Refund", Some(input("none", json!({})))).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "a thread that has not begun does not begin by itself");
+}

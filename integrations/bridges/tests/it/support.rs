@@ -1,0 +1,144 @@
+//! A shop with the routes of the bridges, and callers with tokens.
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode};
+use positronic_bridges::Bridges;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{Message, ModelRequest, Timestamp};
+use positronic_core::runner::Client;
+use positronic_core::store::MemoryStore;
+use positronic_server::{Options, Scope, Token, redact_fields, router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Till {
+    refunded: u32,
+    secret: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Payment {
+    /// Euros
+    amount: u32,
+    iban: String,
+}
+
+/// A brain that refunds money after an approval.
+fn refund() -> Brain<(), Till> {
+    brain("Refund")
+        .state(Till { refunded: 0, secret: "only the server knows".to_owned() })
+        .r#loop("Chat", |cx| {
+            cx.system("You refund.").tool("pay", |t| {
+                t.description("Pays").requires_approval("it costs money").execute(
+                    async |Payment { amount, iban }, cx| {
+                        cx.update(move |till| till.refunded += amount);
+                        Ok(format!("paid {amount} to {iban}"))
+                    },
+                )
+            })
+        })
+        .build()
+}
+
+fn reply(request: &ModelRequest) -> Reply {
+    match request.messages.messages().pop() {
+        Some(Message::User { text, .. }) if text == "pay" => {
+            Reply::call("pay", json!({ "amount": 7, "iban": "DE02" })).and_text("I pay.")
+        }
+        Some(Message::User { text, .. }) => Reply::text(format!("You said {text}.")),
+        _ => Reply::text("Done."),
+    }
+}
+
+/// A router over a store in memory, with a runner that works.
+pub(crate) struct Shop {
+    pub(crate) client: Client,
+    router: Router,
+    /// It works as long as it exists.
+    _runner: Runner,
+}
+
+impl Shop {
+    pub(crate) fn new() -> Self {
+        Self::open(&Bridges::builder().build(), &[])
+    }
+
+    /// Opens a shop whose answers leave out the values of some fields. With such a field, texts are sent only as a whole.
+    pub(crate) fn open(bridges: &Bridges, redacted: &[&str]) -> Self {
+        let runner = Runner::new(ScriptedModel::from_fn(reply)).store(MemoryStore::new()).brain(refund());
+        let client = runner.client();
+        let options = Options::builder().brains(runner.clone()).routes(bridges.routes());
+        let options = match redacted {
+            [] => options.build(),
+            fields => options.redact(redact_fields(fields.iter().copied())).build(),
+        };
+        Self { router: router(client.clone(), options), client, _runner: runner }
+    }
+
+    /// Creates a token: of a user, or of a service that sees all runs.
+    pub(crate) async fn token(&self, user: Option<&str>, scopes: &[Scope]) -> String {
+        let token = Token::builder().subject(user.unwrap_or("service")).user(user.map(str::to_owned)).scopes(scopes);
+        Token::create(&self.client, token.created(Timestamp(0)).build()).await.unwrap().1
+    }
+
+    /// Sends a request, and returns its status and its whole answer.
+    pub(crate) async fn send(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> (StatusCode, String) {
+        let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:4747");
+        if !token.is_empty() {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let request = match body {
+            Some(body) => request.header("content-type", "application/json").body(Body::from(body.to_string())),
+            None => request.body(Body::empty()),
+        };
+        let response = self.router.clone().oneshot(request.unwrap()).await.unwrap();
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    /// Runs a leg of AG-UI, and returns its events.
+    pub(crate) async fn leg(&self, token: &str, thread: &str, more: Value) -> Vec<Value> {
+        let (status, text) = self.send(token, "POST", "/api/v1/ag-ui/Refund", Some(input(thread, more))).await;
+        assert_eq!(status, StatusCode::OK, "{text}");
+        text.lines()
+            .filter_map(|line| line.strip_prefix("data: "))
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+/// Returns the input of a leg.
+pub(crate) fn input(thread: &str, more: Value) -> Value {
+    let mut input = json!({ "threadId": thread, "runId": "leg", "messages": [], "tools": [], "context": [] });
+    let Value::Object(more) = more else { return input };
+    input.as_object_mut().unwrap().extend(more);
+    input
+}
+
+/// Returns a user's message as a part of an input.
+pub(crate) fn said(text: &str) -> Value {
+    json!({ "messages": [{ "id": format!("m-{text}"), "role": "user", "content": text }] })
+}
+
+/// Returns the answer to the first interrupt at the end of a leg.
+pub(crate) fn answer(leg: &[Value], payload: &Value) -> Value {
+    let id = &leg.last().unwrap()["outcome"]["interrupts"][0]["id"];
+    json!({ "resume": [{ "interruptId": id, "status": "resolved", "payload": payload }] })
+}
+
+/// Returns the types of events.
+pub(crate) fn types(leg: &[Value]) -> Vec<&str> {
+    leg.iter().map(|event| event["type"].as_str().unwrap()).collect()
+}

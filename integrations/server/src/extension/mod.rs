@@ -1,0 +1,29 @@
+//! Further routes beside the API, for crates that serve runs in another protocol.
+//!
+//! A [`Route`] of [`Options::routes`](crate::Options) is in the router's one table: its requests go through the same checks as those of
+//! the API, and the OpenAPI document lists it. Its handler gets a [`RequestContext`] and answers from the log; what it may do for the
+//! caller are the methods of the context, which check the caller's rights and the redaction as the routes of the API do.
+//!
+//! ```
+//! use positronic_server::extension::{Frame, Route};
+//! use positronic_server::{Options, Scope};
+//! use serde_json::json;
+//!
+//! let hello = Route::get("/api/v1/hello", "Greet the caller", async |cx| {
+//!     let name = cx.caller()?.subject().to_owned();
+//!     cx.stream(futures::stream::iter([Frame::json(&json!({ "hello": name }))]))
+//! });
+//! let options = Options::builder().routes(vec![hello.scopes(&[Scope::Read]).streams()]).build();
+//! ```
+
+mod context;
+mod decision;
+mod stream;
+mod viewer;
+
+pub use context::{SentTo, ThreadMessage};
+pub use decision::Decision;
+pub use stream::Frame;
+pub use viewer::{OpenQuestion, Viewer};
+
+pub use crate::routes::{RequestContext, Route};
