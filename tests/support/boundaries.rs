@@ -88,7 +88,7 @@ impl Ledger {
         self.0.lock().unwrap().clone()
     }
 
-    fn is_now(&self, deeds: &[(String, String)]) {
+    pub(crate) fn is_now(&self, deeds: &[(String, String)]) {
         *self.0.lock().unwrap() = deeds.to_vec();
     }
 }
@@ -133,7 +133,7 @@ pub(crate) struct End {
 }
 
 impl Tale {
-    fn runner(
+    pub(crate) fn runner(
         &self,
         store: impl EventStore,
         process: &str,
@@ -222,7 +222,7 @@ impl Tale {
         Some((end, log))
     }
 
-    async fn drive(&self, run: &RunHandle<Value>) {
+    pub(crate) async fn drive(&self, run: &RunHandle<Value>) {
         for _ in 0..1000 {
             match super::settled(run).await {
                 Settled::Waiting(pending) => self.answer(run, &pending[0]).await,
@@ -234,7 +234,7 @@ impl Tale {
         panic!("the tale does not end");
     }
 
-    async fn answer(&self, run: &RunHandle<Value>, pending: &Pending) {
+    pub(crate) async fn answer(&self, run: &RunHandle<Value>, pending: &Pending) {
         let kinds = (self.answers)(pending);
         if kinds.is_empty() {
             tokio::time::sleep(Duration::from_secs(3600)).await;
@@ -250,7 +250,7 @@ impl Tale {
     }
 
     /// Sends a signal with an id derived from its subject: it is the same signal in every process.
-    async fn send(&self, run: &RunHandle<Value>, about: &str, kind: SignalKind) {
+    pub(crate) async fn send(&self, run: &RunHandle<Value>, about: &str, kind: SignalKind) {
         let id = match &kind {
             // A run may be paused repeatedly.
             SignalKind::Resume => SignalId::from(format!("resume {}", run.state().next)),
@@ -260,7 +260,7 @@ impl Tale {
         run.send(Signal { id, actor, kind }).await.unwrap();
     }
 
-    async fn end(&self, run: &RunHandle<Value>) -> End {
+    pub(crate) async fn end(&self, run: &RunHandle<Value>) -> End {
         let log = run.events(Seq(0)).await.unwrap();
         let transcript = transcript(&Timeline::of(log.iter().map(|event| &**event)));
         // Concurrent effects end in any order.

@@ -3,6 +3,7 @@
 pub(crate) mod boundaries;
 pub(crate) mod checks;
 pub(crate) mod dialogues;
+pub(crate) mod disturbances;
 pub(crate) mod watchdog;
 
 use std::sync::atomic::{AtomicU32, Ordering};

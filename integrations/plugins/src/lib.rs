@@ -9,11 +9,20 @@
 //! | [`Modes`] | one way of working at a time: a prompt, allowed tools, transitions, with waits and exits | [`CurrentMode`] |
 //! | [`Toolsets`] | named sets of tools that the model activates and deactivates during a conversation | [`ActiveToolsets`] |
 //! | [`Triggers`] | prompts that start at a given time or repeatedly: the model sets, lists and deletes them | none |
+//!
+//! Two values make checks for the guards of a loop, which need no state and so no plugin:
+//!
+//! | guard | purpose |
+//! |---|---|
+//! | [`Patterns`] | refuses or replaces API keys, card numbers, IBANs, e-mail addresses, and what your regular expressions match |
+//! | [`MatchesSchema`] | requires JSON that fits the schema of a type |
 
 mod blueprints;
 mod compaction;
+mod matches_schema;
 mod memory;
 mod modes;
+mod patterns;
 mod toolsets;
 mod triggers;
 mod usage_panic;
@@ -22,10 +31,12 @@ use positronic_core::record::{OutputKind, Prompt};
 
 pub use blueprints::{Blueprints, Document, DocumentSource, FoundBlueprints, MarkdownFolder, MemoryIndex};
 pub use compaction::{Compacted, Compaction};
+pub use matches_schema::MatchesSchema;
 #[cfg(feature = "sqlite")]
 pub use memory::SqliteFacts;
 pub use memory::{Fact, FactId, FactOwner, FactStore, Memory, MemoryFacts, RecalledFacts};
 pub use modes::{CurrentMode, Mode, Modes};
+pub use patterns::Patterns;
 pub use toolsets::{ActiveToolsets, Toolsets};
 pub use triggers::{NoTriggerState, Triggers};
 

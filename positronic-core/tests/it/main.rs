@@ -57,6 +57,7 @@ mod near_misses;
 mod nesting;
 mod outputs;
 mod plugins;
+mod ports;
 mod prompt_stages;
 mod records;
 mod release;

@@ -10,8 +10,10 @@
 
 mod blueprints;
 mod compaction;
+mod matches_schema;
 mod memory;
 mod modes;
+mod patterns;
 #[allow(dead_code, reason = "other test binaries use the remaining items")]
 #[path = "../../../../tests/support/mod.rs"]
 mod support;

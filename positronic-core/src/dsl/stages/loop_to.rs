@@ -41,6 +41,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     }
 
     /// Ends the loop with an output as [`output`](Self::output), which must pass a check. Otherwise, the model gets the error and goes on.
+    /// The check can run again after a crash.
     ///
     /// # Panics
     ///
@@ -61,7 +62,9 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
                 Ok(output.clone())
             }
         };
-        let tool = ToolBuilder::<O, S, V>::new(DONE).description("Finish the task and return its result.").exit();
+        // It only checks its arguments, so a call that a crash has interrupted can run again.
+        let tool =
+            ToolBuilder::<O, S, V>::new(DONE).description("Finish the task and return its result.").idempotent().exit();
         let configured = self.tools([tool.made(schema, done)]).require_exit();
         LoopWithOutput { configured, output: PhantomData }
     }

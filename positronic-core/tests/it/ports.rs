@@ -1,0 +1,316 @@
+//! Examples of other frameworks, as brains. Each is at most as long as the original, and bears a crash, a cancellation, a pause and a fork at
+//! every boundary.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use positronic_core::dsl::{IntoBrain, form};
+use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
+use positronic_core::record::{Message, ModelRequest, ModelResponse, Pending, SignalKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::support::boundaries::{Baseline, Ledger, Tale};
+
+/// An example with its model and its person, and what comes of it.
+struct Port {
+    tale: Tale,
+    /// The state in the end.
+    state: Value,
+    /// What has been said, in part.
+    said: &'static str,
+}
+
+impl Port {
+    /// Creates a port without a model and a person, that ends with this state.
+    fn new(brain: &impl IntoBrain, state: Value) -> Self {
+        let tale = Tale {
+            definition: brain.definition(),
+            options: Value::Null,
+            ledger: Ledger::default(),
+            says: Arc::new(|request| panic!("{request:?}")),
+            answers: Arc::new(|pending| panic!("{pending:?}")),
+        };
+        Self { tale, state, said: "" }
+    }
+
+    /// Sets the model, which gets the system prompt and the last message.
+    fn model(mut self, says: impl Fn(&str, &str) -> Reply + Send + Sync + 'static) -> Self {
+        self.tale.says = Arc::new(move |request| says(&request.system, &last_message(request)));
+        self
+    }
+
+    fn person(mut self, answers: impl Fn(&Pending) -> Vec<SignalKind> + Send + Sync + 'static) -> Self {
+        self.tale.answers = Arc::new(answers);
+        self
+    }
+
+    async fn undisturbed(&self) -> Baseline {
+        let baseline = self.tale.undisturbed().await;
+        assert_eq!(baseline.end.state, self.state);
+        assert!(baseline.end.transcript.contains(self.said), "{}", baseline.end.transcript);
+        assert!(baseline.deaths.len() > 3, "it has too few boundaries to say anything");
+        baseline
+    }
+}
+
+fn last_message(request: &ModelRequest) -> String {
+    match request.messages.messages().pop() {
+        Some(Message::User { text, .. } | Message::Tool { text, .. }) => text,
+        Some(Message::Assistant { .. }) | None => String::new(),
+    }
+}
+
+fn value(value: impl Serialize) -> Reply {
+    Reply::text(json!({ "value": value }).to_string())
+}
+
+/// Tests each port with each disturbance.
+macro_rules! ports {
+    ($($port:ident,)+) => {
+        $(mod $port {
+            use crate::support::disturbances;
+
+            #[tokio::test(start_paused = true)]
+            async fn ends_the_same_after_a_crash_at_every_boundary() {
+                let port = super::$port();
+                disturbances::crash(&port.tale, &port.undisturbed().await).await;
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn is_cancelled_at_every_boundary() {
+                let port = super::$port();
+                disturbances::cancel(&port.tale, &port.undisturbed().await).await;
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn pauses_at_every_boundary() {
+                let port = super::$port();
+                disturbances::pause(&port.tale, &port.undisturbed().await).await;
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn ends_the_same_in_a_fork_at_every_boundary() {
+                let port = super::$port();
+                disturbances::fork(&port.tale, &port.undisturbed().await).await;
+            }
+        })+
+    };
+}
+
+ports! {
+    mastra_suspend_and_resume_with_a_branch,
+    langgraph_map_reduce,
+    langgraph_edit_of_a_call,
+    temporal_timer_with_a_signal,
+    temporal_timer_without_a_signal,
+    positronic_guard_map_and_wait,
+    positronic_guard_that_does_not_pass,
+    openai_handoff_and_output_guardrail,
+    pydantic_output_with_a_validator,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Approval {
+    approved: bool,
+}
+
+/// Mastra: a step suspends until a person has approved, and a branch does what was approved.
+fn mastra_suspend_and_resume_with_a_branch() -> Port {
+    let send = brain("Send").options::<String>().step("Send", async |cx| Ok(format!("sent to {}", *cx.options)));
+    let invite = brain("Invite")
+        .state("ann@example.com".to_owned())
+        .ask_person(
+            "Approve",
+            |to| form::<Approval>(format!("Write to {to}?")),
+            |to, Approval { approved }| (to, approved),
+        )
+        .branch("By approval", |mut b| {
+            let send = b.arm("Send", send, |(to, _): &(String, bool)| to.clone(), |_, sent| sent);
+            let drop = b.pass("Drop", |_| "not sent".to_owned());
+            b.choose(move |(_, approved)| if *approved { send } else { drop })
+        });
+    Port::new(&invite, json!("sent to ann@example.com"))
+        .person(|pending| vec![SignalKind::Reply { call: pending.call.clone(), payload: json!({ "approved": true }) }])
+}
+
+/// LangGraph: a topic gives subjects, each subject a joke of its own (`Send`), and the best joke remains.
+fn langgraph_map_reduce() -> Port {
+    let joke = brain("Joke").options::<String>().prompt(
+        "Write",
+        |cx| cx.system("Write a joke.").ask::<String>(format!("About {}", *cx.options)),
+        |(), joke| joke,
+    );
+    let jokes = brain("Jokes")
+        .state("animals".to_owned())
+        .prompt(
+            "Subjects",
+            |cx| cx.system("List subjects.").ask::<Vec<String>>(format!("Of {}", cx.state)),
+            |_, subjects| subjects,
+        )
+        .map("Jokes", Vec::clone, joke, |_, jokes| jokes)
+        .prompt(
+            "Best",
+            |cx| cx.system("Choose by index.").ask::<usize>(cx.state.join("\n")),
+            |jokes, best| jokes[best].clone(),
+        );
+    Port::new(&jokes, json!("A joke. About bears")).model(|system, message| match system {
+        "List subjects." => value(["lions", "bears", "penguins"]),
+        "Write a joke." => value(format!("A joke. {message}")),
+        _ => value(message.lines().position(|joke| joke.contains("bears"))),
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Hotel {
+    name: String,
+}
+
+/// LangGraph: a person reviews a call of a tool and edits its arguments.
+fn langgraph_edit_of_a_call() -> Port {
+    let ledger = Ledger::default();
+    let books = ledger.clone();
+    let agent = brain("Agent").state(Vec::new()).r#loop("Travel", move |cx| {
+        let books = books.clone();
+        cx.system("Book what the user wants.").input("A room in Harlem, please.").tool("book_hotel", move |t| {
+            t.description("Books a room")
+                .idempotent()
+                .approval(|_: &Hotel, _| Some("it costs money".to_owned()))
+                .execute(move |Hotel { name }, cx| {
+                    books.act_once(cx.path().as_str(), &name);
+                    async move {
+                        Ok(cx.result(format!("booked {name}")).update(|booked: &mut Vec<String>| booked.push(name)))
+                    }
+                })
+        })
+    });
+    let mut port = Port::new(&agent, json!(["Hotel Sun"]))
+        .model(|_, message| match message.split_once("booked ") {
+            Some((_, name)) => Reply::text(format!("You sleep at {name}.")),
+            None => Reply::call("book_hotel", json!({ "name": "Hotel Moon" })),
+        })
+        .person(|pending| {
+            let arguments = Some(json!({ "name": "Hotel Sun" }));
+            vec![SignalKind::Approve { call: pending.call.clone(), arguments }]
+        });
+    (port.tale.ledger, port.said) = (ledger, "You sleep at Hotel Sun.");
+    port
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Order {
+    accepted_by: String,
+}
+
+/// Temporal: an order waits for a signal, and expires after a day without one.
+fn order() -> Brain<(), String> {
+    brain("Order")
+        .state("order-7".to_owned())
+        .wait(
+            "Acceptance",
+            |w| {
+                w.on(webhook::<Order>("accept"), String::clone, |order| Some(order.accepted_by))
+                    .after(Duration::from_hours(24), || None)
+            },
+            |id, accepted| (id, accepted),
+        )
+        .step("Notify", async |cx| {
+            Ok(match &cx.state {
+                (id, Some(by)) => format!("{id} is accepted by {by}"),
+                (id, None) => format!("{id} has expired"),
+            })
+        })
+        .build()
+}
+
+fn temporal_timer_with_a_signal() -> Port {
+    Port::new(&order(), json!("order-7 is accepted by lee")).person(|_| {
+        let payload = json!({ "accepted_by": "lee" });
+        vec![SignalKind::Webhook { name: "accept".to_owned(), identifier: "order-7".to_owned(), payload }]
+    })
+}
+
+fn temporal_timer_without_a_signal() -> Port {
+    Port::new(&order(), json!("order-7 has expired")).person(|_| Vec::new())
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Reviewed {
+    ok: bool,
+}
+
+/// Positronic (TypeScript): a guard skips the rest when there is no mail; each mail is summarised; a webhook confirms, or a day passes.
+fn digest(mails: &[&str]) -> Brain<(), Result<String, positronic_core::dsl::Skipped>> {
+    let summary = brain("Summary").options::<String>().prompt(
+        "Summarise",
+        |cx| cx.system("Summarise.").ask::<String>(&*cx.options),
+        |(), summary| summary,
+    );
+    brain("Digest")
+        .state(mails.iter().map(|mail| (*mail).to_owned()).collect::<Vec<_>>())
+        .guard("Has mail", |mails| !mails.is_empty())
+        .map("Summaries", Vec::clone, summary, |_, summaries| summaries.join("; "))
+        .wait(
+            "Confirmation",
+            |w| {
+                w.on(webhook::<Reviewed>("review"), |_: &String| "digest".to_owned(), |reviewed| reviewed.ok)
+                    .after(Duration::from_hours(24), || false)
+            },
+            |digest, ok| if ok { digest } else { format!("{digest} (not confirmed)") },
+        )
+        .build()
+}
+
+fn positronic_guard_map_and_wait() -> Port {
+    Port::new(&digest(&["Hello", "Bye"]), json!("HELLO; BYE (not confirmed)"))
+        .model(|_, mail| value(mail.to_uppercase()))
+        .person(|_| Vec::new())
+}
+
+fn positronic_guard_that_does_not_pass() -> Port {
+    Port::new(&digest(&[]), json!([]))
+}
+
+/// OpenAI Agents: a triage agent hands over to a specialist, and a guardrail lets no phone number out.
+fn openai_handoff_and_output_guardrail() -> Port {
+    let billing = brain("Billing").r#loop("Talk", |cx| cx.system("You answer questions about bills.")).build();
+    let triage = brain("Triage").r#loop("Chat", move |cx| {
+        cx.system("Hand over to the right agent.")
+            .input("My bill is wrong.")
+            .handoff("billing", billing.clone())
+            .guard_answer("No phone numbers", async |_, answer: Arc<ModelResponse>| {
+                if answer.text().contains("650") { Err("it has a phone number".to_owned()) } else { Ok(()) }
+            })
+    });
+    let mut port = Port::new(&triage, Value::Null).model(|system, message| match (system, message) {
+        ("Hand over to the right agent.", _) => Reply::call("billing", json!({})),
+        (_, last) if last.contains("it has a phone number") => Reply::text("Please write to us."),
+        _ => Reply::text("Call 650-123-4567."),
+    });
+    port.said = "Please write to us.";
+    port
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Query {
+    sql: String,
+}
+
+/// Pydantic AI: the output has a type, and a validator asks the model again.
+fn pydantic_output_with_a_validator() -> Port {
+    let agent = brain("Database").state(String::new()).loop_to(
+        "Write SQL",
+        |cx| {
+            cx.system("Write a query.").input("Users from yesterday?").output_checked(|query: &Query| {
+                if query.sql.starts_with("SELECT") { Ok(()) } else { Err("write a SELECT".to_owned()) }
+            })
+        },
+        |_, query| query.sql,
+    );
+    Port::new(&agent, json!("SELECT * FROM users")).model(|_, message| match message.contains("write a SELECT") {
+        true => Reply::call("done", json!({ "sql": "SELECT * FROM users" })),
+        false => Reply::call("done", json!({ "sql": "FETCH users" })),
+    })
+}
