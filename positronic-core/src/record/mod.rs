@@ -51,6 +51,7 @@ mod structured;
 mod summary;
 mod trigger;
 mod usage;
+mod webhook_delivery;
 
 pub use answer::AnswerFault;
 pub use answer_without_text::AnswerWithoutText;
@@ -103,3 +104,4 @@ pub use structured::{ActionFormat, StructuredActions};
 pub use summary::{Claim, ClaimRefusal, Crashes, Pending, PendingKind, RunSummary, Status};
 pub use trigger::{Busy, Fired, Timer, Trigger, TriggerChange};
 pub use usage::{CODE, Finish, ModelError, ModelErrorKind, ModelResponse, ProposedCall, ResponseMetadata, Usage};
+pub use webhook_delivery::WebhookDelivery;

@@ -51,6 +51,9 @@ pub struct InboundWebhook {
     pub at: Timestamp,
     /// When the mailbox drops it, delivered or not.
     pub expires: Timestamp,
+    /// Why it could not start the run that it should start; it is stored for people then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
 }
 
 /// The outcome of posting a webhook.

@@ -26,6 +26,7 @@ export default (route) => masterView(route, {
       value: { brain: title, options: brain.default_options }, schemas: { options: brain.options_schema }, done: ({ id }) => go(at('runs', id)) }) };
   },
   detail: ({ brain, brain: { recent }, form }) => [brain.start.allowed ? form() : p.soft(brain.start.reason),
+    brain.starts_on && p.soft(`Started by the webhook ${brain.starts_on.join(', ')}.`),
     brain.structure && details(summary('Stages'), tree(brain.structure)),
     recent && p.soft(`${plural(recent.completed, 'run')} completed, ${recent.failed} failed`,
       recent.completed + recent.failed >= MANY && `; half took at most ${duration(recent.p50_ms)}, 95 % at most ${duration(recent.p95_ms)}`, '.')],
