@@ -1,4 +1,4 @@
-//! Delivery of webhooks that start runs.
+//! Webhooks that start runs: their registration, and the delivery.
 //!
 //! ```text
 //! delivery ─▶ mailbox ─▶ a run that waits ──append──▶ its answer, the webhook leaves the mailbox
@@ -9,11 +9,15 @@
 //! find its run. After a crash before the append, the webhook is in the mailbox, and a repeated delivery continues there. The id of
 //! the run follows from that of the delivery, so that a delivery starts no second run after the mailbox has forgotten it.
 
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::catch::caught_now;
 use super::{Client, Delivered, Runner, SignalError, StartError, start};
 use crate::definition::{RunInput, StartOn};
+use crate::dsl::{IntoStartInput, Payload, Runnable, Webhook, usage_panic};
 use crate::record::{Actor, EventKind, Seq, SignalId, Start, WebhookDelivery};
 use crate::store::{InboundWebhook, StoreError};
 
@@ -56,6 +60,79 @@ pub enum DeliveryError {
 impl From<StoreError> for DeliveryError {
     fn from(error: StoreError) -> Self {
         SignalError::Store(error).into()
+    }
+}
+
+impl Runner {
+    /// Lets a webhook start runs of a brain: a delivery for which no run waits starts one, with the options that the closure
+    /// makes of the payload. It returns the brain's options, a [`StartInput`](crate::dsl::StartInput) with the user of the run,
+    /// or a `Result` of one of them. The same delivery starts one run: [`Runner::deliver`]. Registers the brain, unless the runner
+    /// has it.
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    /// use schemars::JsonSchema;
+    /// use serde::Deserialize;
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Order { id: String, total: u32 }
+    ///
+    /// let review = brain("Review").options::<String>().step("Review", async |cx| Ok(cx.options.clone()));
+    /// # fn register(runner: Runner, review: impl positronic_core::dsl::Runnable<Options = String>) -> Runner {
+    /// runner.start_on(webhook("orders"), review, |order: Order| match order.total {
+    ///     0 => Err(Error::new("an order without a total is not reviewed")),
+    ///     _ => Ok(order.id),
+    /// })
+    /// # }
+    /// # let _ = review;
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the webhook starts runs already, or the runner has another brain with this title.
+    #[must_use]
+    #[track_caller]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a webhook is made where it is used: `.start_on(webhook(\"orders\"), …)`"
+    )]
+    pub fn start_on<P, B, R>(self, hook: Webhook<P>, brain: B, input: impl Fn(P) -> R + Send + Sync + 'static) -> Self
+    where
+        P: Payload + DeserializeOwned,
+        B: Runnable,
+        R: IntoStartInput<B::Options>,
+    {
+        let definition = brain.definition();
+        let start = StartOn::new::<P, B::Options, R>(&hook, &definition.title, input);
+        let known = self.code.brains.get(&definition.title);
+        let is_known = known.is_some_and(|known| known.fingerprint() == definition.fingerprint());
+        let runner = if is_known { self } else { self.definition(definition) };
+        runner.start_on_definition(Arc::new(start))
+    }
+
+    /// Lets a webhook start runs of an untyped brain, which is registered apart from it; see [`Runner::start_on`].
+    ///
+    /// # Panics
+    ///
+    /// If the webhook starts other runs already.
+    #[must_use]
+    #[track_caller]
+    pub fn start_on_definition(mut self, start: Arc<StartOn>) -> Self {
+        match self.code.starts.get(&start.webhook) {
+            Some(known) if Arc::ptr_eq(known, &start) => return self,
+            Some(known) => usage_panic(&format!(
+                "the webhook `{}` starts runs of `{}` and of `{}`; let it start one brain, which branches",
+                start.webhook, known.brain, start.brain
+            )),
+            None => {}
+        }
+        Arc::make_mut(&mut self.code).starts.insert(start.webhook.clone(), start);
+        self
+    }
+
+    /// Iterates over what webhooks start, in the order of registration.
+    pub fn starts(&self) -> impl Iterator<Item = &Arc<StartOn>> {
+        self.code.starts.values()
     }
 }
 
