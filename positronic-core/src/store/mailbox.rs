@@ -91,6 +91,7 @@ pub struct MailboxEntry {
 
 /// Whether a run has received a webhook.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "few entries exist at a time: those of one mailbox, when it is listed")]
 pub enum DeliveryState {
     /// Not yet: no run has waited for it.
     Undelivered(InboundWebhook),
