@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use positronic_core::definition::BrainDefinition;
+use positronic_core::definition::{BrainDefinition, StartOn};
 use positronic_core::runner::{NoRunner, Runner};
 use serde_json::Value;
 
@@ -21,6 +21,12 @@ pub trait Brains: Send + Sync + 'static {
     /// [`NoRunner`] if its runs cannot be started here.
     fn runner<'a>(&'a self, title: &'a str) -> BoxFuture<'a, Result<Runner, NoRunner>>;
 
+    /// Lists which webhooks start runs of them: none by default. The server accepts those whose sender is among
+    /// [`Hooks`](crate::webhooks::Hooks).
+    fn starts(&self) -> Vec<Arc<StartOn>> {
+        Vec::new()
+    }
+
     /// Returns the options of a start that names none: an empty object by default, or `null` for a brain without options. The
     /// brain's own defaults then apply.
     fn default_options(&self, brain: &BrainDefinition) -> Value {
@@ -36,6 +42,10 @@ impl Brains for Runner {
 
     fn runner<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Runner, NoRunner>> {
         Box::pin(std::future::ready(Ok(self.clone())))
+    }
+
+    fn starts(&self) -> Vec<Arc<StartOn>> {
+        Self::starts(self).map(Arc::clone).collect()
     }
 }
 

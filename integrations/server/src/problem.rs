@@ -89,7 +89,7 @@ problem_types! {
     ScheduleInvalid "schedule-invalid" 422 "The times of the schedule are invalid." "`errors` lists the invalid place as a JSON pointer; for a cron expression, `position` is the byte at which its invalid field begins.";
     ArgumentsInvalid "arguments-invalid" 422 "The arguments or the payload are invalid." "The edited arguments, or the reply, do not match their schema; `errors` lists each invalid place as a JSON pointer.";
     Unprocessable "unprocessable" 422 "The request cannot be processed." "The request is well-formed and contradicts the object; `detail` tells why.";
-    PayloadInvalid "payload-invalid" 422 "The payload of the webhook is invalid." "The request is genuine, but its payload cannot be decoded, lacks the identifier or the id of the delivery, or does not fit what the run waits for.";
+    PayloadInvalid "payload-invalid" 422 "The payload of the webhook is invalid." "The request is genuine, but its payload cannot be decoded, lacks the identifier or the id of the delivery, or does not fit what the run waits for or what it would start.";
     KeyReused "key-reused" 422 "The idempotency key was used for another request." "A key identifies one request. Retry with the same body, or use another key.";
     RateLimited "rate-limited" 429 "The caller sends too many requests." "Wait for as long as the header `Retry-After` says.";
     TooManyStreams "too-many-streams" 429 "The caller has too many open streams." "Close a stream before you open another one.";

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use positronic_core::definition::{ActionSet, BrainDefinition, UnknownAction};
-use positronic_core::dsl::{Action, Runnable};
+use positronic_core::definition::{ActionSet, BrainDefinition, StartOn, UnknownAction};
+use positronic_core::dsl::{Action, IntoStartInput, Payload, Runnable, Webhook};
 use positronic_core::model::Model;
 use positronic_core::record::Tier;
+use serde::de::DeserializeOwned;
 
 use crate::app::Failure;
 use crate::cli::did_you_mean;
@@ -28,6 +29,7 @@ pub struct Project {
     pub(crate) brains: Vec<ProjectBrain>,
     pub(crate) models: Vec<(Tier, Arc<dyn Model>)>,
     pub(crate) actions: ActionSet,
+    pub(crate) starts: Vec<Arc<StartOn>>,
     pub(crate) max_document_bytes: Option<usize>,
 }
 
@@ -64,6 +66,58 @@ impl Project {
         }
         self.brains.push(ProjectBrain { definition, cassette: None });
         self
+    }
+
+    /// Lets a webhook start runs of a brain, with the options that the closure makes of the payload; see
+    /// [`Runner::start_on`](positronic_core::runner::Runner::start_on). Adds the brain, unless the project has it.
+    ///
+    /// ```no_run
+    /// use positronic_cli::Project;
+    /// use positronic_core::prelude::*;
+    /// use schemars::JsonSchema;
+    /// use serde::Deserialize;
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Order { id: String }
+    ///
+    /// fn main() -> std::process::ExitCode {
+    ///     let review = brain("Review").options::<String>().step("Review", async |cx| Ok(cx.options.clone()));
+    ///     Project::new().start_on(webhook("orders"), review, |order: Order| order.id).main()
+    /// }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When the webhook starts runs already, or the project has another brain of this title.
+    #[track_caller]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a webhook is made where it is used: `.start_on(webhook(\"orders\"), …)`"
+    )]
+    pub fn start_on<P, B, R>(self, hook: Webhook<P>, brain: B, input: impl Fn(P) -> R + Send + Sync + 'static) -> Self
+    where
+        P: Payload + DeserializeOwned,
+        B: Runnable,
+        R: IntoStartInput<B::Options>,
+    {
+        let definition = brain.definition();
+        let start = StartOn::new::<P, B::Options, R>(&hook, &definition.title, input);
+        if let Some(known) = self.starts.iter().find(|known| known.webhook == start.webhook) {
+            usage_panic(&format!(
+                "the webhook `{}` starts runs of `{}` and of `{}`; let it start one brain, which branches",
+                start.webhook, known.brain, start.brain
+            ));
+        }
+        let known = self.brains.iter().map(|entry| &entry.definition).find(|known| known.title == definition.title);
+        let is_known = known.is_some_and(|known| known.fingerprint() == definition.fingerprint());
+        let mut project = if is_known { self } else { self.brain(brain) };
+        project.starts.push(Arc::new(start));
+        project
+    }
+
+    /// Returns the webhooks that start runs of a brain.
+    pub(crate) fn starts_on(&self, title: &str) -> Vec<&str> {
+        self.starts.iter().filter(|start| start.brain == title).map(|start| start.webhook.as_str()).collect()
     }
 
     /// Gives a brain a cassette, which answers if no model is configured.

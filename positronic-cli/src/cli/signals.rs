@@ -56,7 +56,7 @@ pub(crate) struct RejectArgs {
 
 /// Notes in `send --help`.
 const SEND: &str = "\
-A webhook needs no run: it goes to the run that waits for it, or is stored for seven days until one does. `inbox --mail` \
+A webhook needs no run: it goes to the run that waits for it, starts one if the project says so, or is stored for seven days. `inbox --mail` \
 lists stored webhooks, and `send --discard ID` deletes one.
 
 A payload is JSON; @FILE reads a file, and - reads stdin.";

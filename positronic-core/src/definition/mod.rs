@@ -10,6 +10,7 @@ mod guard;
 mod plugin;
 mod scope;
 mod stage;
+mod start_on;
 mod structure;
 
 use std::collections::BTreeMap;
@@ -39,6 +40,8 @@ pub use stage::{
     GroupBrains, GroupResults, GroupStage, GuardFn, IsDoneFn, RepeatStage, RetriedFn, StageBody, StageDefinition,
     StepFn, StepStage, WaitStage,
 };
+pub(crate) use start_on::RunInput;
+pub use start_on::StartOn;
 pub use structure::{ArmStructure, StageStructure, Structure};
 
 /// An untyped brain.

@@ -49,6 +49,7 @@ mod read_only;
 mod reply;
 mod services;
 mod stages;
+mod start_on;
 mod structured;
 mod tool;
 mod trait_bounds;
@@ -80,6 +81,7 @@ pub use stages::{
     IntoLoopWithOutput, IntoQuestion, LoopWithOutput, Mapped, Member, Members, NestedOptions, PromptContext,
     PromptQuestion, Race, Retry, Skipped, Unmapped, Waits, each, form,
 };
+pub use start_on::{IntoStartInput, StartInput};
 pub use tool::{Action, IntoTool, Tool, ToolBuilder};
 pub use trait_bounds::{
     Agrees, Args, IntoVerdict, Later, Now, Options, Payload, Standalone, State, ToolArgs, TypedAnswer, Unset,

@@ -52,6 +52,7 @@ mod summary;
 mod trigger;
 mod undo;
 mod usage;
+mod webhook_delivery;
 
 pub use answer::AnswerFault;
 pub use answer_without_text::AnswerWithoutText;
@@ -105,3 +106,4 @@ pub use summary::{Claim, ClaimRefusal, Crashes, Pending, PendingKind, RunCost, R
 pub use trigger::{Busy, Fired, Timer, Trigger, TriggerChange};
 pub use undo::{UndoCause, UndoStep};
 pub use usage::{CODE, Finish, ModelError, ModelErrorKind, ModelResponse, ProposedCall, ResponseMetadata, Usage};
+pub use webhook_delivery::WebhookDelivery;

@@ -11,6 +11,7 @@ use super::path::Path;
 use super::scheduled::Scheduled;
 use super::skip::is_default;
 use super::trigger::Fired;
+use super::webhook_delivery::WebhookDelivery;
 
 /// The sender of something, and its channel. Every field may be unknown. A name converts into the actor of that name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, typed_builder::TypedBuilder)]
@@ -114,6 +115,9 @@ pub struct Start {
     /// The tick of a schedule that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled: Option<Scheduled>,
+    /// The delivery of a webhook that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<WebhookDelivery>,
     /// The budget of the run: each limit that is set here overrides the brain author's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,

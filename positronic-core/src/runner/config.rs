@@ -18,7 +18,7 @@ use super::work::quarantine::Quarantine;
 use super::work::unattended::Unattended;
 use super::worker::lease::{HeldLease, LeaseKeeper};
 use super::worker::registry::RunRegistry;
-use crate::definition::{ActionSet, BrainDefinition};
+use crate::definition::{ActionSet, BrainDefinition, StartOn};
 use crate::dsl::{Action, Runnable, usage_panic};
 use crate::model::{Model, RetryPolicy};
 use crate::prices::PriceTable;
@@ -90,6 +90,8 @@ pub(crate) struct RunnerSettings {
 pub(super) struct Code {
     pub(super) brains: IndexMap<String, Arc<BrainDefinition>>,
     pub(super) actions: ActionSet,
+    /// What webhooks start, by their name.
+    pub(super) starts: IndexMap<String, Arc<StartOn>>,
     /// Performs tool calls apart from the workers.
     pub(super) executor: Option<Arc<dyn ToolExecutor>>,
 }

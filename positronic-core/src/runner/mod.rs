@@ -35,6 +35,7 @@ mod resume;
 #[cfg(feature = "schedules")]
 mod schedules;
 mod start;
+mod start_on;
 mod verbs;
 mod work;
 mod worker;
@@ -54,6 +55,7 @@ pub use conversation::conversations::{ConversationSummary, Conversations};
 #[cfg(feature = "schedules")]
 pub use schedules::{ScheduleError, ScheduleList, Schedules, UnreadableSchedule};
 pub use start::{Difference, StartError};
+pub use start_on::DeliveryError;
 pub use work::drive::Driven;
 pub use work::serve::Service;
 pub use work::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};

@@ -121,8 +121,8 @@ pub enum Difference {
     /// It began with another message.
     #[strum(to_string = "it began with another message")]
     Message,
-    /// It was started by another trigger or schedule, or by none.
-    #[strum(to_string = "it was started by another trigger or schedule, or by none")]
+    /// It was started by another trigger, schedule or webhook, or by none.
+    #[strum(to_string = "it was started by another trigger, schedule or webhook, or by none")]
     Trigger,
     /// It has another budget.
     #[strum(to_string = "it has another budget")]
@@ -186,7 +186,9 @@ pub(super) async fn start(
     // A repeated start returns the same run; another run with that id is refused.
     let known = load::whole(&*runner.store, &run, &runner.state.histories).await?;
     let differs = differences(&known.state, &definition, &options, &given);
-    if differs.is_empty() {
+    // A delivery starts one run, whatever the code computes from it the next time.
+    let is_same_delivery = given.delivery.is_some() && known.state.start.delivery == given.delivery;
+    if is_same_delivery || differs.is_empty() {
         Ok(attended(runner, run, Some(definition).filter(|_| !runner.settings.submits), known))
     } else {
         Err(StartError::Started { run, differs })
@@ -225,9 +227,7 @@ async fn begin_run(
     events.extend(stamp(claim, Seq(1), now, Some(epoch)));
     let none = RunState::default();
     let state = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
-    // One append begins the run and fires the trigger.
-    let timers = fires(&state.start, now).into_iter().collect();
-    let extras = Extras { timers, sinks: runner.durable_sinks(), ..Extras::default() };
+    let extras = Extras { sinks: runner.durable_sinks(), ..causes(&state.start, now) };
     let begun = append_of(run, &none, &state, None, &events, extras);
     let summary = begun.index.summary.clone();
     append(&*runner.store, run, begun).await?;
@@ -271,9 +271,15 @@ async fn submit(runner: &Runner, run: &RunId, begin: BrainStart) -> Result<RunHa
     let events = stamp(vec![NewEvent::new(Path::root(), EventKind::BrainStart(Box::new(begin)))], Seq(0), now, None);
     let none = RunState::default();
     let state = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
-    let extras = Extras { timers: fires(&state.start, now).into_iter().collect(), ..Extras::default() };
-    append(&*runner.store, run, append_of(run, &none, &state, None, &events, extras)).await?;
+    append(&*runner.store, run, append_of(run, &none, &state, None, &events, causes(&state.start, now))).await?;
     Ok(open(runner, run).await?)
+}
+
+/// Returns what the append that begins a run uses up: the trigger fires, and the webhook leaves the mailbox.
+fn causes(start: &Start, now: Timestamp) -> Extras {
+    let timers = fires(start, now).into_iter().collect();
+    let deliveries = start.delivery.iter().map(|delivery| delivery.id.clone()).collect();
+    Extras { timers, deliveries, ..Extras::default() }
 }
 
 /// Returns the time at which a run starts after another one of its conversation. Lists are ordered by time, and a
@@ -343,7 +349,10 @@ fn differences(begun: &RunState, definition: &BrainDefinition, options: &Value, 
         (Difference::Tags, start.tags == given.tags),
         (Difference::Conversation, (&start.conversation, &start.after) == (&given.conversation, &given.after)),
         (Difference::Message, start.message == given.message),
-        (Difference::Trigger, (&start.fired, &start.scheduled) == (&given.fired, &given.scheduled)),
+        (
+            Difference::Trigger,
+            (&start.fired, &start.scheduled, &start.delivery) == (&given.fired, &given.scheduled, &given.delivery),
+        ),
         (Difference::Budget, start.budget == given.budget && shared(start) == shared(given)),
         (Difference::Overrides, start.overrides == given.overrides),
     ];

@@ -8,16 +8,17 @@ use super::client::{fork, retry};
 use super::detached::{DetachedCall, PreparedCall, perform};
 #[cfg(feature = "schedules")]
 use super::schedules::ticks;
+use super::start_on::Arrived;
 use super::work::load_permits::LoadPermit;
 use super::work::{drive, serve, triggers};
 use super::{
-    Client, CodeCheck, Conversation, Driven, DueTrigger, FireError, Fork, ForkError, Release, ResumeError, Retried,
-    RetryError, RunHandle, Runner, Service, StartError,
+    Client, CodeCheck, Conversation, Delivered, DeliveryError, Driven, DueTrigger, FireError, Fork, ForkError, Release,
+    ResumeError, Retried, RetryError, RunHandle, Runner, Service, StartError,
 };
-use super::{code_check, resume, start};
+use super::{code_check, resume, start, start_on};
 use crate::definition::{BrainDefinition, encode};
 use crate::dsl::Runnable;
-use crate::record::{Actor, RunId, Seq, Start, Timer};
+use crate::record::{Actor, RunId, Seq, SignalId, Start, Timer};
 use crate::store::StoreError;
 
 impl Runner {
@@ -67,6 +68,25 @@ impl Runner {
         start: Start,
     ) -> Result<RunHandle<Value>, StartError> {
         start::start(self, definition, options, start, start::TakenOver::default()).await
+    }
+
+    /// Delivers a webhook to the run that waits for it, as [`Client::deliver`] does. If none waits and the webhook starts runs
+    /// ([`Runner::start_on`]), it starts one. A repeated delivery finds the same run, and starts no other one for as long as the
+    /// store has it. The event of a started run is number 0: [`Delivered::is_start`].
+    ///
+    /// # Errors
+    ///
+    /// [`DeliveryError`]; a retry under the same id is safe.
+    pub async fn deliver(
+        &self,
+        id: SignalId,
+        webhook: &str,
+        identifier: &str,
+        payload: Value,
+        actor: Actor,
+    ) -> Result<Delivered, DeliveryError> {
+        let starts = self.code.starts.get(webhook).map(|start| &**start);
+        start_on::deliver(self, starts, Arrived { id, webhook, identifier, payload, actor }).await
     }
 
     /// Opens a run to read it, to wait for it and to send signals. The runner does not claim it.

@@ -51,6 +51,9 @@ pub struct InboundWebhook {
     pub at: Timestamp,
     /// When the mailbox drops it, delivered or not.
     pub expires: Timestamp,
+    /// Why it could not start the run that it should start; it is stored for people then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
 }
 
 /// The outcome of posting a webhook.
@@ -88,6 +91,7 @@ pub struct MailboxEntry {
 
 /// Whether a run has received a webhook.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "few entries exist at a time: those of one mailbox, when it is listed")]
 pub enum DeliveryState {
     /// Not yet: no run has waited for it.
     Undelivered(InboundWebhook),

@@ -46,6 +46,9 @@ struct BrainItem {
     /// The stages with the brains that they run; only in the answer for one brain.
     #[serde(skip_serializing_if = "Option::is_none")]
     structure: Option<Structure>,
+    /// The webhooks that start runs of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    starts_on: Vec<String>,
     /// Whether the caller may start runs of it.
     start: Allowed,
     /// Figures of its last runs; only in the answer for one brain.
@@ -107,12 +110,19 @@ fn item(app: &App, caller: &Caller, brain: &BrainDefinition, recent: Option<Rece
             .map(|stage| StageItem { name: stage.name.clone(), kind: stage.body.kind().to_string() })
             .collect(),
         structure: recent.is_some().then(|| brain.structure()),
+        starts_on: starts_on(app, &brain.title),
         start: match (Allowed::to(app, caller, Scope::Run), app.may_start(caller, &brain.title)) {
             (allowed, Err(_)) if allowed.allowed => Allowed::no(&"the caller may not start runs of this brain"),
             (allowed, _) => allowed,
         },
         recent,
     }
+}
+
+/// Returns the webhooks that start runs of a brain.
+fn starts_on(app: &App, title: &str) -> Vec<String> {
+    let starts = app.options.brains.starts();
+    starts.iter().filter(|start| start.brain == title).map(|start| start.webhook.clone()).collect()
 }
 
 async fn recent(app: &App, caller: &Caller, title: &str) -> Result<RecentRuns, StoreError> {

@@ -1,7 +1,7 @@
-//! Inbound webhooks: which senders may deliver, and how a request becomes a signal.
+//! Inbound webhooks: which senders may deliver, and how a request becomes a signal or starts a run.
 //!
 //! ```text
-//! raw body ─▶ signature ─▶ payload ─▶ id, identifier ─▶ Client::deliver ─▶ the run that waits, or the mailbox
+//! raw body ─▶ signature ─▶ payload ─▶ id, identifier ─▶ Runner::deliver ─▶ the run that waits, a new run, or the mailbox
 //! ```
 //!
 //! The signature is the authentication. The id of the delivery becomes the signal's id, under which the mailbox recognises
@@ -12,14 +12,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName};
-use positronic_core::record::{Actor, SignalId, Timestamp, first_hidden};
-use positronic_core::runner::{Client, Delivered, SignalError};
+use positronic_core::record::{Actor, RunId, SignalId, Timestamp, first_hidden};
+use positronic_core::runner::{Client, Delivered, DeliveryError, SignalError};
 use positronic_core::store::StoreError;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::bodies::cut;
+use crate::brains::Brains;
 
 use super::signature::{
     HookAnswer, MAX_ID_BYTES, PayloadError, SignatureError, SignatureScheme, SignedRequest, Unsigned,
@@ -93,8 +94,8 @@ impl Hook {
         matches!(self.identifier, Identifier::Path)
     }
 
-    /// Checks a request and decodes it.
-    fn open(&self, request: &SignedRequest<'_>, in_path: Option<&str>) -> Result<Opened, HookError> {
+    /// Checks a request and decodes it. One that may start a run needs no identifier; no wait has an empty one.
+    fn open(&self, request: &SignedRequest<'_>, in_path: Option<&str>, may_start: bool) -> Result<Opened, HookError> {
         self.scheme.verify(request)?;
         let payload = self.scheme.payload(request)?;
         if let Some(answer) = self.scheme.answer(request, &payload) {
@@ -109,6 +110,7 @@ impl Hook {
             Identifier::Payload(find) => find(&payload),
         };
         let identifier = identifier.filter(|identifier| !identifier.is_empty());
+        let identifier = identifier.or_else(|| may_start.then(String::new));
         let identifier = identifier.ok_or_else(|| PayloadError::Missing { what: self.identifier.to_string() })?;
         let id = self.scheme.id(request, &payload)?;
         for (what, text) in [("the identifier", &identifier), ("the id of the delivery", &id)] {
@@ -169,9 +171,14 @@ pub struct Hooks(BTreeMap<String, Hook>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HookOutcome {
-    /// It is delivered or stored.
-    Accepted(HookAcceptance),
-    /// It is delivered or stored, or not a delivery, and its sender expects this answer.
+    /// It is delivered or stored, or has started a run.
+    Accepted {
+        /// What it led to.
+        accepted: HookAcceptance,
+        /// The run that it has started.
+        run: Option<RunId>,
+    },
+    /// It is delivered or stored, has started a run, or is not a delivery, and its sender expects this answer.
     Answer(HookAnswer),
 }
 
@@ -182,6 +189,8 @@ pub enum HookOutcome {
 pub enum HookAcceptance {
     /// A run received it, now or earlier.
     Matched,
+    /// It has started a run, now or earlier.
+    Started,
     /// No run waits for it yet; the mailbox keeps it for seven days.
     Kept,
 }
@@ -199,9 +208,12 @@ pub enum HookError {
     /// The payload is not usable.
     #[error(transparent)]
     Payload(#[from] PayloadError),
-    /// The payload does not fit what a run waits for, or cannot be stored.
+    /// The payload does not fit what a run waits for or what it would start, or cannot be stored.
     #[error("{0}")]
     Misfit(String),
+    /// The server cannot start the run now; the sender may try again.
+    #[error("{0}")]
+    NotStarted(String),
     /// The store failed; the sender may try again.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -245,16 +257,18 @@ impl Hooks {
         })
     }
 
-    /// Checks a request and delivers its payload. `identifier` is the segment of the URL's path after the name.
+    /// Checks a request and delivers its payload, or starts a run of one of these brains with it. `identifier` is the segment of
+    /// the URL's path after the name.
     ///
     /// The same delivery again gets the same answer, and changes nothing.
     ///
     /// # Errors
     ///
-    /// [`HookError`]; nothing is delivered then.
+    /// [`HookError`]; nothing is delivered or started then.
     pub async fn receive(
         &self,
         client: &Client,
+        brains: &dyn Brains,
         name: &str,
         identifier: Option<&str>,
         headers: &HeaderMap,
@@ -262,7 +276,8 @@ impl Hooks {
     ) -> Result<HookOutcome, HookError> {
         let hook = self.find(name, identifier)?;
         let request = SignedRequest::new(headers, body, client.now());
-        let opened = hook.open(&request, identifier).inspect_err(|error| {
+        let starts = brains.starts().into_iter().find(|start| start.webhook == name);
+        let opened = hook.open(&request, identifier, starts.is_some()).inspect_err(|error| {
             tracing::warn!(webhook = name, %error, "refused a webhook");
         })?;
         let (id, identifier, payload) = match opened {
@@ -276,15 +291,37 @@ impl Hooks {
             Ok(trace) => actor.traced(trace, request.header("tracestate").ok()),
             Err(_) => actor,
         };
-        let delivered = client.deliver(id, name, &identifier, payload, actor).await.map_err(|error| match error {
-            SignalError::Store(error) => HookError::Store(error),
-            refused => HookError::Misfit(refused.to_string()),
-        })?;
-        Ok(match (hook.scheme.accepted(), delivered) {
-            (Some(answer), _) => HookOutcome::Answer(answer),
-            (None, Delivered::To { .. }) => HookOutcome::Accepted(HookAcceptance::Matched),
-            (None, Delivered::Kept) => HookOutcome::Accepted(HookAcceptance::Kept),
+        let delivered = match starts {
+            None => client.deliver(id, name, &identifier, payload, actor).await.map_err(DeliveryError::Signal)?,
+            Some(start) => {
+                let found = brains.runner(&start.brain).await;
+                let runner = found.map_err(|none| HookError::NotStarted(none.to_string()))?;
+                runner.start_on_definition(start).deliver(id, name, &identifier, payload, actor).await?
+            }
+        };
+        if let Some(answer) = hook.scheme.accepted() {
+            return Ok(HookOutcome::Answer(answer));
+        }
+        let is_start = delivered.is_start();
+        Ok(match delivered {
+            Delivered::To { run, .. } if is_start => accepted(HookAcceptance::Started, Some(run)),
+            Delivered::To { .. } => accepted(HookAcceptance::Matched, None),
+            Delivered::Kept => accepted(HookAcceptance::Kept, None),
         })
+    }
+}
+
+const fn accepted(accepted: HookAcceptance, run: Option<RunId>) -> HookOutcome {
+    HookOutcome::Accepted { accepted, run }
+}
+
+impl From<DeliveryError> for HookError {
+    fn from(error: DeliveryError) -> Self {
+        match error {
+            DeliveryError::Signal(SignalError::Store(error)) => Self::Store(error),
+            error @ DeliveryError::Start { .. } => Self::NotStarted(error.to_string()),
+            refused => Self::Misfit(refused.to_string()),
+        }
     }
 }
 

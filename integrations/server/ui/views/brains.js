@@ -61,7 +61,7 @@ export default function brainsView(route) {
     queue: () => chosen && list.value && aside.queue({ key: 'queue', 'aria-label': 'All brains' }, links(list.value)),
     render: () => (one ? one.show(({ brain, runs, form }) => div.brain({ key: chosen },
       div(brain.recent && figuresOf(brain.recent), brain.structure && section.panel(header(h2('Stages'), span.grow(), small({ title: brain.fingerprint }, `version ${brain.version}, code ${brain.fingerprint.slice(0, 4)}`)), stagesOf(brain.structure)), runsOf(chosen, runs)),
-      div(section.panel({ 'aria-label': 'Start a run' }, brain.start.allowed ? form() : p.soft(brain.start.reason)))))
+      div(section.panel({ 'aria-label': 'Start a run' }, brain.starts_on && p.soft(`Started by the webhook ${brain.starts_on.join(', ')}.`), brain.start.allowed ? form() : p.soft(brain.start.reason)))))
       : list.show((all) => (all.items.length ? div.queue.inMain(links(all)) : empty('This server has no brains', 'Register brains with `Runner::brain`, or start `serve` in a project.')))),
   };
 }

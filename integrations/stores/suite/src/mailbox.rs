@@ -18,6 +18,7 @@ pub(super) fn mail(id: &str, at: i64, expires: i64) -> InboundWebhook {
         actor: Actor::builder().by("ann").build(),
         at: Timestamp(at),
         expires: Timestamp(expires),
+        refusal: None,
     }
 }
 

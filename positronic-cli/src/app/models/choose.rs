@@ -82,7 +82,9 @@ impl Models {
             Some(high) => runner.high(high.clone()),
             None => runner,
         };
-        project.brains.iter().fold(runner, |runner, entry| runner.definition(Arc::clone(&entry.definition)))
+        let brains = project.brains.iter().map(|entry| Arc::clone(&entry.definition));
+        let runner = brains.fold(runner, Runner::definition);
+        project.starts.iter().cloned().fold(runner, Runner::start_on_definition)
     }
 
     /// Winds the played cassette on to where a run is.

@@ -1,12 +1,13 @@
 //! `positronic send`: sends a message, a reply to a call or a webhook, or deletes a stored webhook.
 
 use positronic_core::record::{Attachment, EventKind, SignalId, SignalKind, UserMessage};
-use positronic_core::runner::{Client, Delivered, Ids as _, UuidIds};
+use positronic_core::runner::{Client, Delivered, DeliveryError, Ids as _, UuidIds};
 use positronic_core::store::{DeliveryState, MailboxEntry, StoreError};
 use serde_json::{Value, json};
 
 use crate::app::{
-    Failure, Project, ProjectStore, Ui, attachments, find_run, flag_json, message, parse_call, store_attachments,
+    Failure, Models, Project, ProjectStore, Ui, attachments, find_run, flag_json, message, parse_call,
+    store_attachments,
 };
 use crate::cli::{Exit, SendArgs};
 use crate::render::figures::age;
@@ -25,7 +26,7 @@ pub(crate) async fn send(project: Option<&Project>, args: &SendArgs, ui: &mut Ui
             }
             send_signals(project, run, args.id.as_deref(), &[signal], &args.by, ui).await
         }
-        (None, None) => deliver(args, ui).await,
+        (None, None) => deliver(project, args, ui).await,
     }
 }
 
@@ -51,8 +52,8 @@ fn webhook(args: &SendArgs, ui: &mut Ui) -> Result<(String, String, Value), Fail
     Ok((text(&args.webhook), text(&args.identifier), payload.unwrap_or_default()))
 }
 
-/// Delivers a webhook to the run that waits for it.
-async fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+/// Delivers a webhook to the run that waits for it, or starts a run if the project says so.
+async fn deliver(project: Option<&Project>, args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let (name, identifier, payload) = webhook(args, ui)?;
     let store = ProjectStore::open(ui).await?;
     let id = args.id.as_deref().map_or_else(|| UuidIds.signal(), SignalId::new);
@@ -65,7 +66,18 @@ async fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
             return Err(Failure::reused_id(&id));
         }
     }
-    let delivered = client.deliver(id.clone(), &name, &identifier, payload, actor).await?;
+    let starts = project.filter(|project| project.starts.iter().any(|start| start.webhook == name));
+    let delivered = match starts {
+        None => client.deliver(id.clone(), &name, &identifier, payload, actor).await?,
+        Some(project) => {
+            let runner = Models::none().runner(project, &store).submit_only();
+            let delivered = runner.deliver(id.clone(), &name, &identifier, payload, actor).await;
+            delivered.map_err(|error| match error {
+                DeliveryError::Signal(error) => error.into(),
+                refused => Failure::refused(refused.to_string()),
+            })?
+        }
+    };
     let known = before.iter().any(|entry| entry.id == id);
     before.retain(|entry| entry.webhook == name && entry.identifier == identifier);
     let taken = before.iter().rev().find_map(|entry| match &entry.delivery {
@@ -74,6 +86,13 @@ async fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     });
     let again = if known { "already accepted: " } else { "" };
     let (document, message) = match &delivered {
+        Delivered::To { run, .. } if delivered.is_start() => (
+            json!({"id": id, "known": known, "started": {"run": run}}),
+            format!(
+                "{again}started the run {run} by the webhook {name}. Work on it with: {}",
+                ui.command(&["work", run.as_str()])
+            ),
+        ),
         Delivered::To { run, seq } => (
             json!({"id": id, "known": known, "delivered": {"run": run, "seq": seq}}),
             format!("{again}delivered the webhook {name} {identifier} (event {seq} of {run})"),

@@ -84,6 +84,9 @@ async fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         let payload = arguments(&mail.payload);
         ui.row(&head)?;
         ui.row(&format!("  with {payload}"))?;
+        if let Some(refusal) = &mail.refusal {
+            ui.row(&format!("  started no run: {}", one_line(refusal)))?;
+        }
         let discard = ui.command(&["send", "--discard", mail.id.as_str()]);
         ui.print(&format!("    {}", one_line(&discard)))?;
     }

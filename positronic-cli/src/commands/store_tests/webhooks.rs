@@ -115,3 +115,44 @@ fn payload_from_a_file_or_stdin_is_not_echoed_in_full() {
         "nothing is sent that was not said"
     );
 }
+
+#[test]
+fn webhook_that_starts_runs_starts_one_and_a_refusal_is_listed() {
+    use positronic_core::prelude::*;
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Order {
+        id: String,
+    }
+
+    let desk = Desk::new();
+    let project = || {
+        let review = || brain("Review").options::<String>().step("Review", async |cx| Ok(cx.options.clone()));
+        scripted([]).brain(review()).start_on(webhook("orders"), review(), |order: Order| match order.id.as_str() {
+            "T-0" => Err(Error::new("no such order")),
+            _ => Ok(order.id),
+        })
+    };
+    let send = |order: &str, id: &str| {
+        let payload = json!({ "id": order }).to_string();
+        let words = ["send", "--webhook", "orders", "--identifier", "T-7", "--id", id, "--payload", &payload];
+        desk.call(&project(), &words)
+    };
+
+    let started = send("T-7", "first");
+    assert_eq!(started.out, "started the run first by the webhook orders. Work on it with: desk work first\n");
+    assert_eq!(send("T-7", "first").out, format!("already accepted: {}", started.out));
+    assert_eq!(desk.call(&project(), &["work", "first"]).code, 0);
+    let shown = desk.call(&project(), &["show", "first"]).out;
+    assert!(shown.contains("the webhook orders has started it: first"), "{shown}");
+    let brain = desk.call(&project(), &["show", "review"]).out;
+    assert!(brain.contains("\nStarted by the webhook orders.\n"), "{brain}");
+
+    let refused = send("T-0", "second");
+    assert_eq!(refused.code, 7);
+    assert!(refused.err.contains("the webhook `orders` starts no run of `Review`: no such order"), "{}", refused.err);
+    let listed = desk.call(&Project::new(), &["inbox", "--mail"]).out;
+    assert!(listed.contains("\n  started no run: no such order\n"), "{listed}");
+}

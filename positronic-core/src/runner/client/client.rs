@@ -63,6 +63,14 @@ pub enum Delivered {
     Kept,
 }
 
+impl Delivered {
+    /// Returns whether the delivery has started the run that received it.
+    #[must_use]
+    pub const fn is_start(&self) -> bool {
+        matches!(self, Self::To { seq: Seq(0), .. })
+    }
+}
+
 impl Client {
     /// How long the mailbox stores an undelivered webhook and remembers a delivered one: seven days.
     pub const KEEP: Duration = Duration::from_hours(7 * 24);
@@ -202,7 +210,8 @@ impl Client {
         }
         let at = self.clock.now();
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
-        let mail = InboundWebhook { id, webhook, identifier, payload, actor, at, expires: at.after(Self::KEEP) };
+        let expires = at.after(Self::KEEP);
+        let mail = InboundWebhook { id, webhook, identifier, payload, actor, at, expires, refusal: None };
         // In the mailbox before the waiting runs are listed, so a run that begins to wait in between finds it
         // there.
         let posted = self.store.post(&mail).await?;
@@ -311,7 +320,8 @@ impl Client {
         }
     }
 
-    async fn stored_webhook(&self, id: &SignalId) -> Result<Option<InboundWebhook>, StoreError> {
+    /// Returns a webhook of the mailbox that no run has received.
+    pub(in crate::runner) async fn stored_webhook(&self, id: &SignalId) -> Result<Option<InboundWebhook>, StoreError> {
         Ok(self.store.mailbox_entry(id).await?.and_then(|entry| match entry.delivery {
             DeliveryState::Undelivered(mail) => Some(mail),
             DeliveryState::Delivered { .. } => None,

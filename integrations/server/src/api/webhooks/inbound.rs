@@ -31,8 +31,12 @@ pub(crate) fn routes() -> Vec<Route> {
 /// What an accepted webhook led to.
 #[derive(Serialize, JsonSchema)]
 struct AcceptedHook {
-    /// `matched`: a run received it, now or earlier. `kept`: no run waits for it yet, and it is kept for seven days.
+    /// `matched`: a run received it, now or earlier. `started`: it has started a run, now or earlier. `kept`: no run waits for it
+    /// yet, and it is kept for seven days.
     accepted: HookAcceptance,
+    /// The run that it has started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
 }
 
 /// Refuses a webhook whose headers alone show that it is not genuine.
@@ -48,9 +52,11 @@ fn check_headers(app: &App, params: &Params, parts: &Parts) -> Result<(), Proble
 async fn receive(cx: RequestContext) -> Result<Response, Problem> {
     let app = &cx.app;
     let (name, identifier) = (cx.param("name")?, cx.param("identifier").ok());
-    match app.options.hooks.receive(&app.client, name, identifier, &cx.parts.headers, &cx.body).await? {
-        HookOutcome::Accepted(accepted) => {
-            let mut response = json(&AcceptedHook { accepted })?;
+    let (hooks, brains) = (&app.options.hooks, &*app.options.brains);
+    match hooks.receive(&app.client, brains, name, identifier, &cx.parts.headers, &cx.body).await? {
+        HookOutcome::Accepted { accepted, run } => {
+            let run = run.map(|run| run.to_string());
+            let mut response = json(&AcceptedHook { accepted, run })?;
             *response.status_mut() = StatusCode::ACCEPTED;
             Ok(response)
         }
@@ -65,6 +71,7 @@ impl From<HookError> for Problem {
             HookError::Unknown | HookError::Signature(_) => Self::new(ProblemType::BadSignature),
             HookError::Payload(error) => Self::new(ProblemType::PayloadInvalid).detail(cut(&error.to_string())),
             HookError::Misfit(reason) => Self::new(ProblemType::PayloadInvalid).detail(reason),
+            HookError::NotStarted(reason) => Self::new(ProblemType::Internal).detail(reason),
             HookError::Store(error) => error.into(),
         }
     }

@@ -1,5 +1,7 @@
 //! Inbound webhooks, from the route to the run.
 
+mod starts;
+
 use std::time::Duration;
 
 use axum::Router;

@@ -112,7 +112,7 @@ pub trait SignatureScheme: Send + Sync + 'static {
     }
 
     /// Returns what the sender expects as the answer to an accepted delivery. By default, it gets 202 and
-    /// `{"accepted": "matched"}` or `{"accepted": "kept"}`.
+    /// `{"accepted": "matched"}`, `{"accepted": "kept"}`, or `{"accepted": "started", "run": "…"}`.
     fn accepted(&self) -> Option<HookAnswer> {
         None
     }

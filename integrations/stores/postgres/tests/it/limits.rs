@@ -38,6 +38,7 @@ async fn texts_with_any_character_come_back_unchanged() {
             actor: positronic_core::record::Actor::default(),
             at: Timestamp(1),
             expires: Timestamp(9),
+            refusal: None,
         };
         assert_eq!(store.post(&mail).await, Ok(PostOutcome::New), "{text:?}");
         assert_eq!(store.mail(text, text, Timestamp(0), Timestamp(2)).await, Ok(Some(mail)));

@@ -45,13 +45,14 @@ pub(crate) async fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Res
             "description": definition.description,
             "version": definition.version,
             "stages": definition.structure().stages,
+            "starts_on": project.starts_on(&definition.title),
             "options": **definition.options.json(),
             "example": example_call(definition, &ui.program),
         });
         serde_json::to_writer_pretty(&mut ui.out, &document).map_err(io::Error::from)?;
         writeln!(ui.out)?;
     } else {
-        write(&mut ui.out, entry, &ui.program)?;
+        write(&mut ui.out, entry, &project.starts_on(&definition.title), &ui.program)?;
     }
     Ok(Exit::Done)
 }
@@ -64,7 +65,7 @@ async fn is_run(written: &str, ui: &Ui) -> bool {
     }
 }
 
-fn write(out: &mut dyn Write, entry: &ProjectBrain, program: &str) -> io::Result<()> {
+fn write(out: &mut dyn Write, entry: &ProjectBrain, starts_on: &[&str], program: &str) -> io::Result<()> {
     let definition = &entry.definition;
     writeln!(out, "{}", definition.title)?;
     if !definition.description.is_empty() {
@@ -87,6 +88,9 @@ fn write(out: &mut dyn Write, entry: &ProjectBrain, program: &str) -> io::Result
         writeln!(out, "  {line}")?;
     }
     writeln!(out, "\nExample\n  {}", example_call(definition, program))?;
+    if !starts_on.is_empty() {
+        writeln!(out, "\nStarted by the webhook {}.", starts_on.join(", "))?;
+    }
     if entry.cassette.is_some() {
         writeln!(out, "\nWithout an API key, the bundled cassette is played.")?;
     }

@@ -129,6 +129,11 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
     {
         lines.push(format!("the schedule {} has started it, for {}", tick.schedule, tick.nominal));
     }
+    if let Some(EventKind::BrainStart(begin)) = known.log.first().map(|event| &event.kind)
+        && let Some(delivery) = begin.start.as_ref().and_then(|start| start.delivery.as_ref())
+    {
+        lines.push(format!("the webhook {} has started it: {}", delivery.webhook, delivery.id));
+    }
     if let Some((run, seq)) = &row.forked_from {
         let others = match known.log.first().map(|event| &event.kind) {
             Some(EventKind::BrainStart(begin)) => begin.start.as_ref().map(|start| overridden(&start.overrides)),

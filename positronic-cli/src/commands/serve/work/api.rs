@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use positronic_bridges::Bridges;
-use positronic_core::definition::BrainDefinition;
+use positronic_core::definition::{BrainDefinition, StartOn};
 use positronic_core::runner::{Client, Clock as _, NoRunner, Runner, Server, SystemClock};
 use positronic_server::webhooks::{Hooks, HttpTransport, PrivateAddresses, WebhookSender, WebhookService};
 use positronic_server::{Brains, DeciderPolicy, Listener, Login, Options, Shutdown, Token, Url, redact_fields};
@@ -36,6 +36,12 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let monitoring = Monitoring::start(&store, ui)?;
     let webhooks = args.webhooks.as_deref().or(ui.settings.webhooks.as_deref());
     let hooks = webhooks.map_or_else(|| Ok(Hooks::default()), |path| read_webhooks(path, Settings::variable))?;
+    for start in project.starts.iter().filter(|start| !hooks.names().any(|name| name == start.webhook)) {
+        let (webhook, brain) = (&start.webhook, &start.brain);
+        ui.notice(&format!(
+            "the webhook `{webhook}` starts no run of `{brain}` here: --webhooks lists no sender of this name"
+        ))?;
+    }
     let options = Options::builder()
         .brains(ProjectBrains::of(project, &store, args, ui))
         .login(login.clone())
@@ -128,6 +134,7 @@ fn page_url(address: SocketAddr, public: Option<&Url>) -> String {
 /// The brains of a project, whose runs are started for the workers of the store.
 struct ProjectBrains {
     definitions: Vec<Arc<BrainDefinition>>,
+    starts: Vec<Arc<StartOn>>,
     starter: Runner,
     /// The options with which `run` starts a brain, by its title.
     options: HashMap<String, Value>,
@@ -144,6 +151,7 @@ impl ProjectBrains {
         });
         Self {
             definitions: project.brains.iter().map(|entry| Arc::clone(&entry.definition)).collect(),
+            starts: project.starts.clone(),
             starter: Models::none().runner(project, store).submit_only(),
             options: options.collect(),
         }
@@ -157,6 +165,10 @@ impl Brains for ProjectBrains {
 
     fn runner<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Runner, NoRunner>> {
         Box::pin(std::future::ready(Ok(self.starter.clone())))
+    }
+
+    fn starts(&self) -> Vec<Arc<StartOn>> {
+        self.starts.clone()
     }
 
     fn default_options(&self, brain: &BrainDefinition) -> Value {
