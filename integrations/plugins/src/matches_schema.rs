@@ -48,7 +48,6 @@ impl MatchesSchema {
 
     /// Returns a check for [`Loop::guard_answer`](positronic_core::dsl::Loop::guard_answer). Answers with calls pass: their text is not the
     /// last word. The whole text is the JSON, without a code fence.
-    #[must_use]
     pub fn answers<O: Options, S: State, V: Services>(
         &self,
     ) -> impl Fn(GuardContext<O, S, V>, Arc<ModelResponse>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {
@@ -61,7 +60,6 @@ impl MatchesSchema {
 
     /// Returns a check for [`Loop::guard_result`](positronic_core::dsl::Loop::guard_result) of the outputs of a tool; those of other tools pass. An
     /// output that is a text and does not fit as a text is read as JSON. So is the shorter text for the model, if the tool has one.
-    #[must_use]
     pub fn results<O: Options, S: State, V: Services>(
         &self,
         tool: impl Into<String>,

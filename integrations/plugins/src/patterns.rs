@@ -144,7 +144,6 @@ impl Patterns {
 
     /// Returns a check for [`Loop::guard_answer`](positronic_core::dsl::Loop::guard_answer). It reads the text of an answer, its reasoning
     /// and its refusal. Calls are checked by [`calls`](Self::calls).
-    #[must_use]
     pub fn answers<O: Options, S: State, V: Services>(
         &self,
     ) -> impl Fn(GuardContext<O, S, V>, Arc<ModelResponse>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {
@@ -153,7 +152,6 @@ impl Patterns {
     }
 
     /// Returns a check for [`Loop::guard_call`](positronic_core::dsl::Loop::guard_call), which refuses a call whose arguments have a match.
-    #[must_use]
     pub fn calls<O: Options, S: State, V: Services>(
         &self,
     ) -> impl Fn(GuardContext<O, S, V>, String, Arc<Value>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {
@@ -163,7 +161,6 @@ impl Patterns {
 
     /// Returns a check for [`Loop::guard_result`](positronic_core::dsl::Loop::guard_result). It reads all texts, names of fields and numbers of an
     /// output.
-    #[must_use]
     pub fn results<O: Options, S: State, V: Services>(
         &self,
     ) -> impl Fn(GuardContext<O, S, V>, String, Arc<Value>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {

@@ -97,7 +97,7 @@ fn passes_luhn(digits: &[u32]) -> bool {
         .enumerate()
         .map(|(index, digit)| if index % 2 == 0 { *digit } else { digit * 2 / 10 + digit * 2 % 10 })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 /// Returns whether the digits from here on are the fraction of a number.
