@@ -81,7 +81,7 @@ impl Project {
     /// struct Order { id: String }
     ///
     /// fn main() -> std::process::ExitCode {
-    ///     let review = brain("Review").options::<String>().step("Review", async |cx| Ok(cx.options.clone()));
+    ///     let review = brain("Review").options::<String>().step("Review", async |cx| Ok(cx.options.len()));
     ///     Project::new().start_on(webhook("orders"), review, |order: Order| order.id).main()
     /// }
     /// ```

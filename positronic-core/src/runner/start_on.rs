@@ -77,14 +77,13 @@ impl Runner {
     /// #[derive(Deserialize, JsonSchema)]
     /// struct Order { id: String, total: u32 }
     ///
-    /// let review = brain("Review").options::<String>().step("Review", async |cx| Ok(cx.options.clone()));
-    /// # fn register(runner: Runner, review: impl positronic_core::dsl::Runnable<Options = String>) -> Runner {
+    /// # fn register(runner: Runner) -> Runner {
+    /// let review = brain("Review").options::<String>().step("Review", async |cx| Ok(cx.options.len()));
     /// runner.start_on(webhook("orders"), review, |order: Order| match order.total {
     ///     0 => Err(Error::new("an order without a total is not reviewed")),
     ///     _ => Ok(order.id),
     /// })
     /// # }
-    /// # let _ = review;
     /// ```
     ///
     /// # Panics

@@ -129,7 +129,7 @@ fn webhook_that_starts_runs_starts_one_and_a_refusal_is_listed() {
 
     let desk = Desk::new();
     let project = || {
-        let review = || brain("Review").options::<String>().step("Review", async |cx| Ok(cx.options.clone()));
+        let review = || brain("Review").options::<String>().step("Review", async |cx| Ok(cx.options.len()));
         scripted([]).brain(review()).start_on(webhook("orders"), review(), |order: Order| match order.id.as_str() {
             "T-0" => Err(Error::new("no such order")),
             _ => Ok(order.id),
