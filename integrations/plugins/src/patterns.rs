@@ -29,7 +29,7 @@ use crate::usage_panic::usage_panic;
 ///
 /// | pattern | rule | source of the rule |
 /// |---|---|---|
-/// | [`api_keys`](Self::api_keys) | prefix, characters and length of the keys of AWS, GitHub, GitLab, Google, OpenAI, Anthropic, Slack and Stripe; private keys in PEM | the providers' own documentation: each has its source in a comment beside the expression; RFC 7468 |
+/// | [`api_keys`](Self::api_keys) | prefix, characters and length of the keys of AWS, GitHub, GitLab, Google, OpenAI, Anthropic, Slack and Stripe; private keys in PEM | each has its source in a comment beside the expression; providers do not specify all of these forms; RFC 7468 |
 /// | [`cards`](Self::cards) | 14 to 19 digits in groups, the Luhn check digit, a range of a card network | ISO/IEC 7812-1, annex B, for the check digit; the published ranges of the networks |
 /// | [`ibans`](Self::ibans) | the country's length, and the remainder 1 of a division by 97 | ISO 13616-1 and SWIFT's IBAN registry (release 101); ISO/IEC 7064, MOD 97-10 |
 /// | [`emails`](Self::emails) | a dot-atom, `@`, and a domain name with two labels or more | RFC 5322, section 3.4.1; RFC 6531 for letters beyond ASCII |

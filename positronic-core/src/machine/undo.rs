@@ -43,7 +43,7 @@ impl BrainFrame {
     /// Returns everything that can be undone in it, in the order of completion: also that of its open brains, which end before it.
     fn undoable(&self) -> Vec<Undoable> {
         let mut all = self.undo.clone();
-        let open: Vec<&BrainFrame> = match &self.stage {
+        let open: Vec<&Self> = match &self.stage {
             Stage::Brain(brain) => vec![brain],
             Stage::Group(group) => group.open.values().map(|brain| &**brain).collect(),
             _ => Vec::new(),

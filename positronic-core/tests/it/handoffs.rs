@@ -84,9 +84,12 @@ fn said(request: &ModelRequest) -> Vec<String> {
     lines
 }
 
-/// A model with its requests in words.
+/// A request: the system prompt, and the messages in words.
+type InWords = (String, Vec<String>);
+
+/// A model with its requests.
 #[derive(Clone, Default)]
-struct Asked(Arc<Mutex<Vec<(String, Vec<String>)>>>);
+struct Asked(Arc<Mutex<Vec<InWords>>>);
 
 impl Asked {
     fn model(&self) -> ScriptedModel {
