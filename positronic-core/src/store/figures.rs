@@ -221,11 +221,14 @@ impl<'a> EndedRun<'a> {
     }
 }
 
+/// The bucket and the status of a group, and the numbers of its brain, currency and cause.
+type GroupKey = (u32, Status, usize, Option<usize>, Option<usize>);
+
 /// Adds up runs that are over, one after the other.
 #[derive(Debug, Default)]
 pub struct EndedFold {
     texts: HashMap<Arc<str>, usize>,
-    places: HashMap<(u32, Status, usize, Option<usize>, Option<usize>), usize>,
+    places: HashMap<GroupKey, usize>,
     groups: Vec<EndedRuns>,
 }
 

@@ -1,7 +1,12 @@
 //! The figures of 100,000 runs, and the append that ends a run.
 //!
 //! `cargo bench -p positronic-sqlite --bench figures`; `TMPDIR` sets the file system.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and stops at an error")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and stops at an error"
+)]
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
 use std::time::{Duration, Instant};
@@ -46,6 +51,6 @@ async fn measure() {
         }
         times.sort_by(f64::total_cmp);
         let [first, .., last] = times.as_slice() else { return };
-        println!("{name:<20} {runs:>7} runs {:>8.1} ({first:.1}, {last:.1})", times.get(CALLS / 2).unwrap());
+        println!("{name:<20} {runs:>7} runs {:>8.1} ({first:.1}, {last:.1})", times[CALLS / 2]);
     }
 }

@@ -264,7 +264,7 @@ pub fn sample_of_a_day(number: u64) -> Sample {
         row.last = Some("completed".to_owned());
         row.usage = Usage { input: 30_000 + number, output: 700, cached: 20_000, ..Usage::default() };
         row.active = Some(Duration::from_millis(number * 7919 % 60_000));
-        row.cost = cost(14_300_000 + number, "USD", number % 50 == 0);
+        row.cost = cost(14_300_000 + number, "USD", number.is_multiple_of(50));
         if row.status == Status::Failed {
             let shop = char::from(b'a' + u8::try_from(number / 100 % 20).unwrap());
             row.cause = Some(format!("the server `shop-{shop}` is closed (HTTP 503)"));

@@ -157,7 +157,7 @@ struct Serving<'a, F> {
 /// The result of a job.
 enum Done {
     Listed(Result<Vec<Timer>, StoreError>),
-    Claimed { row: RunSummary, claimed: Result<RunHandle<Value>, ClaimError> },
+    Claimed { row: Box<RunSummary>, claimed: Result<RunHandle<Value>, ClaimError> },
     Settled { run: RunId, settled: Settled },
     Delivered(Result<(), StoreError>),
     Fired { timer: Timer, fired: Result<RunHandle<Value>, NotFired> },
@@ -228,7 +228,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
                 Ok(runner.resume_with(&row.run, permit, None).await?)
             };
             let claimed = claimed.await;
-            Done::Claimed { row, claimed }
+            Done::Claimed { row: Box::new(row), claimed }
         }));
     }
 

@@ -214,7 +214,7 @@ fn causes(ended: &[EndedRuns], buckets: usize) -> (Vec<CauseItem>, usize) {
         ..item
     };
     let mut causes: Vec<_> = causes.into_values().map(named).collect();
-    causes.sort_by(|one, other| (other.runs, other.last).cmp(&(one.runs, one.last)));
+    causes.sort_by_key(|cause| std::cmp::Reverse((cause.runs, cause.last)));
     let more = causes.len().saturating_sub(MAX_CAUSES);
     causes.truncate(MAX_CAUSES);
     (causes, more)
