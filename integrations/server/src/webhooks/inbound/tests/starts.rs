@@ -264,7 +264,7 @@ async fn run_with_the_id_of_a_delivery_that_another_start_began_is_not_taken_for
 #[tokio::test(start_paused = true)]
 async fn api_lists_which_webhooks_start_a_brain() {
     let runner = reviewing(MemoryStore::new());
-    let token = crate::Token::builder().subject("ann").scopes(&[crate::Scope::Read]).created(Timestamp(0)).build();
+    let token = crate::Token::builder().subject("ann").scopes([crate::Scope::Read]).created(Timestamp(0)).build();
     let (_, secret) = crate::Token::create(&runner.client(), token).await.unwrap();
     let request = Request::get("/api/v1/brains/Review").header("host", "localhost");
     let request = request.header("authorization", format!("Bearer {secret}")).body(Body::empty()).unwrap();
