@@ -16,6 +16,7 @@ use super::part::Part;
 use super::path::Path;
 use super::side_output::SideOutput;
 use super::skip::is_default;
+use super::undo::UndoCause;
 
 /// The version of the log's format that this crate writes.
 pub const FORMAT_VERSION: u32 = 1;
@@ -301,6 +302,7 @@ impl EventKind {
         match self {
             Self::BrainStart(begin) => begin.start.as_ref()?.id.as_ref(),
             Self::BrainCancelled { signal, .. }
+            | Self::UndoStart { cause: UndoCause::Cancelled { signal, .. }, .. }
             | Self::LoopResume { signal, .. }
             | Self::StageResume { signal, .. }
             | Self::LoopMessage { signal, .. } => signal.as_ref(),

@@ -23,6 +23,9 @@ impl EventSink for TracingSink {
             EventKind::BrainError(failure) => {
                 tracing::warn!(%run, %seq, %path, event = name, error = %failure, "the brain failed");
             }
+            EventKind::UndoFailed { message } => {
+                tracing::warn!(%run, %seq, %path, event = name, error = %message, "a stage was not undone");
+            }
             EventKind::LoopModelRetry { error, attempt, .. } => {
                 tracing::warn!(%run, %seq, %path, event = name, %error, attempt, "retrying the model request");
             }

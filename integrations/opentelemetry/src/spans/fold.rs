@@ -158,6 +158,7 @@ impl RunSpans {
                 }
                 self.stage_end(event, Outcome::failure("step", message.clone()));
             }
+            EventKind::UndoFailed { message } => self.stage_end(event, Outcome::failure("step", message.clone())),
             EventKind::StepBlocked {} => self.stage_end(event, Outcome::Suspended),
             EventKind::LoopStart { .. } => {
                 self.loops.insert(path.clone(), OpenLoop::default());

@@ -47,7 +47,7 @@ struct BrainItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     structure: Option<Structure>,
     /// The webhooks that start runs of it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     starts_on: Vec<String>,
     /// Whether the caller may start runs of it.
     start: Allowed,
