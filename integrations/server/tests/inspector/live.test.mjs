@@ -60,7 +60,7 @@ test('following resumes after a crash without a gap or a double', async () => {
   // A session lasts as long as its server: another tab signs the browser in again.
   const tab = await page.context().newPage();
   await tab.goto(address);
-  await tab.locator('.run-row').first().waitFor();
+  await tab.locator('h1').first().waitFor();
   await tab.close();
   await page.locator('.link.live').waitFor({ timeout: 30000, state: 'attached' });
   project.command('approve', run, '--all');
