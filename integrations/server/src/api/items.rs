@@ -82,6 +82,15 @@ pub(crate) struct RunRow {
     pub(crate) head: u64,
     /// The tokens of all its model calls.
     pub(crate) usage: Value,
+    /// How long it was running while a worker had claimed it, in milliseconds; absent if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) active_ms: Option<u64>,
+    /// What its model calls have cost; absent if it has asked no model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cost: Option<CostItem>,
+    /// The cause of its failure, the same for runs that failed alike.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<String>,
     /// The last worker that has claimed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) worker: Option<WorkerItem>,
@@ -117,6 +126,20 @@ pub(crate) struct Origin {
     pub(crate) run: String,
     /// The last event that both share.
     pub(crate) seq: u64,
+}
+
+/// What the model calls of a run have cost.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct CostItem {
+    /// The known cost, as a decimal number.
+    pub(crate) amount: String,
+    /// The currency; absent if no cost is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) currency: Option<String>,
+    /// Whether the cost of an answer is unknown, so that the amount is only a part.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub(crate) partial: bool,
 }
 
 /// A worker that has claimed a run.
@@ -189,6 +212,13 @@ fn run_row(row: &RunSummary, live: bool) -> RunRow {
         updated: row.at.into(),
         head: head(row).0,
         usage: value(&row.usage),
+        active_ms: row.active.map(|active| u64::try_from(active.as_millis()).unwrap_or(u64::MAX)),
+        cost: row.cost.as_ref().map(|cost| CostItem {
+            amount: cost.known.to_string(),
+            currency: cost.currency.as_deref().map(str::to_owned),
+            partial: cost.is_partial,
+        }),
+        cause: row.cause.clone(),
         worker: row.claim.as_ref().map(|claim| WorkerItem {
             owner: claim.owner.to_string(),
             epoch: claim.epoch.0,

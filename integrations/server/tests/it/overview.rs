@@ -105,7 +105,13 @@ async fn overview_counts_runs_by_their_end_and_their_cause() {
     let refunds = shop.get(&token, "/api/v1/overview?brain=Refund").await.json();
     assert_eq!((&refunds["started"], &refunds["ended"]["failed"]), (&json!(3), &json!(0)));
     let row = shop.get(&token, "/api/v1/runs?status=failed").await.json();
-    assert_eq!(row["items"].as_array().unwrap().len(), 2);
+    let failed = row["items"].as_array().unwrap();
+    assert_eq!(failed.len(), 2);
+    assert!(failed.iter().all(|run| run["cause"] == cause["cause"] && run["active_ms"].is_u64()), "{row}");
+    assert!(failed.iter().all(|run| run.get("cost").is_none()), "they have asked no model: {row}");
+    // The runner has no prices.
+    let row = shop.get(&token, &format!("/api/v1/runs/{paid}")).await.json();
+    assert_eq!(row["cost"], json!({ "amount": "0", "partial": true }), "{row}");
 }
 
 #[tokio::test]

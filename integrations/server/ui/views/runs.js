@@ -6,7 +6,7 @@ import { at, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page
 import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, quoted, standing } from '../lib/cause.js';
 import { ends, openDialog } from '../lib/keys.js';
-import { compact, date, duration, millis, moment, number, plural, shortId, zone } from '../lib/format.js';
+import { compact, date, duration, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
 import { empty, hasEnded, resource } from '../parts/common.js';
 import { dated, KEYS, parse, write } from '../parts/query.js';
 
@@ -148,7 +148,7 @@ export default function runsView(route, frame) {
     return div.runHeads({ key: 'heads', role: 'row', 'aria-rowindex': 1 },
       cell('pick', input({ type: 'checkbox', tabindex: '-1', 'aria-label': 'Choose all that are shown', checked: all, onchange: () => pick(all ? [] : items()) })),
       cell('status', 'Status'), cell('brain', 'Brain'), cell('why', 'How it stands'), cell('user', 'User'),
-      span['c-when']({ role: 'columnheader', 'aria-sort': 'descending' }, 'Started ', icon('down')), cell('took', 'Took'), cell('waits', 'Waits'), cell('tokens', 'Tokens'));
+      span['c-when']({ role: 'columnheader', 'aria-sort': 'descending' }, 'Started ', icon('down')), cell('took', 'Active'), cell('waits', 'Waits'), cell('tokens', 'Tokens'), cell('cost', 'Cost'));
   }
   function row(index) {
     const run = items()[index];
@@ -166,8 +166,9 @@ export default function runsView(route, frame) {
     cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), ' ', span.mono({ title: run.id }, shortId(run.id))),
     cell('why', span.cause({ class: tone, title: run.why }, text ? quoted(text) : span.quiet(plural(run.head + 1, 'event')), ' ', place && span.quiet(place)),
       (run.pending > 1 || run.forked_from || run.tags?.length > 0) && span.marks(run.pending > 1 && span.tag.warn(`${run.pending} pending`), run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag)))),
-    cell('user', none(run.user)), cell('when', span({ title: date(run.started) }, moment(run.started))), cell('took', duration((ends ? millis(run.updated) : run.status === 'waiting' ? millis(run.since) : now) - millis(run.started))),
-    cell('waits', run.status === 'waiting' ? span.wait(duration(now - millis(run.since))) : span.quiet('–')), cell('tokens', spent ? span({ title: `${number(spent)} tokens` }, compact(spent)) : span.quiet('–')));
+    cell('user', none(run.user)), cell('when', span({ title: date(run.started) }, moment(run.started))), cell('took', duration(ends && run.active_ms != null ? run.active_ms : (ends ? millis(run.updated) : run.status === 'waiting' ? millis(run.since) : now) - millis(run.started))),
+    cell('waits', run.status === 'waiting' ? span.wait(duration(now - millis(run.since))) : span.quiet('–')), cell('tokens', spent ? span({ title: `${number(spent)} tokens` }, compact(spent)) : span.quiet('–')),
+    cell('cost', run.cost?.currency ? span({ title: run.cost.partial ? 'The cost of some answers is unknown' : '' }, `${money(run.cost.amount, run.cost.currency)}${run.cost.partial ? ' +' : ''}`) : span.quiet('–')));
   }
 }
 
