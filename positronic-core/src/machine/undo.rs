@@ -32,10 +32,15 @@ impl BrainFrame {
     pub(in crate::machine) fn undone(&self, undoing: &Undoing) -> NewEvent {
         let Undoing { cause, steps, failed, .. } = undoing;
         let mut cause = cause.clone();
-        if let (Some(first), UndoCause::Failed(failure)) = (failed.first(), &mut cause) {
-            let (failed, all) = (failed.len(), steps.len());
-            failure.message =
-                format!("{}; {failed} of {all} undo steps failed, the first that of `{first}`", failure.message);
+        match (&mut cause, failed.first()) {
+            (UndoCause::Failed(failure), Some(first)) => {
+                let (failed, all) = (failed.len(), steps.len());
+                failure.message =
+                    format!("{}; {failed} of {all} undo steps failed, the first that of `{first}`", failure.message);
+            }
+            (UndoCause::Failed(_), None) => {}
+            // `UNDO_START` has accepted it.
+            (UndoCause::Cancelled { signal, .. }, _) => *signal = None,
         }
         NewEvent::new(self.path.clone(), end(cause))
     }

@@ -225,7 +225,7 @@ fn handed_over(prompt: &Prompt) -> Option<&Path> {
     handed.find(|tool| matches!(tool.result, Some(ToolResult::Success { .. }))).map(|tool| &tool.path)
 }
 
-/// Returns whether a loop belongs to the run's own brain: only those talk to the user.
+/// Returns whether a loop belongs to the run's own brain. People talk to those, and to loops that took a dialogue over from one.
 fn is_of_root(path: &Path) -> bool {
     parent_of(path.as_str()).is_some_and(str::is_empty)
 }

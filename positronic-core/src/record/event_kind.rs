@@ -151,7 +151,8 @@ pub enum EventKind {
     BrainError(Failure),
     /// A brain was cancelled.
     BrainCancelled {
-        /// The signal that cancelled it; `None` for a nested brain, which is cancelled with its run.
+        /// The signal that cancelled it; `None` for a nested brain, which is cancelled with its run, and after an undo, whose
+        /// `UNDO_START` has the signal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<SignalId>,
         /// Who sent it.

@@ -6,7 +6,7 @@ use positronic_core::dsl::{BrainBuilder, IntoBrain, NoServices, Phase, TakesStag
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::{NodeKind, NodeStatus, Timeline};
-use positronic_core::record::{Event, EventKind, Seq, Status};
+use positronic_core::record::{Event, EventKind, Seq, Signal, SignalKind, Status};
 use positronic_core::runner::{RetryError, Settled, UndoError};
 use positronic_core::testing::Test;
 use serde_json::{Value, json};
@@ -246,10 +246,17 @@ fn unpaid(ledger: &Ledger) -> Brain<(), Vec<String>> {
 #[tokio::test(start_paused = true)]
 async fn cancelled_run_undoes_its_stages_and_a_pause_holds_them_back() {
     let ledger = Ledger::default();
-    let run = test().start(unpaid(&ledger), ()).await;
+    let test = test();
+    let run = test.start(unpaid(&ledger), ()).await;
     assert!(matches!(run.settled().await, Settled::Waiting(_)));
     run.pause().await.unwrap();
-    run.cancel("too dear").await.unwrap();
+    let client = test.runner().client();
+    let cancel = Signal {
+        id: "stop".into(),
+        actor: "ann".into(),
+        kind: SignalKind::Cancel { reason: Some("too dear".to_owned()) },
+    };
+    let accepted = client.send(run.id(), cancel.clone()).await.unwrap();
     run.settled().await;
     assert_eq!(deeds(&ledger), "book Flight, book Hotel");
     run.resume().await.unwrap();
@@ -262,6 +269,7 @@ async fn cancelled_run_undoes_its_stages_and_a_pause_holds_them_back() {
         panic!("{log:?}")
     };
     assert_eq!(reason.as_deref(), Some("too dear"));
+    assert_eq!(client.send(run.id(), cancel).await.unwrap(), accepted, "a repeated signal has one place in the log");
 }
 
 #[tokio::test(start_paused = true)]

@@ -102,7 +102,7 @@ struct BrainItem {
     last_completed: Option<Time>,
 }
 
-/// Open runs that nobody works on.
+/// Open runs that no worker works on.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct QueueItem {
     /// Runs that living workers have claimed and work on.
