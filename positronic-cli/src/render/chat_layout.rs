@@ -105,7 +105,7 @@ impl<'a> ChatLayout<'a> {
 
     fn item(&mut self, id: NodeId, node: &Node) {
         let group = match &node.kind {
-            NodeKind::Message { from: Speaker::Engine, .. } => return,
+            NodeKind::Message { from: Speaker::Engine | Speaker::Child, .. } => return,
             NodeKind::Message { .. } => Group::Said,
             NodeKind::Answer(_) => return self.answer(id, node),
             _ => Group::Done,

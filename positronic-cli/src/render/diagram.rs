@@ -96,7 +96,7 @@ fn shape(kind: StageKind, label: &str) -> String {
     match kind {
         StageKind::Loop | StageKind::Prompt => format!("([\"{label}\"])"),
         StageKind::Guard => format!("{{{{\"{label}\"}}}}"),
-        StageKind::Wait | StageKind::AskPerson | StageKind::Sleep => format!("[/\"{label}\"/]"),
+        StageKind::Wait | StageKind::AskPerson | StageKind::Sleep | StageKind::Join => format!("[/\"{label}\"/]"),
         _ => format!("[\"{label}\"]"),
     }
 }

@@ -53,6 +53,7 @@ pub(crate) fn note(node: &Node, currency: Option<&str>) -> Vec<String> {
         }
         NodeKind::Message { opening: true, from: Speaker::Engine, .. } => return Vec::new(),
         NodeKind::Message { text, from: Speaker::Engine, .. } => format!("message to the model: {}", text.trim()),
+        NodeKind::Message { text, from: Speaker::Child, .. } => text.trim().to_owned(),
         NodeKind::Message { text, files, opening: true, .. } => {
             format!("begins with: {}", words::message(&detail(text), files))
         }
@@ -76,6 +77,7 @@ pub(crate) fn note(node: &Node, currency: Option<&str>) -> Vec<String> {
         NodeKind::Trigger { change: TriggerChange::Set(trigger) } => {
             format!("set the trigger {}: {}", trigger.id, trigger.what)
         }
+        NodeKind::ChildRun(child) => format!("started the run {} of {} as `{}`", child.run, child.title, child.name),
         NodeKind::Trigger { change: TriggerChange::Deleted(id) } => format!("deleted the trigger {id}"),
         NodeKind::Pause { failure: Some(failure), .. } => format!("parked: {}", failure.message),
         NodeKind::Pause { actor, .. } => format!("paused{}", by(actor)),

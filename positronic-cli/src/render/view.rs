@@ -127,6 +127,7 @@ impl View {
             NodeKind::Stopped { .. }
             | NodeKind::PluginFailure { .. }
             | NodeKind::Trigger { .. }
+            | NodeKind::ChildRun(_)
             | NodeKind::Pause { .. }
             | NodeKind::Migration { .. }
             | NodeKind::ClaimRefused { .. } => false,

@@ -34,7 +34,7 @@ pub use document::StateValue;
 pub(crate) use document::{decode, encode, encode_state, read_value, recordable};
 pub use guard::{CheckFn, LoopGuard, LoopGuardCheck, Verdict};
 pub use plugin::{AnyPlugin, Inspected, Invocation, NextCall, StateOwner};
-pub use scope::{AnyServices, Link, Scope};
+pub use scope::{AnyServices, Link, NewChild, Scope};
 pub use stage::{
     ArmBody, ArmDefinition, BeginGroupFn, BeginWaitFn, BranchStage, ChooseFn, ConfigureFn, FinishGroupFn, FinishWaitFn,
     GroupBrains, GroupResults, GroupStage, GuardFn, IsDoneFn, RepeatStage, RetriedFn, StageBody, StageDefinition,

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::{BrainDefinition, StateValue, ToolDefinition};
 use crate::error::Result;
 use crate::record::{
-    FileRef, Fired, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, Scheduled,
-    SideOutput, Timer, Timestamp,
+    Budget, ChildLink, FileRef, Fired, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId,
+    Scheduled, SideOutput, Timer, Timestamp,
 };
 
 /// The untyped services of a brain.
@@ -94,6 +94,9 @@ pub trait Link: Send + Sync {
         work: BoxFuture<'a, Result<Value>>,
     ) -> BoxFuture<'a, Result<Arc<Value>>>;
 
+    /// Starts a child run, and returns its id: the same one for the same step or call and name.
+    fn start_child(&self, path: &Path, child: NewChild) -> BoxFuture<'static, Result<RunId>>;
+
     /// Returns the record of a loop.
     fn record(&self, path: &Path) -> Option<Prompt>;
 
@@ -108,6 +111,21 @@ pub trait Link: Send + Sync {
 
     /// Finds an action of the project by its name.
     fn action(&self, name: &str) -> Option<Arc<ToolDefinition>>;
+}
+
+/// A child run to start.
+#[derive(Debug)]
+pub struct NewChild {
+    /// The author's name for it.
+    pub name: String,
+    /// Its brain.
+    pub definition: Arc<BrainDefinition>,
+    /// The options.
+    pub options: Value,
+    /// What connects it to the run that starts it.
+    pub link: ChildLink,
+    /// Its budget.
+    pub budget: Option<Budget>,
 }
 
 impl fmt::Debug for Scope {

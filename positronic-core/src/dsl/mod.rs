@@ -37,6 +37,7 @@ mod around;
 mod brain;
 mod brain_builder;
 mod brain_tool;
+mod child;
 mod context;
 mod files;
 mod guard;
@@ -64,6 +65,7 @@ pub use brain_builder::{
     BeforeStages, BrainBuilder, Ended, Guarded, HasStages, Phase, Staged, TakesGuard, TakesStages, Unstaged, brain,
 };
 pub use brain_tool::BrainTool;
+pub use child::{Child, StartChild};
 #[doc(hidden)]
 pub use context::AnyToolContext;
 pub use context::{Brains, LoopContext, LoopInputs, StepContext, ToolContext};

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::about::{About, about_methods, tool_id};
 use super::approval::{reading, verdict};
-use super::brain::IntoBrain;
+use super::brain::{Brain, IntoBrain, Runnable};
 use super::brain_tool::BrainTool;
 use super::context::ToolContext;
 use super::reply::IntoReply;
@@ -227,9 +227,51 @@ impl<O: Options, S: State, V: Services> ToolBuilder<O, S, V> {
 about_methods!(ToolBuilder<O, S, V, A>);
 
 impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
+    /// Makes a tool that starts a run of a brain in the background, as a child of this one: the call returns its id at once, and the
+    /// loop goes on. The end of the run is a message to the loop. A loop that answers before that waits for it; an exit tool
+    /// ends the loop nevertheless. When this run ends, the other is cancelled.
+    ///
+    /// The model fills in the brain's options. See [`ToolContext::start`](super::ToolContext::start).
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    ///
+    /// #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+    /// struct Topic { topic: String }
+    ///
+    /// let research = brain("Research").options::<Topic>().step("Read", async |cx| Ok(cx.options.topic.clone()));
+    /// let desk = brain("Desk").r#loop("Chat", move |cx| {
+    ///     cx.system("Start research, and talk meanwhile.")
+    ///         .tool("research", |t| t.description("Begins to read about a topic").background(&research))
+    /// });
+    /// # let _ = desk;
+    /// ```
+    pub fn background<B: Runnable>(mut self, brain: B) -> Tool<O, S, V>
+    where
+        A: Agrees<B::Options>,
+    {
+        let brain = Brain::<B::Options, B::Result>::of(brain.definition());
+        if self.about.description.is_empty() {
+            self.about.description.clone_from(&brain.definition().description);
+        }
+        let name = self.about.id.to_string();
+        self.execute(move |options: B::Options, cx: ToolContext<O, S, V>| {
+            let started = cx.start(&name, &brain, options).background();
+            async move { Ok(serde_json::json!({ "started": started.await?.run() })) }
+        })
+    }
+}
+
+impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     /// Sets the timeout of one try; 60 seconds by default.
     pub const fn timeout(mut self, timeout: std::time::Duration) -> Self {
         self.about.timeout = timeout;
+        self
+    }
+
+    /// Skips a call if a call before it in its batch has failed.
+    pub(in crate::dsl) const fn after_success(mut self) -> Self {
+        self.about.flags.after_success = true;
         self
     }
 

@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use crate::record::{
     Amounts, BudgetRequest, Decision, DenialCause, Event, EventKind, NewEvent, Path, PendingKind, ResumeCause, Segment,
-    Seq, Signal, SignalKind, Speaker, Timestamp, ToolDecl, ToolResult,
+    Seq, Signal, SignalKind, Speaker, Timestamp, ToolDecl, ToolResult, WaitSpec,
 };
 
+use super::child::child_ended;
 use super::close;
 use super::frames::{Call, CallPhase, LoopFrame, LoopPhase};
 use super::grants::PendingGrant;
@@ -162,6 +163,10 @@ pub fn admit(
             Some((_, asked)) => refuse(asked, signal, call, reason.as_ref(), now),
             None => reject(state, signal, call, reason.as_ref(), now),
         },
+        // Only the engine says how a child run has ended.
+        SignalKind::Webhook { name, identifier, .. } if name == WaitSpec::CHILD => {
+            Err(Refusal::NothingWaits { name: name.clone(), identifier: identifier.clone() })
+        }
         SignalKind::Webhook { name, identifier, payload } => {
             let mut refused = Refusal::NothingWaits { name: name.clone(), identifier: identifier.clone() };
             for (call, wait) in
@@ -181,6 +186,7 @@ pub fn admit(
             let Some((call, wait)) = wait else { return Err(not_asked(state, call, "a reply")) };
             answer(signal, &call, wait, payload, now, check)
         }
+        SignalKind::ChildEnded { child, end } => child_ended(state, signal, child, end, now, check),
         SignalKind::Message { text, files, .. } if text.trim().is_empty() && files.is_empty() => {
             Err(Refusal::EmptyMessage)
         }
@@ -424,16 +430,16 @@ fn open(state: &RunState) -> String {
     if open.is_empty() { "nothing is pending".to_owned() } else { format!("pending: {}", open.join(", ")) }
 }
 
-type Waiting = (usize, crate::record::WaitSpec);
+pub(super) type Waiting = (usize, WaitSpec);
 
-fn waiting(state: &RunState) -> impl Iterator<Item = (Path, Waiting)> {
+pub(super) fn waiting(state: &RunState) -> impl Iterator<Item = (Path, Waiting)> {
     pending(state).into_iter().flat_map(|pending| {
         let (waits, call) = (pending.kind.waits().to_vec(), pending.call);
         waits.into_iter().enumerate().map(move |wait| (call.clone(), wait))
     })
 }
 
-fn answer(
+pub(super) fn answer(
     signal: &Signal,
     call: &Path,
     (index, wait): Waiting,

@@ -214,6 +214,14 @@ impl RunState {
                 }
                 Ok(())
             }
+            EventKind::ChildStart(child) => {
+                if self.children.contains_key(&child.run) {
+                    return Err("the child run was started before".to_owned());
+                }
+                self.stage_event(event, None)?;
+                Arc::make_mut(&mut self.children).insert(child.run.clone(), child.link);
+                Ok(())
+            }
             EventKind::LoopComplete { outcome, .. } => {
                 let failure = self.loop_at(path).and_then(|frame| self.limit_failure(frame, outcome));
                 self.stage_event(event, failure)

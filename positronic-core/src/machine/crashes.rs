@@ -155,6 +155,7 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::StepComplete { .. }
         | EventKind::StepBlocked {}
         | EventKind::ValueRecorded { .. }
+        | EventKind::ChildStart(_)
         | EventKind::LoopIteration(_)
         | EventKind::LoopModelResult { .. }
         | EventKind::LoopAnswerRefused { .. }

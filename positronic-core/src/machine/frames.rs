@@ -18,7 +18,7 @@ use super::grants::{Grants, SharedLimits, Spending};
 use super::known_contents::KnownContents;
 use crate::record::skip::is_default;
 use crate::record::{
-    AnswerFault, ArmShape, Budget, ContentHash, ContextItem, Failure, Finish, Limits, LoopOutcome, MadeBy,
+    AnswerFault, ArmShape, Budget, ChildRun, ContentHash, ContextItem, Failure, Finish, Limits, LoopOutcome, MadeBy,
     ModelRequest, Part, Path, PluginStates, ResponseMetadata, Seq, Settings, Shape, StageShape, Timestamp, ToolResult,
     ToolSet, Transcript, Usage, WaitSpec,
 };
@@ -370,6 +370,9 @@ pub struct LoopFrame {
     pub expected: u32,
     /// Whether a message arrived that the model has not read.
     pub unread: bool,
+    /// The child runs that calls have started in the background, with the event, as long as their ends have not been reported.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<(Seq, ChildRun)>,
     /// The number of consecutive failed calls.
     #[serde(default, skip_serializing_if = "is_default")]
     pub failures: u32,

@@ -28,6 +28,7 @@ fn described(state: &RunState, event: &Event) -> Option<String> {
         | E::RunNotClaimed { .. }
         | E::StepBlocked {}
         | E::ValueRecorded { .. }
+        | E::ChildStart(_)
         | E::LoopIteration(_)
         | E::LoopOutput { .. }
         | E::LoopTrigger { .. }

@@ -24,6 +24,7 @@ mod admit;
 mod apply;
 mod apply_usage;
 mod cause;
+mod child;
 mod close;
 mod conversation_budget;
 mod crashed_work;

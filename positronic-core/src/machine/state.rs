@@ -10,7 +10,9 @@ use super::active_frame::ActiveFrame;
 use super::crashed_work::CrashedWork;
 use super::frames::{BrainEnd, BrainFrame};
 use crate::record::skip::is_default;
-use crate::record::{Claim, ClaimRefusal, Failure, OlderAnswer, Path, Seq, SignalId, Start, Timestamp};
+use crate::record::{
+    ChildLink, Claim, ClaimRefusal, Failure, OlderAnswer, Path, RunId, Seq, SignalId, Start, Timestamp,
+};
 
 /// The number of signals in the state; the store knows earlier ones.
 pub const KNOWN_SIGNALS: usize = 256;
@@ -59,6 +61,9 @@ pub struct RunState {
     /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<Arc<str>>,
+    /// The child runs that were started.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub children: Arc<BTreeMap<RunId, ChildLink>>,
     /// The latest answers that are older than their questions.
     #[serde(default, skip_serializing_if = "is_default")]
     pub older_answers: Arc<Vec<OlderAnswer>>,

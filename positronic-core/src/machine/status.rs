@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::effect::Next;
-use super::frames::{BrainEnd, BrainFrame, Call, CallPhase, Intent, OpenFrame, WaitFrame};
+use super::frames::{BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, OpenFrame, WaitFrame};
 use super::grants::PendingGrant;
 use super::limits::LimitedFrame;
 use super::next::next;
 use super::stages::Frame as _;
 use super::state::RunState;
-use crate::record::{Path, Pending, PendingKind, Segment, Status, Timestamp};
+use crate::record::{Path, Pending, PendingKind, Segment, Status, Timestamp, WaitSpec};
 
 /// Returns the status of a run.
 #[must_use]
@@ -89,7 +89,8 @@ pub fn pending(state: &RunState) -> Vec<Pending> {
         match open {
             OpenFrame::Call(call) => out.extend(waiting(call)),
             OpenFrame::Wait(brain, frame) => out.extend(stage_wait(brain, frame)),
-            OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Loop(_) | OpenFrame::Group(_) => {}
+            OpenFrame::Loop(frame) => out.extend(children(frame)),
+            OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Group(_) => {}
         }
     });
     out
@@ -100,6 +101,14 @@ fn asked(bound: LimitedFrame<'_>) -> Option<Pending> {
     let PendingGrant { since, request } = bound.grants().asked?;
     let (call, kind) = (bound.path().clone(), PendingKind::Budget(request));
     Some(Pending { call, tool: String::new(), arguments: Arc::default(), since, kind })
+}
+
+/// Returns the child runs for which a loop waits.
+fn children(frame: &LoopFrame) -> Option<Pending> {
+    let (since, _) = frame.background.first().filter(|_| frame.waits_for_children())?;
+    let waits = frame.background.iter().map(|(_, child)| WaitSpec::for_child(&child.run)).collect();
+    let (call, kind) = (frame.path.clone(), PendingKind::Answer { waits });
+    Some(Pending { call, tool: String::new(), arguments: Arc::default(), since: *since, kind })
 }
 
 /// Returns the answer for which a stage waits.

@@ -51,7 +51,7 @@ fn children(timeline: &Timeline, id: NodeId, text: &mut String) {
         match &node.kind {
             NodeKind::Iteration { .. } => children(timeline, node.id, text),
             NodeKind::Message { text: message, files, from, .. } => {
-                let from = if *from == Speaker::Engine { "engine" } else { "user" };
+                let from = if *from == Speaker::Person { "user" } else { "engine" };
                 _ = writeln!(text, "{from}: {message}");
                 files.iter().for_each(|file| _ = writeln!(text, "{from}: {}", file.line()));
             }

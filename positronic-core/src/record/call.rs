@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ids::Timestamp;
+use super::ids::{RunId, Timestamp};
 use super::limits::BatchPolicy;
 use super::skip::{is_default, is_true};
 
@@ -95,6 +95,9 @@ pub struct CallFlags {
     /// The brain takes the dialogue over: its first loop continues that of the call.
     #[serde(skip_serializing_if = "is_default")]
     pub handoff: bool,
+    /// The call is skipped if a call before it in its batch has failed, since the model did not know that when it asked for it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub after_success: bool,
 }
 
 impl CallFlags {
@@ -223,4 +226,28 @@ pub struct WaitSpec {
     /// The call's result when the wait expires; an error if not set.
     #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
     pub otherwise: Option<Value>,
+}
+
+impl WaitSpec {
+    /// The webhook's name in a wait for the end of a child run, whose id is the identifier. No webhook from outside has it.
+    pub const CHILD: &str = "run";
+
+    /// Creates the wait for the end of a child run.
+    pub(crate) fn for_child(child: &RunId) -> Self {
+        Self {
+            webhook: Self::CHILD.to_owned(),
+            identifier: child.as_str().to_owned(),
+            fresh: false,
+            person: false,
+            prompt: None,
+            schema: Arc::new(Value::Bool(true)),
+            expires: None,
+            otherwise: None,
+        }
+    }
+
+    /// Returns the child run for whose end it waits.
+    pub(crate) fn child(&self) -> Option<RunId> {
+        (self.webhook == Self::CHILD).then(|| RunId::new(self.identifier.as_str()))
+    }
 }

@@ -239,4 +239,6 @@ pub enum Speaker {
     Person,
     /// The engine, for instance to tell the model that it has to call an exit tool.
     Engine,
+    /// A child run that a call has started in the background: the message reports its end, and its id is that of the message.
+    Child,
 }

@@ -10,6 +10,7 @@ use super::answer::AnswerFault;
 use super::budget::Amounts;
 use super::call::{ToolId, WaitSpec};
 use super::canonical::Change;
+use super::child::ChildRun;
 use super::content_hash::ContentHash;
 use super::continued::ContinuedLoop;
 use super::event_fields::{BrainStart, Decision, Failure, Iteration, Question, ResumeCause, Speaker, ToolCall};
@@ -54,6 +55,7 @@ use super::usage::{ModelError, ProposedCall, ResponseMetadata, Usage};
 /// | `STAGE_WAIT` | stage | a stage waits | `waits, due` |
 /// | `STAGE_RESUME` | stage | an answer arrived, or the time is over | `cause, wait, payload, received, signal, actor` |
 /// | `VALUE_RECORDED` | stage, call | `cx.once` computed a value | `name, value` |
+/// | `CHILD_START` | stage, call | a child run is about to be started | `name, run, title, link` |
 /// | `LOOP_START` | loop | a loop begins | `input, from, message_id, files, hidden, limits` |
 /// | `LOOP_ITERATION` | iteration | an iteration begins | `system, context, tools, settings, limits, exits, plugins` |
 /// | `LOOP_MODEL_CALL` | iteration | a request is about to be sent | `attempt, model, question` |
@@ -227,6 +229,8 @@ pub enum EventKind {
         /// The value.
         value: Arc<Value>,
     },
+    /// A step or a tool is about to start a child run.
+    ChildStart(ChildRun),
     /// A loop begins.
     LoopStart {
         /// The opening user message.

@@ -80,6 +80,8 @@ pub enum StageKind {
     AskPerson,
     /// A wait for a time alone.
     Sleep,
+    /// A wait for the end of a child run.
+    Join,
 }
 
 impl StageShape {
@@ -108,7 +110,8 @@ impl StageKind {
             | Self::Brain
             | Self::Wait
             | Self::AskPerson
-            | Self::Sleep => false,
+            | Self::Sleep
+            | Self::Join => false,
         }
     }
 
@@ -116,7 +119,7 @@ impl StageKind {
     #[must_use]
     pub const fn is_leaf(self) -> bool {
         match self {
-            Self::Step | Self::Guard | Self::Prompt | Self::Wait | Self::AskPerson | Self::Sleep => true,
+            Self::Step | Self::Guard | Self::Prompt | Self::Wait | Self::AskPerson | Self::Sleep | Self::Join => true,
             Self::Loop | Self::Brain | Self::Branch | Self::All | Self::Race | Self::Map | Self::Repeat => false,
         }
     }

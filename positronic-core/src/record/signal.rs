@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::budget::{Amounts, Budget, SharedBudget};
+use super::child::{ChildEnd, ParentRun};
 use super::file::FileRef;
 use super::ids::{RunId, SignalId};
 use super::path::Path;
@@ -118,6 +119,9 @@ pub struct Start {
     /// The delivery of a webhook that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<WebhookDelivery>,
+    /// The run that has started it as its child.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Box<ParentRun>>,
     /// The budget of the run: each limit that is set here overrides the brain author's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
@@ -279,6 +283,13 @@ pub enum SignalKind {
         /// The files.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<FileRef>,
+    },
+    /// Reports the end of a child run. The engine sends it when the child ends.
+    ChildEnded {
+        /// The child.
+        child: RunId,
+        /// How it has ended.
+        end: ChildEnd,
     },
     /// Pauses the run: no new work starts, and work in flight completes.
     Pause,

@@ -36,7 +36,8 @@ impl CodeCheck {
             SignalKind::Approve { .. }
             | SignalKind::Grant { .. }
             | SignalKind::Webhook { .. }
-            | SignalKind::Reply { .. } => self.calls.as_deref(),
+            | SignalKind::Reply { .. }
+            | SignalKind::ChildEnded { .. } => self.calls.as_deref(),
             SignalKind::Resume => self.brain.as_deref(),
             SignalKind::Reject { .. } | SignalKind::Message { .. } | SignalKind::Pause | SignalKind::Cancel { .. } => {
                 None

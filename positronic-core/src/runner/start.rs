@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::client::children::cancel_orphan;
 use super::resume::{apart, attended, open};
 use super::work::run_task::attend;
 use super::worker::Worker;
@@ -186,9 +187,10 @@ pub(super) async fn start(
     // A repeated start returns the same run; another run with that id is refused.
     let known = load::whole(&*runner.store, &run, &runner.state.histories).await?;
     let differs = differences(&known.state, &definition, &options, &given);
-    // A delivery starts one run, whatever the code computes from it the next time.
+    // A delivery, a step and a call start one run, whatever the code computes the next time.
     let is_same_delivery = given.delivery.is_some() && known.state.start.delivery == given.delivery;
-    if is_same_delivery || differs.is_empty() {
+    let is_same_child = given.parent.is_some() && known.state.start.parent == given.parent;
+    if is_same_delivery || is_same_child || differs.is_empty() {
         Ok(attended(runner, run, Some(definition).filter(|_| !runner.settings.submits), known))
     } else {
         Err(StartError::Started { run, differs })
@@ -260,6 +262,10 @@ async fn begin_run(
             None
         }
     };
+    if begun.start.parent.is_some() {
+        // If that fails, the next claim does it.
+        _ = cancel_orphan(&runner.client(), run, &begun).await;
+    }
     tokio::spawn(attend(Arc::clone(&shared), worker));
     Ok(RunHandle::new(shared))
 }

@@ -90,7 +90,10 @@ impl Append {
         self.events.iter().any(|event| match event.kind {
             EventKind::RunClaimed { .. } => true,
             // What a tool call apart from its worker shows or records is no signal either.
-            EventKind::RunNotClaimed { .. } | EventKind::LoopOutput { .. } | EventKind::ValueRecorded { .. } => false,
+            EventKind::RunNotClaimed { .. }
+            | EventKind::LoopOutput { .. }
+            | EventKind::ValueRecorded { .. }
+            | EventKind::ChildStart(_) => false,
             _ => self.epoch.is_none(),
         })
     }

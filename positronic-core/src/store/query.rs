@@ -130,6 +130,9 @@ pub struct PendingFilter {
     pub person: bool,
     /// Only items that wait for a webhook with this name and identifier.
     pub webhook: Option<(String, String)>,
+    /// Only items that wait for the end of a child run.
+    #[builder(setter(!strip_option))]
+    pub child: bool,
     /// Only items that a list shows after this place.
     pub after: Option<PendingCursor>,
     /// The largest number of results.
@@ -170,6 +173,7 @@ impl PendingFilter {
             && (self.user.is_none() || item.about.user == self.user)
             && (!self.person || kind.is_for_person())
             && self.webhook.as_ref().is_none_or(|(name, identifier)| for_webhook(name, identifier))
+            && (!self.child || kind.waits().iter().any(|wait| wait.child().is_some()))
             && self.after.as_ref().is_none_or(|after| item.cursor() > *after)
     }
 }

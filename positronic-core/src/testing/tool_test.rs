@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::clock::TestClock;
-use crate::definition::{BrainDefinition, Link, Scope, StateValue, ToolBody, ToolDefinition, encode};
+use crate::definition::{BrainDefinition, Link, NewChild, Scope, StateValue, ToolBody, ToolDefinition, encode};
 use crate::dsl::{IntoBrain, IntoServices, Options, Requirement, Services, State, Tool};
 use crate::error::{Error, Result};
 use crate::record::{
@@ -273,6 +273,10 @@ impl Link for RecordingLink {
             self.write(|seen| seen.once.insert(name.to_owned(), Arc::clone(&value)));
             Ok(value)
         })
+    }
+
+    fn start_child(&self, _: &Path, _: NewChild) -> BoxFuture<'static, Result<RunId>> {
+        Box::pin(std::future::ready(Err(Error::new("a `ToolTest` starts no runs; test this with a `Test`"))))
     }
 
     fn record(&self, _: &Path) -> Option<Prompt> {

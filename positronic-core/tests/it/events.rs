@@ -45,7 +45,7 @@ fn examples() -> Vec<Value> {
         }),
         json!({
             "type": "BRAIN_START", "title": "Thrifty", "fingerprint": hash, "budget": budget,
-            "start": {"budget": {"max_tokens": 9}}
+            "start": {"budget": {"max_tokens": 9}, "parent": {"run": "run-0", "path": "Begin", "link": "detached"}}
         }),
         json!({"type": "BRAIN_MIGRATED", "version": 2, "fingerprint": hash, "stages": []}),
         json!({"type": "BRAIN_MIGRATED", "version": 2, "fingerprint": hash, "stages": [{"name": "A", "kind": "step"}], "change": patch}),
@@ -69,6 +69,8 @@ fn examples() -> Vec<Value> {
         json!({"type": "STEP_RETRY", "attempt": 0, "message": "down", "due": 9}),
         json!({"type": "STEP_BLOCKED"}),
         json!({"type": "VALUE_RECORDED", "name": "receipt", "value": {"id": 7}}),
+        json!({"type": "CHILD_START", "name": "survey", "run": "child-1", "title": "Survey"}),
+        json!({"type": "CHILD_START", "name": "post", "run": "child-2", "title": "Post", "link": "background"}),
         json!({"type": "LOOP_START", "limits": {"max_iterations": 50}}),
         json!({"type": "LOOP_START", "input": "hi", "message_id": "m1", "limits": limits}),
         json!({"type": "LOOP_START", "limits": asking}),

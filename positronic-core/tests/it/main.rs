@@ -24,6 +24,7 @@ mod broken_answers;
 mod budget_events;
 mod budgets;
 mod cancel;
+mod children;
 mod claims;
 mod conversations;
 mod costs;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::record::{Event, RunId, RunSummary, Seq};
+use positronic_core::record::{Event, RunId, RunSummary, Seq, WaitSpec};
 use positronic_core::store::{PendingFilter, PendingItem, RunFilter};
 use sqlx_postgres::PgRow;
 
@@ -145,6 +145,10 @@ pub(crate) fn pending(
     if let Some((webhook, identifier)) = &filter.webhook {
         let query = query.push(format!(" AND p.id IN (SELECT pending FROM {schema}.waits WHERE webhook = "));
         query.bind(owned(webhook)).push(" AND identifier = ").bind(owned(identifier)).push(")");
+    }
+    if filter.child {
+        let query = query.push(format!(" AND p.id IN (SELECT pending FROM {schema}.waits WHERE webhook = "));
+        query.bind(owned(WaitSpec::CHILD)).push(")");
     }
     if let Some((at, run, since, call)) = after {
         query.push(" AND (p.at, p.run, p.since, p.call) > (").bind(*at).push(", ").bind(run.clone());

@@ -170,6 +170,9 @@ fn select_items(filter: &PendingFilter, after: Option<Place>, limit: Option<usiz
         let waits = "p.id IN (SELECT pending FROM waits WHERE webhook = ? AND identifier = ?)";
         select.and(waits, [webhook.clone().into(), identifier.clone().into()]);
     }
+    if filter.child {
+        select.and("p.id IN (SELECT pending FROM waits WHERE webhook = ?)", [WaitSpec::CHILD.to_owned().into()]);
+    }
     if let Some((at, run, since, call)) = after {
         select.and("(p.at, p.run, p.since, p.call) > (?, ?, ?, ?)", [at.into(), run.into(), since.into(), call.into()]);
     }

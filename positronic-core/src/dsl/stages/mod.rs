@@ -5,6 +5,7 @@ mod ask_person;
 mod brain;
 mod branch;
 mod guard;
+mod join;
 mod r#loop;
 mod loop_to;
 mod map;

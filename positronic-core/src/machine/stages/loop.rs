@@ -61,6 +61,9 @@ impl Frame for LoopFrame {
             out.effects.push(Effect::Append(vec![stopped]));
             return;
         }
+        if self.waits_for_children() {
+            return;
+        }
         if limits_bind(self).is_some_and(|before| enclosing.at_limit(self, before, now, out)) {
             return;
         }
@@ -155,7 +158,7 @@ impl Frame for LoopFrame {
         let waits = waits || self.grants.asked.is_some();
         let mut busy = match &self.phase {
             LoopPhase::Batch => false,
-            LoopPhase::Prepare | LoopPhase::Answered => !waits,
+            LoopPhase::Prepare | LoopPhase::Answered => !waits && !self.waits_for_children(),
             LoopPhase::Ask { intent, .. } => !waits || intent.is_running(),
             LoopPhase::Ending(_) => true,
         };
@@ -221,6 +224,13 @@ impl Frame for LoopFrame {
             }
         }
         ControlFlow::Continue(())
+    }
+}
+
+impl LoopFrame {
+    /// Returns whether the model has answered, and the loop waits for the child runs that its calls have started in the background.
+    pub(in crate::machine) fn waits_for_children(&self) -> bool {
+        matches!(self.phase, LoopPhase::Answered) && !self.background.is_empty() && self.fault.is_none()
     }
 }
 

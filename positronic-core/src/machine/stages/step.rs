@@ -125,6 +125,7 @@ impl StepFrame {
                 self.check_running()?;
                 record_value(&mut self.values, name, value)?;
             }
+            EventKind::ChildStart(_) => self.check_running()?,
             _ => return Err("this is a step's path".to_owned()),
         }
         Ok(())

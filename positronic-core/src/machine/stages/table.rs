@@ -24,7 +24,7 @@ impl StageKind {
             Self::Branch => &BranchKind,
             Self::All | Self::Race | Self::Map => &GroupKind,
             Self::Repeat => &RepeatKind,
-            Self::Wait | Self::AskPerson | Self::Sleep => &WaitKind,
+            Self::Wait | Self::AskPerson | Self::Sleep | Self::Join => &WaitKind,
         }
     }
 }

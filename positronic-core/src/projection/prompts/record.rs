@@ -255,7 +255,7 @@ impl Record {
                 self.insert_after(path, Output { at: event.at, duration: None, id, kind });
             }
             EventKind::LoopMessage { text, files, from, .. } => {
-                let (text, engine, files) = (text.clone(), *from == Speaker::Engine, files.clone());
+                let (text, engine, files) = (text.clone(), *from != Speaker::Person, files.clone());
                 self.push(event, None, OutputKind::Message { text, engine, files });
             }
             EventKind::LoopCompacted { keep, summary } => self.compact(*keep, summary.as_deref()),

@@ -142,6 +142,9 @@ impl Timeline {
             | EventKind::LoopModelResult { .. }
             | EventKind::LoopModelRetry { .. }
             | EventKind::LoopAnswerRefused { .. } => self.model_event(here, event),
+            EventKind::ChildStart(child) => {
+                self.add(here, event, NodeStatus::Done, NodeKind::ChildRun(child.clone()));
+            }
             EventKind::LoopAnswerBroken { metadata } => _ = self.count(event, metadata),
             EventKind::BudgetRequested(_) | EventKind::BudgetDecided { .. } | EventKind::BudgetExpired {} => {
                 self.budget_event(here, event);

@@ -19,7 +19,7 @@
 //! | [`Limit`](NodeKind::Limit) | `LOOP_MAX_ITERATIONS`, `LOOP_LIMIT` |
 //! | [`Budget`](NodeKind::Budget) | `BUDGET_REQUESTED`, `BUDGET_DECIDED`, `BUDGET_EXPIRED` |
 //! | [`Blocked`](NodeKind::Blocked), [`GuardReplaced`](NodeKind::GuardReplaced), [`Stopped`](NodeKind::Stopped) | `STEP_BLOCKED`, `LOOP_GUARD_REPLACED`, `LOOP_STOPPED` |
-//! | [`Compaction`](NodeKind::Compaction), [`PluginFailure`](NodeKind::PluginFailure), [`Trigger`](NodeKind::Trigger) | `LOOP_COMPACTED`, `LOOP_PLUGIN_FAILED`, `LOOP_TRIGGER` |
+//! | [`Compaction`](NodeKind::Compaction), [`PluginFailure`](NodeKind::PluginFailure), [`Trigger`](NodeKind::Trigger), [`ChildRun`](NodeKind::ChildRun) | `LOOP_COMPACTED`, `LOOP_PLUGIN_FAILED`, `LOOP_TRIGGER`, `CHILD_START` |
 //! | [`Pause`](NodeKind::Pause), [`Migration`](NodeKind::Migration), [`ClaimRefused`](NodeKind::ClaimRefused) | `BRAIN_PAUSED`, `BRAIN_RESUMED`, `BRAIN_MIGRATED`, `RUN_NOT_CLAIMED` |
 //! | none; the run's worker | `RUN_CLAIMED`, `RUN_RELEASED` |
 //! | none | `VALUE_RECORDED`, `LOOP_PLUGIN_CHANGED` |

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::detail::{AnswerNode, BrainNode, BudgetNode, CallNode, StageNode, WidgetNode};
 use crate::record::skip::is_default;
 use crate::record::{
-    Actor, AnswerFault, ClaimRefusal, CustomOutput, Failure, FileRef, LimitReached, Path, PublicId, Seq, Speaker,
-    Timestamp, TriggerChange,
+    Actor, AnswerFault, ChildRun, ClaimRefusal, CustomOutput, Failure, FileRef, LimitReached, Path, PublicId, Seq,
+    Speaker, Timestamp, TriggerChange,
 };
 
 /// The id of a node in a timeline: its position in the order in which events begin nodes. The same log gives the same
@@ -197,6 +197,8 @@ pub enum NodeKind {
         /// The change.
         change: TriggerChange,
     },
+    /// A step or a tool started a child run.
+    ChildRun(ChildRun),
     /// A pause of the run.
     Pause {
         /// Who paused it.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::children::after_end;
 use super::live::LiveDeltas;
 use super::signals::{Sent, SignalError, recordable, send};
 use crate::machine::{Refusal, RunState};
@@ -179,7 +180,11 @@ impl Client {
             Some(state) => state,
             None => load::state(&*self.store, run).await?,
         };
-        send(&*self.store, &*self.clock, run, state, signals, None).await
+        let sent = send(&*self.store, &*self.clock, run, state, signals, None).await?;
+        if sent.is_new && signals.iter().any(|signal| matches!(signal.kind, SignalKind::Cancel { .. })) {
+            after_end(self, run, &load::state(&*self.store, run).await?).await;
+        }
+        Ok(sent)
     }
 
     /// Delivers a webhook to the run that waits for it, or stores it until one does. The same id counts once. If

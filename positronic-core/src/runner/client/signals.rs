@@ -47,7 +47,9 @@ pub(super) fn recordable(signal: &Signal, max_bytes: usize) -> Result<(), Refusa
         SignalKind::Reject { reason: Some(reason), .. } | SignalKind::Cancel { reason: Some(reason) } => {
             ("the reason", check_text(reason, max_bytes))
         }
-        SignalKind::Approve { arguments: None, .. }
+        // The end of a child was recorded in the child's log.
+        SignalKind::ChildEnded { .. }
+        | SignalKind::Approve { arguments: None, .. }
         | SignalKind::Reject { reason: None, .. }
         | SignalKind::Cancel { reason: None }
         | SignalKind::Grant { .. }

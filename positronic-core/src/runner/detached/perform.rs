@@ -149,6 +149,14 @@ async fn record(shared: &Shared, call: &DetachedCall, report: Report) {
             _ = reply.send(recorded.map(|()| value));
             drop(turn);
         }
+        Report::Child { path, child, reply } => {
+            let known = shared.state().children.contains_key(&child.run);
+            let recorded = match known {
+                true => Ok(()),
+                false => append_to_call(shared, call, NewEvent::new(path, EventKind::ChildStart(child))).await,
+            };
+            _ = reply.send(recorded);
+        }
         Report::Question { reply, .. } => {
             _ = reply.send(Err(Error::new("a tool cannot ask a model")));
         }

@@ -8,14 +8,15 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::child_run::start_child;
 use super::files::store_file;
 use super::report::{Report, Reports};
-use crate::definition::{BrainDefinition, Link, ToolDefinition, recordable};
+use crate::definition::{BrainDefinition, Link, NewChild, ToolDefinition, recordable};
 use crate::error::{Error, Result};
 use crate::projection::Prompts;
 use crate::record::{
-    Delta, DeltaKind, Event, FileRef, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Scheduled,
-    Segment, SideOutput, Timer, Timestamp,
+    Delta, DeltaKind, Event, FileRef, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, RunId,
+    Scheduled, Segment, SideOutput, Timer, Timestamp,
 };
 use crate::runner::worker::shared::Shared;
 use crate::store::{StoreError, TimerFilter};
@@ -212,6 +213,14 @@ impl Link for RunLink {
         })
     }
 
+    fn start_child(&self, path: &Path, child: NewChild) -> BoxFuture<'static, Result<RunId>> {
+        let (shared, reports, path) = (self.shared.upgrade(), self.reports.clone(), path.clone());
+        Box::pin(async move {
+            let shared = shared.ok_or_else(|| Error::new("the run has ended, so it starts no child run"))?;
+            start_child(&shared, &reports, path, child).await
+        })
+    }
+
     fn record(&self, path: &Path) -> Option<Prompt> {
         self.prompts(|prompts| prompts.get(path).cloned()).flatten()
     }
@@ -285,6 +294,10 @@ impl Link for Quiet {
         _: &'a str,
         _: BoxFuture<'a, Result<Value>>,
     ) -> BoxFuture<'a, Result<Arc<Value>>> {
+        Self::refused()
+    }
+
+    fn start_child(&self, _: &Path, _: NewChild) -> BoxFuture<'static, Result<RunId>> {
         Self::refused()
     }
 

@@ -10,7 +10,7 @@ use super::plugin_hooks::PreparedIteration;
 use crate::definition::UntypedReply;
 use crate::error::Result;
 use crate::machine::{Answered, RefusingGuard, Replaced};
-use crate::record::{ModelError, ModelRequest, ModelResponse, Path, PublicId, Question, SideOutput};
+use crate::record::{ChildRun, ModelError, ModelRequest, ModelResponse, Path, PublicId, Question, SideOutput};
 
 /// The channel to the worker. A report is boxed, because the channel allocates room for 32 at once.
 pub(in crate::runner) type Reports = mpsc::UnboundedSender<Box<Report>>;
@@ -27,6 +27,8 @@ pub(in crate::runner) enum Report {
     Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>>, turn: Option<Turn> },
     /// A step or a tool has computed a value to record.
     Value { path: Path, name: String, value: Arc<Value>, reply: oneshot::Sender<Result<Arc<Value>>>, turn: Turn },
+    /// A step or a tool is about to start a child run.
+    Child { path: Path, child: ChildRun, reply: oneshot::Sender<Result<()>> },
     /// An effect has ended.
     Done { path: Path, outcome: Outcome },
 }
@@ -37,6 +39,7 @@ impl Report {
             Self::Output { path, .. }
             | Self::Question { path, .. }
             | Self::Value { path, .. }
+            | Self::Child { path, .. }
             | Self::Done { path, .. } => path,
         }
     }

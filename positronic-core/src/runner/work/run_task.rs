@@ -22,6 +22,7 @@ use super::unattended::WithoutHandle;
 use crate::machine::next;
 use crate::record::{Status, Timestamp};
 use crate::runner::catch::panicked;
+use crate::runner::client::children::{after_end, deliver_ends};
 use crate::runner::clock::NAP;
 use crate::runner::clock::sleep;
 use crate::runner::worker::claim::{NoClaim, claim};
@@ -50,7 +51,7 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
             match worker.work().await {
                 LeaveReason::Ended => {
                     backoffs.clear(&shared.run);
-                    return shared.publish(Phase::Ended);
+                    return ended(&shared).await;
                 }
                 LeaveReason::Released if backoffs.clear(&shared.run) => shared.defer(&NO_FAILURES).await,
                 LeaveReason::Released => {}
@@ -64,7 +65,7 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
         }
         if poll.is_none() {
             poll = match caught(follow(&shared)).await {
-                Ok(Followed::Ended) => return shared.publish(Phase::Ended),
+                Ok(Followed::Ended) => return ended(&shared).await,
                 Ok(Followed::Begun(worker)) => {
                     begun = Some(worker);
                     held = Some(shared);
@@ -90,6 +91,15 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
             () = sleep(poll.unwrap_or(Duration::MAX)) => {}
         }
     }
+}
+
+/// Publishes the end of a run. Its parent and its children know of it before.
+async fn ended(shared: &Shared) {
+    let state = shared.state().clone();
+    if state.start.parent.is_some() || !state.children.is_empty() {
+        after_end(&shared.runner.client(), &shared.run, &state).await;
+    }
+    shared.publish(Phase::Ended);
 }
 
 /// Turns a panic into a reason to stop, so that the handle's waiters get an answer.
@@ -118,6 +128,10 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
             shared.publish(Phase::Stopped(reason));
         }
         return Ok(Followed::Wait { again: Some(rest.left) });
+    }
+    let state = shared.state().clone();
+    if !state.children.is_empty() && deliver_ends(&shared.runner.client(), &shared.run, &state).await? {
+        shared.catch_up().await?;
     }
     match claim(shared).await {
         Ok(worker) => Ok(Followed::Begun(worker)),

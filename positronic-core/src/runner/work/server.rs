@@ -29,6 +29,7 @@ use super::triggers::may_retry;
 use crate::machine::SUSPECT;
 use crate::record::{RunId, RunSummary, Timer};
 use crate::runner::Release;
+use crate::runner::client::children::deliver_lost_ends;
 use crate::runner::client::durable_sinks::deliver_lost;
 use crate::runner::config::StoreState;
 use crate::runner::{Client, ConversationError, FireError, Firing, ResumeError, RunHandle, Runner, Settled};
@@ -349,12 +350,12 @@ fn not_started(timer: &Timer, error: StoreError) -> FireError {
 }
 
 impl<F> Server<F> {
-    /// Delivers to the durable sinks of its runners what workers that died did not.
+    /// Delivers what processes that died did not: events to the durable sinks of its runners, and the ends of child runs.
     async fn deliver_lost(&self) -> Result<(), StoreError> {
         for runner in self.claims.known.all() {
             deliver_lost(&runner).await?;
         }
-        Ok(())
+        deliver_lost_ends(&self.client).await
     }
 
     /// Lists the due triggers, and the ticks of schedules whose runs are to be started.

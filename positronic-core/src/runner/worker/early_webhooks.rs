@@ -5,6 +5,7 @@ use super::stop::Stop;
 use super::worker::Worker;
 use crate::machine::{REPLY, Refusal, pending, waits_since};
 use crate::record::{Pending, Signal, SignalKind, Timestamp, WaitSpec};
+use crate::runner::client::children::{cancel_orphan, deliver_ends};
 use crate::runner::client::signals::{SignalError, send};
 use crate::store::{InboundWebhook, StoreError};
 
@@ -30,9 +31,10 @@ async fn check_mailbox(worker: &mut Worker) -> Result<(), Stop> {
     let waits: Vec<_> = pending(&worker.state)
         .iter()
         .flat_map(|pending| pending.kind.waits().iter().map(|wait| (wait.clone(), since(pending, wait))))
-        .filter(|(wait, _)| wait.webhook != REPLY)
+        .filter(|(wait, _)| wait.webhook != REPLY && wait.child().is_none())
         .collect();
     worker.mail_unread = true;
+    check_children(worker).await?;
     for (wait, since) in waits {
         while let Some(mail) = next_mail(worker, &wait, since).await? {
             if deliver(worker, &mail).await? {
@@ -41,6 +43,16 @@ async fn check_mailbox(worker: &mut Worker) -> Result<(), Stop> {
         }
     }
     worker.mail_unread = false;
+    Ok(())
+}
+
+/// Reads the ends of the children for which the run waits, and cancels the run if it is a linked child of a run that has ended.
+async fn check_children(worker: &mut Worker) -> Result<(), Stop> {
+    let (client, state) = (worker.shared.runner.client(), worker.state.clone());
+    let run = &worker.shared.run;
+    if cancel_orphan(&client, run, &state).await? || deliver_ends(&client, run, &state).await? {
+        worker.catch_up().await?;
+    }
     Ok(())
 }
 

@@ -19,6 +19,7 @@ use crate::runner::catch::panicked;
 use crate::runner::clock::{sleep, sleep_until};
 use crate::runner::detached::attach::is_detached;
 use crate::runner::effects::async_effects::{start_announced, start_effect};
+use crate::runner::effects::child_run::record_child;
 use crate::runner::effects::prepare::preparing;
 use crate::runner::effects::questions::{answer_question, keep_value};
 use crate::runner::effects::record_outcome::record_outcome;
@@ -256,7 +257,7 @@ impl Worker {
             return self.record(report).await;
         }
         let at_once = match &report {
-            Report::Question { .. } | Report::Value { .. } => true,
+            Report::Question { .. } | Report::Value { .. } | Report::Child { .. } => true,
             Report::Done { path, .. } => self.flights.get(path).is_some_and(|flight| !flight.awaited),
             Report::Output { .. } => false,
         };
@@ -312,6 +313,11 @@ impl Worker {
                 self.record_drafted().await?;
                 keep_value(self, &path, name, value, reply).await?;
                 drop(turn);
+                start_announced(self);
+            }
+            Report::Child { path, child, reply } => {
+                self.record_drafted().await?;
+                record_child(self, &path, child, reply).await?;
                 start_announced(self);
             }
             Report::Done { path, outcome } => {

@@ -10,8 +10,8 @@ use crate::machine::known_contents::KnownContent;
 use crate::machine::stages::frame::{OwnerState, Reason};
 use crate::machine::stages::step::{question_hash, record_value};
 use crate::record::{
-    Content, ContentHash, Decision, Event, EventKind, Finish, Iteration, LimitReached, LoopOutcome, Part, Path,
-    ResumeCause, Segment, Settings, Speaker, ToolCall, ToolResult, ToolSet,
+    ChildLink, Content, ContentHash, Decision, Event, EventKind, Finish, Iteration, LimitReached, LoopOutcome, Part,
+    Path, ResumeCause, Segment, Settings, Speaker, ToolCall, ToolResult, ToolSet,
 };
 
 impl LoopFrame {
@@ -71,16 +71,13 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             }
             next_iteration(frame);
         }
-        EventKind::LoopMessage { from: Speaker::Person, .. } => match frame.phase {
-            LoopPhase::Prepare => {}
-            // A message arrived, so the answer does not end the loop.
-            LoopPhase::Answered => {
-                frame.fault = None;
-                next_iteration(frame);
-            }
-            LoopPhase::Ask { .. } | LoopPhase::Batch => frame.unread = true,
-            LoopPhase::Ending(_) => return Err("the loop is ending".to_owned()),
-        },
+        EventKind::LoopMessage { from: Speaker::Child, message_id, .. } => {
+            let run = message_id.as_deref();
+            let ended = frame.background.iter().position(|(_, child)| Some(child.run.as_str()) == run);
+            frame.background.remove(ended.ok_or("no call of the loop has started that run in the background")?);
+            message_arrived(frame)?;
+        }
+        EventKind::LoopMessage { from: Speaker::Person, .. } => message_arrived(frame)?,
         EventKind::LoopExit { call, tool } => {
             let done = frame.batch.iter().any(|other| {
                 other.path == *call && other.flags.exit && other.result().is_some_and(|result| result.is_success())
@@ -116,6 +113,20 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             }
         }
         _ => return Err("this is a loop's path".to_owned()),
+    }
+    Ok(())
+}
+
+fn message_arrived(frame: &mut LoopFrame) -> Result<(), Reason> {
+    match frame.phase {
+        LoopPhase::Prepare => {}
+        // A message arrived, so the answer does not end the loop.
+        LoopPhase::Answered => {
+            frame.fault = None;
+            next_iteration(frame);
+        }
+        LoopPhase::Ask { .. } | LoopPhase::Batch => frame.unread = true,
+        LoopPhase::Ending(_) => return Err("the loop is ending".to_owned()),
     }
     Ok(())
 }
@@ -261,6 +272,15 @@ fn call_event(frame: &mut LoopFrame, iteration: u32, index: u32, event: &Event) 
         return propose(frame, iteration, index, &event.path, call);
     }
     let call = frame.call_mut(iteration, index).ok_or("there is no such call in the current iteration")?;
+    if let EventKind::ChildStart(child) = &event.kind {
+        if !matches!(call.phase, CallPhase::Open(Intent::Running)) {
+            return Err("the call is not running".to_owned());
+        }
+        if child.link == ChildLink::Background {
+            frame.background.push((event.seq, child.clone()));
+        }
+        return Ok(());
+    }
     match (&event.kind, &mut call.phase) {
         (_, CallPhase::Done(_)) => return Err("the call has its result".to_owned()),
         (
