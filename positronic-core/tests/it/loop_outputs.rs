@@ -5,7 +5,7 @@ use std::sync::Arc;
 use positronic_core::dsl::IntoBrain;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{EndReason, EventKind};
+use positronic_core::record::{EndReason, Event, EventKind, ToolResult};
 use positronic_core::runner::RunError;
 use positronic_core::testing::Test;
 use schemars::JsonSchema;
@@ -87,6 +87,21 @@ async fn calls_before_the_output_run_first() {
     let both = Reply::calls([("look", json!({ "at": "home" })), ("done", serde_json::to_value(report()).unwrap())]);
     let run = Test::new(ScriptedModel::new([both])).start(research(), ()).await;
     assert_eq!(run.result().await.unwrap(), (1, report()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn output_is_skipped_after_a_call_that_fails() {
+    let both =
+        Reply::calls([("look", json!({ "at": "nowhere" })), ("done", json!({ "title": "Nothing", "findings": [] }))]);
+    let test = Test::new(ScriptedModel::new([both, done("Kettles")]));
+    let story = test.run(research(), ()).await;
+    assert_eq!(*story.state(), json!([0, report()]));
+    let skipped = "`look` failed before it. Call it again when that is resolved";
+    let is_skipped = |event: &Arc<Event>| match &event.kind {
+        EventKind::LoopToolResult { result: ToolResult::Skipped { reason }, .. } => reason == skipped,
+        _ => false,
+    };
+    assert!(story.log().iter().any(is_skipped), "{}", story.transcript());
 }
 
 #[tokio::test(start_paused = true)]

@@ -65,7 +65,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         // It only checks its arguments, so a call that a crash has interrupted can run again.
         let tool =
             ToolBuilder::<O, S, V>::new(DONE).description("Finish the task and return its result.").idempotent().exit();
-        let configured = self.tools([tool.made(schema, done)]).require_exit();
+        let configured = self.tools([tool.after_success().made(schema, done)]).require_exit();
         LoopWithOutput { configured, output: PhantomData }
     }
 }
@@ -101,7 +101,8 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     /// Adds a loop that ends with an output: `next` computes the next state from it. The closure configures each iteration, as for a
     /// [loop](Self::loop), and ends with [`output`](Loop::output).
     ///
-    /// Arguments of `done` that do not fit the schema of `T` go back to the model with the error, as for any tool. A loop that reaches a
+    /// Arguments of `done` that do not fit the schema of `T` go back to the model with the error, as for any tool. `done` waits for the calls
+    /// before it in the same answer, and is skipped if one of them fails. A loop that reaches a
     /// limit, or that ends otherwise, fails the brain: the next stage relies on the output.
     ///
     /// ```

@@ -32,11 +32,26 @@ pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, enclosing: &mut Enc
     let inner: Vec<_> = frame.batch.iter().map(|call| visit_inner(call, now, enclosing)).collect();
     let mut room = Capacity::of(frame, &inner);
     let mut before = PrecedingCalls::default();
+    let mut failed = None;
     for (call, inner) in live.iter().zip(inner) {
+        if let Some(failed) = failed.filter(|_| call.flags.after_success && is_unbegun(call)) {
+            out.effects.push(Effect::Append(vec![call.ended(skipped_after(failed))]));
+            continue;
+        }
+        failed = failed.or_else(|| matches!(call.result(), Some(ToolResult::Error { .. })).then_some(call));
         one(frame, call, now, &before, &mut room, inner, out);
         let undecided = matches!(call.phase, CallPhase::Gated | CallPhase::Pending { .. });
         before.pass(undecided, call.result().is_some(), call.flags);
     }
+}
+
+/// Returns whether a call has neither begun nor ended.
+fn is_unbegun(call: &Call) -> bool {
+    matches!(call.phase, CallPhase::Gated | CallPhase::Open(Intent::Ready))
+}
+
+fn skipped_after(failed: &Call) -> ToolResult {
+    ToolResult::Skipped { reason: format!("`{}` failed before it. Call it again when that is resolved", failed.tool) }
 }
 
 /// Computes what a call's nested brain needs.
