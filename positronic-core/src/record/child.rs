@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::event_fields::Failure;
+use super::failure::Failure;
 use super::ids::RunId;
 use super::path::Path;
 use super::skip::is_default;

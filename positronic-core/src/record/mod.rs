@@ -20,6 +20,7 @@ mod document;
 mod event;
 mod event_fields;
 mod event_kind;
+mod failure;
 mod file;
 mod ids;
 mod invisible;
@@ -69,10 +70,10 @@ pub use document::{DocumentError, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, check_
 pub(crate) use document::{check_document, check_message, check_text, encode_document};
 pub use event::{Event, EventError, FORMAT_VERSION, NewEvent};
 pub use event_fields::{
-    BrainStart, Content, Decision, EndReason, Failure, Iteration, Misfit, PausedAnswer, Question, ResumeCause, Speaker,
-    ToolCall, ToolEntry,
+    BrainStart, Content, Decision, Iteration, Misfit, PausedAnswer, Question, ResumeCause, Speaker, ToolCall, ToolEntry,
 };
 pub use event_kind::EventKind;
+pub use failure::{EndReason, Failure};
 pub(crate) use file::stored_files;
 pub use file::{Attachment, FileKind, FileLocation, FileRef, LARGEST_BLOB};
 pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp, TriggerId};

@@ -117,7 +117,7 @@ pub enum LoopOutcome {
     /// The model could not be reached, or the loop's configuration failed.
     Failed {
         /// The kind of failure.
-        code: super::event_fields::EndReason,
+        code: super::failure::EndReason,
         /// The reason.
         message: String,
         /// Whether a later retry can help.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::event_fields::Failure;
+use super::failure::Failure;
 use super::ids::SignalId;
 use super::path::Path;
 use super::signal::Actor;
