@@ -35,6 +35,7 @@ pub(crate) fn routes() -> Vec<Route> {
         runs::timeline::routes(),
         runs::state::routes(),
         runs::requests::routes(),
+        runs::playground::routes(),
         runs::files::routes(),
         runs::signals::routes(),
         runs::fork::routes(),

@@ -19,6 +19,7 @@ mod large;
 mod lists;
 mod openapi;
 mod overview;
+mod playground;
 mod policies;
 mod problems;
 mod redaction;
