@@ -105,7 +105,7 @@ function drawPage() {
 function side() {
   const current = app.name === 'run' ? 'runs' : app.name;
   const colours = `Colours: ${theme()}`;
-  const link = ({ name, text, shape }) => a({ key: name, href: ui(`/${name}`), title: text, 'aria-current': name === current && 'page', class: PAGES.findIndex((one) => one.name === name) > 3 && 'rare' }, icon(shape), span(text),
+  const link = ({ name, text, shape, rare }) => a({ key: name, href: ui(`/${name}`), title: text, 'aria-current': name === current && 'page', class: rare && 'rare' }, icon(shape), span(text),
     name === 'inbox' && app.pending ? span.count.wait({ 'aria-label': `${app.pending} pending` }, app.pending) : null);
   return aside.side({ key: 'side', 'aria-label': 'Positronic' },
     a.brand({ href: ui(`/${START}`), 'aria-label': 'Positronic, start' }, img({ src: ICON, alt: '', width: 20, height: 20 }), span('Positronic')),

@@ -44,6 +44,7 @@ pub(crate) fn routes() -> Vec<Route> {
         pending::list::routes(),
         pending::item::routes(),
         pending::decisions::routes(),
+        pending::history::routes(),
         conversations::messages::routes(),
         live::routes(),
         schedules::schedule::routes(),

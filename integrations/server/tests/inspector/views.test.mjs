@@ -128,7 +128,7 @@ test('a dialog asks only for what a person decides, and Escape leaves one thing 
 
 test('a filter keeps what is typed while the page is drawn again', async () => {
   await page.to('/runs', '.run-row');
-  const field = page.getByRole('searchbox', { name: 'Find runs' });
+  const field = page.getByRole('combobox', { name: 'Find runs' });
   await field.pressSequentially('brain:Supp');
   // The answer to a request draws the page.
   await Promise.all([page.waitForResponse(/pending/), page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))]);

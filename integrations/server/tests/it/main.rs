@@ -14,6 +14,7 @@ mod code;
 mod connections;
 mod decisions;
 mod forks;
+mod history;
 mod idempotency;
 mod large;
 mod lists;

@@ -48,8 +48,9 @@ struct ProposedCallItem {
 }
 
 impl AnswerItem {
-    /// Describes the answer to a request. Its cost is the recorded one, or follows from prices.
+    /// Describes the answer to a request that `asked` a model. Its cost is the recorded one, or follows from prices.
     pub(super) fn of(
+        asked: &str,
         request: &ModelRequest,
         response: &ModelResponse,
         prices: Option<&PriceTable>,
@@ -64,8 +65,9 @@ impl AnswerItem {
         });
         let cost = metadata.cost.as_deref().cloned().or_else(|| prices.and_then(|prices| prices.charge(metadata)));
         let model = metadata.answered_by.as_ref().unwrap_or(&metadata.model);
+        let model = if model.is_empty() { asked.to_owned() } else { format!("{}/{model}", metadata.provider) };
         Self {
-            model: format!("{}/{model}", metadata.provider),
+            model,
             text: joined(|part| match part {
                 Part::Text { text } => Some(text),
                 _ => None,

@@ -7,6 +7,7 @@ pub(crate) mod events;
 pub(crate) mod files;
 pub(crate) mod fork;
 pub(crate) mod fork_decisions;
+pub(crate) mod hits;
 pub(crate) mod list;
 pub(crate) mod playground;
 pub(crate) mod requests;

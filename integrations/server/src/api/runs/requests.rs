@@ -107,7 +107,7 @@ async fn request(cx: RequestContext) -> Result<Response, Problem> {
         shared,
         same_head,
         answer_seq: asked.outcome().map(|answer| answer.seq.0),
-        answer: asked.answer().map(|(response, took)| AnswerItem::of(request, response, prices, took)),
+        answer: asked.answer().map(|(response, took)| AnswerItem::of(&asked.model, request, response, prices, took)),
     };
     let mut response = json(&item)?;
     if item.answer_seq.is_some() {
