@@ -57,7 +57,9 @@ files![
     "parts/chart.js",
     "parts/common.js",
     "parts/decide.js",
+    "parts/decided.js",
     "parts/drafts.js",
+    "parts/effects.js",
     "parts/form.js",
     "parts/ids.js",
     "parts/json.js",
@@ -92,6 +94,7 @@ files![
     "views/conversations.js",
     "views/diff.js",
     "views/events.js",
+    "views/fork.js",
     "views/inbox.js",
     "views/overview.js",
     "views/palette.js",
@@ -254,7 +257,7 @@ mod tests {
     #[test]
     fn each_view_loads_less_than_120_kb_compressed() {
         let tabs = ["transcript", "waterfall", "events", "state", "requests"].map(|tab| vec!["run", tab]);
-        let pages = ["overview", "runs", "inbox", "conversations", "brains", "schedules", "playground", "webhooks", "diff"]
+        let pages = ["overview", "runs", "inbox", "conversations", "brains", "schedules", "playground", "webhooks", "diff", "fork"]
             .map(|page| vec![page]);
         for view in tabs.into_iter().chain(pages) {
             let mut modules = BTreeMap::new();

@@ -83,8 +83,8 @@ test('a fork lists the effects that run again, and links both runs', async () =>
   await page.to(`/runs/${run}/transcript/40`, '.row.selected');
   await page.keyboard.press('f');
   await page.getByText(/will run again/).waitFor();
-  await accessible(page, 'the fork dialog');
-  await page.getByRole('dialog').getByRole('button', { name: 'Fork', exact: true }).click();
+  await accessible(page, 'the fork');
+  await page.getByRole('button', { name: 'Fork and run' }).click();
   await page.waitForFunction((old) => location.pathname.startsWith('/ui/runs/') && !location.pathname.includes(old), run);
   await page.getByRole('link', { name: 'compare' }).click();
   await page.locator('.diff-rows').waitFor();

@@ -1,7 +1,7 @@
 // What a search may go on with: keys, and after a key the values that are known.
 import { tags } from '../lib/dom.js';
 import { status } from '../lib/icons.js';
-import { number } from '../lib/format.js';
+import { number, plural } from '../lib/format.js';
 import { KEYS } from './query.js';
 
 const { div, kbd, li, p, small, span, ul } = tags;
@@ -20,7 +20,7 @@ function counted(rows, of) {
 
 /** The values of each key that the page knows. */
 const VALUES = {
-  status: ({ counts }) => STATUSES.map((value) => ({ value, shown: status(value), hint: counts && `${number(counts[value])}${counts.capped ? '+' : ''} runs` })),
+  status: ({ counts }) => STATUSES.map((value) => ({ value, shown: status(value), hint: counts && (counts.capped ? `${number(counts[value])}+ runs` : plural(counts[value], 'run')) })),
   brain: ({ titles }) => titles.map((value) => ({ value })),
   user: ({ rows }) => counted(rows, ({ user }) => user),
   tag: ({ rows }) => counted(rows, ({ tags: own }) => own),

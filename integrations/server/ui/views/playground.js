@@ -130,12 +130,13 @@ function draw(work) {
         option({ value: '' }, `As recorded: ${CHOICES[settings.tool_choice ?? 'auto']}`), Object.entries(CHOICES).map(([value, text]) => option({ key: value, value }, text))), small(`${plural(tools.length, 'tool')} offered; none is run`))),
       div.pair(numeric('temperature', { min: 0, max: 2, step: 'any' }, 'default of the model'), numeric('max_output_tokens', { min: 1, max: 4294967295, step: 1 }, 'no limit set')),
       messageRows(request.messages ?? [], edits.messages, work.open, (messages) => work.edit({ messages })),
+      model.startsWith('cassette/') && div.note(icon('warn'), div('A cassette has answered this request. If it still plays here, it gives its own answers in their order, whatever is asked.')),
       known?.redacted && div.note(icon('warn'), div('This server hides values. The model gets the marks ', code('[redacted]'), ' in their place, as you see them.')),
       !tools.length && p.soft.small('No tools are offered.'),
-      allowed ? div.sendLine(button.primary.large({ disabled: Boolean(known?.error) }, icon('send'), trials.length ? 'Send again' : 'Send'), span.soft.grow({ role: 'status' }, costOf(work)), kbd.wide('Ctrl ↵'))
+      allowed ? div.sendLine(button.primary.large({ disabled: Boolean(known?.error) }, icon('send'), trials.length ? 'Send again' : 'Send'), span.soft.grow({ role: 'status' }, costOf(work)), Object.keys(edits).length > 0 && button.plain.small({ type: 'button', onclick: () => { work.edits = {}; work.edit({}); } }, 'Undo all edits'), kbd.wide('Ctrl ↵'))
         : p.note(icon('warn'), 'Sending needs the scope ', code('playground'), '.'),
-      Object.keys(edits).length > 0 && button.plain.small({ type: 'button', onclick: () => { work.edits = {}; work.edit({}); } }, 'Undo all edits')),
-    section.trials({ 'aria-label': 'Answers' },
+      ),
+    section.trials({ 'aria-label': 'Answers', tabindex: '0' },
       trials.length > 0 && div.line(span.grow(), button.small({ type: 'button', 'aria-pressed': String(work.marks), onclick: () => { work.marks = !work.marks; } }, work.marks ? 'Differences are marked' : 'Mark differences')),
       div.cardsOf(recorded(asked), trials.map((trial) => trialOf(trial, asked, work.marks))),
       trials.length > 0 && p.soft.small(busy ? '' : spent(trials), ' Kept while this page is open; no log has them.')));

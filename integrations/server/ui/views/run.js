@@ -31,7 +31,8 @@ export default function runView(route, frame) {
     place: () => (model.run.status === 'failed' ? failureOf(model) : run.asked()),
     selectNode: (node) => run.select(node, true),
     get retry() { return retryOf(run); },
-    dialog: (name, seq = run.view.route.rest[0] ?? model.head) => load('actions').then((dialogs) => dialogs[name](model, Number(seq)), frame.fail),
+    /** Opens a dialog of the run; a fork is a view of its own. */
+    dialog: (name, seq = run.view.route.rest[0] ?? model.head) => (name === 'fork' ? go(at('fork', model.id, seq)) : load('actions').then((dialogs) => dialogs[name](model, Number(seq)), frame.fail)),
   };
   let [tab, shown] = [null, ''];
   const openTab = async () => {

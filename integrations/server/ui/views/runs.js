@@ -214,7 +214,7 @@ export default function runsView(route, frame) {
     } }, icon('cross'), 'Forget view'))];
   }
   function counted({ counts }) {
-    return [b(`${sum(counts)} runs`), Object.keys(STATUS).filter((name) => counts[name]).map((name) => a({ key: name, href: ui(address({ ...filter, status: name })),
+    return [b(`${sum(counts)} ${sum(counts) === '1' ? 'run' : 'runs'}`), Object.keys(STATUS).filter((name) => counts[name]).map((name) => a({ key: name, href: ui(address({ ...filter, status: name })),
       class: STATUS[name][1], 'aria-current': filter.status === name && 'true' }, `${number(counts[name])}${counts.capped ? '+' : ''} ${name}`))];
   }
   function shown({ items: rows, next, capped }) {
