@@ -144,7 +144,7 @@ export default function runsView(route, frame) {
         div.grow.field(label(icon('search'), searchField(), kbd.wide('/')), menu.isOpen && suggested().items.length > 0 && menuOf(suggested(), menu.active, take)),
         select.wide({ 'aria-label': 'Time', value: filter.since ?? '', onchange: ({ target }) => go(address({ ...filter, since: target.value }, sort)) },
           Object.entries({ ...TIMES, ...(filter.since && !TIMES[filter.since] && { [filter.since]: filter.since }) }).map(([value, text]) => option({ key: value, value }, text)))),
-      div.bar.thin(p.counts.grow({ 'aria-label': 'Runs by status' }, data.value && counted(data.value)), span.wide.quiet(`Times in ${zone()}`))],
+      div.bar.thin(p.counts.grow({ 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(`Times in ${zone()}`))],
     render: () => [
       data.show(shown),
       picked.size > 0 && div.bulk({ role: 'region', 'aria-label': 'Chosen runs' },
