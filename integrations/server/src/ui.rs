@@ -77,6 +77,7 @@ files![
     "parts/signin.js",
     "parts/suggest.js",
     "parts/thread.js",
+    "parts/timing.js",
     "parts/transcript.js",
     "parts/trial.js",
     "parts/waterfall.js",
@@ -257,8 +258,19 @@ mod tests {
     #[test]
     fn each_view_loads_less_than_120_kb_compressed() {
         let tabs = ["transcript", "waterfall", "events", "state", "requests"].map(|tab| vec!["run", tab]);
-        let pages = ["overview", "runs", "inbox", "conversations", "brains", "schedules", "playground", "webhooks", "diff", "fork"]
-            .map(|page| vec![page]);
+        let pages = [
+            "overview",
+            "runs",
+            "inbox",
+            "conversations",
+            "brains",
+            "schedules",
+            "playground",
+            "webhooks",
+            "diff",
+            "fork",
+        ]
+        .map(|page| vec![page]);
         for view in tabs.into_iter().chain(pages) {
             let mut modules = BTreeMap::new();
             add_module("app.js", &mut modules);

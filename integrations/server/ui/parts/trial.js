@@ -10,6 +10,8 @@ const { b, button, details, div, footer, h2, header, p, section, small, span, su
 
 /** From which share of common words on the differences of two texts are marked; below it, one reads the other text by itself. */
 const ALIKE = 0.3;
+/** A text without the marks of emphasis, which would stand in a comparison as they are. */
+const plainOf = (text) => text.replace(/\*\*|__|`/g, '');
 const prose = (text) => div.prose({ dir: 'auto' }, text);
 
 function figures({ usage = {}, cost, duration_ms: took }, ...more) {
@@ -48,7 +50,7 @@ export function trialOf(trial, { answer: old }, marks) {
   const changed = Object.keys(trial.edits).map((name) => name.replaceAll('_', ' '));
   return section.panel.trial({ key: n, 'aria-label': `Answer ${n}` },
     header(h2(String(n)), small(changed.length ? `other ${changed.join(', ')}` : 'no edits'), span.grow(), small(answer?.model ?? model)),
-    div.said(answer ? [parts(answer, answer.text && (isMarked ? prose(words(old.text, answer.text)) : markdown(answer.text))),
+    div.said(answer ? [parts(answer, answer.text && (isMarked ? prose(words(plainOf(old.text), plainOf(answer.text))) : markdown(answer.text))),
       answer.calls.map((call, i) => {
         const before = old?.calls[i];
         const isOther = before?.tool === call.tool && written([before]) !== written([call]);

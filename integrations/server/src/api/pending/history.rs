@@ -109,7 +109,7 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
             brain: row.brain.to_string(),
             user: row.user.clone(),
             call: event.path.to_string(),
-            tool: call.map(|call| call.tool.to_string()).unwrap_or_default(),
+            tool: call.map(|call| call.tool.clone()).unwrap_or_default(),
             arguments: call.map(|call| Value::clone(&call.arguments)).unwrap_or_default(),
             decision,
         });

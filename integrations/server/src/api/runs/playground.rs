@@ -122,7 +122,8 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
     let finish = move |request: &ModelRequest, result: Result<_, ModelError>, began: Instant| {
         let item = match result {
             Ok(response) => {
-                let answer = AnswerItem::of(&asked.model, request, &response, app.options.prices.as_deref(), began.elapsed());
+                let answer =
+                    AnswerItem::of(&asked.model, request, &response, app.options.prices.as_deref(), began.elapsed());
                 TrialItem { answer: Some(answer), error: None }
             }
             Err(error) => TrialItem { answer: None, error: Some(value(&error)) },
