@@ -32,7 +32,7 @@ export default function playgroundView(route) {
     },
     keys: () => (work ? { n: ['Edit the system prompt', () => document.getElementById('try-system')?.focus()] } : {}),
     head: () => div.bar(work ? [a.quiet({ href: runUrl(work.run) }, work.asked.value?.run.brain ?? 'Run', ' ', span.mono(shortId(work.run))), span.quiet('/'),
-      h1.cut(work.asked.value ? nameOf(work.asked.value) : 'Playground'), span.grow(), nav.views({ 'aria-label': 'What to do with it' }, a({ href: ui(at('fork', work.run, work.seq)) }, 'Fork the run'), a({ href: ui(at('playground', work.run, work.seq)), 'aria-current': 'true' }, 'Try the answer once'))]
+      h1.cut(work.asked.value ? nameOf(work.asked.value) : 'Playground'), span.grow(), nav.views({ 'aria-label': 'What to do with it' }, a({ href: ui(at('fork', work.run, work.seq)) }, 'Fork the run'), a.wide({ href: ui(at('playground', work.run, work.seq)), 'aria-current': 'true' }, 'Try the answer once'))]
       : [h1('Playground'), span.soft.cut('A request of a run with edits, sent once. Nothing is written into the run.')]),
     render: () => (work ? work.asked.show(() => draw(work)) : recent.show(chooser)),
   };

@@ -250,7 +250,16 @@ async fn matching(app: &App, wanted: &Wanted<'_>, after: Option<RunCursor>, most
         (filter.prefix, filter.limit) = (Some(text.clone()), Some(most));
         return Ok(Matching { rows: store.runs(&filter).await?, hits: Vec::new(), capped: None });
     }
-    let found = store.search(&search(app, text, filter, most)).await?;
+    let search = search(app, text, filter, most);
+    let mut found = store.search(&search).await?;
+    // Matches that the caller does not see may have used up the search, which then ends with the run of the last one.
+    if !search.once
+        && found.found.len() == search.limit
+        && let Some(last) = found.found.last()
+        && let Ok(row) = store.run(&last.run).await
+    {
+        found.capped = Some(row.cursor());
+    }
     let (mut rows, mut hits): (Vec<RunSummary>, Vec<HitItem>) = (Vec::new(), Vec::new());
     for hit in found.found {
         if rows.len() == most || rows.last().is_some_and(|row| row.run == hit.run) {
