@@ -34,7 +34,7 @@ test('the search suggests keys, and after a key the values that are known', asyn
   await option(/waiting/).click();
   assert.equal(await field().inputValue(), 'status:waiting ');
   await field().pressSequentially('brain:t');
-  await option('Till').waitFor({ state: 'detached' });
+  await option('Till').waitFor();
   await field().pressSequentially('ill');
   await page.keyboard.press('Enter');
   await page.waitForURL(/status=waiting/);

@@ -36,8 +36,11 @@ export function suggestions(text, caret, known) {
   const from = caret - word.length;
   const [, key, begun] = /^([a-z]+):"?(.*)$/.exec(word) ?? [];
   const fits = (value, part) => value.toLowerCase().includes(part.toLowerCase());
+  const begins = (value, part) => value.toLowerCase().startsWith(part.toLowerCase());
   if (key && Object.hasOwn(KEYS, key)) {
-    const items = (VALUES[key]?.(known) ?? []).filter(({ value }) => fits(value, begun) && value !== begun).slice(0, MOST);
+    const items = (VALUES[key]?.(known) ?? []).filter(({ value }) => fits(value, begun) && value !== begun)
+      // What begins so comes before what has it somewhere.
+      .toSorted((one, other) => Number(begins(other.value, begun)) - Number(begins(one.value, begun))).slice(0, MOST);
     return { title: `${key}: ${KEYS[key]}`, from, items: items.map(({ value, shown, hint }) => ({ insert: `${key}:${quotedIf(value)} `, shown: shown ?? value, hint })) };
   }
   if (key) return { title: '', from, items: [] };

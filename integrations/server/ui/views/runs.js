@@ -158,10 +158,14 @@ export default function runsView(route, frame) {
   };
   function search() {
     menu.isOpen = false;
-    if (typed !== null && typed.trim() !== write(filter)) go(address(parse(typed, titles), sort));
+    if (typed !== null && typed.trim() !== write(filter)) go(address(parse(typed, known()), sort));
+  }
+  /** The titles of this server's brains, and of the runs that are shown. */
+  function known() {
+    return [...new Set([...titles, ...(data.value?.items ?? []).map(({ brain }) => brain)])];
   }
   function suggested() {
-    return suggestions(typed ?? write(filter), menu.caret, { counts: data.value?.counts, titles, rows: data.value?.items ?? [], tools: tools ?? [] });
+    return suggestions(typed ?? write(filter), menu.caret, { counts: data.value?.counts, titles: known(), rows: data.value?.items ?? [], tools: tools ?? [] });
   }
   /** Puts a suggestion in the place of the word before the caret. */
   function take({ insert }) {
