@@ -21,6 +21,16 @@ pub trait Brains: Send + Sync + 'static {
     /// [`NoRunner`] if its runs cannot be started here.
     fn runner<'a>(&'a self, title: &'a str) -> BoxFuture<'a, Result<Runner, NoRunner>>;
 
+    /// Returns the runner whose models answer requests of the brain with this title that are sent outside of runs: that of
+    /// [`Brains::runner`] by default.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRunner`] if no model of this server can be asked.
+    fn models<'a>(&'a self, title: &'a str) -> BoxFuture<'a, Result<Runner, NoRunner>> {
+        self.runner(title)
+    }
+
     /// Lists which webhooks start runs of them: none by default. The server accepts those whose sender is among
     /// [`Hooks`](crate::webhooks::Hooks).
     fn starts(&self) -> Vec<Arc<StartOn>> {

@@ -57,12 +57,15 @@ files![
     "parts/chart.js",
     "parts/common.js",
     "parts/decide.js",
+    "parts/decided.js",
     "parts/drafts.js",
+    "parts/effects.js",
     "parts/form.js",
     "parts/ids.js",
     "parts/json.js",
     "parts/master.js",
     "parts/markdown.js",
+    "parts/messages.js",
     "parts/minimap.js",
     "parts/model.js",
     "parts/pane.js",
@@ -72,9 +75,14 @@ files![
     "parts/rows.js",
     "parts/run_head.js",
     "parts/signin.js",
+    "parts/suggest.js",
+    "parts/thread.js",
+    "parts/timing.js",
     "parts/transcript.js",
+    "parts/trial.js",
     "parts/waterfall.js",
     "style/base.css",
+    "style/build.css",
     "style/inter-LICENSE.txt",
     "style/inter.woff2",
     "style/overview.css",
@@ -84,11 +92,14 @@ files![
     "views/actions.js",
     "views/brains.js",
     "views/bulk.js",
+    "views/conversations.js",
     "views/diff.js",
     "views/events.js",
+    "views/fork.js",
     "views/inbox.js",
     "views/overview.js",
     "views/palette.js",
+    "views/playground.js",
     "views/requests.js",
     "views/run.js",
     "views/runs.js",
@@ -247,7 +258,19 @@ mod tests {
     #[test]
     fn each_view_loads_less_than_120_kb_compressed() {
         let tabs = ["transcript", "waterfall", "events", "state", "requests"].map(|tab| vec!["run", tab]);
-        let pages = ["overview", "runs", "inbox", "brains", "schedules", "webhooks", "diff"].map(|page| vec![page]);
+        let pages = [
+            "overview",
+            "runs",
+            "inbox",
+            "conversations",
+            "brains",
+            "schedules",
+            "playground",
+            "webhooks",
+            "diff",
+            "fork",
+        ]
+        .map(|page| vec![page]);
         for view in tabs.into_iter().chain(pages) {
             let mut modules = BTreeMap::new();
             add_module("app.js", &mut modules);

@@ -15,7 +15,7 @@ const signIn = later('signin');
 const ICON = new URL('./icon.svg', import.meta.url).pathname;
 
 /** The modules of `views/`, which load when they are first shown, or once the page is idle, so that nothing waits for them later. */
-const MODULES = ['run', ...Object.keys(TABS), ...PAGES.map(({ name }) => name), 'diff', 'actions', 'bulk'];
+const MODULES = ['run', ...Object.keys(TABS), ...PAGES.map(({ name }) => name), 'diff', 'fork', 'actions', 'bulk'];
 
 const app = { pending: null, link: 'idle', trouble: null, view: null, name: '', turn: 0 };
 
@@ -32,7 +32,7 @@ function route() {
   const [page = START, ...rest] = location.pathname.slice(ui().length).split('/').filter(Boolean).map(decoded);
   const query = new URLSearchParams(location.search);
   if (page === 'runs' && rest.length) return { name: 'run', id: rest[0], tab: Object.hasOwn(TABS, rest[1]) ? rest[1] : 'transcript', rest: rest.slice(2), query };
-  return { name: page === 'diff' || PAGES.some(({ name }) => name === page) ? page : START, rest, query };
+  return { name: ['diff', 'fork'].includes(page) || PAGES.some(({ name }) => name === page) ? page : START, rest, query };
 }
 
 /** What a view tells the page. */
@@ -103,9 +103,9 @@ function drawPage() {
 
 /** Draws the side bar, which stands at the bottom of a narrow window. */
 function side() {
-  const current = app.name === 'run' ? 'runs' : app.name;
+  const current = ['run', 'fork'].includes(app.name) ? 'runs' : app.name;
   const colours = `Colours: ${theme()}`;
-  const link = ({ name, text, shape }) => a({ key: name, href: ui(`/${name}`), title: text, 'aria-current': name === current && 'page', class: PAGES.findIndex((one) => one.name === name) > 3 && 'rare' }, icon(shape), span(text),
+  const link = ({ name, text, shape, rare }) => a({ key: name, href: ui(`/${name}`), title: text, 'aria-current': name === current && 'page', class: rare && 'rare' }, icon(shape), span(text),
     name === 'inbox' && app.pending ? span.count.wait({ 'aria-label': `${app.pending} pending` }, app.pending) : null);
   return aside.side({ key: 'side', 'aria-label': 'Positronic' },
     a.brand({ href: ui(`/${START}`), 'aria-label': 'Positronic, start' }, img({ src: ICON, alt: '', width: 20, height: 20 }), span('Positronic')),

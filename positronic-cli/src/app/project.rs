@@ -24,7 +24,7 @@ use crate::cli::did_you_mean;
 /// }
 /// ```
 #[must_use = "a project does nothing until its `main` is called"]
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Project {
     pub(crate) brains: Vec<ProjectBrain>,
     pub(crate) models: Vec<(Tier, Arc<dyn Model>)>,

@@ -28,7 +28,7 @@ pub(crate) struct TokenCreateArgs {
     /// Name of the holder in the log of runs
     #[arg(value_name = "NAME", value_parser = name)]
     pub(crate) subject: String,
-    /// Rights: read, run, decide, operate, admin; repeatable, or separated by commas
+    /// Rights: read, run, decide, playground, operate, admin; repeatable, or separated by commas
     #[arg(long, value_name = "SCOPE", value_delimiter = ',', default_value = "read", value_parser = scope)]
     pub(crate) scope: Vec<Scope>,
     /// The user for whom the holder acts: without the scope operate, it sees only the runs of that user [default: none, so it

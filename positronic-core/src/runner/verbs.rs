@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::client::{fork, retry};
 use super::detached::{DetachedCall, PreparedCall, perform};
+use super::effects::ask::ask_once;
 #[cfg(feature = "schedules")]
 use super::schedules::ticks;
 use super::start_on::Arrived;
@@ -18,7 +19,8 @@ use super::{
 use super::{code_check, resume, start, start_on};
 use crate::definition::{BrainDefinition, encode};
 use crate::dsl::Runnable;
-use crate::record::{Actor, RunId, Seq, SignalId, Start, Timer};
+use crate::model::DeltaSink;
+use crate::record::{Actor, ModelError, ModelRequest, ModelResponse, RunId, Seq, SignalId, Start, Timer};
 use crate::store::StoreError;
 
 impl Runner {
@@ -279,6 +281,18 @@ impl Runner {
     /// [`ResumeError`] if the tool cannot be called now. A retry is safe.
     pub async fn prepare_call(&self, call: DetachedCall) -> Result<PreparedCall, ResumeError> {
         Ok(perform::prepare(self, call).await?)
+    }
+
+    /// Sends a request once to the runner's model of its tier, outside of a run: no log records it, and no other try follows a
+    /// failure. It is for trying a request of a log with changes. Files of its messages are loaded from the store; those that the
+    /// model makes are not stored.
+    ///
+    /// # Errors
+    ///
+    /// [`ModelError`] if the model fails, its answer is larger than [`Runner::max_document_bytes`] allows, or a file of the
+    /// messages cannot be loaded.
+    pub async fn ask(&self, request: &ModelRequest, deltas: &dyn DeltaSink) -> Result<ModelResponse, ModelError> {
+        ask_once(self, request, deltas).await
     }
 
     /// Returns the conversation with this id. It need not have begun.

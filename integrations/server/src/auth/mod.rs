@@ -48,6 +48,8 @@ pub enum Scope {
     Run,
     /// Decides pending items: approves, rejects, grants, replies.
     Decide,
+    /// Sends requests of the log to a model again, with changes and outside of runs.
+    Playground,
     /// Pauses, resumes, cancels and forks runs, and sees the runs of all users.
     Operate,
     /// Manages schedules and webhooks, and has all other scopes.
@@ -56,7 +58,7 @@ pub enum Scope {
 
 impl Scope {
     /// All scopes.
-    pub const ALL: [Self; 5] = [Self::Read, Self::Run, Self::Decide, Self::Operate, Self::Admin];
+    pub const ALL: [Self; 6] = [Self::Read, Self::Run, Self::Decide, Self::Playground, Self::Operate, Self::Admin];
 
     /// Returns the scope as a word.
     #[must_use]
@@ -65,6 +67,7 @@ impl Scope {
             Self::Read => "read",
             Self::Run => "run",
             Self::Decide => "decide",
+            Self::Playground => "playground",
             Self::Operate => "operate",
             Self::Admin => "admin",
         }

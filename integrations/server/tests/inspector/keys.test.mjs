@@ -9,7 +9,7 @@ let [browser, page] = [];
 const pay = (given) => ({ tool: 'pay', arguments: given });
 const item = (text) => page.locator('.decide').filter({ has: page.locator('h2, .fields', { hasText: text }) });
 /** The start of a sentence, and its rest, which has every shortcut of every view. */
-const [START, REST] = ['Not ', 'a good great gift: ask Kim [x5] in 1/2 of 3 dogwood songs 4 cups, by joy and zeal; explain to New York why? 10 gb'];
+const [START, REST] = ['Not ', 'a good great gift: ask Kim [x5] in 1/2 of 3 dogwood songs 4 cups, by joy and zeal; explain to New York why? 10 gb of gcm or gpt in Paris'];
 const decided = async (run) => {
   const { items } = await page.evaluate(async (id) => (await fetch(`/api/v1/runs/${id}/events`)).json(), run);
   return items.filter(({ type }) => type.endsWith('_DECIDED')).map(({ path, decision }) => `${path} ${decision}`);
@@ -36,7 +36,7 @@ after(async () => { await browser?.close(); await project.close(); });
 
 test('the sentence of these tests has every shortcut of every view', async () => {
   for (const [path, ready] of [['/runs', '.run-row'], ['/inbox', '.decide'], ['/runs/typed', '.decide'], ['/runs/typed/events', '.event-row'], ['/runs/typed/state', '.scrub'],
-    ['/runs/typed/waterfall', '.bar-row'], ['/runs/typed/requests', '.requests'], ['/schedules', 'h1'], ['/overview', 'h1']]) {
+    ['/runs/typed/waterfall', '.bar-row'], ['/runs/typed/requests', '.requests'], ['/schedules', 'h1'], ['/overview', 'h1'], ['/conversations', 'h1'], ['/playground', 'h1']]) {
     await page.to(path, ready);
     await page.keyboard.press('?');
     const keys = await page.locator('dialog .keys dt').evaluateAll((all) => all.map((dt) => [...dt.querySelectorAll('kbd')].map((kbd) => kbd.textContent).join('')));

@@ -85,9 +85,9 @@ test('selecting an answer opens a pane with its request, what is new, the state,
   }
   await pane.getByRole('link', { name: 'Request and answer' }).click();
   await pane.getByRole('button', { name: 'Fork from here' }).click();
-  await page.getByRole('dialog', { name: 'Fork' }).waitFor();
-  await page.keyboard.press('Escape');
-  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.getByRole('form', { name: 'The fork' }).waitFor();
+  await page.goBack();
+  await pane.waitFor();
   await page.keyboard.press('Escape');
   await pane.waitFor({ state: 'detached' });
   assert.match(page.url(), /\/runs\/refused\//, 'Escape leaves one thing at a time');

@@ -61,7 +61,7 @@ test('a search is typed as words with keys, and kept as a view with its name', a
   await page.getByRole('link', { name: 'All' }).click();
   await page.getByRole('link', { name: 'Answered' }).click();
   await page.waitForURL(/brain=Support/);
-  assert.equal(await page.getByRole('searchbox', { name: 'Find runs' }).inputValue(), 'status:completed brain:Support');
+  assert.equal(await page.getByRole('combobox', { name: 'Find runs' }).inputValue(), 'status:completed brain:Support');
   await page.getByRole('button', { name: 'Forget view' }).click();
   await page.getByRole('link', { name: 'Answered' }).waitFor({ state: 'detached' });
 });

@@ -30,6 +30,13 @@ test('a schedule is added with a preview of its next times', async () => {
   await page.getByRole('button', { name: 'Add a schedule' }).click();
   await field('schedule name').fill('nightly');
   await dialog().getByLabel('brain', { exact: true }).selectOption('Support');
+  assert.equal(await dialog().getByRole('combobox', { name: /^When/ }).inputValue(), 'daily');
+  await dialog().getByLabel('At', { exact: true }).fill('02:30');
+  await dialog().getByText(/02:30/).first().waitFor();
+  await accessible(page, 'the form of a schedule');
+  await dialog().getByRole('combobox', { name: /^When/ }).selectOption('expression');
+  assert.equal(await dialog().getByRole('textbox', { name: 'cron 1' }).inputValue(), '30 2 * * *', 'the expression of what was chosen');
+  await dialog().getByRole('button', { name: 'Remove cron 1' }).click();
   await dialog().getByRole('button', { name: 'Add to cron' }).click();
   await dialog().getByRole('textbox', { name: 'cron 1' }).and(page.locator(':focus')).waitFor();
   await field('cron 1').fill('30 2 * * X');
@@ -73,6 +80,8 @@ test('a schedule that starts no runs says why in the list and beside it', async 
 
 test('an invalid schedule is explained at its field, and nothing is saved', async () => {
   await page.getByRole('button', { name: 'Edit…' }).click();
+  assert.equal(await dialog().getByLabel('At', { exact: true }).inputValue(), '02:30', 'a daily time is shown as one');
+  await dialog().getByRole('combobox', { name: /^When/ }).selectOption('expression');
   await field('cron 1').fill('never');
   await submit('Save');
   await dialog().locator('.problem').waitFor();

@@ -1,21 +1,35 @@
 // The server under test: the examples' own binary with their cassettes, on a store in a temporary folder.
-import { spawn, execFileSync } from 'node:child_process';
+import { spawn, spawnSync, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const BINARY = process.env.POSITRONIC_EXAMPLES;
-const env = { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: '1' };
 
 export class Project {
-  constructor() {
+  /** `env` are further variables of its commands. */
+  constructor(env = {}) {
+    this.env = { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: '1', ...env };
     this.folder = mkdtempSync(join(tmpdir(), 'inspector-'));
     this.store = join(this.folder, 'runs.db');
   }
 
   command(...args) {
-    return execFileSync(BINARY, [...args, '--store', this.store], { cwd: this.folder, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+    return execFileSync(BINARY, [...args, '--store', this.store], { cwd: this.folder, env: this.env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  }
+
+  /** Runs a command as a process of its own, so that a server of this test can answer it. */
+  async run(...args) {
+    const child = spawn(BINARY, [...args, '--store', this.store], { cwd: this.folder, env: this.env, stdio: ['ignore', 'ignore', 'inherit'] });
+    await once(child, 'exit');
+  }
+
+  /** Says lines in a conversation. A line that waits for a person ends it. */
+  talk(brain, conversation, user, lines) {
+    spawnSync(BINARY, ['chat', brain, '--conversation', conversation, '--user', user, '--store', this.store], { cwd: this.folder, env: this.env, input: lines.map((line) => `${line}\n`).join(''), stdio: ['pipe', 'ignore', 'ignore'] });
   }
 
   /** Starts `serve`; returns the address that signs a browser in. */
@@ -37,7 +51,7 @@ export class Project {
   }
 
   start(args) {
-    const child = spawn(BINARY, args, { cwd: this.folder, env, stdio: ['ignore', 'pipe', 'ignore'] });
+    const child = spawn(BINARY, args, { cwd: this.folder, env: this.env, stdio: ['ignore', 'pipe', 'ignore'] });
     this.child = child;
     return new Promise((resolve, reject) => {
       let text = '';
@@ -61,6 +75,34 @@ export class Project {
     if (this.child && this.child.exitCode === null && this.child.signalCode === null) await this.kill();
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** Serves an OpenAI-compatible model on the loopback interface: `answer(request)` gives `{ text, calls }`, or `{ status }` for a failure. `requests` are
+ *  the bodies that it got. */
+export async function modelServer(answer) {
+  const requests = [];
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const part of request) body += part;
+    const asked = JSON.parse(body);
+    requests.push(asked);
+    const { text = '', calls = [], status = 200, held } = answer(asked);
+    await held;
+    if (status !== 200) {
+      response.writeHead(status, { 'Content-Type': 'application/json' });
+      return response.end(JSON.stringify({ error: { message: 'the model is overloaded' } }));
+    }
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    const chunk = (delta, more = {}) => response.write(`data: ${JSON.stringify({ id: 'a', object: 'chat.completion.chunk', model: asked.model, choices: [{ index: 0, delta, finish_reason: null, ...more }] })}\n\n`);
+    for (const word of text.match(/\S+\s*/g) ?? []) chunk({ content: word });
+    if (calls.length) chunk({ tool_calls: calls.map(({ name, arguments: given }, index) => ({ index, id: `call-${index}`, type: 'function', function: { name, arguments: JSON.stringify(given) } })) });
+    chunk({}, { finish_reason: calls.length ? 'tool_calls' : 'stop' });
+    response.write(`data: ${JSON.stringify({ id: 'a', object: 'chat.completion.chunk', model: asked.model, choices: [], usage: { prompt_tokens: 1000, completion_tokens: 100, total_tokens: 1100 } })}\n\ndata: [DONE]\n\n`);
+    return response.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { requests, address: `http://127.0.0.1:${server.address().port}/v1`, close: () => server.close() };
 }
 
 /** Makes the log of a run whose loop has got many messages. */

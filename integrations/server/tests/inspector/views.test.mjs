@@ -83,8 +83,8 @@ test('a fork lists the effects that run again, and links both runs', async () =>
   await page.to(`/runs/${run}/transcript/40`, '.row.selected');
   await page.keyboard.press('f');
   await page.getByText(/will run again/).waitFor();
-  await accessible(page, 'the fork dialog');
-  await page.getByRole('dialog').getByRole('button', { name: 'Fork', exact: true }).click();
+  await accessible(page, 'the fork');
+  await page.getByRole('button', { name: 'Fork and run' }).click();
   await page.waitForFunction((old) => location.pathname.startsWith('/ui/runs/') && !location.pathname.includes(old), run);
   await page.getByRole('link', { name: 'compare' }).click();
   await page.locator('.diff-rows').waitFor();
@@ -128,7 +128,7 @@ test('a dialog asks only for what a person decides, and Escape leaves one thing 
 
 test('a filter keeps what is typed while the page is drawn again', async () => {
   await page.to('/runs', '.run-row');
-  const field = page.getByRole('searchbox', { name: 'Find runs' });
+  const field = page.getByRole('combobox', { name: 'Find runs' });
   await field.pressSequentially('brain:Supp');
   // The answer to a request draws the page.
   await Promise.all([page.waitForResponse(/pending/), page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))]);

@@ -55,7 +55,7 @@ async fn one_use_code_logs_one_browser_in_until_it_logs_out() {
     assert_eq!(first.json()["subject"], "ann");
     assert_eq!(second.problem(), "unauthenticated");
     let own = shop.send(with_cookie(&cookie, "GET", "/api/v1/session")).await.json();
-    assert_eq!(own["scopes"], json!(["read", "run", "decide", "operate", "admin"]));
+    assert_eq!(own["scopes"], json!(["read", "run", "decide", "playground", "operate", "admin"]));
 
     assert_eq!(shop.send(with_cookie(&cookie, "DELETE", "/api/v1/session")).await.status, StatusCode::NO_CONTENT);
 

@@ -36,6 +36,23 @@ export async function request(method, path, { query, body, headers: more } = {})
 export const get = (path, query) => request('GET', path, { query });
 export const post = (path, body = {}) => request('POST', path, { body });
 
+/** Sends a request whose answer is a stream of events, until that ends; `events` has a handler by the name of each. `signal` takes it back. */
+export async function stream(path, body, events, signal) {
+  const unreachable = () => { throw new Problem(0, { title: 'The server cannot be reached, or the answer broke off.' }); };
+  const response = await fetch(apiUrl(path), { method: 'POST', signal, body: JSON.stringify(body), headers: { Accept: 'text/event-stream', 'Content-Type': 'application/json' } }).catch(unreachable);
+  if (!response.ok) throw new Problem(response.status, await response.text().then(parse).catch(() => ({ title: `${response.status} ${response.statusText}` })));
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let [text, part] = ['']; !(part = await reader.read().catch(unreachable)).done;) {
+    const frames = (text + part.value).split('\n\n');
+    text = frames.pop();
+    for (const frame of frames) {
+      const field = (name) => frame.split('\n').find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
+      events[field('event')]?.(parse(field('data') ?? 'null'));
+    }
+    redraw();
+  }
+}
+
 /** Follows an event stream. The cursor is the id of the last event, so that a new connection misses and repeats nothing;
  *  `EventSource` reconnects by itself, and an answer that ends it is retried here. Returns how to stop. */
 export function follow(path, { after, events, onstate }) {

@@ -15,10 +15,12 @@ export function query(values) {
 }
 
 /** The pages of the side bar in their order: the name of the view's module, which is the address too, the text, the icon and the group. The
- *  bar of a narrow window has the first four. The first letter of a name is the key after `g`. */
+ *  bar of a narrow window has none that is `rare`. The first letter of a name is the key after `g`. */
 export const PAGES = [
-  { name: 'overview', text: 'Overview', shape: 'chart' }, { name: 'runs', text: 'Runs', shape: 'lines' }, { name: 'inbox', text: 'Inbox', shape: 'inbox' }, { name: 'brains', text: 'Brains', shape: 'brain', group: 'Build' },
-  { name: 'schedules', text: 'Schedules', shape: 'calendar', group: 'Build' }, { name: 'webhooks', text: 'Webhooks', shape: 'hook', group: 'Build' },
+  { name: 'overview', text: 'Overview', shape: 'chart' }, { name: 'runs', text: 'Runs', shape: 'lines' }, { name: 'inbox', text: 'Inbox', shape: 'inbox' },
+  { name: 'conversations', text: 'Conversations', shape: 'message', rare: true }, { name: 'brains', text: 'Brains', shape: 'brain', group: 'Build' },
+  { name: 'schedules', text: 'Schedules', shape: 'calendar', group: 'Build', rare: true }, { name: 'playground', text: 'Playground', shape: 'flask', group: 'Build', rare: true },
+  { name: 'webhooks', text: 'Webhooks', shape: 'hook', group: 'Build', rare: true },
 ];
 /** The page that opens without an address of its own. */
 export const START = 'overview';

@@ -35,6 +35,30 @@ function walk(x, y) {
   return parts.map(({ kind, text }) => ({ same: text, out: del(text), in: ins(text) })[kind]);
 }
 
+/** The share of the words of two texts that both have. */
+export function likeness(a, b) {
+  const [x, y] = [a, b].map((text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []);
+  const left = new Map();
+  for (const word of x) left.set(word, (left.get(word) ?? 0) + 1);
+  const common = y.filter((word) => left.get(word) > 0 && left.set(word, left.get(word) - 1)).length;
+  return x.length + y.length ? (2 * common) / (x.length + y.length) : 1;
+}
+
+/** How many lines around a change are shown. */
+const AROUND = 2;
+/** Compares two texts by lines: what goes and what comes, with the lines around. */
+export function linesDiff(a, b) {
+  const [x, y] = [a.split('\n'), b.split('\n')];
+  let [start, end] = [0, 0];
+  while (start < Math.min(x.length, y.length) && x[start] === y[start]) start++;
+  while (end < Math.min(x.length, y.length) - start && x[x.length - 1 - end] === y[y.length - 1 - end]) end++;
+  const line = (mark, text, i) => div[mark]({ key: `${mark} ${i}` }, { out: '− ', come: '+ ', kept: '  ' }[mark], text);
+  const before = x.slice(Math.max(0, start - AROUND), start);
+  const after = x.slice(x.length - end, x.length - end + AROUND);
+  return div.linesDiff({ role: 'group', 'aria-label': 'What is changed', dir: 'auto' }, before.map((text, i) => line('kept', text, i)), x.slice(start, x.length - end).map((text, i) => line('out', text, i)),
+    y.slice(start, y.length - end).map((text, i) => line('come', text, i)), after.map((text, i) => line('kept', text, `after ${i}`)));
+}
+
 /** Lists the places in which two values differ. */
 function changes(a, b, path = []) {
   if (a === b) return [];

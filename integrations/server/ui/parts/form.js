@@ -47,14 +47,15 @@ function shows(type, given) {
 const optionsOf = (type) => type.enum ?? ('const' in type && [type.const]);
 
 /** Makes a form. `errors` are `{ pointer, detail }` of the server; `first` are the fields of a long form that show at once. With
- *  `named`, fields have their names and not the schema's titles, which may say something else. */
-export default function schemaForm(schema, { value, onchange, errors = [], id, root = schema, first, named }) {
+ *  `named`, fields have their names and not the schema's titles, which may say something else; the fields of those that are `flat` stand without a
+ *  frame around them; `more` is the text above the others. */
+export default function schemaForm(schema, { value, onchange, errors = [], id, root = schema, first, named, flat = [], more = 'More' }) {
   const at = resolve(schema, root);
   let left = MAX_FIELDS;
   if (!at.properties) return div.form(field(schema ?? {}, value, '', 'value', true, onchange));
   const draw = (names) => fields(at, value ?? {}, '', onchange, names);
   const rest = first ? Object.keys(at.properties).filter((name) => !first.includes(name)) : [];
-  return div.form(draw(first?.filter((name) => name in at.properties)), rest.length > 0 && details(summary('More'), div.form(draw(rest))));
+  return div.form(draw(first?.filter((name) => name in at.properties)), rest.length > 0 && details(summary(more), div.form(draw(rest))));
 
   // What the model added beyond the schema is shown as well: a person decides about all of it.
   function fields({ properties = {}, required }, values, pointer, change, names = Object.keys({ ...properties, ...values })) {
@@ -73,12 +74,14 @@ export default function schemaForm(schema, { value, onchange, errors = [], id, r
     const wrong = errors.filter((error) => error.pointer === pointer);
     const must = Boolean(required && !type.optional);
     const props = { id: key, ref: focusAdded, required: must, 'aria-invalid': wrong.length ? 'true' : null, 'aria-describedby': `${key}-note` };
-    const title = [words((!named && type.title) || name), !must && span.soft(' (optional)')];
+    const title = [words((!named && type.title) || name), !must && !hasShownDefault(type) && span.soft(' (optional)')];
     const text = typeof given === 'string' ? given : JSON.stringify(given) ?? '';
     // An input shows hidden characters as they are.
     const below = div({ id: `${key}-note` }, hasHidden(text) && p.hiddenNote('Hidden characters: ', text),
       wrong.map(({ detail }) => p.error({ key: detail }, detail)), type.description && small(type.description.replaceAll('`', '')));
     const items = type.type === 'array' && resolve(type.items, root);
+    if (type.properties && flat.includes(name) && pointer === `/${name}`) return div.form({ key: pointer }, wrong.map(({ detail }) => p.error({ key: detail }, detail)), fields(type, given ?? {}, pointer, change),
+      Object.values(type.properties).some((one) => hasShownDefault(resolve(one, root))) && p.soft('An empty field takes the value in grey.'));
     const group = (...content) => fieldset({ key: pointer }, legend(title), below, content);
     if (type.properties) {
       // The required fields of an object that may be absent are required only once it is there.
@@ -106,6 +109,9 @@ export default function schemaForm(schema, { value, onchange, errors = [], id, r
   }
 }
 
+/** Whether a field shows its default in grey, where a value would be. */
+const hasShownDefault = (type) => type.default != null && type.default !== '' && (optionsOf(type) || ['string', 'integer', 'number'].includes(type.type));
+
 /** The field of an item that has just been added, which gets the focus. */
 let added = null;
 function focusAdded(node) {
@@ -128,21 +134,22 @@ function local(time) {
 }
 
 function control(at, value, props, change) {
-  const typed = (type, more, shown, read) => input({ ...props, ...more, type, value: shown, oninput: ({ target }) => change(target.value === '' ? undefined : read(target.value)) });
+  const placeholder = hasShownDefault(at) ? String(at.default) : null;
+  const typed = (type, more, shown, read) => input({ ...props, ...more, type, placeholder, value: shown, oninput: ({ target }) => change(target.value === '' ? undefined : read(target.value)) });
   const options = optionsOf(at);
   if (options) {
     // No choice has the empty value, which a required field refuses.
     return select({ ...props, value: options.includes(value) ? String(options.indexOf(value)) : '', onchange: ({ target }) => change(options[target.value]) },
-      option({ value: '' }, '–'), options.map((one, i) => option({ value: String(i), key: i }, written(one))));
+      option({ value: '' }, hasShownDefault(at) ? `${written(at.default)}, by default` : '–'), options.map((one, i) => option({ value: String(i), key: i }, written(one))));
   }
   if (['integer', 'number'].includes(at.type)) return typed('number', { step: at.type === 'integer' ? 1 : 'any', min: at.minimum, max: at.maximum }, value == null ? value : String(value), exact);
   if (at.format === 'date-time') return typed('datetime-local', { step: 1, max: '9999-12-31T23:59:59' }, value && local(value), (text) => instant(text));
   if (at.type === 'string' || (!at.type && typeof value === 'string')) {
     // A text may be empty, if it is there.
-    const own = { ...props, required: props.required && value == null, value, dir: 'auto', autocomplete: 'off', oninput: ({ target }) => change(target.value || props.required ? target.value : undefined) };
+    const own = { ...props, required: props.required && value == null && placeholder === null, placeholder, value, dir: 'auto', autocomplete: 'off', oninput: ({ target }) => change(target.value || props.required ? target.value : undefined) };
     // A field that has the focus stays what it is.
     const known = document.activeElement?.id === props.id && document.activeElement.tagName;
-    return (known ? known === 'TEXTAREA' : /^.{61}|\n/s.test(value) || at.maxLength > 200) ? textarea({ ...own, rows: Math.min(10, 2 + (value ?? '').length / 70) }) : input({ ...own, type: 'text' });
+    return (known ? known === 'TEXTAREA' : /^.{61}|\n/s.test(value ?? placeholder ?? '') || at.maxLength > 200) ? textarea({ ...own, rows: Math.min(10, 2 + (value ?? placeholder ?? '').length / 70) }) : input({ ...own, type: 'text' });
   }
   // Any other schema is edited as JSON. An incomplete text is invalid, and stays until the value itself changes.
   const write = (node) => {

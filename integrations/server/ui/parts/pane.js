@@ -1,7 +1,7 @@
 // The pane beside a run: all of what is selected, in five readings, and what can be done from there.
 import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
-import { at, pref, query, setPref } from '../lib/page.js';
+import { at, may, pref, query, setPref, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
 import { causeOf, placeWords, quoted } from '../lib/cause.js';
 import { brief, date, decided, micros, money, number, plural } from '../lib/format.js';
@@ -76,6 +76,7 @@ export default function pane(run) {
     } }, words_)))),
     div.paneBody({ key: `${node.id} ${tab}`, tabindex: '0', role: 'region', 'aria-label': `${nameOf(node, model)}: ${tabs[tab]}` }, show()),
     footer(model.run.actions?.fork?.allowed !== false && button.primary({ onclick: () => run.dialog('fork', node.seq) }, icon('fork'), 'Fork from here', kbd('F')),
+      node.kind.type === 'answer' && may('playground') && a.button({ href: ui(at('playground', model.id, node.seq)), title: 'p' }, icon('flask'), 'Try again with edits'),
       data.request?.value && [copyButton(data.request.value.curl, 'curl'), data.request.value.cassette && copyButton(data.request.value.cassette, 'Cassette')],
       span.grow(), a({ href: run.url('events', node.seq) }, `event ${node.seq}`)),
   ];

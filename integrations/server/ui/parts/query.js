@@ -1,7 +1,7 @@
 // The search of runs as people type it: `brain:support status:failed "two words"`, and as the filter that the API knows.
 
 /** The keys of the language, each of which is a filter of the API; other words are looked for in the events. */
-export const KEYS = { status: 'running, waiting, paused, completed, failed or cancelled', brain: 'a title', user: 'who it runs for', tag: 'a tag', conversation: 'an id', needs: 'decision', since: 'today, 24h or a time', before: 'a time' };
+export const KEYS = { status: 'running, waiting, paused, completed, failed or cancelled', brain: 'a title', user: 'who it runs for', tag: 'a tag', conversation: 'an id', tool: 'the name of a tool that was called', needs: 'decision', since: 'today, 24h or a time', before: 'a time' };
 
 /** Reads what a person has typed. Titles are found whatever their case. */
 export function parse(text, titles = []) {
@@ -14,6 +14,11 @@ export function parse(text, titles = []) {
   }
   return words.length ? { ...filter, q: words.join(' ') } : filter;
 }
+
+/** The filter as the API knows it: a tool is found by the field of its calls, so that it cannot stand beside other words. */
+export const asked = ({ tool, ...filter }) => (tool ? { ...filter, q: `"tool":${JSON.stringify(tool)}` } : filter);
+/** Why a filter cannot be searched for. */
+export const misfit = ({ tool, q }) => (tool && q ? 'A search is either for a tool or for words: remove one of both.' : null);
 
 /** Writes a filter as a person would type it. */
 export const write = ({ q, ...filter }) => [...Object.entries(filter).map(([key, value]) => `${key}:${/\s/.test(value) ? `"${value}"` : value}`), q].filter(Boolean).join(' ');

@@ -11,10 +11,10 @@ let description;
 
 /** Makes the form of a request; returns how to draw it. `route` is as in `POST /schedules/{schedule}/pause`. Placeholders that
  *  `params` lacks become fields, `hide` names fields that are sent as `value` has them, `sends` changes the body before it is sent, `schemas` replaces schemas of fields. */
-export function requestForm({ route, title, verb, note, danger, name, params = {}, hide = [], schemas = {}, value = {}, first, above, below, ready, isReady = () => true, changed, explain, done, headers, sends = (body) => body }) {
+export function requestForm({ route, title, verb, note, danger, name, params = {}, hide = [], schemas = {}, value = {}, first, flat, more, skip = () => [], above, below, ready, isReady = () => true, changed, explain, done, headers, sends = (body) => body }) {
   const [method, path] = route.split(' ');
   const missing = [...path.matchAll(/{(\w+)}/g)].map(([, param]) => param).filter((param) => !(param in params));
-  const asked = { value, use, body: () => sends(Object.fromEntries(Object.entries(asked.value).filter(([field]) => !missing.includes(field)))) };
+  const asked = { value, use, set, body: () => sends(Object.fromEntries(Object.entries(asked.value).filter(([field]) => !missing.includes(field)))) };
   let [root, schema, problem, busy, key] = [];
 
   /** Sets the schema of a field, which has its own definitions, and the field's value. */
@@ -22,6 +22,12 @@ export function requestForm({ route, title, verb, note, danger, name, params = {
     root.$defs = given?.$defs ?? root.$defs;
     schema.properties[field] = given ?? {};
     asked.value = { ...asked.value, [field]: now };
+    redraw();
+  }
+  /** Sets several fields at once. */
+  function set(fields) {
+    asked.value = { ...asked.value, ...fields };
+    changed?.(asked);
     redraw();
   }
   async function load() {
@@ -50,10 +56,12 @@ export function requestForm({ route, title, verb, note, danger, name, params = {
   load().catch(fail).then(redraw);
   return (close) => {
     const errors = problem?.body?.errors ?? [];
+    const hidden = [...hide, ...skip()];
+    const shown = schema && { ...schema, properties: Object.fromEntries(Object.entries(schema.properties).filter(([field]) => !hidden.includes(field))) };
     // An error below a field that is shown stands at the field.
-    const elsewhere = errors.filter(({ pointer }) => !schema?.properties[pointer.split('/')[1]]);
+    const elsewhere = errors.filter(({ pointer }) => !shown?.properties[pointer.split('/')[1]]);
     return form({ class: name, 'aria-label': title, onsubmit: send }, h2(title), note && p.soft(note), above?.(),
-      schema && schemaForm(schema, { value: Object.fromEntries(Object.entries(asked.value).filter(([field]) => !hide.includes(field))), errors, id: 'request', root, first, onchange: (edit) => {
+      shown && schemaForm(shown, { value: Object.fromEntries(Object.entries(asked.value).filter(([field]) => !hidden.includes(field))), errors, id: 'request', root, first, flat, more, onchange: (edit) => {
         asked.value = edit(asked.value);
         changed?.(asked);
       } }),

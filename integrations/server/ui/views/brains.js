@@ -40,7 +40,7 @@ export default function brainsView(route) {
     one = title && resource(async () => {
       const [brain, runs] = await Promise.all([get(`/brains${at(title)}`), get('/runs', { brain: title, limit: 5 })]);
       return { brain, runs, form: requestForm({
-        title: 'Start a run', verb: 'Start', route: 'POST /runs', name: 'start', hide: ['brain'], first: ['options'],
+        title: 'Start a run', verb: 'Start', route: 'POST /runs', name: 'start', hide: ['brain'], first: ['options'], flat: ['options'], more: 'User, tags and more',
         value: { brain: title, options: brain.default_options }, schemas: { options: brain.options_schema }, done: ({ id }) => go(at('runs', id)) }) };
     });
   };

@@ -7,6 +7,7 @@ import { icon } from '../lib/icons.js';
 import { placeWords, quoted } from '../lib/cause.js';
 import { settle } from '../lib/settle.js';
 import decide, { approve, asks, approveShown, edges, isEndShown, isInView, isOpen, reject, toggle } from '../parts/decide.js';
+import { decidedList } from '../parts/decided.js';
 import { draftOf, follow, isOver, withDrafts } from '../parts/drafts.js';
 import { empty, resource, when } from '../parts/common.js';
 
@@ -14,6 +15,9 @@ const { a, aside, b, button, code, dd, div, dl, dt, h1, h2, input, kbd, label, n
 
 /** The kinds of items, as views of the inbox. */
 const VIEWS = { All: () => true, Approvals: ({ kind }) => kind === 'approval', Questions: ({ kind }) => kind === 'answer', Limits: ({ kind }) => kind === 'budget' };
+/** What was decided today is a view of its own, in which nothing can be decided. */
+const DECIDED = 'Decided today';
+const midnight = () => new Date(new Date().setHours(0, 0, 0, 0)).toISOString();
 const SHAPES = { approval: 'clock', answer: 'message', budget: 'warn' };
 
 /** The place of an item, the same in every list: an item that moves loses the focus. */
@@ -51,8 +55,9 @@ export default function inboxView() {
     if (!old) selected = sorted(items)[0]?.id;
     return { items, next };
   });
+  const history = resource(() => get('/decisions', { since: midnight(), limit: 100 }));
   const all = () => sorted(withDrafts(data.value?.items ?? []));
-  const items = () => all().filter(VIEWS[shows]);
+  const items = () => (shows === DECIDED ? [] : all().filter(VIEWS[shows]));
   // By id, not by place: a new item must not get the key that was meant for another one. If the item leaves, no item is
   // selected until the reader moves.
   const current = () => items().find((item) => item.id === selected);
@@ -125,19 +130,24 @@ export default function inboxView() {
     change() {
       details.clear();
       clearTimeout(timer);
-      timer = setTimeout(data.load, 60);
+      timer = setTimeout(() => {
+        data.load();
+        history.load();
+      }, 60);
     },
     head: () => [div.bar(h1('Inbox'), nav.views.grow({ 'aria-label': 'Kinds' }, Object.entries(VIEWS).map(([name, test]) => button({ key: name, 'aria-pressed': String(name === shows), onclick: () => show(name) }, name,
-      data.value && span.count(all().filter(test).length + (data.value.next ? '+' : ''))))),
+      data.value && span.count(all().filter(test).length + (data.value.next ? '+' : '')))),
+      button({ key: DECIDED, 'aria-pressed': String(shows === DECIDED), onclick: () => show(DECIDED) }, DECIDED, history.value && span.count(history.value.items.length + (history.value.capped ? '+' : '')))),
     'Notification' in globalThis && Notification.permission !== 'denied' && button.wide({ 'aria-pressed': String(pref('notify') === 'on'), onclick: notify }, icon('bell'), pref('notify') === 'on' ? 'Notifications on' : 'Notify me'),
     span.keyHints.wide(Object.entries({ j: '', k: 'move', e: 'edit', a: 'approve', r: 'reject' }).map(([key, does]) => [kbd(key.toUpperCase()), ' ', does, ' '])))],
     queue: () => data.value && aside.queue({ key: 'queue', 'aria-label': 'Queue' }, h2(span('Waiting, what expires first on top'), span(items().length)), items().map((item) => button({ key: item.id, 'aria-current': item.id === selected && 'true', onclick: () => {
       selected = item.id;
       moved = true;
     } }, icon(SHAPES[item.kind] ?? 'clock'), b({ class: isOver(draftOf(item)) && 'gone', dir: 'auto' }, item.kind === 'approval' && `${item.tool}: `, asks(item)), small({ title: date(item.since) }, ago(item.since).replace(/ ago$/, '')),
-    small(item.brain, ' ', shortId(item.run), item.user && ` · for ${item.user}`)))),
+    small(item.brain, ' ', shortId(item.run), item.user && ` · for ${item.user}`))),
+      history.value?.items.length > 0 && [h2(span('Decided today'), span(history.value.items.length + (history.value.capped ? '+' : ''))), decidedList(history.value)]),
     render: () => [
-      data.show(({ next }, list = items()) => [
+      shows === DECIDED ? div.inbox({ key: 'decided' }, history.show(decidedList)) : data.show(({ next }, list = items()) => [
         list.length ? div.inbox({ key: 'list', drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, list.map((item) => decide(item, { inbox: true, selected: item === current(), pick: picker(item) })))
           : shows === 'All' ? empty('Nothing waits for a person', 'Approvals, requests for more budget and questions of all runs appear here.') : empty(`No ${shows.toLowerCase()}`, 'Nothing of this kind waits.', button({ onclick: () => show('All') }, 'Show all')),
         next && p.soft.more(`Showing the first ${data.value.items.length}.`)]),

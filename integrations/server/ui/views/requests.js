@@ -1,7 +1,7 @@
 // Requests to models as they were sent, each compared with the one before it.
 import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
-import { at } from '../lib/page.js';
+import { at, may, ui } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
 import { brief, micros, number, plural, tokens } from '../lib/format.js';
 import { copyButton, empty, facts, resource } from '../parts/common.js';
@@ -54,7 +54,7 @@ export default function requestsTab(run) {
     return section.request({ 'aria-label': `Request at event ${place}` },
       facts({ model: name, tokens: tokens(usage), cached: usage?.cached && number(usage.cached), duration: kind.outcome?.duration != null && micros(kind.outcome.duration),
         finish: finish && brief(finish), 'answer id': id, answer: answer != null && a({ href: run.url('events', answer) }, `event ${answer}`) }),
-      p.tools(copyButton(curl, 'Copy as curl'), cassette && copyButton(cassette, 'Copy for a cassette')),
+      p.tools(may('playground') && a.button.small({ href: ui(at('playground', model.id, place)) }, icon('flask'), 'Try again with edits'), copyButton(curl, 'Copy as curl'), cassette && copyButton(cassette, 'Copy for a cassette')),
       system && details({ open: old !== system }, summary('System prompt ', before && small(old === system ? 'as before' : 'changed')),
         prose(before && old !== system ? words(old, system) : system)),
       details(summary(plural(offered.length, 'tool'), ' ', small(offered.map((tool) => tool.id ?? tool.name).join(', '))), json(offered, { open, label: 'Tools', depth: 1 })),

@@ -31,7 +31,8 @@ export default function runView(route, frame) {
     place: () => (model.run.status === 'failed' ? failureOf(model) : run.asked()),
     selectNode: (node) => run.select(node, true),
     get retry() { return retryOf(run); },
-    dialog: (name, seq = run.view.route.rest[0] ?? model.head) => load('actions').then((dialogs) => dialogs[name](model, Number(seq)), frame.fail),
+    /** Opens a dialog of the run; a fork is a view of its own. */
+    dialog: (name, seq = run.view.route.rest[0] ?? model.head) => (name === 'fork' ? go(at('fork', model.id, seq)) : load('actions').then((dialogs) => dialogs[name](model, Number(seq)), frame.fail)),
   };
   let [tab, shown] = [null, ''];
   const openTab = async () => {
@@ -112,13 +113,19 @@ function keys(run) {
     while (node && ['iteration', 'brain'].includes(node.kind.type)) node = model.nodes[node.parent];
     if (node) run.reveal(node);
   };
+  /** Opens the selected answer in the playground, or the one before what is selected. */
+  const trial = () => {
+    const list = model.select(({ kind }) => kind.type === 'answer');
+    const answer = list.findLast(({ seq }) => seq <= (model.nodes[view.selected]?.seq ?? Infinity)) ?? list[0];
+    if (answer) go(at('playground', model.id, answer.seq));
+  };
   const parent = model.run.forked_from;
   return {
     ...Object.fromEntries(Object.entries(TABS).map(([tab, text], i) => [i + 1, [text, () => run.go(tab)]])),
     '[': ['Iteration before', to(begins, -1)], ']': ['Next iteration', to(begins, 1)],
     e: ['Next failure', to(isFailure, 1, () => model.run.status === 'failed' && failureOf(model))],
     w: ['Next wait', to(isWait, 1, () => model.run.status === 'waiting' && run.asked())], u: ['What it is part of', up], t: ['The whole run', () => run.go('transcript')],
-    ...(parent && { p: ['The run it was forked from', () => go(`/runs/${parent.run}`)] }), f: ['Fork here', () => run.dialog('fork')],
+    ...(parent && { P: ['The run it was forked from', () => go(`/runs/${parent.run}`)] }), ...(may('playground') && { p: ['Try the answer again with edits', trial] }), f: ['Fork here', () => run.dialog('fork')],
     ...(run.retry && may('operate') && { r: ['Retry…', () => askRetry(run)] }), ...(run.asked() && { d: ['Decide', () => run.reveal(run.asked())] }),
     Escape: ['Leave the selection, or the run', () => (view.selected == null ? go('/runs') : run.select(model.nodes[view.selected]))],
   };

@@ -1,5 +1,5 @@
 // The list of runs: saved views, a search that is the address, a table of what each run is and how it stands, and actions on many runs.
-import { tags } from '../lib/dom.js';
+import { tags, redraw } from '../lib/dom.js';
 import { List } from '../lib/list.js';
 import { get } from '../lib/api.js';
 import { at, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page.js';
@@ -8,25 +8,41 @@ import { causeOf, quoted, standing } from '../lib/cause.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { compact, date, duration, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
 import { empty, hasEnded, resource } from '../parts/common.js';
-import { dated, KEYS, parse, write } from '../parts/query.js';
+import { asked as askedOf, dated, KEYS, misfit, parse, write } from '../parts/query.js';
+import { menuOf, suggestions } from '../parts/suggest.js';
 
-const { a, b, button, div, form, h1, h2, input, kbd, label, nav, option, p, select, span } = tags;
+const { a, b, button, div, form, h1, h2, input, kbd, label, mark, nav, option, p, select, small, span } = tags;
 
 const FIELDS = ['q', ...Object.keys(KEYS)];
 const VIEWS = { All: {}, 'In flight': { status: 'running,waiting,paused' }, 'Needs a person': { needs: 'decision' }, 'Failed today': { status: 'failed', since: 'today' } };
 const TIMES = { '': 'Any time', '1h': 'Last hour', '24h': 'Last 24 h', today: 'Today', '7d': 'Last 7 days' };
 /** After how many milliseconds the numbers of the views are counted again. */
 const COUNTED = 5000;
-const address = (filter) => `/runs${query(filter)}`;
+/** Up to how many runs are read so that they can be sorted. */
+const MOST_SORTED = 2000;
+/** By what the runs that are shown can be sorted, and how the first ones differ from the others. The store has an index of the starts only. */
+const SORTS = { started: [({ started }) => millis(started), 'last started'], active: [activeOf, 'longest'], waits: [({ status: now, since }) => (now === 'waiting' ? Date.now() - millis(since) : -1), 'longest waiting'], tokens: [({ usage }) => inputTokens(usage), 'most tokens'], cost: [({ cost }) => (cost?.currency ? Number(cost.amount) : -1), 'dearest'] };
+const address = (filter, sort = null) => `/runs${query({ ...filter, sort })}`;
 const saved = () => JSON.parse(pref('views') ?? '{}');
 const sum = ({ capped, ...counts }) => `${number(Object.values(counts).reduce((all, one) => all + one, 0))}${capped ? '+' : ''}`;
 const inputTokens = ({ input: sent = 0, output = 0 } = {}) => sent + output;
 
+/** For how long a run has worked, in milliseconds. */
+function activeOf(run) {
+  const ends = hasEnded(run);
+  return ends && run.active_ms != null ? run.active_ms : (ends ? millis(run.updated) : run.status === 'waiting' ? millis(run.since) : Date.now()) - millis(run.started);
+}
+
 export default function runsView(route, frame) {
-  let [filter, selected, timer, picked, everything, busy, typed, titles] = [{}, 0, 0, new Map(), false, false, null, []];
+  let [filter, sort, selected, timer, picked, everything, busy, typed, titles, tools] = [{}, null, 0, 0, new Map(), false, false, null, [], null];
   const numbers = { at: 0 };
-  const read = (to) => { filter = Object.fromEntries(FIELDS.map((name) => [name, to.query.get(name)]).filter(([, value]) => value)); };
-  const asked = () => dated(filter);
+  /** The menu below the search: whether it is open, and which of its suggestions is chosen by the arrow keys. */
+  const menu = { isOpen: false, active: -1, caret: 0 };
+  const read = (to) => {
+    filter = Object.fromEntries(FIELDS.map((name) => [name, to.query.get(name)]).filter(([, value]) => value));
+    sort = Object.hasOwn(SORTS, (to.query.get('sort') ?? '').replace(/^-/, '')) ? to.query.get('sort') : null;
+  };
+  const asked = () => dated(askedOf(filter));
   get('/brains').then(({ items: brains }) => { titles = brains.map(({ title }) => title); }, () => {});
   /** Counts the runs of each view. */
   function count() {
@@ -39,9 +55,10 @@ export default function runsView(route, frame) {
   const data = resource(async (old) => {
     count();
     const limit = Math.min(500, Math.max(50, old?.items.length ?? 0));
+    if (misfit(filter)) return { items: [], next: null, counts: null };
     const [first, counts] = await Promise.all([page(null, limit), get('/runs/counts', { ...asked(), status: null })]);
     // The selection stays on its run.
-    const index = first.items.findIndex(({ id }) => id === old?.items[selected]?.id);
+    const index = sort ? -1 : first.items.findIndex(({ id }) => id === old?.items[selected]?.id);
     if (index >= 0) selected = index;
     return { ...first, counts };
   });
@@ -49,11 +66,34 @@ export default function runsView(route, frame) {
     if (busy) return;
     busy = true;
     const { turn, value } = data;
-    const { items, next } = await page(value.next, 50).catch(() => ({ items: [], next: value.next }));
-    if (turn === data.turn) data.value = { ...value, items: [...value.items, ...items], next };
+    const { items, hits = [], next } = await page(value.next, 50).catch(() => ({ items: [], next: value.next }));
+    if (turn === data.turn) data.value = { ...value, items: [...value.items, ...items], hits: [...value.hits ?? [], ...hits], next };
     busy = false;
   }
-  const items = () => data.value?.items ?? [];
+  /** Reads the list on, so that more of it can be sorted. */
+  async function readAll() {
+    while (data.value?.next && data.value.items.length < MOST_SORTED) {
+      const before = data.value;
+      busy = true;
+      const { items, hits = [], next } = await page(before.next, 500).catch(() => ({ items: [], next: null }));
+      busy = false;
+      if (data.value !== before || !items.length) return;
+      data.value = { ...before, items: [...before.items, ...items], hits: [...before.hits ?? [], ...hits], next };
+      redraw();
+    }
+  }
+  const sorted = { of: null, by: null, items: [] };
+  function items() {
+    const all = data.value?.items ?? [];
+    if (!sort) return all;
+    if (sorted.of !== all || sorted.by !== sort) {
+      const [value] = SORTS[sort.replace(/^-/, '')];
+      const values = new Map(all.map((run) => [run, value(run)]));
+      const sign = sort.startsWith('-') ? -1 : 1;
+      Object.assign(sorted, { of: all, by: sort, items: all.toSorted((one, other) => sign * (values.get(one) - values.get(other))) });
+    }
+    return sorted.items;
+  }
   const pick = (runs, all = false) => {
     picked = new Map(runs.map((run) => [run.id, run]));
     everything = all;
@@ -74,15 +114,17 @@ export default function runsView(route, frame) {
     data.load();
   };
   const bulk = (name) => button({ onclick: () => load('bulk').then((bulk) => bulk.default(name, chosen, done), frame.fail) }, `${name}…`);
-  const list = new List({ name: 'runs', height: 52, measured: true, heading, row, count: () => items().length, onwindow: (_, last) => data.value?.next && last >= items().length && more() });
+  const list = new List({ name: 'runs', height: 52, measured: true, heading, row, count: () => items().length, onwindow: (_, last) => !sort && data.value?.next && last >= items().length && more() });
   const current = (act) => () => items()[selected] && act(items()[selected]);
   const keys = list.keys('run', () => selected, (index) => { selected = index; });
   return {
     title: () => 'Runs',
     update(to) {
+      const before = query(filter);
       read(to);
       [selected, typed] = [0, null];
       pick([]);
+      if (query(filter) === before) return true;
       // Rows of another filter must not be chosen.
       data.value = null;
       data.load();
@@ -91,19 +133,18 @@ export default function runsView(route, frame) {
     keys: () => ({ ...keys, Enter: ['Open the run', current(({ id }) => go(at('runs', id)))], x: ['Choose the run', current(toggle)],
       '/': ['Find', () => document.querySelector('.find-runs input').focus()] }),
     change(run) {
-      const index = items().findIndex(({ id }) => id === run?.id);
-      if (index >= 0) data.value = { ...data.value, items: items().with(index, run) };
+      const index = data.value?.items.findIndex(({ id }) => id === run?.id) ?? -1;
+      if (index >= 0) data.value = { ...data.value, items: data.value.items.with(index, run) };
       clearTimeout(timer);
       timer = setTimeout(data.load, 200);
     },
     head: () => [
       div.bar(h1('Runs'), nav.views.grow({ 'aria-label': 'Saved views' }, viewLinks()), a.button.primary({ href: ui('/brains') }, icon('plus'), 'Start a run')),
       form.bar.findRuns({ role: 'search', onsubmit: (event) => { event.preventDefault(); search(); } },
-        label.grow(icon('search'), input({ type: 'search', 'aria-label': 'Find runs', placeholder: 'brain:support status:failed, or any words', value: typed ?? write(filter), autocomplete: 'off', title: Object.entries(KEYS).map((pair) => pair.join(': ')).join('\n'),
-          oninput: ({ target }) => { typed = target.value; }, onchange: search }), kbd.wide('/')),
-        select.wide({ 'aria-label': 'Time', value: filter.since ?? '', onchange: ({ target }) => go(address({ ...filter, since: target.value })) },
+        div.grow.field(label(icon('search'), searchField(), kbd.wide('/')), menu.isOpen && suggested().items.length > 0 && menuOf(suggested(), menu.active, take)),
+        select.wide({ 'aria-label': 'Time', value: filter.since ?? '', onchange: ({ target }) => go(address({ ...filter, since: target.value }, sort)) },
           Object.entries({ ...TIMES, ...(filter.since && !TIMES[filter.since] && { [filter.since]: filter.since }) }).map(([value, text]) => option({ key: value, value }, text)))),
-      div.bar.thin(p.counts.grow({ 'aria-label': 'Runs by status' }, data.value && counted(data.value)), span.wide.quiet(`Times in ${zone()}`))],
+      div.bar.thin(p.counts.grow({ 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(`Times in ${zone()}`))],
     render: () => [
       data.show(shown),
       picked.size > 0 && div.bulk({ role: 'region', 'aria-label': 'Chosen runs' },
@@ -116,7 +157,53 @@ export default function runsView(route, frame) {
     },
   };
   function search() {
-    if (typed !== null && typed.trim() !== write(filter)) go(address(parse(typed, titles)));
+    menu.isOpen = false;
+    if (typed !== null && typed.trim() !== write(filter)) go(address(parse(typed, known()), sort));
+  }
+  /** The titles of this server's brains, and of the runs that are shown. */
+  function known() {
+    return [...new Set([...titles, ...(data.value?.items ?? []).map(({ brain }) => brain)])];
+  }
+  function suggested() {
+    return suggestions(typed ?? write(filter), menu.caret, { counts: data.value?.counts, titles: known(), rows: data.value?.items ?? [], tools: tools ?? [] });
+  }
+  /** Puts a suggestion in the place of the word before the caret. */
+  function take({ insert }) {
+    const field = document.querySelector('.find-runs input');
+    const { from } = suggested();
+    typed = field.value.slice(0, from) + insert + field.value.slice(menu.caret).trimStart();
+    Object.assign(menu, { active: -1, caret: from + insert.length, isOpen: true });
+    field.value = typed;
+    field.setSelectionRange(menu.caret, menu.caret);
+    field.focus();
+  }
+  function searchField() {
+    const opens = ({ target }) => {
+      Object.assign(menu, { isOpen: true, active: -1, caret: target.selectionStart ?? target.value.length });
+      // The tools that have asked people lately are the ones that are looked for.
+      if (!tools) {
+        tools = [];
+        const names = ({ items: found }) => { tools = [...new Set([...tools, ...found.map(({ tool }) => tool).filter(Boolean)])]; };
+        for (const path of ['/pending', '/decisions']) get(path, { limit: 100 }).then(names, () => {});
+      }
+    };
+    const onkeydown = (event) => {
+      const shown = menu.isOpen ? suggested().items : [];
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (step && shown.length) menu.active = (menu.active + step + shown.length + (menu.active < 0 && step < 0 ? 1 : 0)) % shown.length;
+      else if (['Tab', 'Enter'].includes(event.key) && !event.shiftKey && shown[menu.active]) take(shown[menu.active]);
+      else if (event.key === 'Escape' && menu.isOpen) menu.isOpen = false;
+      else return;
+      event.preventDefault();
+      event.stopPropagation();
+    };
+    const isOpen = menu.isOpen && suggested().items.length > 0;
+    return input({ type: 'search', role: 'combobox', 'aria-label': 'Find runs', 'aria-expanded': String(isOpen), 'aria-controls': isOpen ? 'suggestions' : null, 'aria-autocomplete': 'list', 'aria-activedescendant': isOpen && menu.active >= 0 ? `suggestion-${menu.active}` : null,
+      placeholder: 'brain:support status:failed, or any words', value: typed ?? write(filter), autocomplete: 'off',
+      oninput: (event) => {
+        typed = event.target.value;
+        opens(event);
+      }, onfocus: opens, onclick: opens, onblur: () => { menu.isOpen = false; }, onkeydown, onchange: search });
   }
   function viewLinks() {
     const own = saved();
@@ -131,15 +218,17 @@ export default function runsView(route, frame) {
     } }, icon('cross'), 'Forget view'))];
   }
   function counted({ counts }) {
-    return [b(`${sum(counts)} runs`), Object.keys(STATUS).filter((name) => counts[name]).map((name) => a({ key: name, href: ui(address({ ...filter, status: name })),
+    return [b(`${sum(counts)} ${sum(counts) === '1' ? 'run' : 'runs'}`), Object.keys(STATUS).filter((name) => counts[name]).map((name) => a({ key: name, href: ui(address({ ...filter, status: name })),
       class: STATUS[name][1], 'aria-current': filter.status === name && 'true' }, `${number(counts[name])}${counts.capped ? '+' : ''} ${name}`))];
   }
   function shown({ items: rows, next, capped }) {
+    if (misfit(filter)) return empty('This cannot be searched for', misfit(filter));
     if (!rows.length && query(filter)) return empty('No run matches', 'Change the filters.', a.button({ href: ui('/runs') }, 'Show all runs'));
     if (!rows.length) return empty('No runs yet', 'Start a brain, and watch it here.', a.button.primary({ href: ui('/brains') }, 'Start a brain'));
     return [list.view({ role: 'grid', 'aria-label': 'Runs', 'aria-rowcount': next ? -1 : rows.length + 1 }, `run-${selected}`),
-      p.soft.more(`Showing ${number(rows.length)}${next ? ', there are more' : ''}.`,
-        capped && ' The search has stopped at its maximum, so older runs may be missing.', next && button.small({ onclick: more }, 'Show more'),
+      p.soft.more(sort && next ? `The ${SORTS[sort.replace(/^-/, '')][1]} ${sort.startsWith('-') ? 'first' : 'last'} of the ${number(rows.length)} last started; older runs are not sorted in. ` : `Showing ${number(rows.length)}${next ? ', there are more' : ''}.`,
+        capped && ' The search has stopped at its maximum, so older runs may be missing.', next && !sort && button.small({ onclick: more }, 'Show more'),
+        next && sort && rows.length < MOST_SORTED && button.small({ onclick: readAll, disabled: busy }, busy ? 'Reading…' : `Sort up to ${number(MOST_SORTED)}`),
         may('operate') && button.plain.small({ onclick: () => pick(rows) }, next ? `Choose these ${number(rows.length)}` : 'Choose all'))];
   }
   function heading() {
@@ -148,13 +237,30 @@ export default function runsView(route, frame) {
     return div.runHeads({ key: 'heads', role: 'row', 'aria-rowindex': 1 },
       cell('pick', input({ type: 'checkbox', tabindex: '-1', 'aria-label': 'Choose all that are shown', checked: all, onchange: () => pick(all ? [] : items()) })),
       cell('status', 'Status'), cell('brain', 'Brain'), cell('why', 'How it stands'), cell('user', 'User'),
-      span['c-when']({ role: 'columnheader', 'aria-sort': 'descending' }, 'Started ', icon('down')), cell('took', 'Active'), cell('waits', 'Waits'), cell('tokens', 'Tokens'), cell('cost', 'Cost'));
+      sorts('when', 'started', 'Started'), sorts('took', 'active', 'Active'), sorts('waits', 'waits', 'Waits'), sorts('tokens', 'tokens', 'Tokens'), sorts('cost', 'cost', 'Cost'));
+  }
+  /** A head that sorts: the first click shows what is most on top, the second what is least. */
+  function sorts(column, name, text) {
+    const now = sort ?? '-started';
+    const isDown = now === `-${name}`;
+    const next = isDown ? name : `-${name}`;
+    return span[`c-${column}`]({ role: 'columnheader', 'aria-sort': now.replace(/^-/, '') === name ? (isDown ? 'descending' : 'ascending') : null },
+      button.plain({ tabindex: '-1', title: name === 'started' ? null : 'Sorts the runs that are shown', onclick: () => go(address(filter, next === '-started' ? null : next), true) }, text, now.replace(/^-/, '') === name && icon(isDown ? 'down' : 'up')));
+  }
+  /** Where the search has found its words in a run. */
+  function hitOf({ id }) {
+    const hit = data.value.hits?.find(({ run }) => run === id);
+    if (!hit) return null;
+    const wanted = filter.tool ?? filter.q ?? '';
+    const at = hit.text.toLowerCase().indexOf(wanted.toLowerCase());
+    const part = at < 0 ? [hit.text] : [hit.text.slice(0, at), mark(hit.text.slice(at, at + wanted.length)), hit.text.slice(at + wanted.length)];
+    return span.hit({ dir: 'auto' }, a({ href: runUrl(id, 'events', hit.seq), tabindex: '-1' }, `event ${hit.seq}`), ' ', small(hit.type.toLowerCase().replaceAll('_', ' ')), ' ', hit.field && !['tool', 'type'].includes(hit.field) && [span.quiet(hit.field), ' '], part);
   }
   function row(index) {
     const run = items()[index];
     const cell = (name, ...content) => span[`c-${name}`]({ role: 'gridcell' }, content);
     const isSelected = index === selected;
-    const [name, ends, now] = [standing(run), hasEnded(run), Date.now()];
+    const [name, now] = [standing(run), Date.now()];
     const tone = ['failed', 'parked', 'stuck'].includes(name) ? 'bad' : run.pending > 0 ? 'wait' : '';
     const { brief: text, place } = causeOf(run.status === 'completed' ? '' : run.refused?.message ?? run.why ?? run.last);
     const spent = inputTokens(run.usage);
@@ -165,8 +271,8 @@ export default function runsView(route, frame) {
     cell('status', status(name)),
     cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), ' ', span.mono({ title: run.id }, shortId(run.id))),
     cell('why', span.cause({ class: tone, title: run.why }, text ? quoted(text) : span.quiet(plural(run.head + 1, 'event')), ' ', place && span.quiet(place)),
-      (run.pending > 1 || run.forked_from || run.tags?.length > 0) && span.marks(run.pending > 1 && span.tag.warn(`${run.pending} pending`), run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag)))),
-    cell('user', none(run.user)), cell('when', span({ title: date(run.started) }, moment(run.started))), cell('took', duration(ends && run.active_ms != null ? run.active_ms : (ends ? millis(run.updated) : run.status === 'waiting' ? millis(run.since) : now) - millis(run.started))),
+      hitOf(run), (run.pending > 1 || run.forked_from || run.tags?.length > 0) && span.marks(run.pending > 1 && span.tag.warn(`${run.pending} pending`), run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag)))),
+    cell('user', none(run.user)), cell('when', span({ title: date(run.started) }, moment(run.started))), cell('took', duration(activeOf(run))),
     cell('waits', run.status === 'waiting' ? span.wait(duration(now - millis(run.since))) : span.quiet('–')), cell('tokens', spent ? span({ title: `${number(spent)} tokens` }, compact(spent)) : span.quiet('–')),
     cell('cost', run.cost?.currency ? span({ title: run.cost.partial ? 'The cost of some answers is unknown' : '' }, `${money(run.cost.amount, run.cost.currency)}${run.cost.partial ? ' +' : ''}`) : span.quiet('–')));
   }

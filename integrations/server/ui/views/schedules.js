@@ -7,6 +7,7 @@ import { facts, table, when } from '../parts/common.js';
 import { masterView } from '../parts/master.js';
 import { requests } from '../parts/request.js';
 import { readable } from '../parts/json.js';
+import timing, { read, write } from '../parts/timing.js';
 
 const { a, b, h2, header, li, ol, p, section, small, span } = tags;
 
@@ -25,10 +26,10 @@ const nextTimes = ({ items, error }) => (error ? p.error(error.message) : items.
 
 /** The form of a schedule: its options follow the chosen brain, and its next times show before it is saved. */
 function scheduleForm(spec) {
-  let [brain, next, timer] = [undefined, null, 0];
+  let [brain, next, timer, when_] = [undefined, null, 0, null];
   async function changed(form) {
     clearTimeout(timer);
-    timer = setTimeout(async () => { next = await post('/schedules/new/preview?limit=5', form.body()).catch((error) => ({ error })); }, 250);
+    timer = setTimeout(async () => { next = form.value.brain && await post('/schedules/new/preview?limit=5', form.body()).catch((error) => ({ error })); }, 250);
     const [chosen, before] = [form.value.brain, brain];
     if (chosen === before) return;
     brain = chosen;
@@ -37,8 +38,14 @@ function scheduleForm(spec) {
     const own = before === undefined ? form.value.options : undefined;
     if (known && form.value.brain === chosen) form.use('options', known.options_schema, own ?? known.default_options);
   }
-  return { verb: 'Save', first: ['schedule', 'brain', 'cron', 'every', 'at', 'zone', 'options'], schemas: { brain: { type: 'string' } }, changed,
+  return { verb: 'Save', first: ['schedule', 'brain', 'cron', 'every', 'at', 'zone', 'options'], flat: ['options'], more: 'Overlap, missed times and more', schemas: { brain: { type: 'string' } }, changed,
+    skip: () => (when_?.state.kind === 'expression' ? [] : ['cron', 'every', 'at']),
+    above: () => when_ && timing(when_.state, () => when_.form.set(write(when_.state))),
     ready: async (form) => {
+      const state = read(form.value);
+      when_ = { form, state };
+      // The times of a person are those of the place where the person is.
+      if (!spec.value) form.set({ zone: Intl.DateTimeFormat().resolvedOptions().timeZone, ...write(state) });
       const { items } = await get('/brains');
       form.use('brain', { enum: items.map(({ title }) => title) });
       if (form.value.brain) changed(form);

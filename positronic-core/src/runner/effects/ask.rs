@@ -1,4 +1,4 @@
-//! One request to a model, with its answer streamed to the run's readers.
+//! One request to a model, with its answer streamed to the readers of its run, or outside of a run to its sender.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,6 +8,7 @@ use futures::FutureExt as _;
 use super::files::{load_files, store_made};
 use crate::model::{DeltaSink, Model, Piece};
 use crate::record::{Delta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Path, Seq};
+use crate::runner::Runner;
 use crate::runner::catch::panicked;
 use crate::runner::worker::shared::Shared;
 
@@ -21,7 +22,7 @@ pub(super) async fn ask<'a>(
     after: Option<Seq>,
     through: impl FnOnce(Box<dyn DeltaSink + 'a>) -> Box<dyn DeltaSink + 'a>,
 ) -> Result<ModelResponse, ModelError> {
-    load_files(shared, request).await?;
+    load_files(&*shared.runner.store, request).await?;
     let show = Show {
         shared,
         path: &request.path,
@@ -31,17 +32,42 @@ pub(super) async fn ask<'a>(
         take: AtomicU32::new(0),
     };
     let show = through(Box::new(show));
+    let answer = answer(&shared.runner, model, request, &*show).await?;
+    store_made(shared, &answer).await?;
+    Ok(answer)
+}
+
+/// Sends a request to the runner's model of its tier, outside of a run.
+pub(in crate::runner) async fn ask_once(
+    runner: &Runner,
+    request: &ModelRequest,
+    deltas: &dyn DeltaSink,
+) -> Result<ModelResponse, ModelError> {
+    if request.settings.in_code {
+        let kind = ModelErrorKind::BadRequest;
+        return Err(ModelError::new(kind, "the loop's code answers this request instead of a model"));
+    }
+    load_files(&*runner.store, request).await?;
+    answer(runner, &**runner.model_of(request.settings.tier), request, deltas).await
+}
+
+/// Sends a request and checks that its answer can be recorded.
+async fn answer(
+    runner: &Runner,
+    model: &dyn Model,
+    request: &ModelRequest,
+    deltas: &dyn DeltaSink,
+) -> Result<ModelResponse, ModelError> {
     // The block also catches an adapter that panics before it returns a future.
-    let answer = async { model.call(request, &*show).await };
+    let answer = async { model.call(request, deltas).await };
     let answer = AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
         let kind = ModelErrorKind::BadRequest;
         Err(ModelError::new(kind, format!("the model's adapter failed: {}", panicked(&*panic))))
     })?;
-    answer.check(shared.runner.settings.max_document_bytes).map_err(|error| {
+    answer.check(runner.settings.max_document_bytes).map_err(|error| {
         let kind = ModelErrorKind::Malformed;
         ModelError::new(kind, format!("the model's answer cannot be recorded: {error}"))
     })?;
-    store_made(shared, &answer).await?;
     Ok(answer)
 }
 

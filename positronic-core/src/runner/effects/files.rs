@@ -7,7 +7,7 @@ use backon::Retryable as _;
 use crate::record::{Attachment, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 use crate::runner::clock::pauses;
 use crate::runner::worker::shared::Shared;
-use crate::store::StoreError;
+use crate::store::{EventStore, StoreError};
 
 /// Stores a file and returns its hash, as often as the append that would fail next.
 pub(super) async fn store_file(shared: &Shared, bytes: &[u8]) -> Result<String, StoreError> {
@@ -26,7 +26,7 @@ pub(super) async fn store_made(shared: &Shared, answer: &ModelResponse) -> Resul
 }
 
 /// Loads the stored files of a request's messages.
-pub(super) async fn load_files(shared: &Shared, request: &ModelRequest) -> Result<(), ModelError> {
+pub(super) async fn load_files(store: &dyn EventStore, request: &ModelRequest) -> Result<(), ModelError> {
     if !request.messages.has_files() {
         return Ok(());
     }
@@ -41,7 +41,7 @@ pub(super) async fn load_files(shared: &Shared, request: &ModelRequest) -> Resul
     };
     for (file, is_needed) in files {
         let Some(hash) = file.file().blob().filter(|_| file.bytes().is_none()) else { continue };
-        match (|| shared.runner.store.blob(hash)).retry(pauses()).when(is_temporary).await {
+        match (|| store.blob(hash)).retry(pauses()).when(is_temporary).await {
             Ok(Some(bytes)) => file.load(Arc::from(bytes)),
             Ok(None) if !is_needed => {}
             Ok(None) => {

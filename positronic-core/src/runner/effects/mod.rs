@@ -3,7 +3,7 @@
 //! An effect that takes time runs in a task of its own and sends reports to its worker. The others run in the worker.
 
 mod answer_guards;
-mod ask;
+pub(super) mod ask;
 pub(super) mod async_effects;
 mod charge;
 pub(super) mod child_run;

@@ -22,12 +22,15 @@ use crate::api::runs::start::{conversation, given_options, of_conversation, user
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{Problem, ProblemType};
+use crate::redact::redacted_then_cut;
 use crate::routes::{RequestContext, Route, created, json};
 use crate::{cursor, sse};
 
 /// How many runs are read at once, and of one request at most.
 const CHUNK: usize = 100;
 const MAX_READ: usize = 2000;
+/// How many characters of a message a list shows.
+const MAX_OPENING: usize = 200;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -65,6 +68,9 @@ struct ConversationItem {
     user: Option<String>,
     /// The number of its runs.
     runs: usize,
+    /// The message with which its last run began, cut to 200 characters; absent if that began without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
     last: RunItem,
 }
 
@@ -133,9 +139,10 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
             }
             // A conversation is listed at the place of its last run.
             if let Some((_, runs)) = known.get(&id).filter(|(last, _)| *last == row.run) {
-                let last = app.run_items(std::slice::from_ref(&row)).await?;
-                let item = |last| ConversationItem { id: id.clone(), user: row.user.clone(), runs: *runs, last };
-                items.extend(last.into_iter().map(item));
+                let (last, message) = (app.run_items(std::slice::from_ref(&row)).await?, opening(app, &row.run).await?);
+                let item =
+                    |last| ConversationItem { id: id.clone(), user: row.user.clone(), runs: *runs, message, last };
+                items.extend(last.into_iter().next().map(item));
             }
         }
         if is_last {
@@ -147,6 +154,14 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
         }
     }
     json(&ConversationList { items, next: next.map(|place| cursor::encode(&place, &wanted)), capped })
+}
+
+/// Returns the message with which a run began, cut.
+async fn opening(app: &App, run: &RunId) -> Result<Option<String>, Problem> {
+    let first = app.client.store().read(run, Seq(0), 1).await?;
+    let Some(EventKind::BrainStart(begin)) = first.first().map(|event| &event.kind) else { return Ok(None) };
+    let message = begin.start.as_ref().and_then(|start| start.message.as_ref());
+    Ok(message.map(|message| redacted_then_cut(app.options.redact.as_ref(), message.text.clone(), MAX_OPENING)))
 }
 
 async fn read(cx: RequestContext) -> Result<Response, Problem> {

@@ -1,6 +1,7 @@
 //! `/pending`: what waits for a person or a program, and the decisions about it.
 
 pub(crate) mod decisions;
+pub(crate) mod history;
 pub(crate) mod item;
 pub(crate) mod items;
 pub(crate) mod list;

@@ -51,6 +51,11 @@ enum Verdict {
 }
 
 impl DecisionItem {
+    /// Returns whether a person or a named program has made it. A webhook's message that has no name decides nothing.
+    pub(crate) const fn is_of_somebody(&self) -> bool {
+        self.by.is_some() || !matches!(self.verdict, Verdict::Replied)
+    }
+
     /// Returns the decision that an event records.
     pub(crate) fn of(event: &Event) -> Option<Self> {
         let (verdict, actor): (_, &Actor) = match &event.kind {

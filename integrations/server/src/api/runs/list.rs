@@ -6,12 +6,12 @@ use positronic_core::store::{EventSearch, RunCursor, RunFilter, StoreError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::hits::HitItem;
 use crate::api::items::RunItem;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::cursor;
 use crate::problem::{Problem, ProblemType};
-use crate::redact::redacted_text;
 use crate::routes::{RequestContext, Route, json};
 use crate::time::Time;
 
@@ -19,8 +19,8 @@ use crate::time::Time;
 pub(crate) const MAX_PAGE: usize = 500;
 /// How many runs are counted, and how many events a search finds and about how many it reads, at most.
 const MAX_COUNTED: usize = 10_000;
-const MAX_FOUND: usize = 10_000;
-const MAX_SCANNED: usize = 200_000;
+pub(crate) const MAX_FOUND: usize = 10_000;
+pub(crate) const MAX_SCANNED: usize = 200_000;
 /// How many characters of an id are enough to find its run: a word of another text is rarely the beginning of an id.
 const SHORT_ID: usize = 8;
 
@@ -103,6 +103,10 @@ struct RunList {
     items: Vec<RunItem>,
     /// The cursor of the next page; `null` at the end of the list.
     next: Option<String>,
+    /// For a search for `q`: the first event with the text of each of the items, unless it is the id of a run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    hits: Vec<HitItem>,
     /// Whether the search for `q` has read as many events as one request may, before the end of the list: `next` continues it,
     /// even if `items` is empty.
     capped: bool,
@@ -155,12 +159,13 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     let limit = page(*limit)?;
     let after: Option<RunCursor> = cursor.as_ref().map(|text| cursor::decode(text, &wanted)).transpose()?;
     let app = &cx.app;
-    let Matching { mut rows, capped } = matching(app, &wanted, after, limit + 1).await?;
+    let Matching { mut rows, mut hits, capped } = matching(app, &wanted, after, limit + 1).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
+    hits.truncate(limit);
     let last = if more { rows.last().map(RunSummary::cursor) } else { capped.clone() };
     let next = last.map(|last| cursor::encode(&last, &wanted));
-    json(&RunList { items: app.run_items(&rows).await?, next, capped: !more && capped.is_some() })
+    json(&RunList { items: app.run_items(&rows).await?, next, hits, capped: !more && capped.is_some() })
 }
 
 async fn counts(cx: RequestContext) -> Result<Response, Problem> {
@@ -171,7 +176,7 @@ async fn counts(cx: RequestContext) -> Result<Response, Problem> {
     let (brain, tag, conversation) = (brain.as_ref(), tag.as_ref(), conversation.as_ref());
     let status = statuses(status.as_deref())?;
     let wanted = Wanted { status, brain, user, tag, conversation, since, before, needs, q };
-    let Matching { rows, capped } = matching(&cx.app, &wanted, None, MAX_COUNTED + 1).await?;
+    let Matching { rows, capped, .. } = matching(&cx.app, &wanted, None, MAX_COUNTED + 1).await?;
     let count = |status| rows.iter().take(MAX_COUNTED).filter(|row| row.status == status).count();
     json(&RunCounts {
         running: count(Status::Running),
@@ -221,6 +226,8 @@ pub(crate) fn page(limit: Option<usize>) -> Result<usize, Problem> {
 /// A part of a list of runs.
 struct Matching {
     rows: Vec<RunSummary>,
+    /// Where a search has found its text, for each of the rows.
+    hits: Vec<HitItem>,
     /// Where the list continues, if a search has ended before the list did.
     capped: Option<RunCursor>,
 }
@@ -237,26 +244,40 @@ async fn matching(app: &App, wanted: &Wanted<'_>, after: Option<RunCursor>, most
     filter.after = after;
     let Some(text) = wanted.q else {
         filter.limit = Some(most);
-        return Ok(Matching { rows: store.runs(&filter).await?, capped: None });
+        return Ok(Matching { rows: store.runs(&filter).await?, hits: Vec::new(), capped: None });
     };
     if is_id(app, text, &filter).await? {
         (filter.prefix, filter.limit) = (Some(text.clone()), Some(most));
-        return Ok(Matching { rows: store.runs(&filter).await?, capped: None });
+        return Ok(Matching { rows: store.runs(&filter).await?, hits: Vec::new(), capped: None });
     }
-    let found = store.search(&search(app, text, filter, most)).await?;
-    let mut rows: Vec<RunSummary> = Vec::new();
+    let search = search(app, text, filter, most);
+    let mut found = store.search(&search).await?;
+    // Matches that the caller does not see may have used up the search, which then ends with the run of the last one.
+    if !search.once
+        && found.found.len() == search.limit
+        && let Some(last) = found.found.last()
+        && let Ok(row) = store.run(&last.run).await
+    {
+        found.capped = Some(row.cursor());
+    }
+    let (mut rows, mut hits): (Vec<RunSummary>, Vec<HitItem>) = (Vec::new(), Vec::new());
     for hit in found.found {
-        if rows.len() == most || rows.last().is_some_and(|row| row.run == hit.run) || !shows(app, text, &hit.line) {
+        if rows.len() == most || rows.last().is_some_and(|row| row.run == hit.run) {
             continue;
         }
+        // A search must not find secrets.
+        let Some(item) = HitItem::of(&hit, text, app.options.redact.as_ref()) else { continue };
         match store.run(&hit.run).await {
-            Ok(row) => rows.push(row),
+            Ok(row) => {
+                rows.push(row);
+                hits.push(item);
+            }
             // It was pruned meanwhile.
             Err(StoreError::NoSuchRun { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(Matching { rows, capped: found.capped })
+    Ok(Matching { rows, hits, capped: found.capped })
 }
 
 /// Returns whether a text is the id of a run in a list, or begins one.
@@ -267,14 +288,10 @@ async fn is_id(app: &App, text: &str, filter: &RunFilter) -> Result<bool, StoreE
     Ok(rows.first().is_some_and(|row| text.len() >= SHORT_ID || row.run.as_str() == text))
 }
 
-/// Returns the search for a text in the events of runs: once per run, unless secrets hide matches.
+/// Returns the search for a text in the events of runs: once per run, unless secrets may hide matches, or the numbers and times of
+/// events match that are not searched.
 fn search(app: &App, text: &str, runs: RunFilter, most: usize) -> EventSearch {
     let search = |limit| EventSearch::new(text, limit).within(runs).scan(MAX_SCANNED);
-    if app.options.redact.is_some() { search(MAX_FOUND) } else { search(most).once() }
-}
-
-/// Returns whether an event has a text where the client sees it. A search must not find secrets.
-fn shows(app: &App, text: &str, line: &str) -> bool {
-    let line = app.options.redact.as_ref().map(|redact| redacted_text(redact, line));
-    line.is_none_or(|line| line.to_lowercase().contains(&text.to_lowercase()))
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    if app.options.redact.is_some() || is_number { search(MAX_FOUND) } else { search(most).once() }
 }

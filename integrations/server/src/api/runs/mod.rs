@@ -1,11 +1,15 @@
 //! `/runs`: lists them, starts them, shows what they did, and changes them.
 
+pub(crate) mod answers;
 pub(crate) mod diff;
+pub(crate) mod estimate;
 pub(crate) mod events;
 pub(crate) mod files;
 pub(crate) mod fork;
 pub(crate) mod fork_decisions;
+pub(crate) mod hits;
 pub(crate) mod list;
+pub(crate) mod playground;
 pub(crate) mod requests;
 pub(crate) mod retry;
 pub(crate) mod run;

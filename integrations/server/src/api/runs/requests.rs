@@ -1,15 +1,17 @@
 //! `/runs/{run}/requests`: the requests to models, rebuilt from the log.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::response::Response;
 use positronic_core::model::cassette::Recording;
-use positronic_core::projection::{Traffic, request_for, traffic};
-use positronic_core::record::{Event, EventKind, ModelRequest, Seq};
+use positronic_core::projection::{Exchange, Traffic, request_for, traffic};
+use positronic_core::record::{Event, EventKind, ModelRequest, ModelResponse, Path, RunSummary, Seq};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json as json_of};
 
+use super::answers::AnswerItem;
 use super::state::{immutable, within};
 use crate::api::items::{List, value};
 use crate::app::App;
@@ -58,6 +60,9 @@ struct RequestItem {
     /// The event of the answer or the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     answer_seq: Option<u64>,
+    /// The answer, if it was valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<AnswerItem>,
     /// A command that sends a like request to an OpenAI-compatible endpoint.
     curl: String,
     /// The request with its answer, as a line of a cassette. It is absent before the answer, and on a server that redacts,
@@ -79,34 +84,30 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
 
 async fn request(cx: RequestContext) -> Result<Response, Problem> {
     let (app, row) = (&cx.app, cx.run()?);
-    let seq = within(row.next, cx.seq("seq")?)?;
-    let log = app.client.events(&row.run, Seq(0)).await?;
-    let Some((event, model)) = log.get(seq.index()).and_then(|event| match &event.kind {
-        EventKind::LoopModelCall { model, .. } => Some((event, model)),
-        _ => None,
-    }) else {
-        return Err(Problem::new(ProblemType::BeyondHead).detail(format!("event {seq} sends no request to a model")));
-    };
-    let owner = event.path.parent();
+    let seq = cx.seq("seq")?;
+    let asked = Asked::read(app, row, seq).await?;
+    let (request, owner) = (&asked.request, asked.path.parent());
     let is_before =
         |before: &&Arc<Event>| matches!(before.kind, EventKind::LoopModelCall { .. }) && before.path.parent() == owner;
-    let previous = log.iter().take(seq.index()).rev().find(is_before).map(|before| before.seq);
-    let answer = log.iter().skip(seq.index() + 1).find(|later| later.path == event.path && is_outcome(&later.kind));
-    let request = rebuilt(app, &log, row, seq).await?;
+    let previous = asked.log.iter().take(seq.index()).rev().find(is_before).map(|before| before.seq);
     let (shared, same_head) = match previous {
-        Some(previous) => compared(&rebuilt(app, &log, row, previous).await?, &request),
+        Some(previous) => compared(&rebuilt(app, &asked.log, row, previous).await?, request),
         None => (0, false),
     };
+    // A cassette needs the exact texts.
+    let recorded = asked.exchange.as_ref().filter(|_| app.options.redact.is_none());
+    let prices = app.options.prices.as_deref();
     let item = RequestItem {
         seq: seq.0,
-        model: model.clone(),
-        curl: curl(model, &request, app.options.redact.as_ref()),
-        cassette: cassette(app, &log, row, &request).await?,
-        request: document(&request),
+        model: asked.model.clone(),
+        curl: curl(&asked.model, request, app.options.redact.as_ref()),
+        cassette: recorded.map(|one| Recording::default().line(&one.request, &one.outcome)),
+        request: document(request),
         previous: previous.map(|previous| previous.0),
         shared,
         same_head,
-        answer_seq: answer.map(|answer| answer.seq.0),
+        answer_seq: asked.outcome().map(|answer| answer.seq.0),
+        answer: asked.answer().map(|(response, took)| AnswerItem::of(&asked.model, request, response, prices, took)),
     };
     let mut response = json(&item)?;
     if item.answer_seq.is_some() {
@@ -115,37 +116,77 @@ async fn request(cx: RequestContext) -> Result<Response, Problem> {
     Ok(response)
 }
 
-async fn rebuilt(
-    app: &App,
-    log: &[Arc<Event>],
-    row: &positronic_core::record::RunSummary,
+/// A request of a log, with its outcome.
+pub(super) struct Asked {
+    log: Vec<Arc<Event>>,
     seq: Seq,
-) -> Result<ModelRequest, Problem> {
+    path: Path,
+    /// The model that was asked, as `provider/model`.
+    pub(super) model: String,
+    pub(super) request: ModelRequest,
+    /// The request with its outcome, if it has one.
+    exchange: Option<Exchange>,
+    /// The time that a valid answer took.
+    took: Option<Duration>,
+}
+
+impl Asked {
+    /// Reads the request of an event.
+    pub(super) async fn read(app: &App, row: &RunSummary, seq: Seq) -> Result<Self, Problem> {
+        let seq = within(row.next, seq)?;
+        let log = app.client.events(&row.run, Seq(0)).await?;
+        let Some((path, model)) = log.get(seq.index()).and_then(|event| match &event.kind {
+            EventKind::LoopModelCall { model, .. } => Some((event.path.clone(), model.clone())),
+            _ => None,
+        }) else {
+            return Err(
+                Problem::new(ProblemType::BeyondHead).detail(format!("event {seq} sends no request to a model"))
+            );
+        };
+        let request = rebuilt(app, &log, row, seq).await?;
+        let mut asked = Self { log, seq, path, model, request, exchange: None, took: None };
+        asked.took = asked.outcome().and_then(|event| match &event.kind {
+            EventKind::LoopModelResult { duration, .. } => Some(*duration),
+            _ => None,
+        });
+        asked.exchange = exchange(app, &asked.log, row, &asked.request).await?;
+        Ok(asked)
+    }
+
+    /// Returns the event of the answer or the failure.
+    fn outcome(&self) -> Option<&Arc<Event>> {
+        let mut later = self.log.iter().skip(self.seq.index() + 1);
+        later.find(|later| later.path == self.path && is_outcome(&later.kind))
+    }
+
+    /// Returns the valid answer, and the time that it took.
+    pub(super) fn answer(&self) -> Option<(&ModelResponse, Duration)> {
+        Some((self.exchange.as_ref()?.outcome.as_ref().ok()?, self.took?))
+    }
+}
+
+async fn rebuilt(app: &App, log: &[Arc<Event>], row: &RunSummary, seq: Seq) -> Result<ModelRequest, Problem> {
     let history = app.client.history(&row.run).await?;
     let events = log.iter().map(|event| &**event);
     request_for(events, seq, history, |_| None).map_err(|error| Problem::new(ProblemType::Internal).detail(error))
 }
 
-/// Returns a request with its answer as a line that can be added to a cassette.
-async fn cassette(
+/// Finds a request with its outcome in the traffic of a log.
+async fn exchange(
     app: &App,
     log: &[Arc<Event>],
-    row: &positronic_core::record::RunSummary,
+    row: &RunSummary,
     request: &ModelRequest,
-) -> Result<Option<String>, Problem> {
-    if app.options.redact.is_some() {
-        return Ok(None);
-    }
+) -> Result<Option<Exchange>, Problem> {
     let history = app.client.history(&row.run).await?;
     let events = log.iter().map(|event| &**event);
     let all = traffic(events, history, |_| None).map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;
-    let line = all.iter().find_map(|one| match one {
+    Ok(all.into_iter().find_map(|one| match one {
         Traffic::Exchange(one) if one.request.path == request.path && one.request.attempt == request.attempt => {
-            Some(Recording::default().line(&one.request, &one.outcome))
+            Some(*one)
         }
         _ => None,
-    });
-    Ok(line)
+    }))
 }
 
 const fn is_outcome(kind: &EventKind) -> bool {
@@ -156,7 +197,7 @@ const fn is_outcome(kind: &EventKind) -> bool {
 }
 
 /// Returns a request as JSON.
-fn document(request: &ModelRequest) -> Value {
+pub(super) fn document(request: &ModelRequest) -> Value {
     json_of!({
         "system": request.system,
         "context": request.context,

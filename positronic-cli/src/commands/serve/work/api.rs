@@ -18,9 +18,9 @@ use super::serve::Shown;
 use super::served::Served;
 use crate::app::{
     ChosenCassette, Failure, ModelSettings, Models, Project, ProjectStore, Settings, Ui, Unread, cannot_listen,
-    chosen_cassette, parse_options, price_table, read_webhooks, sign_in_url,
+    chosen_cassette, models_for_run, parse_options, price_table, read_webhooks, sign_in_url,
 };
-use crate::cli::{Exit, OutputArgs, ServeArgs};
+use crate::cli::{Exit, ModelArgs, OutputArgs, ServeArgs};
 use crate::session::interrupts;
 
 pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -138,6 +138,23 @@ struct ProjectBrains {
     starter: Runner,
     /// The options with which `run` starts a brain, by its title.
     options: HashMap<String, Value>,
+    models: RequestModels,
+}
+
+/// Where the models of requests that are sent outside of runs come from.
+struct RequestModels {
+    project: Project,
+    store: ProjectStore,
+    args: ModelArgs,
+    settings: Settings,
+}
+
+impl RequestModels {
+    /// Returns a runner with the models of a brain. A cassette plays from its beginning.
+    fn runner(&self, title: &str) -> Result<Runner, Failure> {
+        let models = models_for_run(&self.project, &self.args, title, &self.settings)?;
+        Ok(models.runner(&self.project, &self.store))
+    }
 }
 
 impl ProjectBrains {
@@ -154,6 +171,12 @@ impl ProjectBrains {
             starts: project.starts.clone(),
             starter: Models::none().runner(project, store).submit_only(),
             options: options.collect(),
+            models: RequestModels {
+                project: project.clone(),
+                store: store.clone(),
+                args: args.model.clone(),
+                settings: ui.settings.clone(),
+            },
         }
     }
 }
@@ -165,6 +188,11 @@ impl Brains for ProjectBrains {
 
     fn runner<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Runner, NoRunner>> {
         Box::pin(std::future::ready(Ok(self.starter.clone())))
+    }
+
+    fn models<'a>(&'a self, title: &'a str) -> BoxFuture<'a, Result<Runner, NoRunner>> {
+        let runner = self.models.runner(title);
+        Box::pin(std::future::ready(runner.map_err(|failure| NoRunner { message: failure.to_string(), refusal: None })))
     }
 
     fn starts(&self) -> Vec<Arc<StartOn>> {

@@ -1,0 +1,90 @@
+// Conversations: the list, a thread with a decision in it, and the box to write in.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { accessible, launch, open } from './browser.mjs';
+import { Project } from './server.mjs';
+
+const project = new Project();
+let [browser, page] = [];
+const write = () => page.getByLabel('Message to Kitchen');
+
+before(async () => {
+  project.talk('kitchen', 'dinner', 'ana', ['What can I cook tonight?', 'Please order the cheese.']);
+  project.talk('gardener', 'garden', 'ben', ['Hello.']);
+  browser = await launch();
+  page = await open(browser, await project.serve());
+});
+after(async () => { await browser?.close(); await project.close(); });
+
+test('the list says what was said last, and what waits for a person', async () => {
+  await page.to('/conversations', '.talks a');
+  const first = page.getByRole('link', { name: /Please order the cheese/ });
+  assert.match(await first.innerText(), /decide[\s\S]*Kitchen · ana · 2 turns · dinner/);
+  await accessible(page, 'the conversations');
+  await page.getByRole('button', { name: /Waits for a person/ }).click();
+  assert.equal(await page.locator('.queue.talks:not(.in-main) a').count(), 1);
+});
+
+test('a thread shows messages and answers in their order, with calls folded and the decision in place', async () => {
+  await page.to('/conversations/dinner', '.decide');
+  const heads = await page.locator('.turn-head b').allInnerTexts();
+  assert.deepEqual(heads, ['ana', 'Kitchen', 'Kitchen', 'ana']);
+  assert.match(await page.locator('.thread').innerText(), /What can I cook tonight\?[\s\S]*eggs[\s\S]*Please order the cheese\.[\s\S]*it costs 12 euros/);
+  await page.locator('.turn-calls summary', { hasText: 'larder' }).click();
+  await page.locator('.turn-calls[open] li', { hasText: 'eggs, rice' }).waitFor();
+  await accessible(page, 'a thread');
+});
+
+test('a decision and a further message continue the conversation', async () => {
+  await page.getByRole('button', { name: 'Approve', exact: true }).and(page.locator(':not([aria-disabled])')).click();
+  await page.getByText('That is settled.').waitFor();
+  await page.locator('.decide').waitFor({ state: 'detached' });
+  await write().fill('Thank you!');
+  await write().press('Shift+Enter');
+  assert.equal(await write().inputValue(), 'Thank you!\n', 'with Shift, Enter begins a line');
+  await write().press('Enter');
+  await page.getByText('Enjoy your dinner!').waitFor();
+  assert.equal(await write().inputValue(), '');
+  await page.getByRole('link', { name: '3 runs' }).waitFor();
+});
+
+test('a message without an answer is sent again under its key, and begins one turn', async () => {
+  await page.to('/conversations/garden', '.thread');
+  const keys = [];
+  await page.route('**/conversations/garden/messages', async (route) => {
+    keys.push(route.request().headers()['idempotency-key']);
+    if (keys.length > 1) return route.continue();
+    await route.fetch();
+    return route.abort();
+  });
+  const box = page.getByLabel('Message to Gardener');
+  await box.fill('Water the roses.');
+  await box.press('Enter');
+  await page.getByRole('alert').filter({ hasText: 'cannot be reached' }).waitFor();
+  assert.equal(await box.inputValue(), 'Water the roses.', 'the text stays');
+  await page.getByRole('button', { name: 'Send', exact: true }).click();
+  await page.waitForFunction(() => document.querySelector('#write').value === '');
+  await page.unroute('**/conversations/garden/messages');
+  assert.equal(new Set(keys).size, 1);
+  const { items } = await page.evaluate(async () => (await fetch('/api/v1/conversations')).json());
+  const said = await page.evaluate(async () => {
+    const { runs } = await (await fetch('/api/v1/conversations/garden')).json();
+    const logs = await Promise.all(runs.map(async ({ id }) => (await (await fetch(`/api/v1/runs/${id}/events?limit=500`)).json()).items));
+    return logs.flat().filter((event) => JSON.stringify(event).includes('Water the roses.')).map(({ message_id: id, start }) => id ?? start?.message?.id);
+  });
+  assert.equal(new Set(said).size, 1, 'one message, in the event of the start and in that of its delivery');
+  assert.equal(items.length, 2);
+});
+
+test('a conversation begins with a brain, a name and a first message', async () => {
+  await page.to('/conversations', '.talks a');
+  await page.getByRole('link', { name: 'New conversation' }).click();
+  await page.getByLabel('Brain').selectOption('Kitchen');
+  await page.getByLabel(/^Name/).fill('lunch');
+  await accessible(page, 'the form of a new conversation');
+  await write().fill('What is for lunch?');
+  await write().press('Enter');
+  await page.waitForURL(/\/conversations\/lunch$/);
+  await page.getByText('There are eggs').waitFor();
+  page.check();
+});

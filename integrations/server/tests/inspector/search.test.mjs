@@ -1,0 +1,110 @@
+// The list of runs: suggestions of its search, hits that lead to their event, and sorting by columns.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { accessible, launch, open } from './browser.mjs';
+import { endedLog, Project, waitingLog } from './server.mjs';
+
+const project = new Project();
+let [browser, page] = [];
+const field = () => page.getByRole('combobox', { name: 'Find runs' });
+const option = (name) => page.getByRole('listbox', { name: 'Suggestions' }).getByRole('option', { name });
+const ids = () => page.locator('.run-row .mono').evaluateAll((all) => all.map((one) => one.title));
+
+before(async () => {
+  project.command('run', 'support');
+  project.command('run', 'agent loop', '--json');
+  project.import(waitingLog('till', { calls: [{ tool: 'pay', arguments: { amount: 7 } }] }));
+  project.import(endedLog('sum', { type: 'BRAIN_COMPLETE', result: 1 }));
+  browser = await launch();
+  page = await open(browser, await project.serve(0, '--no-work'));
+});
+after(async () => { await browser?.close(); await project.close(); });
+
+test('the search suggests keys, and after a key the values that are known', async () => {
+  await page.to('/runs', '.run-row');
+  await page.keyboard.press('/');
+  await option(/^status:/).waitFor();
+  await field().pressSequentially('stat');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Tab');
+  assert.equal(await field().inputValue(), 'status:');
+  await option(/completed\s*3 runs/).waitFor();
+  await accessible(page, 'the suggestions of the search');
+  await field().pressSequentially('wai');
+  await option(/waiting/).click();
+  assert.equal(await field().inputValue(), 'status:waiting ');
+  await field().pressSequentially('brain:t');
+  await option('Till').waitFor();
+  await field().pressSequentially('ill');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/status=waiting/);
+  await page.waitForFunction(() => document.querySelectorAll('.run-row').length === 1);
+  assert.deepEqual(await ids(), ['till']);
+});
+
+test('a brain is suggested by a part of its title, and Escape closes the menu first', async () => {
+  await page.to('/runs', '.run-row');
+  await field().click();
+  await field().pressSequentially('supp');
+  await option(/brain:Support/).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('listbox', { name: 'Suggestions' }).waitFor({ state: 'detached' });
+  assert.equal(await field().inputValue(), 'supp');
+  assert.match(page.url(), /\/runs$/);
+});
+
+test('a tool that has asked a person is suggested, and finds the runs that called it', async () => {
+  await page.to('/runs', '.run-row');
+  await field().click();
+  await field().pressSequentially('tool:');
+  await option(/^pay/).click();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/tool=pay/);
+  await page.waitForFunction(() => document.querySelectorAll('.run-row').length === 1);
+  assert.deepEqual(await ids(), ['till']);
+  assert.equal(await field().inputValue(), 'tool:pay');
+  await page.to('/runs?tool=pay&q=amount', 'h1');
+  await page.getByText('either for a tool or for words').waitFor();
+});
+
+test('a hit shows the words around the text, and leads to its event', async () => {
+  await page.to('/runs?q=249', '.run-row');
+  assert.equal(await page.locator('.run-row').count(), 1);
+  const hit = page.locator('.run-row .hit');
+  assert.match(await hit.innerText(), /^event \d+ .*249/);
+  assert.equal(await hit.locator('mark').innerText(), '249');
+  await accessible(page, 'hits of a search');
+  const seq = /event (\d+)/.exec(await hit.innerText())[1];
+  await hit.getByRole('link').click();
+  await page.waitForURL(new RegExp(`/events/${seq}$`));
+  await page.locator('.detail', { hasText: '249' }).waitFor();
+});
+
+test('the columns sort what is shown, and say when that is not all', async () => {
+  await page.to('/runs', '.run-row');
+  const started = await ids();
+  await page.getByRole('columnheader', { name: 'Tokens' }).getByRole('button').click();
+  await page.waitForURL(/sort=-tokens/);
+  const tokens = await page.evaluate(async () => Object.fromEntries((await (await fetch('/api/v1/runs')).json()).items.map(({ id, usage }) => [id, (usage.input ?? 0) + (usage.output ?? 0)])));
+  const down = (await ids()).map((id) => tokens[id]);
+  assert.deepEqual(down, down.toSorted((a, b) => b - a));
+  assert.ok(down[0] > 0);
+  await page.getByRole('columnheader', { name: 'Tokens' }).getByRole('button').click();
+  await page.waitForURL(/sort=tokens/);
+  const up = (await ids()).map((id) => tokens[id]);
+  assert.deepEqual(up, up.toSorted((a, b) => a - b));
+  assert.equal(await page.getByRole('columnheader', { name: 'Tokens' }).getAttribute('aria-sort'), 'ascending');
+  await page.getByRole('columnheader', { name: 'Started' }).getByRole('button').click();
+  await page.waitForURL(/\/runs$/);
+  assert.deepEqual(await ids(), started);
+
+  await page.route(/\/api\/v1\/runs\?/, async (route) => {
+    const answer = await route.fetch();
+    const body = await answer.json();
+    return route.fulfill({ response: answer, json: { ...body, next: new URL(route.request().url()).searchParams.has('cursor') ? null : 'more', items: new URL(route.request().url()).searchParams.has('cursor') ? [] : body.items } });
+  });
+  await page.to('/runs?sort=-cost', '.run-row');
+  await page.getByText('The dearest first of the 4 last started; older runs are not sorted in.').waitFor();
+  await page.unroute(/\/api\/v1\/runs\?/);
+  page.check();
+});

@@ -1,0 +1,130 @@
+// A fork: what becomes different, what happens again, and what both runs share. The address names the run and the last common event.
+import { tags, redraw } from '../lib/dom.js';
+import { get, newKey, request } from '../lib/api.js';
+import { at, go, may, runUrl, ui } from '../lib/page.js';
+import { icon } from '../lib/icons.js';
+import { placeWords } from '../lib/cause.js';
+import { brief, line, money, plural, shortId } from '../lib/format.js';
+import { empty, resource } from '../parts/common.js';
+import { linesDiff, valueDiff } from '../parts/change.js';
+import { effects } from '../parts/effects.js';
+import schemaForm from '../parts/form.js';
+import { json } from '../parts/json.js';
+import { amountOf, answerOf, isLastAttempt, RunModel } from '../parts/model.js';
+
+const { a, b, button, code, dd, details, div, dl, dt, form, h1, h2, input, kbd, label, li, nav, ol, p, section, small, span, summary, textarea } = tags;
+
+/** Edits by place, for as long as the page is open. */
+const kept = new Map();
+
+export default function forkView(route) {
+  let work = null;
+  const open = ({ rest: [run, seq] }) => {
+    work?.model.close();
+    work = run && /^\d+$/.test(seq ?? '') ? forkOf(run, Number(seq)) : null;
+  };
+  open(route);
+  return {
+    title: () => 'Fork',
+    update(to) {
+      open(to);
+      return true;
+    },
+    head: () => div.bar(work?.data.value ? [a.quiet({ href: runUrl(work.run) }, work.model.run.brain, ' ', span.mono(shortId(work.run))), span.quiet('/'), h1.cut(`Fork ${work.data.value.place ? `from ${work.data.value.place}` : `at event ${work.seq}`}`), span.grow(),
+      work.data.value.asked && nav.views({ 'aria-label': 'What to do with it' }, a.wide({ href: ui(at('fork', work.run, work.seq)), 'aria-current': 'true' }, 'Fork the run'), may('playground') && a({ href: ui(at('playground', work.run, work.data.value.asked.seq)) }, 'Try the answer once'))] : h1('Fork')),
+    render: () => (work ? work.data.show(() => draw(work)) : empty('Choose where to fork', 'Select an event of a run, and press F.', a.button({ href: ui('/runs') }, 'Runs'))),
+    close: () => work?.model.close(),
+  };
+}
+
+function forkOf(run, seq) {
+  const key = `${run} ${seq}`;
+  const edits = kept.get(key) ?? kept.set(key, {}).get(key);
+  const work = { run, seq, edits, busy: false, problem: null, key: null, open: new Map(), model: new RunModel(run, () => {}, () => {}) };
+  const { model } = work;
+  work.data = resource(async () => {
+    await model.load();
+    model.stop?.();
+    if (model.trouble) throw model.trouble;
+    const [plan, { items }, brain] = await Promise.all([get(`${model.path}/fork`, { at: seq }), get(`${model.path}/requests`), get(`/brains${at(model.run.brain)}`).catch(() => null)]);
+    // The system prompt of the last request before the fork, so that a change begins with what was sent.
+    const last = items.findLast((item) => item.seq <= Math.max(seq, plan.at));
+    const [asked, state] = await Promise.all([last && get(`${model.path}/requests${at(last.seq)}`), get(`${model.path}/state`, { at: Math.min(plan.at, model.head) })]);
+    return { plan, asked, brain, state: state.state, place: placeWords(last?.path) };
+  });
+  return work;
+}
+
+async function send(work) {
+  if (work.busy) return;
+  const { edits, model } = work;
+  Object.assign(work, { busy: true, key: work.problem?.status === 0 ? work.key : newKey(), problem: null });
+  redraw();
+  try {
+    const { id } = await request('POST', `${model.path}/fork`, { body: { at: work.seq, ...edits }, headers: { 'Idempotency-Key': work.key } });
+    kept.delete(`${work.run} ${work.seq}`);
+    go(at('runs', id));
+  } catch (problem) {
+    work.problem = problem;
+  }
+  work.busy = false;
+  redraw();
+}
+
+function draw(work) {
+  const { edits, model, data: { value: { plan, asked, brain, state } }, problem } = work;
+  const set = (name, value) => {
+    if (value === undefined) delete edits[name];
+    else edits[name] = value;
+  };
+  const system = asked ? (typeof asked.request.system === 'string' ? asked.request.system : asked.request.system?.body ?? '') : null;
+  const { options } = model.nodes[0]?.kind ?? {};
+  const { allowed = true, reason } = model.run.actions?.fork ?? {};
+  const submit = (event) => {
+    event.preventDefault();
+    send(work);
+  };
+  return div.try({ key: `${work.run} ${work.seq}` },
+    form.tryForm({ 'aria-label': 'The fork', onsubmit: submit, onkeydown: (event) => { if (event.key === 'Enter' && (event.metaKey || event.ctrlKey) && !event.repeat) submit(event); } },
+      p.soft('The new run shares the log up to this event. The old run stays as it is.'),
+      system !== null && div.field(label({ for: 'fork-system' }, 'System prompt ', span.quiet(edits.system === undefined ? 'as it was sent last' : 'changed')),
+        textarea({ id: 'fork-system', class: 'code', rows: Math.min(18, 3 + system.split('\n').length), spellcheck: 'false', dir: 'auto', maxlength: 100_000, value: edits.system ?? system, oninput: ({ target }) => set('system', target.value === system ? undefined : target.value) }),
+        edits.system === undefined ? small('Unchanged, each loop keeps its own. A changed one holds for all loops from here on.') : [linesDiff(system, edits.system), small('Holds for all loops from here on.')]),
+      label.field(span('Model'), input({ value: edits.model ?? '', placeholder: asked?.request.settings?.model ?? asked?.model.split('/').slice(1).join('/') ?? 'as recorded', autocomplete: 'off', spellcheck: 'false', oninput: ({ target }) => set('model', target.value.trim() || undefined) }), small('of the same provider; for all loops from here on')),
+      options != null && details.optionsOf(summary('Options ', span.quiet(edits.options === undefined ? 'as recorded' : 'changed')),
+        schemaForm(brain?.options_schema ?? {}, { value: edits.options ?? options, id: 'fork-options', errors: (problem?.body?.errors ?? []).map((error) => ({ ...error, pointer: error.pointer.replace(/^\/options/, '') })), onchange: (edit) => {
+          const next = edit(edits.options ?? options);
+          set('options', JSON.stringify(next) === JSON.stringify(options) ? undefined : next);
+        } }), edits.options !== undefined && div.edits(valueDiff(options, edits.options))),
+      div.panel.again(effects(plan)),
+      problem && p.problem({ role: 'alert' }, problem.message, problem.body?.differences && valueDiff({}, problem.body.differences)),
+      allowed ? div.sendLine(button.primary.large({ disabled: work.busy }, icon('fork'), work.busy ? 'Sending…' : 'Fork and run'), span.grow(), kbd.wide('Ctrl ↵')) : p.note(icon('warn'), reason)),
+    section.trials({ 'aria-label': 'What both runs share', tabindex: '0' }, shared(work, plan), costs(work, plan),
+      state != null && JSON.stringify(state) !== '{}' && section({ key: 'state' }, h2('State at this point'), div.well(json(state, { open: work.open, label: 'State', depth: 2 })))));
+}
+
+const callsOf = (node, model) => (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind }) => kind.type === 'call');
+
+/** The answers of the run, which the fork shares or leaves behind. */
+function shared({ model, seq }, plan) {
+  const answers = model.select((node) => node.kind.type === 'answer' && isLastAttempt(node, model));
+  if (!answers.length) return null;
+  const begins = answers.find((node) => node.seq > Math.max(seq, plan.at)) ?? null;
+  const current = answers.findLast((node) => node.seq <= Math.max(seq, plan.at));
+  return section({ key: 'shared' }, h2('What the fork shares'), ol.sharedRows({ tabindex: '0', 'aria-label': 'Answers of the run' }, answers.map((node) => {
+    const iteration = model.nodes[node.parent]?.kind;
+    const said = answerOf(node.kind)?.parts?.find(({ type, text }) => type === 'text' && text.trim())?.text;
+    const calls = callsOf(node, model);
+    const stands = node.seq > Math.max(seq, plan.at) ? (node === begins && !current ? 'new from here' : 'left behind') : node.seq > plan.at || node.seq === seq ? 'new from here' : 'shared';
+    return li({ key: node.id, class: stands.replaceAll(' ', '-') }, span.n(iteration?.type === 'iteration' ? iteration.number + 1 : ''), span.cut(said && span({ dir: 'auto' }, line(said, 80)), calls.length > 0 && [' ', code([...new Set(calls.map(({ kind }) => kind.tool))].join(', ')), calls.length === 1 && span.quiet(' ', brief(calls[0].kind.arguments, 40))]),
+      a({ href: runUrl(model.id, 'transcript', node.seq) }, stands));
+  })));
+}
+
+/** What is not paid again, and what the rest of the run has cost. */
+function costs({ model, seq }, plan) {
+  const of = (test) => model.nodes.filter((node) => node?.kind.type === 'answer' && test(node)).map((node) => amountOf(answerOf(node.kind)?.cost)).filter((amount) => amount != null);
+  const [before, after] = [of((node) => node.seq <= Math.min(seq, plan.at)), of((node) => node.seq > Math.min(seq, plan.at))].map((list) => (list.length ? money(String(list.reduce((sum, amount) => sum + Number(amount), 0)), model.currency) : null));
+  if (!before && !after) return null;
+  return section({ key: 'cost' }, h2('Cost'), dl.fields(div(dt('shared, not paid again'), dd(before ?? '–')), div(dt('rest of the run'), dd(after ? `about ${after}, as recorded` : '–'))));
+}
