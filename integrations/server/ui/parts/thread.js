@@ -70,8 +70,8 @@ export function turnsOf(model) {
     flush();
     isNamed = false;
     // What the code of a brain makes of its options has no author.
-    const name = kind.from === 'engine' ? 'the engine' : kind.actor?.user ?? kind.actor?.by ?? run.user ?? 'person';
-    turns.push(div.turn.person({ key: node.id }, face(kind.from === 'engine' ? icon('flag') : name.slice(0, 1).toUpperCase()), div(p.turnHead(b(name), hour(node.started ?? nodes[0]?.started)), div.prose({ dir: 'auto' }, kind.text),
+    const name = kind.from === 'engine' ? 'the engine' : kind.from === 'child' ? 'a run in the background' : kind.actor?.user ?? kind.actor?.by ?? run.user ?? 'person';
+    turns.push(div.turn.person({ key: node.id }, face(kind.from !== 'person' ? icon('flag') : name.slice(0, 1).toUpperCase()), div(p.turnHead(b(name), hour(node.started ?? nodes[0]?.started)), div.prose({ dir: 'auto' }, kind.text),
       kind.files?.length > 0 && p.soft(kind.files.map((file) => file.name).join(', ')))));
   }
   flush();

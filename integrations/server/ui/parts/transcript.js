@@ -1,9 +1,9 @@
 // The rows of the transcript: stages, messages, answers and calls in reading order.
 import { tags } from '../lib/dom.js';
-import { apiUrl, at, later } from '../lib/page.js';
+import { apiUrl, at, later, runUrl } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, quoted } from '../lib/cause.js';
-import { brief, bytes, clock, compact, date, decided, limitText, line, micros, money, number, plural, tokens, who } from '../lib/format.js';
+import { brief, bytes, clock, compact, date, decided, limitText, line, micros, money, number, plural, shortId, tokens, who } from '../lib/format.js';
 import { took, when } from './common.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
@@ -124,6 +124,7 @@ const LINES = {
   stopped: ({ message }) => ['bad', 'warn', text(message)],
   blocked: () => ['wait', 'warn', 'The step asked a model beyond a limit; it reruns after a grant.'],
   trigger: ({ change: { set, deleted } }) => ['', 'clock', set ? [text(`trigger set: ${set.what}`), when(set.due)] : `trigger deleted: ${deleted}`],
+  child_run: ({ name, run, title, link }) => ['', 'fork', text(`started ${title} as ${name}`), link && span.tag(link), a({ href: runUrl(run) }, shortId(run))],
   pause: ({ actor, failure, resumed }, _, node) => ['', 'pause', `${failure ? `parked: ${failure.message}` : `paused by ${who(actor)}`}${resumed ? `, resumed by ${who(resumed)} after ${took(node)}` : ''}`],
   migration: ({ version }) => ['', 'fork', `continues with version ${version} of the brain`],
   claim_refused: ({ owner, message }) => ['wait', 'warn', text(`worker ${owner} cannot continue the run: ${message}`)],
@@ -151,10 +152,10 @@ const BLOCKS = {
     stopped !== undefined && eventLine({}, icon('flag'), 'did not pass: the rest is skipped', stopped !== null && auto(b, brief(stopped)))];
   },
   message: ({ kind: { text: message, files = [], from, actor, opening } }, view) => [
-    div.label(icon(from === 'engine' ? 'flag' : 'person')),
-    div.bubble({ class: from }, prose(message), files.map((file) => fileChip(file, view.model.id))),
+    div.label(icon(from === 'person' ? 'person' : 'flag')),
+    div.bubble({ class: from === 'person' ? from : 'engine' }, prose(message), files.map((file) => fileChip(file, view.model.id))),
     // What the code of a brain makes of its options has no author.
-    p.author(from === 'engine' ? 'the engine' : opening ? `${actor?.by ? `${actor.by}, ` : ''}the message that the loop begins with` : who(actor))],
+    p.author(from === 'engine' ? 'the engine' : from === 'child' ? 'a run in the background' : opening ? `${actor?.by ? `${actor.by}, ` : ''}the message that the loop begins with` : who(actor))],
   answer(node, view) {
     const { kind } = node;
     const { outcome, stream, question, model, attempt } = kind;
