@@ -19,7 +19,7 @@ use positronic_core::record::{EventKind, Failure, RunId, Seq};
 use positronic_core::runner::{RunUpdate, Settled};
 use positronic_core::store::StoreError;
 use positronic_server::Problem;
-use positronic_server::extension::{Frame, OpenQuestion, Viewer};
+use positronic_server::extension::{OpenQuestion, Viewer};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -28,21 +28,27 @@ use crate::projection::{Placed, Projection, PublicState};
 
 /// Translates items into the frames of a protocol.
 pub(crate) trait Encoder: Send + 'static {
+    /// What the leg sends: a [`Frame`](positronic_server::extension::Frame), if its protocol is a stream of events.
+    type Sent: Send + 'static;
+
     /// Translates what happens.
-    fn items(&mut self, items: Vec<Placed>) -> Vec<Frame>;
+    fn items(&mut self, items: Vec<Placed>) -> Vec<Self::Sent>;
 
     /// Begins the leg. `is_late` says whether the run has events that the leg does not send.
-    fn begin(&mut self, projection: &Projection, is_late: bool) -> Vec<Frame>;
+    fn begin(&mut self, projection: &Projection, is_late: bool) -> Vec<Self::Sent>;
 
     /// Ends the leg.
-    fn end(&mut self, projection: &Projection, end: LegEnd) -> Vec<Frame>;
+    fn end(&mut self, projection: &Projection, end: LegEnd) -> Vec<Self::Sent>;
 }
 
 /// How a leg ends.
 #[derive(Debug, Clone)]
 pub(crate) enum LegEnd {
-    /// The run has completed. The result is absent if it is the brain's whole state, which a browser does not see.
-    Completed(Option<Value>),
+    /// The run has completed. A result that is the brain's whole state is not for browsers.
+    Completed {
+        result: Value,
+        is_state: bool,
+    },
     Failed(Failure),
     Cancelled,
     /// The run waits for this.
@@ -78,7 +84,7 @@ impl Leg {
         reader: Reader,
         public_state: Option<PublicState>,
         mut encoder: E,
-    ) -> Result<impl Stream<Item = Frame> + Send + use<E>, Problem> {
+    ) -> Result<impl Stream<Item = E::Sent> + Send + use<E>, Problem> {
         let updates = viewer.client().follow(&self.run, self.start);
         let log = viewer.client().events(&self.run, Seq(0)).await?;
         let mut projection = Projection::new(&self.run, viewer, public_state);
@@ -95,20 +101,20 @@ impl Leg {
 }
 
 /// An open leg.
-struct Attached<E> {
+struct Attached<E: Encoder> {
     leg: Leg,
     projection: Projection,
     encoder: E,
     updates: BoxStream<'static, Result<RunUpdate, StoreError>>,
     reader: Reader,
-    frames: VecDeque<Frame>,
+    frames: VecDeque<E::Sent>,
     /// Until when the leg waits for others.
     held_until: Option<Instant>,
     is_over: bool,
 }
 
 impl<E: Encoder> Attached<E> {
-    async fn next(&mut self) -> Option<Frame> {
+    async fn next(&mut self) -> Option<E::Sent> {
         if let Some(problem) = self.leg.refusal.take() {
             self.end(LegEnd::Broken(problem));
         }
@@ -163,7 +169,7 @@ impl<E: Encoder> Attached<E> {
         match settled {
             Settled::Completed(result) => {
                 let is_state = self.projection.state().root.as_ref().is_some_and(|root| *root.state == result);
-                self.end(LegEnd::Completed(Some(result).filter(|_| !is_state)));
+                self.end(LegEnd::Completed { result, is_state });
             }
             Settled::Failed(failure) => self.end(LegEnd::Failed(failure)),
             Settled::Cancelled => self.end(LegEnd::Cancelled),

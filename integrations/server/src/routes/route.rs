@@ -144,6 +144,18 @@ impl Route {
         Self::new(Method::POST, path, summary, handler)
     }
 
+    /// Creates a route with the method DELETE, as [`Route::get`] does.
+    pub fn delete<F>(
+        path: &'static str,
+        summary: &'static str,
+        handler: impl Fn(RequestContext) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Response, Problem>> + Send + 'static,
+    {
+        Self::new(Method::DELETE, path, summary, handler)
+    }
+
     /// Sets who may call it.
     pub(crate) fn access(self, access: RouteAccess) -> Self {
         Self { access, ..self }
@@ -198,7 +210,8 @@ impl Route {
     }
 
     /// Adds an answer with JSON.
-    pub(crate) fn returns<T: JsonSchema>(mut self, status: u16) -> Self {
+    #[must_use]
+    pub fn returns<T: JsonSchema>(mut self, status: u16) -> Self {
         let schema: SchemaFn = |generator| generator.subschema_for::<T>();
         self.answers.push(RouteAnswer { status, media_type: Some("application/json"), schema: Some(schema) });
         self

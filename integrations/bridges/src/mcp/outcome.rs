@@ -1,0 +1,106 @@
+//! How a call of a brain ends, as the result of a tool.
+
+use positronic_core::record::{FileRef, RunId, RunSummary};
+use positronic_server::extension::{OpenQuestion, Viewer};
+use positronic_server::{Problem, REDACTED};
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::Value;
+
+use super::question::prompt;
+use super::tools::RUN_STATUS;
+use super::update::Over;
+use crate::leg::LegEnd;
+
+/// Returns the result of a call whose run is over, or can be continued only from elsewhere.
+pub(super) fn outcome(viewer: &Viewer, run: &RunId, over: &Over) -> CallToolResult {
+    match &over.end {
+        LegEnd::Completed { result, .. } => completed(viewer, run, over, result),
+        LegEnd::Failed(failure) => error(format!("The run {run} has failed: {}", redacted(viewer, &failure.message))),
+        LegEnd::Cancelled => error(format!("The run {run} was cancelled.")),
+        LegEnd::Waiting(questions) => waits(viewer, run, questions),
+        LegEnd::Paused => error(format!("The run {run} is paused. A person can resume it: positronic resume {run}")),
+        LegEnd::Broken(problem) => refused(problem),
+    }
+}
+
+fn completed(viewer: &Viewer, run: &RunId, over: &Over, result: &Value) -> CallToolResult {
+    let result = viewer.redacted(result).unwrap_or_else(|| REDACTED.into());
+    let answer = over.answer.text().map(|text| redacted(viewer, &text));
+    let shown = match &result {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        value => Some(value.to_string()),
+    };
+    let mut texts: Vec<_> = answer.into_iter().collect();
+    texts.extend(shown.filter(|shown| !texts.contains(shown)));
+    texts.extend(over.answer.files().iter().map(|file| described(run, file)));
+    if texts.is_empty() {
+        texts.push(format!("The run {run} has completed."));
+    }
+    let mut done = CallToolResult::success(texts.into_iter().map(ContentBlock::text).collect());
+    done.structured_content = Some(result).filter(Value::is_object);
+    done
+}
+
+fn described(run: &RunId, file: &FileRef) -> String {
+    format!("File {} ({}, {} bytes) of the run {run}", file.name, file.media_type, file.size)
+}
+
+fn redacted(viewer: &Viewer, text: &str) -> String {
+    viewer.redacted(&text.to_owned()).unwrap_or_else(|| REDACTED.to_owned())
+}
+
+/// Says what a run waits for and how it is decided. It is an error, since the call has no result; the model must not decide it.
+pub(super) fn waits(viewer: &Viewer, run: &RunId, questions: &[OpenQuestion]) -> CallToolResult {
+    let mut lines = vec![format!("The run {run} has no result yet. It waits:")];
+    for question in questions {
+        let kind = &question.pending.kind;
+        let path = match question.pending.call.as_str() {
+            "" => ".",
+            path => path,
+        };
+        let is_reply = !kind.waits().is_empty();
+        lines.push(match kind.is_for_person() {
+            true if is_reply => format!(
+                "- {} A person answers with: positronic send {run} --reply {path} JSON",
+                prompt(viewer, question)
+            ),
+            true => format!(
+                "- {} A person decides with: positronic approve {run} {path}, or: positronic reject {run} {path}",
+                prompt(viewer, question)
+            ),
+            false => format!("- `{path}` waits for another program."),
+        });
+    }
+    lines.push(format!("Tell the user. Afterwards `{RUN_STATUS}` with this run returns its result."));
+    error(lines.join("\n"))
+}
+
+/// Says that a run continues without its caller.
+pub(super) fn still_runs(run: &RunId) -> CallToolResult {
+    error(format!("The run {run} has no result yet and continues. `{RUN_STATUS}` with this run returns its result later."))
+}
+
+/// Describes a run that has not ended.
+pub(super) fn in_progress(row: &RunSummary) -> CallToolResult {
+    let why = row.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    let text = format!("The run {} of {} is {}{why}.", row.run, row.brain, row.status.as_str());
+    CallToolResult::success(vec![ContentBlock::text(text)])
+}
+
+/// Says why a call was refused.
+pub(super) fn refused(problem: &Problem) -> CallToolResult {
+    let document = problem.document();
+    let text = |name: &str| document.get(name).and_then(Value::as_str);
+    let mut lines = vec![text("title").unwrap_or_default().to_owned()];
+    lines.extend(text("detail").map(str::to_owned));
+    for place in document.get("errors").and_then(Value::as_array).into_iter().flatten() {
+        let part = |name: &str| place.get(name).and_then(Value::as_str).unwrap_or_default();
+        lines.push(format!("{}: {}", part("pointer"), part("detail")));
+    }
+    error(lines.join("\n"))
+}
+
+fn error(text: String) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}

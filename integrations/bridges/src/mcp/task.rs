@@ -1,0 +1,94 @@
+//! Runs as tasks: the id of a task is that of its run, so that it outlives the connection and the server.
+
+use positronic_core::machine::{BrainEnd, RunState, pending};
+use positronic_core::record::{RunId, RunSummary, Seq, Status};
+use positronic_server::Problem;
+use positronic_server::extension::{OpenQuestion, RequestContext as CallerContext};
+use rmcp::model::{CallToolResult, DetailedTask, Task, TaskPayload, TaskStatus};
+
+use super::call::request;
+use super::outcome::{in_progress, outcome, waits};
+use super::question::{form, is_answerable};
+use super::update::{Over, Updates};
+use crate::leg::{Encoder as _, LegEnd};
+use crate::projection::Projection;
+
+/// How often a client reads a task, in milliseconds.
+const POLL_MS: u64 = 1000;
+
+/// Returns a run as a task.
+pub(super) fn task(row: &RunSummary) -> Task {
+    let status = match row.status {
+        Status::Cancelled => TaskStatus::Cancelled,
+        Status::Completed | Status::Failed => TaskStatus::Completed,
+        Status::Running | Status::Waiting | Status::Paused => TaskStatus::Working,
+    };
+    let mut task = Task::new(row.run.to_string(), status, row.started.to_string(), row.at.to_string());
+    task.poll_interval_ms = Some(POLL_MS);
+    task.status_message = row.why.clone();
+    task
+}
+
+/// Returns a run as a task, with its open questions or its result.
+pub(super) async fn detailed(caller: &CallerContext, run: &RunId) -> Result<DetailedTask, Problem> {
+    let row = caller.run_row(run).await?;
+    let (task, viewer) = (task(&row), caller.viewer()?);
+    let payload = match row.status {
+        Status::Cancelled => TaskPayload::Cancelled,
+        Status::Completed | Status::Failed => {
+            let result = serde_json::to_value(result(caller, &row).await?).unwrap_or_default();
+            TaskPayload::Completed { result: result.as_object().cloned().unwrap_or_default() }
+        }
+        Status::Running | Status::Waiting | Status::Paused => {
+            let questions = questions(caller, run).await?;
+            let forms = questions.iter().filter(|open| is_answerable(open));
+            let input_requests: std::collections::BTreeMap<_, _> =
+                forms.map(|open| (open.id.clone(), request(form(&viewer, open)))).collect();
+            if input_requests.is_empty() { TaskPayload::Working } else { TaskPayload::InputRequired { input_requests } }
+        }
+    };
+    Ok(DetailedTask::new(task, payload))
+}
+
+/// Returns the status of a run for a client without tasks: its result, or what it waits for.
+pub(super) async fn status(caller: &CallerContext, row: &RunSummary) -> Result<CallToolResult, Problem> {
+    if row.status.is_over() {
+        return result(caller, row).await;
+    }
+    let questions = questions(caller, &row.run).await?;
+    if questions.is_empty() {
+        return Ok(in_progress(row));
+    }
+    Ok(waits(&caller.viewer()?, &row.run, &questions))
+}
+
+/// Cancels a run.
+pub(super) async fn cancel(caller: &CallerContext, run: &RunId, reason: Option<String>) -> Result<(), Problem> {
+    let row = caller.run_row(run).await?;
+    caller.cancel(&row, reason).await
+}
+
+/// Returns what a run waits for.
+pub(super) async fn questions(caller: &CallerContext, run: &RunId) -> Result<Vec<OpenQuestion>, Problem> {
+    let (state, viewer) = (caller.client().state(run).await?, caller.viewer()?);
+    Ok(pending(&state).iter().map(|item| viewer.question(run, &state, item)).collect())
+}
+
+/// Returns the result of a run that is over.
+async fn result(caller: &CallerContext, row: &RunSummary) -> Result<CallToolResult, Problem> {
+    let viewer = caller.viewer()?;
+    let (mut projection, mut updates) = (Projection::new(&row.run, viewer.clone(), None), Updates::default());
+    for event in viewer.client().events(&row.run, Seq(0)).await? {
+        updates.items(projection.event(&event));
+    }
+    let end = end(projection.state());
+    Ok(outcome(&viewer, &row.run, &Over { end, answer: updates.into_answer() }))
+}
+
+fn end(state: &RunState) -> LegEnd {
+    match state.root.as_ref().and_then(|root| root.end.as_ref()) {
+        Some(BrainEnd::Completed(result)) => LegEnd::Completed { result: result.clone(), is_state: false },
+        Some(BrainEnd::Failed(failure)) => LegEnd::Failed(failure.clone()),
+        Some(BrainEnd::Cancelled) | None => LegEnd::Cancelled,
+    }
+}

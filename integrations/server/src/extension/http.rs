@@ -1,0 +1,61 @@
+//! The request and the answer of a further route as HTTP: headers, JSON with a status, and the answer of another service.
+
+use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::{Request, StatusCode};
+use axum::response::Response;
+use futures::stream::StreamExt as _;
+use serde::Serialize;
+
+use crate::long_answer::over;
+use crate::problem::Problem;
+use crate::routes::{RequestContext, json};
+
+impl RequestContext {
+    /// Returns a header of the request, if it is a text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.parts.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Answers with JSON, which is redacted as every answer is. An unknown status becomes 200.
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::Internal`](crate::ProblemType::Internal) if the value cannot be encoded.
+    pub fn answer(&self, status: u16, value: &impl Serialize) -> Result<Response, Problem> {
+        let mut response = json(value)?;
+        *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
+        Ok(response)
+    }
+
+    /// Returns the request as another service in this process gets it: its method, its address, its headers and its body.
+    #[must_use]
+    pub fn request(&self) -> Request<Body> {
+        // A large body was decoded and dropped.
+        let body = if self.body.is_empty() && !self.value.is_null() {
+            Bytes::from(self.value.to_string())
+        } else {
+            self.body.clone()
+        };
+        let mut request = Request::new(Body::from(body));
+        *request.method_mut() = self.parts.method.clone();
+        *request.uri_mut() = self.parts.uri.clone();
+        *request.headers_mut() = self.parts.headers.clone();
+        request.headers_mut().remove(CONTENT_LENGTH);
+        request
+    }
+
+    /// Answers with the long answer of another service. It counts as one of the caller's open streams, and breaks off when the
+    /// caller's right ends or the server shuts down. Its body is sent as it is: the service redacts what it shows.
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::TooManyStreams`](crate::ProblemType::TooManyStreams).
+    pub fn relay(&self, response: Response) -> Result<Response, Problem> {
+        let over = over(self)?;
+        let (parts, body) = response.into_parts();
+        let body = Body::from_stream(body.into_data_stream().take_until(Box::pin(over)));
+        Ok(Response::from_parts(parts, body))
+    }
+}
