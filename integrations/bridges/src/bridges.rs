@@ -26,11 +26,13 @@ pub enum Protocol {
     AiSdk,
     /// The Model Context Protocol, whose clients get each brain as a tool: `/api/v1/mcp`.
     Mcp,
+    /// OpenAI's API, where the name of a model is the title of a brain: `/api/v1/openai/v1`.
+    OpenAi,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Self; 3] = [Self::AgUi, Self::AiSdk, Self::Mcp];
+    pub const ALL: [Self; 4] = [Self::AgUi, Self::AiSdk, Self::Mcp, Self::OpenAi];
 
     /// Returns the protocol as a word, such as `ag-ui`.
     #[must_use]
@@ -39,6 +41,7 @@ impl Protocol {
             Self::AgUi => "ag-ui",
             Self::AiSdk => "ai-sdk",
             Self::Mcp => "mcp",
+            Self::OpenAi => "openai",
         }
     }
 }
@@ -104,6 +107,7 @@ impl Bridges {
             Protocol::AgUi => crate::ag_ui::routes(&shared),
             Protocol::AiSdk => crate::ai_sdk::routes(&shared),
             Protocol::Mcp => crate::mcp::routes(&shared, self.longest_call),
+            Protocol::OpenAi => crate::openai::routes(&shared),
         });
         routes.flatten().collect()
     }

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use futures::stream::{BoxStream, Stream, StreamExt as _, unfold};
-use positronic_core::machine::pending;
+use positronic_core::machine::{BrainEnd, RunState, pending};
 use positronic_core::record::{EventKind, Failure, RunId, Seq};
 use positronic_core::runner::{RunUpdate, Settled};
 use positronic_core::store::StoreError;
@@ -56,6 +56,26 @@ pub(crate) enum LegEnd {
     Paused,
     /// The leg cannot continue; the run may.
     Broken(Problem),
+}
+
+/// Returns how a run has settled as of a state; `None` if it works, or only a program or a time can continue it.
+pub(crate) fn settled(viewer: &Viewer, run: &RunId, state: &RunState) -> Option<LegEnd> {
+    if let Some((root, end)) = state.root.as_ref().and_then(|root| Some((root, root.end.as_ref()?))) {
+        return Some(match end {
+            BrainEnd::Completed(result) => {
+                LegEnd::Completed { result: result.clone(), is_state: *root.state == *result }
+            }
+            BrainEnd::Failed(failure) => LegEnd::Failed(failure.clone()),
+            BrainEnd::Cancelled => LegEnd::Cancelled,
+        });
+    }
+    if state.paused.is_some() {
+        return Some(LegEnd::Paused);
+    }
+    let items = pending(state);
+    let is_asked = items.iter().any(|item| item.kind.is_for_person());
+    let questions = items.iter().map(|item| viewer.question(run, state, item));
+    is_asked.then(|| LegEnd::Waiting(questions.collect()))
 }
 
 /// What a leg attaches to.

@@ -25,10 +25,13 @@
 mod ag_ui;
 mod ai_sdk;
 mod bridges;
+mod caller_result;
 mod hub;
 mod last_answer;
 mod leg;
 mod mcp;
+mod open_questions;
+mod openai;
 mod outputs;
 mod projection;
 mod thread;

@@ -1,7 +1,7 @@
 //! A call of a brain: its run is followed until it has a result, or until only a person can continue it.
 //!
 //! ```text
-//! tasks declared      ──▶ a task at once, which the client reads, answers and cancels
+//! tasks declared      ──▶ a task, unless the run is over at once, which the client reads, answers and cancels
 //! 2026-07-28, forms   ──▶ `input_required` with a form for each question; the client calls again with the answers
 //! before that, forms  ──▶ a form for each question while the call is open; a decision made elsewhere closes it
 //! no forms            ──▶ a text that says how a person decides
@@ -36,6 +36,9 @@ use crate::thread::{decide, is_late, question};
 /// How often a client hears that its call is alive, if it wants to hear of progress.
 const ALIVE: Duration = Duration::from_secs(10);
 
+/// How long a run may last that is not shown as a task.
+const SHORT: Duration = Duration::from_millis(250);
+
 /// A call.
 pub(super) struct Call<'a> {
     pub(super) server: &'a ToolServer,
@@ -55,16 +58,27 @@ enum Forms {
 impl Call<'_> {
     /// Starts the run, and follows it.
     pub(super) async fn begun(&self, new: NewRun) -> Result<CallToolResponse, ErrorData> {
+        let brain = new.brain.clone();
         let run = match self.caller.start(new).await {
             Ok(run) => run,
             Err(problem) => return Ok(refused(&problem).into()),
         };
         self.server.began(&self.context.id, &run);
         if self.capabilities().supports_tasks() {
-            let row = self.caller.run_row(&run).await.map_err(|problem| error_of(&problem))?;
-            return Ok(CreateTaskResult::new(task::task(&row)).into());
+            return self.as_task(&run, &brain).await.map_err(|problem| error_of(&problem));
         }
-        self.follow(self.server.shared.from(run, Seq(0))).await
+        self.follow(self.server.shared.from(run, Seq(0)), &brain).await
+    }
+
+    /// Returns the result of a short run, and any other run as a task.
+    async fn as_task(&self, run: &RunId, brain: &str) -> Result<CallToolResponse, Problem> {
+        let leg = self.server.shared.from(run.clone(), Seq(0));
+        let over = self.over(leg, &mut Progress::default(), SHORT).await?;
+        if let Some(over) = over.filter(|over| !matches!(over.end, LegEnd::Waiting(_) | LegEnd::Paused)) {
+            let rule = self.server.rule(self.caller, brain)?;
+            return Ok(outcome(&self.caller.viewer()?, run, &over, &rule).into());
+        }
+        Ok(CreateTaskResult::new(task::task(&self.caller.run_row(run).await?)).into())
     }
 
     /// Sends the answers of a client that calls again, and follows the run of its first call.
@@ -82,8 +96,10 @@ impl Call<'_> {
         self.server.began(&self.context.id, run);
         let leg = self.server.shared.attach(&row);
         match answers(self.caller, run, responses).await {
-            Ok(0) if !responses.is_empty() => Ok(self.unanswered(&row).await.unwrap_or_else(|problem| refused(&problem).into())),
-            Ok(_) => self.follow(leg).await,
+            Ok(0) if !responses.is_empty() => {
+                Ok(self.unanswered(&row).await.unwrap_or_else(|problem| refused(&problem).into()))
+            }
+            Ok(_) => self.follow(leg, brain).await,
             Err(problem) => Ok(refused(&problem).into()),
         }
     }
@@ -93,15 +109,18 @@ impl Call<'_> {
         Ok(waits(&self.caller.viewer()?, &row.run, &task::questions(self.caller, &row.run).await?).into())
     }
 
-    async fn follow(&self, leg: Leg) -> Result<CallToolResponse, ErrorData> {
-        self.followed(leg).await.unwrap_or_else(|problem| Ok(refused(&problem).into()))
+    async fn follow(&self, leg: Leg, brain: &str) -> Result<CallToolResponse, ErrorData> {
+        self.followed(leg, brain).await.unwrap_or_else(|problem| Ok(refused(&problem).into()))
     }
 
-    async fn followed(&self, mut leg: Leg) -> Result<Result<CallToolResponse, ErrorData>, Problem> {
+    async fn followed(&self, mut leg: Leg, brain: &str) -> Result<Result<CallToolResponse, ErrorData>, Problem> {
         let (run, viewer) = (leg.run.clone(), self.caller.viewer()?);
+        let rule = self.server.rule(self.caller, brain)?;
         let mut progress = Progress::default();
         loop {
-            let Some(over) = self.over(leg, &mut progress).await? else { return Ok(Ok(still_runs(&run).into())) };
+            let Some(over) = self.over(leg, &mut progress, self.server.longest_call).await? else {
+                return Ok(Ok(still_runs(&run).into()));
+            };
             let questions: Vec<_> = match &over.end {
                 LegEnd::Waiting(questions) => questions.iter().filter(|open| is_answerable(open)).collect(),
                 _ => Vec::new(),
@@ -110,7 +129,7 @@ impl Call<'_> {
                 Forms::Requested if !questions.is_empty() => {
                     let row = self.caller.run_row(&run).await?;
                     if !self.ask(&run, &questions).await? {
-                        return Ok(Ok(outcome(&viewer, &run, &over).into()));
+                        return Ok(Ok(outcome(&viewer, &run, &over, &rule).into()));
                     }
                     leg = self.server.shared.attach(&row);
                 }
@@ -119,17 +138,17 @@ impl Call<'_> {
                     return Ok(Ok(InputRequiredResult::new(Some(forms), Some(run.to_string())).into()));
                 }
                 Forms::None | Forms::Requested | Forms::Returned => {
-                    return Ok(Ok(outcome(&viewer, &run, &over).into()));
+                    return Ok(Ok(outcome(&viewer, &run, &over, &rule).into()));
                 }
             }
         }
     }
 
     /// Follows a leg to its end; `None` if the call has lasted too long, or its client no longer wants it.
-    async fn over(&self, leg: Leg, progress: &mut Progress) -> Result<Option<Over>, Problem> {
+    async fn over(&self, leg: Leg, progress: &mut Progress, longest: Duration) -> Result<Option<Over>, Problem> {
         let reader = self.server.shared.read(self.caller.client(), &leg);
         let mut updates = pin!(leg.open(self.caller.viewer()?, reader, None, Updates::default()).await?);
-        let longest = Instant::now() + self.server.longest_call;
+        let longest = Instant::now() + longest;
         let mut alive = interval_at(Instant::now() + ALIVE, ALIVE);
         loop {
             tokio::select! {

@@ -127,7 +127,9 @@ impl Transport {
         if count < MAX_SESSIONS {
             return Ok(());
         }
-        let detail = format!("a caller has at most {MAX_SESSIONS} sessions; end one with DELETE, or wait until an idle one ends");
+        let detail = format!(
+            "a caller has at most {MAX_SESSIONS} sessions; end one with DELETE, or wait until an idle one ends"
+        );
         Err(Problem::new(ProblemType::TooManyStreams).detail(detail))
     }
 }

@@ -6,15 +6,16 @@ use positronic_server::{Problem, REDACTED};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
-use super::question::prompt;
 use super::tools::RUN_STATUS;
 use super::update::Over;
+use crate::caller_result::{CallerResult, as_text};
 use crate::leg::LegEnd;
+use crate::open_questions::waiting;
 
 /// Returns the result of a call whose run is over, or can be continued only from elsewhere.
-pub(super) fn outcome(viewer: &Viewer, run: &RunId, over: &Over) -> CallToolResult {
+pub(super) fn outcome(viewer: &Viewer, run: &RunId, over: &Over, rule: &CallerResult) -> CallToolResult {
     match &over.end {
-        LegEnd::Completed { result, .. } => completed(viewer, run, over, result),
+        LegEnd::Completed { result, is_state } => completed(viewer, run, over, rule, (result, *is_state)),
         LegEnd::Failed(failure) => error(format!("The run {run} has failed: {}", redacted(viewer, &failure.message))),
         LegEnd::Cancelled => error(format!("The run {run} was cancelled.")),
         LegEnd::Waiting(questions) => waits(viewer, run, questions),
@@ -23,22 +24,22 @@ pub(super) fn outcome(viewer: &Viewer, run: &RunId, over: &Over) -> CallToolResu
     }
 }
 
-fn completed(viewer: &Viewer, run: &RunId, over: &Over, result: &Value) -> CallToolResult {
-    let result = viewer.redacted(result).unwrap_or_else(|| REDACTED.into());
-    let answer = over.answer.text().map(|text| redacted(viewer, &text));
-    let shown = match &result {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        value => Some(value.to_string()),
-    };
-    let mut texts: Vec<_> = answer.into_iter().collect();
-    texts.extend(shown.filter(|shown| !texts.contains(shown)));
+fn completed(
+    viewer: &Viewer,
+    run: &RunId,
+    over: &Over,
+    rule: &CallerResult,
+    (result, is_state): (&Value, bool),
+) -> CallToolResult {
+    let result = rule.shown(viewer, result, is_state);
+    let mut texts: Vec<_> = over.answer.text().map(|text| redacted(viewer, &text)).into_iter().collect();
+    texts.extend(result.as_ref().map(as_text).filter(|shown| !texts.contains(shown)));
     texts.extend(over.answer.files().iter().map(|file| described(run, file)));
     if texts.is_empty() {
-        texts.push(format!("The run {run} has completed."));
+        texts.push(format!("The run {run} has completed. It has no result for callers."));
     }
     let mut done = CallToolResult::success(texts.into_iter().map(ContentBlock::text).collect());
-    done.structured_content = Some(result).filter(Value::is_object);
+    done.structured_content = result.filter(Value::is_object);
     done
 }
 
@@ -52,33 +53,15 @@ fn redacted(viewer: &Viewer, text: &str) -> String {
 
 /// Says what a run waits for and how it is decided. It is an error, since the call has no result; the model must not decide it.
 pub(super) fn waits(viewer: &Viewer, run: &RunId, questions: &[OpenQuestion]) -> CallToolResult {
-    let mut lines = vec![format!("The run {run} has no result yet. It waits:")];
-    for question in questions {
-        let kind = &question.pending.kind;
-        let path = match question.pending.call.as_str() {
-            "" => ".",
-            path => path,
-        };
-        let is_reply = !kind.waits().is_empty();
-        lines.push(match kind.is_for_person() {
-            true if is_reply => format!(
-                "- {} A person answers with: positronic send {run} --reply {path} JSON",
-                prompt(viewer, question)
-            ),
-            true => format!(
-                "- {} A person decides with: positronic approve {run} {path}, or: positronic reject {run} {path}",
-                prompt(viewer, question)
-            ),
-            false => format!("- `{path}` waits for another program."),
-        });
-    }
-    lines.push(format!("Tell the user. Afterwards `{RUN_STATUS}` with this run returns its result."));
-    error(lines.join("\n"))
+    let waiting = waiting(viewer, run, questions);
+    error(format!("{waiting}\nTell the user. Afterwards `{RUN_STATUS}` with this run returns its result."))
 }
 
 /// Says that a run continues without its caller.
 pub(super) fn still_runs(run: &RunId) -> CallToolResult {
-    error(format!("The run {run} has no result yet and continues. `{RUN_STATUS}` with this run returns its result later."))
+    error(format!(
+        "The run {run} has no result yet and continues. `{RUN_STATUS}` with this run returns its result later."
+    ))
 }
 
 /// Describes a run that has not ended.

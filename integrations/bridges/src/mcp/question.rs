@@ -2,9 +2,11 @@
 
 use positronic_core::record::{Amounts, PendingKind, WaitSpec};
 use positronic_server::extension::{Decision, OpenQuestion, Viewer};
-use positronic_server::{Problem, ProblemType, REDACTED};
+use positronic_server::{Problem, ProblemType};
 use rmcp::model::{ElicitRequestParams, ElicitationSchema};
 use serde_json::{Map, Value, json};
+
+use crate::open_questions::prompt;
 
 /// The field of an answer that is not an object.
 const ANSWER: &str = "answer";
@@ -18,22 +20,6 @@ pub(super) fn is_answerable(question: &OpenQuestion) -> bool {
 pub(super) fn form(viewer: &Viewer, question: &OpenQuestion) -> ElicitRequestParams {
     let message = prompt(viewer, question);
     ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: schema(question) }
-}
-
-/// Says what is asked.
-pub(super) fn prompt(viewer: &Viewer, question: &OpenQuestion) -> String {
-    let pending = &question.pending;
-    match &pending.kind {
-        PendingKind::Approval { gate, .. } => {
-            let arguments = viewer.redacted(&*pending.arguments).unwrap_or_else(|| REDACTED.into());
-            format!("May `{}` run with {arguments}? It needs an approval: {}", pending.tool, gate.reason)
-        }
-        PendingKind::Budget(_) => "The run has reached a limit and asks for more.".to_owned(),
-        PendingKind::Answer { waits } => {
-            let prompt = person(waits).and_then(|(_, wait)| wait.prompt.clone());
-            prompt.unwrap_or_else(|| format!("`{}` waits for an answer.", pending.call))
-        }
-    }
 }
 
 fn person(waits: &[WaitSpec]) -> Option<(usize, &WaitSpec)> {
@@ -82,7 +68,8 @@ fn object(properties: &Value, required: &str) -> Map<String, Value> {
 
 /// Returns the schema of an object with fields of simple types as it is.
 fn flat(schema: &Value) -> Option<ElicitationSchema> {
-    let mut schema = schema.as_object().filter(|schema| schema.get("type").is_some_and(|kind| kind == "object"))?.clone();
+    let mut schema =
+        schema.as_object().filter(|schema| schema.get("type").is_some_and(|kind| kind == "object"))?.clone();
     let has_more = |name: &&str| schema.contains_key(*name);
     if ["$defs", "oneOf", "anyOf", "allOf"].iter().any(has_more) {
         return None;
@@ -118,7 +105,9 @@ pub(super) fn decision(question: &OpenQuestion, action: &str, content: &Value) -
             } else {
                 let answer = content.get(ANSWER).cloned().ok_or_else(|| invalid("`answer` is missing"))?;
                 match (&answer, simple(&spec.schema)) {
-                    (Value::String(json), None) => serde_json::from_str(json).map_err(|error| invalid(&error.to_string()))?,
+                    (Value::String(json), None) => {
+                        serde_json::from_str(json).map_err(|error| invalid(&error.to_string()))?
+                    }
                     _ => answer,
                 }
             };

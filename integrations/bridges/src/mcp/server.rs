@@ -24,6 +24,7 @@ use super::outcome::refused;
 use super::task;
 use super::tools::{BrainTool, RUN_STATUS, run_status};
 use crate::bridges::Shared;
+use crate::caller_result::CallerResult;
 use crate::thread::question;
 
 /// What clients are told about the tools.
@@ -77,6 +78,13 @@ impl ToolServer {
         self.calls.lock().insert(call.clone(), run.clone());
     }
 
+    /// Returns which result of a brain callers get.
+    pub(super) fn rule(&self, caller: &CallerContext, brain: &str) -> Result<CallerResult, Problem> {
+        let brains = caller.brains()?;
+        let definition = brains.iter().find(|known| known.title == brain);
+        Ok(CallerResult::of(brain, definition.map(|known| &**known), self.shared.public_state.as_ref()))
+    }
+
     async fn status(
         &self,
         caller: &CallerContext,
@@ -85,7 +93,7 @@ impl ToolServer {
         let run = arguments.as_ref().and_then(|arguments| arguments.get("run")).and_then(Value::as_str);
         let run = run.ok_or_else(|| ErrorData::invalid_params("`run` is missing", None))?;
         let result = match caller.run_row(&RunId::new(run)).await {
-            Ok(row) => task::status(caller, &row).await,
+            Ok(row) => task::status(self, caller, &row).await,
             Err(problem) => Err(problem),
         };
         Ok(result.unwrap_or_else(|problem| refused(&problem)).into())
@@ -104,11 +112,7 @@ pub(super) fn error_of(problem: &Problem) -> ErrorData {
 }
 
 /// Sends the answers to forms, and returns how many of them are decisions. An answer to a question that is no longer open changes nothing.
-pub(super) async fn answers(
-    caller: &CallerContext,
-    run: &RunId,
-    responses: &InputResponses,
-) -> Result<usize, Problem> {
+pub(super) async fn answers(caller: &CallerContext, run: &RunId, responses: &InputResponses) -> Result<usize, Problem> {
     let mut decided = 0;
     for (id, response) in responses {
         let row = caller.run_row(run).await?;
@@ -150,7 +154,8 @@ impl ServerHandler for ToolServer {
         }
         let brains = caller.brains().map_err(|problem| error_of(&problem))?;
         let tool = BrainTool::all(brains).into_iter().find(|tool| tool.name == request.name);
-        let tool = tool.ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None))?;
+        let tool =
+            tool.ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None))?;
         let id = context.id.clone();
         let call = Call { server: self, caller: &caller, context };
         let answer = match &request.request_state {
@@ -183,7 +188,7 @@ impl ServerHandler for ToolServer {
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         let caller = self.caller(&context.extensions)?;
-        let task = task::detailed(&caller, &RunId::new(request.task_id)).await;
+        let task = task::detailed(self, &caller, &RunId::new(request.task_id)).await;
         task.map(GetTaskResult::new).map_err(|problem| error_of(&problem))
     }
 

@@ -1,6 +1,6 @@
 //! Runs as tasks: the id of a task is that of its run, so that it outlives the connection and the server.
 
-use positronic_core::machine::{BrainEnd, RunState, pending};
+use positronic_core::machine::pending;
 use positronic_core::record::{RunId, RunSummary, Seq, Status};
 use positronic_server::Problem;
 use positronic_server::extension::{OpenQuestion, RequestContext as CallerContext};
@@ -9,8 +9,9 @@ use rmcp::model::{CallToolResult, DetailedTask, Task, TaskPayload, TaskStatus};
 use super::call::request;
 use super::outcome::{in_progress, outcome, waits};
 use super::question::{form, is_answerable};
+use super::server::ToolServer;
 use super::update::{Over, Updates};
-use crate::leg::{Encoder as _, LegEnd};
+use crate::leg::{Encoder as _, LegEnd, settled};
 use crate::projection::Projection;
 
 /// How often a client reads a task, in milliseconds.
@@ -30,13 +31,17 @@ pub(super) fn task(row: &RunSummary) -> Task {
 }
 
 /// Returns a run as a task, with its open questions or its result.
-pub(super) async fn detailed(caller: &CallerContext, run: &RunId) -> Result<DetailedTask, Problem> {
+pub(super) async fn detailed(
+    server: &ToolServer,
+    caller: &CallerContext,
+    run: &RunId,
+) -> Result<DetailedTask, Problem> {
     let row = caller.run_row(run).await?;
     let (task, viewer) = (task(&row), caller.viewer()?);
     let payload = match row.status {
         Status::Cancelled => TaskPayload::Cancelled,
         Status::Completed | Status::Failed => {
-            let result = serde_json::to_value(result(caller, &row).await?).unwrap_or_default();
+            let result = serde_json::to_value(result(server, caller, &row).await?).unwrap_or_default();
             TaskPayload::Completed { result: result.as_object().cloned().unwrap_or_default() }
         }
         Status::Running | Status::Waiting | Status::Paused => {
@@ -51,9 +56,13 @@ pub(super) async fn detailed(caller: &CallerContext, run: &RunId) -> Result<Deta
 }
 
 /// Returns the status of a run for a client without tasks: its result, or what it waits for.
-pub(super) async fn status(caller: &CallerContext, row: &RunSummary) -> Result<CallToolResult, Problem> {
+pub(super) async fn status(
+    server: &ToolServer,
+    caller: &CallerContext,
+    row: &RunSummary,
+) -> Result<CallToolResult, Problem> {
     if row.status.is_over() {
-        return result(caller, row).await;
+        return result(server, caller, row).await;
     }
     let questions = questions(caller, &row.run).await?;
     if questions.is_empty() {
@@ -75,20 +84,13 @@ pub(super) async fn questions(caller: &CallerContext, run: &RunId) -> Result<Vec
 }
 
 /// Returns the result of a run that is over.
-async fn result(caller: &CallerContext, row: &RunSummary) -> Result<CallToolResult, Problem> {
+async fn result(server: &ToolServer, caller: &CallerContext, row: &RunSummary) -> Result<CallToolResult, Problem> {
+    let rule = server.rule(caller, &row.brain)?;
     let viewer = caller.viewer()?;
     let (mut projection, mut updates) = (Projection::new(&row.run, viewer.clone(), None), Updates::default());
     for event in viewer.client().events(&row.run, Seq(0)).await? {
         updates.items(projection.event(&event));
     }
-    let end = end(projection.state());
-    Ok(outcome(&viewer, &row.run, &Over { end, answer: updates.into_answer() }))
-}
-
-fn end(state: &RunState) -> LegEnd {
-    match state.root.as_ref().and_then(|root| root.end.as_ref()) {
-        Some(BrainEnd::Completed(result)) => LegEnd::Completed { result: result.clone(), is_state: false },
-        Some(BrainEnd::Failed(failure)) => LegEnd::Failed(failure.clone()),
-        Some(BrainEnd::Cancelled) | None => LegEnd::Cancelled,
-    }
+    let end = settled(&viewer, &row.run, projection.state()).unwrap_or(LegEnd::Cancelled);
+    Ok(outcome(&viewer, &row.run, &Over { end, answer: updates.into_answer() }, &rule))
 }

@@ -120,7 +120,8 @@ pub(super) fn run_status() -> Tool {
         "required": ["run"],
     });
     let schema = schema.as_object().cloned().unwrap_or_default();
-    let description = "Reads the status of a run that an earlier call has started, and its result once it has completed";
+    let description =
+        "Reads the status of a run that an earlier call has started, and its result once it has completed";
     Tool::new(RUN_STATUS, description, schema).with_annotations(ToolAnnotations::new().read_only(true))
 }
 

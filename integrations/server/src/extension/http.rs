@@ -8,7 +8,7 @@ use futures::stream::StreamExt as _;
 use serde::Serialize;
 
 use crate::long_answer::over;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, json};
 
 impl RequestContext {
@@ -22,7 +22,7 @@ impl RequestContext {
     ///
     /// # Errors
     ///
-    /// [`ProblemType::Internal`](crate::ProblemType::Internal) if the value cannot be encoded.
+    /// [`ProblemType::Internal`] if the value cannot be encoded.
     pub fn answer(&self, status: u16, value: &impl Serialize) -> Result<Response, Problem> {
         let mut response = json(value)?;
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
@@ -46,12 +46,26 @@ impl RequestContext {
         request
     }
 
+    /// Waits for work that lasts longer than a request usually does. It counts as one of the caller's open streams, and ends when the
+    /// caller's right does or the server shuts down.
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::TooManyStreams`] if the caller has too many, [`ProblemType::TimedOut`] if the wait ended before the work.
+    pub async fn wait<T>(&self, work: impl Future<Output = T> + Send) -> Result<T, Problem> {
+        let over = over(self)?;
+        tokio::select! {
+            done = work => Ok(done),
+            () = over => Err(ProblemType::TimedOut.into()),
+        }
+    }
+
     /// Answers with the long answer of another service. It counts as one of the caller's open streams, and breaks off when the
     /// caller's right ends or the server shuts down. Its body is sent as it is: the service redacts what it shows.
     ///
     /// # Errors
     ///
-    /// [`ProblemType::TooManyStreams`](crate::ProblemType::TooManyStreams).
+    /// [`ProblemType::TooManyStreams`].
     pub fn relay(&self, response: Response) -> Result<Response, Problem> {
         let over = over(self)?;
         let (parts, body) = response.into_parts();

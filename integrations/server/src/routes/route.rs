@@ -86,6 +86,8 @@ pub struct Route {
     pub(crate) large_answers: bool,
     /// Whether its requests are not counted.
     pub(crate) unlimited: bool,
+    /// Whether its answers may begin at any time.
+    pub(crate) waits: bool,
     pub(crate) handler: Handler,
 }
 
@@ -115,6 +117,7 @@ impl Route {
             idempotent: false,
             large_answers: false,
             unlimited: false,
+            waits: false,
             handler: Arc::new(move |call| Box::pin(handler(call))),
         }
     }
@@ -202,6 +205,13 @@ impl Route {
     /// Limits how many of its answers one caller gets at once: each may need much memory.
     pub(crate) fn large_answers(self) -> Self {
         Self { large_answers: true, ..self }
+    }
+
+    /// Lets its answers begin at any time, for a protocol whose clients wait for a whole answer. The handler waits with
+    /// [`RequestContext::wait`].
+    #[must_use]
+    pub fn waits(self) -> Self {
+        Self { waits: true, ..self }
     }
 
     /// Does not count its requests: strangers that use up the limit of an address must not make the server look dead.
