@@ -88,7 +88,7 @@ fn confirm_delete() -> Brain<Deletion, String> {
 }
 
 fn multi_input() -> Brain<(), Vec<String>> {
-    let ask = brain("Ask").options::<String>().step("Begin", async |cx| Ok(cx.options.clone())).ask_person(
+    let ask = brain("Ask").options::<String>().step("Begin", async |cx| Ok(cx.options.to_string())).ask_person(
         "Name",
         |what| form::<Name>(format!("Which {what}?")),
         |_, answer| answer.name,

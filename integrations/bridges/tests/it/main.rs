@@ -9,5 +9,7 @@
 
 mod ag_ui;
 mod ai_sdk;
+mod mcp;
+mod openai;
 mod routes;
 mod support;
