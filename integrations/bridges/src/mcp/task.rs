@@ -71,9 +71,12 @@ pub(super) async fn status(
     Ok(waits(&caller.viewer()?, &row.run, &questions))
 }
 
-/// Cancels a run.
+/// Cancels a run. One that is over stays as it is.
 pub(super) async fn cancel(caller: &CallerContext, run: &RunId, reason: Option<String>) -> Result<(), Problem> {
     let row = caller.run_row(run).await?;
+    if row.status.is_over() {
+        return Ok(());
+    }
     caller.cancel(&row, reason).await
 }
 

@@ -95,8 +95,7 @@ async fn rpc(shop: &Shop, token: &str, method: &str, mut params: Value, capabili
     });
     let name = params["name"].as_str().or(params["taskId"].as_str()).unwrap_or_default().to_owned();
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let headers =
-        [BOTH, ("mcp-protocol-version", version), ("mcp-method", method), ("mcp-name", name.as_str())];
+    let headers = [BOTH, ("mcp-protocol-version", version), ("mcp-method", method), ("mcp-name", name.as_str())];
     let headers = if name.is_empty() { &headers[..3] } else { &headers[..] };
     let response = shop.send_with(token, "POST", PATH, Some(body), headers).await;
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();

@@ -103,7 +103,8 @@ async fn approval_is_a_refusal_that_says_where_it_is_decided() {
 async fn response_is_the_run_of_its_user_and_has_one_continuation() {
     let shop = Shop::new();
     let (ann, ben) = (shop.token(Some("ann"), &ALL).await, shop.token(Some("ben"), &ALL).await);
-    let ask = |text: &str, previous: &Value| json!({ "model": "Refund", "input": text, "previous_response_id": previous });
+    let ask =
+        |text: &str, previous: &Value| json!({ "model": "Refund", "input": text, "previous_response_id": previous });
     let (_, first) = post(&shop, &ann, "/responses", ask("hello", &Value::Null)).await;
     let path = format!("{BASE}/responses/{}", first["id"].as_str().unwrap());
 
