@@ -1,12 +1,13 @@
 //! Serves brains to the clients of others, for the tests of `.ci/bridges`: `cargo run -p positronic-bridges --example clients`.
 //!
-//! Its model answers by what the user says, and stops in the middle of an answer until `POST /gate`. The first line of the output
+//! Its model answers by what the user says, and stops in the middle of an answer until `POST /gate`. To `minute` it says the time, twenty
+//! times a second, for `scripts/bridge_load`. The first line of the output
 //! is JSON with the address and the tokens.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "it serves tests")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "it serves tests")]
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::extract::State;
@@ -66,6 +67,18 @@ impl Model for ByText {
                     self.gate.acquire().await.unwrap().forget();
                     piece(SLOW[1]);
                     let parts = vec![Part::Text { text: SLOW.concat() }];
+                    Ok(ModelResponse { parts, ..ModelResponse::default() })
+                }
+                "minute" => {
+                    let mut text = String::new();
+                    for _ in 0..1200 {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                        let time = format!("{} ", now.as_millis());
+                        piece(&time);
+                        text.push_str(&time);
+                    }
+                    let parts = vec![Part::Text { text }];
                     Ok(ModelResponse { parts, ..ModelResponse::default() })
                 }
                 "flaky" if request.attempt == 0 => {

@@ -14,8 +14,8 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use positronic_core::record::{RunId, RunSummary, Seq};
 use positronic_core::runner::RunUpdate;
-use positronic_server::Problem;
 use positronic_server::extension::{NewRun, OpenQuestion, RequestContext as CallerContext};
+use positronic_server::{Problem, REDACTED};
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolResponse, ClientCapabilities, CreateTaskResult, InputRequest, InputRequiredResult, InputResponses,
@@ -29,7 +29,7 @@ use super::outcome::{outcome, refused, still_runs, waits};
 use super::question::{decision, form, is_answerable};
 use super::server::{ToolServer, answers, error_of};
 use super::task;
-use super::update::{Over, Update, Updates};
+use super::update::{CallUpdate, CallUpdates, EndedLeg};
 use crate::leg::{Leg, LegEnd};
 use crate::thread::{decide, is_late, question};
 
@@ -40,7 +40,7 @@ const ALIVE: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_millis(250);
 
 /// A call.
-pub(super) struct Call<'a> {
+pub(super) struct BrainCall<'a> {
     pub(super) server: &'a ToolServer,
     pub(super) caller: &'a Arc<CallerContext>,
     pub(super) context: RequestContext<RoleServer>,
@@ -55,7 +55,7 @@ enum Forms {
     Returned,
 }
 
-impl Call<'_> {
+impl BrainCall<'_> {
     /// Starts the run, and follows it.
     pub(super) async fn begun(&self, new: NewRun) -> Result<CallToolResponse, ErrorData> {
         let brain = new.brain.clone();
@@ -145,16 +145,16 @@ impl Call<'_> {
     }
 
     /// Follows a leg to its end; `None` if the call has lasted too long, or its client no longer wants it.
-    async fn over(&self, leg: Leg, progress: &mut Progress, longest: Duration) -> Result<Option<Over>, Problem> {
+    async fn over(&self, leg: Leg, progress: &mut Progress, longest: Duration) -> Result<Option<EndedLeg>, Problem> {
         let reader = self.server.shared.read(self.caller.client(), &leg);
-        let mut updates = pin!(leg.open(self.caller.viewer()?, reader, None, Updates::default()).await?);
+        let mut updates = pin!(leg.open(self.caller.viewer()?, reader, None, CallUpdates::default()).await?);
         let longest = Instant::now() + longest;
         let mut alive = interval_at(Instant::now() + ALIVE, ALIVE);
         loop {
             tokio::select! {
                 update = updates.next() => match update {
-                    Some(Update::Over(over)) => return Ok(Some(over)),
-                    Some(Update::Progress(text)) => self.report(progress, text).await,
+                    Some(CallUpdate::Over(over)) => return Ok(Some(over)),
+                    Some(CallUpdate::Progress(text)) => self.report(progress, text).await,
                     None => return Ok(None),
                 },
                 _ = alive.tick() => self.report(progress, "the run continues".to_owned()).await,
@@ -168,6 +168,11 @@ impl Call<'_> {
     async fn ask(&self, run: &RunId, questions: &[&OpenQuestion]) -> Result<bool, Problem> {
         let (viewer, mut is_decided) = (self.caller.viewer()?, false);
         for open in questions {
+            let row = self.caller.run_row(run).await?;
+            if question(self.caller, &row, &open.id).await?.is_none() {
+                is_decided = true;
+                continue;
+            }
             let request = self.context.peer.create_elicitation(form(&viewer, open));
             let answer = tokio::select! {
                 answer = request => answer,
@@ -182,7 +187,6 @@ impl Call<'_> {
             let Ok(answer) = answer else { continue };
             let action = serde_json::to_value(&answer.action).unwrap_or_default();
             let content = answer.content.unwrap_or_default();
-            let row = self.caller.run_row(run).await?;
             is_decided |= decided(self.caller, &row, open, action.as_str().unwrap_or_default(), &content).await?;
         }
         Ok(is_decided)
@@ -203,6 +207,8 @@ impl Call<'_> {
     /// Reports progress to a client that wants to hear of it.
     async fn report(&self, progress: &mut Progress, message: String) {
         if let Some(token) = self.context.meta.get_progress_token() {
+            let message = self.caller.viewer().map_or(None, |viewer| viewer.redacted(&message));
+            let message = message.unwrap_or_else(|| REDACTED.to_owned());
             progress.0 += 1.0;
             let progress = ProgressNotificationParam::new(token, progress.0).with_message(message);
             // A client that went away finds the run by its id.

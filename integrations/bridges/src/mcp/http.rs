@@ -35,8 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A message of the protocol.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it describes what `rmcp` decodes")]
-#[schemars(rename = "McpMessage")]
-struct Message {
+struct McpMessage {
     jsonrpc: String,
     #[serde(default)]
     id: Option<Value>,
@@ -51,7 +50,7 @@ struct Message {
 }
 
 /// The transport, and who has begun which session.
-struct Transport {
+struct SessionService {
     service: StreamableHttpService<ToolServer, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     owners: Mutex<HashMap<String, String>>,
@@ -64,7 +63,7 @@ pub(crate) fn routes(shared: &Arc<Shared>, longest_call: Duration) -> Vec<Route>
     // The router has checked the host and the origin.
     let config = StreamableHttpServerConfig::default().disable_allowed_hosts().disable_allowed_origins();
     let service = StreamableHttpService::new(factory, Arc::clone(&sessions), config);
-    let transport = Arc::new(Transport { service, sessions, owners: Mutex::default() });
+    let transport = Arc::new(SessionService { service, sessions, owners: Mutex::default() });
     let handler = || {
         let transport = Arc::clone(&transport);
         move |cx| handle(Arc::clone(&transport), cx)
@@ -72,8 +71,8 @@ pub(crate) fn routes(shared: &Arc<Shared>, longest_call: Duration) -> Vec<Route>
     vec![
         Route::post(PATH, "Send a message of MCP", handler())
             .scopes(&[Scope::Read])
-            .takes::<Message>()
-            .returns::<Message>(200)
+            .takes::<McpMessage>()
+            .returns::<McpMessage>(200)
             .streams()
             .returns_nothing(202)
             .problems(&[ProblemType::NotFound, ProblemType::TooManyStreams]),
@@ -88,7 +87,7 @@ pub(crate) fn routes(shared: &Arc<Shared>, longest_call: Duration) -> Vec<Route>
     ]
 }
 
-async fn handle(transport: Arc<Transport>, cx: CallerContext) -> Result<Response, Problem> {
+async fn handle(transport: Arc<SessionService>, cx: CallerContext) -> Result<Response, Problem> {
     let caller = cx.caller()?;
     let owner = format!("{}\n{}", caller.subject(), caller.user_id().unwrap_or_default());
     match cx.header(SESSION) {
@@ -98,7 +97,7 @@ async fn handle(transport: Arc<Transport>, cx: CallerContext) -> Result<Response
         Some(_) => {}
         None => transport.make_room(&owner).await?,
     }
-    let mut request = cx.request();
+    let (place, mut request) = (cx.stream_place()?, cx.request());
     let cx = Arc::new(cx);
     request.extensions_mut().insert(Arc::clone(&cx));
     let own = Arc::clone(&transport);
@@ -111,10 +110,10 @@ async fn handle(transport: Arc<Transport>, cx: CallerContext) -> Result<Response
     if let Some(session) = response.headers().get(SESSION).and_then(|session| session.to_str().ok()) {
         transport.owners.lock().insert(session.to_owned(), owner);
     }
-    if is_stream(&response) { cx.relay(response) } else { Ok(response) }
+    Ok(if is_stream(&response) { place.relay(response) } else { response })
 }
 
-impl Transport {
+impl SessionService {
     /// Forgets the sessions that have ended, and refuses a caller that has too many.
     async fn make_room(&self, owner: &str) -> Result<(), Problem> {
         let known: Vec<_> = self.owners.lock().keys().cloned().collect();

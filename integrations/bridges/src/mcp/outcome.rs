@@ -7,13 +7,13 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
 use super::tools::RUN_STATUS;
-use super::update::Over;
+use super::update::EndedLeg;
 use crate::caller_result::{CallerResult, as_text};
 use crate::leg::LegEnd;
 use crate::open_questions::waiting;
 
 /// Returns the result of a call whose run is over, or can be continued only from elsewhere.
-pub(super) fn outcome(viewer: &Viewer, run: &RunId, over: &Over, rule: &CallerResult) -> CallToolResult {
+pub(super) fn outcome(viewer: &Viewer, run: &RunId, over: &EndedLeg, rule: &CallerResult) -> CallToolResult {
     match &over.end {
         LegEnd::Completed { result, is_state } => completed(viewer, run, over, rule, (result, *is_state)),
         LegEnd::Failed(failure) => error(format!("The run {run} has failed: {}", redacted(viewer, &failure.message))),
@@ -27,7 +27,7 @@ pub(super) fn outcome(viewer: &Viewer, run: &RunId, over: &Over, rule: &CallerRe
 fn completed(
     viewer: &Viewer,
     run: &RunId,
-    over: &Over,
+    over: &EndedLeg,
     rule: &CallerResult,
     (result, is_state): (&Value, bool),
 ) -> CallToolResult {

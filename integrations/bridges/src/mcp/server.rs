@@ -21,7 +21,7 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::Value;
 
-use super::call::Call;
+use super::call::BrainCall;
 use super::outcome::refused;
 use super::task;
 use super::tools::{BrainTool, RUN_STATUS, run_status};
@@ -159,7 +159,7 @@ impl ServerHandler for ToolServer {
         let tool =
             tool.ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None))?;
         let id = context.id.clone();
-        let call = Call { server: self, caller: &caller, context };
+        let call = BrainCall { server: self, caller: &caller, context };
         let answer = match &request.request_state {
             Some(state) => {
                 let responses = request.input_responses.unwrap_or_default();

@@ -10,7 +10,7 @@ use super::call::request;
 use super::outcome::{in_progress, outcome, waits};
 use super::question::{form, is_answerable};
 use super::server::ToolServer;
-use super::update::{Over, Updates};
+use super::update::{CallUpdates, EndedLeg};
 use crate::leg::{Encoder as _, LegEnd, settled};
 use crate::projection::Projection;
 
@@ -90,10 +90,10 @@ pub(super) async fn questions(caller: &CallerContext, run: &RunId) -> Result<Vec
 async fn result(server: &ToolServer, caller: &CallerContext, row: &RunSummary) -> Result<CallToolResult, Problem> {
     let rule = server.rule(caller, &row.brain)?;
     let viewer = caller.viewer()?;
-    let (mut projection, mut updates) = (Projection::new(&row.run, viewer.clone(), None), Updates::default());
+    let (mut projection, mut updates) = (Projection::new(&row.run, viewer.clone(), None), CallUpdates::default());
     for event in viewer.client().events(&row.run, Seq(0)).await? {
         updates.items(projection.event(&event));
     }
     let end = settled(&viewer, &row.run, projection.state()).unwrap_or(LegEnd::Cancelled);
-    Ok(outcome(&viewer, &row.run, &Over { end, answer: updates.into_answer() }, &rule))
+    Ok(outcome(&viewer, &row.run, &EndedLeg { end, answer: updates.into_answer() }, &rule))
 }

@@ -28,7 +28,7 @@ pub(super) struct BrainTool {
 
 /// The arguments of a call.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Given {
+pub(super) struct CallArguments {
     pub(super) options: Option<Value>,
     pub(super) message: Option<String>,
 }
@@ -87,7 +87,7 @@ impl BrainTool {
     }
 
     /// Reads the arguments of a call.
-    pub(super) fn given(&self, arguments: Option<JsonObject>) -> Given {
+    pub(super) fn given(&self, arguments: Option<JsonObject>) -> CallArguments {
         let mut arguments = arguments.unwrap_or_default();
         let message = if self.takes_message { arguments.remove(MESSAGE) } else { None };
         let message = message.and_then(|message| message.as_str().map(str::to_owned));
@@ -95,7 +95,7 @@ impl BrainTool {
             true => arguments.remove(OPTIONS),
             false => Some(Value::Object(arguments)).filter(|arguments| *arguments != json!({})),
         };
-        Given { options, message: message.filter(|message| !message.trim().is_empty()) }
+        CallArguments { options, message: message.filter(|message| !message.trim().is_empty()) }
     }
 }
 
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(order.input_schema()["properties"]["number"]["type"], "integer");
         let arguments = |value: Value| value.as_object().cloned();
         assert_eq!(order.given(arguments(json!({ "number": 7 }))).options, Some(json!({ "number": 7 })));
-        assert_eq!(order.given(None), Given::default(), "the brain's defaults apply");
+        assert_eq!(order.given(None), CallArguments::default(), "the brain's defaults apply");
         let schema = Value::Object(count.input_schema());
         assert_eq!(schema["properties"]["options"]["items"]["$ref"], "#/$defs/Order");
         assert_eq!(schema["$defs"]["Order"]["properties"]["number"]["type"], "integer");
@@ -193,7 +193,7 @@ mod tests {
         let (plain, described) = (tool(&chat), tool(&chat.with_result_schema()));
 
         let given = plain.given(json!({ "message": "hello" }).as_object().cloned());
-        assert_eq!(given, Given { options: None, message: Some("hello".to_owned()) });
+        assert_eq!(given, CallArguments { options: None, message: Some("hello".to_owned()) });
         assert_eq!(plain.output_schema(), None);
         assert_eq!(described.output_schema().unwrap()["required"], json!(["number"]));
     }

@@ -6,26 +6,26 @@ use crate::projection::{Item, Placed, Projection};
 
 /// What the client of a call gets.
 #[derive(Debug)]
-pub(super) enum Update {
+pub(super) enum CallUpdate {
     /// What the run does now, in a few words.
     Progress(String),
-    Over(Over),
+    Over(EndedLeg),
 }
 
 /// The end of a leg, with what the run has said.
 #[derive(Debug)]
-pub(super) struct Over {
+pub(super) struct EndedLeg {
     pub(super) end: LegEnd,
     pub(super) answer: LastAnswer,
 }
 
 /// Encodes a leg.
 #[derive(Debug, Default)]
-pub(super) struct Updates {
+pub(super) struct CallUpdates {
     answer: LastAnswer,
 }
 
-impl Updates {
+impl CallUpdates {
     /// Returns what the run has said.
     pub(super) fn into_answer(self) -> LastAnswer {
         self.answer
@@ -42,19 +42,19 @@ fn progress(item: &Item) -> Option<String> {
     }
 }
 
-impl Encoder for Updates {
-    type Sent = Update;
+impl Encoder for CallUpdates {
+    type Sent = CallUpdate;
 
-    fn items(&mut self, items: Vec<Placed>) -> Vec<Update> {
+    fn items(&mut self, items: Vec<Placed>) -> Vec<CallUpdate> {
         items.iter().for_each(|placed| self.answer.item(placed));
-        items.iter().filter_map(|placed| progress(&placed.item)).map(Update::Progress).collect()
+        items.iter().filter_map(|placed| progress(&placed.item)).map(CallUpdate::Progress).collect()
     }
 
-    fn begin(&mut self, _: &Projection, _: bool) -> Vec<Update> {
+    fn begin(&mut self, _: &Projection, _: bool) -> Vec<CallUpdate> {
         Vec::new()
     }
 
-    fn end(&mut self, _: &Projection, end: LegEnd) -> Vec<Update> {
-        vec![Update::Over(Over { end, answer: std::mem::take(&mut self.answer) })]
+    fn end(&mut self, _: &Projection, end: LegEnd) -> Vec<CallUpdate> {
+        vec![CallUpdate::Over(EndedLeg { end, answer: std::mem::take(&mut self.answer) })]
     }
 }

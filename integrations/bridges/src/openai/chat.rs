@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use super::error::{error, failed, refused};
 use super::history::remember;
-use super::input::{CompletionRequest, Newest};
+use super::input::{CompletionRequest, NewestMessage};
 use super::speech::{Speech, TurnEnd};
-use super::turn::{Opening, begin, by_history, named, speech};
+use super::turn::{TurnOpening, begin, by_history, named, speech};
 use crate::bridges::Shared;
 
 /// The maximum bytes of a body: a client posts all messages of its chat each time.
@@ -67,7 +67,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
 }
 
 /// What all pieces of an answer have.
-struct Header {
+struct ChunkHeader {
     id: String,
     created: i64,
     model: String,
@@ -76,7 +76,7 @@ struct Header {
 /// What an answer is remembered by.
 struct Remembered {
     cx: Arc<RequestContext>,
-    newest: Newest,
+    newest: NewestMessage,
     conversation: String,
 }
 
@@ -92,7 +92,7 @@ async fn complete(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response,
     let request: CompletionRequest = cx.json()?;
     request.check()?;
     let newest = request.newest()?;
-    let opening = Opening { brain: &request.model, newest: &newest, options: request.options.clone() };
+    let opening = TurnOpening { brain: &request.model, newest: &newest, options: request.options.clone() };
     let named = named(cx, request.metadata.as_ref());
     let turn = match &named {
         Some(conversation) => begin(cx, conversation, opening, None).await?,
@@ -100,7 +100,7 @@ async fn complete(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response,
     };
     let row = cx.run_row(&turn.run).await?;
     let created = row.started.0 / 1_000_000;
-    let header = Header { id: id(turn.run.as_str(), turn.from), created, model: request.model.clone() };
+    let header = ChunkHeader { id: id(turn.run.as_str(), turn.from), created, model: request.model.clone() };
     let remembered = Remembered { cx: Arc::clone(cx), newest, conversation: turn.conversation };
     let speech = speech(cx, shared, &row, turn.from).await?.boxed();
     if request.stream == Some(true) {
@@ -120,7 +120,7 @@ async fn complete(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response,
     let content = Some(text).filter(|text| !text.is_empty() || refusal.is_none());
     let message = json!({ "role": "assistant", "content": content, "refusal": refusal });
     let choice = json!({ "index": 0, "message": message, "finish_reason": "stop", "logprobs": null });
-    let Header { id, created, model } = header;
+    let ChunkHeader { id, created, model } = header;
     let object = "chat.completion";
     cx.answer(200, &Completion { id, object, created, model, choices: json!([choice]), usage: usage_of(&usage) })
 }
@@ -130,12 +130,12 @@ fn id(run: &str, from: Seq) -> String {
 }
 
 /// Separates the texts of an answer.
-struct Joined {
+struct JoinedTexts {
     said: String,
     last: Option<String>,
 }
 
-impl Joined {
+impl JoinedTexts {
     /// Adds a piece of a text, and returns it with what separates it from the text before.
     fn add(&mut self, id: &str, text: &str) -> String {
         let is_new = self.last.as_deref() != Some(id);
@@ -149,7 +149,7 @@ impl Joined {
 
 /// Collects an answer.
 async fn whole(mut speech: BoxStream<'static, Speech>) -> (String, Option<(TurnEnd, Usage)>) {
-    let mut joined = Joined { said: String::new(), last: None };
+    let mut joined = JoinedTexts { said: String::new(), last: None };
     while let Some(said) = speech.next().await {
         match said {
             Speech::Text { id, text } => _ = joined.add(&id, &text),
@@ -162,12 +162,12 @@ async fn whole(mut speech: BoxStream<'static, Speech>) -> (String, Option<(TurnE
 
 fn frames(
     speech: BoxStream<'static, Speech>,
-    header: Header,
+    header: ChunkHeader,
     remembered: Remembered,
     with_usage: bool,
 ) -> impl futures::Stream<Item = Frame> + Send + 'static {
     let first = header.piece(&json!({ "role": "assistant", "content": "" }), None);
-    let state = (speech, header, remembered, Joined { said: String::new(), last: None }, VecDeque::from([first]));
+    let state = (speech, header, remembered, JoinedTexts { said: String::new(), last: None }, VecDeque::from([first]));
     unfold(Some(state), move |state| async move {
         let (mut speech, header, remembered, mut joined, mut frames) = state?;
         loop {
@@ -192,7 +192,7 @@ fn frames(
     })
 }
 
-impl Header {
+impl ChunkHeader {
     fn piece(&self, delta: &Value, finish_reason: Option<&str>) -> Frame {
         let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": null });
         self.chunk(&json!([choice]), None)

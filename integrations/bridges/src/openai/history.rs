@@ -4,11 +4,11 @@
 use positronic_core::record::{RunSummary, Seq, Timestamp, sha256};
 use positronic_core::store::{Entry, EntryFilter, StoreError};
 use positronic_server::extension::RequestContext;
-use positronic_server::{Problem, ProblemType};
+use positronic_server::{Problem, ProblemType, REDACTED};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::input::Newest;
+use super::input::NewestMessage;
 
 const KIND: &str = "openai_chat";
 /// How long a chat can be continued, in microseconds: 30 days.
@@ -18,14 +18,14 @@ const SWEPT: usize = 20;
 
 /// The conversation after an answer.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Answered {
+pub(super) struct KnownChat {
     pub(super) conversation: String,
     at: Timestamp,
     run: String,
     next: Seq,
 }
 
-impl Answered {
+impl KnownChat {
     /// Returns whether nothing has happened since.
     pub(super) fn is_latest(&self, last: &RunSummary) -> bool {
         (last.run.as_str(), last.next) == (self.run.as_str(), self.next)
@@ -39,7 +39,11 @@ fn key(cx: &RequestContext, brain: &str, said: &[(String, String)]) -> Result<St
 }
 
 /// Finds the conversation of the messages before the newest one.
-pub(super) async fn find(cx: &RequestContext, brain: &str, newest: &Newest) -> Result<Option<Answered>, Problem> {
+pub(super) async fn find(
+    cx: &RequestContext,
+    brain: &str,
+    newest: &NewestMessage,
+) -> Result<Option<KnownChat>, Problem> {
     let entry = cx.client().store().entry(KIND, &key(cx, brain, &newest.before)?).await?;
     Ok(entry.and_then(|entry| serde_json::from_value(entry.value).ok()))
 }
@@ -48,16 +52,18 @@ pub(super) async fn find(cx: &RequestContext, brain: &str, newest: &Newest) -> R
 pub(super) async fn remember(
     cx: &RequestContext,
     brain: &str,
-    newest: &Newest,
+    newest: &NewestMessage,
     answer: &str,
     conversation: &str,
 ) -> Result<(), Problem> {
     let Some(last) = cx.conversation_rows(conversation).await?.into_iter().next() else { return Ok(()) };
     let mut said = newest.before.clone();
     said.push(("user".to_owned(), newest.text.trim().to_owned()));
+    // The client sends back what it got.
+    let answer = cx.viewer()?.redacted(&answer.to_owned()).unwrap_or_else(|| REDACTED.to_owned());
     said.push(("assistant".to_owned(), answer.trim().to_owned()));
     let (store, key, at) = (cx.client().store(), key(cx, brain, &said)?, cx.client().now());
-    let answered = Answered { conversation: conversation.to_owned(), at, run: last.run.to_string(), next: last.next };
+    let answered = KnownChat { conversation: conversation.to_owned(), at, run: last.run.to_string(), next: last.next };
     let value = serde_json::to_value(answered).map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;
     let known = store.entry(KIND, &key).await?.map(|entry| entry.revision);
     match store.put_entry(KIND, &key, &value, known).await {

@@ -78,13 +78,13 @@ pub(super) struct ResponseRequest {
 
 /// A user's message, and the texts before it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Newest {
+pub(super) struct NewestMessage {
     pub(super) text: String,
     /// Roles and texts of users and assistants before the message.
     pub(super) before: Vec<(String, String)>,
 }
 
-impl Newest {
+impl NewestMessage {
     /// Returns the id of the message: the same one if a client sends the request again.
     pub(super) fn id(&self, conversation: &str) -> String {
         let message = json!([conversation, self.before, self.text]);
@@ -107,7 +107,7 @@ impl CompletionRequest {
     }
 
     /// Returns the newest message.
-    pub(super) fn newest(&self) -> Result<Newest, Problem> {
+    pub(super) fn newest(&self) -> Result<NewestMessage, Problem> {
         newest(&self.messages, "messages")
     }
 }
@@ -125,9 +125,9 @@ impl ResponseRequest {
     }
 
     /// Returns the newest message.
-    pub(super) fn newest(&self) -> Result<Newest, Problem> {
+    pub(super) fn newest(&self) -> Result<NewestMessage, Problem> {
         if let Value::String(text) = &self.input {
-            return Ok(Newest { text: text.clone(), before: Vec::new() });
+            return Ok(NewestMessage { text: text.clone(), before: Vec::new() });
         }
         let items = Vec::<SaidMessage>::deserialize(&self.input);
         let items = items.map_err(|error| invalid("input", &format!("expected a text or messages: {error}")))?;
@@ -150,7 +150,7 @@ fn check(rest: &BTreeMap<String, Value>, format: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-fn newest(messages: &[SaidMessage], param: &str) -> Result<Newest, Problem> {
+fn newest(messages: &[SaidMessage], param: &str) -> Result<NewestMessage, Problem> {
     let Some((last, before)) = messages.split_last().filter(|(last, _)| last.role == "user") else {
         return Err(invalid(param, "the last message has to be one of the user"));
     };
@@ -161,7 +161,7 @@ fn newest(messages: &[SaidMessage], param: &str) -> Result<Newest, Problem> {
     let said = |message: &&SaidMessage| matches!(message.role.as_str(), "user" | "assistant");
     let known =
         |message: &SaidMessage| (message.role.clone(), text_of(&message.content).unwrap_or_default().trim().to_owned());
-    Ok(Newest { text, before: before.iter().filter(said).map(known).collect() })
+    Ok(NewestMessage { text, before: before.iter().filter(said).map(known).collect() })
 }
 
 /// Returns the text of a message's content; `None` if it has other parts.

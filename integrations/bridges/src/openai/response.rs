@@ -1,13 +1,13 @@
 //! A response of OpenAI's Responses API: the items of one turn, as far as the run has come.
 
-use positronic_core::record::{EventKind, RunId, RunSummary, Seq, Speaker as MessageSpeaker, Usage};
+use positronic_core::record::{EventKind, RunId, RunSummary, Seq, Speaker, Usage};
 use positronic_server::extension::RequestContext;
 use positronic_server::{Problem, ProblemType};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::speech::{Speaker, Speech, TurnEnd};
+use super::speech::{Speech, SpeechEncoder, TurnEnd};
 use super::turn::rule;
 use crate::bridges::Shared;
 use crate::leg::{Encoder as _, settled};
@@ -197,7 +197,7 @@ pub(super) async fn read(
     row: &RunSummary,
     from: Seq,
 ) -> Result<ResponseObject, Problem> {
-    let (viewer, mut speaker) = (cx.viewer()?, Speaker::new(rule(cx, shared, &row.brain)?));
+    let (viewer, mut speaker) = (cx.viewer()?, SpeechEncoder::new(rule(cx, shared, &row.brain)?));
     let (mut projection, mut response) = (Projection::new(&row.run, viewer, None), ResponseObject::new(row, from));
     let (mut has_begun, mut is_past) = (false, false);
     for event in cx.client().events(&row.run, Seq(0)).await? {
@@ -230,7 +230,7 @@ pub(super) async fn read(
 
 /// Returns whether an event is a message of a user, which begins another turn.
 pub(super) fn is_message(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::LoopMessage { from: MessageSpeaker::Person, .. })
+    matches!(kind, EventKind::LoopMessage { from: Speaker::Person, .. })
 }
 
 /// Returns whether a run has a later turn than the one from an event on.

@@ -12,7 +12,7 @@ use super::error::refused;
 use super::input::ResponseRequest;
 use super::response::{ResponseObject, has_later_turn, read, turn_of};
 use super::responses_stream::events;
-use super::turn::{Opening, Turn, begin, by_history, named, speech};
+use super::turn::{Turn, TurnOpening, begin, by_history, named, speech};
 use crate::bridges::Shared;
 
 /// The maximum bytes of a body.
@@ -68,7 +68,7 @@ async fn created(shared: &Shared, cx: &RequestContext) -> Result<Response, Probl
     let request: ResponseRequest = cx.json()?;
     request.check()?;
     let newest = request.newest()?;
-    let opening = Opening { brain: &request.model, newest: &newest, options: request.options.clone() };
+    let opening = TurnOpening { brain: &request.model, newest: &newest, options: request.options.clone() };
     let turn = match (&request.previous_response_id, named(cx, request.metadata.as_ref())) {
         (Some(previous), _) => {
             let conversation = continued(cx, previous).await?;

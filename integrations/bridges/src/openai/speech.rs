@@ -32,7 +32,7 @@ pub(super) enum TurnEnd {
 
 /// Encodes a leg.
 #[derive(Debug)]
-pub(super) struct Speaker {
+pub(super) struct SpeechEncoder {
     rule: CallerResult,
     texts: HashSet<String>,
     has_spoken: bool,
@@ -40,7 +40,7 @@ pub(super) struct Speaker {
     before: Usage,
 }
 
-impl Speaker {
+impl SpeechEncoder {
     pub(super) fn new(rule: CallerResult) -> Self {
         Self { rule, texts: HashSet::new(), has_spoken: false, before: Usage::default() }
     }
@@ -61,7 +61,7 @@ fn usage_of(projection: &Projection) -> Usage {
     projection.state().root.as_ref().map(|root| root.usage).unwrap_or_default()
 }
 
-impl Encoder for Speaker {
+impl Encoder for SpeechEncoder {
     type Sent = Speech;
 
     fn items(&mut self, items: Vec<Placed>) -> Vec<Speech> {

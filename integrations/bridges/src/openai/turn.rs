@@ -11,10 +11,10 @@ use positronic_server::extension::{Decision, RequestContext, ThreadMessage};
 use positronic_server::{Problem, ProblemType, Scope};
 use serde_json::Value;
 
-use super::history::{self, Answered};
-use super::input::Newest;
+use super::history::{self, KnownChat};
+use super::input::NewestMessage;
 use super::models::unknown;
-use super::speech::{Speaker, Speech};
+use super::speech::{Speech, SpeechEncoder};
 use crate::bridges::Shared;
 use crate::caller_result::CallerResult;
 use crate::thread::{Thread, decide, text_question};
@@ -34,9 +34,9 @@ pub(super) struct Turn {
 }
 
 /// What a turn begins with.
-pub(super) struct Opening<'a> {
+pub(super) struct TurnOpening<'a> {
     pub(super) brain: &'a str,
-    pub(super) newest: &'a Newest,
+    pub(super) newest: &'a NewestMessage,
     pub(super) options: Option<Value>,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn new_conversation() -> String {
 }
 
 /// Begins a turn of a chat without a named conversation: it continues the one in which the caller got the last answer.
-pub(super) async fn by_history(cx: &RequestContext, opening: Opening<'_>) -> Result<Turn, Problem> {
+pub(super) async fn by_history(cx: &RequestContext, opening: TurnOpening<'_>) -> Result<Turn, Problem> {
     if !opening.newest.has_answers() {
         return begin(cx, &new_conversation(), opening, None).await;
     }
@@ -75,10 +75,10 @@ pub(super) async fn by_history(cx: &RequestContext, opening: Opening<'_>) -> Res
 pub(super) async fn begin(
     cx: &RequestContext,
     conversation: &str,
-    opening: Opening<'_>,
-    known: Option<&Answered>,
+    opening: TurnOpening<'_>,
+    known: Option<&KnownChat>,
 ) -> Result<Turn, Problem> {
-    let Opening { brain: title, newest, options } = opening;
+    let TurnOpening { brain: title, newest, options } = opening;
     let definition = brain(cx, title)?;
     let thread = Thread::find(cx, conversation).await?;
     if !thread.is_conversation() {
@@ -133,7 +133,7 @@ pub(super) async fn speech(
 ) -> Result<impl Stream<Item = Speech> + Send + use<>, Problem> {
     let leg = shared.from(row.run.clone(), from);
     let (viewer, reader) = (cx.viewer()?, shared.read(cx.client(), &leg));
-    leg.open(viewer, reader, None, Speaker::new(rule(cx, shared, &row.brain)?)).await
+    leg.open(viewer, reader, None, SpeechEncoder::new(rule(cx, shared, &row.brain)?)).await
 }
 
 /// Returns which result of a brain callers get.

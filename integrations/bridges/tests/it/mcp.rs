@@ -56,7 +56,7 @@ async fn brain_calls_a_brain_over_http() {
 async fn brain_calls_a_brain_over_streams() {
     let shop = Shop::new();
     let options = Options::builder().brains(shop.runner.clone()).build();
-    let local = LocalCaller::new(shop.client.clone(), options, Caller::service("ann", ALL));
+    let local = LocalCaller::new(shop.client.clone(), options, Caller::service("ann", ALL), "mcp");
     let stream = McpStream::new(move || {
         let local = local.clone();
         async move {

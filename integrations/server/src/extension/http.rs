@@ -1,9 +1,12 @@
 //! The request and the answer of a further route as HTTP: headers, JSON with a status, and the answer of another service.
 
+use std::fmt;
+
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
+use futures::future::BoxFuture;
 use futures::stream::StreamExt as _;
 use serde::Serialize;
 
@@ -60,16 +63,32 @@ impl RequestContext {
         }
     }
 
-    /// Answers with the long answer of another service. It counts as one of the caller's open streams, and breaks off when the
-    /// caller's right ends or the server shuts down. Its body is sent as it is: the service redacts what it shows.
+    /// Takes one of the streams that the caller may have open, for the long answer of another service. Take it before the service
+    /// begins its work.
     ///
     /// # Errors
     ///
     /// [`ProblemType::TooManyStreams`].
-    pub fn relay(&self, response: Response) -> Result<Response, Problem> {
-        let over = over(self)?;
+    pub fn stream_place(&self) -> Result<StreamPlace, Problem> {
+        Ok(StreamPlace(Box::pin(over(self)?)))
+    }
+}
+
+/// One of the streams that a caller may have open.
+pub struct StreamPlace(BoxFuture<'static, ()>);
+
+impl StreamPlace {
+    /// Answers with the long answer of another service, which breaks off when the caller's right ends or the server shuts down. Its
+    /// body is sent as it is: the service redacts what it shows.
+    #[must_use]
+    pub fn relay(self, response: Response) -> Response {
         let (parts, body) = response.into_parts();
-        let body = Body::from_stream(body.into_data_stream().take_until(Box::pin(over)));
-        Ok(Response::from_parts(parts, body))
+        Response::from_parts(parts, Body::from_stream(body.into_data_stream().take_until(self.0)))
+    }
+}
+
+impl fmt::Debug for StreamPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamPlace").finish_non_exhaustive()
     }
 }

@@ -19,19 +19,25 @@ use crate::routes::RequestContext;
 pub struct LocalCaller {
     app: Arc<App>,
     caller: Caller,
+    channel: &'static str,
 }
 
+/// How a caller reaches the server, for the log.
+#[derive(Clone, Copy)]
+pub(crate) struct Channel(pub(crate) &'static str);
+
 impl LocalCaller {
-    /// Creates the caller of a store's runs.
+    /// Creates the caller of a store's runs. `channel` is how it reaches them, as the log names it.
     #[must_use]
-    pub fn new(client: Client, options: Options, caller: Caller) -> Self {
-        Self { app: Arc::new(App::new(client, options)), caller }
+    pub fn new(client: Client, options: Options, caller: Caller, channel: &'static str) -> Self {
+        Self { app: Arc::new(App::new(client, options)), caller, channel }
     }
 
     /// Returns the context of one of its requests.
     #[must_use]
     pub fn context(&self) -> RequestContext {
-        let (parts, ()) = Request::new(()).into_parts();
+        let (mut parts, ()) = Request::new(()).into_parts();
+        parts.extensions.insert(Channel(self.channel));
         RequestContext {
             app: Arc::clone(&self.app),
             reporter: self.app.reporter(&parts),

@@ -26,6 +26,8 @@ mod viewer;
 
 pub use context::{SentTo, ThreadMessage};
 pub use decision::Decision;
+pub use http::StreamPlace;
+pub(crate) use local::Channel;
 pub use local::LocalCaller;
 pub use start::NewRun;
 pub use stream::Frame;

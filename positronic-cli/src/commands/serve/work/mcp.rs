@@ -13,7 +13,7 @@ use crate::app::{Failure, Project, ProjectStore, Ui};
 use crate::cli::{Exit, McpArgs};
 use crate::session::interrupts;
 
-/// The caller's name without a user.
+/// The caller's name without a user, and how it reaches the runs.
 const NAME: &str = "mcp";
 
 pub(crate) async fn mcp(project: &Project, args: &McpArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -28,7 +28,7 @@ pub(crate) async fn mcp(project: &Project, args: &McpArgs, ui: &mut Ui) -> Resul
         Some(user) => Caller::user(user, Scope::ALL),
         None => Caller::service(NAME, Scope::ALL),
     };
-    let caller = LocalCaller::new(client.clone(), options, caller.brains(titles));
+    let caller = LocalCaller::new(client.clone(), options, caller.brains(titles), NAME);
     let server = Server::new(client.clone(), runners.streaming_to(client));
     let mut events = server.events();
     // The protocol has stdout; everything else goes to stderr.
