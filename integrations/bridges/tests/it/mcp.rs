@@ -101,8 +101,8 @@ async fn rpc(shop: &Shop, token: &str, method: &str, mut params: Value, capabili
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     let lines: Vec<_> = text.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line)).collect();
-    let messages = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    messages.last().unwrap_or_else(|| panic!("{method} has no answer: {text}"))
+    let mut messages = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    messages.next_back().unwrap_or_else(|| panic!("{method} has no answer: {text}"))
 }
 
 fn forms() -> Value {
