@@ -195,6 +195,10 @@ impl BrainCall<'_> {
     /// Waits until a question is no longer open.
     async fn closed(&self, run: &RunId, id: &str) -> Result<(), Problem> {
         let row = self.caller.run_row(run).await?;
+        // It may have closed before the row was read.
+        if question(self.caller, &row, id).await?.is_none() {
+            return Ok(());
+        }
         let mut updates = self.caller.client().follow(run, row.next);
         while let Some(update) = updates.next().await {
             if matches!(update?, RunUpdate::Event(_)) && question(self.caller, &row, id).await?.is_none() {

@@ -171,7 +171,10 @@ impl ServerHandler for ToolServer {
                 call.begun(NewRun::builder().brain(brain).options(given.options).message(given.message).build()).await
             }
         };
-        self.calls.lock().remove(&id);
+        // The notification that has cancelled the call still needs its run.
+        if !call.context.ct.is_cancelled() {
+            self.calls.lock().remove(&id);
+        }
         answer
     }
 
