@@ -135,13 +135,15 @@ fn dispatch<'a>(
         Command::Chat(args) => Box::pin(async move { commands::start::chat::chat(with_brains()?, args, ui).await }),
         Command::Work(args) => Box::pin(async move { commands::serve::work::work(with_brains()?, args, ui).await }),
         #[cfg(not(feature = "serve"))]
-        Command::Inspect(_) | Command::Serve(_) | Command::Token(_) => {
+        Command::Inspect(_) | Command::Mcp(_) | Command::Serve(_) | Command::Token(_) => {
             Box::pin(std::future::ready(Err(Failure::feature("this command is not part of this binary", "serve"))))
         }
         #[cfg(feature = "serve")]
         Command::Inspect(args) => Box::pin(commands::transfer::file::inspect(args, ui)),
         #[cfg(feature = "serve")]
         Command::Serve(args) => Box::pin(async move { commands::serve::work::serve(with_brains()?, args, ui).await }),
+        #[cfg(feature = "serve")]
+        Command::Mcp(args) => Box::pin(async move { commands::serve::work::mcp(with_brains()?, args, ui).await }),
         #[cfg(feature = "serve")]
         Command::Token(args) => Box::pin(commands::serve::token::token(args, ui)),
         Command::Fork(args) => Box::pin(commands::change::fork::fork(project, args, ui)),

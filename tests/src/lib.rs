@@ -38,6 +38,8 @@ pages! {
     durability: "docs/guide/durability.md",
     failed_runs: "docs/guide/failed-runs.md",
     bridges: "docs/guide/bridges.md",
+    mcp_server: "docs/guide/mcp-server.md",
+    openai_api: "docs/guide/openai-api.md",
     machines: "docs/guide/machines.md",
     restate: "docs/guide/restate.md",
     embedding: "docs/guide/embedding.md",

@@ -1,12 +1,13 @@
 //! Serves brains to the clients of others, for the tests of `.ci/bridges`: `cargo run -p positronic-bridges --example clients`.
 //!
-//! Its model answers by what the user says, and stops in the middle of an answer until `POST /gate`. The first line of the output
+//! Its model answers by what the user says, and stops in the middle of an answer until `POST /gate`. To `minute` it says the time, twenty
+//! times a second, for `scripts/bridge_load`. The first line of the output
 //! is JSON with the address and the tokens.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "it serves tests")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "it serves tests")]
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::extract::State;
@@ -66,6 +67,18 @@ impl Model for ByText {
                     self.gate.acquire().await.unwrap().forget();
                     piece(SLOW[1]);
                     let parts = vec![Part::Text { text: SLOW.concat() }];
+                    Ok(ModelResponse { parts, ..ModelResponse::default() })
+                }
+                "minute" => {
+                    let mut text = String::new();
+                    for _ in 0..1200 {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                        let time = format!("{} ", now.as_millis());
+                        piece(&time);
+                        text.push_str(&time);
+                    }
+                    let parts = vec![Part::Text { text }];
                     Ok(ModelResponse { parts, ..ModelResponse::default() })
                 }
                 "flaky" if request.attempt == 0 => {
@@ -213,6 +226,27 @@ fn survey() -> Brain<(), String> {
         .build()
 }
 
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+struct Place {
+    city: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+struct Weather {
+    city: String,
+    degrees: f64,
+}
+
+/// A brain without a loop, whose result has a schema.
+fn weather() -> Brain<Place, Weather> {
+    brain("Weather report")
+        .description("Reports the weather of a city")
+        .options::<Place>()
+        .step("Measure", async |cx| Ok(cx.options.city.clone()))
+        .result(|city: &String| Weather { city: city.clone(), degrees: 7.5 })
+        .with_result_schema()
+}
+
 /// Says what the bearer of a test's request may: to open the gate, to answer a webhook, or to cancel a run.
 #[derive(Clone)]
 struct Desk {
@@ -240,8 +274,13 @@ async fn main() {
     let model = ByText { script: ScriptedModel::from_fn(reply), gate: Arc::clone(&gate_permits) };
     let retry =
         RetryPolicy::builder().limit(3).first(Duration::from_millis(10)).longest(Duration::from_millis(50)).build();
-    let runner =
-        Runner::new(model).store(MemoryStore::new()).retry_policy(retry).brain(chat()).brain(items()).brain(survey());
+    let runner = Runner::new(model)
+        .store(MemoryStore::new())
+        .retry_policy(retry)
+        .brain(chat())
+        .brain(items())
+        .brain(survey())
+        .brain(weather());
     let client = runner.client();
     let token = async |subject: &str, user: Option<&str>, scopes: &[Scope]| {
         let token =
@@ -252,8 +291,13 @@ async fn main() {
     let ben = token("ben", Some("ben"), &[Scope::Read, Scope::Run, Scope::Decide]).await;
     let reader = token("reader", None, &[Scope::Read]).await;
     let service = token("service", None, &Scope::ALL).await;
+    let runs_only = token("ann", Some("ann"), &[Scope::Read, Scope::Run]).await;
     let public = |title: &str, state: &Value| (title == "Chat").then(|| json!({ "sum": state["sum"] }));
-    let bridges = Bridges::builder().public_state(public).hold(Duration::from_secs(20)).build();
+    let bridges = Bridges::builder()
+        .public_state(public)
+        .hold(Duration::from_secs(20))
+        .longest_call(Duration::from_secs(3))
+        .build();
     let options = Options::builder()
         .brains(runner.clone())
         .routes(bridges.routes())
@@ -270,6 +314,9 @@ async fn main() {
     let app = controls.merge(router(runner.client(), options));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    println!("{}", json!({ "address": address, "ann": ann, "ben": ben, "reader": reader, "service": service }));
+    println!(
+        "{}",
+        json!({ "address": address, "ann": ann, "ben": ben, "reader": reader, "service": service, "runsOnly": runs_only })
+    );
     axum::serve(listener, app).await.unwrap();
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use positronic_core::record::{RunId, RunSummary, Seq};
 use positronic_core::runner::Client;
-use positronic_server::extension::Route;
+use positronic_server::extension::{LocalCaller, Route};
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::hub::{Hub, Reader};
 use crate::leg::Leg;
@@ -23,11 +24,15 @@ pub enum Protocol {
     AgUi,
     /// The AI SDK's UI message stream, for `useChat`: `POST /api/v1/ai-sdk/{title}`.
     AiSdk,
+    /// The Model Context Protocol, whose clients get each brain as a tool: `/api/v1/mcp`.
+    Mcp,
+    /// OpenAI's API, where the name of a model is the title of a brain: `/api/v1/openai/v1`.
+    OpenAi,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Self; 2] = [Self::AgUi, Self::AiSdk];
+    pub const ALL: [Self; 4] = [Self::AgUi, Self::AiSdk, Self::Mcp, Self::OpenAi];
 
     /// Returns the protocol as a word, such as `ag-ui`.
     #[must_use]
@@ -35,6 +40,8 @@ impl Protocol {
         match self {
             Self::AgUi => "ag-ui",
             Self::AiSdk => "ai-sdk",
+            Self::Mcp => "mcp",
+            Self::OpenAi => "openai",
         }
     }
 }
@@ -85,19 +92,43 @@ pub struct Bridges {
     /// How long a client stays attached to a run that only a program, a time or another person can continue: 5 minutes by default.
     #[builder(default = Duration::from_secs(300))]
     hold: Duration,
+    /// How long a call of MCP waits for its run, before the client gets the run's id instead of a result: 50 seconds by default,
+    /// since most clients give up after 60.
+    #[builder(default = crate::mcp::LONGEST_CALL)]
+    longest_call: Duration,
 }
 
 impl Bridges {
     /// Returns the routes, for [`Options::routes`](positronic_server::Options).
     #[must_use]
     pub fn routes(&self) -> Vec<Route> {
-        let Self { public_state, hold, .. } = self.clone();
-        let shared = Arc::new(Shared { hub: Hub::default(), public_state, hold });
+        let shared = self.shared();
         let routes = self.protocols.iter().map(|protocol| match protocol {
             Protocol::AgUi => crate::ag_ui::routes(&shared),
             Protocol::AiSdk => crate::ai_sdk::routes(&shared),
+            Protocol::Mcp => crate::mcp::routes(&shared, self.longest_call),
+            Protocol::OpenAi => crate::openai::routes(&shared),
         });
         routes.flatten().collect()
+    }
+
+    /// Serves the brains as tools of MCP to one client over streams, such as the standard ones of a command, until the client closes
+    /// them. What it may do is what the caller may.
+    ///
+    /// # Errors
+    ///
+    /// The client does not speak the protocol, or a stream fails.
+    pub async fn serve_mcp<R, W>(&self, caller: LocalCaller, input: R, output: W) -> std::io::Result<()>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        crate::mcp::serve(self.shared(), caller, self.longest_call, input, output).await
+    }
+
+    fn shared(&self) -> Arc<Shared> {
+        let Self { public_state, hold, .. } = self.clone();
+        Arc::new(Shared { hub: Hub::default(), public_state, hold })
     }
 }
 

@@ -14,12 +14,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use futures::stream::{BoxStream, Stream, StreamExt as _, unfold};
-use positronic_core::machine::pending;
+use positronic_core::machine::{BrainEnd, RunState, pending};
 use positronic_core::record::{EventKind, Failure, RunId, Seq};
 use positronic_core::runner::{RunUpdate, Settled};
 use positronic_core::store::StoreError;
 use positronic_server::Problem;
-use positronic_server::extension::{Frame, OpenQuestion, Viewer};
+use positronic_server::extension::{OpenQuestion, Viewer};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -28,21 +28,27 @@ use crate::projection::{Placed, Projection, PublicState};
 
 /// Translates items into the frames of a protocol.
 pub(crate) trait Encoder: Send + 'static {
+    /// What the leg sends: a [`Frame`](positronic_server::extension::Frame), if its protocol is a stream of events.
+    type Sent: Send + 'static;
+
     /// Translates what happens.
-    fn items(&mut self, items: Vec<Placed>) -> Vec<Frame>;
+    fn items(&mut self, items: Vec<Placed>) -> Vec<Self::Sent>;
 
     /// Begins the leg. `is_late` says whether the run has events that the leg does not send.
-    fn begin(&mut self, projection: &Projection, is_late: bool) -> Vec<Frame>;
+    fn begin(&mut self, projection: &Projection, is_late: bool) -> Vec<Self::Sent>;
 
     /// Ends the leg.
-    fn end(&mut self, projection: &Projection, end: LegEnd) -> Vec<Frame>;
+    fn end(&mut self, projection: &Projection, end: LegEnd) -> Vec<Self::Sent>;
 }
 
 /// How a leg ends.
 #[derive(Debug, Clone)]
 pub(crate) enum LegEnd {
-    /// The run has completed. The result is absent if it is the brain's whole state, which a browser does not see.
-    Completed(Option<Value>),
+    /// The run has completed. A result that is the brain's whole state is not for browsers.
+    Completed {
+        result: Value,
+        is_state: bool,
+    },
     Failed(Failure),
     Cancelled,
     /// The run waits for this.
@@ -50,6 +56,26 @@ pub(crate) enum LegEnd {
     Paused,
     /// The leg cannot continue; the run may.
     Broken(Problem),
+}
+
+/// Returns how a run has settled as of a state; `None` if it works, or only a program or a time can continue it.
+pub(crate) fn settled(viewer: &Viewer, run: &RunId, state: &RunState) -> Option<LegEnd> {
+    if let Some((root, end)) = state.root.as_ref().and_then(|root| Some((root, root.end.as_ref()?))) {
+        return Some(match end {
+            BrainEnd::Completed(result) => {
+                LegEnd::Completed { result: result.clone(), is_state: *root.state == *result }
+            }
+            BrainEnd::Failed(failure) => LegEnd::Failed(failure.clone()),
+            BrainEnd::Cancelled => LegEnd::Cancelled,
+        });
+    }
+    if state.paused.is_some() {
+        return Some(LegEnd::Paused);
+    }
+    let items = pending(state);
+    let is_asked = items.iter().any(|item| item.kind.is_for_person());
+    let questions = items.iter().map(|item| viewer.question(run, state, item));
+    is_asked.then(|| LegEnd::Waiting(questions.collect()))
 }
 
 /// What a leg attaches to.
@@ -78,7 +104,7 @@ impl Leg {
         reader: Reader,
         public_state: Option<PublicState>,
         mut encoder: E,
-    ) -> Result<impl Stream<Item = Frame> + Send + use<E>, Problem> {
+    ) -> Result<impl Stream<Item = E::Sent> + Send + use<E>, Problem> {
         let updates = viewer.client().follow(&self.run, self.start);
         let log = viewer.client().events(&self.run, Seq(0)).await?;
         let mut projection = Projection::new(&self.run, viewer, public_state);
@@ -95,20 +121,20 @@ impl Leg {
 }
 
 /// An open leg.
-struct Attached<E> {
+struct Attached<E: Encoder> {
     leg: Leg,
     projection: Projection,
     encoder: E,
     updates: BoxStream<'static, Result<RunUpdate, StoreError>>,
     reader: Reader,
-    frames: VecDeque<Frame>,
+    frames: VecDeque<E::Sent>,
     /// Until when the leg waits for others.
     held_until: Option<Instant>,
     is_over: bool,
 }
 
 impl<E: Encoder> Attached<E> {
-    async fn next(&mut self) -> Option<Frame> {
+    async fn next(&mut self) -> Option<E::Sent> {
         if let Some(problem) = self.leg.refusal.take() {
             self.end(LegEnd::Broken(problem));
         }
@@ -163,7 +189,7 @@ impl<E: Encoder> Attached<E> {
         match settled {
             Settled::Completed(result) => {
                 let is_state = self.projection.state().root.as_ref().is_some_and(|root| *root.state == result);
-                self.end(LegEnd::Completed(Some(result).filter(|_| !is_state)));
+                self.end(LegEnd::Completed { result, is_state });
             }
             Settled::Failed(failure) => self.end(LegEnd::Failed(failure)),
             Settled::Cancelled => self.end(LegEnd::Cancelled),

@@ -1,5 +1,5 @@
-//! The runs of a store in the protocols of existing frontends: [AG-UI](Protocol::AgUi) and the
-//! [AI SDK's UI message stream](Protocol::AiSdk).
+//! The runs of a store in the protocols of existing frontends and clients: [AG-UI](Protocol::AgUi), the
+//! [AI SDK's UI message stream](Protocol::AiSdk), [MCP](Protocol::Mcp) and [OpenAI's API](Protocol::OpenAi).
 //!
 //! [`Bridges::routes`] are routes for the router of [`positronic_server`]; the same tokens, scopes, ownership, limits and redaction
 //! hold for them as for the API:
@@ -25,8 +25,13 @@
 mod ag_ui;
 mod ai_sdk;
 mod bridges;
+mod caller_result;
 mod hub;
+mod last_answer;
 mod leg;
+mod mcp;
+mod open_questions;
+mod openai;
 mod outputs;
 mod projection;
 mod thread;

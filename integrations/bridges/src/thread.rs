@@ -2,7 +2,7 @@
 //! texts are not read; they come from the log.
 
 use positronic_core::machine::pending;
-use positronic_core::record::{Event, EventKind, RunId, RunSummary, Seq};
+use positronic_core::record::{Event, EventKind, PendingKind, RunId, RunSummary, Seq};
 use positronic_server::extension::{Decision, OpenQuestion, RequestContext};
 use positronic_server::{Problem, ProblemType};
 use serde_json::Value;
@@ -83,6 +83,20 @@ pub(crate) async fn question(cx: &RequestContext, row: &RunSummary, id: &str) ->
     let viewer = cx.viewer()?;
     let mut open = pending(&state).into_iter().map(|item| viewer.question(&row.run, &state, &item));
     Ok(open.find(|question| question.id == id))
+}
+
+/// Returns the only open question to a person whose answer is a text.
+pub(crate) async fn text_question(cx: &RequestContext, row: &RunSummary) -> Result<Option<String>, Problem> {
+    if row.status.is_over() {
+        return Ok(None);
+    }
+    let state = cx.client().state(&row.run).await?;
+    let items = pending(&state);
+    let [item] = items.as_slice() else { return Ok(None) };
+    let PendingKind::Answer { waits } = &item.kind else { return Ok(None) };
+    let is_text = |schema: &Value| schema.get("type").and_then(Value::as_str) == Some("string");
+    let is_asked = matches!(waits.as_slice(), [wait] if wait.person && is_text(&wait.schema));
+    is_asked.then(|| cx.viewer().map(|viewer| viewer.question(&row.run, &state, item).id)).transpose()
 }
 
 /// Sends a decision. One that was recorded before, by whomever, is accepted if it is the same.

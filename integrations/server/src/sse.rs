@@ -8,7 +8,7 @@ use axum::http::header::{CACHE_CONTROL, HeaderName};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{Event as Encoded, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
-use futures::stream::{Stream, StreamExt as _, once};
+use futures::stream::{Stream, StreamExt as _, iter};
 use positronic_core::record::Seq;
 use serde::Serialize;
 
@@ -110,10 +110,26 @@ pub(crate) fn stream(
     cx: &RequestContext,
     events: impl Stream<Item = Event> + Send + 'static,
 ) -> Result<Response, Problem> {
+    sent(cx, events, Some(Encoded::default().retry(RETRY + spread())))
+}
+
+/// Answers with a stream of events to a client that does not connect again by itself. Some clients take the time after which it would
+/// for an event without data.
+pub(crate) fn stream_once(
+    cx: &RequestContext,
+    events: impl Stream<Item = Event> + Send + 'static,
+) -> Result<Response, Problem> {
+    sent(cx, events, None)
+}
+
+fn sent(
+    cx: &RequestContext,
+    events: impl Stream<Item = Event> + Send + 'static,
+    first: Option<Encoded>,
+) -> Result<Response, Problem> {
     let (over, redact) = (over(cx)?, cx.app.options.redact.clone());
-    let first = once(std::future::ready(Encoded::default().retry(RETRY + spread())));
     let events = events.then(move |event| event.encoded(redact.clone()));
-    let events = first.chain(events).take_until(Box::pin(over)).map(Ok::<_, Infallible>);
+    let events = iter(first).chain(events).take_until(Box::pin(over)).map(Ok::<_, Infallible>);
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));

@@ -6,9 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     ApproveArgs, BackupArgs, CancelArgs, ChatArgs, ConversationsArgs, CostsArgs, DiffArgs, EventsArgs, ExportArgs,
-    FilesArgs, ForkArgs, ImportArgs, InboxArgs, InspectArgs, ListArgs, ModelsArgs, NewArgs, PruneArgs, RecordArgs,
-    RejectArgs, ReportArgs, ResultArgs, RunArgs, RunByArgs, RunsArgs, ScheduleArgs, SendArgs, ServeArgs, ShowArgs,
-    StateArgs, TokenArgs, TriggersArgs, WatchArgs, WorkArgs,
+    FilesArgs, ForkArgs, ImportArgs, InboxArgs, InspectArgs, ListArgs, McpArgs, ModelsArgs, NewArgs, PruneArgs,
+    RecordArgs, RejectArgs, ReportArgs, ResultArgs, RunArgs, RunByArgs, RunsArgs, ScheduleArgs, SendArgs, ServeArgs,
+    ShowArgs, StateArgs, TokenArgs, TriggersArgs, WatchArgs, WorkArgs,
 };
 use crate::cli::EXIT_CODES;
 
@@ -73,6 +73,8 @@ pub(crate) enum Command {
     Work(WorkArgs),
     /// Serve the API and the inspector page, and work on the runs
     Serve(ServeArgs),
+    /// Serve the brains as tools to an MCP client that starts this command, and work on the runs
+    Mcp(McpArgs),
     /// Create, list or revoke access tokens for the API of `serve`
     Token(TokenArgs),
     /// Show an exported run in the inspector page, read-only
@@ -146,6 +148,7 @@ impl Command {
                 | Self::Chat(_)
                 | Self::Work(_)
                 | Self::Serve(_)
+                | Self::Mcp(_)
                 | Self::Fork(_)
         )
     }
@@ -160,9 +163,14 @@ mod tests {
     #[cfg(not(feature = "serve"))]
     #[test]
     fn commands_of_absent_features_are_there_with_all_arguments() {
-        for line in ["serve --listen 127.0.0.1:0", "serve --help", "token create ann", "inspect run.jsonl"] {
+        for line in
+            ["serve --listen 127.0.0.1:0", "serve --help", "mcp --user ann", "token create ann", "inspect run.jsonl"]
+        {
             let cli = Cli::try_parse_from(std::iter::once("desk").chain(line.split(' '))).unwrap();
-            assert!(matches!(cli.command, Command::Serve(_) | Command::Token(_) | Command::Inspect(_)), "{line}");
+            assert!(
+                matches!(cli.command, Command::Serve(_) | Command::Mcp(_) | Command::Token(_) | Command::Inspect(_)),
+                "{line}"
+            );
         }
     }
 

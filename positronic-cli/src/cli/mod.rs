@@ -12,6 +12,8 @@ mod docs_tests;
 mod exit;
 mod json;
 pub(crate) mod limits;
+#[cfg(feature = "serve")]
+mod mcp;
 mod models;
 mod names;
 pub(crate) mod options;
@@ -24,7 +26,9 @@ mod tokens;
 mod values;
 
 #[cfg(not(feature = "serve"))]
-pub(crate) use absent::{AbsentArgs as InspectArgs, AbsentArgs as ServeArgs, AbsentArgs as TokenArgs};
+pub(crate) use absent::{
+    AbsentArgs as InspectArgs, AbsentArgs as McpArgs, AbsentArgs as ServeArgs, AbsentArgs as TokenArgs,
+};
 #[cfg(feature = "serve")]
 pub(crate) use brains::ServeArgs;
 pub(crate) use brains::{
@@ -39,6 +43,8 @@ pub(crate) use conversations::{
 pub(crate) use costs::{CostKey, CostsArgs};
 pub(crate) use exit::{EXIT_CODES, Exit};
 pub(crate) use json::no_json;
+#[cfg(feature = "serve")]
+pub(crate) use mcp::McpArgs;
 pub(crate) use models::{ModelsArgs, ModelsCheckArgs, ModelsCommand};
 pub(crate) use names::check_name;
 #[cfg(feature = "serve")]

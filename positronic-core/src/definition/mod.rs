@@ -71,6 +71,8 @@ pub struct BrainDefinition {
     /// Computes the result from the final state.
     #[derive_where(skip)]
     pub result: Option<StateFn>,
+    /// The schema of the result, if the author describes it.
+    pub result_schema: Option<Arc<Schema>>,
     /// Computes the result from the reason of a guard that did not pass; the size limit is in bytes.
     #[derive_where(skip)]
     pub otherwise: Option<OtherwiseFn>,

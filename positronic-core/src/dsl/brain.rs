@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use derive_where::derive_where;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -11,6 +12,7 @@ use super::services::{Bound, IntoServices, NoServices, Requirement, Services, se
 use super::trait_bounds::Options;
 use crate::definition::{AnyServices, BrainDefinition, Structure};
 use crate::record::Budget;
+use crate::tools::Schema;
 
 /// A workflow with options `O`, the result `R`, and the services `V` that it needs: [`NoServices`] if it declares none or is
 /// bound to its own. [`brain`](super::brain) builds it.
@@ -73,6 +75,27 @@ impl<O, R, V: ?Sized> Brain<O, R, V> {
     /// Changes the budget of the brain and everything below it; see [`BrainBuilder::budget`](super::BrainBuilder::budget).
     pub fn budget(self, limit: impl FnOnce(Budget) -> Budget) -> Self {
         self.with(|definition| definition.budget = Some(limit(definition.budget.take().unwrap_or_default())))
+    }
+
+    /// Describes the result by the JSON schema of its type, for callers of other programs: a bridge gives it to their models.
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    /// # use schemars::JsonSchema;
+    /// # use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize, JsonSchema)]
+    /// struct Weather { degrees: f64 }
+    ///
+    /// let weather = brain("Weather").step("Measure", async |_| Ok(7.5)).result(|degrees| Weather { degrees: *degrees });
+    /// let weather = weather.with_result_schema();
+    /// # let _ = weather;
+    /// ```
+    pub fn with_result_schema(self) -> Self
+    where
+        R: JsonSchema + 'static,
+    {
+        self.with(|definition| definition.result_schema = Some(Schema::of::<R>()))
     }
 
     /// Converts options and result to JSON, so that brains of several types fit in one list.

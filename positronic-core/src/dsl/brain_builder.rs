@@ -177,6 +177,7 @@ pub fn brain(title: impl Into<String>) -> BrainBuilder<(), (), NoServices, Unsta
         stages: Vec::new(),
         actions: Vec::new(),
         result: None,
+        result_schema: None,
         otherwise: None,
         public: None,
         provide: None,

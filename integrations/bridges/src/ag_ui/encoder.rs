@@ -290,6 +290,8 @@ fn frames(events: &[Event]) -> Vec<Frame> {
 }
 
 impl Encoder for AgUi {
+    type Sent = Frame;
+
     fn items(&mut self, items: Vec<Placed>) -> Vec<Frame> {
         let mut events = Vec::new();
         items.into_iter().for_each(|item| self.item(item, &mut events));
@@ -331,8 +333,9 @@ impl Encoder for AgUi {
         };
         self.close(projection, &interrupts, &mut events);
         events.push(match end {
-            LegEnd::Completed(result) => {
-                self.finished(Outcome::Success, result.filter(|result| !result.is_null()), projection)
+            LegEnd::Completed { result, is_state } => {
+                let result = Some(result).filter(|result| !is_state && !result.is_null());
+                self.finished(Outcome::Success, result, projection)
             }
             LegEnd::Cancelled => self.finished(Outcome::Cancelled, None, projection),
             LegEnd::Failed(failure) => Event::RunError {

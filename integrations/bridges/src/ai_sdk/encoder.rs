@@ -250,6 +250,8 @@ fn asked(question: &OpenQuestion) -> Option<Data> {
 }
 
 impl Encoder for AiSdk {
+    type Sent = Frame;
+
     fn items(&mut self, items: Vec<Placed>) -> Vec<Frame> {
         let mut frames = Vec::new();
         items.into_iter().for_each(|item| self.item(item, &mut frames));
@@ -275,8 +277,8 @@ impl Encoder for AiSdk {
             out.push(Frame::json(&Chunk::MessageMetadata { message_metadata: json!({ "usage": usage }) }));
         }
         let last = match end {
-            LegEnd::Completed(result) => {
-                if let Some(result) = result.filter(|result| !result.is_null()) {
+            LegEnd::Completed { result, is_state } => {
+                if !is_state && !result.is_null() {
                     out.push(Frame::json(&Data::new("result", "result", result)));
                 }
                 Chunk::Finish { finish_reason: "stop" }

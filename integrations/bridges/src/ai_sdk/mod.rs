@@ -11,15 +11,13 @@ mod input;
 use std::sync::Arc;
 
 use axum::response::Response;
-use positronic_core::machine::pending;
-use positronic_core::record::{EventKind, PendingKind, RunSummary, Seq, Speaker};
+use positronic_core::record::{EventKind, RunSummary, Seq, Speaker};
 use positronic_server::extension::{Decision, RequestContext, Route, ThreadMessage};
 use positronic_server::{Problem, ProblemType, Scope};
-use serde_json::Value;
 
 use crate::bridges::Shared;
 use crate::leg::Leg;
-use crate::thread::{Thread, decide, is_late};
+use crate::thread::{Thread, decide, is_late, text_question};
 use encoder::AiSdk;
 use input::ChatRequest;
 
@@ -142,18 +140,4 @@ async fn answered(cx: &RequestContext, shared: &Shared, row: &RunSummary, input:
         }
     }
     Ok(leg)
-}
-
-/// Returns the only open question to a person whose answer is a text.
-async fn text_question(cx: &RequestContext, row: &RunSummary) -> Result<Option<String>, Problem> {
-    if row.status.is_over() {
-        return Ok(None);
-    }
-    let state = cx.client().state(&row.run).await?;
-    let items = pending(&state);
-    let [item] = items.as_slice() else { return Ok(None) };
-    let PendingKind::Answer { waits } = &item.kind else { return Ok(None) };
-    let is_text = |schema: &Value| schema.get("type").and_then(Value::as_str) == Some("string");
-    let is_asked = matches!(waits.as_slice(), [wait] if wait.person && is_text(&wait.schema));
-    is_asked.then(|| cx.viewer().map(|viewer| viewer.question(&row.run, &state, item).id)).transpose()
 }

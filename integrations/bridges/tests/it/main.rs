@@ -4,10 +4,13 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "a helper of a test fails as the test does"
 )]
 
 mod ag_ui;
 mod ai_sdk;
+mod mcp;
+mod openai;
 mod routes;
 mod support;

@@ -3,6 +3,7 @@
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
+use axum::response::Response;
 use positronic_bridges::Bridges;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -13,6 +14,7 @@ use positronic_server::{Options, Scope, Token, redact_fields, router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use tower::ServiceExt as _;
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -60,7 +62,7 @@ pub(crate) struct Shop {
     pub(crate) client: Client,
     router: Router,
     /// It works as long as it exists.
-    _runner: Runner,
+    pub(crate) runner: Runner,
 }
 
 impl Shop {
@@ -77,13 +79,22 @@ impl Shop {
             [] => options.build(),
             fields => options.redact(redact_fields(fields.iter().copied())).build(),
         };
-        Self { router: router(client.clone(), options), client, _runner: runner }
+        Self { router: router(client.clone(), options), client, runner }
     }
 
     /// Creates a token: of a user, or of a service that sees all runs.
     pub(crate) async fn token(&self, user: Option<&str>, scopes: &[Scope]) -> String {
         let token = Token::builder().subject(user.unwrap_or("service")).user(user.map(str::to_owned)).scopes(scopes);
         Token::create(&self.client, token.created(Timestamp(0)).build()).await.unwrap().1
+    }
+
+    /// Serves the shop on a port of this machine, and returns its address.
+    pub(crate) async fn listen(&self) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let router = self.router.clone();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        address
     }
 
     /// Sends a request, and returns its status and its whole answer.
@@ -94,7 +105,25 @@ impl Shop {
         path: &str,
         body: Option<Value>,
     ) -> (StatusCode, String) {
+        let response = self.send_with(token, method, path, body, &[]).await;
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    /// Sends a request with further headers.
+    pub(crate) async fn send_with(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+        headers: &[(&str, &str)],
+    ) -> Response {
         let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:4747");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         if !token.is_empty() {
             request = request.header("authorization", format!("Bearer {token}"));
         }
@@ -102,10 +131,7 @@ impl Shop {
             Some(body) => request.header("content-type", "application/json").body(Body::from(body.to_string())),
             None => request.body(Body::empty()),
         };
-        let response = self.router.clone().oneshot(request.unwrap()).await.unwrap();
-        let status = response.status();
-        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
-        (status, String::from_utf8(bytes.to_vec()).unwrap())
+        self.router.clone().oneshot(request.unwrap()).await.unwrap()
     }
 
     /// Runs a leg of AG-UI, and returns its events.

@@ -20,7 +20,7 @@ pub(crate) use idempotency::Key;
 pub(crate) use pending::decisions::{NewDecision, decide};
 pub(crate) use pending::items::{arguments_schema, question_id};
 pub(crate) use runs::run::KnownCheck;
-pub(crate) use runs::start::{conversation, given_options, of_conversation, user_for};
+pub(crate) use runs::start::{conversation, given_options, of_conversation, of_start, user_for};
 
 use crate::routes::Route;
 

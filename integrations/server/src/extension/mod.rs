@@ -18,11 +18,18 @@
 
 mod context;
 mod decision;
+mod http;
+mod local;
+mod start;
 mod stream;
 mod viewer;
 
 pub use context::{SentTo, ThreadMessage};
 pub use decision::Decision;
+pub use http::StreamPlace;
+pub(crate) use local::Channel;
+pub use local::LocalCaller;
+pub use start::NewRun;
 pub use stream::Frame;
 pub use viewer::{OpenQuestion, Viewer};
 

@@ -44,7 +44,7 @@ impl RequestContext {
     ///
     /// [`ProblemType::TooManyStreams`](crate::ProblemType::TooManyStreams).
     pub fn stream(&self, frames: impl Stream<Item = Frame> + Send + 'static) -> Result<Response, Problem> {
-        sse::stream(self, frames.map(Frame::event))
+        sse::stream_once(self, frames.map(Frame::event))
     }
 
     /// Answers as [`RequestContext::stream`] does, with a header of the protocol.

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::auth::{AnswerSlot, Caller, Limits};
+use crate::extension::Channel;
 use crate::problem::{Problem, ProblemType, Reporter};
 
 /// What a segment of a path does not contain as it is.
@@ -102,7 +103,8 @@ impl RequestContext {
     pub(crate) fn actor(&self) -> Result<Actor, Problem> {
         let header = |name| self.parts.headers.get(name).and_then(|value| value.to_str().ok());
         let (subject, user) = (self.caller()?.subject(), self.caller()?.user_id());
-        let mut actor = Actor::builder().by(subject).channel("http").build();
+        let channel = self.parts.extensions.get::<Channel>().map_or("http", |channel| channel.0);
+        let mut actor = Actor::builder().by(subject).channel(channel).build();
         actor.user = user.filter(|user| *user != subject).map(Into::into);
         Ok(match header("traceparent") {
             Some(trace) => actor.traced(trace, header("tracestate")),

@@ -32,8 +32,11 @@ pub(super) async fn dispatch(
     params: Vec<(String, String)>,
     request: Request,
 ) -> Response {
-    let answer = timeout(TIME_OUT, checked(app, route, params, request)).await;
-    let answer = answer.unwrap_or_else(|_| Err(ProblemType::TimedOut.into()));
+    let answer = checked(app, route, params, request);
+    let answer = match route.waits {
+        true => answer.await,
+        false => timeout(TIME_OUT, answer).await.unwrap_or_else(|_| Err(ProblemType::TimedOut.into())),
+    };
     answer.unwrap_or_else(Problem::into_response)
 }
 

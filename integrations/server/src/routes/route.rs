@@ -86,6 +86,8 @@ pub struct Route {
     pub(crate) large_answers: bool,
     /// Whether its requests are not counted.
     pub(crate) unlimited: bool,
+    /// Whether its answers may begin at any time.
+    pub(crate) waits: bool,
     pub(crate) handler: Handler,
 }
 
@@ -115,6 +117,7 @@ impl Route {
             idempotent: false,
             large_answers: false,
             unlimited: false,
+            waits: false,
             handler: Arc::new(move |call| Box::pin(handler(call))),
         }
     }
@@ -142,6 +145,18 @@ impl Route {
         F: Future<Output = Result<Response, Problem>> + Send + 'static,
     {
         Self::new(Method::POST, path, summary, handler)
+    }
+
+    /// Creates a route with the method DELETE, as [`Route::get`] does.
+    pub fn delete<F>(
+        path: &'static str,
+        summary: &'static str,
+        handler: impl Fn(RequestContext) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Response, Problem>> + Send + 'static,
+    {
+        Self::new(Method::DELETE, path, summary, handler)
     }
 
     /// Sets who may call it.
@@ -192,13 +207,21 @@ impl Route {
         Self { large_answers: true, ..self }
     }
 
+    /// Lets its answers begin at any time, for a protocol whose clients wait for a whole answer. The handler waits with
+    /// [`RequestContext::wait`].
+    #[must_use]
+    pub fn waits(self) -> Self {
+        Self { waits: true, ..self }
+    }
+
     /// Does not count its requests: strangers that use up the limit of an address must not make the server look dead.
     pub(crate) fn unlimited(self) -> Self {
         Self { unlimited: true, ..self }
     }
 
     /// Adds an answer with JSON.
-    pub(crate) fn returns<T: JsonSchema>(mut self, status: u16) -> Self {
+    #[must_use]
+    pub fn returns<T: JsonSchema>(mut self, status: u16) -> Self {
         let schema: SchemaFn = |generator| generator.subschema_for::<T>();
         self.answers.push(RouteAnswer { status, media_type: Some("application/json"), schema: Some(schema) });
         self

@@ -43,7 +43,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
         ))?;
     }
     let options = Options::builder()
-        .brains(ProjectBrains::of(project, &store, args, ui))
+        .brains(ProjectBrains::of(project, &store, &args.model, ui))
         .login(login.clone())
         .prices(prices)
         .metrics(monitoring.text(&store))
@@ -132,7 +132,7 @@ fn page_url(address: SocketAddr, public: Option<&Url>) -> String {
 }
 
 /// The brains of a project, whose runs are started for the workers of the store.
-struct ProjectBrains {
+pub(super) struct ProjectBrains {
     definitions: Vec<Arc<BrainDefinition>>,
     starts: Vec<Arc<StartOn>>,
     starter: Runner,
@@ -158,8 +158,8 @@ impl RequestModels {
 }
 
 impl ProjectBrains {
-    fn of(project: &Project, store: &ProjectStore, args: &ServeArgs, ui: &Ui) -> Self {
-        let wanted = ModelSettings { model: &args.model, record: None };
+    pub(super) fn of(project: &Project, store: &ProjectStore, model: &ModelArgs, ui: &Ui) -> Self {
+        let wanted = ModelSettings { model, record: None };
         let options = project.brains.iter().filter_map(|entry| {
             let playing = chosen_cassette(project, entry, wanted, &ui.settings).ok()?;
             let recorded = playing.as_ref().and_then(ChosenCassette::options).map(Value::to_string);

@@ -4,6 +4,8 @@
 #[cfg(feature = "serve")]
 mod api;
 #[cfg(feature = "serve")]
+mod mcp;
+#[cfg(feature = "serve")]
 mod monitoring;
 mod run;
 mod runners;
@@ -12,4 +14,6 @@ mod served;
 
 #[cfg(feature = "serve")]
 pub(crate) use api::serve;
+#[cfg(feature = "serve")]
+pub(crate) use mcp::mcp;
 pub(crate) use run::work;

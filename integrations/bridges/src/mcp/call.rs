@@ -1,0 +1,264 @@
+//! A call of a brain: its run is followed until it has a result, or until only a person can continue it.
+//!
+//! ```text
+//! tasks declared      ──▶ a task, unless the run is over at once, which the client reads, answers and cancels
+//! 2026-07-28, forms   ──▶ `input_required` with a form for each question; the client calls again with the answers
+//! before that, forms  ──▶ a form for each question while the call is open; a decision made elsewhere closes it
+//! no forms            ──▶ a text that says how a person decides
+//! ```
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use positronic_core::record::{RunId, RunSummary, Seq};
+use positronic_core::runner::RunUpdate;
+use positronic_server::extension::{NewRun, OpenQuestion, RequestContext as CallerContext};
+use positronic_server::{Problem, REDACTED};
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolResponse, ClientCapabilities, CreateTaskResult, InputRequest, InputRequiredResult, InputResponses,
+    ProgressNotificationParam, ProtocolVersion,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::Value;
+use tokio::time::{Instant, interval_at, sleep_until};
+
+use super::outcome::{outcome, refused, still_runs, waits};
+use super::question::{decision, form, is_answerable};
+use super::server::{ToolServer, answers, error_of};
+use super::task;
+use super::update::{CallUpdate, CallUpdates, EndedLeg};
+use crate::leg::{Leg, LegEnd};
+use crate::thread::{decide, is_late, question};
+
+/// How often a client hears that its call is alive, if it wants to hear of progress.
+const ALIVE: Duration = Duration::from_secs(10);
+
+/// How long a run may last that is not shown as a task.
+const SHORT: Duration = Duration::from_millis(250);
+
+/// A call.
+pub(super) struct BrainCall<'a> {
+    pub(super) server: &'a ToolServer,
+    pub(super) caller: &'a Arc<CallerContext>,
+    pub(super) context: RequestContext<RoleServer>,
+}
+
+/// What a client shows to its user.
+enum Forms {
+    None,
+    /// Requests of the server to the client, while the call is open.
+    Requested,
+    /// Parts of an answer, after which the client calls again.
+    Returned,
+}
+
+impl BrainCall<'_> {
+    /// Starts the run, and follows it.
+    pub(super) async fn begun(&self, new: NewRun) -> Result<CallToolResponse, ErrorData> {
+        let brain = new.brain.clone();
+        let run = match self.caller.start(new).await {
+            Ok(run) => run,
+            Err(problem) => return Ok(refused(&problem).into()),
+        };
+        self.server.began(&self.context.id, &run);
+        if self.capabilities().supports_tasks() {
+            return self.as_task(&run, &brain).await.map_err(|problem| error_of(&problem));
+        }
+        self.follow(self.server.shared.from(run, Seq(0)), &brain).await
+    }
+
+    /// Returns the result of a short run, and any other run as a task.
+    async fn as_task(&self, run: &RunId, brain: &str) -> Result<CallToolResponse, Problem> {
+        let leg = self.server.shared.from(run.clone(), Seq(0));
+        let over = self.over(leg, &mut Progress::default(), SHORT).await?;
+        if let Some(over) = over.filter(|over| !matches!(over.end, LegEnd::Waiting(_) | LegEnd::Paused)) {
+            let rule = self.server.rule(self.caller, brain)?;
+            return Ok(outcome(&self.caller.viewer()?, run, &over, &rule).into());
+        }
+        Ok(CreateTaskResult::new(task::task(&self.caller.run_row(run).await?)).into())
+    }
+
+    /// Sends the answers of a client that calls again, and follows the run of its first call.
+    pub(super) async fn resumed(
+        &self,
+        run: &RunId,
+        brain: &str,
+        responses: &InputResponses,
+    ) -> Result<CallToolResponse, ErrorData> {
+        // Whose run it is counts, and not who holds its id.
+        let row = self.caller.run_row(run).await.map_err(|problem| error_of(&problem))?;
+        if *row.brain != *brain {
+            return Err(ErrorData::invalid_params("`requestState` belongs to another tool", None));
+        }
+        self.server.began(&self.context.id, run);
+        let leg = self.server.shared.attach(&row);
+        match answers(self.caller, run, responses).await {
+            Ok(0) if !responses.is_empty() => {
+                Ok(self.unanswered(&row).await.unwrap_or_else(|problem| refused(&problem).into()))
+            }
+            Ok(_) => self.follow(leg, brain).await,
+            Err(problem) => Ok(refused(&problem).into()),
+        }
+    }
+
+    /// Says what a run waits for whose questions the person has closed.
+    async fn unanswered(&self, row: &RunSummary) -> Result<CallToolResponse, Problem> {
+        Ok(waits(&self.caller.viewer()?, &row.run, &task::questions(self.caller, &row.run).await?).into())
+    }
+
+    async fn follow(&self, leg: Leg, brain: &str) -> Result<CallToolResponse, ErrorData> {
+        self.followed(leg, brain).await.unwrap_or_else(|problem| Ok(refused(&problem).into()))
+    }
+
+    async fn followed(&self, mut leg: Leg, brain: &str) -> Result<Result<CallToolResponse, ErrorData>, Problem> {
+        let (run, viewer) = (leg.run.clone(), self.caller.viewer()?);
+        let rule = self.server.rule(self.caller, brain)?;
+        let mut progress = Progress::default();
+        loop {
+            let Some(over) = self.over(leg, &mut progress, self.server.longest_call).await? else {
+                return Ok(Ok(still_runs(&run).into()));
+            };
+            let questions: Vec<_> = match &over.end {
+                LegEnd::Waiting(questions) => questions.iter().filter(|open| is_answerable(open)).collect(),
+                _ => Vec::new(),
+            };
+            match self.forms() {
+                Forms::Requested if !questions.is_empty() => {
+                    let row = self.caller.run_row(&run).await?;
+                    if !self.ask(&run, &questions).await? {
+                        return Ok(Ok(outcome(&viewer, &run, &over, &rule).into()));
+                    }
+                    leg = self.server.shared.attach(&row);
+                }
+                Forms::Returned if !questions.is_empty() => {
+                    let forms = questions.iter().map(|open| (open.id.clone(), request(form(&viewer, open)))).collect();
+                    return Ok(Ok(InputRequiredResult::new(Some(forms), Some(run.to_string())).into()));
+                }
+                Forms::None | Forms::Requested | Forms::Returned => {
+                    return Ok(Ok(outcome(&viewer, &run, &over, &rule).into()));
+                }
+            }
+        }
+    }
+
+    /// Follows a leg to its end; `None` if the call has lasted too long, or its client no longer wants it.
+    async fn over(&self, leg: Leg, progress: &mut Progress, longest: Duration) -> Result<Option<EndedLeg>, Problem> {
+        let reader = self.server.shared.read(self.caller.client(), &leg);
+        let mut updates = pin!(leg.open(self.caller.viewer()?, reader, None, CallUpdates::default()).await?);
+        let longest = Instant::now() + longest;
+        let mut alive = interval_at(Instant::now() + ALIVE, ALIVE);
+        loop {
+            tokio::select! {
+                update = updates.next() => match update {
+                    Some(CallUpdate::Over(over)) => return Ok(Some(over)),
+                    Some(CallUpdate::Progress(text)) => self.report(progress, text).await,
+                    None => return Ok(None),
+                },
+                _ = alive.tick() => self.report(progress, "the run continues".to_owned()).await,
+                () = sleep_until(longest) => return Ok(None),
+                () = self.context.ct.cancelled() => return Ok(None),
+            }
+        }
+    }
+
+    /// Asks the person at the client, and returns whether anything was decided.
+    async fn ask(&self, run: &RunId, questions: &[&OpenQuestion]) -> Result<bool, Problem> {
+        let (viewer, mut is_decided) = (self.caller.viewer()?, false);
+        for open in questions {
+            let row = self.caller.run_row(run).await?;
+            if question(self.caller, &row, &open.id).await?.is_none() {
+                is_decided = true;
+                continue;
+            }
+            let request = self.context.peer.create_elicitation(form(&viewer, open));
+            let answer = tokio::select! {
+                answer = request => answer,
+                closed = self.closed(run, &open.id) => {
+                    closed?;
+                    is_decided = true;
+                    continue;
+                }
+                () = self.context.ct.cancelled() => return Ok(false),
+            };
+            // A client that cannot show the form leaves the question to others.
+            let Ok(answer) = answer else { continue };
+            let action = serde_json::to_value(&answer.action).unwrap_or_default();
+            let content = answer.content.unwrap_or_default();
+            is_decided |= decided(self.caller, &row, open, action.as_str().unwrap_or_default(), &content).await?;
+        }
+        Ok(is_decided)
+    }
+
+    /// Waits until a question is no longer open.
+    async fn closed(&self, run: &RunId, id: &str) -> Result<(), Problem> {
+        let row = self.caller.run_row(run).await?;
+        // It may have closed before the row was read.
+        if question(self.caller, &row, id).await?.is_none() {
+            return Ok(());
+        }
+        let mut updates = self.caller.client().follow(run, row.next);
+        while let Some(update) = updates.next().await {
+            if matches!(update?, RunUpdate::Event(_)) && question(self.caller, &row, id).await?.is_none() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports progress to a client that wants to hear of it.
+    async fn report(&self, progress: &mut Progress, message: String) {
+        if let Some(token) = self.context.meta.get_progress_token() {
+            let message = self.caller.viewer().map_or(None, |viewer| viewer.redacted(&message));
+            let message = message.unwrap_or_else(|| REDACTED.to_owned());
+            progress.0 += 1.0;
+            let progress = ProgressNotificationParam::new(token, progress.0).with_message(message);
+            // A client that went away finds the run by its id.
+            _ = self.context.peer.notify_progress(progress).await;
+        }
+    }
+
+    fn capabilities(&self) -> ClientCapabilities {
+        self.context.client_capabilities().unwrap_or_default()
+    }
+
+    fn forms(&self) -> Forms {
+        let version = self.context.protocol_version();
+        let shows = self.capabilities().elicitation.is_some_and(|shown| shown.form.is_some() || shown.url.is_none());
+        match version {
+            _ if !shows => Forms::None,
+            Some(version) if version.as_str() >= ProtocolVersion::V_2026_07_28.as_str() => Forms::Returned,
+            _ => Forms::Requested,
+        }
+    }
+}
+
+/// How often a client has heard of progress.
+#[derive(Default)]
+struct Progress(f64);
+
+/// Returns a form as a part of an answer.
+pub(super) fn request(form: rmcp::model::ElicitRequestParams) -> InputRequest {
+    InputRequest::Elicitation(rmcp::model::ElicitRequest::new(form))
+}
+
+/// Sends the answer to a form, and returns whether it decides its question. A question that another person has decided in the
+/// meantime counts as decided.
+pub(super) async fn decided(
+    caller: &CallerContext,
+    row: &RunSummary,
+    open: &OpenQuestion,
+    action: &str,
+    content: &Value,
+) -> Result<bool, Problem> {
+    let Some(decision) = decision(open, action, content)? else { return Ok(false) };
+    // The same answer is the same decision, however often it is sent.
+    let key = format!("mcp/{}/{action}/{content}", open.id);
+    match decide(caller, row, &open.id, decision, &key).await {
+        Ok(()) => Ok(true),
+        Err(problem) if is_late(problem.kind()) => Ok(true),
+        Err(problem) => Err(problem),
+    }
+}

@@ -1,0 +1,45 @@
+//! A server of the Model Context Protocol: each brain is a tool. Over streamable HTTP at `/api/v1/mcp`, and over the standard
+//! streams of a command.
+//!
+//! [`server`] answers requests, [`call`] follows the run of a call, [`question`] makes forms of what a run waits for, [`task`] shows runs
+//! as tasks, [`http`] connects the transport of `rmcp` with the router's table. Runs are found by their ids in the store, so that
+//! sessions hold nothing that a restart would lose.
+
+mod call;
+mod http;
+mod outcome;
+mod question;
+mod server;
+mod task;
+mod tools;
+mod update;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use positronic_server::extension::LocalCaller;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::bridges::Shared;
+pub(crate) use http::routes;
+use server::{Callers, ToolServer};
+
+/// How long a call waits for its run by default. Most clients give up after 60 seconds.
+pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(50);
+
+/// Serves the brains of a store as tools to one client, until it closes the streams.
+pub(crate) async fn serve<R, W>(
+    shared: Arc<Shared>,
+    caller: LocalCaller,
+    longest_call: Duration,
+    input: R,
+    output: W,
+) -> std::io::Result<()>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let server = ToolServer::new(Callers::Local(caller), shared, longest_call);
+    let running = rmcp::serve_server(server, (input, output)).await.map_err(std::io::Error::other)?;
+    running.waiting().await.map(drop).map_err(std::io::Error::other)
+}

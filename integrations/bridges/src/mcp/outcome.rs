@@ -1,0 +1,89 @@
+//! How a call of a brain ends, as the result of a tool.
+
+use positronic_core::record::{FileRef, RunId, RunSummary};
+use positronic_server::extension::{OpenQuestion, Viewer};
+use positronic_server::{Problem, REDACTED};
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::Value;
+
+use super::tools::RUN_STATUS;
+use super::update::EndedLeg;
+use crate::caller_result::{CallerResult, as_text};
+use crate::leg::LegEnd;
+use crate::open_questions::waiting;
+
+/// Returns the result of a call whose run is over, or can be continued only from elsewhere.
+pub(super) fn outcome(viewer: &Viewer, run: &RunId, over: &EndedLeg, rule: &CallerResult) -> CallToolResult {
+    match &over.end {
+        LegEnd::Completed { result, is_state } => completed(viewer, run, over, rule, (result, *is_state)),
+        LegEnd::Failed(failure) => error(format!("The run {run} has failed: {}", redacted(viewer, &failure.message))),
+        LegEnd::Cancelled => error(format!("The run {run} was cancelled.")),
+        LegEnd::Waiting(questions) => waits(viewer, run, questions),
+        LegEnd::Paused => error(format!("The run {run} is paused. A person can resume it: positronic resume {run}")),
+        LegEnd::Broken(problem) => refused(problem),
+    }
+}
+
+fn completed(
+    viewer: &Viewer,
+    run: &RunId,
+    over: &EndedLeg,
+    rule: &CallerResult,
+    (result, is_state): (&Value, bool),
+) -> CallToolResult {
+    let result = rule.shown(viewer, result, is_state);
+    let mut texts: Vec<_> = over.answer.text().map(|text| redacted(viewer, &text)).into_iter().collect();
+    texts.extend(result.as_ref().map(as_text).filter(|shown| !texts.contains(shown)));
+    texts.extend(over.answer.files().iter().map(|file| described(run, file)));
+    if texts.is_empty() {
+        texts.push(format!("The run {run} has completed. It has no result for callers."));
+    }
+    let mut done = CallToolResult::success(texts.into_iter().map(ContentBlock::text).collect());
+    done.structured_content = result.filter(Value::is_object);
+    done
+}
+
+fn described(run: &RunId, file: &FileRef) -> String {
+    format!("File {} ({}, {} bytes) of the run {run}", file.name, file.media_type, file.size)
+}
+
+fn redacted(viewer: &Viewer, text: &str) -> String {
+    viewer.redacted(&text.to_owned()).unwrap_or_else(|| REDACTED.to_owned())
+}
+
+/// Says what a run waits for and how it is decided. It is an error, since the call has no result; the model must not decide it.
+pub(super) fn waits(viewer: &Viewer, run: &RunId, questions: &[OpenQuestion]) -> CallToolResult {
+    let waiting = waiting(viewer, run, questions);
+    error(format!("{waiting}\nTell the user. Afterwards `{RUN_STATUS}` with this run returns its result."))
+}
+
+/// Says that a run continues without its caller.
+pub(super) fn still_runs(run: &RunId) -> CallToolResult {
+    error(format!(
+        "The run {run} has no result yet and continues. `{RUN_STATUS}` with this run returns its result later."
+    ))
+}
+
+/// Describes a run that has not ended.
+pub(super) fn in_progress(row: &RunSummary) -> CallToolResult {
+    let why = row.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    let text = format!("The run {} of {} is {}{why}.", row.run, row.brain, row.status.as_str());
+    CallToolResult::success(vec![ContentBlock::text(text)])
+}
+
+/// Says why a call was refused.
+pub(super) fn refused(problem: &Problem) -> CallToolResult {
+    let document = problem.document();
+    let text = |name: &str| document.get(name).and_then(Value::as_str);
+    let mut lines = vec![text("title").unwrap_or_default().to_owned()];
+    lines.extend(text("detail").map(str::to_owned));
+    for place in document.get("errors").and_then(Value::as_array).into_iter().flatten() {
+        let part = |name: &str| place.get(name).and_then(Value::as_str).unwrap_or_default();
+        lines.push(format!("{}: {}", part("pointer"), part("detail")));
+    }
+    error(lines.join("\n"))
+}
+
+fn error(text: String) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}

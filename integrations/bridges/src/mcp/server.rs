@@ -1,0 +1,253 @@
+//! The server of the protocol: requests of a client as requests of a caller.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::request::Parts;
+use parking_lot::Mutex;
+use positronic_core::record::RunId;
+use positronic_server::Problem;
+use positronic_server::extension::{LocalCaller, NewRun, RequestContext as CallerContext};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, Extensions, GetTaskParams, GetTaskResult, Implementation, InputResponses,
+    JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, RequestId, ServerCapabilities, ServerConfig, UpdateTaskParams,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleServer};
+use rmcp::{ErrorData, ServerHandler};
+use serde_json::Value;
+
+use super::call::BrainCall;
+use super::outcome::refused;
+use super::task;
+use super::tools::{BrainTool, RUN_STATUS, run_status};
+use crate::bridges::Shared;
+use crate::caller_result::CallerResult;
+use crate::thread::question;
+
+/// What clients are told about the tools.
+const INSTRUCTIONS: &str = "Each tool runs a workflow. A workflow may need the approval or the answer of a person: only a person \
+decides that. A run continues when its caller goes away; `run_status` reads its result later.";
+
+/// Who calls.
+#[derive(Debug, Clone)]
+pub(super) enum Callers {
+    /// The caller of the HTTP request that brought a message.
+    OfRequest,
+    Local(LocalCaller),
+}
+
+/// The server of one session, or of one request in a protocol without sessions. Clones share it.
+#[derive(Clone)]
+pub(super) struct ToolServer {
+    callers: Callers,
+    pub(super) shared: Arc<Shared>,
+    /// How long a call waits for its run.
+    pub(super) longest_call: Duration,
+    /// The runs of the calls in flight.
+    calls: Arc<Mutex<HashMap<RequestId, RunId>>>,
+}
+
+impl fmt::Debug for ToolServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolServer").field("callers", &self.callers).finish_non_exhaustive()
+    }
+}
+
+impl ToolServer {
+    pub(super) fn new(callers: Callers, shared: Arc<Shared>, longest_call: Duration) -> Self {
+        Self { callers, shared, longest_call, calls: Arc::default() }
+    }
+
+    /// Returns the caller of a message.
+    fn caller(&self, extensions: &Extensions) -> Result<Arc<CallerContext>, ErrorData> {
+        match &self.callers {
+            Callers::Local(local) => Ok(Arc::new(local.context())),
+            Callers::OfRequest => {
+                let parts = extensions.get::<Parts>();
+                let found = parts.and_then(|parts| parts.extensions.get::<Arc<CallerContext>>()).cloned();
+                found.ok_or_else(|| ErrorData::internal_error("the message has no request", None))
+            }
+        }
+    }
+
+    /// Remembers the run of a call, so that the client can cancel it.
+    pub(super) fn began(&self, call: &RequestId, run: &RunId) {
+        self.calls.lock().insert(call.clone(), run.clone());
+    }
+
+    /// Returns which result of a brain callers get.
+    pub(super) fn rule(&self, caller: &CallerContext, brain: &str) -> Result<CallerResult, Problem> {
+        let brains = caller.brains()?;
+        let definition = brains.iter().find(|known| known.title == brain);
+        Ok(CallerResult::of(brain, definition.map(|known| &**known), self.shared.public_state.as_ref()))
+    }
+
+    async fn status(
+        &self,
+        caller: &CallerContext,
+        arguments: Option<JsonObject>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let run = arguments.as_ref().and_then(|arguments| arguments.get("run")).and_then(Value::as_str);
+        let run = run.ok_or_else(|| ErrorData::invalid_params("`run` is missing", None))?;
+        let result = match caller.run_row(&RunId::new(run)).await {
+            Ok(row) => task::status(self, caller, &row).await,
+            Err(problem) => Err(problem),
+        };
+        Ok(result.unwrap_or_else(|problem| refused(&problem)).into())
+    }
+}
+
+/// Returns a problem as an error of the protocol, for requests that are no calls of tools.
+pub(super) fn error_of(problem: &Problem) -> ErrorData {
+    let document = problem.document();
+    let text = |name: &str| document.get(name).and_then(Value::as_str);
+    let message = text("detail").or(text("title")).unwrap_or_default().to_owned();
+    match problem.kind().status() {
+        500.. => ErrorData::internal_error(message, None),
+        _ => ErrorData::invalid_params(message, None),
+    }
+}
+
+/// Sends the answers to forms, and returns how many of them are decisions. An answer to a question that is no longer open changes nothing.
+pub(super) async fn answers(caller: &CallerContext, run: &RunId, responses: &InputResponses) -> Result<usize, Problem> {
+    let mut decided = 0;
+    for (id, response) in responses {
+        let row = caller.run_row(run).await?;
+        let Some(open) = question(caller, &row, id).await? else { continue };
+        let action = response.get("action").and_then(Value::as_str).unwrap_or_default();
+        let content = response.get("content").unwrap_or(&Value::Null);
+        decided += usize::from(super::call::decided(caller, &row, &open, action, content).await?);
+    }
+    Ok(decided)
+}
+
+impl ServerHandler for ToolServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_tasks().build();
+        let name = Implementation::new("positronic", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities).with_server_info(name).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let caller = self.caller(&context.extensions)?;
+        let brains = caller.brains().map_err(|problem| error_of(&problem))?;
+        let mut tools: Vec<_> = BrainTool::all(brains).iter().map(BrainTool::listed).collect();
+        tools.push(run_status());
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let caller = self.caller(&context.extensions)?;
+        if request.name == RUN_STATUS {
+            return self.status(&caller, request.arguments).await;
+        }
+        let brains = caller.brains().map_err(|problem| error_of(&problem))?;
+        let tool = BrainTool::all(brains).into_iter().find(|tool| tool.name == request.name);
+        let tool =
+            tool.ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None))?;
+        let id = context.id.clone();
+        let call = BrainCall { server: self, caller: &caller, context };
+        let answer = match &request.request_state {
+            Some(state) => {
+                let responses = request.input_responses.unwrap_or_default();
+                call.resumed(&RunId::new(state), &tool.definition.title, &responses).await
+            }
+            None => {
+                let given = tool.given(request.arguments);
+                let brain = tool.definition.title.as_str();
+                call.begun(NewRun::builder().brain(brain).options(given.options).message(given.message).build()).await
+            }
+        };
+        // The notification that has cancelled the call still needs its run.
+        if !call.context.ct.is_cancelled() {
+            self.calls.lock().remove(&id);
+        }
+        answer
+    }
+
+    async fn on_cancelled(&self, cancelled: CancelledNotificationParam, context: NotificationContext<RoleServer>) {
+        let run = cancelled.request_id.as_ref().and_then(|id| self.calls.lock().remove(id));
+        let (Some(run), Ok(caller)) = (run, self.caller(&context.extensions)) else { return };
+        let reason = cancelled.reason.or_else(|| Some("the client has cancelled its call".to_owned()));
+        if let Err(problem) = task::cancel(&caller, &run, reason).await {
+            tracing::warn!(%run, kind = problem.kind().slug(), "refused to cancel the run of a call");
+        }
+    }
+
+    // The defaults answer with empty lists, as if the server had what it does not declare.
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+    }
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let caller = self.caller(&context.extensions)?;
+        let task = task::detailed(self, &caller, &RunId::new(request.task_id)).await;
+        task.map(GetTaskResult::new).map_err(|problem| error_of(&problem))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.caller(&context.extensions)?;
+        let run = RunId::new(request.task_id);
+        let sent = answers(&caller, &run, &request.input_responses).await;
+        sent.map(drop).map_err(|problem| error_of(&problem))
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.caller(&context.extensions)?;
+        let cancelled = task::cancel(&caller, &RunId::new(request.task_id), None).await;
+        cancelled.map_err(|problem| error_of(&problem))
+    }
+}

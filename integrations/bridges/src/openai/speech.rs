@@ -1,0 +1,123 @@
+//! What a run says in one turn: the texts of its own loops, then how the turn ends.
+
+use std::collections::HashSet;
+
+use positronic_core::record::Usage;
+use serde_json::Value;
+
+use crate::caller_result::{CallerResult, as_text};
+use crate::leg::{Encoder, LegEnd};
+use crate::open_questions::waiting;
+use crate::projection::{Item, Placed, Projection, TextKind};
+
+/// What a run says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Speech {
+    Text { id: String, text: String },
+    TextEnded { id: String },
+    Over { end: TurnEnd, usage: Usage },
+}
+
+/// How a turn ends.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum TurnEnd {
+    Completed,
+    /// The run waits; the text says for what, and where it is decided.
+    Waiting(String),
+    Failed(String),
+    Cancelled,
+    /// The turn cannot be followed; the run may continue.
+    Broken(String),
+}
+
+/// Encodes a leg.
+#[derive(Debug)]
+pub(super) struct SpeechEncoder {
+    rule: CallerResult,
+    texts: HashSet<String>,
+    has_spoken: bool,
+    /// The usage before the turn.
+    before: Usage,
+}
+
+impl SpeechEncoder {
+    pub(super) fn new(rule: CallerResult) -> Self {
+        Self { rule, texts: HashSet::new(), has_spoken: false, before: Usage::default() }
+    }
+
+    fn usage(&self, projection: &Projection) -> Usage {
+        let now = usage_of(projection);
+        Usage {
+            input: now.input.saturating_sub(self.before.input),
+            output: now.output.saturating_sub(self.before.output),
+            cached: now.cached.saturating_sub(self.before.cached),
+            reasoning: now.reasoning.saturating_sub(self.before.reasoning),
+            ..Usage::default()
+        }
+    }
+}
+
+fn usage_of(projection: &Projection) -> Usage {
+    projection.state().root.as_ref().map(|root| root.usage).unwrap_or_default()
+}
+
+impl Encoder for SpeechEncoder {
+    type Sent = Speech;
+
+    fn items(&mut self, items: Vec<Placed>) -> Vec<Speech> {
+        let mut said = Vec::new();
+        for Placed { brain, item } in items {
+            match item {
+                Item::TextStarted { id, kind: TextKind::Answer, .. } if brain.is_none() => {
+                    self.texts.insert(id);
+                }
+                Item::TextDelta { id, text } if self.texts.contains(&id) => {
+                    self.has_spoken = true;
+                    said.push(Speech::Text { id, text });
+                }
+                Item::TextEnded { id } if self.texts.remove(&id) => said.push(Speech::TextEnded { id }),
+                // What was sent cannot be taken back; the text that replaces it is another one.
+                Item::Discarded { .. } if brain.is_none() => {
+                    said.extend(self.texts.drain().map(|id| Speech::TextEnded { id }));
+                }
+                _ => {}
+            }
+        }
+        said
+    }
+
+    fn begin(&mut self, projection: &Projection, _: bool) -> Vec<Speech> {
+        self.has_spoken = false;
+        self.before = usage_of(projection);
+        Vec::new()
+    }
+
+    fn end(&mut self, projection: &Projection, end: LegEnd) -> Vec<Speech> {
+        let mut said: Vec<_> = self.texts.drain().map(|id| Speech::TextEnded { id }).collect();
+        let end = match end {
+            LegEnd::Completed { result, is_state } => {
+                let shown = self.rule.shown(projection.viewer(), &result, is_state);
+                if let Some(result) = shown.filter(|_| !self.has_spoken) {
+                    let id = format!("{}:result", projection.run());
+                    said.push(Speech::Text { id: id.clone(), text: as_text(&result) });
+                    said.push(Speech::TextEnded { id });
+                }
+                TurnEnd::Completed
+            }
+            LegEnd::Waiting(questions) => TurnEnd::Waiting(waiting(projection.viewer(), projection.run(), &questions)),
+            LegEnd::Paused => {
+                let run = projection.run();
+                TurnEnd::Waiting(format!("The run {run} is paused. A person can resume it: positronic resume {run}"))
+            }
+            LegEnd::Failed(failure) => TurnEnd::Failed(failure.message),
+            LegEnd::Cancelled => TurnEnd::Cancelled,
+            LegEnd::Broken(problem) => {
+                let document = problem.document();
+                let text = |name: &str| document.get(name).and_then(Value::as_str);
+                TurnEnd::Broken(text("detail").or(text("title")).unwrap_or_default().to_owned())
+            }
+        };
+        said.push(Speech::Over { end, usage: self.usage(projection) });
+        said
+    }
+}

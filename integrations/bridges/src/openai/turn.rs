@@ -1,0 +1,144 @@
+//! One turn of a conversation: which one a request continues, and the leg that follows the answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::Stream;
+use positronic_core::definition::BrainDefinition;
+use positronic_core::record::{RunId, RunSummary, Seq};
+use positronic_core::runner::{Ids as _, UuidIds};
+use positronic_server::extension::{Decision, RequestContext, ThreadMessage};
+use positronic_server::{Problem, ProblemType, Scope};
+use serde_json::Value;
+
+use super::history::{self, KnownChat};
+use super::input::NewestMessage;
+use super::models::unknown;
+use super::speech::{Speech, SpeechEncoder};
+use crate::bridges::Shared;
+use crate::caller_result::CallerResult;
+use crate::thread::{Thread, decide, text_question};
+
+/// The headers with the conversation of a chat: ours, and that of Open WebUI.
+const HEADERS: [&str; 2] = ["x-positronic-conversation", "x-openwebui-chat-id"];
+/// The field of `metadata` with it.
+const FIELD: &str = "conversation";
+
+/// A turn that has begun.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) conversation: String,
+    pub(super) run: RunId,
+    /// The event from which on the answer is followed.
+    pub(super) from: Seq,
+}
+
+/// What a turn begins with.
+pub(super) struct TurnOpening<'a> {
+    pub(super) brain: &'a str,
+    pub(super) newest: &'a NewestMessage,
+    pub(super) options: Option<Value>,
+}
+
+/// Returns the conversation that a request names.
+pub(super) fn named(cx: &RequestContext, metadata: Option<&BTreeMap<String, String>>) -> Option<String> {
+    let field = metadata.and_then(|metadata| metadata.get(FIELD)).map(String::as_str);
+    let header = || HEADERS.iter().find_map(|name| cx.header(name));
+    field.or_else(header).map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned)
+}
+
+/// Returns the brain with a title, if the caller may start its runs.
+pub(super) fn brain(cx: &RequestContext, title: &str) -> Result<Arc<BrainDefinition>, Problem> {
+    cx.brains()?.into_iter().find(|brain| brain.title == title).ok_or_else(|| unknown(title))
+}
+
+/// Returns the id of a new conversation.
+pub(super) fn new_conversation() -> String {
+    format!("openai-{}", UuidIds.run())
+}
+
+/// Begins a turn of a chat without a named conversation: it continues the one in which the caller got the last answer.
+pub(super) async fn by_history(cx: &RequestContext, opening: TurnOpening<'_>) -> Result<Turn, Problem> {
+    if !opening.newest.has_answers() {
+        return begin(cx, &new_conversation(), opening, None).await;
+    }
+    let Some(known) = history::find(cx, opening.brain, opening.newest).await? else {
+        let detail = "no conversation of this caller ends with these messages, and a history is not taken from a client; \
+                      name the conversation in `metadata.conversation`, or send the newest message alone";
+        return Err(Problem::new(ProblemType::Unprocessable).detail(detail).field("param", "messages"));
+    };
+    let conversation = known.conversation.clone();
+    begin(cx, &conversation, opening, Some(&known)).await
+}
+
+/// Sends the newest message to a conversation. `known` is how the caller has left it.
+pub(super) async fn begin(
+    cx: &RequestContext,
+    conversation: &str,
+    opening: TurnOpening<'_>,
+    known: Option<&KnownChat>,
+) -> Result<Turn, Problem> {
+    let TurnOpening { brain: title, newest, options } = opening;
+    let definition = brain(cx, title)?;
+    let thread = Thread::find(cx, conversation).await?;
+    if !thread.is_conversation() {
+        let detail = "this is the id of a run outside of a conversation, which takes no messages here";
+        return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
+    }
+    let turn = |run: RunId, from: Seq| Turn { conversation: conversation.to_owned(), run, from };
+    if let Some(row) = thread.last()
+        && let Some(question) = text_question(cx, row).await?
+    {
+        cx.require(Scope::Decide)?;
+        let reply = Decision::Reply { payload: newest.text.as_str().into(), wait: None };
+        decide(cx, row, &question, reply, &format!("openai/{question}/{}", newest.text)).await?;
+        return Ok(turn(row.run.clone(), row.next));
+    }
+    let has_history = !newest.before.is_empty();
+    let id = if has_history { newest.id(conversation) } else { UuidIds.signal().to_string() };
+    let is_repeated = has_history && thread.has_message(cx, &id).await?;
+    if let (Some(known), Some(last), false) = (known, thread.last(), is_repeated)
+        && !known.is_latest(last)
+    {
+        let detail =
+            "the conversation has continued since the last of these messages; fork its run to continue from there";
+        return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
+    }
+    let has_loop = definition.stages.iter().any(|stage| stage.body.as_loop().is_some());
+    let (text, options) =
+        if has_loop { (Some(newest.text.clone()), options) } else { (None, Some(options_in(&newest.text, options)?)) };
+    let sent = ThreadMessage::builder().thread(conversation).brain(title).id(id).text(text).options(options);
+    let sent = cx.send(sent.build()).await?;
+    Ok(turn(sent.run, sent.from))
+}
+
+/// Reads the options of a brain without a loop, which takes no message.
+fn options_in(text: &str, options: Option<Value>) -> Result<Value, Problem> {
+    if let Some(options) = options {
+        return Ok(options);
+    }
+    serde_json::from_str(text).map_err(|error| {
+        let detail =
+            format!("the brain has no loop for a message, so the message has to be its options as JSON: {error}");
+        Problem::new(ProblemType::OptionsInvalid).detail(detail)
+    })
+}
+
+/// Follows what a run says from an event on.
+pub(super) async fn speech(
+    cx: &RequestContext,
+    shared: &Shared,
+    row: &RunSummary,
+    from: Seq,
+) -> Result<impl Stream<Item = Speech> + Send + use<>, Problem> {
+    let leg = shared.from(row.run.clone(), from);
+    let (viewer, reader) = (cx.viewer()?, shared.read(cx.client(), &leg));
+    leg.open(viewer, reader, None, SpeechEncoder::new(rule(cx, shared, &row.brain)?)).await
+}
+
+/// Returns which result of a brain callers get.
+pub(super) fn rule(cx: &RequestContext, shared: &Shared, title: &str) -> Result<CallerResult, Problem> {
+    let brains = cx.brains()?;
+    let definition = brains.iter().find(|brain| brain.title == title);
+    Ok(CallerResult::of(title, definition.map(|brain| &**brain), shared.public_state.as_ref()))
+}

@@ -1,0 +1,224 @@
+//! Brains as tools of MCP: by our own client over HTTP and over streams, and message by message.
+
+use axum::body::to_bytes;
+use axum::http::StatusCode;
+use positronic_bridges::Bridges;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{EventKind, ToolResult};
+use positronic_core::store::MemoryStore;
+use positronic_mcp::{Mcp, McpHttp, McpOptions, McpServer, McpStream};
+use positronic_server::extension::LocalCaller;
+use positronic_server::{Caller, Options, Scope};
+use serde_json::{Value, json};
+
+use crate::support::Shop;
+
+const ALL: [Scope; 3] = [Scope::Read, Scope::Run, Scope::Decide];
+const PATH: &str = "/api/v1/mcp";
+const BOTH: (&str, &str) = ("accept", "application/json, text/event-stream");
+
+/// Runs a brain whose model calls one tool of a server, and returns the result of the call.
+async fn call(server: McpServer, tool: &str, arguments: Value) -> ToolResult {
+    let calls = Reply::call(tool, arguments);
+    let model = ScriptedModel::new([calls, Reply::text("done")]);
+    let runner = Runner::new(model).store(MemoryStore::new());
+    let caller = brain("Caller").r#loop("Work", move |cx| cx.system("Work.").input("Go.").plugin(Mcp::of([&server])));
+    let run = runner.start(caller, ()).await.unwrap();
+    _ = run.result().await;
+    let log = runner.client().events(run.id(), positronic_core::record::Seq(0)).await.unwrap();
+    let result = log.iter().find_map(|event| match &event.kind {
+        EventKind::LoopToolResult { result, .. } => Some(result.clone()),
+        _ => None,
+    });
+    result.unwrap_or_else(|| panic!("the tool has no result: {log:?}"))
+}
+
+/// Connects our own client with a shop.
+async fn over_http(shop: &Shop, token: &str) -> McpServer {
+    let http = McpHttp::new(format!("{}{PATH}", shop.listen().await)).bearer(token);
+    McpServer::new("shop", http, McpOptions::builder().ask(false).build()).unwrap()
+}
+
+#[tokio::test]
+async fn brain_calls_a_brain_over_http() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+
+    let result = call(over_http(&shop, &ann).await, "shop__Refund", json!({ "message": "hello" })).await;
+
+    let ToolResult::Success { output, .. } = result else { panic!("{result:?}") };
+    assert!(output.to_string().contains("You said hello."), "{output}");
+    assert!(!output.to_string().contains("only the server knows"), "a state is no result: {output}");
+}
+
+#[tokio::test]
+async fn brain_calls_a_brain_over_streams() {
+    let shop = Shop::new();
+    let options = Options::builder().brains(shop.runner.clone()).build();
+    let local = LocalCaller::new(shop.client.clone(), options, Caller::service("ann", ALL), "mcp");
+    let stream = McpStream::new(move || {
+        let local = local.clone();
+        async move {
+            let (ours, theirs) = tokio::io::duplex(1 << 16);
+            let (input, output) = tokio::io::split(theirs);
+            tokio::spawn(async move { Bridges::builder().build().serve_mcp(local, input, output).await });
+            Ok(tokio::io::split(ours))
+        }
+    });
+    let server = McpServer::new("shop", stream, McpOptions::builder().ask(false).build()).unwrap();
+
+    let result = call(server, "shop__Refund", json!({ "message": "hello" })).await;
+
+    assert!(format!("{result:?}").contains("You said hello."), "{result:?}");
+}
+
+#[tokio::test]
+async fn client_without_forms_gets_the_command_that_decides() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+
+    let result = call(over_http(&shop, &ann).await, "shop__Refund", json!({ "message": "pay" })).await;
+
+    let text = format!("{result:?}");
+    assert!(matches!(result, ToolResult::Error { .. }), "the call has no result yet: {text}");
+    assert!(text.contains("positronic approve") && text.contains("Chat/0.0"), "{text}");
+}
+
+/// Sends a request in the protocol without sessions, and returns its answer.
+async fn rpc(shop: &Shop, token: &str, method: &str, mut params: Value, capabilities: Value) -> Value {
+    let version = "2026-07-28";
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    });
+    let name = params["name"].as_str().or(params["taskId"].as_str()).unwrap_or_default().to_owned();
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let headers = [BOTH, ("mcp-protocol-version", version), ("mcp-method", method), ("mcp-name", name.as_str())];
+    let headers = if name.is_empty() { &headers[..3] } else { &headers[..] };
+    let response = shop.send_with(token, "POST", PATH, Some(body), headers).await;
+    let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    let lines: Vec<_> = text.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line)).collect();
+    let mut messages = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    messages.next_back().unwrap_or_else(|| panic!("{method} has no answer: {text}"))
+}
+
+fn forms() -> Value {
+    json!({ "elicitation": { "form": {} } })
+}
+
+fn pay() -> Value {
+    json!({ "name": "Refund", "arguments": { "message": "pay" } })
+}
+
+/// Answers the forms of a result, as the parameters of the next request.
+fn answered(result: &Value, action: &str, content: &Value) -> Value {
+    let forms = result["inputRequests"].as_object().unwrap().keys();
+    let answers = forms.map(|key| (key.clone(), json!({ "action": action, "content": content })));
+    Value::Object(answers.collect())
+}
+
+/// Returns the parameters of the second request of a call.
+fn again(result: &Value, action: &str, content: &Value) -> Value {
+    let mut params = pay();
+    params["requestState"] = result["requestState"].clone();
+    params["inputResponses"] = answered(result, action, content);
+    params
+}
+
+#[tokio::test]
+async fn approval_is_a_form_and_its_answer_is_the_decision() {
+    let shop = Shop::open(&Bridges::builder().build(), &["iban"]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+
+    let asked = rpc(&shop, &ann, "tools/call", pay(), forms()).await;
+    let asked = &asked["result"];
+    let closed = rpc(&shop, &ann, "tools/call", again(asked, "cancel", &Value::Null), forms()).await;
+    let edited = json!({ "approve": true, "arguments": r#"{"amount": 3, "iban": "[redacted]"}"# });
+    let done = rpc(&shop, &ann, "tools/call", again(asked, "accept", &edited), forms()).await;
+
+    assert_eq!(asked["resultType"], "input_required");
+    let form = asked["inputRequests"].as_object().unwrap().values().next().unwrap();
+    let message = form["params"]["message"].as_str().unwrap();
+    assert!(message.contains("[redacted]") && !message.contains("DE02"), "{message}");
+    assert_eq!(closed["result"]["isError"], true, "a closed form leaves the question open: {closed}");
+    assert_eq!(done["result"]["content"][0]["text"], "Done.", "{done}");
+    let run = asked["requestState"].as_str().unwrap();
+    let log = shop.client.events(&positronic_core::record::RunId::new(run), positronic_core::record::Seq(0)).await;
+    assert!(json!(log.unwrap()).to_string().contains("paid 3 to DE02"), "the log keeps the secret");
+}
+
+#[tokio::test]
+async fn call_belongs_to_its_user_and_only_who_may_decide_is_asked() {
+    let shop = Shop::new();
+    let (ann, ben) = (shop.token(Some("ann"), &ALL).await, shop.token(Some("ben"), &ALL).await);
+    let powerless = shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await;
+    let reader = shop.token(Some("ann"), &[Scope::Read]).await;
+    let yes = json!({ "approve": true });
+
+    let asked = rpc(&shop, &ann, "tools/call", pay(), forms()).await["result"].clone();
+    let stolen = rpc(&shop, &ben, "tools/call", again(&asked, "accept", &yes), forms()).await;
+    let status = json!({ "name": "run_status", "arguments": { "run": asked["requestState"] } });
+    let read = rpc(&shop, &ben, "tools/call", status.clone(), json!({})).await;
+    let not_asked = rpc(&shop, &powerless, "tools/call", pay(), forms()).await;
+    let refused = rpc(&shop, &powerless, "tools/call", again(&asked, "accept", &yes), forms()).await;
+    let tools = rpc(&shop, &reader, "tools/list", json!({}), json!({})).await;
+    let own = rpc(&shop, &reader, "tools/call", status, json!({})).await;
+
+    assert!(stolen["error"]["message"].as_str().unwrap().contains("there is no run"), "{stolen}");
+    assert_eq!(read["result"]["isError"], true, "{read}");
+    assert_eq!(not_asked["result"]["isError"], true, "{not_asked}");
+    assert!(refused["result"]["content"][0]["text"].as_str().unwrap().contains("scope"), "{refused}");
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 1, "a reader starts no runs: {tools}");
+    assert!(own["result"]["content"][0]["text"].as_str().unwrap().contains("waits"), "{own}");
+}
+
+#[tokio::test]
+async fn run_that_waits_is_a_task_which_its_user_answers() {
+    let shop = Shop::new();
+    let (ann, ben) = (shop.token(Some("ann"), &ALL).await, shop.token(Some("ben"), &ALL).await);
+    let tasks = || json!({ "extensions": { "io.modelcontextprotocol/tasks": {} }, "elicitation": { "form": {} } });
+
+    let created = rpc(&shop, &ann, "tools/call", pay(), tasks()).await["result"].clone();
+    let task = || json!({ "taskId": created["taskId"] });
+    let waiting = rpc(&shop, &ann, "tasks/get", task(), tasks()).await["result"].clone();
+    let hidden = rpc(&shop, &ben, "tasks/get", task(), tasks()).await;
+    let cancelled = rpc(&shop, &ann, "tasks/cancel", task(), tasks()).await;
+    let mut update = task();
+    update["inputResponses"] = answered(&waiting, "accept", &json!({ "approve": true }));
+    rpc(&shop, &ann, "tasks/update", update, tasks()).await;
+    let done = loop {
+        let read = rpc(&shop, &ann, "tasks/get", task(), tasks()).await["result"].clone();
+        if read["status"] != "working" {
+            break read;
+        }
+    };
+
+    assert_eq!((&created["resultType"], &waiting["status"]), (&json!("task"), &json!("input_required")));
+    assert!(hidden["error"].is_object(), "{hidden}");
+    assert!(cancelled["error"].is_object(), "to cancel needs the scope `operate`: {cancelled}");
+    assert_eq!((&done["status"], &done["result"]["content"][0]["text"]), (&json!("completed"), &json!("Done.")));
+}
+
+#[tokio::test]
+async fn session_belongs_to_the_caller_that_began_it() {
+    let shop = Shop::new();
+    let (ann, ben) = (shop.token(Some("ann"), &ALL).await, shop.token(Some("ben"), &ALL).await);
+    let client = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let begun = shop.send_with(&ann, "POST", PATH, Some(body), &[BOTH]).await;
+    let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let list = || Some(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }));
+    let headers = [BOTH, ("mcp-session-id", session.as_str())];
+    let initialized = Some(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    shop.send_with(&ann, "POST", PATH, initialized, &headers).await;
+
+    let own = shop.send_with(&ann, "POST", PATH, list(), &headers).await.status();
+    let other = shop.send_with(&ben, "POST", PATH, list(), &headers).await.status();
+    let ended = shop.send_with(&ben, "DELETE", PATH, None, &headers).await.status();
+
+    assert_eq!((own, other, ended), (StatusCode::OK, StatusCode::NOT_FOUND, StatusCode::NOT_FOUND));
+}

@@ -1,0 +1,94 @@
+//! The request and the answer of a further route as HTTP: headers, JSON with a status, and the answer of another service.
+
+use std::fmt;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::{Request, StatusCode};
+use axum::response::Response;
+use futures::future::BoxFuture;
+use futures::stream::StreamExt as _;
+use serde::Serialize;
+
+use crate::long_answer::over;
+use crate::problem::{Problem, ProblemType};
+use crate::routes::{RequestContext, json};
+
+impl RequestContext {
+    /// Returns a header of the request, if it is a text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.parts.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Answers with JSON, which is redacted as every answer is. An unknown status becomes 200.
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::Internal`] if the value cannot be encoded.
+    pub fn answer(&self, status: u16, value: &impl Serialize) -> Result<Response, Problem> {
+        let mut response = json(value)?;
+        *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
+        Ok(response)
+    }
+
+    /// Returns the request as another service in this process gets it: its method, its address, its headers and its body.
+    #[must_use]
+    pub fn request(&self) -> Request<Body> {
+        // A large body was decoded and dropped.
+        let body = if self.body.is_empty() && !self.value.is_null() {
+            Bytes::from(self.value.to_string())
+        } else {
+            self.body.clone()
+        };
+        let mut request = Request::new(Body::from(body));
+        *request.method_mut() = self.parts.method.clone();
+        *request.uri_mut() = self.parts.uri.clone();
+        *request.headers_mut() = self.parts.headers.clone();
+        request.headers_mut().remove(CONTENT_LENGTH);
+        request
+    }
+
+    /// Waits for work that lasts longer than a request usually does. It counts as one of the caller's open streams, and ends when the
+    /// caller's right does or the server shuts down.
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::TooManyStreams`] if the caller has too many, [`ProblemType::TimedOut`] if the wait ended before the work.
+    pub async fn wait<T>(&self, work: impl Future<Output = T> + Send) -> Result<T, Problem> {
+        let over = over(self)?;
+        tokio::select! {
+            done = work => Ok(done),
+            () = over => Err(ProblemType::TimedOut.into()),
+        }
+    }
+
+    /// Takes one of the streams that the caller may have open, for the long answer of another service. Take it before the service
+    /// begins its work.
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::TooManyStreams`].
+    pub fn stream_place(&self) -> Result<StreamPlace, Problem> {
+        Ok(StreamPlace(Box::pin(over(self)?)))
+    }
+}
+
+/// One of the streams that a caller may have open.
+pub struct StreamPlace(BoxFuture<'static, ()>);
+
+impl StreamPlace {
+    /// Answers with the long answer of another service, which breaks off when the caller's right ends or the server shuts down. Its
+    /// body is sent as it is: the service redacts what it shows.
+    #[must_use]
+    pub fn relay(self, response: Response) -> Response {
+        let (parts, body) = response.into_parts();
+        Response::from_parts(parts, Body::from_stream(body.into_data_stream().take_until(self.0)))
+    }
+}
+
+impl fmt::Debug for StreamPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamPlace").finish_non_exhaustive()
+    }
+}
