@@ -15,7 +15,7 @@ use crate::cli::EXIT_CODES;
 /// Notes about runs in `--help`.
 const RUNS: &str = "\
 Runs:
-  RUN is a run's id or an unambiguous prefix of it.
+  RUN is a run's id, or as much of its beginning or its end as no other run has; `@` and `last` are the last started run.
   The default store is .positronic/runs.db in the nearest parent folder that has one. Otherwise it is created at the root of \
 the cargo workspace, or in this folder outside of a package.";
 
