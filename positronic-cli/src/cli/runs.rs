@@ -64,8 +64,8 @@ pub(crate) struct InboxArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// The run
-    pub(crate) run: String,
+    /// The run [default: each run on which a worker works, until Ctrl-C]
+    pub(crate) run: Option<String>,
     /// Also exit when the run waits
     #[arg(long)]
     pub(crate) until_waiting: bool,

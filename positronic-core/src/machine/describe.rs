@@ -37,6 +37,10 @@ fn note(row: &mut RunSummary, event: &Event) {
             let input = message.and_then(|message| sentence(&message.text)).or_else(|| gist(&start.options));
             row.input = input.or(row.input.take());
         }
+        // A brain without options is about what its first loop begins with.
+        EventKind::LoopStart { input: Some(input), .. } if row.input.is_none() && !is_below_call(path) => {
+            row.input = sentence(input);
+        }
         EventKind::BrainComplete { result } if path.is_root() => row.result = gist(result).or(row.result.take()),
         EventKind::LoopModelResult { parts, .. } if !is_below_call(path) => {
             let text: String = parts
