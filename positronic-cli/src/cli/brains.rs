@@ -400,16 +400,15 @@ pub(crate) struct ServeArgs {
 /// What `serve` writes of its work on stderr.
 #[cfg(feature = "serve")]
 #[derive(Debug, Clone, Copy, Default, Args)]
-#[command(next_help_heading = "Log")]
 pub(crate) struct LogArgs {
     /// Write only failures and retries
-    #[arg(short, long, conflicts_with = "verbose")]
+    #[arg(short, long, conflicts_with = "verbose", help_heading = "Log")]
     pub(crate) quiet: bool,
     /// Write every event of the runs [default: starts, ends, waits and decisions, failures and retries]
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = "Log")]
     pub(crate) verbose: bool,
     /// Format of the lines, also of POSITRONIC_LOG's
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t, help_heading = "Log")]
     pub(crate) log: LogFormat,
 }
 

@@ -9,8 +9,8 @@ use positronic_core::projection::timeline::{
     AnswerNode, AnswerOutcome, BrainNode, CallNode, Ending, Node, NodeKind, StageNode, Timeline, Waited,
 };
 use positronic_core::record::{
-    ApprovalOutcome, CODE, Citation, LimitReached, LoopOutcome, ProviderToolUse, ResumeCause, Speaker, StageKind,
-    ToolResult, TriggerChange, Usage, WaitSpec,
+    ApprovalOutcome, CODE, Citation, LimitReached, LoopOutcome, ProviderToolUse, ResumeCause, Segment, Speaker,
+    StageKind, ToolResult, TriggerChange, Usage, WaitSpec,
 };
 
 use super::costs::cost;
@@ -31,7 +31,13 @@ pub(crate) fn sentences(timeline: &Timeline, node: &Node) -> Vec<String> {
         NodeKind::Brain(brain) => {
             let mut said = of_brain(brain);
             match (&brain.ending, said.last_mut()) {
-                (Some(Ending::Completed { .. }), Some(end)) => end.push_str(&total(timeline)),
+                (Some(Ending::Completed { .. }), Some(end)) => {
+                    // Nested brains have their own nodes.
+                    if node.path.is_root() && is_cut_off(timeline) {
+                        end.push_str(", cut off");
+                    }
+                    end.push_str(&total(timeline));
+                }
                 // The stage that failed has said why.
                 (Some(Ending::Failed(failure)), Some(end)) if has_failed_stage(timeline, &failure.message) => {
                     end.clear();
@@ -53,6 +59,17 @@ pub(crate) fn sentences(timeline: &Timeline, node: &Node) -> Vec<String> {
         }
         _ => note(node, timeline.currency.as_deref()),
     }
+}
+
+/// Returns whether a limit has cut off a loop, apart from those of calls.
+pub(super) fn is_cut_off(timeline: &Timeline) -> bool {
+    let is_called = |node: &Node| node.path.segments().any(|segment| matches!(segment, Segment::Call(..)));
+    timeline.nodes().filter(|node| !is_called(node)).any(|node| match &node.kind {
+        NodeKind::Stage(stage) => {
+            matches!(stage.outcome, Some(LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }))
+        }
+        _ => false,
+    })
 }
 
 /// Returns whether a stage has failed with a message.

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::costs::cost;
 use super::figures::{duration, many, seconds, tokens};
 use super::lines::NodeRenderer;
+use super::narrator::is_cut_off;
 use super::view::ROOT;
 use super::words::ended;
 use super::{Line, Sign, Tone, one_line, sanitise, shorten, width};
@@ -20,7 +21,9 @@ impl NodeRenderer<'_> {
             None if view.timeline.is_paused() => (Tone::Warn, Sign::Waiting, "paused"),
             None if view.is_waiting(ROOT) => (Tone::Warn, Sign::Waiting, "waiting"),
             None => (Tone::Active, self.spinner(), "running"),
-            Some(Ending::Completed { .. }) if view.is_cut_off() => (Tone::Warn, Sign::Limited, "completed, cut off"),
+            Some(Ending::Completed { .. }) if is_cut_off(&view.timeline) => {
+                (Tone::Warn, Sign::Limited, "completed, cut off")
+            }
             Some(Ending::Completed { .. }) => (Tone::Good, Sign::Done, "completed"),
             Some(Ending::Failed(_)) => (Tone::Bad, Sign::Failed, "failed"),
             Some(_) => (Tone::Warn, Sign::Cut, "cancelled"),

@@ -11,7 +11,7 @@ use positronic_core::prices::PriceTable;
 use positronic_core::projection::timeline::{
     AnswerNode, AnswerOutcome, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode, Timeline, WidgetNode,
 };
-use positronic_core::record::{Delta, Event, LimitKind, LimitReached, LoopOutcome, Path, Segment, Speaker, Timestamp};
+use positronic_core::record::{Delta, Event, LimitKind, LimitReached, LoopOutcome, Path, Speaker, Timestamp};
 
 use super::routing::routing_summary;
 use super::shown_answer::ShownAnswer;
@@ -270,17 +270,6 @@ fn is_shown(answer: &AnswerNode) -> bool {
 }
 
 impl View {
-    /// Returns whether a limit has cut off a loop, apart from those of calls.
-    pub(crate) fn is_cut_off(&self) -> bool {
-        let is_called = |node: &Node| node.path.segments().any(|segment| matches!(segment, Segment::Call(..)));
-        let ended = self.timeline.nodes().filter(|node| !is_called(node));
-        let outcomes = ended.filter_map(|node| match &node.kind {
-            NodeKind::Stage(stage) => stage.outcome.as_ref(),
-            _ => None,
-        });
-        outcomes.into_iter().any(|outcome| matches!(outcome, LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }))
-    }
-
     /// Returns whether a stage shows a failure with this message.
     pub(crate) fn has_shown_failure(&self, message: &str) -> bool {
         self.timeline.nodes().any(|node| match &node.kind {
