@@ -1,7 +1,8 @@
 //! The text of streaming answers, for `watch` in another process.
 //!
 //! Deltas are not in the log. A process that works on the runs of a store in a file appends them to a file for each run beside the
-//! store, in a folder that only its owner can read, and empties it when an answer is in the log. A reader begins with the text so far.
+//! store, in a folder that only its owner can read, and removes it when the run is over or released. A reader begins with the text so far; what
+//! belongs to answers in the log is ignored by those who show it.
 //! A file that cannot be written or read only means that no text is shown before its answer is complete.
 
 use std::fs::{self, File, OpenOptions};
@@ -15,7 +16,7 @@ use positronic_core::sink::{EventSink, SinkError};
 
 use crate::app::ProjectStore;
 
-/// The largest size of a run's file.
+/// The size from which a run's file begins anew with the next answer.
 const LARGEST: u64 = 1 << 20;
 
 /// The folder of the files beside a store.
@@ -42,7 +43,12 @@ impl LiveText {
         let mut line = serde_json::to_string(delta)?;
         line.push('\n');
         let mut file = OpenOptions::new().create(true).append(true).open(self.file(run))?;
-        if file.metadata()?.len() < LARGEST { file.write_all(line.as_bytes()) } else { Ok(()) }
+        let is_full = file.metadata()?.len() >= LARGEST;
+        // The pieces of an answer stay together.
+        if is_full && delta.n == 0 {
+            file.set_len(0)?;
+        }
+        if !is_full || delta.n == 0 { file.write_all(line.as_bytes()) } else { Ok(()) }
     }
 
     /// Returns a reader of a run's text.
@@ -77,8 +83,6 @@ impl EventSink for LiveText {
             _ = fs::remove_file(file);
             // Fails while other runs have a file.
             _ = fs::remove_dir(&self.folder);
-        } else if ends_text(&event.kind) && file.exists() {
-            _ = File::create(file);
         }
         Box::pin(std::future::ready(Ok(())))
     }
@@ -86,18 +90,6 @@ impl EventSink for LiveText {
     fn delta(&self, run: &RunId, delta: &Delta) {
         _ = self.append(run, delta);
     }
-}
-
-/// Returns whether an event has, or discards, the text that was streamed before it.
-const fn ends_text(kind: &EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::RunClaimed { .. }
-            | EventKind::LoopModelResult { .. }
-            | EventKind::LoopModelRetry { .. }
-            | EventKind::LoopAnswerBroken { .. }
-            | EventKind::LoopAnswerRefused { .. }
-    )
 }
 
 /// Reads the text of a run as it grows.
@@ -176,11 +168,6 @@ mod tests {
                 kind,
             })
         };
-        let claimed = EventKind::RunClaimed { owner: "other".to_owned(), trace: None };
-        live.event(&run, &event(claimed)).await.unwrap();
-        live.delta(&run, &delta(0, "Anew"));
-        assert_eq!(texts(&mut live.reader(&run)), ["Anew"]);
-
         live.event(&run, &event(EventKind::BrainComplete { result: serde_json::Value::Null })).await.unwrap();
         assert!(!live.folder.exists());
         assert!(texts(&mut reader).is_empty());

@@ -22,7 +22,7 @@ pub(crate) async fn watch(args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure
     ui.detach_streams(Unread::IsKept);
     let store = ProjectStore::open_to_read(ui).await?;
     ui.prices = Some(price_table(None, &ui.settings)?);
-    let Some(run) = &args.run else { return watch_live(&store, args, ui).await };
+    let Some(run) = &args.run else { return watch_live(store, args, ui).await };
     let row = find_run(&store, run, ui).await?;
     match one(&store, &row.run, args.until_waiting, args, ui).await? {
         (_, Ending::Released(interrupt)) => Ok(left_by(interrupt)),
@@ -50,12 +50,16 @@ async fn one(
 }
 
 /// Watches the runs on which workers work, one after the other, until an interrupt.
-async fn watch_live(store: &ProjectStore, args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let client = store.client();
+async fn watch_live(mut store: ProjectStore, args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let mut interrupts = interrupts();
     let mut shown: Option<(RunId, Seq)> = None;
     let mut has_said = false;
     loop {
+        if store.path.is_none() {
+            // The first run of the project creates the store.
+            store = ProjectStore::open_to_read(ui).await?;
+        }
+        let client = store.client();
         let live = live_runs(&client).await?;
         // A run that has just been shown is shown again when it has continued.
         let next = live.iter().find(|row| shown.as_ref().is_none_or(|(run, seq)| row.run != *run || row.next > *seq));
@@ -75,10 +79,10 @@ async fn watch_live(store: &ProjectStore, args: &WatchArgs, ui: &mut Ui) -> Resu
             ui.notice(&format!("{others} at work; `{list}` lists all"))?;
         }
         let run = row.run.clone();
-        match one(store, &run, true, args, ui).await? {
+        match one(&store, &run, true, args, ui).await? {
             (_, Ending::Released(interrupt)) => return Ok(left_by(interrupt)),
             (_, ending @ (Ending::Left(_) | Ending::Failed | Ending::Completed(_))) => {
-                _ = ended(store, &run, ending, &CassetteSession::None, args.output.json, ui).await?;
+                _ = ended(&store, &run, ending, &CassetteSession::None, args.output.json, ui).await?;
             }
             _ => {}
         }
