@@ -13,9 +13,11 @@ use futures::future::LocalBoxFuture;
 use positronic_core::record::Timestamp;
 use positronic_core::runner::{Clock as _, SystemClock};
 
-use crate::app::{Failure, Log, Output, Project, Settings, Streams, Ui, block_on, cargo, usage_panic};
+use crate::app::{Failure, Log, LogSettings, Output, Project, Settings, Streams, Ui, block_on, cargo, usage_panic};
 use crate::cli::options::shell_word;
 use crate::cli::{Cli, Command, Exit};
+#[cfg(feature = "serve")]
+use crate::cli::{LogArgs, LogFormat};
 use crate::commands;
 use crate::render::sanitise;
 use crate::session::{interrupts, left_by};
@@ -184,9 +186,9 @@ fn process(run: impl FnOnce(&[OsString], &mut Ui) -> u8 + Send) -> ExitCode {
     if SystemClock.now() <= Timestamp(0) {
         return cannot_start("the clock of this machine is before 1970; set it first");
     }
-    let log = Log::start(&settings.log, streams.err());
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let log = Log::start(&log_settings(&settings, &arguments), streams.err());
     let command = || {
-        let arguments: Vec<OsString> = std::env::args_os().collect();
         let mut ui = Ui::standard(settings, streams.clone(), log);
         let code = run(&arguments, &mut ui);
         let is_dropped = ui.drops_unread;
@@ -204,6 +206,26 @@ fn process(run: impl FnOnce(&[OsString], &mut Ui) -> u8 + Send) -> ExitCode {
             )),
         }
     })
+}
+
+/// Returns what the environment and the flags of `serve` say about the log.
+#[cfg(feature = "serve")]
+fn log_settings(settings: &Settings, arguments: &[OsString]) -> LogSettings {
+    let mut log = settings.log.clone();
+    if let Ok(Cli { command: Command::Serve(args), .. }) = Cli::try_parse_from(arguments) {
+        let LogArgs { quiet, verbose, log: format } = args.log;
+        let filter = if quiet { Some("error") } else { verbose.then_some("info") };
+        log.filter = log.filter.or_else(|| filter.map(str::to_owned));
+        if format == LogFormat::Json {
+            log.format = Some("json".to_owned());
+        }
+    }
+    log
+}
+
+#[cfg(not(feature = "serve"))]
+fn log_settings(settings: &Settings, _: &[OsString]) -> LogSettings {
+    settings.log.clone()
 }
 
 fn cannot_start(reason: &str) -> ExitCode {

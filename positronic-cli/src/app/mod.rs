@@ -4,8 +4,9 @@
 pub(crate) mod cargo;
 mod files;
 mod io;
-mod models;
 #[cfg(feature = "serve")]
+mod live_text;
+mod models;
 mod page;
 mod project;
 mod run_options;
@@ -21,6 +22,7 @@ pub(crate) use files::{
     safe_file_name, store_attachments, write_file,
 };
 pub(crate) use io::{BufferedLog, Failure, Log, LogSettings, Output, PROGRAM, Streams, Ui, Unread, size};
+pub(crate) use live_text::{LiveReader, LiveText};
 pub(crate) use models::{
     Advised, ByTier, CassetteFollower, CassetteSession, ChosenCassette, ModelSettings, Models, NO_ANSWER_LEFT, NoModel,
     PRICE_TABLE, REPLY, SET_MODEL, answers_for, check_enforceable, choose_models, chosen_cassette, currency,

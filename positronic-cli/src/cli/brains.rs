@@ -385,6 +385,8 @@ pub(crate) struct ServeArgs {
     /// Let outgoing webhooks reach addresses that are not public, and unencrypted ones
     #[arg(long)]
     pub(crate) private_webhooks: bool,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
     /// Only serve, and leave the work on the runs to other processes
     #[arg(long)]
     pub(crate) no_work: bool,
@@ -393,6 +395,32 @@ pub(crate) struct ServeArgs {
     /// Work only on the runs of this brain, or of one version of it; repeat it for several
     #[arg(long, value_name = "TITLE[@VERSION]", conflicts_with = "no_work")]
     pub(crate) brain: Vec<String>,
+}
+
+/// What `serve` writes of its work on stderr.
+#[cfg(feature = "serve")]
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct LogArgs {
+    /// Write only failures and retries
+    #[arg(short, long, conflicts_with = "verbose", help_heading = "Log")]
+    pub(crate) quiet: bool,
+    /// Write every event of the runs [default: starts, ends, waits and decisions, failures and retries]
+    #[arg(short, long, help_heading = "Log")]
+    pub(crate) verbose: bool,
+    /// Format of the lines, also of POSITRONIC_LOG's
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t, help_heading = "Log")]
+    pub(crate) log: LogFormat,
+}
+
+/// The format of the log of `serve`.
+#[cfg(feature = "serve")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A line for people
+    #[default]
+    Text,
+    /// A JSON object a line, with the time, the level, the run and the event
+    Json,
 }
 
 /// Parses the URL of a server, under which it adds paths.

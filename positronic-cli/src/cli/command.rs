@@ -12,10 +12,13 @@ use super::{
 };
 use crate::cli::EXIT_CODES;
 
+/// The heading of the options of all commands.
+const GLOBAL: &str = "Global options";
+
 /// Notes about runs in `--help`.
 const RUNS: &str = "\
 Runs:
-  RUN is a run's id or an unambiguous prefix of it.
+  RUN is a run's id, or as much of its beginning or its end as no other run has; `@` and `last` are the last started run.
   The default store is .positronic/runs.db in the nearest parent folder that has one. Otherwise it is created at the root of \
 the cargo workspace, or in this folder outside of a package.";
 
@@ -24,7 +27,7 @@ the cargo workspace, or in this folder outside of a package.";
 #[command(name = "positronic", version, after_help = format!("{RUNS}\n\n{EXIT_CODES}"), max_term_width = 100)]
 pub(crate) struct Cli {
     /// When to use colours
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", help_heading = GLOBAL)]
     pub(crate) color: Color,
     #[command(flatten)]
     pub(crate) store_args: StoreArgs,
@@ -36,7 +39,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct StoreArgs {
     /// The store of runs: a file, or postgres://… [default: POSITRONIC_STORE, else the project's own file]
-    #[arg(long, global = true, value_name = "STORE")]
+    #[arg(long, global = true, value_name = "STORE", help_heading = GLOBAL)]
     pub(crate) store: Option<PathBuf>,
 }
 
@@ -87,7 +90,7 @@ pub(crate) enum Command {
     Triggers(TriggersArgs),
     /// Manage schedules, which start runs at given times
     Schedule(ScheduleArgs),
-    /// Show the progress of a run that another process works on
+    /// Show the progress of a run that another process works on, or of what is live
     Watch(WatchArgs),
     /// Show the result of a run, with an exit code by its status
     Result(ResultArgs),

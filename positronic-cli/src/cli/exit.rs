@@ -11,6 +11,7 @@ Exit codes:
   5    no model: no key, no base URL, no cassette; `models check`: a model failed
   6    environment error: no project, a failed build, an unusable store
   7    the run refuses: it is over, already decided, or the input is invalid
+  8    the run completed, but a limit has cut off its last loop
   130  Ctrl-C: `run` has cancelled the run, other commands leave it unchanged
   143  terminated by SIGTERM or SIGHUP; the run stays, and `work` continues it";
 
@@ -25,6 +26,8 @@ pub(crate) enum Exit {
     NoModel,
     Environment,
     Refused,
+    /// The run completed, but a limit of iterations, tokens, money or time has cut off a loop.
+    CutOff,
     Interrupted,
     /// SIGTERM or SIGHUP.
     Terminated,
@@ -44,6 +47,7 @@ impl Exit {
             Self::NoModel => 5,
             Self::Environment => 6,
             Self::Refused => 7,
+            Self::CutOff => 8,
             Self::Interrupted => 130,
             Self::Terminated => 143,
             #[cfg(not(unix))]

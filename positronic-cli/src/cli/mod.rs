@@ -29,12 +29,12 @@ mod values;
 pub(crate) use absent::{
     AbsentArgs as InspectArgs, AbsentArgs as McpArgs, AbsentArgs as ServeArgs, AbsentArgs as TokenArgs,
 };
-#[cfg(feature = "serve")]
-pub(crate) use brains::ServeArgs;
 pub(crate) use brains::{
     ActionFormatArg, DiagramForm, EndpointArgs, ListArgs, ModelArgs, NewArgs, OptionArgs, OutputArgs, RunArgs,
     ShowArgs, WorkArgs,
 };
+#[cfg(feature = "serve")]
+pub(crate) use brains::{LogArgs, LogFormat, ServeArgs};
 pub(crate) use command::{Cli, Color, Command, StoreArgs};
 pub(crate) use conversations::{
     ChatArgs, ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs,

@@ -8,56 +8,39 @@ use clap::{ArgGroup, Args};
 use positronic_core::record::Status;
 
 use super::brains::OutputArgs;
-use super::values::{age, name, over, status};
+use super::values::{age, name, over};
 
 /// Notes in `runs --help`.
 const RUNS: &str = "\
+Search:
+  status:failed,waiting   running, waiting, paused, completed, failed or cancelled
+  brain:support           a brain's title or its beginning; case, spaces and dashes are ignored
+  user:ann  tag:urgent    whom a run belongs to, and its tags
+  conversation:ID         the runs of a conversation
+  tool:refund             runs whose models have called a tool
+  cost:>0.1               what the models have cost: >0.1, <=5, 0.1..5
+  since:7d  before:today  runs with an event since a time, or none since: 90m, 24h, 7d, today, yesterday, 2026-11-27
+  needs:decision          runs that wait for a person
+  amount:249              an event with such a field; any other key
+  leaks, \"two words\"     a text in an event; the beginning or the end of an id
+
+  The inspector page and the API read the same words. Quote them for the shell: runs 'status:failed cost:>0.1'
+
 Only the project's own binary, such as `cargo run -- runs`, marks runs whose code has changed since their start: the \
 `positronic` command does not build the project for this.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RUNS)]
 pub(crate) struct RunsArgs {
-    /// Only runs with this status; repeatable
-    #[arg(long, value_parser = status(), value_delimiter = ',')]
-    pub(crate) status: Vec<Status>,
-    /// Only runs of the brain with this title; case, spaces and dashes are ignored
-    #[arg(long, value_name = "TITLE")]
-    pub(crate) brain: Option<String>,
-    /// Only runs that belong to this user
-    #[arg(long, value_name = "NAME")]
-    pub(crate) user: Option<String>,
-    /// Only runs with this tag
-    #[arg(long, value_name = "TAG")]
-    pub(crate) tag: Option<String>,
-    /// Only runs with an event within this time, such as 2d
-    #[arg(long, value_name = "AGE", value_parser = age, allow_negative_numbers = true)]
-    pub(crate) since: Option<Duration>,
-    /// Only runs without an event for this time, such as 30d
-    #[arg(long, value_name = "AGE", value_parser = age, allow_negative_numbers = true)]
-    pub(crate) before: Option<Duration>,
-    /// Only runs with this text in their events
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) search: Option<String>,
+    /// Only runs that match a search, such as status:failed [default: all runs]
+    #[arg(value_name = "SEARCH")]
+    pub(crate) search: Vec<String>,
     /// Maximum number of entries
     #[arg(long, value_name = "NUMBER", default_value = "50", allow_negative_numbers = true)]
     pub(crate) limit: NonZeroUsize,
     /// Write JSON, one run per line
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-impl RunsArgs {
-    /// Returns whether a filter is set.
-    pub(crate) const fn is_narrowed(&self) -> bool {
-        !self.status.is_empty()
-            || self.brain.is_some()
-            || self.user.is_some()
-            || self.tag.is_some()
-            || self.since.is_some()
-            || self.before.is_some()
-            || self.search.is_some()
-    }
 }
 
 #[derive(Debug, Args)]
@@ -81,8 +64,8 @@ pub(crate) struct InboxArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// The run
-    pub(crate) run: String,
+    /// The run [default: each run on which a worker works, until Ctrl-C]
+    pub(crate) run: Option<String>,
     /// Also exit when the run waits
     #[arg(long)]
     pub(crate) until_waiting: bool,

@@ -9,16 +9,8 @@ use crate::cli::limits::read;
 
 /// Parses the status of a finished run.
 pub(super) fn over() -> impl TypedValueParser<Value = Status> {
-    statuses(Status::ALL.into_iter().filter(|status| status.is_over()).collect())
-}
-
-/// Parses a run's status.
-pub(super) fn status() -> impl TypedValueParser<Value = Status> {
-    statuses(Status::ALL.into())
-}
-
-fn statuses(known: Vec<Status>) -> impl TypedValueParser<Value = Status> {
-    let words = PossibleValuesParser::new(known.into_iter().map(Status::as_str));
+    let known = Status::ALL.into_iter().filter(|status| status.is_over());
+    let words = PossibleValuesParser::new(known.map(Status::as_str));
     words.map(|word| Status::ALL.into_iter().find(|status| status.as_str() == word).unwrap_or(Status::Running))
 }
 

@@ -237,7 +237,7 @@ fn conversation_is_found_by_a_prefix_and_an_unknown_one_is_refused() {
     };
     insta::assert_snapshot!(refused(&["conversations", "show", "order-"]), @r"
     2
-    error: `order-` is an ambiguous prefix of several conversations
+    error: `order-` is ambiguous: the ids of several conversations match
       order-18  Helper, completed
       order-17  Helper, completed
     ");

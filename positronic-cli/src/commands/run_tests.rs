@@ -98,12 +98,12 @@ fn run_without_a_message_suggests_chat() {
 fn loop_ended_by_its_limit_is_reported() {
     let stopped = run(&says("I will."), &["worker"], false);
 
-    assert_eq!(stopped.code, 0, "its brain goes on: {}", stopped.err);
+    assert_eq!(stopped.code, 8, "its brain goes on: {}", stopped.err);
     let why = "the loop `Work` was stopped by its limit of 3 iterations before it was complete\n";
     assert!(stopped.err.ends_with(why), "{}", stopped.err);
     let works = Arc::new(ScriptedModel::new([Reply::text("Soon."), Reply::call("finish", json!({}))]));
     assert!(!run(&works, &["worker"], false).err.contains("stopped"));
     let budget = run(&says("I will."), &["worker", "--max-iterations", "2", "--at-limit", "end"], false);
     let why = "the loop `Work` was stopped by the run's limit of 2 iterations before it was complete\n";
-    assert!(budget.code == 0 && budget.err.ends_with(why), "{}", budget.err);
+    assert!(budget.code == 8 && budget.err.ends_with(why), "{}", budget.err);
 }

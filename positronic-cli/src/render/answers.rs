@@ -14,10 +14,11 @@ const THOUGHT_LINES: usize = 3;
 
 impl NodeRenderer<'_> {
     /// Renders the failures of a request before its answer.
-    pub(super) fn answer_head(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
+    pub(super) fn answer_head(&self, id: NodeId, answer: &AnswerNode, indent: usize) -> Vec<Line> {
         let (answered, refused) = match &answer.outcome {
             Some(AnswerOutcome::Answered(answer)) => (answer, None),
             Some(AnswerOutcome::Refused { guard, message, answer }) => (answer, Some((guard, message))),
+            Some(AnswerOutcome::Failed { error, .. }) if self.is_repeated(id, &error.to_string()) => return Vec::new(),
             Some(AnswerOutcome::Failed { error, due }) => {
                 return self.retry(answer.attempt, &error.to_string(), *due, indent);
             }

@@ -78,6 +78,18 @@ pub(crate) fn money(nanos: u64, currency: Option<&str>) -> String {
     format!("{whole}{parts}{currency}")
 }
 
+/// Writes an amount of money for a list: in cents, or with two digits that are not zero.
+pub(crate) fn rounded_money(nanos: u64, currency: &str) -> String {
+    const CENT: u64 = 10_000_000;
+    // Two digits of a small amount, and cents of a large one.
+    let mut unit = CENT;
+    while unit > 1 && nanos < unit * 10 {
+        unit /= 10;
+    }
+    let rounded = nanos.saturating_add(unit / 2) / unit * unit;
+    money(rounded, Some(currency))
+}
+
 /// Writes what a limit allows; money in its currency, where that is known.
 pub(crate) fn amount(kind: LimitKind, limit: u64, currency: Option<&str>) -> String {
     match kind {
@@ -159,6 +171,10 @@ mod tests {
         assert_eq!(
             amounts.map(|nanos| money(nanos, Some("EUR"))),
             ["0.30 EUR", "330 EUR", "1,000 EUR", "0.000015 EUR"]
+        );
+        assert_eq!(
+            [0, 1_234_567_890, 123_456_789, 12_345_678, 1_234_567, 7].map(|nanos| rounded_money(nanos, "USD")),
+            ["0 USD", "1.23 USD", "0.12 USD", "0.012 USD", "0.0012 USD", "0.000000007 USD"]
         );
         assert_eq!(
             [Some("EUR"), None].map(|currency| more(LimitKind::Money, 2_500_000_000, currency)),

@@ -9,6 +9,7 @@ use positronic_core::record::{
 use serde_json::Value;
 
 use super::figures::{duration, left, many, seconds, tokens};
+use super::narrator::has_failed_with;
 use super::view::failure;
 use super::{
     Line, Sign, Style, Tone, View, arguments, narrator, one_line, sanitise, shorten, value_line, width, words, wrap,
@@ -59,6 +60,14 @@ impl NodeRenderer<'_> {
         }
     }
 
+    /// Returns the sign of a call: one that a person denied has not failed.
+    fn call_sign(&self, id: NodeId, node: &Node, call: &CallNode) -> (Tone, Sign) {
+        match &call.result {
+            Some(ToolResult::Denied { .. }) => (Tone::Warn, Sign::Denied),
+            _ => self.sign(id, node.status),
+        }
+    }
+
     pub(crate) fn spinner(&self) -> Sign {
         Sign::Spinner(u64::try_from(self.view.now.0 / 80_000).unwrap_or(0))
     }
@@ -69,9 +78,12 @@ impl NodeRenderer<'_> {
         match &node.kind {
             NodeKind::Brain(brain) => self.title(&brain.title, &brain.options),
             NodeKind::Stage(stage) => self.stage_line(id, node, stage, indent, self.sign(id, node.status)),
-            NodeKind::Call(call) => self.call_line(node, call, indent, self.sign(id, node.status)),
-            NodeKind::Answer(answer) => self.answer_head(answer, indent),
-            NodeKind::Retry { attempt, message, due } => self.retry(*attempt, message, *due, indent),
+            NodeKind::Call(call) => self.call_line(node, call, indent, self.call_sign(id, node, call)),
+            NodeKind::Answer(answer) => self.answer_head(id, answer, indent),
+            NodeKind::Retry { attempt, message, due } => match self.is_repeated(id, message) {
+                true => Vec::new(),
+                false => self.retry(*attempt, message, *due, indent),
+            },
             NodeKind::Message { text, files, from: Speaker::Person, .. } => self.message(text, files, indent),
             NodeKind::File { file, .. } => {
                 let mut lines = self.remark(Tone::Plain, Sign::Output, &words::file(file), indent);
@@ -138,7 +150,7 @@ impl NodeRenderer<'_> {
             NodeKind::Call(call) => {
                 let mut lines = Vec::new();
                 if !node.status.is_open() && closing {
-                    lines.extend(self.call_line(node, call, indent, self.sign(id, node.status)));
+                    lines.extend(self.call_line(node, call, indent, self.call_sign(id, node, call)));
                 }
                 lines.extend(self.outcome(call, self.indent(depth + 1)));
                 lines.extend(self.behind(id, call, self.indent(depth + 1)));
@@ -291,6 +303,24 @@ impl NodeRenderer<'_> {
         self.remark(Tone::Warn, Sign::Retry, &narrator::retry(attempt, message, left), indent)
     }
 
+    /// Returns whether a later attempt beside a node, or the failure of the stage around it, says the same.
+    pub(super) fn is_repeated(&self, id: NodeId, message: &str) -> bool {
+        let Some(parent) = self.view.node(id).and_then(|node| node.parent) else { return false };
+        let after = self.view.timeline.children(parent).iter().skip_while(|sibling| **sibling != id).skip(1);
+        let mut after = after.filter_map(|sibling| self.view.node(*sibling));
+        let later = after.any(|node| match &node.kind {
+            NodeKind::Retry { message: other, .. } => other.trim() == message.trim(),
+            NodeKind::Answer(answer) => has_failed_with(answer, message),
+            _ => false,
+        });
+        let around = std::iter::successors(Some(parent), |id| self.view.node(*id)?.parent);
+        let mut stages = around.filter_map(|id| self.view.node(id)).filter_map(|node| match &node.kind {
+            NodeKind::Stage(stage) => Some(stage),
+            _ => None,
+        });
+        later || stages.next().and_then(|stage| failure(stage)).is_some_and(|shown| shown.contains(message.trim()))
+    }
+
     fn outcome(&self, call: &CallNode, indent: usize) -> Vec<Line> {
         let mut lines = Vec::new();
         if let Some(repair) = &call.repair {
@@ -319,7 +349,7 @@ impl NodeRenderer<'_> {
             }
             Some(result) => {
                 let tone = match result {
-                    ToolResult::Error { .. } | ToolResult::Denied { .. } => Tone::Bad,
+                    ToolResult::Error { .. } => Tone::Bad,
                     ToolResult::Skipped { .. } => Tone::Dim,
                     _ => Tone::Warn,
                 };

@@ -9,14 +9,15 @@ use positronic_core::projection::timeline::{
     AnswerNode, AnswerOutcome, BrainNode, CallNode, Ending, Node, NodeKind, StageNode, Timeline, Waited,
 };
 use positronic_core::record::{
-    ApprovalOutcome, CODE, Citation, LimitReached, LoopOutcome, ProviderToolUse, ResumeCause, Speaker, StageKind,
-    ToolResult, TriggerChange, Usage, WaitSpec,
+    ApprovalOutcome, CODE, Citation, LimitReached, LoopOutcome, ProviderToolUse, ResumeCause, Segment, Speaker,
+    StageKind, ToolResult, TriggerChange, Usage, WaitSpec,
 };
 
 use super::costs::cost;
 use super::figures::{amount, duration, many, seconds, tokens, used_of};
 use super::routing::routing_summary;
 use super::shown_answer::{ShownAnswer, ShownPart};
+use super::view::failure;
 use super::words::{self, by, why};
 use super::{arguments, limit_question, one_line, shorten, value_line};
 
@@ -29,14 +30,29 @@ pub(crate) fn sentences(timeline: &Timeline, node: &Node) -> Vec<String> {
         _ if node.started.is_none() && !matches!(node.kind, NodeKind::Call(_)) => Vec::new(),
         NodeKind::Brain(brain) => {
             let mut said = of_brain(brain);
-            if let (Some(Ending::Completed { .. }), Some(end)) = (&brain.ending, said.last_mut()) {
-                end.push_str(&total(timeline));
+            match (&brain.ending, said.last_mut()) {
+                (Some(Ending::Completed { .. }), Some(end)) => {
+                    // Nested brains have their own nodes.
+                    if node.path.is_root() && is_cut_off(timeline) {
+                        end.push_str(", cut off");
+                    }
+                    end.push_str(&total(timeline));
+                }
+                // The stage that failed has said why.
+                (Some(Ending::Failed(failure)), Some(end)) if has_failed_stage(timeline, &failure.message) => {
+                    end.clear();
+                    end.push_str("failed");
+                }
+                _ => {}
             }
             said
         }
         NodeKind::Stage(stage) => of_stage(timeline, node, stage),
         NodeKind::Iteration { number } => vec![format!("iteration {}", u64::from(*number) + 1)],
-        NodeKind::Answer(answer) => of_answer(answer, node).into_iter().collect(),
+        NodeKind::Answer(answer) => of_answer(timeline, answer, node).into_iter().collect(),
+        NodeKind::Retry { attempt, message, due } => {
+            vec![of_retry(timeline, node, (*attempt, message), Some(due.since(node.started.unwrap_or_default())))]
+        }
         NodeKind::Call(call) => {
             let result = call.result.as_ref().map(|result| of_result(result, call.duration));
             std::iter::once(called(call)).chain(of_call(call)).chain(result).collect()
@@ -45,12 +61,48 @@ pub(crate) fn sentences(timeline: &Timeline, node: &Node) -> Vec<String> {
     }
 }
 
+/// Returns whether a limit has cut off a loop, apart from those of calls.
+pub(super) fn is_cut_off(timeline: &Timeline) -> bool {
+    let is_called = |node: &Node| node.path.segments().any(|segment| matches!(segment, Segment::Call(..)));
+    timeline.nodes().filter(|node| !is_called(node)).any(|node| match &node.kind {
+        NodeKind::Stage(stage) => {
+            matches!(stage.outcome, Some(LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }))
+        }
+        _ => false,
+    })
+}
+
+/// Returns whether a stage has failed with a message.
+fn has_failed_stage(timeline: &Timeline, message: &str) -> bool {
+    timeline.nodes().any(|node| match &node.kind {
+        NodeKind::Stage(stage) => failure(stage).is_some_and(|shown| shown == message),
+        _ => false,
+    })
+}
+
+/// Returns whether an attempt to answer has failed with a message.
+pub(super) fn has_failed_with(answer: &AnswerNode, message: &str) -> bool {
+    match &answer.outcome {
+        Some(AnswerOutcome::Failed { error, .. }) => error.to_string().trim() == message.trim(),
+        _ => false,
+    }
+}
+
+/// Renders a failed attempt. The reason is left out if the attempt before it failed for the same.
+fn of_retry(timeline: &Timeline, node: &Node, (attempt, message): (u32, &str), left: Option<Duration>) -> String {
+    let before = node.parent.map(|parent| timeline.children(parent)).unwrap_or_default();
+    let before = before.iter().take_while(|sibling| **sibling != node.id).last().and_then(|id| timeline.node(*id));
+    let is_again = before.is_some_and(|before| match &before.kind {
+        NodeKind::Retry { message: other, .. } => other.trim() == message.trim(),
+        NodeKind::Answer(answer) => has_failed_with(answer, message),
+        _ => false,
+    });
+    retry(attempt, if is_again { "the same again" } else { message }, left)
+}
+
 /// Lists what happened at a node without nodes below it: a message, an output, a limit, a pause.
 pub(crate) fn note(node: &Node, currency: Option<&str>) -> Vec<String> {
     let first = match &node.kind {
-        NodeKind::Retry { attempt, message, due } => {
-            retry(*attempt, message, Some(due.since(node.started.unwrap_or_default())))
-        }
         NodeKind::Message { opening: true, from: Speaker::Engine, .. } => return Vec::new(),
         NodeKind::Message { text, from: Speaker::Engine, .. } => format!("message to the model: {}", text.trim()),
         NodeKind::Message { text, from: Speaker::Child, .. } => text.trim().to_owned(),
@@ -250,14 +302,15 @@ fn of_stage(timeline: &Timeline, node: &Node, stage: &StageNode) -> Vec<String> 
         .collect()
 }
 
-fn of_answer(answer: &AnswerNode, node: &Node) -> Option<String> {
+fn of_answer(timeline: &Timeline, answer: &AnswerNode, node: &Node) -> Option<String> {
     let answered = match answer.outcome.as_ref()? {
         AnswerOutcome::Answered(answered) => answered,
         AnswerOutcome::Refused { guard, message, .. } => {
             return Some(refused_answer(guard.as_deref(), message.trim()));
         }
         AnswerOutcome::Failed { error, due } => {
-            return Some(retry(answer.attempt, &error.to_string(), node.ended.map(|ended| due.since(ended))));
+            let left = node.ended.map(|ended| due.since(ended));
+            return Some(of_retry(timeline, node, (answer.attempt, &error.to_string()), left));
         }
         _ => return None,
     };

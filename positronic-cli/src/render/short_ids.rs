@@ -1,4 +1,7 @@
 //! Short forms of run ids.
+//!
+//! A generated id begins with its time, so that all runs of a minute begin alike; its end is random. So the short form is the end,
+//! as long as it takes to tell it from those of all other runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +9,12 @@ use positronic_core::record::RunId;
 use positronic_core::runner::Client;
 use positronic_core::store::{RunFilter, RunPages, StoreError};
 
-/// Minimum length of a shortened id: its timestamp, so that runs of other moments differ.
-const SHORTEST: usize = 13;
+/// Minimum length of a shortened id: long enough to stay unique while some hundreds of runs are added.
+const SHORTEST: usize = 6;
+/// The number of random digits at the end of a generated id.
+const RANDOM: usize = 12;
+/// How many ends one query looks for.
+const AT_ONCE: usize = 500;
 
 /// Positions of the dashes in a generated id.
 pub(crate) const DASHES: [usize; 4] = [8, 13, 18, 23];
@@ -20,26 +27,22 @@ impl ShortIds {
     /// Shortens the ids of runs. Only generated ids are shortened; custom ids stay unchanged.
     pub(crate) async fn of(client: &Client, runs: impl IntoIterator<Item = &RunId>) -> Result<Self, StoreError> {
         let runs: BTreeSet<&RunId> = runs.into_iter().filter(|run| is_generated(run)).collect();
-        let mut beginnings: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-        for run in &runs {
-            let beginning = run.as_str().get(..SHORTEST).unwrap_or_default();
-            if !beginnings.contains_key(beginning) {
-                let mut ids = BTreeSet::new();
-                let mut pages = RunPages::new(client.store(), RunFilter::builder().prefix(beginning).build());
-                while let Some(page) = pages.next().await? {
-                    ids.extend(page.into_iter().map(|row| row.run.as_str().to_owned()));
+        let ends: BTreeSet<&str> = runs.iter().map(|run| end(run.as_str(), SHORTEST)).collect();
+        let ends: Vec<String> = ends.into_iter().map(str::to_owned).collect();
+        let mut alike: BTreeMap<String, Vec<RunId>> = BTreeMap::new();
+        for ends in ends.chunks(AT_ONCE) {
+            let mut pages = RunPages::new(client.store(), RunFilter::builder().ends(ends.to_vec()).build());
+            while let Some(page) = pages.next().await? {
+                for row in page {
+                    alike.entry(end(row.run.as_str(), SHORTEST).to_owned()).or_default().push(row.run);
                 }
-                beginnings.insert(beginning, ids);
             }
         }
         let short = |run: &RunId| {
             let whole = run.as_str();
-            let others = beginnings.get(whole.get(..SHORTEST).unwrap_or_default());
-            let shared = others.into_iter().flatten().filter(|other| *other != whole);
-            let length = shared.map(|other| common(whole, other) + 1).max().unwrap_or(0).max(SHORTEST);
-            // A trailing dash distinguishes nothing.
-            let length = if whole.as_bytes().get(length - 1) == Some(&b'-') { length + 1 } else { length };
-            whole.get(..length).unwrap_or(whole).to_owned()
+            let others = alike.get(end(whole, SHORTEST)).into_iter().flatten().filter(|other| *other != run);
+            let length = others.map(|other| common(whole, other.as_str()) + 1).max().unwrap_or(0).max(SHORTEST);
+            if length > RANDOM { whole } else { end(whole, length) }.to_owned()
         };
         Ok(Self(runs.into_iter().map(|run| (run.clone(), short(run))).collect()))
     }
@@ -59,6 +62,12 @@ fn is_generated(run: &RunId) -> bool {
             .all(|(at, byte)| if DASHES.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() })
 }
 
+/// Returns the last characters of an id.
+fn end(id: &str, length: usize) -> &str {
+    id.get(id.len().saturating_sub(length)..).unwrap_or(id)
+}
+
+/// Returns how many last characters two ids have in common.
 fn common(one: &str, other: &str) -> usize {
-    one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
+    one.bytes().rev().zip(other.bytes().rev()).take_while(|(a, b)| a == b).count()
 }

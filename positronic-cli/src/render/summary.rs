@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::costs::cost;
 use super::figures::{duration, many, seconds, tokens};
 use super::lines::NodeRenderer;
+use super::narrator::is_cut_off;
 use super::view::ROOT;
 use super::words::ended;
 use super::{Line, Sign, Tone, one_line, sanitise, shorten, width};
@@ -20,6 +21,9 @@ impl NodeRenderer<'_> {
             None if view.timeline.is_paused() => (Tone::Warn, Sign::Waiting, "paused"),
             None if view.is_waiting(ROOT) => (Tone::Warn, Sign::Waiting, "waiting"),
             None => (Tone::Active, self.spinner(), "running"),
+            Some(Ending::Completed { .. }) if is_cut_off(&view.timeline) => {
+                (Tone::Warn, Sign::Limited, "completed, cut off")
+            }
             Some(Ending::Completed { .. }) => (Tone::Good, Sign::Done, "completed"),
             Some(Ending::Failed(_)) => (Tone::Bad, Sign::Failed, "failed"),
             Some(_) => (Tone::Warn, Sign::Cut, "cancelled"),
@@ -43,6 +47,8 @@ impl NodeRenderer<'_> {
         }
         let mut lines = self.packed((tone, sign), word, &metadata);
         match view.timeline.ending() {
+            // The stage that failed has said why.
+            Some(Ending::Failed(failure)) if view.has_shown_failure(&failure.message) => {}
             Some(ending @ (Ending::Failed(_) | Ending::Cancelled { .. })) => {
                 let why = ended(ending).map(|(_, rest)| rest).unwrap_or_default();
                 lines.extend(self.remark(tone, Sign::Result, why.trim_start_matches([':', ' ']), 2));

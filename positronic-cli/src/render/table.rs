@@ -50,6 +50,13 @@ impl Table {
         self.limit(column, width.saturating_sub(self.excess()).max(least.min(width)));
     }
 
+    /// Narrows a column, but not below `least`, until the last one has `room`.
+    pub(super) fn leave(&mut self, room: usize, column: usize, least: usize) {
+        let width = self.widths.get(column).copied().unwrap_or(0);
+        let missing = (self.taken() + room).saturating_sub(self.columns);
+        self.limit(column, width.saturating_sub(missing).max(least.min(width)));
+    }
+
     /// Hides columns, the first ones first, until the table fits.
     pub(super) fn hide(&mut self, columns: &[usize]) {
         for column in columns {

@@ -132,7 +132,7 @@ fn loop_ended_by_a_limit_has_no_check_mark() {
       ✓ order_status order="A-1723"  80 ms
         → shipped
     ✓ Close  5 ms
-    ✓ completed · 1.5 s · 812 tokens in, 45 out · cost unknown
+    ◌ completed, cut off · 1.5 s · 812 tokens in, 45 out · cost unknown
     "#);
     let limit = |kind, limit| {
         let reached =

@@ -73,6 +73,7 @@ pub(crate) fn printable(text: String, unicode: bool) -> String {
         '⏸' | '\u{2400}'..='\u{2421}' | '\u{fffd}' => '?',
         '✓' => '+',
         '✗' => 'x',
+        '⊘' => '-',
         '■' => '#',
         '◌' => '!',
         '▸' | '→' | '›' => '>',

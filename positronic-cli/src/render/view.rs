@@ -270,6 +270,16 @@ fn is_shown(answer: &AnswerNode) -> bool {
     }
 }
 
+impl View {
+    /// Returns whether a stage shows a failure with this message.
+    pub(crate) fn has_shown_failure(&self, message: &str) -> bool {
+        self.timeline.nodes().any(|node| match &node.kind {
+            NodeKind::Stage(stage) => failure(stage).is_some_and(|shown| shown == message),
+            _ => false,
+        })
+    }
+}
+
 /// Returns why a stage failed.
 pub(crate) fn failure(stage: &StageNode) -> Option<&str> {
     match (&stage.outcome, stage.brain.as_ref().and_then(|brain| brain.ending.as_ref())) {

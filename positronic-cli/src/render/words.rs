@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use positronic_core::record::{
     Actor, Approval, ApprovalOutcome, Citation, Decision, Event, EventKind, FileRef, Overrides, Path, ProviderToolUse,
-    Repair, ResumeCause, RunId, RunSummary, ToolResult,
+    Repair, ResumeCause, RunId, RunSummary, Status, ToolResult,
 };
 
 use positronic_core::projection::timeline::{BudgetOutcome, Ending, WaitEnd};
@@ -157,10 +157,17 @@ pub(crate) fn no_worker(work: &str) -> String {
     format!("no worker has claimed the run; unless a `run` or `work` is open for it, continue it with: {work}")
 }
 
-/// Renders a run's status, and whether it is unclaimed.
+/// Renders a run's status, and whether it is unclaimed, or a limit has cut off its last loop.
 pub(crate) fn status(row: &RunSummary, unclaimed: &HashSet<RunId>) -> String {
     let status = if row.parked { "parked" } else { row.status.as_str() };
-    format!("{status}{}", if unclaimed.contains(&row.run) { " (no worker)" } else { "" })
+    let note = if unclaimed.contains(&row.run) {
+        " (no worker)"
+    } else if row.status == Status::Completed && row.cut_off.is_some() {
+        " (cut off)"
+    } else {
+        ""
+    };
+    format!("{status}{note}")
 }
 
 /// Renders a change of a run's code.

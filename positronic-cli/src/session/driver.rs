@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Interval, MissedTickBehavior};
 
-use crate::app::{CassetteSession, Failure, Ui, size};
+use crate::app::{CassetteSession, Failure, LiveReader, LiveText, Ui, size};
 use crate::cli::Exit;
 use crate::cli::OutputArgs;
 use crate::render::words::{no_worker, settlement};
@@ -59,6 +59,8 @@ pub(crate) struct SessionOptions<'a> {
     pub(crate) lasts: bool,
     pub(crate) role: Role,
     pub(crate) output: OutputArgs,
+    /// Where the text of answers streams that another process gets.
+    pub(crate) live: Option<LiveText>,
     /// Whether the session shows one of several runs: then its events name it.
     pub(crate) several: bool,
 }
@@ -67,7 +69,7 @@ impl<'a> SessionOptions<'a> {
     /// Shows a run that outlives this process, without a cassette.
     pub(crate) const fn new(role: Role, actor: &'a Actor, output: OutputArgs) -> Self {
         let cassette = &CassetteSession::None;
-        Self { cassette, plays_people: false, actor, lasts: true, role, output, several: false }
+        Self { cassette, plays_people: false, actor, lasts: true, role, output, live: None, several: false }
     }
 }
 
@@ -115,6 +117,7 @@ pub(crate) async fn session(
         updates,
         screen,
         ticks,
+        live: options.live.as_ref().map(|live| live.reader(&id)),
         seen: Seq(0),
         cancelled_by: None,
         interrupts,
@@ -153,6 +156,7 @@ struct Session<'a> {
     updates: BoxStream<'static, Result<RunUpdate, StoreError>>,
     screen: Screen<'a>,
     ticks: Interval,
+    live: Option<LiveReader>,
     /// The number of the next event for the screen.
     seen: Seq,
     /// Set once this session has cancelled the run.
@@ -224,7 +228,11 @@ impl Session<'_> {
                 biased;
                 Some(interrupt) = self.interrupts.recv() => return Ok(Next::Interrupt(interrupt)),
                 ready = &mut other => return Ok(Next::Ready(ready)),
-                _ = self.ticks.tick(), if !self.is_asking => self.screen.tick(SystemClock.now())?,
+                _ = self.ticks.tick(), if !self.is_asking => {
+                    let deltas = self.live.as_mut().map(LiveReader::read).unwrap_or_default();
+                    deltas.iter().for_each(|delta| self.screen.delta(delta));
+                    self.screen.tick(SystemClock.now())?;
+                }
                 Some(update) = self.updates.next(), if !self.is_asking && self.screen.has_room() => {
                     if let Some(settled) = self.update(update).await? {
                         self.screen.tick(SystemClock.now())?;

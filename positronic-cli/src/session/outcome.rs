@@ -6,7 +6,7 @@ use std::sync::Arc;
 use positronic_core::projection::timeline::{NodeKind, Timeline};
 use positronic_core::record::Path;
 use positronic_core::record::{Event, LoopOutcome, Pending, RunId, Segment, Seq};
-use positronic_core::runner::{Clock as _, SystemClock};
+use positronic_core::runner::{Client, Clock as _, RetryError, SystemClock};
 use positronic_core::store::PendingFilter;
 use serde_json::Value;
 
@@ -33,13 +33,16 @@ pub(crate) async fn ended(
                 Ok(log) => report_limited_loops(&log, ui)?,
                 Err(error) => ui.notice(&format!("cannot read whether a limit has stopped a loop: {error}"))?,
             }
-            Ok(Exit::Done)
+            Ok(match store.client().store().run(run).await {
+                Ok(row) if row.cut_off.is_some() => Exit::CutOff,
+                _ => Exit::Done,
+            })
         }
         Ending::Failed if !store.is_persistent() => Ok(Exit::RunFailed),
         Ending::Failed => {
-            let short = ShortIds::of(&store.client(), [run]).await.ok();
-            let retry = ui.command(&["retry", short.as_ref().map_or_else(|| run.as_str(), |short| short.get(run))]);
-            ui.notice(&format!("retry it from the failed place with: {retry}"))?;
+            if let Some(hint) = after_failure(&store.client(), run, ui).await {
+                ui.notice(&hint)?;
+            }
             Ok(Exit::RunFailed)
         }
         Ending::Cancelled => Ok(Exit::Cancelled),
@@ -62,6 +65,24 @@ pub(crate) async fn ended(
     }
 }
 
+/// Returns what a person can do about a failed run: `retry` refuses some of them.
+async fn after_failure(client: &Client, run: &RunId, ui: &Ui) -> Option<String> {
+    let row = client.store().run(run).await.ok()?;
+    let short = ShortIds::of(client, [run]).await.ok();
+    let id = short.as_ref().map_or_else(|| run.as_str(), |short| short.get(run));
+    Some(match client.retry_event(&row).await {
+        Ok(_) => format!("retry it from the failed place with: {}", ui.command(&["retry", id])),
+        Err(RetryError::Undone) => {
+            format!("what it had done is undone; start it again with: {}", ui.command(&["run", &row.brain]))
+        }
+        Err(RetryError::AtLimit { .. }) => {
+            let fork = ui.command(&["fork", id, "--stage", "STAGE"]);
+            format!("raise the limit, then run the stage again with: {fork}")
+        }
+        Err(_) => return None,
+    })
+}
+
 /// Returns the exit code of a command that an interrupt has ended, with the run unchanged.
 pub(crate) const fn left_by(interrupt: Interrupt) -> Exit {
     match interrupt {
@@ -71,7 +92,7 @@ pub(crate) const fn left_by(interrupt: Interrupt) -> Exit {
 }
 
 fn completed(result: &Value, cassette: &CassetteSession, json: bool, ui: &mut Ui) -> Result<(), Failure> {
-    if !json {
+    if !json && !result.is_null() {
         ui.document(result)?;
     }
     let CassetteSession::Plays(cassette) = cassette else { return Ok(()) };

@@ -67,7 +67,7 @@ fn run_commands_work_outside_a_project() {
     command(&["send", "--webhook", "post", "--identifier", "ada", "--payload", "{}", "--id", "mail-1"], 0);
     assert_eq!(std::fs::read_to_string(folder.path().join(".positronic/.gitignore")).unwrap(), "*\n");
     command(&["send", "ticket-1"], 2);
-    command(&["runs", "--since", "yesterday"], 2);
+    command(&["runs", "since:soon"], 2);
     command(&["work"], 6);
 }
 

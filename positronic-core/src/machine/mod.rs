@@ -29,6 +29,7 @@ mod close;
 mod conversation_budget;
 mod crashed_work;
 mod crashes;
+mod describe;
 mod detached;
 mod effect;
 mod failed_place;
@@ -79,9 +80,9 @@ pub use status::awaits;
 pub(crate) use admit::REPLY;
 pub(crate) use close::end_brain;
 pub(crate) use conversation_budget::add_up;
+pub(crate) use describe::describe;
 pub(crate) use detached::detached;
 pub(crate) use failed_place::{FailedPlace, failed_place};
-pub(crate) use headline::headline;
 pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use model_question::{Asking, ask};
 pub(crate) use settle::{

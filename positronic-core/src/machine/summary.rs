@@ -14,8 +14,8 @@ use super::waiting::why;
 use crate::record::{Event, Money, RunCost, RunId, RunSummary, Starter, Status, Timestamp};
 
 /// Computes the summary of a run; `before` is the previous one, which contains since when the status is
-/// unchanged, when a fork was made, whose events are older, who started it, and its last event in words. The append
-/// counts its pending items.
+/// unchanged, when a fork was made, whose events are older, who started it, and what `describe` has found in its
+/// events. The append counts its pending items.
 #[must_use]
 pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> RunSummary {
     let root = state.root.as_deref();
@@ -41,6 +41,10 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
             None => None,
         }),
         last: before.and_then(|before| before.last.clone()),
+        input: before.and_then(|before| before.input.clone()),
+        result: before.and_then(|before| before.result.clone()),
+        cut_off: before.and_then(|before| before.cut_off.clone()),
+        tools: before.map(|before| Arc::clone(&before.tools)).unwrap_or_default(),
         since: same.map_or(state.at, |before| before.since),
         started: before.map_or_else(|| root.map_or(state.at, |root| root.began), |before| before.started),
         at: state.at,

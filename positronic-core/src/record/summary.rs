@@ -186,6 +186,18 @@ pub struct RunSummary {
     /// The last event in a few words, without texts of people and models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
+    /// What it is about, in one line: the message that began it, or its options.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// Its result in one sentence. Until it has one, and if the result has no words, what the model said last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// The path of the last loop that a limit of iterations, tokens, money or time has cut off, apart from those below calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_off: Option<Path>,
+    /// The tools that its models have called, in the order of their first calls, at most 64.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tools: Arc<Vec<String>>,
     /// Since when it has this status.
     pub since: Timestamp,
     /// When it was started.

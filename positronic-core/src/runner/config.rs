@@ -68,6 +68,7 @@ pub(super) struct Models {
     normal: Arc<dyn Model>,
     high: Option<Arc<dyn Model>>,
     pub(super) prices: Option<PriceTable>,
+    pub(super) estimates: Option<PriceTable>,
 }
 
 /// How a runner works; the setters say what each means.
@@ -156,7 +157,7 @@ impl Runner {
     /// Creates a runner with a model and a store in memory.
     pub fn new(model: impl Model) -> Self {
         Self {
-            models: Arc::new(Models { normal: Arc::new(model), high: None, prices: None }),
+            models: Arc::new(Models { normal: Arc::new(model), high: None, prices: None, estimates: None }),
             store: Arc::new(MemoryStore::new()),
             clock: Arc::new(SystemClock),
             ids: Arc::new(UuidIds),
@@ -181,6 +182,14 @@ impl Runner {
     #[must_use]
     pub fn prices(mut self, prices: impl Into<Option<PriceTable>>) -> Self {
         Arc::make_mut(&mut self.models).prices = prices.into();
+        self
+    }
+
+    /// Sets prices for the costs that the log records where [`Runner::prices`] has set none, such as the bundled ones. They are
+    /// estimates: a limit of money needs prices.
+    #[must_use]
+    pub fn estimates(mut self, estimates: impl Into<Option<PriceTable>>) -> Self {
+        Arc::make_mut(&mut self.models).estimates = estimates.into();
         self
     }
 

@@ -1,7 +1,8 @@
 //! The lists of runs and of what they wait for.
 
 use super::{
-    BoxFuture, EventMatches, EventSearch, FigureFilter, Figures, PendingFilter, PendingItem, RunFilter, StoreError,
+    BoxFuture, EventMatches, EventSearch, FigureFilter, Figures, PendingFilter, PendingItem, RunCounts, RunFilter,
+    StoreError,
 };
 use crate::record::{RunId, RunSummary};
 
@@ -19,6 +20,9 @@ pub trait RunIndex: Send + Sync + 'static {
     /// that it cannot decode. There are fewer than the filter's limit only at the end of the list; [`RunPages`](super::RunPages) reads a
     /// long one in pages.
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>>;
+
+    /// Counts the runs that match a filter by their status, without decoding summaries. It ignores the filter's place and limit.
+    fn counts<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<RunCounts, StoreError>>;
 
     /// Lists the runs that [`RunIndex::runs`] skips, each with its error.
     fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>>;

@@ -16,6 +16,7 @@
 
 mod append;
 mod blob;
+mod counts;
 mod entry;
 mod error;
 mod event_store;
@@ -29,6 +30,7 @@ mod memory;
 mod pages;
 pub mod prelude;
 mod query;
+mod run_query;
 mod sink;
 mod timer;
 mod watchers;
@@ -40,6 +42,7 @@ pub use crate::record::LARGEST_BLOB;
 
 pub use append::{Append, Index, SavedPrompts, Snapshot, TimerChange};
 pub use blob::{BLOB_GRACE, BlobStore, content_hash, swept_before, verify_content};
+pub use counts::RunCounts;
 pub use entry::{Entry, EntryFilter, EntryStore};
 pub use error::StoreError;
 pub use event_store::EventStore;
@@ -56,6 +59,7 @@ pub use query::{
     EventMatch, EventMatches, EventSearch, PendingCursor, PendingFilter, PendingItem, RunCursor, RunFilter,
     TimerFilter, TimerOwner, WaitingRun,
 };
+pub use run_query::{FoundRuns, QUERY_KEYS, QueryClock, QueryError, RunQuery, RunSearch, count_runs, find_runs};
 pub use sink::SinkStore;
 pub use timer::TimerStore;
 pub use watchers::Watchers;

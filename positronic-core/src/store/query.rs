@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::skip::is_default;
 use crate::record::{
-    OlderAnswer, Path, Pending, RunId, RunSummary, Seq, Start, Starter, Status, Timer, Timestamp, TriggerId,
+    Money, OlderAnswer, Path, Pending, RunId, RunSummary, Seq, Start, Starter, Status, Timer, Timestamp, TriggerId,
 };
 
 /// Filter for a list of runs. Unset fields do not narrow it.
@@ -21,12 +21,22 @@ pub struct RunFilter {
     /// Only runs with one of these statuses; empty matches all.
     #[builder(setter(!strip_option))]
     pub status: Vec<Status>,
+    /// Only runs whose id ends with one of these; empty matches all. No store has an index of ends, but the ids are read fast.
+    #[builder(setter(!strip_option))]
+    pub ends: Vec<String>,
     /// Only runs of the brain with this title.
     #[builder(setter(into))]
     pub brain: Option<String>,
     /// Only runs of this user.
     #[builder(setter(into))]
     pub user: Option<String>,
+    /// Only runs whose models have called this tool. No store has an index of tools, so a list reads rows until it is full.
+    #[builder(setter(into))]
+    pub tool: Option<String>,
+    /// Only runs with at least this known cost, in whichever currency. No store has an index of costs.
+    pub min_cost: Option<Money>,
+    /// Only runs with at most this known cost; a run that has asked no model costs nothing.
+    pub max_cost: Option<Money>,
     /// Only runs with this tag. No store has an index of tags, so a list reads rows until it is full.
     #[builder(setter(into))]
     pub tag: Option<String>,
@@ -78,9 +88,13 @@ impl RunFilter {
     #[must_use]
     pub fn passes(&self, row: &RunSummary) -> bool {
         self.prefix.as_ref().is_none_or(|prefix| row.run.as_str().starts_with(prefix))
+            && (self.ends.is_empty() || self.ends.iter().any(|end| row.run.as_str().ends_with(end)))
             && (self.status.is_empty() || self.status.contains(&row.status))
             && self.brain.as_ref().is_none_or(|brain| *row.brain == **brain)
             && (self.user.is_none() || row.user == self.user)
+            && self.tool.as_ref().is_none_or(|tool| row.tools.contains(tool))
+            && self.min_cost.is_none_or(|cost| row.known_cost() >= cost)
+            && self.max_cost.is_none_or(|cost| row.known_cost() <= cost)
             && self.tag.as_ref().is_none_or(|tag| row.tags.contains(tag))
             && (self.conversation.is_none() || row.conversation == self.conversation)
             && (!self.conversations || row.converses())
@@ -96,6 +110,12 @@ impl RunSummary {
     #[must_use]
     pub fn cursor(&self) -> RunCursor {
         RunCursor { started: self.started, run: self.run.clone() }
+    }
+
+    /// Returns the known cost of the run's model calls.
+    #[must_use]
+    pub fn known_cost(&self) -> Money {
+        self.cost.as_ref().map(|cost| cost.known).unwrap_or_default()
     }
 
     /// Returns whether the run belongs to a conversation, or has the prompts of one as its history.

@@ -73,6 +73,15 @@ pub(crate) struct RunRow {
     /// Its last event in a few words, without texts of people and models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last: Option<String>,
+    /// What it is about, in one line: the message that began it, or its options. Absent if fields are redacted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<String>,
+    /// Its result in one sentence; until it has one, what the model said last. Absent if fields are redacted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) result: Option<String>,
+    /// The path of the last loop that a limit has cut off, apart from those below calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cut_off: Option<String>,
     /// Since when it has this status.
     pub(crate) since: Time,
     pub(crate) started: Time,
@@ -160,6 +169,7 @@ impl App {
     /// Returns what lists show of runs, with the numbers of their pending items.
     pub(crate) async fn run_items(&self, rows: &[RunSummary]) -> Result<Vec<RunItem>, StoreError> {
         let mut items = Vec::with_capacity(rows.len());
+        let quotes = self.options.redact.is_none();
         // A worker is asked about once, since a list has many runs of few workers.
         let mut workers: HashMap<&str, bool> = HashMap::new();
         for row in rows {
@@ -169,7 +179,7 @@ impl App {
                 None => self.client.worker(row).await?.is_some(),
             };
             workers.extend(owner.map(|owner| (owner, live)));
-            items.push(RunItem { row: run_row(row, live), pending: self.pending_of(row).await? });
+            items.push(RunItem { row: run_row(row, live, quotes), pending: self.pending_of(row).await? });
         }
         Ok(items)
     }
@@ -189,12 +199,13 @@ impl App {
 
     /// Returns what is known of a run without its log.
     pub(crate) async fn run_row(&self, row: &RunSummary) -> Result<RunRow, StoreError> {
-        Ok(run_row(row, self.client.worker(row).await?.is_some()))
+        Ok(run_row(row, self.client.worker(row).await?.is_some(), self.options.redact.is_none()))
     }
 }
 
-/// Returns what is known of a run without its log; `live` says whether its worker works on it.
-fn run_row(row: &RunSummary, live: bool) -> RunRow {
+/// Returns what is known of a run without its log; `live` says whether its worker works on it, `quotes` whether texts of people and
+/// models may be shown: in one line, the fields that they come from cannot be redacted.
+fn run_row(row: &RunSummary, live: bool, quotes: bool) -> RunRow {
     RunRow {
         id: row.run.to_string(),
         brain: row.brain.to_string(),
@@ -207,6 +218,9 @@ fn run_row(row: &RunSummary, live: bool) -> RunRow {
         status: row.status,
         why: row.why.clone(),
         last: row.last.clone(),
+        input: row.input.clone().filter(|_| quotes),
+        result: row.result.clone().filter(|_| quotes),
+        cut_off: row.cut_off.as_ref().map(ToString::to_string),
         since: row.since.into(),
         started: row.started.into(),
         updated: row.at.into(),

@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
 use positronic_core::record::{RunId, RunSummary};
-use positronic_core::store::StoreError;
+use positronic_core::store::{RunFilter, StoreError};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
@@ -106,10 +106,26 @@ async fn find_caller(app: &App, parts: &Parts) -> Result<Caller, Problem> {
     caller.ok_or_else(|| ProblemType::Unauthenticated.into())
 }
 
-/// Reads the row of the run in the path. The run of another user does not exist for the caller.
+/// The fewest characters of the end of an id that name a run: as many as lists show.
+const SHORTEST_END: usize = 4;
+
+/// Reads the row of the run in the path, which names it by its id or by an end of it that no other run has. The run of another user
+/// does not exist for the caller.
 async fn find_run(app: &App, caller: &Caller, params: &[(String, String)]) -> Result<RunSummary, Problem> {
     let id = params.iter().find(|(name, _)| name == "run").map_or("", |(_, value)| value.as_str());
-    app.row(caller, &RunId::new(id)).await
+    let unknown = match app.row(caller, &RunId::new(id)).await {
+        Err(problem) if id.len() >= SHORTEST_END && id.bytes().all(|byte| byte.is_ascii_hexdigit()) => problem,
+        found => return found,
+    };
+    let filter = RunFilter::builder().ends(vec![id.to_ascii_lowercase()]).limit(2).build();
+    let rows = app.client.store().runs(&filter).await?;
+    match rows.as_slice() {
+        [row] if caller.sees(row) => Ok(row.clone()),
+        [one, other] if caller.sees(one) && caller.sees(other) => {
+            Err(unknown.detail(format!("several runs end with `{id}`: `{}`, `{}`, …", one.run, other.run)))
+        }
+        _ => Err(unknown),
+    }
 }
 
 impl App {

@@ -118,6 +118,54 @@ async fn runs_are_filtered_and_counted() {
 }
 
 #[tokio::test]
+async fn search_is_read_as_people_type_it_and_an_error_points_at_the_word() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (one, _) = shop.waiting_run(&token, 1).await;
+    let (other, _) = shop.waiting_run(&token, 22).await;
+    let list = async |query: &str| shop.get(&token, &format!("/api/v1/runs?{query}")).await.json();
+
+    for (query, found) in [
+        ("q=brain:refund%20status:waiting%20tool:refund", vec![&other, &one]),
+        ("q=brain:ref%20needs:decision%20since:1h", vec![&other, &one]),
+        ("q=number:22", vec![&other]),
+        ("q=number:2", vec![]),
+        ("q=tool:pay", vec![]),
+        ("q=cost:%3E0", vec![]),
+        ("q=status:failed&brain=Refund", vec![]),
+        ("status=waiting&q=number:1", vec![&one]),
+    ] {
+        let listed = list(query).await;
+        let ids: Vec<_> = listed["items"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, found.iter().map(|run| run.as_str()).collect::<Vec<_>>(), "{query}");
+    }
+    assert_eq!(list("q=number:22").await["items"][0]["input"], "number 22");
+    let counts = shop.get(&token, "/api/v1/runs/counts?q=brain:refund").await.json();
+    assert_eq!(counts["waiting"], 2);
+
+    let refused = list("q=user:ann%20stats:failed").await;
+    assert_eq!((&refused["word"], &refused["at"]), (&json!("stats"), &json!([9, 14])), "{refused}");
+    assert!(refused["detail"].as_str().unwrap().ends_with("did you mean `status`?"), "{refused}");
+    let twice = list("q=brain:Refund&brain=Other").await;
+    assert!(twice["detail"].as_str().unwrap().contains("both a parameter and a word"), "{twice}");
+}
+
+#[tokio::test]
+async fn run_is_named_by_an_end_of_its_id_that_no_other_run_has() {
+    let shop = Shop::new();
+    let token = shop.token(Some("ann"), &Scope::ALL).await;
+    let stranger = shop.token(Some("bob"), &[Scope::Read]).await;
+    let (run, _) = shop.waiting_run(&token, 1).await;
+    let end = &run.as_str()[run.as_str().len() - 12..];
+
+    assert_eq!(shop.get(&token, &format!("/api/v1/runs/{end}")).await.json()["id"], run.as_str());
+    let events = shop.get(&token, &format!("/api/v1/runs/{end}/events")).await.json();
+    assert!(!events["items"].as_array().unwrap().is_empty(), "{events}");
+    assert_eq!(shop.get(&stranger, &format!("/api/v1/runs/{end}")).await.problem(), "unknown-run");
+    assert_eq!(shop.get(&token, "/api/v1/runs/0000").await.problem(), "unknown-run");
+}
+
+#[tokio::test]
 async fn events_are_listed_in_both_orders_and_searched() {
     let shop = Shop::new();
     let token = shop.token(None, &[Scope::Read, Scope::Run]).await;

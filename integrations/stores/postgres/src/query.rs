@@ -64,6 +64,14 @@ pub(crate) fn runs(schema: &str, filter: &RunFilter, after: Option<&RunPlace>, m
     query.statement()
 }
 
+/// Returns the query that counts runs: each status with its number.
+pub(crate) fn counts(schema: &str, filter: &RunFilter) -> Statement {
+    let mut query = Select::new(format!("SELECT r.status, count(*) FROM {schema}.runs r WHERE true"));
+    conditions(&mut query, schema, filter);
+    query.push(" GROUP BY r.status");
+    query.statement()
+}
+
 /// Adds the conditions of a filter on the table `r` of runs, without its place and limit.
 pub(crate) fn conditions(query: &mut Select, schema: &str, filter: &RunFilter) {
     if let Some(prefix) = &filter.prefix {
@@ -81,9 +89,30 @@ pub(crate) fn conditions(query: &mut Select, schema: &str, filter: &RunFilter) {
     if let Some(user) = &filter.user {
         query.push(" AND r.user_name = ").bind(owned(user));
     }
+    if !filter.ends.is_empty() {
+        query.push(" AND (false");
+        for end in &filter.ends {
+            let end = owned(end);
+            query.push(format!(" OR right(r.run, {}) = ", end.chars().count())).bind(end);
+        }
+        query.push(")");
+    }
+    // PostgreSQL reads no JSON with an escaped U+0000, which no tag and no tool has.
+    let document = r"replace(r.summary, '\u0000', '\u0020')::json";
+    if let Some(tool) = &filter.tool {
+        query.push(format!(
+            " AND EXISTS (SELECT FROM json_array_elements_text({document} -> 'tools') tool WHERE tool = "
+        ));
+        query.bind(owned(tool)).push(")");
+    }
+    let cost = format!("coalesce(({document} -> 'cost' ->> 'nanos')::bigint, 0)");
+    if let Some(least) = filter.min_cost {
+        query.push(format!(" AND {cost} >= ")).bind(number(least.nanos()));
+    }
+    if let Some(most) = filter.max_cost {
+        query.push(format!(" AND {cost} <= ")).bind(number(most.nanos()));
+    }
     if let Some(tag) = &filter.tag {
-        // PostgreSQL reads no JSON with an escaped U+0000, which no tag has.
-        let document = r"replace(r.summary, '\u0000', '\u0020')::json";
         query.push(format!(" AND EXISTS (SELECT FROM json_array_elements_text({document} -> 'tags') tag WHERE tag = "));
         query.bind(owned(tag)).push(")");
     }

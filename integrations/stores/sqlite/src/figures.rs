@@ -8,7 +8,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row};
 
 use super::failure::DbError;
-use super::query::{Select, text};
+use super::query::{OPEN, Select, text};
 use super::rows::EVENTS;
 
 /// Adds up the figures of runs.
@@ -61,7 +61,6 @@ fn add_ended(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> R
 }
 
 fn add_open(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> Result<(), DbError> {
-    const OPEN: &str = "status IN ('running', 'waiting', 'paused')";
     // A running run has the least time to wake, and so has a waiting one that may have unread webhooks.
     let mut select = Select::new(&format!(
         "SELECT status, brain, owner, refused, person, due, count(*), min(at) FROM (

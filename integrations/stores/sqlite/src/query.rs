@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
-use positronic_core::store::{EventMatch, EventMatches, EventSearch, RunCursor, RunFilter, SavedPrompts, Snapshot};
+use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Status, Timestamp};
+use positronic_core::store::{
+    EventMatch, EventMatches, EventSearch, RunCounts, RunCursor, RunFilter, SavedPrompts, Snapshot,
+};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 
 use super::failure::DbError;
 use super::rows::{EVENTS, column, decode, event_id, limit, no_such, seq};
+
+/// The runs that are open, as a condition: an index has these.
+pub(super) const OPEN: &str = "status IN ('running', 'waiting', 'paused')";
 
 /// Reads events of a run.
 pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, DbError> {
@@ -83,6 +88,48 @@ pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary
     }
 }
 
+/// Counts runs by their status. Those that are over are counted by their small rows if these tell enough.
+pub(super) fn counts(db: &Connection, filter: &RunFilter) -> Result<RunCounts, DbError> {
+    let mut counts = RunCounts::default();
+    let mut other = filter.clone();
+    other.status.clear();
+    (other.brain, other.user, other.after, other.limit) = (None, None, None, None);
+    let selects = if other == RunFilter::default() {
+        let mut open = Select::new("SELECT status, count(*) FROM runs");
+        open.and(OPEN, []);
+        vec![narrowed(open, filter), narrowed(Select::new("SELECT status, count(*) FROM ended_runs"), filter)]
+    } else {
+        vec![conditions("SELECT status, count(*) FROM runs", filter)]
+    };
+    for mut select in selects {
+        select.group("status");
+        select.each(db, |row| {
+            let word = text(row, 0)?;
+            if let Some(status) = Status::ALL.into_iter().find(|status| status.as_str() == word) {
+                counts.add(status, u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default());
+            }
+            Ok(())
+        })?;
+    }
+    Ok(counts)
+}
+
+/// Narrows a query to statuses, a brain and a user.
+fn narrowed(mut select: Select, filter: &RunFilter) -> Select {
+    if !filter.status.is_empty() {
+        let marks = vec!["?"; filter.status.len()].join(", ");
+        let words = filter.status.iter().map(|status| Value::from(status.as_str().to_owned()));
+        select.and(&format!("status IN ({marks})"), words);
+    }
+    if let Some(brain) = &filter.brain {
+        select.and("brain = ?", [brain.clone().into()]);
+    }
+    if let Some(user) = &filter.user {
+        select.and("user = ?", [user.clone().into()]);
+    }
+    select
+}
+
 /// Lists the runs whose summary cannot be decoded, with the error.
 pub(super) fn unreadable(db: &Connection, filter: &RunFilter) -> Result<Vec<(RunId, DbError)>, DbError> {
     let mut unreadable = Vec::new();
@@ -100,21 +147,43 @@ fn select_runs(filter: &RunFilter) -> Select {
 }
 
 fn select_columns(columns: &str, filter: &RunFilter) -> Select {
-    let mut select = Select::new(&format!("SELECT {columns} FROM runs"));
+    let mut select = conditions(&format!("SELECT {columns} FROM runs"), filter);
+    if let Some(RunCursor { started, run }) = &filter.after {
+        select.and("(started, run) < (?, ?)", [started.0.into(), run.as_str().to_owned().into()]);
+    }
+    select.order("started DESC, run DESC", filter.limit);
+    select
+}
+
+/// Adds the conditions of a filter to a statement, without its place and limit.
+fn conditions(sql: &str, filter: &RunFilter) -> Select {
+    let mut select = narrowed(Select::new(sql), filter);
     if let Some(prefix) = &filter.prefix {
         select.and("run >= ?", [prefix.clone().into()]);
         select.and("run <= ?", [format!("{prefix}{}", char::MAX).into()]);
     }
-    if !filter.status.is_empty() {
-        let marks = vec!["?"; filter.status.len()].join(", ");
-        let words = filter.status.iter().map(|status| Value::from(status.as_str().to_owned()));
-        select.and(&format!("status IN ({marks})"), words);
+    let mut ends = filter.ends.clone();
+    ends.sort_by_key(|end| end.chars().count());
+    if !ends.is_empty() {
+        // Ends of one length are found with one comparison.
+        let groups = ends.chunk_by(|one, next| one.chars().count() == next.chars().count());
+        let one_of = groups.map(|group| {
+            let length = group.first().map_or(0, |end| end.chars().count());
+            format!("substr(run, -{length}) IN ({})", vec!["?"; group.len()].join(", "))
+        });
+        let condition = format!("({})", one_of.collect::<Vec<_>>().join(" OR "));
+        select.and(&condition, ends.iter().map(|end| Value::from(end.clone())));
     }
-    if let Some(brain) = &filter.brain {
-        select.and("brain = ?", [brain.clone().into()]);
+    if let Some(tool) = &filter.tool {
+        let has_tool = "json_valid(summary) AND EXISTS (SELECT 1 FROM json_each(summary, '$.tools') WHERE value = ?)";
+        select.and(has_tool, [tool.clone().into()]);
     }
-    if let Some(user) = &filter.user {
-        select.and("user = ?", [user.clone().into()]);
+    let cost = "coalesce(CASE WHEN json_valid(summary) THEN json_extract(summary, '$.cost.nanos') END, 0)";
+    if let Some(least) = filter.min_cost {
+        select.and(&format!("{cost} >= ?"), [column(least.nanos()).into()]);
+    }
+    if let Some(most) = filter.max_cost {
+        select.and(&format!("{cost} <= ?"), [column(most.nanos()).into()]);
     }
     if let Some(tag) = &filter.tag {
         let has_tag = "EXISTS (SELECT 1 FROM json_each(summary, '$.tags') WHERE value = ?)";
@@ -140,10 +209,6 @@ fn select_columns(columns: &str, filter: &RunFilter) -> Select {
         // Few of many are due, so an index finds these first; then they are sorted.
         select.and("key IN (SELECT key FROM runs WHERE wake <= ?)", [due.0.into()]);
     }
-    if let Some(RunCursor { started, run }) = &filter.after {
-        select.and("(started, run) < (?, ?)", [started.0.into(), run.as_str().to_owned().into()]);
-    }
-    select.order("started DESC, run DESC", filter.limit);
     select
 }
 

@@ -8,8 +8,8 @@ use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Ti
 use positronic_core::store::{
     Append, BlobStore, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog, EventMatches,
     EventSearch, FigureFilter, Figures, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore, PendingFilter,
-    PendingItem, PostOutcome, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError, TimerFilter,
-    TimerStore, Watcher, content_hash, verify_content,
+    PendingItem, PostOutcome, RunCounts, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError,
+    TimerFilter, TimerStore, Watcher, content_hash, verify_content,
 };
 use serde_json::Value;
 
@@ -283,6 +283,11 @@ impl RunIndex for SqliteStore {
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
         let filter = filter.clone();
         Box::pin(self.ask(move |db| query::runs(db, &filter)))
+    }
+
+    fn counts<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<RunCounts, StoreError>> {
+        let filter = filter.clone();
+        Box::pin(self.ask(move |db| query::counts(db, &filter)))
     }
 
     fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use positronic_core::record::{
-    BudgetRequest, Gate, LimitKind, OlderAnswer, Path, Pending, PendingKind, RunId, RunSummary, Seq, Start, Starter,
-    Status, Timestamp, Usage, WaitSpec,
+    BudgetRequest, Gate, LimitKind, Money, OlderAnswer, Path, Pending, PendingKind, RunCost, RunId, RunSummary, Seq,
+    Start, Starter, Status, Timestamp, Usage, WaitSpec,
 };
 use positronic_core::store::{
-    EventMatch, EventSearch, EventStore, PendingFilter, PendingItem, PendingPages, RunCursor, RunFilter, RunPages,
-    StoreError,
+    EventMatch, EventSearch, EventStore, PendingFilter, PendingItem, PendingPages, RunCounts, RunCursor, RunFilter,
+    RunPages, StoreError,
 };
 use serde_json::json;
 
@@ -115,6 +115,14 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
             row.at = Timestamp(100 + number % 23);
             row.wake = (number % 5 != 0).then_some(Timestamp(number));
             row.mail = row.status == Status::Waiting && number % 7 < 3;
+            row.tools = Arc::new(if number % 9 == 4 {
+                vec!["look".to_owned(), "pay \"all\" 木".to_owned()]
+            } else {
+                Vec::new()
+            });
+            let known = Money::of_nanos(u64::try_from(number).unwrap() * 100);
+            let currency = Some("USD".into());
+            row.cost = (number % 3 == 1).then_some(RunCost { known, currency, is_partial: number % 2 == 0 });
         });
         let sample = match number % 8 {
             1 => sample.waits(vec![approval("Loop/0.0", 0)]),
@@ -135,6 +143,15 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
         builder().prefix("other-").build(),
         builder().prefix("run-1").build(),
         builder().prefix("%").build(),
+        builder().ends(vec!["9".to_owned()]).build(),
+        builder().ends(vec!["-7".to_owned(), "19".to_owned(), "other-23".to_owned(), "nothing".to_owned()]).build(),
+        builder().ends(vec!["%".to_owned()]).build(),
+        builder().tool("look").build(),
+        builder().tool("pay \"all\" 木").limit(2).build(),
+        builder().tool("loo").build(),
+        builder().min_cost(Money::of_nanos(2500)).build(),
+        builder().max_cost(Money::of_nanos(2500)).brain("Sales").build(),
+        builder().min_cost(Money::of_nanos(1)).max_cost(Money::of_nanos(1900)).build(),
         builder().status(vec![Status::Paused]).build(),
         builder().status(vec![Status::Paused, Status::Failed]).limit(5).build(),
         builder().brain("Support").build(),
@@ -159,6 +176,13 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
         let passing: Vec<_> = passing.map(|row| &row.run).collect();
         let listed = store.runs(&filter).await.unwrap();
         assert_eq!(listed.iter().map(|row| &row.run).collect::<Vec<_>>(), passing, "{filter:?}");
+
+        let mut all = filter.clone();
+        (all.after, all.limit) = (None, None);
+        let passing = rows.iter().filter(|row| all.passes(row) && (!all.person || waiting.contains(&row.run)));
+        let mut counts = RunCounts::default();
+        passing.for_each(|row| counts.add(row.status, 1));
+        assert_eq!(store.counts(&filter).await, Ok(counts), "{filter:?}");
     }
 }
 

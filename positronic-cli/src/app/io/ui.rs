@@ -268,6 +268,13 @@ impl Ui {
         writeln!(self.err, "{}", text.trim_end_matches('\n'))
     }
 
+    /// Writes a line of a log, without wrapping it.
+    #[cfg(feature = "serve")]
+    pub(crate) fn log_line(&mut self, line: &str) -> io::Result<()> {
+        let line = if line.starts_with('{') { escaped_json(line) } else { self.safe(line) };
+        writeln!(self.err, "{line}")
+    }
+
     /// Writes a message, such as the name of the played cassette.
     pub(crate) fn notice(&mut self, text: &str) -> io::Result<()> {
         let columns = if self.settings.stderr_is_terminal { size().0 } else { usize::MAX };
@@ -338,7 +345,22 @@ impl Write for Unchecked {
     }
 }
 
-/// Returns the terminal's columns and rows; 80 × 24 if unknown.
+/// Returns the terminal's columns and rows; 80 × 24 if unknown. Some terminals report a size of 0.
 pub(crate) fn size() -> (usize, usize) {
-    crossterm::terminal::size().map_or((80, 24), |(columns, rows)| (usize::from(columns), usize::from(rows)))
+    known_size(crossterm::terminal::size().unwrap_or_default())
+}
+
+fn known_size((columns, rows): (u16, u16)) -> (usize, usize) {
+    let or = |size: u16, unknown: usize| if size == 0 { unknown } else { usize::from(size) };
+    (or(columns, 80), or(rows, 24))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::known_size;
+
+    #[test]
+    fn terminal_without_a_size_has_80_columns() {
+        assert_eq!([(0, 0), (0, 50), (120, 0), (60, 30)].map(known_size), [(80, 24), (80, 50), (120, 24), (60, 30)]);
+    }
 }

@@ -12,7 +12,7 @@ use positronic_core::runner::Runner;
 use serde_json::Value;
 
 use crate::app::{
-    Advised, ByTier, Failure, NoModel, Project, ProjectBrain, ProjectStore, SET_MODEL, Settings, answers_for,
+    Advised, ByTier, Failure, LiveText, NoModel, Project, ProjectBrain, ProjectStore, SET_MODEL, Settings, answers_for,
     given_prices, model_name, provided_model, rewind, secrets, short_secret_warning,
 };
 use crate::cli::ModelArgs;
@@ -75,9 +75,15 @@ impl Models {
         let max_bytes = project.max_document_bytes.unwrap_or(MAX_DOCUMENT_BYTES);
         let runner = Runner::new(self.normal.clone())
             .prices(self.prices.clone())
+            .estimates(PriceTable::bundled())
             .max_document_bytes(max_bytes)
             .store(Arc::clone(&store.backend))
             .actions(project.actions.clone());
+        // Another process may watch.
+        let runner = match LiveText::beside(store) {
+            Some(live) => runner.sink(live),
+            None => runner,
+        };
         let runner = match &self.high {
             Some(high) => runner.high(high.clone()),
             None => runner,

@@ -1,4 +1,4 @@
-//! Lookup of runs and conversations by id or unambiguous prefix.
+//! Lookup of runs by their id, its beginning or its end, or as the last one, and of conversations by their id or its beginning.
 
 use positronic_core::record::{Path, RunId, RunSummary};
 use positronic_core::runner::{Client, Ids as _, UuidIds};
@@ -27,7 +27,7 @@ pub(crate) enum Found<T> {
 impl<T> Found<T> {
     fn of(mut all: Vec<T>, line: impl Fn(&T) -> String) -> Self {
         if all.len() > 1 {
-            let more = (all.len() > CANDIDATES).then(|| "and more; use a longer prefix".to_owned());
+            let more = (all.len() > CANDIDATES).then(|| "and more; write more of the id".to_owned());
             return Self::Several(all.iter().take(CANDIDATES).map(line).chain(more).collect());
         }
         all.pop().map_or(Self::Nothing, Self::One)
@@ -35,7 +35,7 @@ impl<T> Found<T> {
 }
 
 fn ambiguous(written: &str, what: &str, candidates: Vec<String>) -> Failure {
-    Failure::usage(format!("`{written}` is an ambiguous prefix of several {what}s")).hints(candidates)
+    Failure::usage(format!("`{written}` is ambiguous: the ids of several {what}s match")).hints(candidates)
 }
 
 fn unknown<'a>(
@@ -56,7 +56,12 @@ pub(crate) async fn open_run(written: &str, ui: &Ui) -> Result<(Client, RunSumma
     Ok((store.client(), row))
 }
 
-/// Finds a run by its id or a prefix of it.
+/// The names of the run that was started last.
+const LAST: [&str; 2] = ["@", "last"];
+/// Minimum length of the end of an id.
+const SHORTEST_END: usize = 4;
+
+/// Finds a run by its id, the beginning or the end of it, or as the last one.
 pub(crate) async fn find_run(store: &ProjectStore, written: &str, ui: &Ui) -> Result<RunSummary, Failure> {
     let list = ui.command(&["runs"]);
     if written.trim().is_empty() {
@@ -73,18 +78,29 @@ pub(crate) async fn find_run(store: &ProjectStore, written: &str, ui: &Ui) -> Re
     }
 }
 
-/// Looks up a run by its id or a prefix of it.
+/// Looks up a run by its id, the beginning or the end of it, or as the last one.
 pub(crate) async fn lookup_run(store: &ProjectStore, written: &str) -> Result<Found<RunSummary>, StoreError> {
     let client = store.client();
     match client.store().run(&RunId::new(written)).await {
         Err(StoreError::NoSuchRun { .. }) => {}
         found => return found.map(Found::One),
     }
+    if LAST.contains(&written) {
+        let mut last = client.store().runs(&RunFilter::builder().limit(1).build()).await?;
+        return Ok(last.pop().map_or(Found::Nothing, Found::One));
+    }
     let mut rows = Vec::new();
     for prefix in [Some(written.to_owned()), generated(written)].into_iter().flatten() {
         if rows.is_empty() && !prefix.is_empty() {
             rows = client.store().runs(&RunFilter::builder().prefix(prefix).limit(CANDIDATES + 1).build()).await?;
         }
+    }
+    if written.len() >= SHORTEST_END && written.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        let ends = vec![written.to_ascii_lowercase()];
+        let by_end = client.store().runs(&RunFilter::builder().ends(ends).limit(CANDIDATES + 1).build()).await?;
+        rows.extend(by_end.into_iter().filter(|row| row.run.as_str().len() > written.len()));
+        rows.sort_by_cached_key(RunSummary::cursor);
+        rows.dedup_by(|one, other| one.run == other.run);
     }
     Ok(Found::of(rows, |row| format!("{}  {}, {}", row.run, row.brain, row.status.as_str())))
 }

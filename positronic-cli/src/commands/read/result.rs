@@ -34,7 +34,9 @@ pub(crate) async fn result(args: &ResultArgs, ui: &mut Ui) -> Result<Exit, Failu
         }
         ui.document(&line)?;
     } else if let Some(result) = result {
-        ui.document(&result)?;
+        if !result.is_null() {
+            ui.document(&result)?;
+        }
     } else {
         let why = row.why.as_ref().map_or_else(String::new, |why| format!(": {}", one_line(why)));
         ui.notice(&format!("the run {} has no result: it is {}{why}", row.run, row.status.as_str()))?;
@@ -43,7 +45,7 @@ pub(crate) async fn result(args: &ResultArgs, ui: &mut Ui) -> Result<Exit, Failu
             ui.lines(&format!("wait for its end with: {wait}"))?;
         }
     }
-    Ok(exit(row.status))
+    Ok(if row.cut_off.is_some() && row.status == Status::Completed { Exit::CutOff } else { exit(row.status) })
 }
 
 /// Returns the exit code for a status.

@@ -4,11 +4,11 @@ use std::io;
 
 use positronic_core::record::{RunSummary, Timestamp};
 use positronic_core::runner::{Client, Clock as _, SystemClock};
-use positronic_core::store::{EventSearch, RunFilter, RunPages, StoreError};
+use positronic_core::store::{QueryClock, QueryError, RunFilter, RunQuery, RunSearch, find_runs};
 
-use crate::app::{Failure, Project, ProjectStore, Ui, changed_runs, normal_title, unclaimed_runs};
-use crate::cli::{Exit, RunsArgs, earlier};
-use crate::render::{ShortIds, run_table, truncate};
+use crate::app::{Failure, Project, ProjectStore, Ui, changed_runs, unclaimed_runs};
+use crate::cli::{Exit, RunsArgs};
+use crate::render::{ShortIds, one_line, run_table, truncate, width};
 
 pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let store = ProjectStore::open_to_read(ui).await?;
@@ -45,7 +45,7 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
             ui.json_line(&line)?;
         }
     } else if rows.is_empty() {
-        ui.notice(&if args.is_narrowed() {
+        ui.notice(&if !args.search.is_empty() {
             format!("no run in {} matches; `{}` lists all", store.location, ui.command(&["runs"]))
         } else {
             format!("there are no runs in {} yet", store.location)
@@ -60,45 +60,27 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
 }
 
 /// Lists the runs, at least one beyond the limit if there is one.
-async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<RunSummary>, StoreError> {
-    let mut filter = RunFilter::builder().status(args.status.clone()).build();
-    filter.brain = match &args.brain {
-        Some(written) => Some(title(client, written).await?),
-        None => None,
-    };
-    filter.user.clone_from(&args.user);
-    filter.tag.clone_from(&args.tag);
-    filter.since = args.since.map(|age| earlier(now, age));
-    filter.before = args.before.map(|age| earlier(now, age));
-    let Some(text) = &args.search else {
-        filter.limit = Some(args.limit.get().saturating_add(1));
-        return client.store().runs(&filter).await;
-    };
-    let wanted = EventSearch::new(text, args.limit.get().saturating_add(1)).within(filter).once();
-    let mut rows = Vec::new();
-    for found in client.store().search(&wanted).await?.found {
-        match client.store().run(&found.run).await {
-            Ok(row) => rows.push(row),
-            // It was pruned meanwhile.
-            Err(StoreError::NoSuchRun { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(rows)
+async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<RunSummary>, Failure> {
+    let text = args.search.join(" ");
+    let query = RunQuery::parse(&text, clock(now)).map_err(|error| cannot_read(&text, &error))?;
+    let search = RunSearch::new(&query, args.limit.get().saturating_add(1));
+    Ok(find_runs(client.store(), &search).await?.rows)
 }
 
-/// Finds a brain's title among the runs regardless of case and punctuation; `written` itself if there is none.
-async fn title(client: &Client, written: &str) -> Result<String, StoreError> {
-    let exact = RunFilter::builder().brain(written).limit(1).build();
-    if !client.store().runs(&exact).await?.is_empty() {
-        return Ok(written.to_owned());
+/// Returns the clock of a search: days are those of this machine's time zone.
+fn clock(now: Timestamp) -> QueryClock {
+    let zone = jiff::tz::TimeZone::system();
+    let offset = jiff::Timestamp::from_microsecond(now.0).map(|now| zone.to_offset(now).seconds());
+    QueryClock { now, utc_offset: offset.unwrap_or_default() }
+}
+
+/// Reports a search that cannot be read, with a mark under the word.
+fn cannot_read(text: &str, error: &QueryError) -> Failure {
+    let before = text.get(..error.at.start).unwrap_or_default();
+    let mark = format!("{}{}", " ".repeat(width(before)), "^".repeat(width(&error.word).max(1)));
+    let failure = Failure::usage(format!("cannot read the search: {}", error.reason)).hint(one_line(text)).hint(mark);
+    match &error.hint {
+        Some(hint) => failure.hint(hint.as_str()),
+        None => failure.hint("a word with a colon in double quotes is a text, not a condition"),
     }
-    let mut pages = RunPages::new(client.store(), RunFilter::default());
-    while let Some(page) = pages.next().await? {
-        let mut titles = page.iter().map(|row| &*row.brain);
-        if let Some(title) = titles.find(|title| normal_title(title) == normal_title(written)) {
-            return Ok(title.to_owned());
-        }
-    }
-    Ok(written.to_owned())
 }

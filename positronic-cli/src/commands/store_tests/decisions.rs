@@ -19,11 +19,11 @@ fn waiting_run_is_stored_and_prints_how_to_continue() {
 
     assert_eq!((outcome.code, outcome.out.as_str()), (3, ""));
     insta::assert_snapshot!("waits_err", outcome.err);
-    assert_eq!(desk.json(&["runs", "--brain", "help-desk", "--user", "ada"]), Value::Null);
-    assert_eq!(desk.json(&["runs", "--brain", "help-desk", "--search", "A REFUND OF"])["run"], "ticket-1");
+    assert_eq!(desk.json(&["runs", "brain:help-desk", "user:ada"]), Value::Null);
+    assert_eq!(desk.json(&["runs", "brain:help-desk", "A REFUND OF"])["run"], "ticket-1");
     insta::assert_snapshot!(desk.call(&Project::new(), &["runs"]).out, @r"
-    RUN       BRAIN      STATUS   SINCE  AGE  TOKENS  WHY
-    ticket-1  Help Desk  waiting  0s     0s   0       for a person's decision about `refund` at `Chat/0.0` (a refund of 70).
+    RUN       BRAIN      STATUS   SINCE  AGE  TOKENS  ABOUT                  HOW IT STANDS
+    ticket-1  Help Desk  waiting  0s     0s   0       customer ada, limit 0  for a person's decision about `refund` at `Chat/0.0` (a refund of 70).
     ");
 }
 
@@ -55,7 +55,7 @@ fn work_continues_a_run_that_another_process_decided() {
     let done = desk.call(&scripted([Reply::text("All is well.")]), &["work", "ticket-1"]);
     assert_eq!(done.code, 0, "{}", done.err);
     assert_eq!(serde_json::from_str::<Value>(&done.out).unwrap(), json!({"customer": "ada", "refunds": [60]}));
-    assert_eq!(desk.json(&["runs", "--status", "completed"])["run"], "ticket-1");
+    assert_eq!(desk.json(&["runs", "status:completed"])["run"], "ticket-1");
     insta::assert_snapshot!(desk.refused(&["approve", "ticket-1", "Chat/0.0"]), @"
     7
     error: the call `Chat/0.0` is already decided: it was approved by ann

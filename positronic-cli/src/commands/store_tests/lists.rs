@@ -13,7 +13,7 @@ fn empty_list_of_runs_is_reported() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
 
-    let nothing = desk.call(&Project::new(), &["runs", "--status", "failed"]);
+    let nothing = desk.call(&Project::new(), &["runs", "status:failed"]);
     assert_eq!((nothing.code, nothing.err.as_str()), (0, "no run in desk/runs.db matches; `desk runs` lists all\n"));
 }
 
@@ -27,7 +27,7 @@ fn runs_are_listed_by_their_tags() {
     run(vec![refund(70)], "ticket-1", &[]);
     run(vec![refund(70)], "ticket-2", &["--tag", "urgent", "--tag", "eu"]);
 
-    let listed = desk.json(&["runs", "--tag", "eu"]);
+    let listed = desk.json(&["runs", "tag:eu"]);
     assert_eq!((&listed["run"], &listed["tags"]), (&json!("ticket-2"), &json!(["urgent", "eu"])));
     let refused = run(Vec::new(), "ticket-3", &["--tag", ""]);
     assert!(refused.err.contains("the tag \"\" is invalid: it is empty"), "{}", refused.err);
@@ -87,7 +87,7 @@ fn run_is_found_by_a_prefix_of_its_id_unless_a_brain_matches() {
     insta::assert_snapshot!("show_run", shown.replace("✓ Open  0 ms", "✓ Open"));
     insta::assert_snapshot!(desk.refused(&["events", "ticket"]), @r"
     2
-    error: `ticket` is an ambiguous prefix of several runs
+    error: `ticket` is ambiguous: the ids of several runs match
       ticket-2  Help Desk, waiting
       ticket-1  Help Desk, waiting
     ");

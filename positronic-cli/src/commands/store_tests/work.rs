@@ -28,7 +28,7 @@ fn work_continues_all_runs_with_work() {
 
     assert_eq!(worked.code, 0);
     assert!(worked.err.contains("one  completed") && worked.err.contains("two  completed"), "{}", worked.err);
-    assert_eq!(desk.call(&Project::new(), &["runs", "--status", "completed", "--json"]).out.lines().count(), 2);
+    assert_eq!(desk.call(&Project::new(), &["runs", "status:completed", "--json"]).out.lines().count(), 2);
 }
 
 /// A plugin that waits until several runs are being prepared.

@@ -180,7 +180,7 @@ fn payload_is_asked_for_as_its_schema_says() {
     );
     assert_eq!(choose(&mut question, 1), None);
     let screen = draw(&mut question, 30);
-    assert!(screen.contains("(Esc to go back)\n"), "{screen}");
+    assert!(screen.contains("You play the sender of the webhook"), "{screen}");
     let mut answer = None;
     for _ in 0..2 {
         let is_menu = draw(&mut question, 30).contains("  yes\n");

@@ -231,23 +231,47 @@ impl<'a> Script<'a> {
     }
 
     fn payload_of(&mut self, waits: &[WaitSpec]) -> Asked<Answer> {
-        self.say("(Esc to go back)");
         let names: Vec<String> = waits.iter().map(named).collect();
+        let pending = &self.subject.pending;
+        self.say(&format!("{} waits. {} Esc goes back.", self.place(), played(waits)));
+        // What was asked is the question, so it is shown in full.
+        for prompt in waits.iter().filter_map(|wait| wait.prompt.as_deref()) {
+            self.say(prompt.trim());
+        }
+        self.ask_for(&pending.arguments);
         let wait = match names.as_slice() {
             [_] => waits.first(),
             _ => {
-                let message = format!("{} waits; which of these has come?", self.place());
-                let chosen = self.choose(&message, &names)?;
+                let chosen = self.choose("Who answers?", &names)?;
                 names.iter().position(|name| *name == chosen).and_then(|index| waits.get(index))
             }
         };
         let Some(wait) = wait else { return Ok(Answer::Stop) };
         let message = match &wait.prompt {
-            Some(prompt) => one_line(prompt),
-            None => format!("{} waits for {}", self.place(), named(wait)),
+            Some(_) => "Your answer:".to_owned(),
+            None => format!("{} says", named(wait)),
         };
         let payload = self.payload(&message, &wait.schema)?;
         Ok(Answer::Signal(delivery(&self.subject.pending, wait, payload)))
+    }
+
+    /// Says what the call that waits has sent, in full.
+    fn ask_for(&mut self, arguments: &Value) {
+        match arguments {
+            Value::Null => {}
+            Value::Object(fields) => {
+                let is_alone = fields.len() == 1;
+                for (name, value) in fields {
+                    match value {
+                        Value::String(text) if is_alone => self.say(text.trim()),
+                        Value::String(text) => self.say(&format!("{}: {}", one_line(name), text.trim())),
+                        other => self.say(&format!("{}: {other}", one_line(name))),
+                    }
+                }
+            }
+            Value::String(text) => self.say(text.trim()),
+            other => self.say(&other.to_string()),
+        }
     }
 
     /// Asks for a payload, in the way that its schema suggests.
@@ -298,6 +322,16 @@ impl<'a> Script<'a> {
         };
         let text = self.text(message, initial, "JSON", check)?;
         Ok(serde_json::from_str(&text).unwrap_or_default())
+    }
+}
+
+/// Says whom a person plays who answers here.
+fn played(waits: &[WaitSpec]) -> String {
+    match waits {
+        [wait] if wait.person => "You answer as the person who is asked.".to_owned(),
+        [wait] => format!("You play the sender of the webhook {}.", named(wait)),
+        waits if waits.iter().all(|wait| wait.person) => "You answer as one of those who are asked.".to_owned(),
+        _ => "You play one of those who can answer.".to_owned(),
     }
 }
 

@@ -26,7 +26,8 @@ fn charge_steps(worker: &Worker, steps: &mut [RoutingStep]) {
 
 fn charge(worker: &Worker, metadata: &mut ResponseMetadata) {
     if metadata.cost.is_none() {
-        metadata.cost =
-            worker.shared.runner.models.prices.as_ref().and_then(|prices| prices.charge(metadata)).map(Box::new);
+        let models = &worker.shared.runner.models;
+        let prices = models.prices.as_ref().or(models.estimates.as_ref());
+        metadata.cost = prices.and_then(|prices| prices.charge(metadata)).map(Box::new);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backon::BackoffBuilder as _;
 
-use crate::machine::{IllegalEvent, RunState, headline, pending, summary};
+use crate::machine::{IllegalEvent, RunState, describe, pending, summary};
 use crate::record::{Claim, Epoch, Event, NewEvent, RunId, RunSummary, Seq, SignalId, Timestamp};
 use crate::runner::clock::pauses;
 use crate::store::{Append, EventStore, Index, SavedPrompts, Snapshot, StoreError, TimerChange};
@@ -143,7 +143,7 @@ pub(super) fn index(
     let waits = pending(after);
     let changed = waits != pending(before);
     let mut summary = summary(run, after, row);
-    summary.last = headline(after, events).or(summary.last);
+    describe(&mut summary, after, events);
     summary.pending = Some(waits.len());
     Index { summary, pending: changed.then_some(waits) }
 }

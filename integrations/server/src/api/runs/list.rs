@@ -2,7 +2,9 @@
 
 use axum::response::Response;
 use positronic_core::record::{RunSummary, Status};
-use positronic_core::store::{EventSearch, RunCursor, RunFilter, StoreError};
+use positronic_core::store::{
+    FoundRuns, QueryClock, QueryError, RunCursor, RunQuery, RunSearch, count_runs, find_runs,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,17 +14,16 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::cursor;
 use crate::problem::{Problem, ProblemType};
+use crate::redact::redacted_text;
 use crate::routes::{RequestContext, Route, json};
 use crate::time::Time;
 
 /// The most items of a page.
 pub(crate) const MAX_PAGE: usize = 500;
-/// How many runs are counted, and how many events a search finds and about how many it reads, at most.
+/// How many hits of a search are counted, and about how many events it reads, at most.
 const MAX_COUNTED: usize = 10_000;
 pub(crate) const MAX_FOUND: usize = 10_000;
 pub(crate) const MAX_SCANNED: usize = 200_000;
-/// How many characters of an id are enough to find its run: a word of another text is rarely the beginning of an id.
-const SHORT_ID: usize = 8;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -58,7 +59,8 @@ struct RunsQuery {
     before: Option<Time>,
     /// `decision`: only runs that wait for a person.
     needs: Option<Need>,
-    /// Only runs whose id this is or begins with, from eight characters on; without such a run, those with this text in an event.
+    /// A search: words such as `brain:support status:failed tool:refund cost:>0.1 since:7d`, with days in UTC; the beginning or the end
+    /// of an id; another text or `field:value`, of which an event has to contain each.
     q: Option<String>,
     /// Continues a list.
     cursor: Option<String>,
@@ -86,7 +88,8 @@ struct CountsQuery {
     before: Option<Time>,
     /// `decision`: only runs that wait for a person.
     needs: Option<Need>,
-    /// Only runs whose id this is or begins with, from eight characters on; without such a run, those with this text in an event.
+    /// A search: words such as `brain:support status:failed tool:refund cost:>0.1 since:7d`, with days in UTC; the beginning or the end
+    /// of an id; another text or `field:value`, of which an event has to contain each.
     q: Option<String>,
 }
 
@@ -115,13 +118,13 @@ struct RunList {
 /// The numbers of runs.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RunCounts {
-    running: usize,
-    waiting: usize,
-    paused: usize,
-    completed: usize,
-    failed: usize,
-    cancelled: usize,
-    /// Whether there are more runs than were counted.
+    running: u64,
+    waiting: u64,
+    paused: u64,
+    completed: u64,
+    failed: u64,
+    cancelled: u64,
+    /// Whether there are more runs than were counted: only the hits of a search in events have a maximum.
     capped: bool,
 }
 
@@ -159,12 +162,15 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     let limit = page(*limit)?;
     let after: Option<RunCursor> = cursor.as_ref().map(|text| cursor::decode(text, &wanted)).transpose()?;
     let app = &cx.app;
-    let Matching { mut rows, mut hits, capped } = matching(app, &wanted, after, limit + 1).await?;
+    let query = wanted.query(app)?;
+    let FoundRuns { mut rows, mut hits, capped, .. } = matching(app, &query, after, limit + 1).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     hits.truncate(limit);
     let last = if more { rows.last().map(RunSummary::cursor) } else { capped.clone() };
     let next = last.map(|last| cursor::encode(&last, &wanted));
+    let redact = app.options.redact.as_ref();
+    let hits = hits.iter().filter_map(|hit| HitItem::of(hit, query.typed()?, redact)).collect();
     json(&RunList { items: app.run_items(&rows).await?, next, hits, capped: !more && capped.is_some() })
 }
 
@@ -176,17 +182,28 @@ async fn counts(cx: RequestContext) -> Result<Response, Problem> {
     let (brain, tag, conversation) = (brain.as_ref(), tag.as_ref(), conversation.as_ref());
     let status = statuses(status.as_deref())?;
     let wanted = Wanted { status, brain, user, tag, conversation, since, before, needs, q };
-    let Matching { rows, capped, .. } = matching(&cx.app, &wanted, None, MAX_COUNTED + 1).await?;
-    let count = |status| rows.iter().take(MAX_COUNTED).filter(|row| row.status == status).count();
-    json(&RunCounts {
-        running: count(Status::Running),
-        waiting: count(Status::Waiting),
-        paused: count(Status::Paused),
-        completed: count(Status::Completed),
-        failed: count(Status::Failed),
-        cancelled: count(Status::Cancelled),
-        capped: capped.is_some() || rows.len() > MAX_COUNTED,
-    })
+    let query = wanted.query(&cx.app)?;
+    if !query.reads_events() {
+        let counts = count_runs(cx.app.client.store(), &query).await?;
+        return json(&RunCounts::of(|status| counts.of(status), false));
+    }
+    let FoundRuns { rows, capped, .. } = matching(&cx.app, &query, None, MAX_COUNTED + 1).await?;
+    let count = |status| rows.iter().take(MAX_COUNTED).filter(|row| row.status == status).map(|_| 1).sum();
+    json(&RunCounts::of(count, capped.is_some() || rows.len() > MAX_COUNTED))
+}
+
+impl RunCounts {
+    fn of(count: impl Fn(Status) -> u64, capped: bool) -> Self {
+        Self {
+            running: count(Status::Running),
+            waiting: count(Status::Waiting),
+            paused: count(Status::Paused),
+            completed: count(Status::Completed),
+            failed: count(Status::Failed),
+            cancelled: count(Status::Cancelled),
+            capped,
+        }
+    }
 }
 
 /// Returns the user to whom a list is limited. A caller that sees only the runs of a user may not ask for those of another.
@@ -223,75 +240,76 @@ pub(crate) fn page(limit: Option<usize>) -> Result<usize, Problem> {
     }
 }
 
-/// A part of a list of runs.
-struct Matching {
-    rows: Vec<RunSummary>,
-    /// Where a search has found its text, for each of the rows.
-    hits: Vec<HitItem>,
-    /// Where the list continues, if a search has ended before the list did.
-    capped: Option<RunCursor>,
-}
-
 /// Lists up to `most` rows that match.
-async fn matching(app: &App, wanted: &Wanted<'_>, after: Option<RunCursor>, most: usize) -> Result<Matching, Problem> {
-    let store = app.client.store();
-    let mut filter = RunFilter::builder().status(wanted.status.clone()).person(wanted.needs.is_some()).build();
-    filter.brain = wanted.brain.cloned();
-    filter.user = wanted.user.map(str::to_owned);
-    filter.tag = wanted.tag.cloned();
-    filter.conversation = wanted.conversation.cloned();
-    (filter.since, filter.before) = (wanted.since.map(|time| time.0), wanted.before.map(|time| time.0));
-    filter.after = after;
-    let Some(text) = wanted.q else {
-        filter.limit = Some(most);
-        return Ok(Matching { rows: store.runs(&filter).await?, hits: Vec::new(), capped: None });
-    };
-    if is_id(app, text, &filter).await? {
-        (filter.prefix, filter.limit) = (Some(text.clone()), Some(most));
-        return Ok(Matching { rows: store.runs(&filter).await?, hits: Vec::new(), capped: None });
+async fn matching(app: &App, query: &RunQuery, after: Option<RunCursor>, most: usize) -> Result<FoundRuns, Problem> {
+    // A search must not find secrets.
+    let redact = app.options.redact.as_ref();
+    let shown = |line: &str| redact.map_or_else(|| line.to_owned(), |redact| redacted_text(redact, line));
+    let mut search = RunSearch::new(query, most);
+    (search.after, search.scan) = (after, Some(MAX_SCANNED));
+    if redact.is_some() {
+        search.shown = Some(&shown);
     }
-    let search = search(app, text, filter, most);
-    let mut found = store.search(&search).await?;
-    // Matches that the caller does not see may have used up the search, which then ends with the run of the last one.
-    if !search.once
-        && found.found.len() == search.limit
-        && let Some(last) = found.found.last()
-        && let Ok(row) = store.run(&last.run).await
-    {
-        found.capped = Some(row.cursor());
-    }
-    let (mut rows, mut hits): (Vec<RunSummary>, Vec<HitItem>) = (Vec::new(), Vec::new());
-    for hit in found.found {
-        if rows.len() == most || rows.last().is_some_and(|row| row.run == hit.run) {
-            continue;
+    Ok(find_runs(app.client.store(), &search).await?)
+}
+
+impl Wanted<'_> {
+    /// Returns the search: the words of `q`, narrowed by the other parameters.
+    fn query(&self, app: &App) -> Result<RunQuery, Problem> {
+        let clock = QueryClock { now: app.now(), utc_offset: 0 };
+        let mut query =
+            self.q.map(|text| RunQuery::parse(text, clock)).transpose().map_err(|error| cannot_read(&error))?;
+        let mut query = query.take().unwrap_or_default();
+        let filter = query.filter_mut();
+        let both = |name: &str| {
+            let detail = format!("`{name}` is both a parameter and a word of `q`");
+            Problem::new(ProblemType::InvalidQuery).detail(detail)
+        };
+        // Callers who see only the runs of a user cannot ask for those of another one with words either.
+        if let (Some(user), Some(_)) = (self.user, &filter.user)
+            && filter.user.as_deref() != Some(user)
+        {
+            return Err(both("user"));
         }
-        // A search must not find secrets.
-        let Some(item) = HitItem::of(&hit, text, app.options.redact.as_ref()) else { continue };
-        match store.run(&hit.run).await {
-            Ok(row) => {
-                rows.push(row);
-                hits.push(item);
+        for (name, parameter, word) in [
+            ("brain", self.brain.map(String::as_str), &mut filter.brain),
+            ("user", self.user, &mut filter.user),
+            ("tag", self.tag.map(String::as_str), &mut filter.tag),
+            ("conversation", self.conversation.map(String::as_str), &mut filter.conversation),
+        ] {
+            if let Some(value) = parameter {
+                if word.as_deref().is_some_and(|word| word != value) {
+                    return Err(both(name));
+                }
+                *word = Some(value.to_owned());
             }
-            // It was pruned meanwhile.
-            Err(StoreError::NoSuchRun { .. }) => {}
-            Err(error) => return Err(error.into()),
         }
+        for (name, parameter, word) in
+            [("since", self.since, &mut filter.since), ("before", self.before, &mut filter.before)]
+        {
+            if let Some(Time(value)) = parameter {
+                if word.is_some_and(|word| word != value) {
+                    return Err(both(name));
+                }
+                *word = Some(value);
+            }
+        }
+        if !self.status.is_empty() {
+            if filter.status.is_empty() {
+                filter.status.clone_from(&self.status);
+            } else if filter.status != self.status {
+                return Err(both("status"));
+            }
+        }
+        filter.person |= self.needs.is_some();
+        Ok(query)
     }
-    Ok(Matching { rows, hits, capped: found.capped })
 }
 
-/// Returns whether a text is the id of a run in a list, or begins one.
-async fn is_id(app: &App, text: &str, filter: &RunFilter) -> Result<bool, StoreError> {
-    let mut filter = filter.clone();
-    (filter.prefix, filter.after, filter.limit) = (Some(text.to_owned()), None, Some(1));
-    let rows = app.client.store().runs(&filter).await?;
-    Ok(rows.first().is_some_and(|row| text.len() >= SHORT_ID || row.run.as_str() == text))
-}
-
-/// Returns the search for a text in the events of runs: once per run, unless secrets may hide matches, or the numbers and times of
-/// events match that are not searched.
-fn search(app: &App, text: &str, runs: RunFilter, most: usize) -> EventSearch {
-    let search = |limit| EventSearch::new(text, limit).within(runs).scan(MAX_SCANNED);
-    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    if app.options.redact.is_some() || is_number { search(MAX_FOUND) } else { search(most).once() }
+/// Returns the problem of a search that cannot be read, with the place of the word.
+fn cannot_read(error: &QueryError) -> Problem {
+    Problem::new(ProblemType::InvalidQuery)
+        .detail(format!("`q`: {error}"))
+        .field("word", &error.word)
+        .field("at", [error.at.start, error.at.end])
 }

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Weak};
 
-use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
+use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Status, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
     Append, BlobStore, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog, EventMatches,
     EventSearch, FigureFilter, Figures, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore, PendingFilter,
-    PendingItem, PostOutcome, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError, TimerFilter,
-    TimerStore, Watcher,
+    PendingItem, PostOutcome, RunCounts, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError,
+    TimerFilter, TimerStore, Watcher,
 };
 use serde_json::Value;
 use sqlx_postgres::PgRow;
@@ -126,6 +126,22 @@ impl RunIndex for PostgresStore {
 
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
         Box::pin(self.list_runs(filter))
+    }
+
+    fn counts<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<RunCounts, StoreError>> {
+        Box::pin(self.read_rows(
+            move |schema| query::counts(schema, filter),
+            move |rows| {
+                let mut counts = RunCounts::default();
+                for row in &rows {
+                    let word: &str = get(row, 0)?;
+                    if let Some(status) = Status::ALL.into_iter().find(|status| status.as_str() == word) {
+                        counts.add(status, u64::try_from(get::<i64>(row, 1)?).unwrap_or_default());
+                    }
+                }
+                Ok(counts)
+            },
+        ))
     }
 
     fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {

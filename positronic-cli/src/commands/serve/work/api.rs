@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::monitoring::Monitoring;
 use super::runners::Runners;
 use super::serve::Shown;
+use super::serve_log::{Level, ServeLog};
 use super::served::Served;
 use crate::app::{
     ChosenCassette, Failure, ModelSettings, Models, Project, ProjectStore, Settings, Ui, Unread, cannot_listen,
@@ -25,6 +26,7 @@ use crate::session::interrupts;
 
 pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.outlive_readers(Unread::IsDropped);
+    let log = ServeLog::new(&args.log);
     let served = Served::read(&args.brain, project)?;
     let prices = price_table(args.model.prices.as_deref(), &ui.settings)?;
     let store = ProjectStore::open(ui).await?;
@@ -38,9 +40,9 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let hooks = webhooks.map_or_else(|| Ok(Hooks::default()), |path| read_webhooks(path, Settings::variable))?;
     for start in project.starts.iter().filter(|start| !hooks.names().any(|name| name == start.webhook)) {
         let (webhook, brain) = (&start.webhook, &start.brain);
-        ui.notice(&format!(
-            "the webhook `{webhook}` starts no run of `{brain}` here: --webhooks lists no sender of this name"
-        ))?;
+        let text =
+            format!("the webhook `{webhook}` starts no run of `{brain}` here: --webhooks lists no sender of this name");
+        ui.log_line(&log.notice(Level::Warn, SystemClock.now(), &text).unwrap_or_default())?;
     }
     let options = Options::builder()
         .brains(ProjectBrains::of(project, &store, &args.model, ui))
@@ -65,9 +67,13 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let url = sign_in_url(&page_url(address, args.public_url.as_ref()), &login)?;
     let _sender = webhook_sender(&client, address, args)?;
     let work = if args.no_work { "serving" } else { "serving and working on" };
-    ui.notice(&format!("{work} the runs in {}; press Ctrl-C to stop", store.location))?;
+    let text = format!("{work} the runs in {}; press Ctrl-C to stop", store.location);
+    if let Some(line) = log.notice(Level::Info, SystemClock.now(), &text) {
+        ui.log_line(&line)?;
+    }
     if !address.ip().is_loopback() && args.public_url.is_none() {
-        ui.notice("requests from other machines are refused: set --public-url to the URL that they use")?;
+        let text = "requests from other machines are refused: set --public-url to the URL that they use";
+        ui.log_line(&log.notice(Level::Warn, SystemClock.now(), text).unwrap_or_default())?;
     }
     ui.print(&url)?;
     let api = tokio::spawn(listener.serve(client.clone(), options));
@@ -77,7 +83,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     } else {
         let runners = runners.serving(served).streaming_to(client.clone()).each(monitoring.watches());
         let server = Server::new(client, runners);
-        Shown::new((false, OutputArgs::default()), &store, ui).serve(&server, interrupts()).await?
+        Shown::new((false, OutputArgs::default()), &store, ui).logging(log).serve(&server, interrupts()).await?
     };
     shutdown.begin();
     monitoring.end().await;
@@ -174,7 +180,7 @@ impl ProjectBrains {
             models: RequestModels {
                 project: project.clone(),
                 store: store.clone(),
-                args: args.model.clone(),
+                args: model.clone(),
                 settings: ui.settings.clone(),
             },
         }

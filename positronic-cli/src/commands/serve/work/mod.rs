@@ -10,6 +10,8 @@ mod monitoring;
 mod run;
 mod runners;
 mod serve;
+#[cfg(feature = "serve")]
+mod serve_log;
 mod served;
 
 #[cfg(feature = "serve")]

@@ -13,12 +13,16 @@ use futures::future::BoxFuture;
 use futures::future::OptionFuture;
 use futures::stream::{BoxStream, FuturesUnordered};
 use positronic_core::record::{Event, EventKind, RunId, Seq, Timer};
+#[cfg(feature = "serve")]
+use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::runner::{FindRunner, NotFired, Release, RunUpdate, ServeEvent, Server};
 use positronic_core::store::StoreError;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::runners::Runners;
+#[cfg(feature = "serve")]
+use super::serve_log::{Level, ServeLog};
 use super::served::Served;
 use crate::app::{Failure, Project, ProjectStore, Ui};
 use crate::cli::{Exit, OutputArgs, WorkArgs};
@@ -61,6 +65,9 @@ pub(super) struct Shown<'a> {
     shown: HashMap<RunId, ShownRun>,
     /// The next event of each released run.
     positions: HashMap<RunId, Seq>,
+    /// How `serve` writes its lines; `work` writes every event.
+    #[cfg(feature = "serve")]
+    log: Option<ServeLog>,
 }
 
 /// The display of a run.
@@ -78,7 +85,25 @@ struct ShownRun {
 impl<'a> Shown<'a> {
     pub(super) fn new((once, output): (bool, OutputArgs), store: &'a ProjectStore, ui: &'a mut Ui) -> Self {
         let (busy, updates) = (HashSet::new(), FuturesUnordered::new());
-        Self { once, output, store, ui, busy, updates, shown: HashMap::new(), positions: HashMap::new() }
+        Self {
+            once,
+            output,
+            store,
+            ui,
+            busy,
+            updates,
+            shown: HashMap::new(),
+            positions: HashMap::new(),
+            #[cfg(feature = "serve")]
+            log: None,
+        }
+    }
+
+    /// Writes lines with their time and level.
+    #[cfg(feature = "serve")]
+    pub(super) const fn logging(mut self, log: ServeLog) -> Self {
+        self.log = Some(log);
+        self
     }
 
     /// Shows the work until the server ends. An interrupt releases every run after its effects in flight; a second one exits at
@@ -111,7 +136,7 @@ impl<'a> Shown<'a> {
                 event = events.next(), if !has_ended => match event {
                     // It cannot know whether there is more work. The effects in flight end first.
                     Some(ServeEvent::Failed(error)) if self.once && !is_leaving => {
-                        self.say(&format!("cannot list the work of the store, releasing the runs: {error}"));
+                        self.warn(&format!("cannot list the work of the store, releasing the runs: {error}"));
                         (is_leaving, failed) = (true, Some(error));
                         released.set(Some(server.release()).into());
                     }
@@ -185,14 +210,14 @@ impl<'a> Shown<'a> {
             }
             ServeEvent::Suspect { run, crashes } => {
                 let name = self.name(&run).await;
-                self.say(&format!("{name}: {}", crashes.sentence()));
+                self.warn(&format!("{name}: {}", crashes.sentence()));
             }
             ServeEvent::Settled { run, .. } | ServeEvent::Released { run } => {
                 self.busy.remove(&run);
             }
             ServeEvent::Refused { run, error } => {
                 let name = self.name(&run).await;
-                self.say(&format!("skipped {name}: {error}"));
+                self.warn(&format!("skipped {name}: {error}"));
             }
             ServeEvent::Fired { timer, run } => {
                 let name = self.name(&run).await;
@@ -201,11 +226,11 @@ impl<'a> Shown<'a> {
                 self.follow(run, Seq(0)).await;
             }
             ServeEvent::NotFired { timer, error: NotFired::NoRunner(none) } => {
-                self.say(&format!("{} cannot fire here: {none}", cause(&timer)));
+                self.warn(&format!("{} cannot fire here: {none}", cause(&timer)));
             }
-            ServeEvent::NotFired { error, .. } => self.say(&error.to_string()),
+            ServeEvent::NotFired { error, .. } => self.warn(&error.to_string()),
             ServeEvent::Failed(error) => {
-                self.say(&format!("cannot list the work of the store, trying again: {error}"));
+                self.warn(&format!("cannot list the work of the store, trying again: {error}"));
             }
             _ => {}
         }
@@ -251,14 +276,14 @@ impl<'a> Shown<'a> {
                 let (next, is_first) = (shown.next, !std::mem::replace(&mut shown.is_unreadable, true));
                 let text = format!("cannot show {}, trying again: {error}", shown.name);
                 if is_first {
-                    self.say(&text);
+                    self.warn(&text);
                 }
                 self.store.client().follow(&run, next)
             }
             Some(Err(error)) => {
                 let Some(shown) = self.shown.remove(&run) else { return };
                 self.positions.insert(run, shown.next);
-                return self.say(&format!("cannot show {} any longer: {error}", shown.name));
+                return self.warn(&format!("cannot show {} any longer: {error}", shown.name));
             }
             None => {
                 self.shown.remove(&run);
@@ -281,13 +306,38 @@ impl<'a> Shown<'a> {
         {
             _ = self.ui.json_line(&json!({"run": run, "event": event}));
         }
-        if let Some(line) = line {
-            _ = self.ui.lines(&line);
+        let Some(text) = line else { return };
+        #[cfg(feature = "serve")]
+        if let Some(log) = self.log {
+            if let Some(line) = log.event(run, &shown.name, event, &text) {
+                _ = self.ui.log_line(&line);
+            }
+            return;
         }
+        _ = self.ui.lines(&format!("{}  {text}", shown.name));
     }
 
     /// Writes a message. If that fails, the work continues without it.
     fn say(&mut self, text: &str) {
+        #[cfg(feature = "serve")]
+        if let Some(log) = self.log {
+            if let Some(line) = log.notice(Level::Info, SystemClock.now(), text) {
+                _ = self.ui.log_line(&line);
+            }
+            return;
+        }
+        _ = self.ui.notice(text);
+    }
+
+    /// Writes a message about something that went wrong.
+    fn warn(&mut self, text: &str) {
+        #[cfg(feature = "serve")]
+        if let Some(log) = self.log {
+            if let Some(line) = log.notice(Level::Warn, SystemClock.now(), text) {
+                _ = self.ui.log_line(&line);
+            }
+            return;
+        }
         _ = self.ui.notice(text);
     }
 
@@ -303,7 +353,7 @@ impl ShownRun {
         let text = self.lines.apply(event)?;
         let place = self.lines.view().trail(&event.path);
         let colon = if place.is_empty() { "" } else { ": " };
-        Some(format!("{}  {place}{colon}{text}", self.name))
+        Some(format!("{place}{colon}{text}"))
     }
 }
 

@@ -1,0 +1,166 @@
+//! What lists show of a run in words: what it is about, its result, the tools it has called, and the loop that a limit has cut off.
+//!
+//! They come from the events of an append and the row before it, so that no list reads a log.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::headline::headline;
+use super::state::RunState;
+use crate::record::{Event, EventKind, LoopOutcome, Part, Path, RunSummary, Segment};
+
+/// The largest number of characters of an input or a result.
+const LONGEST: usize = 160;
+/// The largest number of tools.
+const TOOLS: usize = 64;
+/// How many values of a document are looked at.
+const LOOKED_AT: usize = 200;
+/// How many fields stand for a document without sentences.
+const FIELDS: usize = 4;
+
+/// Writes what some events say into the row of their run; `state` is the run's state after them.
+pub(crate) fn describe(row: &mut RunSummary, state: &RunState, events: &[Arc<Event>]) {
+    if let Some(last) = headline(state, events) {
+        row.last = Some(last);
+    }
+    for event in events {
+        note(row, event);
+    }
+}
+
+fn note(row: &mut RunSummary, event: &Event) {
+    let path = &event.path;
+    match &event.kind {
+        EventKind::BrainStart(start) if path.is_root() => {
+            let message = start.start.as_ref().and_then(|start| start.message.as_ref());
+            let input = message.and_then(|message| sentence(&message.text)).or_else(|| gist(&start.options));
+            row.input = input.or(row.input.take());
+        }
+        // A brain without options is about what its first loop begins with.
+        EventKind::LoopStart { input: Some(input), .. } if row.input.is_none() && !is_below_call(path) => {
+            row.input = sentence(input);
+        }
+        EventKind::BrainComplete { result } if path.is_root() => row.result = gist(result).or(row.result.take()),
+        EventKind::LoopModelResult { parts, .. } if !is_below_call(path) => {
+            let text: String = parts
+                .iter()
+                .filter_map(|part| if let Part::Text { text } = part { Some(&**text) } else { None })
+                .collect();
+            row.result = sentence(&text).or(row.result.take());
+        }
+        EventKind::LoopToolCall(call) => {
+            let tool = call.tool.as_str();
+            if row.tools.len() < TOOLS && !row.tools.iter().any(|known| known == tool) {
+                Arc::make_mut(&mut row.tools).push(tool.to_owned());
+            }
+        }
+        EventKind::LoopComplete { outcome, .. } if !is_below_call(path) => match outcome {
+            LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } => row.cut_off = Some(path.clone()),
+            _ if row.cut_off.as_ref() == Some(path) => row.cut_off = None,
+            _ => {}
+        },
+        _ => {}
+    }
+}
+
+fn is_below_call(path: &Path) -> bool {
+    path.segments().any(|segment| matches!(segment, Segment::Call(..)))
+}
+
+/// Returns the first sentence of a text as one line; `None` if it has no letters or digits.
+fn sentence(text: &str) -> Option<String> {
+    let mut line = String::new();
+    let mut length = 0;
+    for word in text.split_whitespace() {
+        let word: String = word.chars().filter(|letter| !letter.is_control()).collect();
+        length += word.chars().count() + usize::from(!line.is_empty());
+        if length > LONGEST {
+            line.push('\u{2026}');
+            break;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&word);
+        let is_number = word.trim_end_matches('.').chars().all(|letter| letter.is_ascii_digit());
+        if word.ends_with(['.', '!', '?']) && !is_number && word.chars().count() > 2 {
+            break;
+        }
+    }
+    line.chars().any(char::is_alphanumeric).then_some(line)
+}
+
+/// Returns a document in one line: the longest of its sentences, else its first fields.
+fn gist(document: &Value) -> Option<String> {
+    let mut left = LOOKED_AT;
+    let mut longest = None;
+    find_sentence(document, &mut left, &mut longest);
+    if let Some(text) = longest.filter(|text| text.trim().contains(char::is_whitespace)) {
+        return sentence(text);
+    }
+    let plain = |value: &Value| match value {
+        Value::Null | Value::Object(_) | Value::Array(_) => None,
+        Value::String(text) => sentence(text),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+    };
+    match document {
+        Value::Object(fields) => {
+            let named = fields.iter().filter_map(|(name, value)| Some(format!("{name} {}", plain(value)?)));
+            sentence(&named.take(FIELDS).collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(items) => sentence(&items.iter().filter_map(plain).take(FIELDS).collect::<Vec<_>>().join(", ")),
+        _ => plain(document),
+    }
+}
+
+fn find_sentence<'a>(value: &'a Value, left: &mut usize, longest: &mut Option<&'a str>) {
+    if *left == 0 {
+        return;
+    }
+    *left -= 1;
+    match value {
+        Value::String(text) if longest.is_none_or(|longest| longest.len() < text.len()) => *longest = Some(text),
+        Value::Array(items) => items.iter().for_each(|item| find_sentence(item, left, longest)),
+        Value::Object(fields) => fields.values().for_each(|field| find_sentence(field, left, longest)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn gist_is_the_longest_sentence_or_the_first_fields() {
+        for (document, expected) in [
+            (json!(null), None),
+            (json!({}), None),
+            (json!("Done. And more."), Some("Done.")),
+            (
+                json!({"id": "C-7", "outcome": {"resolved": "The tank is broken; it was paid back. Really."}}),
+                Some("The tank is broken; it was paid back."),
+            ),
+            (json!({"city": "Ghent", "nights": 2, "train": {"price": 58}}), Some("city Ghent, nights 2")),
+            (json!(["red", "green"]), Some("red, green")),
+            (json!(true), Some("true")),
+            (json!("   "), None),
+        ] {
+            assert_eq!(gist(&document).as_deref(), expected, "{document}");
+        }
+    }
+
+    #[test]
+    fn sentence_is_one_line_without_control_characters() {
+        for (text, expected) in [
+            ("My machine leaks.\nWhat now?", Some("My machine leaks.")),
+            ("It\n  takes\u{7} 2. of May", Some("It takes 2. of May")),
+            ("---", None),
+        ] {
+            assert_eq!(sentence(text).as_deref(), expected);
+        }
+        assert_eq!(sentence(&"word ".repeat(100)).map(|text| text.chars().count()), Some(160));
+    }
+}

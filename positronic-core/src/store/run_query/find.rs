@@ -1,0 +1,184 @@
+//! Lists the runs that match a search.
+
+use std::fmt;
+
+use super::needle::Needle;
+use super::parse::RunQuery;
+use crate::record::{RunSummary, Timestamp};
+use crate::store::{EventMatch, EventSearch, EventStore, FigureFilter, RunCounts, RunCursor, RunFilter, StoreError};
+
+/// How many characters of an id are enough to find its run: a word of another text is rarely the beginning of an id.
+const BEGINNING: usize = 8;
+/// How many of the last characters of an id are enough.
+const END: usize = 4;
+/// How many events a search compares, if not every event with its text is a match.
+const MAX_COMPARED: usize = 10_000;
+
+/// What to list.
+#[derive(Clone)]
+pub struct RunSearch<'a> {
+    /// The search.
+    pub query: &'a RunQuery,
+    /// The list continues after this place.
+    pub after: Option<RunCursor>,
+    /// The largest number of rows.
+    pub most: usize,
+    /// About how many events are read, at most.
+    pub scan: Option<usize>,
+    /// Makes of an event's line of JSON what the person sees of it, such as without secrets; `None` if people see all of it.
+    pub shown: Option<&'a (dyn Fn(&str) -> String + Send + Sync)>,
+}
+
+impl fmt::Debug for RunSearch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunSearch").field("query", self.query).finish_non_exhaustive()
+    }
+}
+
+impl<'a> RunSearch<'a> {
+    /// Creates a search for up to so many rows, which reads as many events as it takes.
+    #[must_use]
+    pub const fn new(query: &'a RunQuery, most: usize) -> Self {
+        Self { query, after: None, most, scan: None, shown: None }
+    }
+}
+
+/// A part of a list of runs.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct FoundRuns {
+    /// The rows, latest start first.
+    pub rows: Vec<RunSummary>,
+    /// For each of the rows, the first event with what is looked for; empty if the search looks into no events.
+    pub hits: Vec<EventMatch>,
+    /// Where the list continues, if [`RunSearch::scan`] has ended the search before the list did.
+    pub capped: Option<RunCursor>,
+}
+
+/// Lists the runs that match a search, latest start first.
+///
+/// # Errors
+///
+/// Only errors of the store itself.
+pub async fn find_runs(store: &dyn EventStore, search: &RunSearch<'_>) -> Result<FoundRuns, StoreError> {
+    let mut filter = search.query.filter().clone();
+    filter.after.clone_from(&search.after);
+    if let Some(written) = &filter.brain {
+        filter.brain = Some(title(store, written).await?);
+    }
+    let needles = &search.query.needles;
+    let Some((first, others)) = needles.split_first() else {
+        filter.limit = Some(search.most);
+        return Ok(FoundRuns { rows: store.runs(&filter).await?, ..FoundRuns::default() });
+    };
+    if let [Needle::Text(text)] = &**needles
+        && let Some(by_id) = by_id(store, text, &filter).await?
+    {
+        let by_id = RunFilter { after: filter.after, limit: Some(search.most), ..by_id };
+        return Ok(FoundRuns { rows: store.runs(&by_id).await?, ..FoundRuns::default() });
+    }
+    let is_plain = first.is_plain() && search.shown.is_none();
+    let limit = if is_plain && others.is_empty() { search.most } else { MAX_COMPARED };
+    let mut wanted = EventSearch::new(first.text(), limit).within(filter);
+    (wanted.scan, wanted.once) = (search.scan, is_plain);
+    let mut found = store.search(&wanted).await?;
+    // Events that are no matches may have used up the search, which then ends with the run of the last one.
+    if !wanted.once
+        && found.found.len() == limit
+        && let Some(last) = found.found.last()
+        && let Ok(row) = store.run(&last.run).await
+    {
+        found.capped = Some(row.cursor());
+    }
+    let is_in = |needle: &Needle, line: &str| match search.shown {
+        Some(shown) => needle.is_in(&shown(line)),
+        None => needle.is_in(line),
+    };
+    let (mut rows, mut hits) = (Vec::new(), Vec::new());
+    let mut passed = None;
+    for hit in &found.found {
+        let EventMatch { run, line, .. } = hit;
+        if rows.len() == search.most {
+            break;
+        }
+        if passed.as_ref() == Some(run) || !is_in(first, line) {
+            continue;
+        }
+        passed = Some(run.clone());
+        let mut has_all = true;
+        for other in others {
+            let within = RunFilter { prefix: Some(run.as_str().to_owned()), ..RunFilter::default() };
+            let hits = store.search(&EventSearch::new(other.text(), MAX_COMPARED).within(within)).await?.found;
+            has_all = has_all && hits.iter().any(|hit| hit.run == *run && is_in(other, &hit.line));
+        }
+        match store.run(run).await {
+            Ok(row) if has_all => {
+                rows.push(row);
+                hits.push(hit.clone());
+            }
+            // It was pruned meanwhile.
+            Ok(_) | Err(StoreError::NoSuchRun { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(FoundRuns { rows, hits, capped: found.capped })
+}
+
+/// Counts the runs that match the conditions of a search by their status. It reads no events, so it ignores what is looked for in them.
+///
+/// # Errors
+///
+/// Only errors of the store itself.
+pub async fn count_runs(store: &dyn EventStore, query: &RunQuery) -> Result<RunCounts, StoreError> {
+    let mut filter = query.filter().clone();
+    if let Some(written) = &filter.brain {
+        filter.brain = Some(title(store, written).await?);
+    }
+    store.counts(&filter).await
+}
+
+/// Returns the filter for the runs of which a text is the id, its beginning or its end; `None` without such a run.
+async fn by_id(store: &dyn EventStore, text: &str, filter: &RunFilter) -> Result<Option<RunFilter>, StoreError> {
+    let one = RunFilter { after: None, limit: Some(1), ..filter.clone() };
+    let prefix = RunFilter { prefix: Some(text.to_owned()), ..one.clone() };
+    if store.runs(&prefix).await?.first().is_some_and(|row| text.len() >= BEGINNING || row.run.as_str() == text) {
+        return Ok(Some(prefix));
+    }
+    // A number or a word is rather a text than the end of an id.
+    let is_end = text.len() >= END
+        && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && text.bytes().any(|byte| byte.is_ascii_digit())
+        && text.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let ends = RunFilter { ends: vec![text.to_ascii_lowercase()], ..one };
+    Ok(if is_end && !store.runs(&ends).await?.is_empty() { Some(ends) } else { None })
+}
+
+/// Returns the title of the brain that a person has typed, regardless of case and punctuation, or by its beginning; the text itself
+/// if no run has such a brain.
+async fn title(store: &dyn EventStore, written: &str) -> Result<String, StoreError> {
+    let exact = RunFilter { brain: Some(written.to_owned()), limit: Some(1), ..RunFilter::default() };
+    if !store.runs(&exact).await?.is_empty() {
+        return Ok(written.to_owned());
+    }
+    let all = FigureFilter::builder()
+        .from(Timestamp(0))
+        .bucket(std::time::Duration::from_micros(u64::try_from(i64::MAX).unwrap_or(u64::MAX)))
+        .buckets(1)
+        .now(Timestamp(0))
+        .build();
+    let figures = store.figures(&all).await?;
+    let ended = figures.ended.iter().map(|group| &group.brain);
+    let titles: std::collections::BTreeSet<_> = ended.chain(figures.open.iter().map(|group| &group.brain)).collect();
+    let wanted = normal(written);
+    let equal = titles.iter().find(|title| normal(title) == wanted);
+    let mut longer = titles.iter().filter(|title| normal(title).starts_with(&wanted));
+    let found = match (equal, longer.next(), longer.next()) {
+        (Some(title), ..) | (None, Some(title), None) => title.to_string(),
+        _ => written.to_owned(),
+    };
+    Ok(found)
+}
+
+fn normal(title: &str) -> String {
+    title.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}

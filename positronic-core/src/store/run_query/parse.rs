@@ -1,0 +1,203 @@
+//! Reads a search as it is typed.
+
+use std::ops::Range;
+
+use super::error::{QueryError, nearest};
+use super::needle::Needle;
+use super::value::{Refused, costs, statuses, time};
+use crate::record::Timestamp;
+use crate::store::RunFilter;
+
+/// The keys of the language, each with what its value is.
+pub const QUERY_KEYS: [(&str, &str); 10] = [
+    ("status", "running, waiting, paused, completed, failed or cancelled; several with commas"),
+    ("brain", "the title of a brain, or its beginning"),
+    ("user", "the user whom a run belongs to"),
+    ("tag", "a tag of a run"),
+    ("conversation", "the id of a conversation"),
+    ("tool", "a tool that a model has called"),
+    ("cost", "a cost such as >0.1, <=5 or 0.1..5"),
+    ("since", "runs with an event since then: 24h, 7d, today, yesterday, 2026-11-27"),
+    ("before", "runs without an event since then"),
+    ("needs", "decision: runs that wait for a person"),
+];
+
+/// The time by which a search is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueryClock {
+    /// The current time.
+    pub now: Timestamp,
+    /// How many seconds the zone of the person is ahead of UTC, for days.
+    pub utc_offset: i32,
+}
+
+/// A search of runs.
+///
+/// A word `key:value` is a condition, and the [keys](QUERY_KEYS) are those of lists. With another key it looks for an event with
+/// such a field: `amount:249`. Other words are looked for in the events, as one text. Double quotes enclose values
+/// and texts with spaces; a text with a colon is not a condition if it is in quotes.
+///
+/// ```
+/// use positronic_core::record::{Status, Timestamp};
+/// use positronic_core::store::{QueryClock, RunQuery};
+///
+/// let clock = QueryClock { now: Timestamp(1_700_000_000_000_000), utc_offset: 0 };
+/// let query = RunQuery::parse("brain:support status:failed cost:>0.1 since:7d", clock)?;
+/// assert_eq!(query.filter().status, [Status::Failed]);
+///
+/// let error = RunQuery::parse("stats:failed", clock).unwrap_err();
+/// assert_eq!(error.to_string(), "`stats`: there is no such key; did you mean `status`?");
+/// # Ok::<(), positronic_core::store::QueryError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunQuery {
+    filter: RunFilter,
+    pub(super) needles: Vec<Needle>,
+}
+
+impl RunQuery {
+    /// Reads a search.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] with the word that cannot be read: a key that resembles a known one, a key twice, or a wrong value.
+    pub fn parse(text: &str, clock: QueryClock) -> Result<Self, QueryError> {
+        let mut query = Self::default();
+        let (mut words, mut seen) = (Vec::new(), Vec::new());
+        for word in split(text)? {
+            let Some(key) = word.key else {
+                words.push(word.value);
+                continue;
+            };
+            if seen.contains(&key) {
+                return Err(word.error(text, "this key is there twice"));
+            }
+            if QUERY_KEYS.iter().any(|(known, _)| *known == key) {
+                query.condition(key, word.value, clock).map_err(|(reason, hint)| {
+                    let error = word.error(text, reason);
+                    match hint {
+                        Some(hint) => error.hint(hint),
+                        None => error,
+                    }
+                })?;
+                seen.push(key);
+            } else if let Some(near) = nearest(key, QUERY_KEYS.map(|(known, _)| known)) {
+                let at = word.at.start..word.at.start + key.len();
+                return Err(QueryError::new(at, key, "there is no such key").hint(format!("did you mean `{near}`?")));
+            } else {
+                query.needles.push(Needle::Field(key.to_owned(), word.value.to_owned()));
+            }
+        }
+        if !words.is_empty() {
+            query.needles.push(Needle::Text(words.join(" ")));
+        }
+        Ok(query)
+    }
+
+    /// Returns the conditions on runs. The title of a brain is as it was typed.
+    #[must_use]
+    pub const fn filter(&self) -> &RunFilter {
+        &self.filter
+    }
+
+    /// Returns the conditions on runs, to change them.
+    pub const fn filter_mut(&mut self) -> &mut RunFilter {
+        &mut self.filter
+    }
+
+    /// Returns whether there is no condition.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the first text or value that it looks for in events.
+    #[must_use]
+    pub fn typed(&self) -> Option<&str> {
+        self.needles.first().map(Needle::typed)
+    }
+
+    /// Returns whether the events of runs are searched.
+    #[must_use]
+    pub const fn reads_events(&self) -> bool {
+        !self.needles.is_empty()
+    }
+
+    fn condition(&mut self, key: &str, value: &str, clock: QueryClock) -> Result<(), Refused> {
+        let filter = &mut self.filter;
+        if value.is_empty() {
+            let expected = QUERY_KEYS.iter().find(|(known, _)| *known == key).map_or("a value", |(_, what)| what);
+            return Err((format!("the value is missing: {expected}"), None));
+        }
+        let text = || Some(value.to_owned());
+        match key {
+            "status" => filter.status = statuses(value)?,
+            "brain" => filter.brain = text(),
+            "user" => filter.user = text(),
+            "tag" => filter.tag = text(),
+            "conversation" => filter.conversation = text(),
+            "tool" => filter.tool = text(),
+            "cost" => (filter.min_cost, filter.max_cost) = costs(value)?,
+            "since" => filter.since = Some(time(value, clock)?),
+            "before" => filter.before = Some(time(value, clock)?),
+            _ if value == "decision" => filter.person = true,
+            _ => return Err(("expected decision".to_owned(), Some("write needs:decision".to_owned()))),
+        }
+        Ok(())
+    }
+}
+
+/// A word of a search.
+struct Word<'t> {
+    at: Range<usize>,
+    key: Option<&'t str>,
+    /// The value without its quotes.
+    value: &'t str,
+}
+
+impl Word<'_> {
+    fn error(&self, text: &str, reason: impl Into<String>) -> QueryError {
+        QueryError::new(self.at.clone(), text.get(self.at.clone()).unwrap_or_default(), reason)
+    }
+}
+
+/// Splits a search at the spaces outside of quotes.
+fn split(text: &str) -> Result<Vec<Word<'_>>, QueryError> {
+    let mut words = Vec::new();
+    let mut start = 0;
+    while let Some(rest) = text.get(start..) {
+        let trimmed = rest.trim_start();
+        if trimmed.is_empty() {
+            break;
+        }
+        start = text.len() - trimmed.len();
+        let (key, value) = keyed(trimmed);
+        let value_at = start + key.map_or(0, |key| key.len() + 1);
+        let (value, end) = match value.strip_prefix('"') {
+            Some(quoted) => match quoted.find('"') {
+                Some(length) => (quoted.get(..length).unwrap_or_default(), value_at + length + 2),
+                None => {
+                    let word = text.get(start..).unwrap_or_default();
+                    return Err(QueryError::new(start..text.len(), word, "the closing quote is missing"));
+                }
+            },
+            None => {
+                let length = value.find(char::is_whitespace).unwrap_or(value.len());
+                (value.get(..length).unwrap_or_default(), value_at + length)
+            }
+        };
+        words.push(Word { at: start..end, key, value });
+        start = end;
+    }
+    Ok(words)
+}
+
+/// Splits the key off the first word. An address such as `https://…` has none.
+fn keyed(rest: &str) -> (Option<&str>, &str) {
+    let word = rest.split(char::is_whitespace).next().unwrap_or_default();
+    let Some((key, _)) = word.split_once(':') else { return (None, rest) };
+    let is_key = key.starts_with(|first: char| first.is_ascii_lowercase())
+        && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    let value = rest.get(key.len() + 1..).unwrap_or_default();
+    if is_key && !value.starts_with("//") { (Some(key), value) } else { (None, rest) }
+}
