@@ -25,6 +25,7 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
         conversation: None,
         after: None,
         forked_from: None,
+        parent: None,
         status,
         why: why.map(str::to_owned),
         last: None,

@@ -97,9 +97,12 @@ macro_rules! start_method {
             /// use positronic_core::dsl::Child;
             /// use positronic_core::prelude::*;
             ///
-            /// let survey = brain("Survey").options::<String>().step("Read", async |cx| Ok(cx.options.len()));
+            /// fn survey() -> Brain<String, usize> {
+            ///     brain("Survey").options::<String>().step("Read", async |cx| Ok(cx.options.len())).build()
+            /// }
+            ///
             /// let report = brain("Report")
-            ///     .step("Begin", async move |cx| Ok(cx.start("survey", &survey, "birds".to_owned()).await?))
+            ///     .step("Begin", async |cx| cx.start("survey", survey(), "birds".to_owned()).await)
             ///     .join("Survey", |survey: &Child<usize>| survey.clone(), |_, birds| birds.unwrap_or_default());
             /// # let _ = report;
             /// ```

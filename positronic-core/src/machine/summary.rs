@@ -31,6 +31,7 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         conversation: state.start.conversation.clone(),
         after: state.start.after.clone(),
         forked_from: state.start.forked_from.clone(),
+        parent: state.start.parent.as_ref().map(|parent| parent.run.clone()),
         status,
         why: root.and_then(|root| match &root.end {
             Some(BrainEnd::Failed(failure)) => Some(failure.message.clone()),

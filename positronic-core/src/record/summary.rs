@@ -178,6 +178,9 @@ pub struct RunSummary {
     /// The run and the event number it was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<(RunId, Seq)>,
+    /// The run that has started it as its child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
     /// Its status.
     pub status: Status,
     /// Why it waits, or how it ended.

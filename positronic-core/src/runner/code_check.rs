@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 
 use super::Runner;
 use super::effects::link::RunLink;
+use super::start::start_run;
 use super::worker::append::{follow, stamp};
 use super::worker::claim::epoch_after;
 use super::worker::frames::Frames;
@@ -58,7 +59,7 @@ pub(super) async fn check(runner: &Runner, run: &RunId) -> Result<CodeCheck, Sto
         Err(difference) => return Ok(CodeCheck { brain: Some(difference), calls: None }),
     };
     let claimed = would_claim(&folded.state, migrated).map_err(|error| StoreError::corrupt_log(run, error))?;
-    let shared = Shared::new(runner.clone(), run.clone(), Some(Arc::clone(&definition)), true, folded);
+    let shared = Shared::new((runner.clone(), start_run), run.clone(), Some(Arc::clone(&definition)), true, folded);
     let (reports, _unread) = mpsc::unbounded_channel();
     let link = Arc::new(RunLink::new(&shared, reports));
     let restored = Frames::restored(run, &claimed, &definition, &link);

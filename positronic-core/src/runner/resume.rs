@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::catch::panicked;
+use super::start::start_run;
 use super::work::load_permits::LoadPermit;
 use super::work::run_task::attend;
 use super::worker::append::worker_of;
@@ -34,7 +35,7 @@ pub(super) fn attended(
     folded: Folded,
 ) -> RunHandle<Value> {
     let next = folded.state.next;
-    let shared = Shared::new(runner.clone(), run, definition, runner.settings.driven, folded);
+    let shared = Shared::new((runner.clone(), start_run), run, definition, runner.settings.driven, folded);
     shared.feed(next);
     tokio::spawn(attend(Arc::clone(&shared), None));
     RunHandle::new(shared)
@@ -88,7 +89,8 @@ async fn resume_here(
     can_pay(runner, &folded.state)?;
     runner.state.backoffs.end(run);
     let next = folded.state.next;
-    let shared = Shared::new(runner.clone(), run.clone(), Some(definition), runner.settings.driven, folded);
+    let shared =
+        Shared::new((runner.clone(), start_run), run.clone(), Some(definition), runner.settings.driven, folded);
     let begun = match claim(&shared).await {
         Ok(worker) => Some(worker),
         Err(NoClaim::Idle | NoClaim::NoCode) => None,

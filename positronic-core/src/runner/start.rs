@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::client::children::cancel_orphan;
@@ -197,6 +198,19 @@ pub(super) async fn start(
     }
 }
 
+/// Starts a run for the code of another one.
+pub(super) fn start_run(
+    runner: Runner,
+    definition: Arc<BrainDefinition>,
+    options: Value,
+    given: Start,
+) -> BoxFuture<'static, Result<(), String>> {
+    Box::pin(async move {
+        let started = start(&runner, definition, options, given, TakenOver::default()).await;
+        started.map(drop).map_err(|error| error.to_string())
+    })
+}
+
 async fn begin_run(
     runner: &Runner,
     run: &RunId,
@@ -239,7 +253,7 @@ async fn begin_run(
     let folded = Folded { state, prompts, summary, snapshot: Seq(0) };
     let start = &folded.state.start;
     let served = runner.settings.driven || start.fired.is_some() || start.scheduled.is_some();
-    let shared = Shared::new(runner.clone(), run.clone(), Some(Arc::clone(&definition)), served, folded);
+    let shared = Shared::new((runner.clone(), start_run), run.clone(), Some(Arc::clone(&definition)), served, folded);
     shared.feed(Seq(0));
     let begun = shared.state().clone();
     let made = match guard {

@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use positronic_core::Result;
 use positronic_core::definition::{
-    BrainDefinition, Link, LoopDefinition, Scope, StateValue, ToolBody, ToolDefinition, UntypedReply,
+    BrainDefinition, Link, LoopDefinition, NewChild, Scope, StateValue, ToolBody, ToolDefinition, UntypedReply,
 };
 use positronic_core::dsl::{IntoBrain, Requirement, Services, State, Tool, brain};
 use positronic_core::record::{
@@ -136,6 +136,10 @@ impl Link for NoRun {
         work: BoxFuture<'a, Result<Value>>,
     ) -> BoxFuture<'a, Result<Arc<Value>>> {
         Box::pin(async move { Ok(Arc::new(work.await?)) })
+    }
+
+    fn start_child(&self, _: &Path, _: NewChild) -> BoxFuture<'static, Result<RunId>> {
+        Box::pin(std::future::pending())
     }
 
     fn messages(&self, _: &Path) -> Vec<Message> {

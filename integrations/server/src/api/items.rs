@@ -65,6 +65,9 @@ pub(crate) struct RunRow {
     pub(crate) previous: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) forked_from: Option<Origin>,
+    /// The run that has started it as its child.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) parent: Option<String>,
     #[schemars(with = "StatusName")]
     pub(crate) status: Status,
     /// Why it waits or was parked, or how it failed.
@@ -214,6 +217,7 @@ fn run_row(row: &RunSummary, live: bool, quotes: bool) -> RunRow {
         tags: row.tags.clone(),
         conversation: row.conversation.clone(),
         previous: row.after.as_ref().map(ToString::to_string),
+        parent: row.parent.as_ref().map(ToString::to_string),
         forked_from: row.forked_from.as_ref().map(|(run, seq)| Origin { run: run.to_string(), seq: seq.0 }),
         status: row.status,
         why: row.why.clone(),

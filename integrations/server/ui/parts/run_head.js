@@ -56,7 +56,7 @@ export function runHead(view) {
       cost: spent?.calls > spent?.unpriced && `${amount(spent.known)}${spent.unpriced ? `, ${plural(spent.unpriced, 'answer')} unpriced` : ''}`,
       user: run.user, limit: budget?.max_money && amount(budget.max_money), 'token limit': budget?.max_tokens && compact(budget.max_tokens),
       worker: worker?.live && span({ title: `epoch ${worker.epoch}` }, worker.owner), wakes: run.wake && when(run.wake),
-      conversation: run.conversation && a({ href: ui(`/runs${query({ conversation: run.conversation })}`) }, shortId(run.conversation)), 'previous run': link(run.previous),
+      conversation: run.conversation && a({ href: ui(`/runs${query({ conversation: run.conversation })}`) }, shortId(run.conversation)), 'previous run': link(run.previous), 'started by': link(run.parent),
       'forked from': parent && [a({ href: runUrl(parent.run, 'transcript', parent.seq) }, `${shortId(parent.run)} at event ${parent.seq}`), ' ', a({ href: ui(`/diff${query({ a: parent.run, b: run.id })}`) }, 'compare')],
       forks: run.forks?.length > 0 && run.forks.map(link),
     }), retry && may('operate') && span.quiet(`${does} What has a result is not repeated.`), run.changed && span.wait(icon('warn'), ' ', quoted(run.changed)))),

@@ -47,6 +47,7 @@ impl Sample {
             conversation: None,
             after: None,
             forked_from: None,
+            parent: None,
             status: Status::Running,
             why: None,
             last: None,

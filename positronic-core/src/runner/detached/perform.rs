@@ -20,6 +20,7 @@ use crate::runner::clock::pauses;
 use crate::runner::effects::link::RunLink;
 use crate::runner::effects::record_outcome::updated;
 use crate::runner::effects::report::Report;
+use crate::runner::start::start_run;
 use crate::runner::worker::append::{self, Extras, append_of, follow, stamp};
 use crate::runner::worker::frames::Frames;
 use crate::runner::worker::load;
@@ -43,7 +44,8 @@ pub(in crate::runner) async fn prepare(runner: &Runner, call: DetachedCall) -> R
     let Some(definition) = runner.definition_of(&title) else {
         return Err(Stop::Changed(format!("this runner does not know the brain `{title}`")));
     };
-    let shared = Shared::new(runner.clone(), call.run.clone(), Some(Arc::clone(&definition)), true, folded);
+    let shared =
+        Shared::new((runner.clone(), start_run), call.run.clone(), Some(Arc::clone(&definition)), true, folded);
     let state = shared.state().clone();
     let (reports, incoming) = mpsc::unbounded_channel();
     if !is_in_flight(&state, &call) {

@@ -8,12 +8,8 @@ use tokio::sync::oneshot;
 use super::report::{Report, Reports};
 use crate::definition::NewChild;
 use crate::error::{Error, Result};
-use crate::machine::keeps_values;
-use crate::record::{ChildRun, EventKind, NewEvent, ParentRun, Path, RunId, SignalId, Start, sha256};
-use crate::runner::start::{self, TakenOver};
-use crate::runner::worker::Worker;
+use crate::record::{ChildRun, ParentRun, Path, RunId, SignalId, Start, sha256};
 use crate::runner::worker::shared::Shared;
-use crate::runner::worker::stop::Stop;
 
 /// Starts a child run, or finds the one that an earlier try has started.
 pub(super) async fn start_child(shared: &Arc<Shared>, reports: &Reports, path: Path, child: NewChild) -> Result<RunId> {
@@ -34,8 +30,8 @@ pub(super) async fn start_child(shared: &Arc<Shared>, reports: &Reports, path: P
         budget,
         ..Start::default()
     };
-    let started = start::start(&shared.runner, definition, options, start, TakenOver::default()).await;
-    started.map_err(|error| Error::new(format!("cannot start the child run `{name}`: {error}")))?;
+    let started = (shared.start_run)(shared.runner.clone(), definition, options, start).await;
+    started.map_err(|reason| Error::new(format!("cannot start the child run `{name}`: {reason}")))?;
     Ok(run)
 }
 
@@ -43,26 +39,4 @@ pub(super) async fn start_child(shared: &Arc<Shared>, reports: &Reports, path: P
 fn id(parent: &RunId, path: &Path, name: &str) -> RunId {
     let from = [parent.as_str(), path.as_str(), name].join("\n");
     RunId::from(format!("child-{}", sha256(from.as_bytes()).get(..32).unwrap_or_default()))
-}
-
-/// Records that a child run is about to be started, unless an earlier try did.
-pub(in crate::runner) async fn record_child(
-    worker: &mut Worker,
-    path: &Path,
-    child: ChildRun,
-    reply: oneshot::Sender<Result<()>>,
-) -> Result<(), Stop> {
-    let recorded = if worker.state.children.contains_key(&child.run) {
-        Ok(())
-    } else {
-        let (runs, title) = (keeps_values(&worker.state, path), child.title.clone());
-        let started = vec![NewEvent::new(path.clone(), EventKind::ChildStart(child))];
-        match runs && worker.append_outcome(path, started).await? {
-            true => Ok(()),
-            false => Err(Error::new(format!("`{path}` is not running, so it starts no run of `{title}`"))),
-        }
-    };
-    // The code may have stopped waiting.
-    _ = reply.send(recorded);
-    Ok(())
 }

@@ -6,7 +6,7 @@ mod answer_guards;
 pub(super) mod ask;
 pub(super) mod async_effects;
 mod charge;
-pub(super) mod child_run;
+mod child_run;
 mod continued;
 mod edited_arguments;
 mod files;

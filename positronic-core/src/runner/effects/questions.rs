@@ -1,4 +1,4 @@
-//! Requests of running code to its worker: ask a model, record a value.
+//! Requests of running code to its worker: ask a model, record a value, name a child run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::machine::{self, Asking, keeps_values, settle};
 use crate::projection::question_request;
 use crate::record::{
-    EventKind, ModelError, ModelErrorKind, ModelResponse, NewEvent, Path, Question, Segment, Timestamp,
+    ChildRun, EventKind, ModelError, ModelErrorKind, ModelResponse, NewEvent, Path, Question, Segment, Timestamp,
 };
 use crate::runner::clock::sleep_until;
 use crate::runner::worker::Worker;
@@ -41,6 +41,28 @@ pub(in crate::runner) async fn keep_value(
     };
     // The code may have stopped waiting.
     _ = reply.send(kept);
+    Ok(())
+}
+
+/// Records that a child run is about to be started, unless an earlier try did.
+pub(in crate::runner) async fn record_child(
+    worker: &mut Worker,
+    path: &Path,
+    child: ChildRun,
+    reply: oneshot::Sender<Result<()>>,
+) -> Result<(), Stop> {
+    let recorded = if worker.state.children.contains_key(&child.run) {
+        Ok(())
+    } else {
+        let (runs, title) = (keeps_values(&worker.state, path), child.title.clone());
+        let started = vec![NewEvent::new(path.clone(), EventKind::ChildStart(child))];
+        match runs && worker.append_outcome(path, started).await? {
+            true => Ok(()),
+            false => Err(Error::new(format!("`{path}` is not running, so it starts no run of `{title}`"))),
+        }
+    };
+    // The code may have stopped waiting.
+    _ = reply.send(recorded);
     Ok(())
 }
 

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
 use super::append::{follow, index};
@@ -13,15 +15,21 @@ use super::stop::Stop;
 use crate::definition::BrainDefinition;
 use crate::machine::RunState;
 use crate::projection::Prompts;
-use crate::record::{Event, RunId, RunSummary, Seq, Timestamp};
+use crate::record::{Event, RunId, RunSummary, Seq, Start, Timestamp};
 use crate::runner::Runner;
 use crate::runner::client::feed::{Feed, Feeds};
 use crate::runner::client::live::LiveRun;
 use crate::runner::work::backoffs::defer;
 use crate::store::{Deferral, Watcher};
 
+/// Starts a run, for the code of another one; the error is for its author. It is passed in, since a start begins a worker.
+pub(in crate::runner) type StartRun =
+    fn(Runner, Arc<BrainDefinition>, Value, Start) -> BoxFuture<'static, Result<(), String>>;
+
 pub(in crate::runner) struct Shared {
     pub(in crate::runner) runner: Runner,
+    /// Starts a child of the run.
+    pub(in crate::runner) start_run: StartRun,
     pub(in crate::runner) run: RunId,
     /// The brain's code; `None` for a run that was only opened.
     pub(in crate::runner) definition: Option<Arc<BrainDefinition>>,
@@ -65,7 +73,7 @@ pub(in crate::runner) struct Folded {
 impl Shared {
     /// Creates the shared part of a run, without feeding its sinks.
     pub(in crate::runner) fn new(
-        runner: Runner,
+        (runner, start_run): (Runner, StartRun),
         run: RunId,
         definition: Option<Arc<BrainDefinition>>,
         served: bool,
@@ -83,6 +91,7 @@ impl Shared {
             summary: Mutex::new(summary),
             live: runner.state.live.of(&run),
             runner,
+            start_run,
             run,
             definition,
             served,

@@ -134,6 +134,9 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
     {
         lines.push(format!("the webhook {} has started it: {}", delivery.webhook, delivery.id));
     }
+    if let Some(parent) = &row.parent {
+        lines.push(format!("the run {parent} has started it"));
+    }
     if let Some((run, seq)) = &row.forked_from {
         let others = match known.log.first().map(|event| &event.kind) {
             Some(EventKind::BrainStart(begin)) => begin.start.as_ref().map(|start| overridden(&start.overrides)),
