@@ -26,7 +26,7 @@ impl McpClient {
         let params = json!({
             "protocolVersion": "2025-11-25", "clientInfo": info, "capabilities": { "elicitation": {} },
         });
-        client.request("initialize", params);
+        client.request("initialize", &params);
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         client
     }
@@ -36,7 +36,7 @@ impl McpClient {
     }
 
     /// Sends a request, and returns its result.
-    fn request(&mut self, method: &str, params: Value) -> Value {
+    fn request(&mut self, method: &str, params: &Value) -> Value {
         self.send(&json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params }));
         loop {
             let mut line = String::new();
@@ -52,8 +52,8 @@ impl McpClient {
         }
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        self.request("tools/call", json!({ "name": tool, "arguments": arguments }))
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.request("tools/call", &json!({ "name": tool, "arguments": arguments }))
     }
 
     /// Closes the streams, and returns the exit code.
@@ -69,9 +69,9 @@ fn client_calls_brains_and_its_user_approves() {
     let desk = Desk::new();
     let mut client = McpClient::start(&desk, &["mcp", "--brain", "Weather", "--brain", "Release"]);
 
-    let tools = client.request("tools/list", json!({}));
-    let weather = client.call("Weather", json!({}));
-    client.call("Release", json!({}));
+    let tools = client.request("tools/list", &json!({}));
+    let weather = client.call("Weather", &json!({}));
+    client.call("Release", &json!({}));
     let asked = client.asked.clone();
 
     let names: Vec<_> = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();

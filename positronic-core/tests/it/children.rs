@@ -229,7 +229,7 @@ async fn crash_at_any_moment_starts_one_child_and_loses_no_result() {
                 Err(error) => panic!("{error} after {until}, {child_until}"),
             };
             assert_eq!(result, json!({ "Ok": 5 }), "after {until}, {child_until}");
-            assert_eq!(children(&runner, &parent).await, [child.clone()]);
+            assert_eq!(children(&runner, &parent).await, std::slice::from_ref(&child));
         }
     }
 }
@@ -278,7 +278,7 @@ async fn loop_waits_for_a_run_in_the_background_and_reads_its_end_as_a_message()
     run.result().await.unwrap();
     let log = run.events(Seq(0)).await.unwrap();
     let reported = format!("`post` ({child}) is done: Dear Ann");
-    assert_eq!(messages(&log), [reported.clone()]);
+    assert_eq!(messages(&log), std::slice::from_ref(&reported));
     let transcript = Story::of(&run).await.transcript();
     assert!(transcript.contains(&format!("Here: {reported}")), "{transcript}");
 }
