@@ -43,7 +43,7 @@ pub struct Webhook<P> {
 ///
 /// # Panics
 ///
-/// If the name is `reply`, which is reserved for replies to a call itself.
+/// If the name is `reply`, which is reserved for replies to a call itself, or `run`, for the ends of child runs.
 #[track_caller]
 #[must_use]
 pub fn webhook<P: Payload>(name: &str) -> Webhook<P> {
@@ -51,6 +51,9 @@ pub fn webhook<P: Payload>(name: &str) -> Webhook<P> {
         usage_panic(
             "a webhook cannot be named `reply`: `cx.result(…).wait_for_reply(…)` waits for a reply to the call itself",
         );
+    }
+    if name == WaitSpec::CHILD {
+        usage_panic("a webhook cannot be named `run`: `.join(…)` waits for the end of a child run");
     }
     Webhook::new(name)
 }

@@ -139,6 +139,12 @@ async fn nobody_but_the_engine_reports_the_end_of_a_child() {
     assert!(matches!(forged, Err(SignalError::Refused(Refusal::NothingWaits { .. }))), "{forged:?}");
 }
 
+#[test]
+#[should_panic(expected = "a webhook cannot be named `run`")]
+fn webhook_of_an_author_is_not_taken_for_the_end_of_a_child() {
+    _ = webhook::<String>("run");
+}
+
 #[tokio::test(start_paused = true)]
 async fn end_of_the_parent_cancels_linked_children_and_theirs() {
     let test = test();

@@ -63,8 +63,8 @@ test('a tool that has asked a person is suggested, and finds the runs that calle
   await page.waitForFunction(() => document.querySelectorAll('.run-row').length === 1);
   assert.deepEqual(await ids(), ['till']);
   assert.equal(await field().inputValue(), 'tool:pay');
-  await page.to('/runs?tool=pay&q=amount', 'h1');
-  await page.getByText('either for a tool or for words').waitFor();
+  await page.to('/runs?tool=pay&q=amount', '.run-row');
+  assert.deepEqual(await ids(), ['till']);
 });
 
 test('a hit shows the words around the text, and leads to its event', async () => {

@@ -1,7 +1,7 @@
 // The search of runs as people type it: `brain:support status:failed "two words"`, and as the filter that the API knows.
 
-/** The keys of the language, each of which is a filter of the API; other words are looked for in the events. */
-export const KEYS = { status: 'running, waiting, paused, completed, failed or cancelled', brain: 'a title', user: 'who it runs for', tag: 'a tag', conversation: 'an id', tool: 'the name of a tool that was called', needs: 'decision', since: 'today, 24h or a time', before: 'a time' };
+/** The keys of the language; other words, and fields such as `amount:249`, are looked for in the events. */
+export const KEYS = { status: 'running, waiting, paused, completed, failed or cancelled', brain: 'a title', user: 'who it runs for', tag: 'a tag', conversation: 'an id', tool: 'the name of a tool that was called', cost: 'an amount such as >0.1, <=5 or 0.1..5', needs: 'decision', since: 'today, 24h or a time', before: 'a time' };
 
 /** Reads what a person has typed. Titles are found whatever their case. */
 export function parse(text, titles = []) {
@@ -9,19 +9,23 @@ export function parse(text, titles = []) {
   const words = [];
   for (const [part, key, quoted, plain] of String(text).matchAll(/(?:([a-z]+):)?(?:"([^"]*)"|(\S+))/g)) {
     const value = quoted ?? plain;
-    if (!Object.hasOwn(KEYS, key ?? '')) words.push(quoted !== undefined && key === undefined ? quoted : part);
+    if (!Object.hasOwn(KEYS, key ?? '')) words.push(quoted !== undefined && key === undefined && !quoted.includes(':') ? quoted : part);
     else filter[key] = key === 'brain' ? titles.find((title) => title.toLowerCase() === value.toLowerCase()) ?? value : value;
   }
   return words.length ? { ...filter, q: words.join(' ') } : filter;
 }
 
-/** The filter as the API knows it: a tool is found by the field of its calls, so that it cannot stand beside other words. */
-export const asked = ({ tool, ...filter }) => (tool ? { ...filter, q: `"tool":${JSON.stringify(tool)}` } : filter);
-/** Why a filter cannot be searched for. */
-export const misfit = ({ tool, q }) => (tool && q ? 'A search is either for a tool or for words: remove one of both.' : null);
+/** Writes a condition. */
+const condition = ([key, value]) => `${key}:${/\s/.test(value) ? `"${value}"` : value}`;
+
+/** The filter as the API knows it: what has no parameter is a word of the search. */
+export function asked({ tool, cost, q, ...filter }) {
+  const words = [...Object.entries({ tool, cost }).filter(([, value]) => value).map(condition), q].filter(Boolean).join(' ');
+  return words ? { ...filter, q: words } : filter;
+}
 
 /** Writes a filter as a person would type it. */
-export const write = ({ q, ...filter }) => [...Object.entries(filter).map(([key, value]) => `${key}:${/\s/.test(value) ? `"${value}"` : value}`), q].filter(Boolean).join(' ');
+export const write = ({ q, ...filter }) => [...Object.entries(filter).map(condition), q].filter(Boolean).join(' ');
 
 const HOURS = { '1h': 1, '24h': 24, '7d': 168 };
 /** Makes times of the words of a filter: `today`, and the last hours or days. */

@@ -8,7 +8,7 @@ import { causeOf, quoted, standing } from '../lib/cause.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { compact, date, duration, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
 import { empty, hasEnded, resource } from '../parts/common.js';
-import { asked as askedOf, dated, KEYS, misfit, parse, write } from '../parts/query.js';
+import { asked as askedOf, dated, KEYS, parse, write } from '../parts/query.js';
 import { menuOf, suggestions } from '../parts/suggest.js';
 
 const { a, b, button, div, form, h1, h2, input, kbd, label, mark, nav, option, p, select, small, span } = tags;
@@ -48,14 +48,13 @@ export default function runsView(route, frame) {
   function count() {
     if (performance.now() - numbers.at < COUNTED && numbers.at) return;
     numbers.at = performance.now();
-    for (const [name, view] of Object.entries({ ...VIEWS, ...saved() })) get('/runs/counts', dated(view)).then((counts) => { numbers[name] = sum(counts); }, () => {});
+    for (const [name, view] of Object.entries({ ...VIEWS, ...saved() })) get('/runs/counts', askedOf(dated(view))).then((counts) => { numbers[name] = sum(counts); }, () => {});
   }
   const page = (cursor, limit) => get('/runs', { ...asked(), cursor, limit });
   read(route);
   const data = resource(async (old) => {
     count();
     const limit = Math.min(500, Math.max(50, old?.items.length ?? 0));
-    if (misfit(filter)) return { items: [], next: null, counts: null };
     const [first, counts] = await Promise.all([page(null, limit), get('/runs/counts', { ...asked(), status: null })]);
     // The selection stays on its run.
     const index = sort ? -1 : first.items.findIndex(({ id }) => id === old?.items[selected]?.id);
@@ -222,7 +221,6 @@ export default function runsView(route, frame) {
       class: STATUS[name][1], 'aria-current': filter.status === name && 'true' }, `${number(counts[name])}${counts.capped ? '+' : ''} ${name}`))];
   }
   function shown({ items: rows, next, capped }) {
-    if (misfit(filter)) return empty('This cannot be searched for', misfit(filter));
     if (!rows.length && query(filter)) return empty('No run matches', 'Change the filters.', a.button({ href: ui('/runs') }, 'Show all runs'));
     if (!rows.length) return empty('No runs yet', 'Start a brain, and watch it here.', a.button.primary({ href: ui('/brains') }, 'Start a brain'));
     return [list.view({ role: 'grid', 'aria-label': 'Runs', 'aria-rowcount': next ? -1 : rows.length + 1 }, `run-${selected}`),
