@@ -43,11 +43,13 @@ fn note(row: &mut RunSummary, event: &Event) {
         }
         EventKind::BrainComplete { result } if path.is_root() => row.result = gist(result).or(row.result.take()),
         EventKind::LoopModelResult { parts, .. } if !is_below_call(path) => {
-            let text: String = parts
-                .iter()
-                .filter_map(|part| if let Part::Text { text } = part { Some(&**text) } else { None })
-                .collect();
-            row.result = sentence(&text).or(row.result.take());
+            let mut texts =
+                parts.iter().filter_map(|part| if let Part::Text { text } = part { Some(&**text) } else { None });
+            if let Some(first) = texts.next() {
+                let rest: String = texts.collect();
+                let said = if rest.is_empty() { sentence(first) } else { sentence(&[first, &rest].concat()) };
+                row.result = said.or(row.result.take());
+            }
         }
         EventKind::LoopToolCall(call) => {
             let tool = call.tool.as_str();
@@ -69,12 +71,12 @@ fn is_below_call(path: &Path) -> bool {
 }
 
 /// Returns the first sentence of a text as one line; `None` if it has no letters or digits.
-fn sentence(text: &str) -> Option<String> {
+fn sentence(text: &str) -> Option<Arc<str>> {
     let mut line = String::new();
     let mut length = 0;
     for word in text.split_whitespace() {
-        let word: String = word.chars().filter(|letter| !letter.is_control()).collect();
-        length += word.chars().count() + usize::from(!line.is_empty());
+        let letters = word.chars().filter(|letter| !letter.is_control()).count();
+        length += letters + usize::from(!line.is_empty());
         if length > LONGEST {
             line.push('\u{2026}');
             break;
@@ -82,17 +84,19 @@ fn sentence(text: &str) -> Option<String> {
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(&word);
-        let is_number = word.trim_end_matches('.').chars().all(|letter| letter.is_ascii_digit());
-        if word.ends_with(['.', '!', '?']) && !is_number && word.chars().count() > 2 {
+        let begin = line.len();
+        line.extend(word.chars().filter(|letter| !letter.is_control()));
+        let word = line.get(begin..).unwrap_or_default();
+        let is_number = || word.trim_end_matches('.').bytes().all(|letter| letter.is_ascii_digit());
+        if letters > 2 && word.ends_with(['.', '!', '?']) && !is_number() {
             break;
         }
     }
-    line.chars().any(char::is_alphanumeric).then_some(line)
+    line.chars().any(char::is_alphanumeric).then(|| line.into())
 }
 
 /// Returns a document in one line: the longest of its sentences, else its first fields.
-fn gist(document: &Value) -> Option<String> {
+fn gist(document: &Value) -> Option<Arc<str>> {
     let mut left = LOOKED_AT;
     let mut longest = None;
     find_sentence(document, &mut left, &mut longest);
@@ -102,7 +106,7 @@ fn gist(document: &Value) -> Option<String> {
     let plain = |value: &Value| match value {
         Value::Null | Value::Object(_) | Value::Array(_) => None,
         Value::String(text) => sentence(text),
-        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string().into()),
     };
     match document {
         Value::Object(fields) => {

@@ -191,10 +191,10 @@ pub struct RunSummary {
     pub last: Option<String>,
     /// What it is about, in one line: the message that began it, or its options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input: Option<String>,
+    pub input: Option<Arc<str>>,
     /// Its result in one sentence. Until it has one, and if the result has no words, what the model said last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<String>,
+    pub result: Option<Arc<str>>,
     /// The path of the last loop that a limit of iterations, tokens, money or time has cut off, apart from those below calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<Path>,

@@ -19,6 +19,13 @@ pub(super) struct AnswerGuards {
 
 impl AnswerGuards {
     pub(super) fn of(worker: &mut Worker, loop_at: &Path) -> Self {
+        let own = worker.frames.loop_at(loop_at);
+        let in_plugins = own.is_some_and(|own| own.plugins.values().any(|plugin| plugin.guards()));
+        // Most loops have no guards, and nobody handed over to them.
+        let is_bare = own.is_none_or(|own| own.guards.is_empty());
+        if is_bare && handed_over_by(&worker.state, loop_at).is_none() {
+            return Self { guards: Vec::new(), in_plugins };
+        }
         let mut loops = vec![loop_at.clone()];
         while let Some(outer) = loops.last().and_then(|path| handed_over_by(&worker.state, path)) {
             loops.push(outer);
@@ -31,8 +38,6 @@ impl AnswerGuards {
                 guards.extend(worker.scope(path.clone()).map(|scope| (guard.clone(), scope)));
             }
         }
-        let own = worker.frames.loop_at(loop_at);
-        let in_plugins = own.is_some_and(|own| own.plugins.values().any(|plugin| plugin.guards()));
         Self { guards, in_plugins }
     }
 
