@@ -47,10 +47,10 @@ export default function runView(route, frame) {
   };
   const open = async () => {
     await model.load();
-    if (model.run && !model.closed) return openTab();
+    if (model.run?.id === model.id && !model.closed) return openTab();
     // The short form of an id, as the page prints it, leads to the run.
-    if (model.trouble?.status !== 404) return null;
-    const found = await idsOf(model.id).catch(() => []);
+    if (!model.run && model.trouble?.status !== 404) return null;
+    const found = model.run ? [model.run.id] : await idsOf(model.id).catch(() => []);
     if (found.length === 1 && !model.closed) go(at('runs', found[0], route.tab === 'transcript' && !route.rest.length ? null : route.tab, route.rest[0]), true);
     else if (found.length) model.trouble = { status: 404, message: `${found.length} runs end with ${model.id}: ${found.join(', ')}` };
     return null;

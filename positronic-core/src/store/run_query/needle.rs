@@ -39,12 +39,13 @@ impl Needle {
         let mut places = line.match_indices(&text).map(|(at, _)| (line.get(..at), line.get(at + text.len()..)));
         match self {
             Self::Text(_) if is_number(&text) => {
-                let is_digit = |letter: char| letter.is_ascii_digit();
+                // Nor in an id of hexadecimal digits.
+                let joins = |letter: char| letter.is_ascii_alphanumeric();
                 places.any(|(before, after)| {
                     let before = before.unwrap_or_default();
-                    !before.ends_with(is_digit)
+                    !before.ends_with(joins)
                         && !NUMBERS.iter().any(|field| before.ends_with(field))
-                        && !after.unwrap_or_default().starts_with(is_digit)
+                        && !after.unwrap_or_default().starts_with(joins)
                 })
             }
             Self::Text(_) => places.next().is_some(),
