@@ -168,8 +168,6 @@ impl<R> RunHandle<R> {
     /// Waits until the run has ended, or makes no progress without a signal.
     pub async fn settled(&self) -> Settled {
         let sent = Seq(self.sent.load(Ordering::Acquire));
-        let stopped = self.shared.stopped.subscribe();
-        let mut watch = self.shared.settled.subscribe();
         let settled = |(phase, seq): &(Phase, Seq)| match phase {
             Phase::Working => false,
             // Events after the suspension may have given it work.
@@ -177,17 +175,10 @@ impl<R> RunHandle<R> {
             Phase::Ended => *seq >= sent,
             Phase::Stopped(_) => true,
         };
-        // The handle shares the sender, so the channel stays open.
-        if let Ok((Phase::Stopped(reason), _)) = watch.wait_for(settled).await.as_deref() {
-            return Settled::Stopped(reason.clone());
+        match self.shared.until(settled).await {
+            Some(reason) => Settled::Stopped(reason),
+            None => Settled::of(&self.shared.state()),
         }
-        // The run's task may have read since then that another worker has ended the run.
-        if stopped.has_changed().unwrap_or_default()
-            && let Some(reason) = &*stopped.borrow()
-        {
-            return Settled::Stopped(reason.clone());
-        }
-        Settled::of(&self.shared.state())
     }
 
     /// Waits until the run continues, ends, or waits again at a later event.
@@ -260,10 +251,9 @@ impl<R: DeserializeOwned> RunHandle<R> {
     ///
     /// [`RunError`] if the run failed, was cancelled or stopped, or if its result is not an `R`.
     pub async fn result(&self) -> Result<R, RunError> {
-        let mut watch = self.shared.settled.subscribe();
         let settled = |(phase, _): &(Phase, Seq)| matches!(phase, Phase::Ended | Phase::Stopped(_));
-        if let Ok((Phase::Stopped(reason), _)) = watch.wait_for(settled).await.as_deref() {
-            return Err(RunError::Stopped { reason: reason.clone() });
+        if let Some(reason) = self.shared.until(settled).await {
+            return Err(RunError::Stopped { reason });
         }
         let result = match Settled::of(&self.shared.state()) {
             Settled::Completed(result) => result,

@@ -148,6 +148,22 @@ impl Shared {
         });
     }
 
+    /// Waits until a phase fits or a worker stops, and returns the reason of a stop, which the next phase may follow before it is read.
+    pub(in crate::runner) async fn until(&self, fits: impl FnMut(&(Phase, Seq)) -> bool) -> Option<ResumeError> {
+        let (mut stopped, mut phases) = (self.stopped.subscribe(), self.settled.subscribe());
+        // The channels stay open, since they are parts of this.
+        let is_stopped = tokio::select! {
+            biased;
+            _ = stopped.changed() => true,
+            phase = phases.wait_for(fits) => match phase.as_deref() {
+                Ok((Phase::Stopped(reason), _)) => return Some(reason.clone()),
+                // Another worker may have ended the run after this one had stopped.
+                _ => stopped.has_changed().unwrap_or_default(),
+            },
+        };
+        if is_stopped { stopped.borrow().clone() } else { None }
+    }
+
     /// Replaces the state by that after these events.
     pub(in crate::runner) fn take_over(&self, after: RunState, summary: RunSummary, events: &[Arc<Event>]) {
         // Under one lock, so that no reader sees a state without its prompts.

@@ -23,3 +23,20 @@ async fn waiter_is_told_that_the_worker_stopped_though_the_run_has_ended_since()
     assert_eq!(waiter.await, Settled::Stopped(ResumeError::Leaves));
     assert_ne!(run.settled().await, Settled::Stopped(ResumeError::Leaves), "a later waiter is told the end");
 }
+
+#[tokio::test]
+async fn waiter_is_told_that_the_worker_stopped_though_another_one_works_since() {
+    let stuck = brain("Stuck").step("Wait", async |_| pending().await);
+    let runner = Runner::new(ScriptedModel::new([])).store(MemoryStore::new());
+    let run: RunHandle<()> = runner.start_with(stuck, (), Start::default()).await.unwrap();
+    let (mut waiter, mut reader) = (Box::pin(run.settled()), Box::pin(run.result()));
+    assert_eq!((&mut waiter).now_or_never(), None, "it works");
+    assert_eq!((&mut reader).now_or_never(), None, "it works");
+
+    run.shared.publish(Phase::Stopped(ResumeError::Leaves));
+    run.shared.publish(Phase::Working);
+
+    assert_eq!(waiter.now_or_never(), Some(Settled::Stopped(ResumeError::Leaves)));
+    assert_eq!(reader.now_or_never(), Some(Err(RunError::Stopped { reason: ResumeError::Leaves })));
+    assert_eq!(run.settled().now_or_never(), None, "a later waiter waits");
+}
