@@ -36,6 +36,17 @@ export async function open(browser, address, options = {}) {
   return page;
 }
 
+/** Asserts something of a page, again until it is true: a page is drawn after the click that changes it. */
+export async function eventually(check, deadline = Date.now() + 5000) {
+  try {
+    await check();
+  } catch (error) {
+    if (Date.now() > deadline) throw error;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await eventually(check, deadline);
+  }
+}
+
 /** Asserts that axe finds nothing, in light and in dark. */
 export async function accessible(page, name) {
   for (const colorScheme of ['light', 'dark']) {

@@ -1,7 +1,7 @@
 // Conversations: the list, a thread with a decision in it, and the box to write in.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { accessible, launch, open } from './browser.mjs';
+import { accessible, eventually, launch, open } from './browser.mjs';
 import { Project } from './server.mjs';
 
 const project = new Project();
@@ -19,17 +19,17 @@ after(async () => { await browser?.close(); await project.close(); });
 test('the list says what was said last, and what waits for a person', async () => {
   await page.to('/conversations', '.talks a');
   const first = page.getByRole('link', { name: /Please order the cheese/ });
-  assert.match(await first.innerText(), /decide[\s\S]*Kitchen · ana · 2 turns · dinner/);
+  await eventually(async () => assert.match(await first.innerText(), /decide[\s\S]*Kitchen · ana · 2 turns · dinner/));
   await accessible(page, 'the conversations');
   await page.getByRole('button', { name: /Waits for a person/ }).click();
-  assert.equal(await page.locator('.queue.talks:not(.in-main) a').count(), 1);
+  await eventually(async () => assert.equal(await page.locator('.queue.talks:not(.in-main) a').count(), 1));
 });
 
 test('a thread shows messages and answers in their order, with calls folded and the decision in place', async () => {
   await page.to('/conversations/dinner', '.decide');
   const heads = await page.locator('.turn-head b').allInnerTexts();
   assert.deepEqual(heads, ['ana', 'Kitchen', 'Kitchen', 'ana']);
-  assert.match(await page.locator('.thread').innerText(), /What can I cook tonight\?[\s\S]*eggs[\s\S]*Please order the cheese\.[\s\S]*it costs 12 euros/);
+  await eventually(async () => assert.match(await page.locator('.thread').innerText(), /What can I cook tonight\?[\s\S]*eggs[\s\S]*Please order the cheese\.[\s\S]*it costs 12 euros/));
   await page.locator('.turn-calls summary', { hasText: 'larder' }).click();
   await page.locator('.turn-calls[open] li', { hasText: 'eggs, rice' }).waitFor();
   await accessible(page, 'a thread');
@@ -41,10 +41,10 @@ test('a decision and a further message continue the conversation', async () => {
   await page.locator('.decide').waitFor({ state: 'detached' });
   await write().fill('Thank you!');
   await write().press('Shift+Enter');
-  assert.equal(await write().inputValue(), 'Thank you!\n', 'with Shift, Enter begins a line');
+  await eventually(async () => assert.equal(await write().inputValue(), 'Thank you!\n', 'with Shift, Enter begins a line'));
   await write().press('Enter');
   await page.getByText('Enjoy your dinner!').waitFor();
-  assert.equal(await write().inputValue(), '');
+  await eventually(async () => assert.equal(await write().inputValue(), ''));
   await page.getByRole('link', { name: '3 runs' }).waitFor();
 });
 
@@ -61,7 +61,7 @@ test('a message without an answer is sent again under its key, and begins one tu
   await box.fill('Water the roses.');
   await box.press('Enter');
   await page.getByRole('alert').filter({ hasText: 'cannot be reached' }).waitFor();
-  assert.equal(await box.inputValue(), 'Water the roses.', 'the text stays');
+  await eventually(async () => assert.equal(await box.inputValue(), 'Water the roses.', 'the text stays'));
   await page.getByRole('button', { name: 'Send', exact: true }).click();
   await page.waitForFunction(() => document.querySelector('#write').value === '');
   await page.unroute('**/conversations/garden/messages');

@@ -1,7 +1,7 @@
 // What was decided today, by whom; and a fork as a view, with what becomes different.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { accessible, launch, open } from './browser.mjs';
+import { accessible, eventually, launch, open } from './browser.mjs';
 import { Project, waitingLog } from './server.mjs';
 
 const project = new Project();
@@ -19,7 +19,7 @@ after(async () => { await browser?.close(); await project.close(); });
 
 test('the inbox lists what was decided today, with who did it and what they changed', async () => {
   await page.to('/inbox', '.decide');
-  assert.match(await page.locator('.queue .decided').innerText(), /refund[\s\S]*the cassette/);
+  await eventually(async () => assert.match(await page.locator('.queue .decided').innerText(), /refund[\s\S]*the cassette/));
   const before = await page.locator('.queue .decided li').count();
   await page.evaluate(async () => {
     const { items } = await (await fetch('/api/v1/pending')).json();
@@ -32,10 +32,10 @@ test('the inbox lists what was decided today, with who did it and what they chan
   const texts = await list.locator('li').allInnerTexts();
   assert.ok(texts.some((text) => /pay amount 7[\s\S]*5[\s\S]*approved as edited/.test(text)), texts.join('\n'));
   assert.ok(texts.some((text) => /rejected: “twice” · Till till/.test(text)), texts.join('\n'));
-  assert.deepEqual([await list.locator('del').innerText(), await list.locator('ins').innerText()], ['7', '5']);
+  await eventually(async () => assert.deepEqual([await list.locator('del').innerText(), await list.locator('ins').innerText()], ['7', '5']));
   await accessible(page, 'what was decided today');
   await page.keyboard.press('a');
-  assert.equal(await page.locator('.decide').count(), 0, 'nothing can be decided there');
+  await eventually(async () => assert.equal(await page.locator('.decide').count(), 0, 'nothing can be decided there'));
   await list.getByRole('link', { name: /twice/ }).click();
   await page.waitForURL(/\/runs\/till\/transcript\/\d+/);
 });
@@ -47,8 +47,8 @@ test('a fork shows what becomes different, what happens again and what both runs
   const prompt = page.getByLabel('System prompt');
   const before = await prompt.inputValue();
   await prompt.fill(`${before}\nNever refund more than the price.`);
-  assert.deepEqual(await page.locator('.lines-diff .come').allInnerTexts(), ['+ Never refund more than the price.']);
-  assert.equal(await page.locator('.lines-diff .out').count(), 0);
+  await eventually(async () => assert.deepEqual(await page.locator('.lines-diff .come').allInnerTexts(), ['+ Never refund more than the price.']));
+  await eventually(async () => assert.equal(await page.locator('.lines-diff .out').count(), 0));
   await page.getByText(/reach the world or a person/).waitFor();
   const stands = await page.locator('.shared-rows li a').allInnerTexts();
   assert.equal(stands.filter((text) => text === 'new from here').length, 1, stands.join());

@@ -1,7 +1,7 @@
 // The ends of runs: results of any type, and what goes on from a failure.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { accessible, launch, open } from './browser.mjs';
+import { accessible, eventually, launch, open } from './browser.mjs';
 import { endedLog, Project } from './server.mjs';
 
 const project = new Project();
@@ -20,12 +20,12 @@ after(async () => { await browser?.close(); await project.close(); });
 test('a completed run shows its result, of whatever type it is', async () => {
   for (const [run, shown] of [['number', /42/], ['text', /All is well\./], ['falsy', /false/], ['object', /total\s+7/]]) {
     await page.to(`/runs/${run}`, '.run-head h1');
-    assert.match(await page.getByRole('region', { name: 'Result' }).innerText(), shown, run);
-    assert.equal(await page.getByRole('button', { name: 'Retry' }).count(), 0);
+    await eventually(async () => assert.match(await page.getByRole('region', { name: 'Result' }).innerText(), shown, run));
+    await eventually(async () => assert.equal(await page.getByRole('button', { name: 'Retry' }).count(), 0));
   }
   await accessible(page, 'a run with a result');
   await page.to('/runs/none', '.run-head h1');
-  assert.equal(await page.getByRole('region', { name: 'Result' }).count(), 0);
+  await eventually(async () => assert.equal(await page.getByRole('region', { name: 'Result' }).count(), 0));
 });
 
 test('a failed run says what a retry does, and why it was refused', async () => {
@@ -36,7 +36,7 @@ test('a failed run says what a retry does, and why it was refused', async () => 
   await page.route('**/runs/broke/retry', (route) => route.fulfill({ status: 409, json: refusal }));
   await page.getByRole('button', { name: 'Retry' }).click();
   const dialog = page.getByRole('dialog', { name: 'The action failed' });
-  assert.match(await dialog.innerText(), /failed at a limit/);
+  await eventually(async () => assert.match(await dialog.innerText(), /failed at a limit/));
   await dialog.getByRole('button', { name: 'Close' }).click();
   await page.unroute('**/runs/broke/retry');
 });
@@ -66,7 +66,7 @@ test('a parked run is retried in itself', async () => {
   const read = page.waitForRequest((request) => request.method() === 'GET' && request.url().endsWith('/api/v1/runs/broke'));
   await page.getByRole('button', { name: 'Retry' }).click();
   await read;
-  assert.match(page.url(), /\/runs\/broke$/);
+  await eventually(async () => assert.match(page.url(), /\/runs\/broke$/));
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   page.check();
 });

@@ -1,7 +1,7 @@
 // The inbox: selection by id, decisions of several calls, budgets, expired requests, lost races, and arguments that nothing hides.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { accessible, launch, open } from './browser.mjs';
+import { accessible, eventually, launch, open } from './browser.mjs';
 import { Project, waitingLog } from './server.mjs';
 
 const project = new Project();
@@ -30,14 +30,14 @@ test('a new item before the selected one does not change what a key approves', a
   project.import(waitingLog('urgent', { calls: [pay({ to: 'Zoe', amount: 9999 }, { expires: soon() })] }));
   await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
   await item(page, 'Zoe').waitFor();
-  assert.match(await page.locator('.decide').first().innerText(), /Zoe/, 'what expires first is on top');
-  assert.match(await page.locator('.decide.selected').innerText(), /Ann/);
+  await eventually(async () => assert.match(await page.locator('.decide').first().innerText(), /Zoe/, 'what expires first is on top'));
+  await eventually(async () => assert.match(await page.locator('.decide.selected').innerText(), /Ann/));
   await settled();
   await page.keyboard.press('a');
   await item(page, 'Ann').waitFor({ state: 'detached' });
   assert.equal((await decided('first')).length, 1);
   assert.equal((await decided('urgent')).length, 0);
-  assert.equal(await page.locator('.decide.selected').count(), 0, 'no item is selected after it has left');
+  await eventually(async () => assert.equal(await page.locator('.decide.selected').count(), 0, 'no item is selected after it has left'));
   await page.keyboard.press('a');
   assert.equal((await decided('urgent')).length, 0);
 });
@@ -46,7 +46,7 @@ test('several calls of one tool are decided at once, with a result for each', as
   project.import(waitingLog('several', { calls: [pay({ to: 'Bo' }), pay({ to: 'Cy' }), { tool: 'mail', arguments: { to: 'Di' } }] }));
   await page.to('/inbox', '.decide');
   await item(page, 'Bo').getByLabel('Choose pay').check();
-  assert.equal(await item(page, 'Di').getByLabel('Choose mail').count(), 0, 'another tool cannot be chosen with it');
+  await eventually(async () => assert.equal(await item(page, 'Di').getByLabel('Choose mail').count(), 0, 'another tool cannot be chosen with it'));
   await item(page, 'Cy').getByLabel('Choose pay').check();
   await accessible(page, 'the inbox with chosen items');
   // Another person decides one of them, and this window does not learn of it.
@@ -54,7 +54,7 @@ test('several calls of one tool are decided at once, with a result for each', as
   project.command('reject', 'several', 'Chat/0.1', '--reason', 'too much');
   await page.getByRole('button', { name: 'Approve 2' }).click();
   await item(page, 'Bo').locator('.note[role=status]').waitFor();
-  assert.match(await item(page, 'Cy').locator('.note.lost').innerText(), /rejected this[\s\S]*too much[\s\S]*was not recorded/);
+  await eventually(async () => assert.match(await item(page, 'Cy').locator('.note.lost').innerText(), /rejected this[\s\S]*too much[\s\S]*was not recorded/));
   await page.unroute(/\/stream|\/pending/);
   assert.deepEqual((await decided('several')).map(({ path, decision }) => [path, decision]), [['Chat/0.1', 'rejected'], ['Chat/0.0', 'approved']]);
 });
@@ -81,7 +81,7 @@ test('an edit keeps the digits of a large integer in another field', async () =>
   const lines = waitingLog('large', { calls: [pay({ to: 'Gus', account: 'DIGITS' })] });
   project.import(lines.map((line) => line.replaceAll('"DIGITS"', '9007199254740993')));
   await page.to('/inbox', '.decide');
-  assert.match(await item(page, 'Gus').innerText(), /9007199254740993/);
+  await eventually(async () => assert.match(await item(page, 'Gus').innerText(), /9007199254740993/));
   await item(page, 'Gus').getByRole('button', { name: 'Edit arguments' }).click();
   const form = page.locator('.decide textarea.code');
   await form.fill((await form.inputValue()).replace('Gus', 'Hal'));
@@ -96,8 +96,8 @@ test('hidden characters are marked beside the input', async () => {
   const asked = item(page, 'zero');
   await asked.getByRole('button', { name: 'Edit arguments' }).click();
   await asked.locator('.hidden-note').first().waitFor();
-  assert.match(await asked.locator('.hidden-note').first().innerText(), /Hidden characters: .*⟨U\+202E⟩001⟨U\+202C⟩/);
-  assert.equal(await asked.locator('mark.hidden-char').count() >= 3, true);
+  await eventually(async () => assert.match(await asked.locator('.hidden-note').first().innerText(), /Hidden characters: .*⟨U\+202E⟩001⟨U\+202C⟩/));
+  await eventually(async () => assert.equal(await asked.locator('mark.hidden-char').count() >= 3, true));
   await accessible(page, 'the form with hidden characters');
 });
 
@@ -105,8 +105,8 @@ test('emoji are pictures, and a selector after a digit is marked', async () => {
   project.import(waitingLog('emoji', { calls: [pay({ to: '\u26a0\ufe0f Ida \u{1f468}\u200d\u{1f469}\u200d\u{1f467} 1\ufe0f\u20e3', file: '/srv/1\ufe0f' })] }));
   await page.to('/inbox', '.decide');
   await item(page, 'Ida').waitFor();
-  assert.match(await item(page, 'Ida').innerText(), /\/srv\/1⟨U\+FE0F⟩/);
-  assert.equal(await item(page, 'Ida').locator('mark.hidden-char').count(), 1);
+  await eventually(async () => assert.match(await item(page, 'Ida').innerText(), /\/srv\/1⟨U\+FE0F⟩/));
+  await eventually(async () => assert.equal(await item(page, 'Ida').locator('mark.hidden-char').count(), 1));
   page.check();
 });
 
@@ -135,7 +135,7 @@ test('a long text keeps the focus of the field', async () => {
   const text = 'Only to the canary group in Europe, and not to all of the users at once, please.';
   await item(page, 'Sam').getByLabel('note').fill('');
   await page.keyboard.type(text);
-  assert.equal(await item(page, 'Sam').getByLabel('note').inputValue(), text);
+  await eventually(async () => assert.equal(await item(page, 'Sam').getByLabel('note').inputValue(), text));
   assert.equal((await decided('typed')).length, 0);
 });
 
@@ -147,12 +147,12 @@ test('what a form cannot hold is not decided, and what it shows is what runs', a
   const asked = item(page, 'Kim');
   await asked.getByRole('button', { name: 'Edit arguments' }).click();
   await asked.getByLabel('due').waitFor();
-  assert.equal(await asked.getByLabel('due').inputValue(), 'whenever');
-  assert.equal(await asked.getByLabel('extra').inputValue(), 'Kim');
+  await eventually(async () => assert.equal(await asked.getByLabel('due').inputValue(), 'whenever'));
+  await eventually(async () => assert.equal(await asked.getByLabel('extra').inputValue(), 'Kim'));
   await asked.getByRole('button', { name: 'Remove steps 1' }).click();
   const code = asked.locator('textarea.code');
   await asked.locator('.edits').waitFor();
-  assert.match(await code.first().inputValue(), /"ls"/);
+  await eventually(async () => assert.match(await code.first().inputValue(), /"ls"/));
   await code.first().fill('{"run": "MINE}');
   await asked.getByRole('button', { name: 'Approve as edited' }).click();
   await page.keyboard.press('a');
@@ -170,7 +170,7 @@ test('a schema cannot draw on the page', async () => {
   await page.to('/inbox', '.decide');
   await item(page, 'Lee').getByRole('button', { name: 'Edit arguments' }).click();
   await item(page, 'Lee').getByLabel('odd').waitFor();
-  assert.equal(await page.locator('.overlay').count(), 0);
+  await eventually(async () => assert.equal(await page.locator('.overlay').count(), 0));
   page.check();
 });
 
@@ -197,7 +197,7 @@ test('nothing is sent before the form that shows it has loaded', async () => {
   await window.goto(page.url());
   const asked = item(window, 'of 900 tokens');
   await asked.getByText('A part of the page cannot be loaded').waitFor();
-  assert.ok(await asked.getByRole('button', { name: 'Grant' }).isDisabled());
+  await eventually(async () => assert.ok(await asked.getByRole('button', { name: 'Grant' }).isDisabled()));
   await settled(window);
   await window.keyboard.press('a');
   await window.close();
@@ -223,7 +223,7 @@ test('a click does not hit an item that has just come to its place', async () =>
   await item(page, 'Una').waitFor({ state: 'detached' });
   // What stood below is there now, and its button is off for a moment.
   assert.ok(third.y > y);
-  assert.ok(await item(page, 'Val').getByRole('button', { name: 'Approve' }).isDisabled());
+  await eventually(async () => assert.ok(await item(page, 'Val').getByRole('button', { name: 'Approve' }).isDisabled()));
   await page.mouse.click(x + 5, y + 5);
   assert.deepEqual((await decided('moving')).map(({ path }) => path), ['Chat/0.0']);
 
@@ -351,7 +351,7 @@ test('a run is cancelled by its dialog and by nothing else', async () => {
   await page.getByRole('button', { name: 'Cancel…' }).click();
   const dialog = page.getByRole('dialog', { name: 'Cancel the run' });
   await dialog.getByLabel('reason').fill('Not needed.');
-  assert.equal(await dialog.locator('input, textarea, select').count(), 1);
+  await eventually(async () => assert.equal(await dialog.locator('input, textarea, select').count(), 1));
   await dialog.getByRole('button', { name: 'Cancel the run' }).click();
   await page.getByText(/^Cancelled by .*: Not needed\.$/).waitFor();
 });
@@ -458,7 +458,7 @@ test('neither long names nor deep places hide a value', async () => {
     }
   }
   // Each text is isolated, so that one from right to left does not change the order of the others.
-  assert.deepEqual((await item(page, 'Ben').locator('.leaf bdi').allInnerTexts()).slice(-2), ['"\u05d0\u05d1"', '"FAR-9"']);
+  await eventually(async () => assert.deepEqual((await item(page, 'Ben').locator('.leaf bdi').allInnerTexts()).slice(-2), ['"\u05d0\u05d1"', '"FAR-9"']));
   await page.setViewportSize({ width: 1280, height: 900 });
 });
 
@@ -468,7 +468,7 @@ test('very large and very odd arguments leave the page usable', async () => {
   await page.to('/inbox', '.decide');
   const [hidden, long] = ['Cal', 'Cem'].map((text) => page.locator('.decide').filter({ has: page.locator('.fields, .prose', { hasText: text }) }));
   await hidden.getByText('⟨U+200B⟩⟨U+200B⟩').first().waitFor();
-  assert.match(await long.locator('.prose').innerText(), / 99999\n/);
+  await eventually(async () => assert.match(await long.locator('.prose').innerText(), / 99999\n/));
   for (const asked of [hidden, long]) assert.ok(await asked.locator('*').count() < 1000);
   await hidden.getByRole('button', { name: 'Reject…' }).click();
   await hidden.getByLabel('Reason').fill('spam');
@@ -483,12 +483,12 @@ test('a schema neither renames arguments nor hides what is chosen', async () => 
   project.import(waitingLog('titles', { calls: [pay({ amount: 7, limit: 900, code: 1, note: 'Dee', flag: 'false' }, { schema: { type: 'object', properties, $defs, required: ['code'] } })] }));
   await page.to('/inbox', '.decide');
   const asked = item(page, 'Dee');
-  assert.ok(await asked.getByText('"false"', { exact: true }).isVisible());
+  await eventually(async () => assert.ok(await asked.getByText('"false"', { exact: true }).isVisible()));
   await asked.getByRole('button', { name: 'Edit arguments' }).click();
-  assert.equal(await asked.getByLabel('amount').inputValue(), '7');
+  await eventually(async () => assert.equal(await asked.getByLabel('amount').inputValue(), '7'));
   await asked.getByRole('group', { name: 'more' }).getByRole('button', { name: 'Add' }).click();
   await asked.getByRole('button', { name: 'Remove' }).first().waitFor();
-  assert.ok(await asked.locator('input, textarea, select').count() < 1000, 'a schema that refers to itself twice has a form with an end');
+  await eventually(async () => assert.ok(await asked.locator('input, textarea, select').count() < 1000, 'a schema that refers to itself twice has a form with an end'));
   await asked.getByRole('button', { name: 'Remove' }).first().click();
   await asked.getByLabel('code').selectOption('–');
   assert.equal(await asked.getByLabel('code').evaluate((choice) => choice.validity.valueMissing), true, 'a required choice is not left open');
@@ -529,7 +529,7 @@ test('an answer that is older than its question is named where a person decides,
   });
   await page.to('/inbox', '.decide');
   await item(page, 'Kai').getByText(/The answer to ask came \d+ d ago, before it was asked/).waitFor();
-  assert.equal(await page.getByText('before it was asked').count(), 1);
+  await eventually(async () => assert.equal(await page.getByText('before it was asked').count(), 1));
   await accessible(page, 'an item after an older answer');
   await page.route('**/runs/older/timeline', async (route) => {
     const answer = await route.fetch();
@@ -540,7 +540,7 @@ test('an answer that is older than its question is named where a person decides,
     await route.fulfill({ response: answer, json: { ...whole, timeline: { ...whole.timeline, nodes } } });
   });
   await page.to('/runs/older', '.row.call');
-  assert.match(await page.locator('.row.call').innerText(), /waited 1\.0 s for orders T-1\s+—\s+text yes\s+older than its question/);
+  await eventually(async () => assert.match(await page.locator('.row.call').innerText(), /waited 1\.0 s for orders T-1\s+—\s+text yes\s+older than its question/));
   await page.unrouteAll({ behavior: 'ignoreErrors' });
 });
 
@@ -548,15 +548,15 @@ test('of three days, three are left at once', async () => {
   project.import(waitingLog('days', { calls: [pay({ to: 'Quentin' }, { expires: Date.now() * 1000 + 72 * 3_600_000_000 })] }));
   await page.to('/inbox', '.decide');
   await item(page, 'Quentin').waitFor();
-  assert.match(await item(page, 'Quentin').innerText(), /expires in 3 d\b/);
+  await eventually(async () => assert.match(await item(page, 'Quentin').innerText(), /expires in 3 d\b/));
 });
 
 test('an expired request says so', async () => {
   project.import(waitingLog('late', { calls: [pay({ to: 'Fay' }, { expires: 1_795_000_001_000_000 })] }));
   await page.to('/inbox', '.decide');
   await item(page, 'Fay').getByRole('button', { name: 'Approve' }).click();
-  assert.match(await item(page, 'Fay').locator('.note.lost').innerText(), /expired/);
-  assert.equal(await item(page, 'Fay').getByRole('button', { name: 'Approve' }).count(), 0);
+  await eventually(async () => assert.match(await item(page, 'Fay').locator('.note.lost').innerText(), /expired/));
+  await eventually(async () => assert.equal(await item(page, 'Fay').getByRole('button', { name: 'Approve' }).count(), 0));
   assert.equal((await decided('late')).length, 0);
 });
 
@@ -572,7 +572,7 @@ test('more of a limit is granted once, although two windows grant it', async () 
   await item(page, asked).getByRole('button', { name: 'Grant' }).click();
   await item(page, asked).waitFor({ state: 'detached' });
   await item(second, asked).getByRole('button', { name: 'Grant' }).click();
-  assert.match(await item(second, asked).locator('.note.lost').innerText(), /granted this[\s\S]*was not recorded/);
+  await eventually(async () => assert.match(await item(second, asked).locator('.note.lost').innerText(), /granted this[\s\S]*was not recorded/));
   await second.close();
   assert.deepEqual((await decided('limited')).map(({ decision, more }) => [decision, more]), [['approved', { tokens: 700 }]]);
   page.check();

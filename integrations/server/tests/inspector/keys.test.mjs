@@ -1,7 +1,7 @@
 // Single keys while a person types: what takes the focus away must not turn the rest of a sentence into shortcuts.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { accessible, launch, open } from './browser.mjs';
+import { accessible, eventually, launch, open } from './browser.mjs';
 import { Project, waitingLog } from './server.mjs';
 
 const project = new Project();
@@ -55,9 +55,9 @@ test('an item that is decided while a person types the reason stays with it, and
   project.command('approve', 'typed', 'Chat/0.0');
   await item('Ann').locator('.note.lost').waitFor();
   await page.keyboard.type(REST);
-  assert.match(await item('Ann').locator('.note.lost').innerText(), / approved this[\s\S]*was not recorded/);
-  assert.equal(await item('Ann').getByLabel('Reason').inputValue(), START + REST);
-  assert.equal(await item('Ann').getByRole('button', { name: /Approve|Reject/ }).count(), 0);
+  await eventually(async () => assert.match(await item('Ann').locator('.note.lost').innerText(), / approved this[\s\S]*was not recorded/));
+  await eventually(async () => assert.equal(await item('Ann').getByLabel('Reason').inputValue(), START + REST));
+  await eventually(async () => assert.equal(await item('Ann').getByRole('button', { name: /Approve|Reject/ }).count(), 0));
   await page.keyboard.press('Control+Enter');
   await isUntouched(address);
   assert.deepEqual(await decided('typed'), ['Chat/0.0 approved']);
@@ -69,7 +69,7 @@ test('an item that is decided while a person types the reason stays with it, and
   await page.getByRole('heading', { name: 'Schedules' }).waitFor();
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: /^Inbox/ }).click();
   await item('Ann').locator('.note.lost').waitFor();
-  assert.equal(await item('Ann').getByLabel('Reason').inputValue(), START + REST);
+  await eventually(async () => assert.equal(await item('Ann').getByLabel('Reason').inputValue(), START + REST));
   const dismiss = item('Ann').getByRole('button', { name: 'Dismiss' });
   await dismiss.and(page.locator(':not([aria-disabled])')).click();
   await item('Ann').waitFor({ state: 'detached' });
@@ -89,8 +89,8 @@ test('an item of a run page that is decided while a person types stays with the 
   project.command('reject', 'paged', 'Chat/0.0', '--reason', 'too late');
   await item('Dee').locator('.note.lost').waitFor();
   await page.keyboard.type(REST);
-  assert.match(await item('Dee').locator('.note.lost').innerText(), /rejected this[\s\S]*too late/);
-  assert.equal(await item('Dee').getByLabel('Reason').inputValue(), START + REST);
+  await eventually(async () => assert.match(await item('Dee').locator('.note.lost').innerText(), /rejected this[\s\S]*too late/));
+  await eventually(async () => assert.equal(await item('Dee').getByLabel('Reason').inputValue(), START + REST));
   await isUntouched(address);
   assert.deepEqual(await decided('paged'), ['Chat/0.0 rejected']);
 });
@@ -116,7 +116,7 @@ test('keys do nothing after a view was replaced while a person typed, until Esca
     await accessible(page, 'a page whose keys are off');
     await revive();
     await page.getByText('keys are off:').waitFor({ state: 'detached' });
-    assert.equal(page.url(), address, 'what revives the keys does nothing else');
+    await eventually(async () => assert.equal(page.url(), address, 'what revives the keys does nothing else'));
     await page.keyboard.press('?');
     await page.getByRole('dialog', { name: 'Keys' }).waitFor();
     await page.keyboard.press('Escape');

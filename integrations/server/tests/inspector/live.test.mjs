@@ -1,7 +1,7 @@
 // Deciding in two windows, following over a crash of the server, and hostile texts.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { accessible, launch, open } from './browser.mjs';
+import { accessible, eventually, launch, open } from './browser.mjs';
 import { Project } from './server.mjs';
 
 const project = new Project();
@@ -96,11 +96,11 @@ test('hostile text is text, with hidden characters shown', async () => {
     // The state at the end has no message; the other tabs show it, and the first request has it unfolded.
     if (tab !== 'state') await page.locator('main mark.hidden-char').nth(3).waitFor();
     else await page.locator('.state-view .json').first().waitFor();
-    assert.equal(await page.locator('main img, main script, main a[href^="javascript"]').count(), 0, tab);
+    await eventually(async () => assert.equal(await page.locator('main img, main script, main a[href^="javascript"]').count(), 0, tab));
     const text = await page.locator('main').innerText();
     assert.doesNotMatch(text, /[\u202e\u001b\u200b]/, tab);
   }
-  assert.match(await page.locator('main').innerText(), /⟨U\+202E⟩/);
+  await eventually(async () => assert.match(await page.locator('main').innerText(), /⟨U\+202E⟩/));
   page.check();
 });
 

@@ -1,7 +1,7 @@
 // Very long runs, from exported files: only what is in view is in the document.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { launch, open } from './browser.mjs';
+import { eventually, launch, open } from './browser.mjs';
 import { longLog, Project } from './server.mjs';
 
 let browser;
@@ -44,7 +44,7 @@ const scroll = (page) => page.evaluate(async () => {
 });
 
 test('10,000 events are painted with a few hundred nodes', () => inspect(10_000, async (page) => {
-  assert.match(await page.locator('.tag', { hasText: 'read-only' }).innerText(), /read-only/);
+  await eventually(async () => assert.match(await page.locator('.tag', { hasText: 'read-only' }).innerText(), /read-only/));
   const time = await paint(page, 'Events', '.event-row');
   const nodes = await page.evaluate(() => document.querySelectorAll('*').length);
   console.log(`10,000 events: painted in ${time.toFixed(0)} ms, ${nodes} nodes`);

@@ -1,7 +1,7 @@
 // The start page: whether all is well, its figures and charts, and the lists behind them, by mouse and by keyboard.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { accessible, launch, open } from './browser.mjs';
+import { accessible, eventually, launch, open } from './browser.mjs';
 import { Project, waitingLog } from './server.mjs';
 
 const [project, bare] = [new Project(), new Project()];
@@ -31,7 +31,7 @@ after(async () => { await browser?.close(); await project.close(); await bare.cl
 
 test('the page begins with what is wrong, and since when', async () => {
   await page.locator('.tile').first().waitFor();
-  assert.equal(await page.locator('h1').innerText(), 'Overview');
+  await eventually(async () => assert.equal(await page.locator('h1').innerText(), 'Overview'));
   const notes = await page.locator('.notes > *').allInnerTexts();
   assert.equal(notes.length, 2);
   assert.match(notes[0], /^Shop failed 2 times since .*\d\d:\d\d: the stock has no order … \(HTTP 404\)\.\s+2 runs$/);
@@ -45,12 +45,12 @@ test('figures are those of the lists that they lead to', async () => {
   assert.deepEqual([await figure('Runs'), await figure('Failed'), await figure('Waiting for a person')], ['3', '2', '2']);
   await tile('Failed').click();
   await page.locator('.run-row').nth(1).waitFor();
-  assert.match(page.url(), /status=failed/);
-  assert.equal(await page.locator('.run-row').count(), 2);
+  await eventually(async () => assert.match(page.url(), /status=failed/));
+  await eventually(async () => assert.equal(await page.locator('.run-row').count(), 2));
   await page.goBack();
   await page.locator('.note.failed').click();
   await page.locator('.run-row').nth(1).waitFor();
-  assert.deepEqual(new Set(await page.locator('.run-row .c-brain a').allInnerTexts()), new Set(['Shop']));
+  await eventually(async () => assert.deepEqual(new Set(await page.locator('.run-row .c-brain a').allInnerTexts()), new Set(['Shop'])));
   await page.to('/overview', '.tile');
   await tile('Waiting for a person').click();
   await page.locator('.decide').first().waitFor();
@@ -59,13 +59,13 @@ test('figures are those of the lists that they lead to', async () => {
 test('each chart has a table of its values, which add up to its figure', async () => {
   await page.to('/overview', '.tile');
   const tables = page.locator('.chart table');
-  assert.equal(await tables.count(), 6);
+  await eventually(async () => assert.equal(await tables.count(), 6));
   const failed = await tile('Failed').locator('table td').allTextContents();
   assert.equal(failed.reduce((sum, text) => sum + Number(text), 0), 2);
-  assert.equal(await tile('Failed').locator('tbody tr').count(), 48);
-  assert.equal(await tile('Failed').locator('caption').textContent(), 'Failed, the last 24 h');
-  assert.ok(await tile('Runs').locator('rect.s1').count() >= 1);
-  assert.equal(await page.locator('[style]').count(), 0, 'no element has an attribute that the policy forbids');
+  await eventually(async () => assert.equal(await tile('Failed').locator('tbody tr').count(), 48));
+  await eventually(async () => assert.equal(await tile('Failed').locator('caption').textContent(), 'Failed, the last 24 h'));
+  await eventually(async () => assert.ok(await tile('Runs').locator('rect.s1').count() >= 1));
+  await eventually(async () => assert.equal(await page.locator('[style]').count(), 0, 'no element has an attribute that the policy forbids'));
 });
 
 test('causes, the queue and brains have their own tables', async () => {
@@ -78,7 +78,7 @@ test('causes, the queue and brains have their own tables', async () => {
   assert.match(brains, /Support\s+1\s+0 %/);
   await page.getByRole('link', { name: 'Shop', exact: true }).click();
   await page.waitForFunction(() => document.querySelectorAll('.flush:last-child tbody tr').length === 1);
-  assert.match(page.url(), /\/overview\?brain=Shop/);
+  await eventually(async () => assert.match(page.url(), /\/overview\?brain=Shop/));
   assert.equal(await figure('Runs'), '2');
 });
 
@@ -90,14 +90,14 @@ test('keys open the page and change the range, and tiles are links', async () =>
   await page.keyboard.press('3');
   await page.waitForURL(/range=7d/);
   await page.locator('.tile caption', { hasText: 'Runs, the last 7 days' }).waitFor({ state: 'attached' });
-  assert.equal(await page.locator('.views [aria-current=true]').innerText(), '7 days');
+  await eventually(async () => assert.equal(await page.locator('.views [aria-current=true]').innerText(), '7 days'));
   await accessible(page, 'the overview of a week');
   await page.getByRole('link', { name: 'Failed', exact: true }).focus();
   await page.keyboard.press('Enter');
   await page.locator('.run-row').nth(1).waitFor();
   await page.goBack();
   await page.locator('.tile').first().waitFor();
-  assert.match(page.url(), /range=7d/);
+  await eventually(async () => assert.match(page.url(), /range=7d/));
 });
 
 test('the page follows what happens', async () => {

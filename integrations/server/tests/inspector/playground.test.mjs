@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { accessible, launch, open } from './browser.mjs';
+import { accessible, eventually, launch, open } from './browser.mjs';
 import { modelServer, Project } from './server.mjs';
 
 let [model, project, browser, page, run] = [];
@@ -37,9 +37,9 @@ test('the pane of an answer leads to its request, which stands as it was sent', 
   await page.locator('.row.answer').first().click();
   await page.getByRole('link', { name: 'Try again with edits' }).click();
   await page.waitForURL(/\/playground\//);
-  assert.match(await prompt().inputValue(), /You are a helpful assistant/);
-  assert.match(await page.locator('.message-rows').innerText(), /How tall is the tallest tree\?/);
-  assert.match(await page.getByRole('region', { name: 'Recorded answer' }).innerText(), /redwood[\s\S]*done[\s\S]*1,000 \+ 100[\s\S]*\$0\.0020/);
+  await eventually(async () => assert.match(await prompt().inputValue(), /You are a helpful assistant/));
+  await eventually(async () => assert.match(await page.locator('.message-rows').innerText(), /How tall is the tallest tree\?/));
+  await eventually(async () => assert.match(await page.getByRole('region', { name: 'Recorded answer' }).innerText(), /redwood[\s\S]*done[\s\S]*1,000 \+ 100[\s\S]*\$0\.0020/));
   await accessible(page, 'the playground');
 });
 
@@ -57,8 +57,8 @@ test('an answer is compared with the recorded one, and the run gets nothing of i
   await send().click();
   const card = trial(1);
   await card.getByText('same call').waitFor();
-  assert.match(await card.innerText(), /other system[\s\S]*1,000 \+ 100[\s\S]*\$0\.0020/);
-  assert.ok(await card.locator('del').count() > 0, 'what the recorded answer has alone is marked');
+  await eventually(async () => assert.match(await card.innerText(), /other system[\s\S]*1,000 \+ 100[\s\S]*\$0\.0020/));
+  await eventually(async () => assert.ok(await card.locator('del').count() > 0, 'what the recorded answer has alone is marked'));
   assert.equal(system(model.requests.at(-1)), 'You are brief.');
   assert.equal(await head(), before);
   await accessible(page, 'the playground with an answer');
@@ -69,7 +69,7 @@ test('another call is named, and none is run', async () => {
   await prompt().fill('Search.');
   await send().click();
   await trial(2).getByText('other call').waitFor();
-  assert.match(await trial(2).innerText(), /search query tree/);
+  await eventually(async () => assert.match(await trial(2).innerText(), /search query tree/));
   assert.equal(model.requests.length, before + 1);
 });
 
@@ -78,7 +78,7 @@ test('a failure of the model is shown with its cause, once', async () => {
   await prompt().fill('Fail.');
   await send().click();
   await trial(3).getByRole('alert').waitFor();
-  assert.match(await trial(3).innerText(), /the model is overloaded[\s\S]*HTTP 429[\s\S]*not tried again/);
+  await eventually(async () => assert.match(await trial(3).innerText(), /the model is overloaded[\s\S]*HTTP 429[\s\S]*not tried again/));
   assert.equal(model.requests.length, before + 1);
 });
 
@@ -98,9 +98,9 @@ test('edits stay while one looks elsewhere, and can be undone', async () => {
   await page.goBack();
   await page.locator('.row').first().waitFor();
   await page.goForward();
-  assert.equal(await prompt().inputValue(), 'Wait.');
+  await eventually(async () => assert.equal(await prompt().inputValue(), 'Wait.'));
   await page.getByRole('button', { name: 'Undo all edits' }).click();
-  assert.match(await prompt().inputValue(), /You are a helpful assistant/);
+  await eventually(async () => assert.match(await prompt().inputValue(), /You are a helpful assistant/));
 });
 
 test('a caller without the scope sees the request and cannot send it', async () => {
@@ -113,7 +113,7 @@ test('a caller without the scope sees the request and cannot send it', async () 
   await reader.locator('.run-row').first().waitFor();
   await reader.goto(page.url());
   await reader.getByText('Sending needs the scope').waitFor();
-  assert.equal(await reader.locator('.send-line').count(), 0);
+  await eventually(async () => assert.equal(await reader.locator('.send-line').count(), 0));
   await other.close();
   page.check();
 });

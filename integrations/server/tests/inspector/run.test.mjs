@@ -1,7 +1,7 @@
 // The page of a run: its cause first, numbered iterations, the failure where it happened, safe Markdown, the pane, and keys that go where they say.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { accessible, launch, open } from './browser.mjs';
+import { accessible, eventually, launch, open } from './browser.mjs';
 import { Project, refusedLog, waitingLog } from './server.mjs';
 
 const project = new Project();
@@ -21,28 +21,28 @@ after(async () => { await browser?.close(); await project.close(); });
 
 test('the head says the cause first, without the chain of what is around it, and stays small', async () => {
   await page.to('/runs/refused', '.row');
-  assert.match(await page.locator('.run-head .lead').innerText(), /^Rate limit reached for model \(HTTP 429\), after 3 attempts Chat$/);
+  await eventually(async () => assert.match(await page.locator('.run-head .lead').innerText(), /^Rate limit reached for model \(HTTP 429\), after 3 attempts Chat$/));
   assert.ok((await page.locator('.frame > .head').boundingBox()).height < 120, 'two lines and the tabs');
   const main = page.locator('.run-head .primary');
-  assert.deepEqual(await main.allInnerTexts(), ['Retry'], 'one main action');
+  await eventually(async () => assert.deepEqual(await main.allInnerTexts(), ['Retry'], 'one main action'));
 });
 
 test('iterations are numbered, and an answer that has only calls has a row', async () => {
-  assert.deepEqual(await page.locator('.row > .n').allInnerTexts(), ['1', '2', '3']);
+  await eventually(async () => assert.deepEqual(await page.locator('.row > .n').allInnerTexts(), ['1', '2', '3']));
   await page.getByText('No text, 2 calls').waitFor();
-  assert.equal(await page.getByText(/2 calls in parallel/).count(), 1, 'calls that ran together say so');
-  assert.equal(await page.locator('.row.parallel').count(), 2);
+  await eventually(async () => assert.equal(await page.getByText(/2 calls in parallel/).count(), 1, 'calls that ran together say so'));
+  await eventually(async () => assert.equal(await page.locator('.row.parallel').count(), 2));
 });
 
 test('the failure is shown where it happened, with each attempt once and the cause once', async () => {
   const row = page.locator('.row.no-answer');
-  assert.equal(await row.count(), 1);
+  await eventually(async () => assert.equal(await row.count(), 1));
   const text = await row.innerText();
   assert.match(text, /No answer: Rate limit reached for model/);
   assert.equal(text.match(/Rate limit reached/g).length, 1);
-  assert.deepEqual((await row.locator('.attempts li').allInnerTexts()).map((line) => /HTTP 429|no answer/.exec(line)?.[0]), ['HTTP 429', 'HTTP 429', 'no answer']);
-  assert.doesNotMatch(await page.locator('main').innerText(), /after a crash/);
-  assert.match(await page.locator('.row.stage', { hasText: 'Report' }).innerText(), /not reached/);
+  await eventually(async () => assert.deepEqual((await row.locator('.attempts li').allInnerTexts()).map((line) => /HTTP 429|no answer/.exec(line)?.[0]), ['HTTP 429', 'HTTP 429', 'no answer']));
+  await eventually(async () => assert.doesNotMatch(await page.locator('main').innerText(), /after a crash/));
+  await eventually(async () => assert.match(await page.locator('.row.stage', { hasText: 'Report' }).innerText(), /not reached/));
   await accessible(page, 'a failed run');
 });
 
@@ -53,7 +53,7 @@ test('the key e goes to the failure that ended the run, and not to what is aroun
   await page.keyboard.press('[');
   await selected().filter({ hasText: 'No text, 2 calls' }).waitFor();
   await page.keyboard.press(']');
-  assert.equal(await selected().count(), 1);
+  await eventually(async () => assert.equal(await selected().count(), 1));
   await page.keyboard.press('u');
   await selected().filter({ hasText: 'Chat' }).and(page.locator('.stage')).waitFor();
 });
@@ -61,13 +61,13 @@ test('the key e goes to the failure that ended the run, and not to what is aroun
 test('the Markdown of a model is nodes: a table, emphasis, links to http only, no picture and no markup', async () => {
   await page.to('/runs/refused', '.row .md table');
   const md = page.locator('.row .md');
-  assert.equal(await md.locator('b').first().innerText(), 'broken');
-  assert.deepEqual(await md.locator('td').allInnerTexts(), ['within 30 days', '<img src=x onerror=alert(2)>']);
-  assert.deepEqual(await md.locator('a').evaluateAll((links) => links.map((link) => [link.href, link.rel])), [['https://rules.example.org/a', 'noopener noreferrer nofollow']]);
-  assert.match(await md.innerText(), /our rules \(rules\.example\.org\)/, 'the host stands beside the text of a link');
-  assert.equal(await page.locator('main img, main script').count(), 0);
-  assert.match(await md.locator('pre').innerText(), /\*\*as it is\*\*/);
-  assert.match(await md.innerText(), /<script>alert\(3\)<\/script>/);
+  await eventually(async () => assert.equal(await md.locator('b').first().innerText(), 'broken'));
+  await eventually(async () => assert.deepEqual(await md.locator('td').allInnerTexts(), ['within 30 days', '<img src=x onerror=alert(2)>']));
+  await eventually(async () => assert.deepEqual(await md.locator('a').evaluateAll((links) => links.map((link) => [link.href, link.rel])), [['https://rules.example.org/a', 'noopener noreferrer nofollow']]));
+  await eventually(async () => assert.match(await md.innerText(), /our rules \(rules\.example\.org\)/, 'the host stands beside the text of a link'));
+  await eventually(async () => assert.equal(await page.locator('main img, main script').count(), 0));
+  await eventually(async () => assert.match(await md.locator('pre').innerText(), /\*\*as it is\*\*/));
+  await eventually(async () => assert.match(await md.innerText(), /<script>alert\(3\)<\/script>/));
   page.check();
 });
 
@@ -77,7 +77,7 @@ test('selecting an answer opens a pane with its request, what is new, the state,
   const pane = page.getByRole('complementary', { name: 'Details' });
   await pane.getByRole('heading', { name: 'Answer of iteration 2' }).waitFor();
   await pane.locator('.sent.new').first().waitFor();
-  assert.match(await pane.innerText(), /1,400 \+ 96\s+tokens in, out/);
+  await eventually(async () => assert.match(await pane.innerText(), /1,400 \+ 96\s+tokens in, out/));
   await accessible(page, 'a run with its pane');
   for (const [tab, shown] of [['What is new', /new message/], ['State', /State after it/], ['Timing', /took/], ['JSON', /outcome/]]) {
     await pane.getByRole('link', { name: tab, exact: true }).click();
@@ -90,7 +90,7 @@ test('selecting an answer opens a pane with its request, what is new, the state,
   await pane.waitFor();
   await page.keyboard.press('Escape');
   await pane.waitFor({ state: 'detached' });
-  assert.match(page.url(), /\/runs\/refused\//, 'Escape leaves one thing at a time');
+  await eventually(async () => assert.match(page.url(), /\/runs\/refused\//, 'Escape leaves one thing at a time'));
 });
 
 test('the key r says first what a retry does', async () => {
@@ -102,7 +102,7 @@ test('the key r says first what a retry does', async () => {
   });
   await page.keyboard.press('r');
   const dialog = page.getByRole('dialog', { name: 'Retry' });
-  assert.match(await dialog.innerText(), /What has a result is not repeated/);
+  await eventually(async () => assert.match(await dialog.innerText(), /What has a result is not repeated/));
   assert.deepEqual(sent, []);
   await dialog.getByRole('button', { name: 'Retry' }).click();
   await page.waitForURL('**/ui/runs/asking');
@@ -112,9 +112,9 @@ test('the key r says first what a retry does', async () => {
 
 test('a run that waits for a person says so, its stage waits, and one action leads to the decision', async () => {
   await page.to('/runs/asking', '.decide');
-  assert.match(await page.locator('.run-head').innerText(), /Waits for you[\s\S]*needs an approval/);
-  assert.match(await page.locator('.row.stage').first().innerText(), /waits in iteration 1/);
-  assert.equal(await page.locator('.row.stage .mark.busy, .stages .busy').count(), 0, 'nothing of it runs');
+  await eventually(async () => assert.match(await page.locator('.run-head').innerText(), /Waits for you[\s\S]*needs an approval/));
+  await eventually(async () => assert.match(await page.locator('.row.stage').first().innerText(), /waits in iteration 1/));
+  await eventually(async () => assert.equal(await page.locator('.row.stage .mark.busy, .stages .busy').count(), 0, 'nothing of it runs'));
   const before = await decided('asking');
   await page.getByRole('button', { name: 'Decide 2' }).click();
   await selected().locator('.decide').waitFor();
@@ -133,7 +133,7 @@ test('a run without a living worker is not shown as running', async () => {
     await route.fulfill({ response: answer, json: { ...list, items: list.items.map((run) => ({ ...run, status: 'running', worker: { owner: 'gone', epoch: 1, live: false } })) } });
   });
   await page.to('/runs', '.run-row');
-  assert.match(await page.locator('.run-row').first().innerText(), /Stuck/);
-  assert.equal(await page.locator('.run-row .status.busy').count(), 0);
+  await eventually(async () => assert.match(await page.locator('.run-row').first().innerText(), /Stuck/));
+  await eventually(async () => assert.equal(await page.locator('.run-row .status.busy').count(), 0));
   await page.unrouteAll({ behavior: 'ignoreErrors' });
 });

@@ -1,7 +1,7 @@
 // Actions on many runs, the last event in words, forks with changes, and the comparison with the requests.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { accessible, launch, open } from './browser.mjs';
+import { accessible, eventually, launch, open } from './browser.mjs';
 import { endedLog, Project, waitingLog } from './server.mjs';
 
 const project = new Project();
@@ -21,18 +21,18 @@ test('a row has the last event in words, or why the run waits', async () => {
   assert.deepEqual(rows.filter(([brain]) => brain === 'Support'), [['Support', 'completed']]);
   assert.deepEqual(new Set(rows.filter(([brain]) => brain === 'Till').map(([, last]) => last)), new Set(['pay needs an approval']));
   await page.to('/runs?brain=Support', '.run-row');
-  assert.match(await page.locator('.run-row').innerText(), /Completed[\s\S]*\d+ events/);
+  await eventually(async () => assert.match(await page.locator('.run-row').innerText(), /Completed[\s\S]*\d+ events/));
   await page.to('/runs?brain=Till', '.run-row');
-  assert.match(await page.locator('.run-row .c-why').first().innerText(), /^pay needs an approval: money moves Chat, iteration 1/);
+  await eventually(async () => assert.match(await page.locator('.run-row .c-why').first().innerText(), /^pay needs an approval: money moves Chat, iteration 1/));
 });
 
 test('a failed run names its cause first, and its place after it', async () => {
   const message = 'the brain `Research` failed: the model of the loop `Research/Read` failed 4 times: rate limit reached (HTTP 429); ask for more';
   project.import(endedLog('broke', { type: 'BRAIN_ERROR', code: 'brain', message, retryable: false }));
   await page.to('/runs?status=failed', '.run-row');
-  assert.equal((await page.locator('.run-row .c-why').innerText()).trim(), 'Rate limit reached (HTTP 429), after 4 attempts Research › Read');
+  await eventually(async () => assert.equal((await page.locator('.run-row .c-why').innerText()).trim(), 'Rate limit reached (HTTP 429), after 4 attempts Research › Read'));
   await page.to('/runs/broke', '.run-head h1');
-  assert.match(await page.locator('.run-head').innerText(), /Rate limit reached \(HTTP 429\), after 4 attempts/);
+  await eventually(async () => assert.match(await page.locator('.run-head').innerText(), /Rate limit reached \(HTTP 429\), after 4 attempts/));
 });
 
 test('the end of an id, as the page prints it, opens the run from an address and in the palette', async () => {
@@ -41,7 +41,7 @@ test('the end of an id, as the page prints it, opens the run from an address and
   const id = await page.locator('.run-row .mono').getAttribute('title');
   assert.ok(short.length < 8 && id.endsWith(short), `${short} of ${id}`);
   await page.to(`/runs/${short}`, '.run-head h1');
-  assert.match(page.url(), new RegExp(`/runs/${id}$`));
+  await eventually(async () => assert.match(page.url(), new RegExp(`/runs/${id}$`)));
   await page.keyboard.press('ControlOrMeta+k');
   await page.keyboard.type(short);
   await dialog().getByRole('option', { name: `Support ${short}` }).click();
@@ -54,14 +54,14 @@ test('a search is typed as words with keys, and kept as a view with its name', a
   await page.keyboard.type('brain:support status:completed');
   await page.keyboard.press('Enter');
   await page.waitForURL(/brain=Support/);
-  assert.match(page.url(), /status=completed/);
+  await eventually(async () => assert.match(page.url(), /status=completed/));
   await page.getByRole('button', { name: 'Save view' }).click();
   await dialog().getByLabel('Name').fill('Answered');
   await dialog().getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByRole('link', { name: 'All' }).click();
   await page.getByRole('link', { name: 'Answered' }).click();
   await page.waitForURL(/brain=Support/);
-  assert.equal(await page.getByRole('combobox', { name: 'Find runs' }).inputValue(), 'status:completed brain:Support');
+  await eventually(async () => assert.equal(await page.getByRole('combobox', { name: 'Find runs' }).inputValue(), 'status:completed brain:Support'));
   await page.getByRole('button', { name: 'Forget view' }).click();
   await page.getByRole('link', { name: 'Answered' }).waitFor({ state: 'detached' });
 });
@@ -73,7 +73,7 @@ test('cancelling many runs names their number first, and reports each', async ()
   await accessible(page, 'the list with chosen runs');
   await page.getByRole('button', { name: 'Cancel…' }).click();
   await dialog().getByRole('heading', { name: 'Cancel 3 runs?' }).waitFor();
-  assert.match(await dialog().innerText(), /2 chosen runs have ended already/);
+  await eventually(async () => assert.match(await dialog().innerText(), /2 chosen runs have ended already/));
   // One of them ends before the dialog is confirmed.
   project.command('cancel', 'till-1');
   await dialog().getByRole('button', { name: 'Cancel 3 runs' }).click();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
-import { accessible, launch, open } from './browser.mjs';
+import { accessible, eventually, launch, open } from './browser.mjs';
 import { Project } from './server.mjs';
 
 const project = new Project();
@@ -30,12 +30,12 @@ test('a schedule is added with a preview of its next times', async () => {
   await page.getByRole('button', { name: 'Add a schedule' }).click();
   await field('schedule name').fill('nightly');
   await dialog().getByLabel('brain', { exact: true }).selectOption('Support');
-  assert.equal(await dialog().getByRole('combobox', { name: /^When/ }).inputValue(), 'daily');
+  await eventually(async () => assert.equal(await dialog().getByRole('combobox', { name: /^When/ }).inputValue(), 'daily'));
   await dialog().getByLabel('At', { exact: true }).fill('02:30');
   await dialog().getByText(/02:30/).first().waitFor();
   await accessible(page, 'the form of a schedule');
   await dialog().getByRole('combobox', { name: /^When/ }).selectOption('expression');
-  assert.equal(await dialog().getByRole('textbox', { name: 'cron 1' }).inputValue(), '30 2 * * *', 'the expression of what was chosen');
+  await eventually(async () => assert.equal(await dialog().getByRole('textbox', { name: 'cron 1' }).inputValue(), '30 2 * * *', 'the expression of what was chosen'));
   await dialog().getByRole('button', { name: 'Remove cron 1' }).click();
   await dialog().getByRole('button', { name: 'Add to cron' }).click();
   await dialog().getByRole('textbox', { name: 'cron 1' }).and(page.locator(':focus')).waitFor();
@@ -44,14 +44,14 @@ test('a schedule is added with a preview of its next times', async () => {
   await field('cron 1').fill('30 2 * * *');
   await field('zone').fill('Europe/Berlin');
   await dialog().locator('.preview .times li').nth(4).waitFor();
-  assert.match(await dialog().locator('.preview').innerText(), /Next times\s+20\d\d-\d\d-\d\d 02:30\s+\+0[12]:00/);
+  await eventually(async () => assert.match(await dialog().locator('.preview').innerText(), /Next times\s+20\d\d-\d\d-\d\d 02:30\s+\+0[12]:00/));
   await field('customer id').fill('C-7');
   await accessible(page, 'the form of a schedule');
   await submit('Save');
   await closed();
   await page.locator('.panel h2', { hasText: 'nightly' }).waitFor();
-  assert.match(page.url(), /\/schedules\/nightly$/);
-  assert.match(await page.locator('.panel').innerText(), /30 2 \* \* \* Europe\/Berlin[\s\S]*skip[\s\S]*C-7/);
+  await eventually(async () => assert.match(page.url(), /\/schedules\/nightly$/));
+  await eventually(async () => assert.match(await page.locator('.panel').innerText(), /30 2 \* \* \* Europe\/Berlin[\s\S]*skip[\s\S]*C-7/));
   await accessible(page, 'a schedule');
 });
 
@@ -70,9 +70,9 @@ test('a schedule that starts no runs says why in the list and beside it', async 
   });
   await page.route('**/api/v1/schedules/nightly/preview*', (route) => route.fulfill({ status: 422, json: problem }));
   await page.to('/schedules/nightly', '.panel h2');
-  assert.match(await page.locator('.cards li').innerText(), /nightly\s+broken[\s\S]*is not in the database/);
-  assert.match(await page.locator('.panel [role=alert]').innerText(), /^Starts no runs since 20 Nov 2026, .*: the time zone/);
-  assert.match(await page.locator('.panel').innerText(), /Next times\s+the time zone/);
+  await eventually(async () => assert.match(await page.locator('.cards li').innerText(), /nightly\s+broken[\s\S]*is not in the database/));
+  await eventually(async () => assert.match(await page.locator('.panel [role=alert]').innerText(), /^Starts no runs since 20 Nov 2026, .*: the time zone/));
+  await eventually(async () => assert.match(await page.locator('.panel').innerText(), /Next times\s+the time zone/));
   await accessible(page, 'a broken schedule');
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   await page.to('/schedules/nightly', '.panel h2');
@@ -80,23 +80,23 @@ test('a schedule that starts no runs says why in the list and beside it', async 
 
 test('an invalid schedule is explained at its field, and nothing is saved', async () => {
   await page.getByRole('button', { name: 'Edit…' }).click();
-  assert.equal(await dialog().getByLabel('At', { exact: true }).inputValue(), '02:30', 'a daily time is shown as one');
+  await eventually(async () => assert.equal(await dialog().getByLabel('At', { exact: true }).inputValue(), '02:30', 'a daily time is shown as one'));
   await dialog().getByRole('combobox', { name: /^When/ }).selectOption('expression');
   await field('cron 1').fill('never');
   await submit('Save');
   await dialog().locator('.problem').waitFor();
-  assert.equal(await field('cron 1').getAttribute('aria-invalid'), 'true');
+  await eventually(async () => assert.equal(await field('cron 1').getAttribute('aria-invalid'), 'true'));
   await dialog().getByRole('button', { name: 'Close' }).click();
-  assert.match(await page.locator('.panel').innerText(), /30 2 \* \* \*/);
+  await eventually(async () => assert.match(await page.locator('.panel').innerText(), /30 2 \* \* \*/));
 });
 
 test('an edited schedule keeps its options', async () => {
   await page.getByRole('button', { name: 'Edit…' }).click();
   await field('customer id').waitFor();
-  assert.equal(await field('customer id').inputValue(), 'C-7');
+  await eventually(async () => assert.equal(await field('customer id').inputValue(), 'C-7'));
   await submit('Save');
   await closed();
-  assert.match(await page.locator('.panel').innerText(), /C-7/);
+  await eventually(async () => assert.match(await page.locator('.panel').innerText(), /C-7/));
 });
 
 test('pause, resume, start now and backfill are recorded', async () => {
@@ -129,7 +129,7 @@ test('ticks that start no run say why', async () => {
     document.dispatchEvent(new Event('visibilitychange'));
     return [...document.querySelectorAll('td .tag')].some((tag) => tag.innerText === 'skipped');
   }, null, { polling: 500, timeout: 60_000 });
-  assert.match(await page.locator('tr', { hasText: 'skipped' }).first().innerText(), /skipped\s+(the run often-\S+ has not ended|an earlier tick has not started its run yet)/);
+  await eventually(async () => assert.match(await page.locator('tr', { hasText: 'skipped' }).first().innerText(), /skipped\s+(the run often-\S+ has not ended|an earlier tick has not started its run yet)/));
   await accessible(page, 'the ticks of a schedule');
   await page.getByRole('button', { name: 'Remove…' }).click();
   await submit('Remove');
@@ -157,7 +157,7 @@ test('a webhook is added, shows its secret once, and sends a delivery again', as
     document.dispatchEvent(new Event('visibilitychange'));
     return document.querySelector('td .tag.good')?.innerText === 'delivered';
   }, null, { polling: 500 });
-  assert.match(await page.locator('tbody tr').first().innerText(), /run\.started\s+event 0[\s\S]*delivered/);
+  await eventually(async () => assert.match(await page.locator('tbody tr').first().innerText(), /run\.started\s+event 0[\s\S]*delivered/));
   await accessible(page, 'a webhook');
   const before = received.length;
   await page.getByRole('button', { name: 'Send again' }).first().click();

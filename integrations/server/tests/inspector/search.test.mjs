@@ -1,7 +1,7 @@
 // The list of runs: suggestions of its search, hits that lead to their event, and sorting by columns.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { accessible, launch, open } from './browser.mjs';
+import { accessible, eventually, launch, open } from './browser.mjs';
 import { endedLog, Project, waitingLog } from './server.mjs';
 
 const project = new Project();
@@ -27,12 +27,12 @@ test('the search suggests keys, and after a key the values that are known', asyn
   await field().pressSequentially('stat');
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Tab');
-  assert.equal(await field().inputValue(), 'status:');
+  await eventually(async () => assert.equal(await field().inputValue(), 'status:'));
   await option(/completed\s*3 runs/).waitFor();
   await accessible(page, 'the suggestions of the search');
   await field().pressSequentially('wai');
   await option(/waiting/).click();
-  assert.equal(await field().inputValue(), 'status:waiting ');
+  await eventually(async () => assert.equal(await field().inputValue(), 'status:waiting '));
   await field().pressSequentially('brain:t');
   await option('Till').waitFor();
   await field().pressSequentially('ill');
@@ -49,8 +49,8 @@ test('a brain is suggested by a part of its title, and Escape closes the menu fi
   await option(/brain:Support/).waitFor();
   await page.keyboard.press('Escape');
   await page.getByRole('listbox', { name: 'Suggestions' }).waitFor({ state: 'detached' });
-  assert.equal(await field().inputValue(), 'supp');
-  assert.match(page.url(), /\/runs$/);
+  await eventually(async () => assert.equal(await field().inputValue(), 'supp'));
+  await eventually(async () => assert.match(page.url(), /\/runs$/));
 });
 
 test('a tool that has asked a person is suggested, and finds the runs that called it', async () => {
@@ -62,17 +62,17 @@ test('a tool that has asked a person is suggested, and finds the runs that calle
   await page.waitForURL(/tool=pay/);
   await page.waitForFunction(() => document.querySelectorAll('.run-row').length === 1);
   assert.deepEqual(await ids(), ['till']);
-  assert.equal(await field().inputValue(), 'tool:pay');
+  await eventually(async () => assert.equal(await field().inputValue(), 'tool:pay'));
   await page.to('/runs?tool=pay&q=amount', '.run-row');
   assert.deepEqual(await ids(), ['till']);
 });
 
 test('a hit shows the words around the text, and leads to its event', async () => {
   await page.to('/runs?q=249', '.run-row');
-  assert.equal(await page.locator('.run-row').count(), 1);
+  await eventually(async () => assert.equal(await page.locator('.run-row').count(), 1));
   const hit = page.locator('.run-row .hit');
-  assert.match(await hit.innerText(), /^event \d+ .*249/);
-  assert.equal(await hit.locator('mark').innerText(), '249');
+  await eventually(async () => assert.match(await hit.innerText(), /^event \d+ .*249/));
+  await eventually(async () => assert.equal(await hit.locator('mark').innerText(), '249'));
   await accessible(page, 'hits of a search');
   const seq = /event (\d+)/.exec(await hit.innerText())[1];
   await hit.getByRole('link').click();
@@ -97,7 +97,7 @@ test('the columns sort what is shown, and say when that is not all', async () =>
   await page.getByRole('columnheader', { name: 'Tokens' }).getByRole('button').click();
   await page.waitForURL(/sort=tokens/);
   await inOrder((a, b) => a - b);
-  assert.equal(await page.getByRole('columnheader', { name: 'Tokens' }).getAttribute('aria-sort'), 'ascending');
+  await eventually(async () => assert.equal(await page.getByRole('columnheader', { name: 'Tokens' }).getAttribute('aria-sort'), 'ascending'));
   await page.getByRole('columnheader', { name: 'Started' }).getByRole('button').click();
   await page.waitForURL(/\/runs$/);
   assert.deepEqual(await ids(), started);

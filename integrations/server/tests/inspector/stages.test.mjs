@@ -1,7 +1,7 @@
 // Stages beside steps, loops and brains: what they show, and a form that a person fills in.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { accessible, launch, open } from './browser.mjs';
+import { accessible, eventually, launch, open } from './browser.mjs';
 import { Project } from './server.mjs';
 
 const project = new Project();
@@ -18,7 +18,7 @@ after(async () => { await browser?.close(); await project.close(); });
 test('a form is filled in where a person decides, and the run goes on', async () => {
   await page.to('/inbox', '.decide.selected');
   const form = page.locator('.decide.selected');
-  assert.match(await form.innerText(), /c-7: broken: the seal of the handle\. Refund\?/);
+  await eventually(async () => assert.match(await form.innerText(), /c-7: broken: the seal of the handle\. Refund\?/));
   await accessible(page, 'a form');
   await form.getByLabel('Comment').fill('Sorry.');
   await form.getByLabel('refund').check();
@@ -41,7 +41,7 @@ test('a guard that does not pass is shown with its reason', async () => {
   project.command('run', 'warranty', '--id', 'old', '-o', 'months=30');
   await page.to('/runs/old');
   await page.getByText('did not pass: the rest is skipped').waitFor();
-  assert.match(await page.locator('main').innerText(), /TooOld/);
+  await eventually(async () => assert.match(await page.locator('main').innerText(), /TooOld/));
   await accessible(page, 'a run that a guard has ended');
   page.check();
 });

@@ -1,7 +1,7 @@
 // Every view on the log of a real run, with what holds for all: no other origin, no errors, nothing for axe to find.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { accessible, launch, open } from './browser.mjs';
+import { accessible, eventually, launch, open } from './browser.mjs';
 import { Project } from './server.mjs';
 
 const project = new Project();
@@ -18,11 +18,11 @@ before(async () => {
 after(async () => { await browser?.close(); await project.close(); });
 
 test('the list shows each run with its status, and its filters are the address', async () => {
-  assert.deepEqual(await page.locator('.run-row .c-brain a').allInnerTexts(), ['Agent loop', 'Support']);
-  assert.match(await page.locator('.counts').innerText(), /2 completed/);
+  await eventually(async () => assert.deepEqual(await page.locator('.run-row .c-brain a').allInnerTexts(), ['Agent loop', 'Support']));
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /2 completed/));
   await page.getByRole('link', { name: 'In flight' }).click();
   await page.getByText('No run matches').waitFor();
-  assert.match(page.url(), /status=running%2Cwaiting%2Cpaused/);
+  await eventually(async () => assert.match(page.url(), /status=running%2Cwaiting%2Cpaused/));
   await page.goBack();
   await page.locator('.run-row').first().waitFor();
   await accessible(page, 'the list');
@@ -30,9 +30,9 @@ test('the list shows each run with its status, and its filters are the address',
 
 test('the head of a run says what it did, and the transcript how', async () => {
   await page.to(`/runs/${run}`, '.row');
-  assert.match(await page.locator('.lead').innerText(), /^Completed in .+, with 8 model answers, 8 calls and 1 decision by a person\.$/);
-  assert.deepEqual(await page.locator('.stages span').allInnerTexts(), ['Load customer', 'Chat', 'Survey', 'Cleanup']);
-  assert.match(await page.locator('[aria-label=Result]').innerText(), /The tank is broken; 249 euros were paid back\./);
+  await eventually(async () => assert.match(await page.locator('.lead').innerText(), /^Completed in .+, with 8 model answers, 8 calls and 1 decision by a person\.$/));
+  await eventually(async () => assert.deepEqual(await page.locator('.stages span').allInnerTexts(), ['Load customer', 'Chat', 'Survey', 'Cleanup']));
+  await eventually(async () => assert.match(await page.locator('[aria-label=Result]').innerText(), /The tank is broken; 249 euros were paid back\./));
   const refund = await page.locator('.row.call', { hasText: 'a refund of 249 euros' }).innerText();
   assert.match(refund, /approved by the cassette/);
   await accessible(page, 'the transcript');
@@ -48,18 +48,18 @@ test('the waterfall has segments for models, tools, people and webhooks', async 
 
 test('an event opens beside the log, and its address opens it again', async () => {
   await page.to(`/runs/${run}/events/40`, '.detail .json');
-  assert.match(await page.locator('.detail').innerText(), /LOOP_TOOL_CALL[\s\S]*refund/);
-  assert.equal(await page.locator('.event-row.selected .seq').innerText(), '40');
+  await eventually(async () => assert.match(await page.locator('.detail').innerText(), /LOOP_TOOL_CALL[\s\S]*refund/));
+  await eventually(async () => assert.equal(await page.locator('.event-row.selected .seq').innerText(), '40'));
   await accessible(page, 'the events');
   await page.getByLabel('Type').fill('LOOP_APPROVAL_DECIDED');
   await page.getByLabel('Type').press('Enter');
   await page.waitForFunction(() => document.querySelectorAll('.event-row').length === 1);
-  assert.match(page.url(), /type=LOOP_APPROVAL_DECIDED/);
+  await eventually(async () => assert.match(page.url(), /type=LOOP_APPROVAL_DECIDED/));
 });
 
 test('the state follows the scrubber', async () => {
   await page.to(`/runs/${run}/state/3`, '.state-view .json');
-  assert.match(await page.locator('[aria-label=State]').first().innerText(), /mira@example\.com/);
+  await eventually(async () => assert.match(await page.locator('[aria-label=State]').first().innerText(), /mira@example\.com/));
   await page.getByLabel('Event before').click();
   await page.waitForFunction(() => location.pathname.endsWith('/state/2'));
   await accessible(page, 'the state');
@@ -67,8 +67,8 @@ test('the state follows the scrubber', async () => {
 
 test('a request shows what is new since the request before', async () => {
   await page.to(`/runs/${run}/requests/15`, '.messages');
-  assert.match(await page.locator('.fold').innerText(), /as in the request before/);
-  assert.ok(await page.locator('.messages .new').count());
+  await eventually(async () => assert.match(await page.locator('.fold').innerText(), /as in the request before/));
+  await eventually(async () => assert.ok(await page.locator('.messages .new').count()));
   await accessible(page, 'the requests');
 });
 
@@ -95,7 +95,7 @@ test('small pages: brains, schedules, webhooks, inbox', async () => {
   for (const [path, ready] of [['/brains/Support', '.start'], ['/schedules'], ['/webhooks'], ['/inbox']]) {
     await page.to(path, ready);
     await page.locator('.loading').waitFor({ state: 'detached' });
-    assert.equal(await page.locator('main [role=alert]').count(), 0, `${path} failed to load`);
+    await eventually(async () => assert.equal(await page.locator('main [role=alert]').count(), 0, `${path} failed to load`));
     await accessible(page, path);
   }
   page.check();
@@ -116,14 +116,14 @@ test('a dialog asks only for what a person decides, and Escape leaves one thing 
   await page.to(`/runs/${run}`, '.row');
   await page.locator('summary[title=Actions]').click();
   await page.keyboard.press('Escape');
-  assert.equal(await page.locator('details.menu[open]').count(), 0);
+  await eventually(async () => assert.equal(await page.locator('details.menu[open]').count(), 0));
   await page.locator('summary[title=Actions]').click();
   await page.getByRole('button', { name: 'Rerun from a stage…' }).click();
   await page.getByRole('dialog').getByRole('combobox', { name: 'stage' }).waitFor();
-  assert.equal(await page.getByRole('dialog').getByLabel('results').count(), 0);
+  await eventually(async () => assert.equal(await page.getByRole('dialog').getByLabel('results').count(), 0));
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'detached' });
-  assert.match(page.url(), new RegExp(`/runs/${run}`));
+  await eventually(async () => assert.match(page.url(), new RegExp(`/runs/${run}`)));
 });
 
 test('a filter keeps what is typed while the page is drawn again', async () => {
