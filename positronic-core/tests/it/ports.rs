@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::dsl::{IntoBrain, form};
+use positronic_core::dsl::{IntoBrain, StepContext, form};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{Message, ModelRequest, ModelResponse, Pending, SignalKind};
@@ -21,6 +21,8 @@ struct Port {
     state: Value,
     /// What has been said, in part.
     said: &'static str,
+    /// What has been done, in order.
+    deeds: Vec<&'static str>,
 }
 
 impl Port {
@@ -33,7 +35,7 @@ impl Port {
             says: Arc::new(|request| panic!("{request:?}")),
             answers: Arc::new(|pending| panic!("{pending:?}")),
         };
-        Self { tale, state, said: "" }
+        Self { tale, state, said: "", deeds: Vec::new() }
     }
 
     /// Sets the model, which gets the system prompt and the last message.
@@ -51,6 +53,8 @@ impl Port {
         let baseline = self.tale.undisturbed().await;
         assert_eq!(baseline.end.state, self.state);
         assert!(baseline.end.transcript.contains(self.said), "{}", baseline.end.transcript);
+        let deeds = self.tale.ledger.deeds();
+        assert_eq!(deeds.iter().map(|(_, deed)| deed).collect::<Vec<_>>(), self.deeds);
         assert!(baseline.deaths.len() > 3, "it has too few boundaries to say anything");
         baseline
     }
@@ -106,6 +110,7 @@ ports! {
     langgraph_edit_of_a_call,
     temporal_timer_with_a_signal,
     temporal_timer_without_a_signal,
+    temporal_saga,
     positronic_guard_map_and_wait,
     positronic_guard_that_does_not_pass,
     openai_handoff_and_output_guardrail,
@@ -195,7 +200,7 @@ fn langgraph_edit_of_a_call() -> Port {
             let arguments = Some(json!({ "name": "Hotel Sun" }));
             vec![SignalKind::Approve { call: pending.call.clone(), arguments }]
         });
-    (port.tale.ledger, port.said) = (ledger, "You sleep at Hotel Sun.");
+    (port.tale.ledger, port.said, port.deeds) = (ledger, "You sleep at Hotel Sun.", vec!["Hotel Sun"]);
     port
 }
 
@@ -234,6 +239,33 @@ fn temporal_timer_with_a_signal() -> Port {
 
 fn temporal_timer_without_a_signal() -> Port {
     Port::new(&order(), json!("order-7 has expired")).person(|_| Vec::new())
+}
+
+/// Temporal: a flight and a hotel are booked, there is no car, and what was booked is cancelled, the last one first.
+fn temporal_saga() -> Port {
+    let ledger = Ledger::default();
+    let act = |deed: &'static str| {
+        let ledger = ledger.clone();
+        move |cx: StepContext<(), ()>| {
+            ledger.act_once(cx.path().as_str(), deed);
+            std::future::ready(Ok(()))
+        }
+    };
+    let trip = brain("Trip")
+        .step("Flight", act("book the flight"))
+        .compensate(act("cancel the flight"))
+        .step("Hotel", act("book the hotel"))
+        .compensate(act("cancel the hotel"))
+        .step("Car", async |_| Err::<(), _>(Error::new("no car is free")));
+    let travel = brain("Travel").state(String::new()).all(
+        "Book",
+        |g| (g.attempt("Trip", trip, |_| ()),),
+        |_, (trip,)| trip.map_or_else(|failure| failure.message, |()| "booked".to_owned()),
+    );
+    let mut port = Port::new(&travel, json!("the step `Book/0.0/Car` failed: no car is free"));
+    port.deeds = vec!["book the flight", "book the hotel", "cancel the hotel", "cancel the flight"];
+    port.tale.ledger = ledger;
+    port
 }
 
 #[derive(Deserialize, JsonSchema)]
