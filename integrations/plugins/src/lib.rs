@@ -10,15 +10,17 @@
 //! | [`Toolsets`] | named sets of tools that the model activates and deactivates during a conversation | [`ActiveToolsets`] |
 //! | [`Triggers`] | prompts that start at a given time or repeatedly: the model sets, lists and deletes them | none |
 //!
-//! Two values make checks for the guards of a loop, which need no state and so no plugin:
+//! Three values make checks for the guards of a loop, which need no state and so no plugin:
 //!
 //! | guard | purpose |
 //! |---|---|
 //! | [`Patterns`] | refuses or replaces API keys, card numbers, IBANs, e-mail addresses, and what your regular expressions match |
 //! | [`MatchesSchema`] | requires JSON that fits the schema of a type |
+//! | [`Judge`] | lets a model judge by a rule, or by a list of topics |
 
 mod blueprints;
 mod compaction;
+mod judge;
 mod matches_schema;
 mod memory;
 mod modes;
@@ -31,6 +33,7 @@ use positronic_core::record::{OutputKind, Prompt};
 
 pub use blueprints::{Blueprints, Document, DocumentSource, FoundBlueprints, MarkdownFolder, MemoryIndex};
 pub use compaction::{Compacted, Compaction};
+pub use judge::Judge;
 pub use matches_schema::MatchesSchema;
 #[cfg(feature = "sqlite")]
 pub use memory::SqliteFacts;

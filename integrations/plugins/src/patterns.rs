@@ -13,7 +13,7 @@ use std::future::{Ready, ready};
 use std::ops::Range;
 use std::sync::Arc;
 
-use positronic_core::dsl::{GuardContext, Options, Services, State, Verdict};
+use positronic_core::dsl::{AnswerGuardContext, GuardContext, Options, Services, State, Verdict};
 use positronic_core::record::{ModelResponse, Part};
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -146,7 +146,7 @@ impl Patterns {
     /// and its refusal. Calls are checked by [`calls`](Self::calls).
     pub fn answers<O: Options, S: State, V: Services>(
         &self,
-    ) -> impl Fn(GuardContext<O, S, V>, Arc<ModelResponse>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {
+    ) -> impl Fn(AnswerGuardContext<O, S, V>, Arc<ModelResponse>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {
         let patterns = self.clone();
         move |_, answer| ready(patterns.of_answer(&answer))
     }

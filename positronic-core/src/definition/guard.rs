@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Scope;
 use crate::error::Result;
-use crate::record::ModelResponse;
+use crate::record::{ModelResponse, Path};
 
 /// A guard of a loop.
 #[derive(Clone, Debug)]
@@ -24,11 +24,20 @@ pub struct LoopGuard {
 #[derive_where(Debug)]
 pub enum LoopGuardCheck {
     /// Checks an answer before it is recorded.
-    Answer(#[derive_where(skip)] CheckFn<Arc<ModelResponse>>),
+    Answer(#[derive_where(skip)] CheckFn<CheckedAnswer>),
     /// Checks the tool and the arguments of a call, before a person is asked about it.
     Call(#[derive_where(skip)] CheckFn<(String, Arc<Value>)>),
     /// Checks the tool and the result of a call.
     Result(#[derive_where(skip)] CheckFn<(String, Arc<Value>)>),
+}
+
+/// An answer that a guard checks.
+#[derive(Debug, Clone)]
+pub struct CheckedAnswer {
+    /// The answer.
+    pub answer: Arc<ModelResponse>,
+    /// Its iteration, at which the guard asks models.
+    pub at: Path,
 }
 
 /// Checks a value.

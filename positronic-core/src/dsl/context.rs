@@ -109,7 +109,7 @@ pub(super) fn brain_path(path: &Path) -> Path {
 /// Returns the path of the stage that contains a stage, an iteration or a call.
 pub(super) fn stage_path(path: &Path) -> Path {
     match path.last() {
-        Some(Segment::Iteration(_) | Segment::Call(..)) => path.parent().unwrap_or_default(),
+        Some(Segment::Iteration(_) | Segment::Call(..) | Segment::Question(..)) => path.parent().unwrap_or_default(),
         Some(Segment::Stage(_)) | None => path.clone(),
     }
 }

@@ -1,16 +1,18 @@
 //! Guards of a loop: they check answers, calls and results before those count.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::context::{options, read_only, shared_methods};
 use super::r#loop::Loop;
+use super::question::ModelCall;
 use super::read_only::{ChangedByToolsAndOnExit, DeclaredWithOptions, ReadOnly};
 use super::services::{Services, services};
 use super::trait_bounds::{Options, Standalone, State};
-use crate::definition::{CheckFn, LoopGuard, LoopGuardCheck, Scope, Verdict};
+use crate::definition::{CheckFn, CheckedAnswer, LoopGuard, LoopGuardCheck, Scope, Verdict};
 use crate::error::{Error, Result};
 use crate::record::{ModelResponse, Path, Prompt, RunId};
 
@@ -26,6 +28,41 @@ pub struct GuardContext<O = (), S = (), V = ()> {
 }
 
 shared_methods!(GuardContext<O, S, V>);
+
+/// What a guard of answers sees: a [`GuardContext`], and a way to ask a model.
+pub struct AnswerGuardContext<O = (), S = (), V = ()> {
+    context: GuardContext<O, S, V>,
+    at: Path,
+}
+
+impl<O, S, V> AnswerGuardContext<O, S, V> {
+    /// Creates a question to a model about the answer. The question and its answer are recorded; a guard that asks the same again about
+    /// this iteration, after a crash or a refusal, gets the recorded answer. What it costs counts for the loop.
+    pub fn model(&self) -> ModelCall {
+        ModelCall::new(Arc::clone(&self.context.scope.link), self.at.clone())
+    }
+}
+
+impl<O, S, V> Deref for AnswerGuardContext<O, S, V> {
+    type Target = GuardContext<O, S, V>;
+
+    fn deref(&self) -> &GuardContext<O, S, V> {
+        &self.context
+    }
+}
+
+impl<O, S, V> fmt::Debug for AnswerGuardContext<O, S, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.context.fmt(f)
+    }
+}
+
+impl From<Result<Verdict>> for Verdict {
+    /// Converts an error to [`Stop`](Self::Stop): what a guard could not check does not pass.
+    fn from(checked: Result<Verdict>) -> Self {
+        checked.unwrap_or_else(|error| Self::Stop(format!("the guard failed: {error}")))
+    }
+}
 
 impl From<std::result::Result<(), String>> for Verdict {
     /// Converts `Ok` to [`Pass`](Self::Pass) and `Err` to [`Refuse`](Self::Refuse).
@@ -64,11 +101,13 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// ```
     pub fn guard_answer<F, Fut, W>(self, name: impl Into<String>, check: F) -> Self
     where
-        F: Fn(GuardContext<O, S, V>, Arc<ModelResponse>) -> Fut + Standalone,
+        F: Fn(AnswerGuardContext<O, S, V>, Arc<ModelResponse>) -> Fut + Standalone,
         Fut: Future<Output = W> + Send + 'static,
         W: Into<Verdict>,
     {
-        let check: CheckFn<Arc<ModelResponse>> = Arc::new(move |scope, answer| checked(&scope, |cx| check(cx, answer)));
+        let check: CheckFn<CheckedAnswer> = Arc::new(move |scope, CheckedAnswer { answer, at }| {
+            checked(&scope, |context| check(AnswerGuardContext { context, at }, answer))
+        });
         self.guard(name.into(), LoopGuardCheck::Answer(check))
     }
 

@@ -122,7 +122,7 @@ pub enum Refusal {
 fn subject(path: &Path) -> String {
     match path.last() {
         Some(Segment::Call(..)) => format!("the call `{path}`"),
-        None | Some(Segment::Stage(_) | Segment::Iteration(_)) => location(path),
+        None | Some(Segment::Stage(_) | Segment::Iteration(_) | Segment::Question(..)) => location(path),
     }
 }
 
@@ -133,7 +133,7 @@ fn location(path: &Path) -> String {
 fn nothing_at(path: &Path) -> String {
     match path.last() {
         Some(Segment::Call(..)) => format!("the run has no open call `{path}`"),
-        None | Some(Segment::Stage(_) | Segment::Iteration(_)) => {
+        None | Some(Segment::Stage(_) | Segment::Iteration(_) | Segment::Question(..)) => {
             format!("{} has no open request to decide", subject(path))
         }
     }

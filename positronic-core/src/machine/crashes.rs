@@ -127,14 +127,15 @@ impl RunState {
         };
         let stage = path.segments().fold(Path::root(), |stage, segment| match segment {
             Segment::Stage(name) => stage.stage(name),
-            Segment::Iteration(_) | Segment::Call(..) => stage,
+            Segment::Iteration(_) | Segment::Call(..) | Segment::Question(..) => stage,
         });
         Work { stage, tool }
     }
 
     /// Ends the count of the work of which the event is an outcome.
     pub(super) fn count_progress(&mut self, event: &Event, work: &Work) {
-        if is_outcome(&event.kind) {
+        // An answer to a guard is no outcome: a model that is asked again may give another answer, about which the guard asks again.
+        if is_outcome(&event.kind) && !event.path.is_question() {
             self.crashed.retain(|crashed| crashed.work != *work);
         }
         // A stage outside of calls never runs again.

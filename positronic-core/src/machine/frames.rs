@@ -287,7 +287,7 @@ pub enum WaitOutcome {
 /// The recorded values of a step or a call, by the author's names.
 pub type Values = BTreeMap<String, Arc<Value>>;
 
-/// A question of a step, or of a plugin in `prepare`, to a model.
+/// A question of a step, of a plugin in `prepare`, or of a guard about an answer, to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OpenQuestion {
     /// The hash of the question.
@@ -353,7 +353,7 @@ pub struct LoopFrame {
     /// The plugin states from which the current iteration was prepared, for the same reason.
     #[serde(default, skip_serializing_if = "PluginStates::is_empty")]
     pub seen_plugins: PluginStates,
-    /// The questions of plugins to models during the preparation of the next iteration.
+    /// The questions of plugins to models during the preparation of the next iteration, or of guards about its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<OpenQuestion>,
     /// The rejected answers to the iteration's request, in order.

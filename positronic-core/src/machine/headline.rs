@@ -89,7 +89,7 @@ fn stage(path: &Path) -> &str {
     segments
         .find_map(|segment| match segment {
             Segment::Stage(name) => Some(name),
-            Segment::Iteration(_) | Segment::Call(..) => None,
+            Segment::Iteration(_) | Segment::Call(..) | Segment::Question(..) => None,
         })
         .unwrap_or("the run")
 }

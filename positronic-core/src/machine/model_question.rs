@@ -1,4 +1,4 @@
-//! Questions that a step, or a plugin that prepares an iteration, asks a model.
+//! Questions that a step, a plugin that prepares an iteration, or a guard of an answer asks a model.
 //!
 //! [`ask`] answers a question from the log if a rerun asks it again, and otherwise returns the intent under which it is
 //! sent. [`answered`] and [`failed`] convert what comes of the request into events.
@@ -33,9 +33,11 @@ pub(crate) fn ask(
     is_used: impl Fn(usize) -> bool,
     in_flight: impl Fn(&Path) -> bool,
 ) -> Asking {
-    if !is_in_time(state, asks) {
-        return Asking::Refused("a plugin can ask a model only before its iteration begins".to_owned());
-    }
+    let Some(place) = Place::of(state, asks) else {
+        return Asking::Refused(
+            "a model is asked by a plugin only before an iteration, and by a guard only about an answer".to_owned(),
+        );
+    };
     let asker = state.owner(asks).and_then(|brain| brain.stage.frame());
     let recorded = asker.map_or(&[][..], Frame::questions);
     let hash = question_hash(&question);
@@ -45,14 +47,22 @@ pub(crate) fn ask(
     }
     match may_ask(state, asks) {
         LimitVerdict::Allowed => {}
-        LimitVerdict::Blocked => return Asking::Blocked(blocked(asks)),
+        LimitVerdict::Blocked => match place {
+            Place::Step => return Asking::Blocked(vec![NewEvent::new(asks.clone(), EventKind::StepBlocked {})]),
+            // The limit itself ends the loop.
+            Place::Preparation => return Asking::Blocked(Vec::new()),
+            // What it asks about would be lost with it.
+            Place::Answer { .. } => {
+                return Asking::Refused("the model is not called: its budget is used up".to_owned());
+            }
+        },
         LimitVerdict::Refused(reason) => return Asking::Refused(reason),
     }
     // A question whose answer was lost with its worker is sent again under its number.
-    let lost = same().find(|(index, asked)| asked.answer.is_none() && !in_flight(&path_of(asks, *index)));
+    let lost = same().find(|(index, asked)| asked.answer.is_none() && !in_flight(&place.path(asks, *index)));
     let index = lost.map_or(recorded.len(), |(index, _)| index);
     let intent = EventKind::LoopModelCall { attempt: 0, model, question: Some(question) };
-    Asking::Send(index, NewEvent::new(path_of(asks, index), intent))
+    Asking::Send(index, NewEvent::new(place.path(asks, index), intent))
 }
 
 /// Returns the event of an answer.
@@ -68,30 +78,45 @@ pub(super) fn failed(path: &Path, error: ModelError, attempt: u32, inputs: &Inpu
     vec![NewEvent::new(path.clone(), EventKind::LoopModelRetry { attempt, error, due })]
 }
 
-/// Returns the path of a question. Those of an iteration share its path, since they are asked one after the other.
-fn path_of(asks: &Path, index: usize) -> Path {
-    match asks.last() {
-        Some(Segment::Iteration(_)) => asks.clone(),
-        _ => asks.iteration(u32::try_from(index).unwrap_or(u32::MAX)),
+/// What asks.
+#[derive(Clone, Copy)]
+enum Place {
+    Step,
+    /// A plugin that prepares an iteration.
+    Preparation,
+    /// A guard or a plugin that checks the answer of an iteration.
+    Answer {
+        iteration: u32,
+    },
+}
+
+impl Place {
+    /// Returns what asks at a path, unless nothing can ask there now.
+    fn of(state: &RunState, asks: &Path) -> Option<Self> {
+        let iteration = match asks.last()? {
+            Segment::Stage(_) => return Some(Self::Step),
+            Segment::Iteration(iteration) => iteration,
+            Segment::Call(..) | Segment::Question(..) => return None,
+        };
+        let frame = state.loop_at(asks).filter(|frame| frame.iteration == iteration)?;
+        match frame.phase {
+            LoopPhase::Prepare => Some(Self::Preparation),
+            _ => frame.is_asking().then_some(Self::Answer { iteration }),
+        }
+    }
+
+    /// Returns the path of a question. Those of a preparation share its path, since they are asked one after the other.
+    fn path(self, asks: &Path, index: usize) -> Path {
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        match self {
+            Self::Step => asks.iteration(index),
+            Self::Preparation => asks.clone(),
+            Self::Answer { iteration } => asks.parent().unwrap_or_default().question(iteration, index),
+        }
     }
 }
 
 fn response(asked: &OpenQuestion) -> Option<ModelResponse> {
     let metadata = ResponseMetadata { finish: asked.finish.clone(), ..ResponseMetadata::default() };
     Some(ModelResponse { parts: asked.answer.as_ref()?.to_vec(), calls: Vec::new(), metadata })
-}
-
-/// Returns whether a question can be asked: a step's at any time, a plugin's until its iteration begins.
-fn is_in_time(state: &RunState, asks: &Path) -> bool {
-    let Some(Segment::Iteration(iteration)) = asks.last() else { return true };
-    state.loop_at(asks).is_some_and(|frame| frame.iteration == iteration && matches!(frame.phase, LoopPhase::Prepare))
-}
-
-/// Returns the events of a question that a limit does not allow: a step is blocked, while the limit itself ends the loop of
-/// an iteration.
-fn blocked(asks: &Path) -> Vec<NewEvent> {
-    match asks.last() {
-        Some(Segment::Iteration(_)) => Vec::new(),
-        _ => vec![NewEvent::new(asks.clone(), EventKind::StepBlocked {})],
-    }
 }

@@ -79,7 +79,9 @@ impl RunState {
     pub fn value(&self, path: &Path, name: &str) -> Option<Arc<Value>> {
         let values = match path.last()? {
             Segment::Call(..) => &self.call(path)?.values,
-            Segment::Stage(_) | Segment::Iteration(_) => &self.owner(path)?.stage.as_step()?.values,
+            Segment::Stage(_) | Segment::Iteration(_) | Segment::Question(..) => {
+                &self.owner(path)?.stage.as_step()?.values
+            }
         };
         values.get(name).cloned()
     }
@@ -108,11 +110,11 @@ impl BrainFrame {
     }
 }
 
-/// Returns the path of the brain around a stage, an iteration or a call, as text.
+/// Returns the path of the brain around a stage, an iteration, a call or a question, as text.
 pub(super) fn owner_of(path: &Path) -> Option<&str> {
     let enclosing = path.parent_text()?;
     match path.last()? {
         Segment::Stage(_) => Some(enclosing),
-        Segment::Iteration(_) | Segment::Call(..) => parent_of(enclosing),
+        Segment::Iteration(_) | Segment::Call(..) | Segment::Question(..) => parent_of(enclosing),
     }
 }

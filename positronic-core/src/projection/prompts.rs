@@ -172,7 +172,7 @@ impl Prompts {
         }
         let path = event.path.as_str();
         let loop_at = match event.path.last() {
-            Some(Segment::Iteration(_) | Segment::Call(..)) => parent_of(path),
+            Some(Segment::Iteration(_) | Segment::Call(..) | Segment::Question(..)) => parent_of(path),
             Some(Segment::Stage(_)) => Some(path),
             None => None,
         };

@@ -97,7 +97,8 @@ use super::usage::{ModelError, ProposedCall, ResponseMetadata, Usage};
 ///
 /// A question of a step to a model (`cx.model()`) is recorded with `LOOP_MODEL_CALL` and `LOOP_MODEL_RESULT` under
 /// the step's path and the question's number; its `question` contains the request's system prompt and text. A plugin's question
-/// is recorded under the path of the iteration that it prepares, before the `LOOP_ITERATION`.
+/// is recorded under the path of the iteration that it prepares, before the `LOOP_ITERATION`. The question of a guard about an answer has a
+/// path of its own, such as `Chat/3~0`, between the `LOOP_MODEL_CALL` and the outcome of the iteration.
 ///
 /// Only `LOOP_MODEL_RESULT`, `LOOP_ANSWER_REFUSED` and `LOOP_ANSWER_BROKEN` contain an answer's usage; for the attribution of usage see
 /// [`projection::Costs`](crate::projection::Costs).

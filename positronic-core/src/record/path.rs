@@ -3,7 +3,8 @@
 //! A path goes from the outside in: a stage's name, then for a loop the iteration or the call in it, then the
 //! stages of the brain that the call runs, and so on: `Chat/3.1/Ask/0.2` is the third call of iteration 0 of the loop
 //! `Ask` in the brain that was called as the second call of iteration 3 of the loop `Chat`. The root brain's path is
-//! empty. Stage names are never numbers, so the kind of each part is unambiguous.
+//! empty. `Chat/3~0` is the first question that the guards of the loop `Chat` asked a model about the answer of iteration 3. Stage
+//! names are never numbers, so the kind of each part is unambiguous.
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,6 +41,7 @@ enum LastKind {
     Stage,
     Iteration(u32),
     Call(u32, u32),
+    Question(u32, u32),
 }
 
 /// One part of a [`Path`].
@@ -51,6 +53,8 @@ pub enum Segment<'a> {
     Iteration(u32),
     /// A call: its iteration and its index in the model's answer, both counted from 0.
     Call(u32, u32),
+    /// A question of a guard to a model: its iteration and its number, both counted from 0.
+    Question(u32, u32),
 }
 
 /// Error from parsing a [`Path`].
@@ -81,6 +85,7 @@ impl Path {
             Some(Segment::Stage(_)) => LastKind::Stage,
             Some(Segment::Iteration(iteration)) => LastKind::Iteration(iteration),
             Some(Segment::Call(iteration, index)) => LastKind::Call(iteration, index),
+            Some(Segment::Question(iteration, index)) => LastKind::Question(iteration, index),
         };
         Self { text, last: Last::new(begin, kind) }
     }
@@ -98,17 +103,17 @@ impl Path {
                 match parse_segment(part) {
                     _ if part.is_empty() => return error("a part is empty"),
                     Segment::Stage(_) => after_stage = true,
-                    Segment::Iteration(_) | Segment::Call(..) if !after_stage => {
-                        return error("an iteration or a call must follow a loop's name");
+                    Segment::Iteration(_) | Segment::Call(..) | Segment::Question(..) if !after_stage => {
+                        return error("an iteration, a call or a question must follow a loop's name");
                     }
-                    Segment::Iteration(_) | Segment::Call(..) => after_stage = false,
+                    Segment::Iteration(_) | Segment::Call(..) | Segment::Question(..) => after_stage = false,
                 }
             }
         }
         Ok(Self::new(text.into()))
     }
 
-    /// Returns whether `name` is a valid stage name: not empty, without `/`, and not a number (`3` or `3.1`).
+    /// Returns whether `name` is a valid stage name: not empty, without `/`, and not a number (`3`, `3.1` or `3~1`).
     #[must_use]
     pub fn is_stage_name(name: &str) -> bool {
         !name.is_empty() && !name.contains('/') && matches!(parse_segment(name), Segment::Stage(_))
@@ -127,20 +132,26 @@ impl Path {
     /// Returns the path of an iteration of this loop.
     #[must_use]
     pub fn iteration(&self, iteration: u32) -> Self {
-        self.below(&[iteration], LastKind::Iteration(iteration))
+        self.below(&[iteration], '.', LastKind::Iteration(iteration))
     }
 
     /// Returns the path of a call of this loop.
     #[must_use]
     pub fn call(&self, iteration: u32, index: u32) -> Self {
-        self.below(&[iteration, index], LastKind::Call(iteration, index))
+        self.below(&[iteration, index], '.', LastKind::Call(iteration, index))
+    }
+
+    /// Returns the path of a guard's question about an answer of this loop.
+    #[must_use]
+    pub fn question(&self, iteration: u32, index: u32) -> Self {
+        self.below(&[iteration, index], '~', LastKind::Question(iteration, index))
     }
 
     /// Adds a part of numbers. Each event of a call makes such paths, and the machinery of `format!` takes three times as long.
-    fn below(&self, numbers: &[u32], kind: LastKind) -> Self {
+    fn below(&self, numbers: &[u32], between: char, kind: LastKind) -> Self {
         let mut text = String::with_capacity(self.text.len() + 22);
         text.push_str(&self.text);
-        for (number, separator) in numbers.iter().zip(['/', '.']) {
+        for (number, separator) in numbers.iter().zip(['/', between]) {
             text.push(separator);
             push_number(&mut text, *number);
         }
@@ -161,6 +172,7 @@ impl Path {
             LastKind::Stage => self.text.get(self.last.begin()..).map(Segment::Stage),
             LastKind::Iteration(iteration) => Some(Segment::Iteration(iteration)),
             LastKind::Call(iteration, index) => Some(Segment::Call(iteration, index)),
+            LastKind::Question(iteration, index) => Some(Segment::Question(iteration, index)),
         }
     }
 
@@ -189,6 +201,11 @@ impl Path {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Returns whether this is the path of a guard's question.
+    pub(crate) const fn is_question(&self) -> bool {
+        matches!(self.last.kind, LastKind::Question(..))
     }
 
     /// Returns whether this is the path of the root brain.
@@ -270,7 +287,7 @@ pub(crate) fn segments_of(path: &str) -> impl DoubleEndedIterator<Item = Segment
 
 /// Parses a part in one pass over its bytes, since every access to a run's tree does it.
 fn parse_segment(part: &str) -> Segment<'_> {
-    let (mut before, mut number, mut digits) = (None, 0_u32, 0_u32);
+    let (mut before, mut is_call, mut number, mut digits) = (None, true, 0_u32, 0_u32);
     for byte in part.bytes() {
         match byte {
             b'0'..=b'9' => {
@@ -280,13 +297,16 @@ fn parse_segment(part: &str) -> Segment<'_> {
                 };
                 (number, digits) = (next, digits + 1);
             }
-            b'.' if digits > 0 && before.is_none() => (before, number, digits) = (Some(number), 0, 0),
+            b'.' | b'~' if digits > 0 && before.is_none() => {
+                (before, is_call, number, digits) = (Some(number), byte == b'.', 0, 0);
+            }
             _ => return Segment::Stage(part),
         }
     }
     match before {
         _ if digits == 0 => Segment::Stage(part),
-        Some(iteration) => Segment::Call(iteration, number),
+        Some(iteration) if is_call => Segment::Call(iteration, number),
+        Some(iteration) => Segment::Question(iteration, number),
         None => Segment::Iteration(number),
     }
 }

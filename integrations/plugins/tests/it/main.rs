@@ -10,6 +10,7 @@
 
 mod blueprints;
 mod compaction;
+mod judge;
 mod matches_schema;
 mod memory;
 mod modes;

@@ -11,7 +11,7 @@ export const quoted = (text) => String(text ?? '').split('`').map((part, i) => (
 export function placeWords(path) {
   const names = [];
   for (const part of String(path ?? '').split('/')) {
-    const [, iteration] = /^(\d+)(?:\.\d+)*$/.exec(part) ?? [];
+    const [, iteration] = /^(\d+)(?:[.~]\d+)*$/.exec(part) ?? [];
     if (iteration === undefined) names.push(part);
     else if (names.length) names.push(`${names.pop()}, iteration ${Number(iteration) + 1}`);
   }

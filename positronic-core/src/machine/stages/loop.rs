@@ -181,6 +181,7 @@ impl Frame for LoopFrame {
                 };
                 iteration == self.iteration && waits
             }
+            Some(Segment::Question(iteration, _)) => iteration == self.iteration && self.is_asking(),
             Some(Segment::Call(iteration, index)) if path.is_within(&self.path) => {
                 self.call(iteration, index).is_some_and(|call| call.result().is_none())
             }
@@ -228,6 +229,11 @@ impl Frame for LoopFrame {
 }
 
 impl LoopFrame {
+    /// Returns whether a request is under way, or its answer is checked.
+    pub(in crate::machine) const fn is_asking(&self) -> bool {
+        matches!(self.phase, LoopPhase::Ask { intent: Intent::Running, .. })
+    }
+
     /// Returns whether the model has answered, and the loop waits for the child runs that its calls have started in the background.
     pub(in crate::machine) fn waits_for_children(&self) -> bool {
         matches!(self.phase, LoopPhase::Answered) && !self.background.is_empty() && self.fault.is_none()

@@ -73,7 +73,7 @@ impl Frame for StepFrame {
         match path.last() {
             Some(Segment::Stage(_)) => self.intent.is_running(),
             Some(Segment::Iteration(_)) => self.intent.is_running() || self.blocked,
-            Some(Segment::Call(..)) | None => false,
+            Some(Segment::Call(..) | Segment::Question(..)) | None => false,
         }
     }
 
@@ -91,9 +91,12 @@ impl StepFrame {
         match event.path.last() {
             Some(Segment::Stage(_)) => self.step_event(&event.kind),
             Some(Segment::Iteration(index)) => {
-                self.question_event(usize::try_from(index).unwrap_or(usize::MAX), &event.kind)
+                if matches!(event.kind, EventKind::LoopModelCall { .. } | EventKind::LoopModelResult { .. }) {
+                    self.check_running()?;
+                }
+                question_event(&mut self.asked, index, &event.kind)
             }
-            Some(Segment::Call(..)) | None => Err("a step has no calls".to_owned()),
+            Some(Segment::Call(..) | Segment::Question(..)) | None => Err("a step has no calls".to_owned()),
         }
     }
 
@@ -131,30 +134,6 @@ impl StepFrame {
         Ok(())
     }
 
-    fn question_event(&mut self, index: usize, kind: &EventKind) -> Result<(), Reason> {
-        match kind {
-            EventKind::LoopModelCall { question: Some(question), .. } => {
-                self.check_running()?;
-                let hash = question_hash(question);
-                match self.asked.get(index) {
-                    // It is sent again, since the answer was lost.
-                    Some(asked) if asked.answer.is_none() && asked.hash == hash => {}
-                    None if index == self.asked.len() => {
-                        self.asked.push(OpenQuestion { hash, answer: None, finish: Finish::default() });
-                    }
-                    _ => return Err(format!("the step's next question is {}", self.asked.len())),
-                }
-            }
-            EventKind::LoopModelResult { parts, metadata, .. } => {
-                self.check_running()?;
-                self.asked.get_mut(index).ok_or("no such question is open")?.take(parts, metadata);
-            }
-            EventKind::LoopModelRetry { .. } | EventKind::LoopAnswerBroken { .. } => {}
-            _ => return Err("this is the path of a question".to_owned()),
-        }
-        Ok(())
-    }
-
     fn check_running(&self) -> Result<(), Reason> {
         match self.intent {
             Intent::Running => Ok(()),
@@ -163,6 +142,30 @@ impl StepFrame {
             Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => Err("the step is not running".to_owned()),
         }
     }
+}
+
+/// Folds an event of the question with this number.
+pub(super) fn question_event(asked: &mut Vec<OpenQuestion>, index: u32, kind: &EventKind) -> Result<(), Reason> {
+    let index = usize::try_from(index).unwrap_or(usize::MAX);
+    match kind {
+        EventKind::LoopModelCall { question: Some(question), .. } => {
+            let hash = question_hash(question);
+            match asked.get(index) {
+                // It is sent again, since the answer was lost.
+                Some(asked) if asked.answer.is_none() && asked.hash == hash => {}
+                None if index == asked.len() => {
+                    asked.push(OpenQuestion { hash, answer: None, finish: Finish::default() });
+                }
+                _ => return Err(format!("the next question is {}", asked.len())),
+            }
+        }
+        EventKind::LoopModelResult { parts, metadata, .. } => {
+            asked.get_mut(index).ok_or("no such question is open")?.take(parts, metadata);
+        }
+        EventKind::LoopModelRetry { .. } | EventKind::LoopAnswerBroken { .. } => {}
+        _ => return Err("this is the path of a question".to_owned()),
+    }
+    Ok(())
 }
 
 /// Records a computed value.

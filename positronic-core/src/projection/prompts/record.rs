@@ -196,6 +196,8 @@ impl Record {
                 extend(&mut self.transcript, messages(fresh));
                 self.projected = self.prompt.output.len();
             }
+            EventKind::LoopModelCall { .. } if path.is_question() => {}
+            EventKind::LoopModelResult { metadata, .. } if path.is_question() => self.count(metadata),
             EventKind::LoopModelCall { question: Some(_), .. } => self.asking = true,
             EventKind::LoopModelResult { metadata, .. } if std::mem::take(&mut self.asking) => {
                 self.count(metadata);

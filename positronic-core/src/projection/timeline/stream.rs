@@ -7,7 +7,7 @@ use super::detail::{Answer, AnswerNode, AnswerOutcome, Stream, StreamPart};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::projection::{CallCost, Cost};
-use crate::record::{CODE, CallState, Delta, DeltaKind, Event, EventKind, Part, Path, ResponseMetadata};
+use crate::record::{CODE, CallState, Delta, DeltaKind, Event, EventKind, Part, Path, ResponseMetadata, Segment};
 
 impl Timeline {
     /// Applies a piece that streams between two events.
@@ -30,9 +30,15 @@ impl Timeline {
         }
     }
 
-    /// Folds an event of a request to a model; `here` is the iteration or the stage that asks.
+    /// Folds an event of a request to a model; `here` is what is around its path.
     pub(super) fn model_event(&mut self, here: NodeId, event: &Event) {
         let path = &event.path;
+        let here = match path.last() {
+            Some(Segment::Question(iteration, _)) => {
+                self.around(&path.parent().unwrap_or_default().iteration(iteration))
+            }
+            _ => here,
+        };
         let (outcome, status) = match &event.kind {
             EventKind::LoopModelCall { attempt, model, question } => {
                 // The request is sent again after a crash.
@@ -40,9 +46,12 @@ impl Timeline {
                 let (model, attempt, question) = (model.clone(), *attempt, question.clone());
                 let answer = AnswerNode { model, attempt, question, stream: None, outcome: None };
                 let id = self.add(here, event, NodeStatus::Running, NodeKind::Answer(Box::new(answer)));
-                let stage = self.stage_of(here);
-                if let Some(stage) = self.stage_mut(stage) {
-                    stage.asking = Some(id);
+                // The loop still asks for the answer that a guard asks about.
+                if !path.is_question() {
+                    let stage = self.stage_of(here);
+                    if let Some(stage) = self.stage_mut(stage) {
+                        stage.asking = Some(id);
+                    }
                 }
                 return;
             }

@@ -320,7 +320,7 @@ impl Timeline {
                     };
                     names.push(named.unwrap_or_else(|| format!("{iteration}.{index}")));
                 }
-                Segment::Iteration(_) => {}
+                Segment::Iteration(_) | Segment::Question(..) => {}
             }
         }
         names

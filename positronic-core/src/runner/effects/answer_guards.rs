@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::guards::{RefusedAnswer, apply, verdict};
-use crate::definition::{LoopGuard, LoopGuardCheck, Scope};
+use crate::definition::{CheckedAnswer, LoopGuard, LoopGuardCheck, Scope};
 use crate::machine::{Replaced, RunState};
 use crate::record::{ModelResponse, Path};
 use crate::runner::catch::caught_now;
@@ -13,18 +13,21 @@ use crate::runner::worker::Worker;
 /// the answer talks to them.
 pub(super) struct AnswerGuards {
     guards: Vec<(LoopGuard, Scope)>,
+    /// The iteration.
+    at: Path,
     /// Whether a plugin may refuse or replace an answer.
     in_plugins: bool,
 }
 
 impl AnswerGuards {
-    pub(super) fn of(worker: &mut Worker, loop_at: &Path) -> Self {
+    pub(super) fn of(worker: &mut Worker, at: &Path) -> Self {
+        let (at, loop_at) = (at.clone(), &at.parent().unwrap_or_default());
         let own = worker.frames.loop_at(loop_at);
         let in_plugins = own.is_some_and(|own| own.plugins.values().any(|plugin| plugin.guards()));
-        // Most loops have no guards, and nobody handed over to them.
+        // Most loops have no guards, and are not reached by a handoff.
         let is_bare = own.is_none_or(|own| own.guards.is_empty());
         if is_bare && handed_over_by(&worker.state, loop_at).is_none() {
-            return Self { guards: Vec::new(), in_plugins };
+            return Self { guards: Vec::new(), at, in_plugins };
         }
         let mut loops = vec![loop_at.clone()];
         while let Some(outer) = loops.last().and_then(|path| handed_over_by(&worker.state, path)) {
@@ -38,7 +41,7 @@ impl AnswerGuards {
                 guards.extend(worker.scope(path.clone()).map(|scope| (guard.clone(), scope)));
             }
         }
-        Self { guards, in_plugins }
+        Self { guards, at, in_plugins }
     }
 
     /// Returns whether one of them may refuse or replace an answer, which is then not streamed.
@@ -54,7 +57,7 @@ impl AnswerGuards {
     ) -> Result<(), RefusedAnswer> {
         for (guard, scope) in &self.guards {
             let LoopGuardCheck::Answer(check) = &guard.check else { continue };
-            let given = Arc::new(response.clone());
+            let given = CheckedAnswer { answer: Arc::new(response.clone()), at: self.at.clone() };
             let verdict = verdict(caught_now(|| Ok(check(scope.clone(), given)))).await;
             apply(&guard.name, verdict, response, replaced)?;
         }

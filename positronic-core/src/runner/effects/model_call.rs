@@ -28,7 +28,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
     };
     let Some(scope) = worker.scope(path.clone()) else { return };
     let definition = worker.frames.loop_at(&loop_at).cloned();
-    let guards = AnswerGuards::of(worker, &loop_at);
+    let guards = AnswerGuards::of(worker, path);
     let model = Arc::clone(worker.shared.runner.model_of(request.settings.tier));
     let shared = Arc::clone(&worker.shared);
     worker.launch(

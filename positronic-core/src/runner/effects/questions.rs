@@ -110,8 +110,8 @@ pub(in crate::runner) async fn answer_question(
 fn send_question(worker: &mut Worker, mut asker: Asker, due: Option<Timestamp>) {
     let model = Arc::clone(worker.shared.runner.model_of(asker.request.settings.tier));
     let shared = Arc::clone(&worker.shared);
-    // A plugin's question is no part of the answer that its iteration streams.
-    let after = (asker.request.path != asker.asks).then_some(worker.state.next);
+    // The question of a plugin or a guard is no part of the answer that its iteration streams.
+    let after = matches!(asker.asks.last(), Some(Segment::Stage(_))).then_some(worker.state.next);
     worker.launch(asker.request.path.clone(), false, Box::pin(async move {
         let Asker { request, reply, turn, .. } = &mut asker;
         let asking = async {

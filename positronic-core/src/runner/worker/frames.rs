@@ -139,7 +139,7 @@ impl Frames {
                     self.stage(&owner.path, &owner.current()?.name)?.child(index).cloned()
                 }
             },
-            Segment::Iteration(_) => None,
+            Segment::Iteration(_) | Segment::Question(..) => None,
         }
     }
 

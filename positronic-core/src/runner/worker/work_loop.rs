@@ -340,7 +340,8 @@ fn order(path: &Path) -> Vec<(u8, u32, u32, String)> {
         .map(|segment| match segment {
             Segment::Iteration(iteration) => (0, iteration, 0, String::new()),
             Segment::Call(iteration, index) => (1, iteration, index, String::new()),
-            Segment::Stage(name) => (2, 0, 0, name.to_owned()),
+            Segment::Question(iteration, index) => (2, iteration, index, String::new()),
+            Segment::Stage(name) => (3, 0, 0, name.to_owned()),
         })
         .collect()
 }

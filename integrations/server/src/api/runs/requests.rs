@@ -87,8 +87,13 @@ async fn request(cx: RequestContext) -> Result<Response, Problem> {
     let seq = cx.seq("seq")?;
     let asked = Asked::read(app, row, seq).await?;
     let (request, owner) = (&asked.request, asked.path.parent());
-    let is_before =
-        |before: &&Arc<Event>| matches!(before.kind, EventKind::LoopModelCall { .. }) && before.path.parent() == owner;
+    // Questions about an answer are no requests of its loop.
+    let is_before = |before: &&Arc<Event>| match &before.kind {
+        EventKind::LoopModelCall { question, .. } => {
+            question.is_some() == asked.is_question && before.path.parent() == owner
+        }
+        _ => false,
+    };
     let previous = asked.log.iter().take(seq.index()).rev().find(is_before).map(|before| before.seq);
     let (shared, same_head) = match previous {
         Some(previous) => compared(&rebuilt(app, &asked.log, row, previous).await?, request),
@@ -123,6 +128,7 @@ pub(super) struct Asked {
     path: Path,
     /// The model that was asked, as `provider/model`.
     pub(super) model: String,
+    is_question: bool,
     pub(super) request: ModelRequest,
     /// The request with its outcome, if it has one.
     exchange: Option<Exchange>,
@@ -135,8 +141,10 @@ impl Asked {
     pub(super) async fn read(app: &App, row: &RunSummary, seq: Seq) -> Result<Self, Problem> {
         let seq = within(row.next, seq)?;
         let log = app.client.events(&row.run, Seq(0)).await?;
-        let Some((path, model)) = log.get(seq.index()).and_then(|event| match &event.kind {
-            EventKind::LoopModelCall { model, .. } => Some((event.path.clone(), model.clone())),
+        let Some((path, model, is_question)) = log.get(seq.index()).and_then(|event| match &event.kind {
+            EventKind::LoopModelCall { model, question, .. } => {
+                Some((event.path.clone(), model.clone(), question.is_some()))
+            }
             _ => None,
         }) else {
             return Err(
@@ -144,7 +152,7 @@ impl Asked {
             );
         };
         let request = rebuilt(app, &log, row, seq).await?;
-        let mut asked = Self { log, seq, path, model, request, exchange: None, took: None };
+        let mut asked = Self { log, seq, path, model, is_question, request, exchange: None, took: None };
         asked.took = asked.outcome().and_then(|event| match &event.kind {
             EventKind::LoopModelResult { duration, .. } => Some(*duration),
             _ => None,

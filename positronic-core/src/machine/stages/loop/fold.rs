@@ -8,7 +8,7 @@ use crate::machine::frames::{
 };
 use crate::machine::known_contents::KnownContent;
 use crate::machine::stages::frame::{OwnerState, Reason};
-use crate::machine::stages::step::{question_hash, record_value};
+use crate::machine::stages::step::{question_event, question_hash, record_value};
 use crate::record::{
     ChildLink, Content, ContentHash, Decision, Event, EventKind, Finish, Iteration, LimitReached, LoopOutcome, Part,
     Path, ResumeCause, Segment, Settings, Speaker, ToolCall, ToolResult, ToolSet,
@@ -36,6 +36,12 @@ impl LoopFrame {
         match event.path.last() {
             Some(Segment::Call(iteration, index)) => call_event(self, iteration, index, event)?,
             Some(Segment::Iteration(iteration)) => iteration_event(self, iteration, event)?,
+            Some(Segment::Question(iteration, index)) => {
+                if iteration != self.iteration || !self.is_asking() {
+                    return Err("no answer is checked".to_owned());
+                }
+                question_event(&mut self.asked, index, &event.kind)?;
+            }
             Some(Segment::Stage(_)) | None => loop_event(self, event)?,
         }
         match &event.kind {
@@ -195,6 +201,7 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
         (EventKind::LoopModelResult { parts, metadata, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
             frame.record_fault(parts, metadata);
             frame.refused.clear();
+            frame.asked.clear();
             let calls = parts.iter().filter(|part| matches!(part, Part::Call { .. })).count();
             frame.expected = u32::try_from(calls).unwrap_or(u32::MAX);
             if calls > 0 {
