@@ -1,20 +1,20 @@
-//! Guard that lets a model judge answers.
+//! Guard that lets a model judge messages and answers.
 
 use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, ready};
 use positronic_core::Result;
-use positronic_core::dsl::{AnswerGuardContext, Options, Services, State, Verdict};
-use positronic_core::record::{ModelResponse, Settings, Tier};
+use positronic_core::dsl::{AskingGuardContext, ModelCall, Options, Services, State, Verdict};
+use positronic_core::record::{ModelResponse, Settings, Tier, UserMessage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::listed;
 
-/// Lets a model judge whether the text of an answer follows a rule. An answer that does not is refused with the reason that the model
-/// gives.
+/// Lets a model judge whether the text of an answer, or of a person's message, follows a rule. What does not is refused with the reason that
+/// the model gives.
 ///
 /// Each question is recorded in the run and counts for the limits of the loop. A judge reads what an attacker may have written, and can be
 /// talked into a verdict; what must not happen at all belongs into a tool or a [`Patterns`](crate::Patterns).
@@ -79,23 +79,36 @@ impl Judge {
     /// the loop stops with the code `guard`.
     pub fn answers<O: Options, S: State, V: Services>(
         &self,
-    ) -> impl Fn(AnswerGuardContext<O, S, V>, Arc<ModelResponse>) -> BoxFuture<'static, Result<Verdict>>
+    ) -> impl Fn(AskingGuardContext<O, S, V>, Arc<ModelResponse>) -> BoxFuture<'static, Result<Verdict>>
     + Send
     + Sync
     + use<O, S, V> {
         let judge = self.clone();
-        move |cx, answer| {
-            let text = answer.text();
-            if text.trim().is_empty() {
-                return ready(Ok(Verdict::Pass)).boxed();
-            }
-            let question = cx.model().settings(judge.settings.clone()).system(judge.system());
-            async move {
-                let Ruling { reason, follows } = question.ask_for(json!({ "text": text }).to_string()).await?;
-                Ok(if follows { Verdict::Pass } else { Verdict::Refuse(reason) })
-            }
-            .boxed()
+        move |cx, answer| judge.judged(cx.model(), answer.text())
+    }
+
+    /// Returns a check for [`Loop::guard_input`](positronic_core::dsl::Loop::guard_input), as [`answers`](Self::answers) does for answers. The
+    /// files of a message are not judged.
+    pub fn inputs<O: Options, S: State, V: Services>(
+        &self,
+    ) -> impl Fn(AskingGuardContext<O, S, V>, Arc<UserMessage>) -> BoxFuture<'static, Result<Verdict>>
+    + Send
+    + Sync
+    + use<O, S, V> {
+        let judge = self.clone();
+        move |cx, message| judge.judged(cx.model(), message.text.clone())
+    }
+
+    fn judged(&self, question: ModelCall, text: String) -> BoxFuture<'static, Result<Verdict>> {
+        if text.trim().is_empty() {
+            return ready(Ok(Verdict::Pass)).boxed();
         }
+        let question = question.settings(self.settings.clone()).system(self.system());
+        async move {
+            let Ruling { reason, follows } = question.ask_for(json!({ "text": text }).to_string()).await?;
+            Ok(if follows { Verdict::Pass } else { Verdict::Refuse(reason) })
+        }
+        .boxed()
     }
 
     fn system(&self) -> String {

@@ -13,8 +13,8 @@ use std::future::{Ready, ready};
 use std::ops::Range;
 use std::sync::Arc;
 
-use positronic_core::dsl::{AnswerGuardContext, GuardContext, Options, Services, State, Verdict};
-use positronic_core::record::{ModelResponse, Part};
+use positronic_core::dsl::{AskingGuardContext, GuardContext, Options, Services, State, Verdict};
+use positronic_core::record::{ModelResponse, Part, UserMessage};
 use regex::Regex;
 use serde_json::{Map, Value};
 
@@ -142,11 +142,23 @@ impl Patterns {
         self
     }
 
+    /// Returns a check for [`Loop::guard_input`](positronic_core::dsl::Loop::guard_input). It reads the text of a message.
+    pub fn inputs<O: Options, S: State, V: Services>(
+        &self,
+    ) -> impl Fn(AskingGuardContext<O, S, V>, Arc<UserMessage>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {
+        let patterns = self.clone();
+        move |_, message| {
+            let mut found = Vec::new();
+            let text = patterns.redacted(&message.text, &mut found);
+            ready(patterns.verdict(&found, Value::String(text)))
+        }
+    }
+
     /// Returns a check for [`Loop::guard_answer`](positronic_core::dsl::Loop::guard_answer). It reads the text of an answer, its reasoning
     /// and its refusal. Calls are checked by [`calls`](Self::calls).
     pub fn answers<O: Options, S: State, V: Services>(
         &self,
-    ) -> impl Fn(AnswerGuardContext<O, S, V>, Arc<ModelResponse>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {
+    ) -> impl Fn(AskingGuardContext<O, S, V>, Arc<ModelResponse>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {
         let patterns = self.clone();
         move |_, answer| ready(patterns.of_answer(&answer))
     }

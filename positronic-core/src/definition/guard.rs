@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Scope;
 use crate::error::Result;
-use crate::record::{ModelResponse, Path};
+use crate::record::{ModelResponse, Path, UserMessage};
 
 /// A guard of a loop.
 #[derive(Clone, Debug)]
@@ -25,10 +25,20 @@ pub struct LoopGuard {
 pub enum LoopGuardCheck {
     /// Checks an answer before it is recorded.
     Answer(#[derive_where(skip)] CheckFn<CheckedAnswer>),
+    /// Checks a message of a person before the model reads it.
+    Input(#[derive_where(skip)] CheckFn<CheckedInput>),
     /// Checks the tool and the arguments of a call, before a person is asked about it.
     Call(#[derive_where(skip)] CheckFn<(String, Arc<Value>)>),
     /// Checks the tool and the result of a call.
     Result(#[derive_where(skip)] CheckFn<(String, Arc<Value>)>),
+}
+
+impl LoopGuardCheck {
+    /// Returns whether it checks messages of people.
+    #[must_use]
+    pub fn is_input(&self) -> bool {
+        matches!(self, Self::Input(_))
+    }
 }
 
 /// An answer that a guard checks.
@@ -37,6 +47,15 @@ pub struct CheckedAnswer {
     /// The answer.
     pub answer: Arc<ModelResponse>,
     /// Its iteration, at which the guard asks models.
+    pub at: Path,
+}
+
+/// A message of a person that a guard checks.
+#[derive(Debug, Clone)]
+pub struct CheckedInput {
+    /// The message.
+    pub message: Arc<UserMessage>,
+    /// The iteration that would send it, at which the guard asks models.
     pub at: Path,
 }
 
@@ -49,9 +68,9 @@ pub enum Verdict {
     /// It passes.
     #[default]
     Pass,
-    /// It does not pass, for this reason: the model is asked again, or the call gets the reason as its error.
+    /// It does not pass, for this reason: the model is asked again, reads that a message was withheld, or the call gets the reason as its error.
     Refuse(String),
-    /// This comes in its place: the text of an answer, or an output. A call is refused: its arguments cannot be replaced.
+    /// This comes in its place: the text of an answer or a message, or an output. A call is refused: its arguments cannot be replaced.
     Replace(Value),
     /// The loop fails for this reason, with the code `guard`. A call or an output is refused.
     Stop(String),

@@ -1,4 +1,4 @@
-//! Guards of a loop: they check answers, calls and results before those count.
+//! Guards of a loop: they check messages, answers, calls and results before those count.
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,9 +12,9 @@ use super::question::ModelCall;
 use super::read_only::{ChangedByToolsAndOnExit, DeclaredWithOptions, ReadOnly};
 use super::services::{Services, services};
 use super::trait_bounds::{Options, Standalone, State};
-use crate::definition::{CheckFn, CheckedAnswer, LoopGuard, LoopGuardCheck, Scope, Verdict};
+use crate::definition::{CheckFn, CheckedAnswer, CheckedInput, LoopGuard, LoopGuardCheck, Scope, Verdict};
 use crate::error::{Error, Result};
-use crate::record::{ModelResponse, Path, Prompt, RunId};
+use crate::record::{ModelResponse, Path, Prompt, RunId, UserMessage};
 
 /// What a guard of a loop sees: `cx.state`, `cx.options`, `cx.services`.
 pub struct GuardContext<O = (), S = (), V = ()> {
@@ -29,21 +29,21 @@ pub struct GuardContext<O = (), S = (), V = ()> {
 
 shared_methods!(GuardContext<O, S, V>);
 
-/// What a guard of answers sees: a [`GuardContext`], and a way to ask a model.
-pub struct AnswerGuardContext<O = (), S = (), V = ()> {
+/// What a guard of messages or answers sees: a [`GuardContext`], and a way to ask a model.
+pub struct AskingGuardContext<O = (), S = (), V = ()> {
     context: GuardContext<O, S, V>,
     at: Path,
 }
 
-impl<O, S, V> AnswerGuardContext<O, S, V> {
-    /// Creates a question to a model about the answer. The question and its answer are recorded; a guard that asks the same again about
+impl<O, S, V> AskingGuardContext<O, S, V> {
+    /// Creates a question to a model about the message or the answer. The question and its answer are recorded; a guard that asks the same again about
     /// this iteration, after a crash or a refusal, gets the recorded answer. What it costs counts for the loop.
     pub fn model(&self) -> ModelCall {
         ModelCall::new(Arc::clone(&self.context.scope.link), self.at.clone())
     }
 }
 
-impl<O, S, V> Deref for AnswerGuardContext<O, S, V> {
+impl<O, S, V> Deref for AskingGuardContext<O, S, V> {
     type Target = GuardContext<O, S, V>;
 
     fn deref(&self) -> &GuardContext<O, S, V> {
@@ -51,7 +51,7 @@ impl<O, S, V> Deref for AnswerGuardContext<O, S, V> {
     }
 }
 
-impl<O, S, V> fmt::Debug for AnswerGuardContext<O, S, V> {
+impl<O, S, V> fmt::Debug for AskingGuardContext<O, S, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.context.fmt(f)
     }
@@ -101,14 +101,54 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// ```
     pub fn guard_answer<F, Fut, W>(self, name: impl Into<String>, check: F) -> Self
     where
-        F: Fn(AnswerGuardContext<O, S, V>, Arc<ModelResponse>) -> Fut + Standalone,
+        F: Fn(AskingGuardContext<O, S, V>, Arc<ModelResponse>) -> Fut + Standalone,
         Fut: Future<Output = W> + Send + 'static,
         W: Into<Verdict>,
     {
         let check: CheckFn<CheckedAnswer> = Arc::new(move |scope, CheckedAnswer { answer, at }| {
-            checked(&scope, |context| check(AnswerGuardContext { context, at }, answer))
+            checked(&scope, |context| check(AskingGuardContext { context, at }, answer))
         });
         self.guard(name.into(), LoopGuardCheck::Answer(check))
+    }
+
+    /// Checks each message of a person before a model reads it, also the one that opens the loop.
+    ///
+    /// In place of a message that is refused, the model reads that it was withheld, with the reason, so that it can say so.
+    /// [`Verdict::Replace`] sends another text, with the message's files. [`Verdict::Stop`], a guard that fails and one that panics fail the
+    /// brain with the code `guard`. People see the message as it was sent, and so does the log; this and later runs of a conversation send
+    /// what came in its place. Messages of a loop to which this one hands its dialogue over are checked, too.
+    ///
+    /// ```
+    /// use positronic_core::dsl::Verdict;
+    /// use positronic_core::prelude::*;
+    /// # use positronic_core::model::scripted::{Reply, ScriptedModel};
+    /// use serde_json::json;
+    ///
+    /// let support = brain("Support").r#loop("Chat", |cx| {
+    ///     cx.system("Help the customer.").input("My card is 4111 1111.").guard_input("No cards", async |_, message| {
+    ///         Verdict::Replace(json!(message.text.replace("4111 1111", "[card]")))
+    ///     })
+    /// });
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// # let model = ScriptedModel::from_fn(|request| Reply::text(format!("{:?}", request.messages.messages())));
+    /// # let runner = Runner::new(model);
+    /// let run = runner.start(support, ()).await?;
+    /// run.result().await?;
+    /// # assert!(run.answer().is_some_and(|answer| answer.contains("My card is [card].")));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn guard_input<F, Fut, W>(self, name: impl Into<String>, check: F) -> Self
+    where
+        F: Fn(AskingGuardContext<O, S, V>, Arc<UserMessage>) -> Fut + Standalone,
+        Fut: Future<Output = W> + Send + 'static,
+        W: Into<Verdict>,
+    {
+        let check: CheckFn<CheckedInput> = Arc::new(move |scope, CheckedInput { message, at }| {
+            checked(&scope, |context| check(AskingGuardContext { context, at }, message))
+        });
+        self.guard(name.into(), LoopGuardCheck::Input(check))
     }
 
     /// Checks the tool and the arguments of each call, before a person is asked about it, and again after a person has edited them. A

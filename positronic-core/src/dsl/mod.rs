@@ -69,7 +69,7 @@ pub use child::{Child, StartChild};
 #[doc(hidden)]
 pub use context::AnyToolContext;
 pub use context::{Brains, LoopContext, LoopInputs, StepContext, ToolContext};
-pub use guard::{AnswerGuardContext, GuardContext};
+pub use guard::{AskingGuardContext, GuardContext};
 pub use r#loop::Loop;
 pub use output::OutputType;
 pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit, ResponseInspection};

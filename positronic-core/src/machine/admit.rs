@@ -470,7 +470,8 @@ fn sorted(value: &Value) -> Value {
     value
 }
 
-/// Finds the loop that receives a message: the named one, or the only open loop of the outermost brain that has one.
+/// Finds the loop that receives a message: the named one, or the only open loop of the outermost brain that has one; after a handoff, that of
+/// the brain that has taken the dialogue over.
 fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refusal> {
     // The summary iteration is the last one, so later messages would not be read.
     let is_last = |frame: &LoopFrame| frame.wrap_up.is_some() && !matches!(frame.phase, LoopPhase::Prepare);
@@ -483,8 +484,16 @@ fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refusal> {
     }
     let mut brain = state.root.as_deref();
     while let Some(frame) = brain {
-        if let Some(inner) = frame.stage.as_loop().filter(|inner| reads_messages(inner)) {
-            return Ok(inner.path.clone());
+        if let Some(inner) = frame.stage.as_loop() {
+            // The person talks to the brain that has taken the dialogue over, and the loop ends with it.
+            let taken_over = inner.batch.iter().filter(|call| call.flags.handoff).find_map(|call| call.inner());
+            if taken_over.is_some() {
+                brain = taken_over;
+                continue;
+            }
+            if reads_messages(inner) {
+                return Ok(inner.path.clone());
+            }
         }
         let of_group = frame.stage.as_group().filter(|group| group.open.len() == 1);
         let only = of_group.and_then(|group| group.open.values().next()).map(|brain| &**brain);

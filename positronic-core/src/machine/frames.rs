@@ -356,6 +356,9 @@ pub struct LoopFrame {
     /// The questions of plugins to models during the preparation of the next iteration, or of guards about its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<OpenQuestion>,
+    /// The messages of people, by their numbers, that guards have replaced for the next iteration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaced: Vec<u32>,
     /// The rejected answers to the iteration's request, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RejectedAnswer>,

@@ -19,8 +19,8 @@ use super::{LoopFrame, REPLY, RunState, model_question};
 use crate::error::{Error, Result};
 use crate::record::{
     ArmShape, BrainStart, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError, ModelResponse,
-    NewEvent, Part, Path, PluginStates, ResponseMetadata, RoutingStep, Segment, StageKind, Timestamp, ToolCall,
-    ToolResult, TriggerChange, WaitSpec,
+    NewEvent, Part, Path, PluginStates, ReplacedInput, ResponseMetadata, RoutingStep, Segment, StageKind, Timestamp,
+    ToolCall, ToolResult, TriggerChange, WaitSpec,
 };
 
 pub(crate) use inputs::Inputs;
@@ -106,12 +106,14 @@ pub(crate) struct Replaced {
     pub(crate) guard: String,
     /// The value that it has replaced.
     pub(crate) value: Value,
+    /// What came in the place of a message.
+    pub(crate) input: Option<ReplacedInput>,
 }
 
 impl Replaced {
-    fn event(self, path: &Path) -> NewEvent {
-        let Self { guard, value } = self;
-        NewEvent::new(path.clone(), EventKind::LoopGuardReplaced { guard, replaced: value })
+    pub(crate) fn event(self, path: &Path) -> NewEvent {
+        let Self { guard, value, input } = self;
+        NewEvent::new(path.clone(), EventKind::LoopGuardReplaced { guard, replaced: value, input })
     }
 }
 

@@ -10,7 +10,7 @@ pub(crate) use self::saved::PromptsPart;
 use super::history::{History, Turn};
 use crate::record::{
     ContinuedLoop, Event, EventKind, Message, Output, OutputKind, Path, Prompt, PromptState, RunId, Segment, Seq,
-    Speaker, ToolResult, Transcript, parent_of, segments_of,
+    Speaker, ToolResult, Transcript, UserMessage, parent_of, segments_of,
 };
 
 /// The prompts of all loops of a run, with the messages that the open ones send.
@@ -130,6 +130,11 @@ impl Prompts {
             Some((before, sent)) => Transcript::new(before.into_iter().chain(sent)),
             None => record.transcript.clone(),
         }
+    }
+
+    /// Returns the messages of people that this iteration of a loop would be the first to send, with their numbers among those of the loop.
+    pub(crate) fn unsent(&self, path: &Path, iteration: u32) -> Vec<(u32, UserMessage)> {
+        self.records.get(path).map(|record| record.unsent(iteration)).unwrap_or_default()
     }
 
     /// Returns the messages that a loop's next iteration will send, as of now.

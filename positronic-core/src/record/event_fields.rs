@@ -103,6 +103,18 @@ pub struct ToolEntry {
     pub body: Option<ToolDecl>,
 }
 
+/// What the model reads in place of a message that a guard has replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplacedInput {
+    /// The number of the message among those of people in the loop, from 0.
+    pub message: u32,
+    /// The text.
+    pub text: String,
+    /// The files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRef>,
+}
+
 /// A question of a step to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {

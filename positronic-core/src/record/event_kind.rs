@@ -13,7 +13,7 @@ use super::canonical::Change;
 use super::child::ChildRun;
 use super::content_hash::ContentHash;
 use super::continued::ContinuedLoop;
-use super::event_fields::{BrainStart, Decision, Iteration, Question, ResumeCause, Speaker, ToolCall};
+use super::event_fields::{BrainStart, Decision, Iteration, Question, ReplacedInput, ResumeCause, Speaker, ToolCall};
 use super::failure::Failure;
 use super::file::FileRef;
 use super::ids::{PublicId, SignalId, Timestamp};
@@ -63,7 +63,7 @@ use super::usage::{ModelError, ProposedCall, ResponseMetadata, Usage};
 /// | `LOOP_MODEL_RESULT` | iteration | the model answered | `parts, metadata, duration` |
 /// | `LOOP_MODEL_RETRY` | iteration | it failed and will be asked again | `attempt, error, due` |
 /// | `LOOP_ANSWER_REFUSED` | iteration | the answer is not a valid structured action, or a guard refused it; the model is asked again, or the loop fails | `attempt, guard, message, parts, calls, metadata, duration` |
-/// | `LOOP_GUARD_REPLACED` | iteration, call | a guard replaced an answer or a result | `guard, replaced` |
+/// | `LOOP_GUARD_REPLACED` | iteration, call | a guard replaced an answer, a result or a message | `guard, replaced, input` |
 /// | `LOOP_ANSWER_BROKEN` | iteration | an answer broke after its provider had reported what it used | `metadata` |
 /// | `LOOP_TOOL_CALL` | call | the model requested a call | `tool, arguments, provider_id, data, flags, gate` |
 /// | `LOOP_TOOL_START` | call | the tool is about to run | `attempt` |
@@ -309,12 +309,16 @@ pub enum EventKind {
         #[serde(with = "super::micros")]
         duration: Duration,
     },
-    /// A guard replaced an answer, or a result of a call; the event of the answer or the result has what came in its place.
+    /// A guard replaced an answer, a result of a call, or a message of a person. The event of the answer or the result has what came in its
+    /// place.
     LoopGuardReplaced {
         /// The guard.
         guard: String,
-        /// What it replaced: the text of the answer, or the result.
+        /// What it replaced: the text of the answer or the message, or the result.
         replaced: Value,
+        /// What the model reads instead of a message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<ReplacedInput>,
     },
     /// An answer broke after its provider had reported what it used, which counts. The next event says what became of the
     /// request: it is sent again, another model has answered it, or it has failed.

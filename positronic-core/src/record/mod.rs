@@ -70,7 +70,8 @@ pub use document::{DocumentError, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, check_
 pub(crate) use document::{check_document, check_message, check_text, encode_document};
 pub use event::{Event, EventError, FORMAT_VERSION, NewEvent};
 pub use event_fields::{
-    BrainStart, Content, Decision, Iteration, Misfit, PausedAnswer, Question, ResumeCause, Speaker, ToolCall, ToolEntry,
+    BrainStart, Content, Decision, Iteration, Misfit, PausedAnswer, Question, ReplacedInput, ResumeCause, Speaker,
+    ToolCall, ToolEntry,
 };
 pub use event_kind::EventKind;
 pub use failure::{EndReason, Failure};

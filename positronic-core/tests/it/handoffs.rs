@@ -286,3 +286,26 @@ async fn guards_of_answers_hold_after_a_dialogue_was_handed_over() {
         .collect();
     assert_eq!(refused, ["Chat/0.0/Talk/0 Tone: be polite"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn message_during_a_handoff_is_read_by_the_brain_that_took_the_dialogue_over() {
+    let model = Arc::new(ScriptedModel::new([
+        Reply::call("billing", json!({})),
+        Reply::call("ask", json!({})),
+        Reply::text("I look at the other one."),
+    ]));
+    let billing = brain("Billing").r#loop("Talk", |cx| {
+        cx.system("Bills.")
+            .tool("ask", |t| t.execute(async |_: NoArgs, cx| Ok(cx.result("").wait_for_reply::<String>("Which?"))))
+    });
+    let desk = brain("Desk")
+        .r#loop("Chat", move |cx| cx.system("Help.").input("My bill is wrong.").handoff("billing", billing.clone()));
+    let run = Test::new(Arc::clone(&model)).start(desk, ()).await;
+    let Settled::Waiting(pending) = run.settled().await else { panic!("it does not wait") };
+    run.message("Wait, I mean the other one.", "ann").await.unwrap();
+    run.reply(&pending[0].call, json!("B-7"), "ann").await.unwrap();
+    run.result().await.unwrap();
+    let requests = model.requests();
+    let said = said(requests.last().unwrap());
+    assert!(said.iter().any(|said| said.contains("the other one")), "{said:?}");
+}

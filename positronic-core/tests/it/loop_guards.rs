@@ -109,7 +109,7 @@ async fn replaced_answer_is_the_runs_answer_and_the_log_keeps_the_original() {
     assert_eq!(run.answer().as_deref(), Some("Ask a colleague."));
     let log = run.events(Seq(0)).await.unwrap();
     let replaced = log.iter().find_map(|event| match &event.kind {
-        EventKind::LoopGuardReplaced { guard, replaced } => Some((guard.as_str(), replaced.clone())),
+        EventKind::LoopGuardReplaced { guard, replaced, .. } => Some((guard.as_str(), replaced.clone())),
         _ => None,
     });
     assert_eq!(replaced, Some(("Judge", json!("It is sk-123."))));

@@ -49,6 +49,7 @@ mod fuzz;
 mod groups;
 mod guards;
 mod handoffs;
+mod input_guards;
 mod judges;
 mod limits;
 mod long_conversations;

@@ -9,8 +9,8 @@ use crate::projection::history::{History, Past, Turn};
 use crate::projection::messages::{messages, opening};
 use crate::record::{
     AnswerWithoutText, Approval, Assistant, BatchPolicy, CallState, ContinuedLoop, Dialogue, Event, EventKind, FileRef,
-    Message, Output, OutputKind, Path, PrecedingCalls, Prompt, PromptState, ResponseMetadata, Segment, Settings,
-    Speaker, ToolCall, ToolOutput, Transcript, Usage,
+    Message, Output, OutputKind, Path, PrecedingCalls, Prompt, PromptState, ReplacedInput, ResponseMetadata, Segment,
+    Settings, Speaker, ToolCall, ToolOutput, Transcript, Usage, UserMessage,
 };
 
 /// The outputs and messages of one loop, folded from its events.
@@ -133,6 +133,43 @@ impl Record {
         dialogue(self.transcript.messages().into_iter().chain(fresh)).messages()
     }
 
+    pub(super) fn unsent(&self, iteration: u32) -> Vec<(u32, UserMessage)> {
+        let opening = self.prompt.input.as_ref().map(|text| (text, &self.prompt.files, iteration == 0));
+        let later = self.prompt.output.iter().enumerate().filter_map(|(place, output)| match &output.kind {
+            OutputKind::Message { text, files, engine: false } => Some((text, files, place >= self.projected)),
+            _ => None,
+        });
+        let numbered = (0..).zip(opening.into_iter().chain(later));
+        let unsent = numbered.filter(|(_, (.., is_unsent))| *is_unsent);
+        unsent
+            .map(|(number, (text, files, _))| {
+                (number, UserMessage { text: text.clone(), id: None, files: files.clone() })
+            })
+            .collect()
+    }
+
+    /// Replaces a message that no iteration has sent.
+    fn replace(&mut self, ReplacedInput { message, text, files }: &ReplacedInput) {
+        let mut number = usize::try_from(*message).unwrap_or(usize::MAX);
+        if self.prompt.input.is_some() {
+            if number == 0 {
+                (self.prompt.input, self.prompt.files) = (Some(text.clone()), files.clone());
+                if !self.compacted {
+                    self.transcript = self.opened();
+                }
+                return;
+            }
+            number -= 1;
+        }
+        let mut said = self.prompt.output.iter_mut().filter_map(|output| match &mut output.kind {
+            OutputKind::Message { text, files, engine: false } => Some((text, files)),
+            _ => None,
+        });
+        if let Some((known, attached)) = said.nth(number) {
+            (*known, *attached) = (text.clone(), files.clone());
+        }
+    }
+
     pub(super) fn push(&mut self, event: &Event, duration: Option<Duration>, kind: OutputKind) {
         self.prompt.output.push(Output { at: event.at, duration, id: None, kind });
     }
@@ -196,6 +233,7 @@ impl Record {
                 extend(&mut self.transcript, messages(fresh));
                 self.projected = self.prompt.output.len();
             }
+            EventKind::LoopGuardReplaced { input: Some(input), .. } => self.replace(input),
             EventKind::LoopModelCall { .. } if path.is_question() => {}
             EventKind::LoopModelResult { metadata, .. } if path.is_question() => self.count(metadata),
             EventKind::LoopModelCall { question: Some(_), .. } => self.asking = true,

@@ -134,7 +134,7 @@ impl Timeline {
                 self.add(here, event, NodeStatus::Done, NodeKind::Blocked);
                 self.set_status(here, NodeStatus::Waiting);
             }
-            EventKind::LoopGuardReplaced { guard, replaced } => {
+            EventKind::LoopGuardReplaced { guard, replaced, .. } => {
                 let guarded = NodeKind::GuardReplaced { guard: guard.clone(), replaced: replaced.clone() };
                 self.add(here, event, NodeStatus::Done, guarded);
             }

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use super::guards::{RefusedAnswer, apply, verdict};
+use super::guards::{RefusedAnswer, apply, guards_at, verdict};
 use crate::definition::{CheckedAnswer, LoopGuard, LoopGuardCheck, Scope};
-use crate::machine::{Replaced, RunState};
+use crate::machine::Replaced;
 use crate::record::{ModelResponse, Path};
 use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
 
-/// The guards of a loop's answers, each with what it sees. Those of loops that handed their dialogue over come first: the person who reads
-/// the answer talks to them.
+/// The guards of a loop's answers, each with what it sees.
 pub(super) struct AnswerGuards {
     guards: Vec<(LoopGuard, Scope)>,
     /// The iteration.
@@ -21,27 +20,11 @@ pub(super) struct AnswerGuards {
 
 impl AnswerGuards {
     pub(super) fn of(worker: &mut Worker, at: &Path) -> Self {
-        let (at, loop_at) = (at.clone(), &at.parent().unwrap_or_default());
-        let own = worker.frames.loop_at(loop_at);
-        let in_plugins = own.is_some_and(|own| own.plugins.values().any(|plugin| plugin.guards()));
-        // Most loops have no guards, and are not reached by a handoff.
-        let is_bare = own.is_none_or(|own| own.guards.is_empty());
-        if is_bare && handed_over_by(&worker.state, loop_at).is_none() {
-            return Self { guards: Vec::new(), at, in_plugins };
-        }
-        let mut loops = vec![loop_at.clone()];
-        while let Some(outer) = loops.last().and_then(|path| handed_over_by(&worker.state, path)) {
-            loops.push(outer);
-        }
-        let mut guards = Vec::new();
-        for path in loops.iter().rev() {
-            let Some(definition) = worker.frames.loop_at(path).cloned() else { continue };
-            let of_answers = definition.guards.iter().filter(|guard| matches!(guard.check, LoopGuardCheck::Answer(_)));
-            for guard in of_answers {
-                guards.extend(worker.scope(path.clone()).map(|scope| (guard.clone(), scope)));
-            }
-        }
-        Self { guards, at, in_plugins }
+        let loop_at = at.parent().unwrap_or_default();
+        let own = worker.frames.loop_at(&loop_at).cloned();
+        let in_plugins = own.as_ref().is_some_and(|own| own.plugins.values().any(|plugin| plugin.guards()));
+        let guards = guards_at(worker, &loop_at, own.as_deref(), |check| matches!(check, LoopGuardCheck::Answer(_)));
+        Self { guards, at: at.clone(), in_plugins }
     }
 
     /// Returns whether one of them may refuse or replace an answer, which is then not streamed.
@@ -63,11 +46,4 @@ impl AnswerGuards {
         }
         Ok(())
     }
-}
-
-/// Returns the loop that handed its dialogue over to the brain of a loop.
-fn handed_over_by(state: &RunState, loop_at: &Path) -> Option<Path> {
-    let call = loop_at.parent()?;
-    state.call(&call).filter(|call| call.flags.handoff)?;
-    call.parent()
 }

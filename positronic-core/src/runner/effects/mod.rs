@@ -12,6 +12,7 @@ mod edited_arguments;
 mod files;
 mod group;
 mod guards;
+mod input_guards;
 pub(super) mod link;
 mod model_call;
 pub(super) mod plugin_hooks;

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use super::continued::continued;
+use super::guards::handed_over_by;
+use super::input_guards::InputGuards;
 use super::plugin_hooks::{PreparedIteration, prepared};
 use super::report;
 use crate::definition::{CompactionChange, LoopDefinition, StageBody};
-use crate::machine::{ConfiguredIteration, LoopPhase, Outcome, begin_iteration, begin_loop, limits_money, offers};
+use crate::machine::{
+    ConfiguredIteration, LoopPhase, Outcome, Replaced, begin_iteration, begin_loop, limits_money, offers,
+};
 use crate::record::{ContinuedLoop, NewEvent, Overrides, Path, PluginStates, ResponseMetadata, Segment, ToolSet};
 use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
@@ -21,11 +25,11 @@ pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> 
             return worker.append_draft().await;
         }
     };
-    if definition.plugins.is_empty() {
+    if definition.plugins.is_empty() && !checks_inputs(worker, &path, &definition) {
         draft_configured(worker, &path, iteration, definition)?;
         return worker.append_draft().await;
     }
-    // A plugin may ask a model, which requires a loop that has begun.
+    // A plugin or a guard may ask a model, which requires a loop that has begun.
     if worker.state.loop_at(&path).is_none_or(|frame| frame.path != path) {
         let begins = match begun_loop(worker, &path, &definition) {
             Ok(begins) => begins,
@@ -40,15 +44,26 @@ pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> 
     }
     let Some(scope) = worker.scope(path.iteration(iteration)) else { return Ok(true) };
     let read = output_count(worker, &path);
+    let inputs = InputGuards::of(worker, &path, iteration, &definition);
     worker.used_answers.remove(&path.iteration(iteration));
     worker.launch(
         path,
         true,
         Box::pin(async move {
-            report::Outcome::Prepared { result: prepared(definition, scope).await.map(Box::new), iteration, read }
+            let result = match inputs.check().await {
+                Ok(replaced) if replaced.is_empty() => prepared(definition, scope).await.map(Box::new),
+                Ok(replaced) => return report::Outcome::Inputs { replaced, iteration, read },
+                Err(veto) => Err(veto),
+            };
+            report::Outcome::Prepared { result, iteration, read }
         }),
     );
     Ok(true)
+}
+
+/// Returns whether guards check the messages of people to a loop.
+fn checks_inputs(worker: &Worker, path: &Path, definition: &LoopDefinition) -> bool {
+    definition.guards.iter().any(|guard| guard.check.is_input()) || handed_over_by(&worker.state, path).is_some()
 }
 
 /// Drafts the next iteration of a loop without plugins, on the state after the draft. Returns `false` if it is prepared on its own:
@@ -57,7 +72,9 @@ pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> 
 pub(in crate::runner) fn draft_following(worker: &mut Worker, path: &Path, iteration: u32) -> Result<bool, Stop> {
     let follows =
         worker.state.loop_at(path).is_some_and(|frame| frame.path == *path) && worker.shared.state().crashed.is_empty();
-    if !follows || worker.frames.loop_at(path).is_none_or(|definition| !definition.plugins.is_empty()) {
+    let is_prepared =
+        |definition: &Arc<LoopDefinition>| !definition.plugins.is_empty() || checks_inputs(worker, path, definition);
+    if !follows || worker.frames.loop_at(path).is_none_or(is_prepared) {
         return Ok(false);
     }
     match yielded(worker, path) {
@@ -99,6 +116,21 @@ pub(super) fn record_prepared(
         Ok(prepared) => draft_iteration(worker, path, iteration, *prepared),
         Err(error) => draft_failure(worker, path, error),
     }
+}
+
+/// Drafts what guards have replaced before an iteration, which is then prepared with it, unless the loop has new messages.
+pub(super) fn record_inputs(
+    worker: &mut Worker,
+    path: &Path,
+    replaced: Vec<Replaced>,
+    iteration: u32,
+    read: usize,
+) -> Result<(), Stop> {
+    if preparing(worker, path) != Some(iteration) || read != output_count(worker, path) {
+        return Ok(());
+    }
+    let at = path.iteration(iteration);
+    worker.draft(replaced.into_iter().map(|replaced| replaced.event(&at)).collect())
 }
 
 /// Returns the iteration that a loop prepares.

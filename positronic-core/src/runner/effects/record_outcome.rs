@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::charge::{charged, charged_error};
-use super::prepare::record_prepared;
+use super::prepare::{record_inputs, record_prepared};
 use super::questions::record_question;
 use super::report::Outcome;
 use super::state_owner::states;
@@ -42,6 +42,7 @@ pub(in crate::runner) async fn record_outcome(worker: &mut Worker, path: &Path, 
         Outcome::Prepared { result, iteration, read } => {
             return record_prepared(worker, path, result, iteration, read);
         }
+        Outcome::Inputs { replaced, iteration, read } => return record_inputs(worker, path, replaced, iteration, read),
         Outcome::Question { result, took, asker } => return record_question(worker, path, result, *asker, took).await,
     };
     let Some(outcome) = outcome else { return Ok(()) };

@@ -52,6 +52,12 @@ pub(in crate::runner) enum Outcome {
         iteration: u32,
         read: usize,
     },
+    /// Guards have replaced messages for an iteration.
+    Inputs {
+        replaced: Vec<Replaced>,
+        iteration: u32,
+        read: usize,
+    },
     Step {
         result: Result<Value>,
         retries: u32,

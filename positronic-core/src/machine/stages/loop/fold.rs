@@ -150,10 +150,13 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
         return Err(format!("the loop is in iteration {}", frame.iteration));
     }
     match (&event.kind, &mut frame.phase) {
+        (EventKind::LoopGuardReplaced { input: Some(input), .. }, LoopPhase::Prepare) => {
+            frame.replaced.push(input.message);
+        }
         (
             EventKind::LoopPluginChanged { .. }
             | EventKind::LoopPluginFailed { .. }
-            | EventKind::LoopGuardReplaced { .. },
+            | EventKind::LoopGuardReplaced { input: None, .. },
             _,
         ) => {}
         (EventKind::LoopModelCall { question: Some(question), .. }, LoopPhase::Prepare) => {
@@ -170,6 +173,7 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
         (EventKind::LoopIteration(iteration), LoopPhase::Prepare) => {
             iterate(frame, iteration)?;
             frame.asked.clear();
+            frame.replaced.clear();
             frame.refused.clear();
             frame.phase = LoopPhase::Ask { attempt: 0, intent: Intent::Ready };
         }

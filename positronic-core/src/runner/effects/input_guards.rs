@@ -1,0 +1,81 @@
+//! The guards of people's messages: they run before an iteration, on the messages that no iteration has sent.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::guards::{guards_at, verdict};
+use crate::definition::{CheckedInput, LoopDefinition, LoopGuard, LoopGuardCheck, Scope, Verdict};
+use crate::error::{Error, Result};
+use crate::machine::{Replaced, Veto};
+use crate::record::{Path, ReplacedInput, UserMessage};
+use crate::runner::catch::caught_now;
+use crate::runner::worker::Worker;
+
+/// The messages that an iteration would send first, and the guards that check them.
+pub(super) struct InputGuards {
+    guards: Vec<(LoopGuard, Scope)>,
+    /// The messages, with their numbers among those of people.
+    messages: Vec<(u32, UserMessage)>,
+    at: Path,
+}
+
+impl InputGuards {
+    /// Returns what is to be checked before an iteration of a loop that has begun. Messages that a guard has replaced are not checked again.
+    pub(super) fn of(worker: &mut Worker, loop_at: &Path, iteration: u32, own: &LoopDefinition) -> Self {
+        let at = loop_at.iteration(iteration);
+        let mut messages = worker.shared.prompts().unsent(loop_at, iteration);
+        if let Some(frame) = worker.state.loop_at(loop_at) {
+            messages.retain(|(number, _)| !frame.replaced.contains(number));
+        }
+        let guards = match messages.is_empty() {
+            true => Vec::new(),
+            false => guards_at(worker, loop_at, Some(own), LoopGuardCheck::is_input),
+        };
+        Self { guards, messages, at }
+    }
+
+    /// Checks the messages, and returns what comes in the place of those that do not pass.
+    ///
+    /// # Errors
+    ///
+    /// A [`Veto`] if a guard stops the loop.
+    pub(super) async fn check(self) -> Result<Vec<Replaced>> {
+        let mut replaced = Vec::new();
+        for (number, message) in self.messages {
+            let (original, mut message, mut by) = (message.text.clone(), message, None);
+            for (guard, scope) in &self.guards {
+                let LoopGuardCheck::Input(check) = &guard.check else { continue };
+                let given = CheckedInput { message: Arc::new(message.clone()), at: self.at.clone() };
+                match verdict(caught_now(|| Ok(check(scope.clone(), given)))).await {
+                    Verdict::Pass => continue,
+                    Verdict::Stop(reason) => {
+                        let why = format!("the guard `{}` lets the message not pass: {reason}", guard.name);
+                        return Err(Error::permanent(Veto(why)));
+                    }
+                    Verdict::Refuse(reason) => {
+                        (message.text, message.files) = (withheld(&reason), Vec::new());
+                        by = Some(guard.name.clone());
+                        break;
+                    }
+                    Verdict::Replace(text) => {
+                        message.text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+                    }
+                }
+                by = Some(guard.name.clone());
+            }
+            if let Some(guard) = by {
+                let UserMessage { text, files, .. } = message;
+                let input = Some(ReplacedInput { message: number, text, files });
+                replaced.push(Replaced { guard, value: Value::String(original), input });
+            }
+        }
+        Ok(replaced)
+    }
+}
+
+/// Returns what the model reads in place of a message.
+fn withheld(reason: &str) -> String {
+    let reason = reason.trim().trim_end_matches('.');
+    format!("(A message of the user was withheld: {reason}. Tell the user that you cannot take it.)")
+}
