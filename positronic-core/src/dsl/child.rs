@@ -1,10 +1,12 @@
 //! Child runs: started by a step or a tool, with a log of their own.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use derive_where::derive_where;
 use futures::future::BoxFuture;
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use super::brain::Runnable;
@@ -13,7 +15,7 @@ use crate::definition::{Link, NewChild, encode};
 use crate::error::{Error, Result};
 use crate::record::{Budget, ChildLink, Path, RunId};
 
-/// A run that a step or a tool has started, with the result `R`. It can be part of a state; a [`join`](super::BrainBuilder::join)
+/// A run that a step or a tool has started, with the result `R`. It can be part of a state or of options; a [`join`](super::BrainBuilder::join)
 /// waits for its end.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
@@ -22,6 +24,25 @@ pub struct Child<R> {
     run: RunId,
     #[serde(skip)]
     result: PhantomData<fn() -> R>,
+}
+
+/// The schema of a run's id: options may have a child, such as those of the brain that a `map` runs to join it.
+impl<R> JsonSchema for Child<R> {
+    fn schema_name() -> Cow<'static, str> {
+        "Child".into()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        concat!(module_path!(), "::Child").into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "object",
+            "properties": { "run": { "type": "string" } },
+            "required": ["run"],
+        })
+    }
 }
 
 impl<R> Child<R> {

@@ -61,6 +61,30 @@ fn letter(child: Brain<String, String>) -> Brain<(), String> {
         .build()
 }
 
+#[tokio::test(start_paused = true)]
+async fn children_are_joined_at_the_same_time_by_a_map() {
+    let child = survey(&Arc::default());
+    let end = brain("End").options::<Child<usize>>().step("Take", async |cx| Ok(Child::clone(&cx.options))).join(
+        "Join",
+        Child::clone,
+        |_, end: Result<usize, Failure>| end.unwrap_or_default(),
+    );
+    let all = brain("All")
+        .step("Begin", move |cx| {
+            let child = child.clone();
+            async move {
+                let mut children = Vec::new();
+                for topic in ["birds", "nothing", "bees"] {
+                    children.push(cx.start(topic, &child, topic.to_owned()).await?);
+                }
+                Ok(children)
+            }
+        })
+        .map("Ends", Vec::clone, end, |_, ends| ends);
+    let run = test().start(all.build(), ()).await;
+    assert_eq!(run.result().await.unwrap(), [5, 0, 4]);
+}
+
 fn test() -> Test {
     Test::new(ScriptedModel::from_fn(|request| panic!("{request:?}")))
 }
@@ -130,7 +154,7 @@ async fn parent_waits_until_the_child_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_but_the_engine_reports_the_end_of_a_child() {
+async fn only_the_engine_reports_the_end_of_a_child() {
     let test = test();
     let run = test.start(letter(slow()), ()).await;
     run.settled().await;

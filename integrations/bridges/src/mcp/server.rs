@@ -29,7 +29,7 @@ use crate::bridges::Shared;
 use crate::caller_result::CallerResult;
 use crate::thread::question;
 
-/// What clients are told about the tools.
+/// The instructions that the server gives its clients.
 const INSTRUCTIONS: &str = "Each tool runs a workflow. A workflow may need the approval or the answer of a person: only a person \
 decides that. A run continues when its caller goes away; `run_status` reads its result later.";
 

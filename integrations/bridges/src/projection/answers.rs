@@ -230,7 +230,7 @@ impl Projection {
 fn call_of(iteration: &Path, index: u32) -> Option<Path> {
     match iteration.last()? {
         Segment::Iteration(number) => Some(iteration.parent()?.call(number, index)),
-        Segment::Stage(_) | Segment::Call(..) => None,
+        Segment::Stage(_) | Segment::Call(..) | Segment::Question(..) => None,
     }
 }
 
@@ -238,6 +238,6 @@ fn call_of(iteration: &Path, index: u32) -> Option<Path> {
 fn iteration_of(call: &Path) -> Option<(Path, u32)> {
     match call.last()? {
         Segment::Call(iteration, index) => Some((call.parent()?.iteration(iteration), index)),
-        Segment::Stage(_) | Segment::Iteration(_) => None,
+        Segment::Stage(_) | Segment::Iteration(_) | Segment::Question(..) => None,
     }
 }

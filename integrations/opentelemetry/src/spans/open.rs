@@ -102,6 +102,9 @@ impl RunSpans {
             (SpanRole::Agent, Some(PathSegment::Call(..))) => (parent?, SpanRole::Stage),
             (SpanRole::Agent | SpanRole::Stage, _) => (parent?, SpanRole::Agent),
             (SpanRole::Iteration, _) => (parent?, SpanRole::Stage),
+            (SpanRole::Chat, Some(PathSegment::Question(iteration, _))) => {
+                (parent?.iteration(iteration), SpanRole::Iteration)
+            }
             // A question of a step, or of a plugin before its iteration.
             (SpanRole::Chat, _) if self.iteration_of(parent.as_ref()?) != inner => (parent?, SpanRole::Stage),
             (SpanRole::Chat, _) => (path.clone(), SpanRole::Iteration),

@@ -121,7 +121,9 @@ pub(crate) async fn reject(project: Option<&Project>, args: &RejectArgs, ui: &mu
     let kind = |call: &Path| SignalKind::Reject { call: call.clone(), reason: not_blank(args.reason.as_deref()) };
     let done = |at: &Path| match at.last() {
         Some(Segment::Call(..)) => format!("rejected {at}"),
-        None | Some(Segment::Stage(_) | Segment::Iteration(_)) => format!("refused {} more", place(at)),
+        None | Some(Segment::Stage(_) | Segment::Iteration(_) | Segment::Question(..)) => {
+            format!("refused {} more", place(at))
+        }
     };
     decide((project, &args.run), &args.calls, (args.all, true), &args.by, kind, done, ui).await
 }

@@ -79,7 +79,7 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     let mut capped = found.capped.is_some() || found.found.len() == MAX_FOUND;
     let decided = found.found.iter().filter_map(|hit| {
         let event = Event::from_json(&hit.line).ok().filter(|event| event.at >= since)?;
-        let decision = DecisionItem::of(&event).filter(DecisionItem::is_of_somebody)?;
+        let decision = DecisionItem::of(&event).filter(DecisionItem::has_author)?;
         Some((hit.run.clone(), event, decision))
     });
     let mut decided: Vec<_> = decided.collect();

@@ -52,7 +52,7 @@ enum Verdict {
 
 impl DecisionItem {
     /// Returns whether a person or a named program has made it. A webhook's message that has no name decides nothing.
-    pub(crate) const fn is_of_somebody(&self) -> bool {
+    pub(crate) const fn has_author(&self) -> bool {
         self.by.is_some() || !matches!(self.verdict, Verdict::Replied)
     }
 
