@@ -28,6 +28,7 @@ pub mod compaction;
 pub mod delegate;
 pub mod flags;
 pub mod kitchen;
+pub mod library;
 pub mod memory;
 pub mod minimal;
 pub mod modes;

@@ -6,8 +6,8 @@ use positronic_cli::Project;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
 use positronic_examples::{
-    agentloop, analyst, blueprints, compaction, delegate, flags, kitchen, memory, minimal, modes, nested, offers,
-    release, rover, support, toolsets, triggers, warranty, weather,
+    agentloop, analyst, blueprints, compaction, delegate, flags, kitchen, library, memory, minimal, modes, nested,
+    offers, release, rover, support, toolsets, triggers, warranty, weather,
 };
 use positronic_plugins::MemoryFacts;
 
@@ -25,6 +25,8 @@ fn main() -> ExitCode {
         .cassette(support::TITLE, support::CASSETTE)
         .brain(offers::offers())
         .cassette(offers::TITLE, offers::CASSETTE)
+        .brain(library::library())
+        .cassette(library::TITLE, library::CASSETTE)
         .brain(warranty::warranty())
         .cassette(warranty::TITLE, warranty::CASSETTE)
         .brain(weather::weather())

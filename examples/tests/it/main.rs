@@ -17,6 +17,7 @@ mod guide;
 #[path = "../../../tests/support/mod.rs"]
 mod harness;
 mod kitchen;
+mod library;
 mod mcp;
 mod memory;
 mod minimal;

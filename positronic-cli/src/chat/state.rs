@@ -327,7 +327,13 @@ impl ChatState {
 
     fn settled(&mut self, settled: &Settled) {
         self.phase = match settled {
-            Settled::Waiting(pending) => Phase::Waiting(pending.clone()),
+            Settled::Waiting(pending) => {
+                let answerable = pending.iter().filter(|pending| !pending.kind.is_for_run());
+                match answerable.cloned().collect::<Vec<_>>() {
+                    none if none.is_empty() && !pending.is_empty() => Phase::Running,
+                    answerable => Phase::Waiting(answerable),
+                }
+            }
             Settled::Paused => Phase::Paused,
             Settled::Completed(_) | Settled::Failed(_) | Settled::Cancelled => {
                 self.stopping = false;

@@ -195,6 +195,8 @@ impl Session<'_> {
                 }
                 Settled::Waiting(_) | Settled::Paused
                     if self.options.role == (Role::Watches { until_waiting: false }) => {}
+                // The end of each of those runs is an update of this one.
+                Settled::Waiting(pending) if pending.iter().all(|pending| pending.kind.is_for_run()) => {}
                 Settled::Waiting(pending) => match self.answer(&pending).await? {
                     Answered::Sent => {}
                     Answered::Refused => refused = Some(pending),
@@ -376,7 +378,8 @@ impl Session<'_> {
         }
         let left = || Ok(Answered::Ends(Ending::Left(pending.to_vec())));
         let lasts = self.options.lasts;
-        let Some(first) = pending.first().filter(|_| self.has_person).cloned() else {
+        let mut answerable = pending.iter().filter(|pending| !pending.kind.is_for_run());
+        let Some(first) = answerable.next().filter(|_| self.has_person).cloned() else {
             if lasts {
                 return left();
             }

@@ -295,6 +295,13 @@ impl PendingKind {
         }
     }
 
+    /// Returns whether only the end of another run answers it.
+    #[must_use]
+    pub fn is_for_run(&self) -> bool {
+        let waits = self.waits();
+        !waits.is_empty() && waits.iter().all(|wait| wait.webhook == WaitSpec::CHILD)
+    }
+
     /// Returns whether a person can decide or answer.
     #[must_use]
     pub fn is_for_person(&self) -> bool {

@@ -52,7 +52,12 @@ impl Test {
     ) -> Story {
         let run = self.start(brain, options).await;
         loop {
+            let changed = run.changed();
             let signal = match run.settled().await {
+                Settled::Waiting(pending) if pending.iter().all(|pending| pending.kind.is_for_run()) => {
+                    changed.await;
+                    continue;
+                }
                 Settled::Waiting(pending) => match cassette.next_signal(&asked(&pending)) {
                     Some(signal) => signal,
                     None => fail(place, &UnansweredCall(pending)),
