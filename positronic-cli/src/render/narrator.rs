@@ -329,7 +329,11 @@ fn of_answer(timeline: &Timeline, answer: &AnswerNode, node: &Node) -> Option<St
         said.push(format!("[sources: {}]", listed(&shown.sources)));
     }
     let text = if said.is_empty() { String::new() } else { format!(": {}", said.join(" ")) };
-    let who = if answered.metadata.provider == CODE { "code" } else { "the model" };
+    let who = match node.path.last() {
+        _ if answered.metadata.provider == CODE => "code",
+        Some(Segment::Question(..)) => "the model of a guard",
+        _ => "the model",
+    };
     let way = routing_summary(&answered.metadata).map_or_else(String::new, |way| format!(" ({way})"));
     let used = used(&answered.metadata.usage);
     Some(format!("{who} answered in {}{used}{way}{text}", duration(answered.duration)))

@@ -11,7 +11,7 @@ use positronic_core::store::{RunFilter, RunPages, StoreError};
 
 /// Minimum length of a shortened id: long enough to stay unique while some hundreds of runs are added.
 const SHORTEST: usize = 6;
-/// The number of random digits at the end of a generated id.
+/// The number of random digits at the end of a generated id; that of a child run has more.
 const RANDOM: usize = 12;
 /// How many ends one query looks for.
 const AT_ONCE: usize = 500;
@@ -52,14 +52,18 @@ impl ShortIds {
     }
 }
 
-/// Returns whether the runtime generated an id.
+/// Returns whether the runtime generated an id, that of a child run also.
 fn is_generated(run: &RunId) -> bool {
     let id = run.as_str();
-    id.len() == 36
-        && id
-            .bytes()
-            .enumerate()
-            .all(|(at, byte)| if DASHES.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() })
+    let of_child = id
+        .strip_prefix("child-")
+        .is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    of_child
+        || id.len() == 36
+            && id
+                .bytes()
+                .enumerate()
+                .all(|(at, byte)| if DASHES.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() })
 }
 
 /// Returns the last characters of an id.
@@ -70,4 +74,21 @@ fn end(id: &str, length: usize) -> &str {
 /// Returns how many last characters two ids have in common.
 fn common(one: &str, other: &str) -> usize {
     one.bytes().rev().zip(other.bytes().rev()).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_ids_are_shortened_and_those_of_people_are_not() {
+        for (id, expected) in [
+            ("01a2208d-d510-72b4-b032-26566c21251c", true),
+            ("child-72a66514c53a14dd81d68cefd8005da8", true),
+            ("child-of-mine", false),
+            ("invoice-7", false),
+        ] {
+            assert_eq!(is_generated(&RunId::from(id)), expected, "{id}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use positronic_core::prices::PriceTable;
 use positronic_core::projection::timeline::{
     AnswerNode, AnswerOutcome, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode, Timeline, WidgetNode,
 };
-use positronic_core::record::{Delta, Event, LimitKind, LimitReached, LoopOutcome, Path, Speaker, Timestamp};
+use positronic_core::record::{Delta, Event, LimitKind, LimitReached, LoopOutcome, Path, Segment, Speaker, Timestamp};
 
 use super::routing::routing_summary;
 use super::shown_answer::ShownAnswer;
@@ -120,6 +120,10 @@ impl View {
 
     fn leaves_a_line(&self, node: &Node) -> bool {
         match &node.kind {
+            // What a guard makes of it has a line.
+            NodeKind::Answer(answer) if matches!(node.path.last(), Some(Segment::Question(..))) => {
+                matches!(answer.outcome, Some(AnswerOutcome::Failed { .. }))
+            }
             NodeKind::Answer(answer) => is_shown(answer),
             NodeKind::Message { from, opening, .. } => !(*opening && *from == Speaker::Engine),
             NodeKind::Widget(widget) => self.widget(node.id, widget).is_some(),
