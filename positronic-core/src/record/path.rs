@@ -365,6 +365,18 @@ mod tests {
     }
 
     #[test]
+    fn question_of_a_guard_belongs_to_its_loop() {
+        let question = Path::root().stage("Chat").question(3, 12);
+
+        assert_eq!(question.as_str(), "Chat/3~12");
+        assert_eq!(Path::parse("Chat/3~12").unwrap(), question);
+        assert_eq!(question.last(), Some(Segment::Question(3, 12)));
+        assert_eq!(question.parent(), Some(Path::root().stage("Chat")));
+        assert!(!Path::is_stage_name("3~12"));
+        assert!(Path::is_stage_name("~3"));
+    }
+
+    #[test]
     fn invalid_path_is_rejected() {
         for text in ["/", "Chat//Ask", "3.1", "Chat/3/1"] {
             assert!(Path::parse(text).is_err(), "{text}");
