@@ -46,6 +46,7 @@ mod loop_plugin;
 mod output;
 mod plugin;
 mod plugin_state;
+mod project;
 mod question;
 mod read_only;
 mod reply;
@@ -76,6 +77,8 @@ pub use loop_plugin::{LoopPlugin, plugin};
 pub use output::OutputType;
 pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit, ResponseInspection};
 pub use plugin_state::PluginState;
+#[doc(hidden)]
+pub use project::{BoundBrain, bound};
 pub use question::ModelCall;
 pub use read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOptions, ReadOnly};
 pub use reply::{IntoReply, NoArgs, ToolReply};
