@@ -94,7 +94,7 @@ fn field(root: &Arc<Json>, variant: &Json, name: &str) -> Option<Value> {
     }
 }
 
-/// Lists the names of fields; a map has one.
+/// Lists the names of fields, sorted.
 pub(crate) fn names(schema: &Json) -> Vec<String> {
     let mut variants = Vec::new();
     variants_of(schema, schema, DEEPEST, &mut variants);
@@ -107,6 +107,7 @@ pub(crate) fn names(schema: &Json) -> Vec<String> {
             }
         }
     }
+    names.sort();
     names
 }
 

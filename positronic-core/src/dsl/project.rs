@@ -59,7 +59,7 @@ pub fn bound<B: IntoBrain<Services: Within<V>>, V: Services>(brain: &B, services
 /// }
 ///
 /// let shop = Arc::new(Shop { brains: ShopBrains::new(), currency: "EUR" });
-/// # let model = ScriptedModel::new([Reply::text("Done.")]);
+/// # let model = ScriptedModel::from_fn(|_| Reply::text("Done."));
 /// let runner = Runner::new(model).brains(shop.brains.bind(&shop));
 /// assert_eq!(runner.definitions().count(), 2);
 /// ```
