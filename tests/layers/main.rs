@@ -40,6 +40,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("integrations/plugins", &["positronic-core"]),
     ("integrations/stores/sqlite", &["positronic-core"]),
     ("integrations/stores/suite", &["positronic-core"]),
+    ("integrations/templates", &[]),
     ("integrations/tools/mcp", &["positronic-core"]),
     ("integrations/tools/toolbox", &["positronic-core", "positronic-net"]),
 ];

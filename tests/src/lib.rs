@@ -27,6 +27,7 @@ pages! {
     approvals: "docs/guide/approvals.md",
     waiting: "docs/guide/waiting.md",
     nested_brains: "docs/guide/nested-brains.md",
+    projects: "docs/guide/projects.md",
     child_runs: "docs/guide/child-runs.md",
     conversations: "docs/guide/conversations.md",
     schedules: "docs/guide/schedules.md",

@@ -204,8 +204,8 @@ impl<S> Modes<S> {
     }
 
     /// Validates the tools that the modes name.
-    fn check_tools<'t>(&self, tools: impl Iterator<Item = &'t ToolDecl>) -> Result<()> {
-        let known: Vec<_> = tools.map(|tool| tool.id.as_str()).filter(|id| *id != ENTER).collect();
+    fn check_tools<'t>(&self, enter: &str, tools: impl Iterator<Item = &'t ToolDecl>) -> Result<()> {
+        let known: Vec<_> = tools.map(|tool| tool.id.as_str()).filter(|id| *id != enter).collect();
         for Mode { name, tools, .. } in &self.modes {
             if let Some(tool) = tools.iter().find(|tool| !tool.ends_with('*') && !known.contains(&tool.as_str())) {
                 let known = listed(known);
@@ -244,17 +244,31 @@ fn entered(arguments: &Value) -> &str {
 }
 
 impl<S: State> Modes<S> {
-    fn enter<O, V>(&self, arguments: &Value, cx: &ToolContext<O, S, V>) -> Result<ToolReply<S>> {
+    /// Enters a mode, in the instance of the plugin with this name.
+    fn enter<O, V>(
+        &self,
+        instance: Option<&str>,
+        arguments: &Value,
+        cx: &ToolContext<O, S, V>,
+    ) -> Result<ToolReply<S>> {
         let name = entered(arguments);
         // Another call of the same batch may have changed the mode.
-        let now = self.found(&cx.plugin_state::<CurrentMode>()?.mode)?;
+        let now = match instance {
+            Some(instance) => cx.plugin_state_named::<CurrentMode>(instance)?,
+            None => cx.plugin_state()?,
+        };
+        let now = self.found(&now.mode)?;
         if !now.next.iter().any(|next| next == name) {
             let (now, allowed) = (&now.name, listed(&now.next));
             return Err(Error::new(format!("the mode is `{now}`, which does not lead to `{name}`, but to {allowed}")));
         }
         let mode = self.found(name)?.name.clone();
         let reply = cx.result(format!("the mode is `{name}`"));
-        Ok(reply.update_plugin(move |state: &mut CurrentMode| state.mode = mode))
+        let update = move |state: &mut CurrentMode| state.mode = mode;
+        Ok(match instance {
+            Some(instance) => reply.update_plugin_named(instance, update),
+            None => reply.update_plugin(update),
+        })
     }
 }
 
@@ -284,8 +298,11 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Modes<S> {
         let exits: Vec<_> = self.modes.iter().filter(|mode| mode.exit).map(|mode| mode.name.clone()).collect();
         let description = self.described(mode);
         let (modes, waiting) = (self.clone(), self.clone());
-        let enter = move |arguments: Value, cx: ToolContext<O, S, V>| std::future::ready(modes.enter(&arguments, &cx));
-        let tool = Tool::new(ENTER, |t| {
+        let instance = cx.instance().map(str::to_owned);
+        let enter = move |arguments: Value, cx: ToolContext<O, S, V>| {
+            std::future::ready(modes.enter(instance.as_deref(), &arguments, &cx))
+        };
+        let tool = Tool::new(&cx.tool_name(ENTER), |t| {
             let t = t.description(description).sequential().idempotent();
             let t = t.wait_any(move |arguments: &Value, _| waiting.waits(arguments));
             if exits.is_empty() {
@@ -298,9 +315,10 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Modes<S> {
     }
 
     async fn request(&self, cx: &mut RequestEdit<'_, O, S, V, CurrentMode>) -> Result<()> {
-        self.check_tools(cx.tools())?;
+        let enter = cx.tool_name(ENTER);
+        self.check_tools(&enter, cx.tools())?;
         let mode = self.found(&cx.state.mode)?;
-        cx.retain_tools(|tool| tool.id.as_str() == ENTER || mode.allows(tool.id.as_str()));
+        cx.retain_tools(|tool| tool.id.as_str() == enter || mode.allows(tool.id.as_str()));
         let text = format!("The mode is `{}`. {}", mode.name, mode.prompt);
         cx.context().push(ContextItem { name: "mode".to_owned(), text: text.trim_end().to_owned() });
         Ok(())

@@ -141,12 +141,11 @@ impl<O, S, V> Toolsets<O, S, V> {
 
 impl<O: Options, S: State, V: Services> Toolsets<O, S, V> {
     /// Returns the text about the toolsets for the model.
-    fn described(&self, state: &ActiveToolsets) -> String {
-        let mut lines = vec![
-            "Tools come in toolsets. The tools of a toolset are available from your next answer on after `toolset_activate`, until \
-             `toolset_deactivate`. Activate the toolsets that your task needs."
-                .to_owned(),
-        ];
+    fn described(&self, state: &ActiveToolsets, [activate, deactivate]: [String; 2]) -> String {
+        let mut lines = vec![format!(
+            "Tools come in toolsets. The tools of a toolset are available from your next answer on after `{activate}`, until \
+             `{deactivate}`. Activate the toolsets that your task needs."
+        )];
         for toolset in &self.toolsets {
             let active = if state.active.contains(&toolset.name) { " (active)" } else { "" };
             let Toolset { name, description, tools, .. } = toolset;
@@ -188,7 +187,8 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Toolsets<O, S, V> {
     }
 
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, ActiveToolsets>) -> Result<()> {
-        let described = self.described(&cx.state);
+        let tools = [ACTIVATE, DEACTIVATE].map(|tool| cx.tool_name(tool).replace('.', "_"));
+        let described = self.described(&cx.state, tools);
         cx.context("toolsets", described);
         let toolsets = self.clone();
         cx.tool(ACTIVATE, |t| {

@@ -200,11 +200,11 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Triggers {
             cx.context("trigger", because(&fired));
         }
         let triggers = self.clone();
+        let list = cx.tool_name("trigger.list");
         cx.tool("trigger.create", |t| {
-            let t = t.description(
-                "Sets a trigger: at its time you are asked again, without a message of the user. `trigger.list` says what \
-                 time it is",
-            );
+            let t = t.description(format!(
+                "Sets a trigger: at its time you are asked again, without a message of the user. `{list}` says what time it is"
+            ));
             let gate = triggers.approval.clone();
             let t = t.idempotent().sequential().approval(move |_: &Create, _| gate.clone());
             t.execute(move |create: Create, cx| {

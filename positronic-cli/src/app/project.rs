@@ -68,6 +68,37 @@ impl Project {
         self
     }
 
+    /// Adds brains, such as those that [`brains!`](positronic_core::brains) lists, bound to the project's services.
+    ///
+    /// ```no_run
+    /// use std::sync::Arc;
+    ///
+    /// use positronic_cli::Project;
+    /// use positronic_core::prelude::*;
+    ///
+    /// positronic_core::brains! {
+    ///     struct Shop {
+    ///         greeter: Brain<(), u32> = brain("Greeter").step("Greet", async |_| Ok(1)),
+    ///     }
+    /// }
+    ///
+    /// fn main() -> std::process::ExitCode {
+    ///     let shop = Arc::new(Shop::new());
+    ///     Project::new().brains(shop.bind(&shop)).main()
+    /// }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When the project has a brain of one of these titles.
+    #[track_caller]
+    pub fn brains<B: Runnable>(mut self, brains: impl IntoIterator<Item = B>) -> Self {
+        for brain in brains {
+            self = self.brain(brain);
+        }
+        self
+    }
+
     /// Lets a webhook start runs of a brain, with the options that the closure makes of the payload; see
     /// [`Runner::start_on`](positronic_core::runner::Runner::start_on). Adds the brain, unless the project has it.
     ///

@@ -37,13 +37,17 @@ fn kind(stage: &StageStructure) -> String {
     let brain = stage.brain.as_ref().map(|brain| &brain.title).filter(|title| **title != stage.name);
     let brain = brain.map_or_else(String::new, |title| format!(" {title}"));
     let rounds = stage.rounds.map_or_else(String::new, |rounds| format!(", at most {rounds} rounds"));
-    // A form is a question to a person, which says enough.
-    let waits = match stage.webhooks.as_slice() {
+    format!("({kind}{brain}{rounds}{})", waits(kind, &stage.webhooks))
+}
+
+/// Names the webhooks for which a stage waits.
+pub(crate) fn waits(kind: StageKind, webhooks: &[String]) -> String {
+    match webhooks {
         [] => String::new(),
+        // A form is a question to a person, which says enough.
         _ if kind == StageKind::AskPerson => String::new(),
         webhooks => format!(" {}", webhooks.join(" or ")),
-    };
-    format!("({kind}{brain}{rounds}{waits})")
+    }
 }
 
 fn arm_title(arm: &ArmStructure) -> String {

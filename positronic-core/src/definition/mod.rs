@@ -33,7 +33,7 @@ pub use actions::{ActionSet, UnknownAction};
 pub use document::StateValue;
 pub(crate) use document::{decode, encode, encode_state, read_value, recordable};
 pub use guard::{CheckFn, CheckedAnswer, CheckedInput, LoopGuard, LoopGuardCheck, Verdict};
-pub use plugin::{AnyPlugin, Inspected, Invocation, NextCall, StateOwner};
+pub use plugin::{AnyPlugin, Inspected, Invocation, NextCall, PluginName, StateOwner};
 pub use scope::{AnyServices, Link, NewChild, Scope};
 pub use stage::{
     ArmBody, ArmDefinition, BeginGroupFn, BeginWaitFn, BranchStage, ChooseFn, ConfigureFn, FinishGroupFn, FinishWaitFn,
@@ -162,7 +162,7 @@ pub struct LoopDefinition {
     pub begun: Option<Arc<ToolSet>>,
     /// The plugins, by name, in the order of registration.
     #[derive_where(skip)]
-    pub plugins: IndexMap<&'static str, Arc<dyn AnyPlugin>>,
+    pub plugins: IndexMap<PluginName, Arc<dyn AnyPlugin>>,
     /// The guards, in the order of registration.
     pub guards: Vec<LoopGuard>,
     /// A replacement of older messages from this iteration on; `None` changes nothing.

@@ -1,5 +1,6 @@
 //! Untyped plugins.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,23 +11,42 @@ use super::{LoopDefinition, Scope, StateValue, UntypedReply, Verdict};
 use crate::error::Result;
 use crate::record::{CallFlags, Citation, ModelResponse, PluginDocument};
 
-/// A plugin of a loop. Each hook returns the plugin's new state; `scope.plugins` has the previous states of all plugins.
+/// The name of a plugin in its loop, under which its state is stored.
+pub type PluginName = Cow<'static, str>;
+
+/// A plugin of a loop. Each hook gets the plugin's name, and returns its new state; `scope.plugins` has the previous states of all
+/// plugins. A plugin without state has none.
 pub trait AnyPlugin: Send + Sync {
+    /// Returns the plugin's name, without that of an instance.
+    fn name(&self) -> &'static str;
+
+    /// Returns the state with which the plugin begins; the size limit is in bytes.
+    fn initial(&self, max_bytes: usize) -> Result<Option<PluginDocument>>;
+
     /// Extends an iteration before it begins.
-    fn prepare<'a>(&'a self, scope: Scope, definition: &'a mut LoopDefinition)
-    -> BoxFuture<'a, Result<PluginDocument>>;
+    fn prepare<'a>(
+        &'a self,
+        name: PluginName,
+        scope: Scope,
+        definition: &'a mut LoopDefinition,
+    ) -> BoxFuture<'a, Result<Option<PluginDocument>>>;
 
     /// Inspects a complete request, and may change anything but the messages, or reject it with an error.
-    fn request<'a>(&'a self, scope: Scope, definition: &'a mut LoopDefinition)
-    -> BoxFuture<'a, Result<PluginDocument>>;
+    fn request<'a>(
+        &'a self,
+        name: PluginName,
+        scope: Scope,
+        definition: &'a mut LoopDefinition,
+    ) -> BoxFuture<'a, Result<Option<PluginDocument>>>;
 
     /// Inspects an answer, and may add citations to it.
     fn response<'a>(
         &'a self,
+        name: PluginName,
         scope: Scope,
         response: &'a ModelResponse,
         inspected: &'a mut Inspected,
-    ) -> BoxFuture<'a, Result<PluginDocument>>;
+    ) -> BoxFuture<'a, Result<Option<PluginDocument>>>;
 
     /// Returns whether it may refuse or replace answers.
     fn guards(&self) -> bool;
@@ -34,6 +54,7 @@ pub trait AnyPlugin: Send + Sync {
     /// Wraps a call of a function tool, or replies instead of it.
     fn call<'a>(
         &'a self,
+        name: PluginName,
         scope: Scope,
         call: &'a Invocation,
         next: NextCall<'a>,
@@ -66,10 +87,12 @@ pub struct Invocation {
 pub type NextCall<'a> = Box<dyn FnOnce() -> BoxFuture<'a, Result<UntypedReply>> + Send + 'a>;
 
 /// The plugin that owns a tool: the tool sees and updates the plugin's state instead of the brain's.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct StateOwner {
     /// The plugin.
-    pub plugin: &'static str,
+    pub plugin: PluginName,
+    /// Whether the plugin has a state. Tools of one without see `null`, and change nothing.
+    pub has_state: bool,
     /// The version of its state type.
     pub version: u32,
     /// Decodes the plugin's stored state as this version; the second argument is the size limit of documents in bytes.
@@ -85,6 +108,7 @@ impl StateOwner {
     pub fn document(&self, kept: Option<&PluginDocument>, max_bytes: usize) -> Result<StateValue> {
         match kept {
             Some(kept) => Ok(StateValue::new(Arc::new((self.read)(kept, max_bytes)?), max_bytes)),
+            None if !self.has_state => Ok(StateValue::new(Arc::default(), max_bytes)),
             None => Err(crate::Error::new(format!("the plugin `{}` has not been prepared", self.plugin))),
         }
     }
@@ -98,6 +122,6 @@ impl StateOwner {
 
 impl fmt::Debug for StateOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.plugin)
+        f.write_str(&self.plugin)
     }
 }

@@ -6,8 +6,8 @@ use derive_where::derive_where;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::plugin_state::{PluginState, owner};
-use crate::definition::{Invocation, NextCall, StateValue, UntypedReply, encode};
+use super::plugin_state::PluginState;
+use crate::definition::{Invocation, NextCall, StateOwner, StateValue, UntypedReply, Update, encode};
 use crate::error::Result;
 
 /// A try of a call, with the rest of the chain.
@@ -36,7 +36,7 @@ impl<'a, P> CallAround<'a, P> {
     ///
     /// The error of the chain.
     pub async fn run(self) -> Result<CallReply<P>> {
-        Ok(CallReply { reply: (self.next)().await?, state: PhantomData })
+        Ok(CallReply { reply: (self.next)().await?, updates: Vec::new(), state: PhantomData })
     }
 }
 
@@ -44,6 +44,8 @@ impl<'a, P> CallAround<'a, P> {
 #[derive_where(Debug)]
 pub struct CallReply<P> {
     reply: UntypedReply,
+    #[derive_where(skip)]
+    updates: Vec<Update>,
     state: PhantomData<fn(P)>,
 }
 
@@ -56,7 +58,7 @@ impl<P> CallReply<P> {
     pub fn instead<T: Serialize>(value: &T) -> Result<Self> {
         // The runner checks the size of every result.
         let reply = UntypedReply { output: encode(value, usize::MAX)?, ..UntypedReply::default() };
-        Ok(Self { reply, state: PhantomData })
+        Ok(Self { reply, updates: Vec::new(), state: PhantomData })
     }
 
     /// Returns the result that will be recorded and that the model reads.
@@ -73,7 +75,8 @@ impl<P> CallReply<P> {
         self
     }
 
-    pub(super) fn into_reply(self) -> UntypedReply {
+    pub(super) fn into_reply(mut self, owner: impl Fn() -> StateOwner) -> UntypedReply {
+        self.reply.plugin_updates.extend(self.updates.into_iter().map(|update| (owner(), update)));
         self.reply
     }
 }
@@ -82,8 +85,7 @@ impl<P: PluginState> CallReply<P> {
     /// Changes the plugin's state when the result is recorded, after all earlier updates.
     #[must_use]
     pub fn update(mut self, update: impl FnOnce(&mut P) + Send + 'static) -> Self {
-        let update = Box::new(move |document: &StateValue| document.updated(update));
-        self.reply.plugin_updates.push((owner::<P>(), update));
+        self.updates.push(Box::new(move |document: &StateValue| document.updated(update)));
         self
     }
 }

@@ -41,7 +41,7 @@ impl<O, R, V: ?Sized> Brain<O, R, V> {
         Brain::of(Arc::new(definition))
     }
 
-    fn provided<V2: ?Sized>(
+    pub(super) fn provided<V2: ?Sized>(
         self,
         provide: impl Fn(AnyServices) -> AnyServices + Send + Sync + 'static,
     ) -> Brain<O, R, V2> {

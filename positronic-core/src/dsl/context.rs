@@ -71,16 +71,25 @@ macro_rules! shared_methods {
                 self.scope.link.record(&super::context::brain_path(&self.scope.path).stage(stage))
             }
 
-            /// Returns the state of a plugin of this brain, by its type.
+            /// Returns the state of a plugin of this brain, by its type. In the hooks of a plugin, the state of one that follows it
+            /// is that before the hook.
             ///
             /// # Errors
             ///
             /// An [`Error`] when no plugin of this brain has such a state, or the stored one does not match the type.
             pub fn plugin_state<Q: super::plugin_state::PluginState>(&self) -> Result<Q> {
-                match self.scope.plugins.get(Q::NAME) {
-                    Some(kept) => super::plugin_state::read(kept),
-                    None => Err(Error::new(format!("no plugin `{}` has been prepared in this brain", Q::NAME))),
-                }
+                super::plugin_state::read_named(&self.scope.plugins, Q::NAME)
+            }
+
+            /// Returns the state of an instance of a plugin of this brain, by the name that
+            /// [`LoopPlugin::named`](crate::dsl::LoopPlugin::named) gave it.
+            ///
+            /// # Errors
+            ///
+            /// An [`Error`] when this brain has no such instance, or the stored state does not match the type.
+            pub fn plugin_state_named<Q: super::plugin_state::PluginState>(&self, instance: &str) -> Result<Q> {
+                let name = super::plugin_state::instance_name(instance, Q::NAME);
+                super::plugin_state::read_named(&self.scope.plugins, &name)
             }
 
             /// Returns the project's brains, for access by name.

@@ -13,7 +13,7 @@ use super::read_only::{ChangedByToolsAndOnExit, DeclaredWithOptions, ReadOnly};
 use super::services::{Services, services};
 use super::trait_bounds::{Options, Standalone, State};
 use crate::definition::{CheckFn, CheckedAnswer, CheckedInput, LoopGuard, LoopGuardCheck, Scope, Verdict};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::record::{ModelResponse, Path, Prompt, RunId, UserMessage};
 
 /// What a guard of a loop sees: `cx.state`, `cx.options`, `cx.services`.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use derive_where::derive_where;
+use indexmap::map::Entry;
 use serde_json::Value;
 
 use super::brain::IntoBrain;
-use super::plugin::{Plugin, erased};
-use super::plugin_state::PluginState as _;
+use super::plugin::Plugin;
 use super::services::{Services, Within};
 use super::tool::{IntoTool, ToolBuilder};
 use super::trait_bounds::{Options, Standalone, State};
@@ -194,12 +194,31 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// # Panics
     ///
-    /// If the loop already has a plugin with this name.
+    /// If the loop already has a plugin with this name. [`LoopPlugin::named`](super::LoopPlugin::named) gives it another one.
     #[track_caller]
     pub fn plugin<P: Plugin<O, S, V>>(mut self, plugin: P) -> Self {
-        let name = P::State::NAME;
-        if self.definition.plugins.insert(name, erased(plugin)).is_some() {
-            usage_panic(&format!("the loop has two plugins named `{name}`"));
+        let plugin = plugin.erased();
+        match self.definition.plugins.entry(plugin.name) {
+            Entry::Vacant(entry) => _ = entry.insert(plugin.plugin),
+            Entry::Occupied(entry) => {
+                let name = entry.key();
+                usage_panic(&format!(
+                    "the loop has two plugins named `{name}`; name one of them with `plugin(…).named(\"…\")`"
+                ));
+            }
+        }
+        self
+    }
+
+    /// Adds plugins, in order. [`plugin`](super::plugin()) makes different ones fit in a list.
+    ///
+    /// # Panics
+    ///
+    /// If the loop already has a plugin with one of these names.
+    #[track_caller]
+    pub fn plugins<P: Plugin<O, S, V>>(mut self, plugins: impl IntoIterator<Item = P>) -> Self {
+        for plugin in plugins {
+            self = self.plugin(plugin);
         }
         self
     }

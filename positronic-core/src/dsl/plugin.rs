@@ -14,19 +14,19 @@
 //! state changes of earlier ones in the same iteration.
 //!
 //! A plugin's state is recorded: `LOOP_ITERATION` contains the changes of `prepare` and `request`, `LOOP_PLUGIN_CHANGED`
-//! those of an answer or a call. The states persist across the loops of a brain. After a restart `prepare` and `request`
+//! those of an answer or a call. The states persist across the loops of a brain. All plugins of a loop have their initial states
+//! before the first hook runs, so each can read the others' whatever the order. After a restart `prepare` and `request`
 //! run again, on the states from which the open iteration was prepared, to rebuild the tools of open calls; a plugin
 //! whose hook fails then adds nothing, and its open calls get an `error` result.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
-
-use futures::future::BoxFuture;
 
 use super::around::{CallAround, CallReply};
 use super::context::{options, read_only, shared_methods, stage_path};
-use super::plugin_state::{PluginState, owner, read};
+use super::loop_plugin::LoopPlugin;
+use super::plugin_state::{PluginState, document, owner, read};
 use super::question::ModelCall;
 use super::read_only::{ChangedByToolsAndOnExit, DeclaredWithOptions, ReadOnly};
 use super::services::{Provides, Services, services};
@@ -34,10 +34,7 @@ use super::tool::IntoTool;
 use super::tool::{Tool, ToolBuilder};
 use super::trait_bounds::{Options, State};
 use super::usage_panic::usage_panic;
-use crate::definition::{
-    AnyPlugin, CompactionChange, Inspected, Invocation, LoopDefinition, NextCall, Scope, ToolDefinition, UntypedReply,
-    Verdict, encode_state,
-};
+use crate::definition::{CompactionChange, Inspected, LoopDefinition, PluginName, Scope, ToolDefinition, Verdict};
 use crate::error::{Error, Result};
 use crate::record::{
     Citation, ContextItem, Message, ModelResponse, Path, PluginDocument, Prompt, RunId, Settings, ToolDecl, ToolId,
@@ -92,8 +89,11 @@ use crate::record::{
     label = "it does not fit the loop's brain"
 )]
 pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
-    /// The plugin's state, which also names the plugin.
+    /// The plugin's state, which also names the plugin; `()` for one without.
     type State: PluginState;
+
+    /// The name of a plugin without state. One with a state has its [name](PluginState::NAME).
+    const NAME: &'static str = <Self::State as PluginState>::NAME;
 
     /// Whether [`response`](Self::response) may refuse, replace or stop an answer. The answers of its loops are
     /// not streamed.
@@ -150,6 +150,15 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
         _ = cx;
         around.run()
     }
+
+    /// Erases the plugin's types.
+    #[doc(hidden)]
+    fn erased(self) -> LoopPlugin<O, S, V>
+    where
+        Self: Sized,
+    {
+        LoopPlugin::of(self)
+    }
 }
 
 /// The context of a plugin's hook.
@@ -163,20 +172,37 @@ pub struct PluginContext<O, S, V, P> {
     /// The services.
     pub services: Arc<V>,
     scope: Scope,
+    name: PluginName,
+    /// The length of the instance's name with its dot, which the plugin's name begins with.
+    prefix: usize,
 }
 
 shared_methods!(PluginContext<O, S, V, P>);
 
 impl<O: Options, S: State, V: Services, P: PluginState> PluginContext<O, S, V, P> {
-    fn new(scope: Scope, initial: impl FnOnce() -> P) -> Result<Self> {
-        let kept = scope.plugins.get(P::NAME);
+    pub(super) fn new(scope: Scope, name: PluginName, prefix: usize, initial: impl FnOnce() -> P) -> Result<Self> {
+        let kept = scope.plugins.get(&name);
         Ok(Self {
             state: kept.map(read::<P>).transpose()?.unwrap_or_else(initial),
             brain: read_only(&scope)?,
             options: options(&scope)?,
             services: services(&scope.services)?,
             scope,
+            name,
+            prefix,
         })
+    }
+
+    /// Returns the name of this [instance](LoopPlugin::named) of the plugin, if it has one.
+    #[must_use]
+    pub fn instance(&self) -> Option<&str> {
+        self.name.get(..self.prefix)?.strip_suffix('.')
+    }
+
+    /// Returns the name that a tool of this plugin has in the loop: with the name of the [instance](LoopPlugin::named) before it.
+    #[must_use]
+    pub fn tool_name(&self, name: &str) -> String {
+        [self.name.get(..self.prefix).unwrap_or_default(), name].concat()
     }
 
     /// Returns a service of the brain.
@@ -194,24 +220,30 @@ impl<O: Options, S: State, V: Services, P: PluginState> PluginContext<O, S, V, P
         self.scope.link.record(&stage_path(&self.scope.path))
     }
 
-    fn kept(&self) -> Result<PluginDocument> {
-        Ok(owner::<P>().keep(Arc::new(encode_state(&self.state, self.scope.max_bytes())?)))
+    pub(super) fn kept(&self) -> Result<Option<PluginDocument>> {
+        document(&self.state, self.scope.max_bytes())
     }
 }
 
 /// An iteration during its preparation.
 pub struct Preparation<'a, O, S, V, P> {
-    context: PluginContext<O, S, V, P>,
-    definition: &'a mut LoopDefinition,
+    pub(super) context: PluginContext<O, S, V, P>,
+    pub(super) definition: &'a mut LoopDefinition,
 }
 
 impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V, P> {
-    /// Adds a named text that follows the history, after the additions of the loop and earlier plugins.
+    /// Adds a named text that follows the history, after the additions of the loop and earlier plugins. In a named
+    /// [instance](LoopPlugin::named), its name begins with that of the instance.
     pub fn context(&mut self, name: impl Into<String>, text: impl Into<String>) {
-        self.definition.context.push(ContextItem { name: name.into(), text: text.into() });
+        let name = match self.context.prefix {
+            0 => name.into(),
+            _ => self.context.tool_name(&name.into()),
+        };
+        self.definition.context.push(ContextItem { name, text: text.into() });
     }
 
-    /// Adds a tool on the plugin's own state: `cx.state` is that state, and `.update(…)` changes it.
+    /// Adds a tool on the plugin's own state: `cx.state` is that state, and `.update(…)` changes it. In a named
+    /// [instance](LoopPlugin::named), its name begins with that of the instance: `work.note`.
     ///
     /// # Errors
     ///
@@ -229,8 +261,9 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
     where
         P: State,
     {
-        let mut tool = ToolDefinition::clone(&build(ToolBuilder::new(name)).into_tool().definition);
-        tool.owner = Some(owner::<P>());
+        let name = if self.context.prefix == 0 { Cow::Borrowed(name) } else { self.context.tool_name(name).into() };
+        let mut tool = ToolDefinition::clone(&build(ToolBuilder::new(&name)).into_tool().definition);
+        tool.owner = Some(owner::<P>(self.context.name.clone()));
         self.add(Arc::new(tool))
     }
 
@@ -292,8 +325,8 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
 
 /// The complete request of an iteration, before it is sent.
 pub struct RequestEdit<'a, O, S, V, P> {
-    context: PluginContext<O, S, V, P>,
-    definition: &'a mut LoopDefinition,
+    pub(super) context: PluginContext<O, S, V, P>,
+    pub(super) definition: &'a mut LoopDefinition,
 }
 
 impl<O, S, V, P> RequestEdit<'_, O, S, V, P> {
@@ -343,9 +376,9 @@ impl<O, S, V, P> RequestEdit<'_, O, S, V, P> {
 
 /// An answer, before it is recorded.
 pub struct ResponseInspection<'a, O, S, V, P> {
-    context: PluginContext<O, S, V, P>,
-    inspected: &'a mut Inspected,
-    guards: bool,
+    pub(super) context: PluginContext<O, S, V, P>,
+    pub(super) inspected: &'a mut Inspected,
+    pub(super) guards: bool,
 }
 
 impl<O, S, V, P> ResponseInspection<'_, O, S, V, P> {
@@ -399,76 +432,3 @@ macro_rules! deref_to_context {
 deref_to_context!(Preparation);
 deref_to_context!(RequestEdit);
 deref_to_context!(ResponseInspection);
-
-/// Erases a plugin's types.
-pub(super) fn erased<O: Options, S: State, V: Services, P: Plugin<O, S, V>>(plugin: P) -> Arc<dyn AnyPlugin> {
-    Arc::new(Erased { plugin, types: PhantomData })
-}
-
-struct Erased<P, O, S, V> {
-    plugin: P,
-    types: PhantomData<fn(O, S, V)>,
-}
-
-impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> Erased<P, O, S, V> {
-    fn context(&self, scope: Scope) -> Result<PluginContext<O, S, V, P::State>> {
-        PluginContext::new(scope, || self.plugin.initial())
-    }
-}
-
-impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> AnyPlugin for Erased<P, O, S, V> {
-    fn prepare<'a>(
-        &'a self,
-        scope: Scope,
-        definition: &'a mut LoopDefinition,
-    ) -> BoxFuture<'a, Result<PluginDocument>> {
-        Box::pin(async move {
-            let mut preparation = Preparation { context: self.context(scope)?, definition };
-            self.plugin.prepare(&mut preparation).await?;
-            preparation.kept()
-        })
-    }
-
-    fn request<'a>(
-        &'a self,
-        scope: Scope,
-        definition: &'a mut LoopDefinition,
-    ) -> BoxFuture<'a, Result<PluginDocument>> {
-        Box::pin(async move {
-            let mut edit = RequestEdit { context: self.context(scope)?, definition };
-            self.plugin.request(&mut edit).await?;
-            edit.kept()
-        })
-    }
-
-    fn response<'a>(
-        &'a self,
-        scope: Scope,
-        response: &'a ModelResponse,
-        inspected: &'a mut Inspected,
-    ) -> BoxFuture<'a, Result<PluginDocument>> {
-        Box::pin(async move {
-            let guards = P::GUARDS;
-            let mut inspection = ResponseInspection { context: self.context(scope)?, inspected, guards };
-            self.plugin.response(&mut inspection, response).await?;
-            inspection.kept()
-        })
-    }
-
-    fn guards(&self) -> bool {
-        P::GUARDS
-    }
-
-    fn call<'a>(
-        &'a self,
-        scope: Scope,
-        call: &'a Invocation,
-        next: NextCall<'a>,
-    ) -> BoxFuture<'a, Result<UntypedReply>> {
-        Box::pin(async move {
-            let context = self.context(scope)?;
-            let around = CallAround::new(call, next);
-            Ok(self.plugin.call(&context, around).await?.into_reply())
-        })
-    }
-}

@@ -1,13 +1,16 @@
 //! Plugin states: their name and version in the log, and decoding.
 
+use std::any::TypeId;
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::definition::{StateOwner, encode};
+use crate::definition::{PluginName, StateOwner, encode, encode_state};
 use crate::error::{Error, Result};
-use crate::record::PluginDocument;
+use crate::record::{PluginDocument, PluginStates};
 use crate::tools::Schema;
 
 /// The state of a plugin, which the log preserves between iterations.
@@ -31,7 +34,8 @@ use crate::tools::Schema;
             `impl PluginState for {Self} {{ const NAME: &'static str = \"…\"; }}`"
 )]
 pub trait PluginState: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {
-    /// The plugin's name in the log; a loop has one plugin of a name.
+    /// The plugin's name in the log. Of several plugins of a name in a loop, all but one have a name as
+    /// [instance](super::LoopPlugin::named).
     const NAME: &'static str;
 
     /// The version of the type. Increase it when earlier states no longer match.
@@ -46,6 +50,21 @@ pub trait PluginState: Serialize + DeserializeOwned + JsonSchema + Send + Sync +
         _ = kept;
         Err(Error::new(format!("version {} cannot migrate from version {version}", Self::VERSION)))
     }
+}
+
+/// Marks a plugin without state. It is named by [`Plugin::NAME`](super::Plugin::NAME), and nothing of it is recorded.
+impl PluginState for () {
+    const NAME: &'static str = "";
+}
+
+/// Returns whether plugins with this state type have a state.
+pub(super) fn has_state<P: PluginState>() -> bool {
+    TypeId::of::<P>() != TypeId::of::<()>()
+}
+
+/// Returns the name of an instance of the plugin with this name.
+pub(super) fn instance_name(instance: &str, plugin: &str) -> PluginName {
+    format!("{instance}.{plugin}").into()
 }
 
 /// Decodes a plugin's state: validated against the type's schema, or migrated from another version.
@@ -65,6 +84,27 @@ pub(super) fn read<P: PluginState>(kept: &PluginDocument) -> Result<P> {
     P::deserialize(&*kept.state).map_err(|error| refused(format!("{error}; {raise}")))
 }
 
-pub(super) const fn owner<P: PluginState>() -> StateOwner {
-    StateOwner { plugin: P::NAME, version: P::VERSION, read: |kept, max_bytes| encode(&read::<P>(kept)?, max_bytes) }
+/// Encodes a plugin's state; `None` for a plugin without.
+pub(super) fn document<P: PluginState>(state: &P, max_bytes: usize) -> Result<Option<PluginDocument>> {
+    if !has_state::<P>() {
+        return Ok(None);
+    }
+    Ok(Some(PluginDocument { version: P::VERSION, state: Arc::new(encode_state(state, max_bytes)?) }))
+}
+
+/// Decodes the state of the plugin with this name.
+pub(super) fn read_named<P: PluginState>(states: &PluginStates, name: &str) -> Result<P> {
+    match states.get(name) {
+        Some(kept) => read(kept),
+        None => Err(Error::new(format!("no plugin `{name}` has been prepared in this brain"))),
+    }
+}
+
+pub(super) fn owner<P: PluginState>(plugin: PluginName) -> StateOwner {
+    StateOwner {
+        plugin,
+        has_state: has_state::<P>(),
+        version: P::VERSION,
+        read: |kept, max_bytes| encode(&read::<P>(kept)?, max_bytes),
+    }
 }

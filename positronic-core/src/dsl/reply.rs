@@ -5,10 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::plugin_state::{PluginState, owner};
+use super::plugin_state::{PluginState, instance_name, owner};
 use super::trait_bounds::{State, TypedAnswer};
 use super::wait::{Terms, Unresumed, Wait};
-use crate::definition::{StateOwner, StateValue, UntypedReply, Update, WaitDefinition, encode};
+use crate::definition::{PluginName, StateOwner, StateValue, UntypedReply, Update, WaitDefinition, encode};
 use crate::error::{Error, Result};
 use crate::record::{Trigger, TriggerChange, TriggerId};
 
@@ -95,14 +95,54 @@ impl<S> ToolReply<S> {
         self.wait_for([Wait::<S, P>::reply(prompt)])
     }
 
-    /// Changes the state of the plugin whose tool this is, when the result is recorded, after the changes of the brain's
-    /// state. For a tool that has both states; [`update`](Self::update) of a tool that a plugin adds with
-    /// [`Preparation::tool`](super::Preparation::tool) changes the plugin's state already.
+    /// Changes the state of a plugin of the loop when the result is recorded, after the changes of the brain's state. The
+    /// plugin decides by what its state type makes public which changes there are. In a tool that a plugin adds with
+    /// [`Preparation::tool`](super::Preparation::tool), [`update`](Self::update) changes that plugin's state.
     ///
-    /// A panicking update makes the call an error, and both states stay.
-    pub fn update_plugin<P: PluginState>(mut self, update: impl FnOnce(&mut P) + Send + 'static) -> Self {
+    /// A panicking update makes the call an error, and both states stay; so does a plugin that the loop does not have.
+    ///
+    /// ```
+    /// # use positronic_core::prelude::*;
+    /// use positronic_core::dsl::PluginState;
+    /// use schemars::JsonSchema;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    /// pub struct Notes { lines: Vec<String> }
+    ///
+    /// impl Notes {
+    ///     /// Writes a line down: the one change that the plugin offers.
+    ///     pub fn write(&mut self, line: String) {
+    ///         self.lines.push(line);
+    ///     }
+    /// }
+    ///
+    /// impl PluginState for Notes {
+    ///     const NAME: &'static str = "notes";
+    /// }
+    ///
+    /// let order: Tool = Tool::new("order", |t| t.execute(async |_: NoArgs, cx| {
+    ///     Ok(cx.result("ordered").update_plugin(|notes: &mut Notes| notes.write("ordered bread".into())))
+    /// }));
+    /// # let _ = order;
+    /// ```
+    pub fn update_plugin<P: PluginState>(self, update: impl FnOnce(&mut P) + Send + 'static) -> Self {
+        self.update_owned(P::NAME.into(), update)
+    }
+
+    /// Changes the state of an instance of a plugin, by the name that [`LoopPlugin::named`](super::LoopPlugin::named) gave it; see
+    /// [`update_plugin`](Self::update_plugin).
+    pub fn update_plugin_named<P: PluginState>(
+        self,
+        instance: &str,
+        update: impl FnOnce(&mut P) + Send + 'static,
+    ) -> Self {
+        self.update_owned(instance_name(instance, P::NAME), update)
+    }
+
+    fn update_owned<P: PluginState>(mut self, name: PluginName, update: impl FnOnce(&mut P) + Send + 'static) -> Self {
         let update = Box::new(move |document: &StateValue| document.updated(update));
-        self.plugin_updates.push((owner::<P>(), update));
+        self.plugin_updates.push((owner::<P>(name), update));
         self
     }
 }

@@ -125,7 +125,7 @@ pub(crate) struct Answered {
     /// What the loop's plugins store from then on.
     pub(crate) plugins: PluginStates,
     /// The plugins that failed to look at it, and their errors.
-    pub(crate) failed: Vec<(&'static str, String)>,
+    pub(crate) failed: Vec<(String, String)>,
     /// What guards have replaced in it.
     pub(crate) replaced: Vec<Replaced>,
 }
@@ -313,9 +313,11 @@ fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration)
     if let Some(brain) = state.owner(path) {
         new_events.extend(plugin_steps(path, &brain.plugins, &plugins));
     }
-    new_events.extend(failed.into_iter().map(|(plugin, message)| {
-        NewEvent::new(path.clone(), EventKind::LoopPluginFailed { plugin: plugin.to_owned(), message })
-    }));
+    new_events.extend(
+        failed
+            .into_iter()
+            .map(|(plugin, message)| NewEvent::new(path.clone(), EventKind::LoopPluginFailed { plugin, message })),
+    );
     new_events.extend(replaced.into_iter().map(|replaced| replaced.event(path)));
     new_events
         .push(NewEvent::new(path.clone(), EventKind::LoopModelResult { parts: parts.into(), metadata, duration }));

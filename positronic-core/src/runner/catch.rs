@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 
 /// Replaces the state in a tool's scope by that of its owner: the plugin that added it, or the brain.
 pub(super) fn owner_scope(tool: Option<&ToolDefinition>, mut scope: Scope) -> Result<Scope> {
-    if let Some(owner) = tool.and_then(|tool| tool.owner) {
-        scope.state = owner.document(scope.plugins.get(owner.plugin), scope.max_bytes())?;
+    if let Some(owner) = tool.and_then(|tool| tool.owner.as_ref()) {
+        scope.state = owner.document(scope.plugins.get(&owner.plugin), scope.max_bytes())?;
     }
     Ok(scope)
 }

@@ -278,6 +278,20 @@ impl Runner {
         self.definition(brain.definition())
     }
 
+    /// Registers brains by their titles, such as those of a project that [`brains!`](crate::brains) lists.
+    ///
+    /// # Panics
+    ///
+    /// If the runner has another brain with one of these titles.
+    #[must_use]
+    #[track_caller]
+    pub fn brains<B: Runnable>(mut self, brains: impl IntoIterator<Item = B>) -> Self {
+        for brain in brains {
+            self = self.brain(brain);
+        }
+        self
+    }
+
     /// Registers an untyped brain by its title, for its runs and for `cx.brains()`.
     ///
     /// # Panics

@@ -19,6 +19,7 @@ const CRATES: &[(&str, &str)] = &[
     ("positronic_plugins", "../integrations/plugins"),
     ("positronic_sqlite", "../integrations/stores/sqlite"),
     ("positronic_store_suite", "../integrations/stores/suite"),
+    ("positronic_templates", "../integrations/templates"),
     ("positronic_toolbox", "../integrations/tools/toolbox"),
 ];
 

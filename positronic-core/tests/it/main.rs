@@ -61,6 +61,7 @@ mod nesting;
 mod outputs;
 mod plugins;
 mod ports;
+mod projects;
 mod prompt_stages;
 mod records;
 mod release;

@@ -1,6 +1,7 @@
 //! Plugins: their additions to an iteration, their state, and crashes.
 
 mod hooks;
+mod instances;
 mod plugin_state;
 mod questions;
 mod services;
@@ -169,7 +170,9 @@ async fn duplicate_plugin_names_are_a_usage_error() {
 
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
     assert!(
-        failure.message.ends_with("the code panicked: the loop has two plugins named `notes`"),
+        failure.message.ends_with(
+            "the code panicked: the loop has two plugins named `notes`; name one of them with `plugin(…).named(\"…\")`"
+        ),
         "{}",
         failure.message
     );

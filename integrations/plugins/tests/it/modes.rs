@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::{BrainBuilder, IntoBrain as _, Loop, Runnable, Wait};
+use positronic_core::dsl::{BrainBuilder, IntoBrain as _, Loop, Runnable, Wait, plugin};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, SignalKind, ToolResult};
@@ -330,4 +330,21 @@ async fn tool_can_be_an_exit_for_some_of_its_calls() {
     assert!(
         story.transcript().ends_with("move({\"square\":\"e8\"}) -> null\n= {\"type\":\"exited\",\"tool\":\"move\"}\n")
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn named_modes_enter_with_a_tool_of_their_own() {
+    let support = brain("Support")
+        .state(Vec::new())
+        .r#loop("Chat", move |cx| chat(cx.system("Help.")).plugin(plugin(modes()).named("case")));
+    let play = Play::new([
+        Reply::call("case_mode_enter", json!({"mode": "solving"})),
+        Reply::call("refund", json!({})),
+        Reply::call("case_mode_enter", json!({"mode": "resolved"})),
+    ]);
+
+    let story = play.run(&support, ()).await;
+
+    assert_eq!(tools(&play.last_request()), "search_docs refund case.mode.enter");
+    assert_eq!(story.settled(), &Settled::Completed(json!(["refund"])));
 }

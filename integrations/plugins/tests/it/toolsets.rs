@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::IntoBrain as _;
+use positronic_core::dsl::{IntoBrain as _, plugin};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, SignalKind, ToolResult};
@@ -191,4 +191,36 @@ async fn active_sets_survive_every_crash() {
     };
     let baseline = crash_everywhere(&tale, "toolsets", &json!({"active": ["email"]})).await;
     assert_eq!(baseline.end.state, json!(["mail.send ann", "search bob"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_instances_activate_their_own_toolsets() {
+    let office = Toolsets::new().set("email", "Write mail", [doing("mail.send")]);
+    let garden = Toolsets::new().set("beds", "Water the beds", [doing("water")]);
+    let helper = brain("Helper").state(Vec::new()).r#loop("Help", move |cx| {
+        cx.system("Help.").plugins([plugin(office.clone()).named("office"), plugin(garden.clone()).named("garden")])
+    });
+    let play = Play::new([
+        Reply::call("garden_toolset_activate", json!({"toolset": "beds"})),
+        Reply::call("water", json!({"to": "roses"})),
+        done(),
+    ]);
+
+    let story = play.run(&helper, ()).await;
+
+    assert_eq!(
+        tools(&play.last_request()),
+        [
+            "office.toolset.activate",
+            "office.toolset.deactivate",
+            "garden.toolset.activate",
+            "garden.toolset.deactivate",
+            "water"
+        ]
+    );
+    let texts = contexts(&play.last_request());
+    let [office, garden] = &texts[..] else { panic!("{texts:?}") };
+    assert!(office.starts_with("office.toolsets: ") && office.contains("`office_toolset_activate`"), "{office}");
+    assert!(garden.contains("`beds` (active)"), "{garden}");
+    assert_eq!(story.settled(), &Settled::Completed(json!(["water roses"])));
 }

@@ -156,3 +156,31 @@ fn webhook_that_starts_runs_starts_one_and_a_refusal_is_listed() {
     let listed = desk.call(&Project::new(), &["inbox", "--mail"]).out;
     assert!(listed.contains("\n  started no run: no such order\n"), "{listed}");
 }
+
+#[test]
+fn show_lists_the_webhooks_for_which_the_stages_of_a_brain_wait() {
+    use positronic_core::prelude::*;
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Payment {
+        cents: u64,
+    }
+
+    let order = brain("Order")
+        .step("Take", async |_| Ok("order-7".to_owned()))
+        .wait(
+            "Payment",
+            |w| {
+                let w = w.on(webhook::<Payment>("paid"), String::clone, |paid| paid.cents);
+                w.on(webhook::<Payment>("refused"), String::clone, |_| 0)
+            },
+            |_, cents| cents,
+        )
+        .step("Send", async |cx| Ok(cx.state));
+
+    let shown = Desk::new().call(&scripted([]).brain(order), &["show", "order"]).out;
+
+    assert!(shown.contains("\n  Payment  (wait paid or refused)\n"), "{shown}");
+}

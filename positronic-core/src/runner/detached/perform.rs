@@ -127,8 +127,15 @@ async fn as_data(shared: &Shared, call: &DetachedCall, reply: UntypedReply) -> R
         }
     }
     let document = shared.state().owner(&call.path).map(|brain| Arc::clone(&brain.state)).unwrap_or_default();
+    let UntypedReply { output, brief, updates, plugin_updates, waits, triggers } = reply;
     // Plugins take part in a call around it, in the worker.
-    let UntypedReply { output, brief, updates, plugin_updates: _, waits, triggers } = reply;
+    if let Some((owner, _)) = plugin_updates.first() {
+        return Err(Error::new(format!(
+            "the tool did its work, but it runs apart from the worker and cannot change the state of the plugin `{}`; let the executor \
+             leave this tool to the worker",
+            owner.plugin
+        )));
+    }
     let next = updated(&StateValue::new(Arc::clone(&document), shared.runner.settings.max_document_bytes), updates)?;
     let change = next.map(|next| change::between(&document, &next));
     let waits = waits.into_iter().map(|wait| (wait.spec, wait.valid_for)).collect();

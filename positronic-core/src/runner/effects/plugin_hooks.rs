@@ -3,10 +3,12 @@
 use futures::future::BoxFuture;
 
 use super::guards::{RefusedAnswer, apply};
-use crate::definition::{Inspected, Invocation, LoopDefinition, NextCall, Scope, UntypedReply, Verdict};
+use crate::definition::{
+    AnyPlugin, Inspected, Invocation, LoopDefinition, NextCall, PluginName, Scope, UntypedReply, Verdict,
+};
 use crate::error::{Error, Result};
 use crate::machine::{Replaced, Veto};
-use crate::record::{ModelResponse, Part, PluginStates};
+use crate::record::{ModelResponse, Part, PluginDocument, PluginStates};
 use crate::runner::catch::{caught, caught_now};
 
 /// An iteration with the additions of its plugins.
@@ -20,17 +22,38 @@ pub(in crate::runner) struct PreparedIteration {
 pub(super) async fn prepared(mut definition: LoopDefinition, mut scope: Scope) -> Result<PreparedIteration> {
     let plugins = definition.plugins.clone();
     for (name, plugin) in &plugins {
-        let named = |error: Error| Error::new(format!("the plugin `{name}` failed: {error}"));
-        let kept = caught(plugin.prepare(scope.clone(), &mut definition)).await.map_err(named)?;
-        scope.plugins.set(name, kept);
+        begin(name, &**plugin, &mut scope).map_err(|error| failed(name, &error))?;
+    }
+    for (name, plugin) in &plugins {
+        let prepared = plugin.prepare(name.clone(), scope.clone(), &mut definition);
+        set(&mut scope, name, caught(prepared).await.map_err(|error| failed(name, &error))?);
     }
     definition.mark_exits()?;
     for (name, plugin) in &plugins {
         let named = |error: Error| Error::permanent(Veto(format!("the plugin `{name}` refused the request: {error}")));
-        let kept = caught(plugin.request(scope.clone(), &mut definition)).await.map_err(named)?;
-        scope.plugins.set(name, kept);
+        let kept = caught(plugin.request(name.clone(), scope.clone(), &mut definition)).await.map_err(named)?;
+        set(&mut scope, name, kept);
     }
     Ok(PreparedIteration { definition, plugins: scope.plugins })
+}
+
+fn failed(name: &str, error: &Error) -> Error {
+    Error::new(format!("the plugin `{name}` failed: {error}"))
+}
+
+/// Sets the state with which a plugin begins, so that those before it can read it.
+fn begin(name: &PluginName, plugin: &dyn AnyPlugin, scope: &mut Scope) -> Result<()> {
+    if scope.plugins.get(name).is_none() {
+        let initial = caught_now(|| plugin.initial(scope.max_bytes()))?;
+        set(scope, name, initial);
+    }
+    Ok(())
+}
+
+fn set(scope: &mut Scope, name: &str, kept: Option<PluginDocument>) {
+    if let Some(kept) = kept {
+        scope.plugins.set(name, kept);
+    }
 }
 
 /// Restores the tools that plugins have added to an iteration. A plugin that fails now only lacks its tools: the rest
@@ -38,18 +61,22 @@ pub(super) async fn prepared(mut definition: LoopDefinition, mut scope: Scope) -
 pub(in crate::runner) async fn found_again(mut definition: LoopDefinition, mut scope: Scope) -> LoopDefinition {
     let plugins = definition.plugins.clone();
     for (name, plugin) in &plugins {
-        match caught(plugin.prepare(scope.clone(), &mut definition)).await {
-            Ok(kept) => scope.plugins.set(name, kept),
+        // Its `prepare` fails in the same way.
+        _ = begin(name, &**plugin, &mut scope);
+    }
+    for (name, plugin) in &plugins {
+        match caught(plugin.prepare(name.clone(), scope.clone(), &mut definition)).await {
+            Ok(kept) => set(&mut scope, name, kept),
             Err(error) => {
-                tracing::warn!(run = %scope.run, path = %scope.path, plugin = name, %error, "cannot restore the plugin's tools");
+                tracing::warn!(run = %scope.run, path = %scope.path, plugin = %name, %error, "cannot restore the plugin's tools");
             }
         }
     }
     // A name without a tool marks nothing.
     _ = definition.mark_exits();
     for (name, plugin) in &plugins {
-        if let Ok(kept) = caught(plugin.request(scope.clone(), &mut definition)).await {
-            scope.plugins.set(name, kept);
+        if let Ok(kept) = caught(plugin.request(name.clone(), scope.clone(), &mut definition)).await {
+            set(&mut scope, name, kept);
         }
     }
     definition
@@ -60,7 +87,7 @@ pub(super) struct Passed {
     /// The next states of the plugins.
     pub(super) plugins: PluginStates,
     /// The plugins that failed to look at it, and their errors.
-    pub(super) failed: Vec<(&'static str, String)>,
+    pub(super) failed: Vec<(String, String)>,
 }
 
 /// Lets the plugins of a loop inspect an answer, and adds the sources that they name, unless one of them refuses it.
@@ -73,17 +100,17 @@ pub(super) async fn inspected(
     let (mut failed, mut all) = (Vec::new(), Vec::new());
     for (name, plugin) in &definition.plugins {
         let mut inspected = Inspected::default();
-        match caught(plugin.response(scope.clone(), response, &mut inspected)).await {
+        match caught(plugin.response(name.clone(), scope.clone(), response, &mut inspected)).await {
             Ok(kept) => {
                 apply(name, inspected.verdict, response, replaced)?;
-                scope.plugins.set(name, kept);
+                set(&mut scope, name, kept);
                 all.extend(inspected.citations);
             }
             // What could not be checked does not pass.
             Err(error) if plugin.guards() => {
                 apply(name, Verdict::Stop(format!("the guard failed: {error}")), response, replaced)?;
             }
-            Err(error) => failed.push((*name, error.to_string())),
+            Err(error) => failed.push((name.to_string(), error.to_string())),
         }
     }
     if !all.is_empty() {
@@ -103,9 +130,9 @@ pub(super) async fn around<'a>(
         Ok(running) => Box::pin(caught(running)),
         Err(error) => Box::pin(std::future::ready(Err(error))),
     });
-    for plugin in definition.iter().flat_map(|definition| definition.plugins.values().rev()) {
-        let (inner, scope) = (next, scope.clone());
-        next = Box::new(move || Box::pin(async move { caught(plugin.call(scope, call, inner)).await }));
+    for (name, plugin) in definition.iter().flat_map(|definition| definition.plugins.iter().rev()) {
+        let (inner, name, scope) = (next, name.clone(), scope.clone());
+        next = Box::new(move || Box::pin(async move { caught(plugin.call(name, scope, call, inner)).await }));
     }
     next().await
 }

@@ -23,9 +23,9 @@ pub(super) struct CallStates {
 pub(super) fn states(worker: &mut Worker, path: &Path) -> Option<Result<CallStates>> {
     let brain = worker.state.owner(path)?;
     let tool = worker.state.call(path).and_then(|call| worker.frames.tool(path, &call.tool));
-    let (owner, plugins) = (tool.and_then(|tool| tool.owner), brain.plugins.clone());
+    let (owner, plugins) = (tool.and_then(|tool| tool.owner.clone()), brain.plugins.clone());
     let document = match &owner {
-        Some(owner) => owner.document(plugins.get(owner.plugin), worker.shared.runner.settings.max_document_bytes),
+        Some(owner) => owner.document(plugins.get(&owner.plugin), worker.shared.runner.settings.max_document_bytes),
         None => Ok(worker.frames.document(brain)),
     };
     Some(document.map(|document| CallStates { document, owner, plugins }))
@@ -44,15 +44,15 @@ impl CallStates {
         let mut after = self.plugins.clone();
         let mut changes = StateChanges::default();
         match (self.owner, next) {
-            (Some(owner), Some(next)) => after.set(owner.plugin, owner.keep(Arc::new(next))),
+            (Some(owner), Some(next)) if owner.has_state => after.set(&owner.plugin, owner.keep(Arc::new(next))),
             (None, Some(next)) => changes.change = Change::between(self.document.json(), &next),
-            (_, None) => {}
+            (Some(_), Some(_)) | (_, None) => {}
         }
         for (owner, update) in updates {
-            let document = owner.document(after.get(owner.plugin), max_bytes)?;
+            let document = owner.document(after.get(&owner.plugin), max_bytes)?;
             let next = caught_now(|| update(&document))?;
             recordable("what the plugin keeps", &next, max_bytes)?;
-            after.set(owner.plugin, owner.keep(Arc::new(next)));
+            after.set(&owner.plugin, owner.keep(Arc::new(next)));
         }
         changes.new_events = plugin_steps(path, &self.plugins, &after);
         Ok(changes)

@@ -101,7 +101,7 @@ async fn hooks_run_in_registration_order_and_nest_around_a_call() {
     assert_eq!(
         journal.take(),
         [
-            "1 prepares, the first has seen 99",
+            "1 prepares, the first has seen 0",
             "2 prepares, the first has seen 0",
             "1 reads 1 messages for 1 tools",
             "2 reads 1 messages for 1 tools",

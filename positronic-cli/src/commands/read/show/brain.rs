@@ -103,7 +103,10 @@ fn stages(out: &mut dyn Write, definition: &BrainDefinition, depth: usize) -> io
         let nested = stage.body.nested(None).map(|nested| &nested.definition);
         match nested.filter(|nested| nested.title != stage.name) {
             Some(nested) => writeln!(out, "{indent}{}  ({} {})", stage.name, stage.body.kind(), nested.title)?,
-            None => writeln!(out, "{indent}{}  ({})", stage.name, stage.body.kind())?,
+            None => {
+                let kind = stage.body.kind();
+                writeln!(out, "{indent}{}  ({kind}{})", stage.name, diagram::waits(kind, &stage.shape().webhooks))?;
+            }
         }
         if let Some(nested) = nested {
             stages(out, nested, depth + 1)?;
