@@ -42,6 +42,7 @@ pages! {
     bridges: "docs/guide/bridges.md",
     mcp_server: "docs/guide/mcp-server.md",
     openai_api: "docs/guide/openai-api.md",
+    a2a: "docs/guide/a2a.md",
     machines: "docs/guide/machines.md",
     restate: "docs/guide/restate.md",
     embedding: "docs/guide/embedding.md",

@@ -28,11 +28,13 @@ pub enum Protocol {
     Mcp,
     /// OpenAI's API, where the name of a model is the title of a brain: `/api/v1/openai/v1`.
     OpenAi,
+    /// A2A 1.0 over JSON-RPC, whose clients get each brain as an agent: `/api/v1/a2a/{title}`.
+    A2a,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Self; 4] = [Self::AgUi, Self::AiSdk, Self::Mcp, Self::OpenAi];
+    pub const ALL: [Self; 5] = [Self::AgUi, Self::AiSdk, Self::Mcp, Self::OpenAi, Self::A2a];
 
     /// Returns the protocol as a word, such as `ag-ui`.
     #[must_use]
@@ -42,6 +44,7 @@ impl Protocol {
             Self::AiSdk => "ai-sdk",
             Self::Mcp => "mcp",
             Self::OpenAi => "openai",
+            Self::A2a => "a2a",
         }
     }
 }
@@ -108,6 +111,7 @@ impl Bridges {
             Protocol::AiSdk => crate::ai_sdk::routes(&shared),
             Protocol::Mcp => crate::mcp::routes(&shared, self.longest_call),
             Protocol::OpenAi => crate::openai::routes(&shared),
+            Protocol::A2a => crate::a2a::routes(&shared),
         });
         routes.flatten().collect()
     }

@@ -1,5 +1,6 @@
 //! The runs of a store in the protocols of existing frontends and clients: [AG-UI](Protocol::AgUi), the
-//! [AI SDK's UI message stream](Protocol::AiSdk), [MCP](Protocol::Mcp) and [OpenAI's API](Protocol::OpenAi).
+//! [AI SDK's UI message stream](Protocol::AiSdk), [MCP](Protocol::Mcp), [OpenAI's API](Protocol::OpenAi) and
+//! [A2A](Protocol::A2a).
 //!
 //! [`Bridges::routes`] are routes for the router of [`positronic_server`]; the same tokens, scopes, ownership, limits and redaction
 //! hold for them as for the API:
@@ -22,8 +23,10 @@
 //! log, live deltas ──▶ projection (items that people see) ──▶ encoder of a protocol ──▶ leg (start, end) ──▶ stream
 //! ```
 
+mod a2a;
 mod ag_ui;
 mod ai_sdk;
+mod answer_form;
 mod bridges;
 mod caller_result;
 mod hub;

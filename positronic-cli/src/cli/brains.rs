@@ -373,7 +373,7 @@ pub(crate) struct ServeArgs {
     /// repeatable, and all must hold [default: all]
     #[arg(long, value_name = "[TOOL=]WHO")]
     pub(crate) deciders: Vec<positronic_server::DeciderRule>,
-    /// Protocol of existing frontends to speak as well: ag-ui, ai-sdk, mcp, openai; repeatable, or separated by commas
+    /// Protocol of existing frontends to speak as well: ag-ui, ai-sdk, mcp, openai, a2a; repeatable, or separated by commas
     #[arg(long, value_name = "PROTOCOL", value_delimiter = ',')]
     pub(crate) bridge: Vec<positronic_bridges::Protocol>,
     /// Field whose values the API and the page show as [redacted], at any depth; repeatable

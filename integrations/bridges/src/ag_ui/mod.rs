@@ -24,6 +24,7 @@ use positronic_core::record::{RunSummary, Seq};
 use positronic_server::extension::{RequestContext, Route, ThreadMessage};
 use positronic_server::{Problem, ProblemType, Scope};
 
+use crate::answer_form::decision;
 use crate::bridges::Shared;
 use crate::leg::{Encoder as _, Leg};
 use crate::projection::Projection;
@@ -117,7 +118,7 @@ async fn resume(cx: &RequestContext, shared: &Shared, row: &RunSummary, input: &
         cx.require(Scope::Decide)?;
         let id = &entry.interrupt_id;
         let open = question(cx, row, id).await?;
-        let decision = interrupt::decision(open.as_ref(), payload, &format!("/resume/{index}/payload"))?;
+        let decision = decision(open.as_ref(), payload, &format!("/resume/{index}/payload"))?;
         // The same answer is the same decision, however often it is sent.
         let key = format!("{}/{id}/{payload}", input.thread_id);
         match decide(cx, row, id, decision, &key).await {

@@ -17,6 +17,7 @@ function used() {
   return { cpu: (Number(fields[11]) + Number(fields[12])) / 100, memory };
 }
 
+const said = bridge === 'a2a' ? /"text":"[^"]*?(\d{13}) "/g : /"delta":"[^"]*?(\d{13}) "/g;
 let [pieces, bytes] = [0, 0];
 const late = [];
 
@@ -26,7 +27,7 @@ async function follow(response) {
   const decoder = new TextDecoder();
   for await (const chunk of response.body) {
     bytes += chunk.length;
-    for (const [, time] of decoder.decode(chunk).matchAll(/"delta":"[^"]*?(\d{13}) "/g)) {
+    for (const [, time] of decoder.decode(chunk).matchAll(said)) {
       pieces += 1;
       late.push(Date.now() - Number(time));
     }
@@ -65,6 +66,7 @@ const ofMcp = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call'
 const client = {
   'ag-ui': async (index) => follow(await post('/ag-ui/Chat', { threadId: 'load', runId: `leg-${index}`, messages: [], tools: [], context: [] })),
   'ai-sdk': async () => follow(await fetch(`${base}/ai-sdk/Chat/load/stream`, { headers })),
+  a2a: async (index) => follow(await post('/a2a/Chat', { jsonrpc: '2.0', id: index, method: 'SubscribeToTask', params: { id: 'load-0' } })),
   mcp: () => poll(() => post('/mcp', status, ofMcp)),
   openai: () => poll(() => fetch(`${base}/openai/v1/responses/resp_load-0_0`, { headers })),
 }[bridge];

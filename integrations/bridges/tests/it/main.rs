@@ -8,6 +8,7 @@
     reason = "a helper of a test fails as the test does"
 )]
 
+mod a2a;
 mod ag_ui;
 mod ai_sdk;
 mod mcp;

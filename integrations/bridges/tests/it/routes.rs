@@ -30,7 +30,7 @@ fn problem(text: &str) -> Value {
 async fn every_route_needs_a_caller_with_one_of_its_scopes() {
     let shop = Shop::new();
     let routes = listed();
-    assert_eq!(routes.len(), 12, "{routes:?}");
+    assert_eq!(routes.len(), 16, "{routes:?}");
 
     for (method, path, scopes) in routes {
         let at = path

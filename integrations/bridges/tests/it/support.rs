@@ -72,7 +72,15 @@ impl Shop {
 
     /// Opens a shop whose answers leave out the values of some fields. With such a field, texts are sent only as a whole.
     pub(crate) fn open(bridges: &Bridges, redacted: &[&str]) -> Self {
-        let runner = Runner::new(ScriptedModel::from_fn(reply)).store(MemoryStore::new()).brain(refund());
+        Self::of(
+            Runner::new(ScriptedModel::from_fn(reply)).store(MemoryStore::new()).brain(refund()),
+            bridges,
+            redacted,
+        )
+    }
+
+    /// Opens a shop with other brains.
+    pub(crate) fn of(runner: Runner, bridges: &Bridges, redacted: &[&str]) -> Self {
         let client = runner.client();
         let options = Options::builder().brains(runner.clone()).routes(bridges.routes());
         let options = match redacted {

@@ -29,7 +29,7 @@ pub(crate) use host::allowed_host;
 pub(crate) use limits::{AnswerSlot, Limits};
 pub use login::Login;
 pub use proxy::{InvalidIpRange, IpRange};
-pub(crate) use proxy::{client_address, client_prefix, is_trusted};
+pub(crate) use proxy::{client_address, client_prefix, is_tls, is_trusted};
 pub(crate) use secret::secret;
 pub(crate) use sessions::{ListedSession, LoggedIn, Sessions};
 pub(crate) use site::same_site;

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use positronic_core::record::{RunId, RunSummary, Seq, UserMessage};
 use positronic_core::runner::{Client, RunHandle};
+use positronic_core::store::{RunCounts, RunFilter};
 use serde_json::Value;
 
 use super::Viewer;
-use crate::api::{Key, MessageRequest, SentMessage, conversation, given_options, of_conversation, send_once, user_for};
+use crate::api::{
+    Key, MessageRequest, SentMessage, conversation, given_options, of_conversation, send_once, user_for, user_of,
+};
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::RequestContext;
@@ -83,6 +86,19 @@ impl RequestContext {
     /// [`ProblemType::UnknownRun`] if there is no such run, or it belongs to another user.
     pub async fn run_row(&self, run: &RunId) -> Result<RunSummary, Problem> {
         self.app.row(self.caller()?, run).await
+    }
+
+    /// Reads the rows of the runs that match a filter and that the caller may see, and counts all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::NotAllowed`] if the filter names another user than the one whose runs the caller sees.
+    pub async fn list_runs(&self, mut filter: RunFilter) -> Result<(Vec<RunSummary>, RunCounts), Problem> {
+        filter.user = user_of(self.caller()?, filter.user.as_deref())?.map(str::to_owned);
+        let store = self.app.client.store();
+        let rows = store.runs(&filter).await?;
+        (filter.after, filter.limit) = (None, None);
+        Ok((rows, store.counts(&filter).await?))
     }
 
     /// Reads the rows of a conversation's runs, the last one first; none if there is no such conversation.

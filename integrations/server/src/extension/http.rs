@@ -3,13 +3,14 @@
 use std::fmt;
 
 use axum::body::{Body, Bytes};
-use axum::http::header::CONTENT_LENGTH;
+use axum::http::header::{CONTENT_LENGTH, HOST};
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
 use futures::future::BoxFuture;
 use futures::stream::StreamExt as _;
 use serde::Serialize;
 
+use crate::auth::is_tls;
 use crate::long_answer::over;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, json};
@@ -19,6 +20,18 @@ impl RequestContext {
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.parts.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Returns the address at which the client reaches the server, such as `http://127.0.0.1:4747`: the public URL of the options, or
+    /// what the request's headers say.
+    #[must_use]
+    pub fn address(&self) -> String {
+        if let Some(url) = &self.app.options.public_url {
+            return url.as_str().trim_end_matches('/').to_owned();
+        }
+        let scheme = if is_tls(&self.app.options.trusted_proxies, &self.parts) { "https" } else { "http" };
+        let host = self.header(HOST.as_str()).unwrap_or("127.0.0.1");
+        format!("{scheme}://{host}{}", self.app.prefix(&self.parts.uri, &self.parts.extensions))
     }
 
     /// Answers with JSON, which is redacted as every answer is. An unknown status becomes 200.

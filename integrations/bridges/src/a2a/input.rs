@@ -1,0 +1,228 @@
+//! What a client sends: requests of JSON-RPC, and messages.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::error::Refusal;
+
+/// A request of JSON-RPC.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "A2aRequest")]
+pub(super) struct RpcRequest {
+    /// `2.0`. A request without it gets an error of JSON-RPC, and not a problem.
+    #[serde(default)]
+    pub(super) jsonrpc: String,
+    #[serde(default)]
+    pub(super) id: Value,
+    #[serde(default)]
+    pub(super) method: String,
+    #[serde(default)]
+    pub(super) params: Value,
+}
+
+impl RpcRequest {
+    /// Reads the parameters.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_PARAMS` if they do not fit the method.
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
+        T::deserialize(&self.params).map_err(|error| Refusal::invalid_params(format!("invalid `params`: {error}")))
+    }
+}
+
+/// The parameters of `SendMessage` and `SendStreamingMessage`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SendParams {
+    pub(super) message: ClientMessage,
+    #[serde(default)]
+    pub(super) configuration: Configuration,
+}
+
+/// How a client wants the answer.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Configuration {
+    pub(super) return_immediately: bool,
+    pub(super) history_length: Option<usize>,
+    pub(super) task_push_notification_config: Option<Value>,
+}
+
+/// A message of a client. Its history is not a part of it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClientMessage {
+    pub(super) message_id: String,
+    #[serde(default)]
+    pub(super) context_id: String,
+    #[serde(default)]
+    pub(super) task_id: String,
+    role: String,
+    parts: Vec<ClientPart>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ClientPart {
+    text: Option<String>,
+    data: Option<Value>,
+    raw: Option<Value>,
+    url: Option<Value>,
+}
+
+/// The parameters of the methods that name a task.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TaskParams {
+    pub(super) id: String,
+    #[serde(default)]
+    pub(super) history_length: Option<usize>,
+}
+
+/// The parameters of `ListTasks`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ListParams {
+    pub(super) context_id: String,
+    pub(super) status: String,
+    pub(super) page_size: Option<usize>,
+    pub(super) page_token: String,
+    pub(super) history_length: Option<usize>,
+    pub(super) include_artifacts: bool,
+}
+
+/// What a message says.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Said {
+    /// Its texts.
+    pub(super) text: Option<String>,
+    /// The answers to questions: the ids, and the payloads.
+    pub(super) answers: Vec<(String, Value)>,
+    /// The options of a new run.
+    pub(super) options: Option<Value>,
+}
+
+impl ClientMessage {
+    /// Returns the skill that the message names.
+    pub(super) fn skill(&self) -> Option<&str> {
+        self.metadata.get("skill").and_then(Value::as_str)
+    }
+
+    /// Reads the parts.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_PARAMS` for a message of an agent or without parts, `CONTENT_TYPE_NOT_SUPPORTED` for a file.
+    pub(super) fn said(&self) -> Result<Said, Refusal> {
+        if self.role != "ROLE_USER" {
+            return Err(Refusal::invalid_params(format!(
+                "`message.role` is `{}`; a client sends `ROLE_USER`",
+                self.role
+            )));
+        }
+        let (mut said, mut texts) = (Said::default(), Vec::new());
+        for (index, part) in self.parts.iter().enumerate() {
+            match (&part.text, &part.data) {
+                (Some(text), None) => texts.push(text.trim()),
+                (None, Some(data)) => said.add(index, data)?,
+                (None, None) if part.raw.is_some() || part.url.is_some() => {
+                    let text = format!("`message.parts[{index}]` is a file; messages have texts and data");
+                    return Err(Refusal::content_type(text));
+                }
+                _ => {
+                    let text = format!("`message.parts[{index}]` has to have either `text` or `data`");
+                    return Err(Refusal::invalid_params(text));
+                }
+            }
+        }
+        texts.retain(|text| !text.is_empty());
+        said.text = (!texts.is_empty()).then(|| texts.join("\n\n"));
+        if said == Said::default() {
+            return Err(Refusal::invalid_params("`message.parts` is empty"));
+        }
+        Ok(said)
+    }
+}
+
+impl Said {
+    fn add(&mut self, index: usize, data: &Value) -> Result<(), Refusal> {
+        let place = format!("message.parts[{index}].data");
+        if let Some(question) = data.get("question") {
+            let question = question.as_str();
+            let question =
+                question.ok_or_else(|| Refusal::invalid_params(format!("`{place}.question` is not a text")))?;
+            let response = data.get("response");
+            let response = response.ok_or_else(|| Refusal::invalid_params(format!("`{place}.response` is missing")))?;
+            self.answers.push((question.to_owned(), whole_numbers(response)));
+            return Ok(());
+        }
+        if self.options.is_some() {
+            return Err(Refusal::invalid_params(format!("`{place}` is a second value of options")));
+        }
+        self.options = Some(whole_numbers(data));
+        Ok(())
+    }
+}
+
+/// Returns a value with whole numbers as integers: the protocol's own libraries send all numbers as floating-point ones.
+fn whole_numbers(value: &Value) -> Value {
+    /// Up to here every whole number has its own floating-point one.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Array(items) => items.iter().map(whole_numbers).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), whole_numbers(value))).collect(),
+        Value::Number(number) if number.is_f64() => match number.as_f64() {
+            #[expect(clippy::cast_possible_truncation, reason = "it is whole, and in the range of exact integers")]
+            Some(float) if float.fract() == 0.0 && float.abs() <= EXACT => Value::from(float as i64),
+            _ => value.clone(),
+        },
+        _ => value.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(role: &str, parts: &Value) -> Result<Said, Refusal> {
+        let message: ClientMessage =
+            serde_json::from_value(json!({ "messageId": "m", "role": role, "parts": parts })).unwrap();
+        message.said()
+    }
+
+    #[test]
+    fn parts_are_texts_answers_and_options() {
+        let parts = json!([
+            { "text": "Hello." },
+            { "data": { "question": "q", "response": { "approved": true } } },
+            { "data": { "order": 7.0, "price": 7.5 } },
+        ]);
+
+        let read = said("ROLE_USER", &parts).unwrap();
+
+        assert_eq!(read.text.as_deref(), Some("Hello."));
+        assert_eq!(read.answers, [("q".to_owned(), json!({ "approved": true }))]);
+        assert_eq!(read.options, Some(json!({ "order": 7, "price": 7.5 })));
+    }
+
+    #[test]
+    fn messages_of_agents_files_and_unclear_parts_are_refused() {
+        let code = |role, parts: &Value| match said(role, parts) {
+            Err(Refusal::Rpc { code, .. }) => code,
+            _ => 0,
+        };
+
+        assert_eq!(code("ROLE_AGENT", &json!([{ "text": "I said so." }])), -32602);
+        assert_eq!(code("ROLE_USER", &json!([])), -32602);
+        assert_eq!(code("ROLE_USER", &json!([{ "text": "a", "data": {} }])), -32602);
+        assert_eq!(code("ROLE_USER", &json!([{ "data": { "question": "q" } }])), -32602);
+        assert_eq!(code("ROLE_USER", &json!([{ "url": "https://example.org/a.png" }])), -32005);
+    }
+}

@@ -1,0 +1,143 @@
+//! Reads, lists and cancels tasks.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use positronic_core::record::{RunId, RunSummary, Seq, Status};
+use positronic_core::runner::{RunUpdate, Settled};
+use positronic_core::store::{RunCursor, RunFilter};
+use positronic_server::extension::RequestContext;
+use positronic_server::{Problem, ProblemType, Scope};
+use serde_json::{Value, json};
+
+use super::card::title;
+use super::encoder::TaskEncoder;
+use super::error::Refusal;
+use super::input::{ListParams, TaskParams};
+use super::parts::TaskState;
+use crate::bridges::Shared;
+use crate::caller_result::CallerResult;
+use crate::projection::Projection;
+
+/// How long a cancelled task is waited for: its tools may end their work.
+const CANCELLATION: Duration = Duration::from_secs(5);
+/// The tasks of a page, by default and at most.
+const PAGE: usize = 50;
+const MAX_PAGE: usize = 100;
+
+/// Finds the run of a task.
+///
+/// # Errors
+///
+/// `TASK_NOT_FOUND` if there is none, it belongs to another user, or it is one of another agent.
+pub(super) async fn row(cx: &RequestContext, id: &str) -> Result<RunSummary, Refusal> {
+    let row = match cx.run_row(&RunId::new(id)).await {
+        Ok(row) => row,
+        Err(problem) if problem.kind() == ProblemType::UnknownRun => return Err(Refusal::unknown_task(id)),
+        Err(problem) => return Err(problem.into()),
+    };
+    match title(cx) {
+        Some(title) if *row.brain != *title => Err(Refusal::unknown_task(id)),
+        _ => Ok(row),
+    }
+}
+
+/// Returns the encoder of a run.
+pub(super) fn encoder(cx: &RequestContext, shared: &Shared, row: &RunSummary) -> Result<TaskEncoder, Problem> {
+    let brains = cx.brains()?;
+    let definition = brains.iter().find(|brain| *brain.title == *row.brain);
+    let rule = CallerResult::of(&row.brain, definition.map(|brain| &**brain), shared.public_state.as_ref());
+    Ok(TaskEncoder::new(row.clone(), rule, cx.address()))
+}
+
+/// Reads a task as the log has it now.
+pub(super) async fn read(
+    cx: &RequestContext,
+    shared: &Shared,
+    row: &RunSummary,
+    history_length: Option<usize>,
+) -> Result<Value, Problem> {
+    use crate::leg::Encoder as _;
+
+    let mut encoder = encoder(cx, shared, row)?.history_length(history_length);
+    let mut projection = Projection::new(&row.run, cx.viewer()?, None);
+    for event in cx.client().events(&row.run, Seq(0)).await? {
+        encoder.items(projection.event(&event));
+    }
+    // The status comes first: it adds the result to the artifacts.
+    Ok(encoder.task(&projection))
+}
+
+pub(super) async fn get(cx: &RequestContext, shared: &Shared, params: &TaskParams) -> Result<Value, Refusal> {
+    let row = row(cx, &params.id).await?;
+    Ok(read(cx, shared, &row, params.history_length).await?)
+}
+
+pub(super) async fn cancel(cx: &RequestContext, shared: &Shared, params: &TaskParams) -> Result<Value, Refusal> {
+    cx.require(Scope::Operate)?;
+    let row = row(cx, &params.id).await?;
+    let mut updates = cx.client().follow(&row.run, row.next);
+    match cx.cancel(&row, Some("cancelled over A2A".to_owned())).await {
+        Err(problem) if problem.kind() == ProblemType::RunClosed => return Err(Refusal::not_cancelable(&params.id)),
+        cancelled => cancelled?,
+    }
+    let ended = async {
+        while let Some(Ok(update)) = updates.next().await {
+            if matches!(update, RunUpdate::Settled(Settled::Cancelled | Settled::Completed(_) | Settled::Failed(_))) {
+                return;
+            }
+        }
+    };
+    // A run that does not end in time is still shown as it is.
+    let _ = cx.wait(tokio::time::timeout(CANCELLATION, ended)).await?;
+    Ok(read(cx, shared, &row, params.history_length).await?)
+}
+
+/// Lists tasks, the last started first.
+pub(super) async fn list(cx: &RequestContext, shared: &Shared, params: &ListParams) -> Result<Value, Refusal> {
+    let size = params.page_size.filter(|size| *size > 0).unwrap_or(PAGE).min(MAX_PAGE);
+    let after: Option<RunCursor> = match params.page_token.as_str() {
+        "" => None,
+        token => Some(
+            serde_json::from_str(token)
+                .map_err(|_| Refusal::invalid_params("`pageToken` is not one of this server"))?,
+        ),
+    };
+    let (status, person) = statuses(&params.status)?;
+    let mut filter = RunFilter::default();
+    filter.brain = title(cx).map(str::to_owned);
+    filter.conversation = Some(params.context_id.clone()).filter(|context| !context.is_empty());
+    (filter.status, filter.person, filter.after, filter.limit) = (status, person, after, Some(size + 1));
+    let (mut rows, counts) = cx.list_runs(filter).await?;
+    let has_more = rows.len() > size;
+    rows.truncate(size);
+    let next = rows.last().filter(|_| has_more).map(|row| serde_json::to_string(&row.cursor()).unwrap_or_default());
+    let mut tasks = Vec::new();
+    for row in &rows {
+        let mut task = read(cx, shared, row, params.history_length.or(Some(0))).await?;
+        if let (false, Some(fields)) = (params.include_artifacts, task.as_object_mut()) {
+            fields.remove("artifacts");
+        }
+        tasks.push(task);
+    }
+    let total: u64 = Status::ALL.into_iter().map(|status| counts.of(status)).sum();
+    Ok(json!({ "tasks": tasks, "nextPageToken": next.unwrap_or_default(), "pageSize": size, "totalSize": total }))
+}
+
+/// Returns the statuses of runs that a state of tasks stands for, and whether only those that wait for a person are meant.
+fn statuses(state: &str) -> Result<(Vec<Status>, bool), Refusal> {
+    let all = [
+        (TaskState::Working, vec![Status::Running, Status::Paused], false),
+        (TaskState::InputRequired, vec![Status::Waiting], true),
+        (TaskState::Completed, vec![Status::Completed], false),
+        (TaskState::Failed, vec![Status::Failed], false),
+        (TaskState::Canceled, vec![Status::Cancelled], false),
+    ];
+    if matches!(state, "" | "TASK_STATE_UNSPECIFIED") {
+        return Ok((Vec::new(), false));
+    }
+    let found = all.into_iter().find(|(known, ..)| known.as_str() == state);
+    let (_, statuses, person) =
+        found.ok_or_else(|| Refusal::invalid_params(format!("no task is ever in the state `{state}`")))?;
+    Ok((statuses, person))
+}
