@@ -4,7 +4,7 @@ import { List } from '../lib/list.js';
 import { get } from '../lib/api.js';
 import { at, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
-import { causeOf, quoted, standing } from '../lib/cause.js';
+import { causeOf, plain, quoted, standing } from '../lib/cause.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { compact, date, duration, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
 import { empty, hasEnded, resource } from '../parts/common.js';
@@ -234,7 +234,7 @@ export default function runsView(route, frame) {
     const all = picked.size > 0 && picked.size >= items().length;
     return div.runHeads({ key: 'heads', role: 'row', 'aria-rowindex': 1 },
       cell('pick', input({ type: 'checkbox', tabindex: '-1', 'aria-label': 'Choose all that are shown', checked: all, onchange: () => pick(all ? [] : items()) })),
-      cell('status', 'Status'), cell('brain', 'Brain'), cell('why', 'How it stands'), cell('user', 'User'),
+      cell('status', 'Status'), cell('brain', 'Brain'), cell('why', 'About, and how it stands'), cell('user', 'User'),
       sorts('when', 'started', 'Started'), sorts('took', 'active', 'Active'), sorts('waits', 'waits', 'Waits'), sorts('tokens', 'tokens', 'Tokens'), sorts('cost', 'cost', 'Cost'));
   }
   /** A head that sorts: the first click shows what is most on top, the second what is least. */
@@ -260,7 +260,7 @@ export default function runsView(route, frame) {
     const isSelected = index === selected;
     const [name, now] = [standing(run), Date.now()];
     const tone = ['failed', 'parked', 'stuck'].includes(name) ? 'bad' : run.pending > 0 ? 'wait' : '';
-    const { brief: text, place } = causeOf(run.status === 'completed' ? '' : run.refused?.message ?? run.why ?? run.last);
+    const { brief: text, place } = run.status === 'completed' ? { brief: plain(run.result) } : causeOf(run.refused?.message ?? run.why ?? run.last);
     const spent = inputTokens(run.usage);
     const none = (value) => value || span.quiet('–');
     return div.runRow({ key: run.id, id: `run-${index}`, role: 'row', 'aria-rowindex': index + 2, 'aria-selected': String(isSelected),
@@ -268,7 +268,7 @@ export default function runsView(route, frame) {
     cell('pick', input({ type: 'checkbox', tabindex: '-1', 'aria-label': `Choose ${run.brain} ${shortId(run.id)}`, checked: picked.has(run.id), onchange: () => toggle(run) })),
     cell('status', status(name)),
     cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), ' ', span.mono({ title: run.id }, shortId(run.id))),
-    cell('why', span.cause({ class: tone, title: run.why }, text ? quoted(text) : span.quiet(plural(run.head + 1, 'event')), ' ', place && span.quiet(place)),
+    cell('why', span.about({ dir: 'auto', title: run.input }, plain(run.input)), span.cause({ class: tone, title: run.why ?? run.result, dir: 'auto' }, text ? quoted(text) : span.quiet(plural(run.head + 1, 'event')), ' ', place && span.quiet(place)),
       hitOf(run), (run.pending > 1 || run.forked_from || run.tags?.length > 0) && span.marks(run.pending > 1 && span.tag.warn(`${run.pending} pending`), run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag)))),
     cell('user', none(run.user)), cell('when', span({ title: date(run.started) }, moment(run.started))), cell('took', duration(activeOf(run))),
     cell('waits', run.status === 'waiting' ? span.wait(duration(now - millis(run.since))) : span.quiet('–')), cell('tokens', spent ? span({ title: `${number(spent)} tokens` }, compact(spent)) : span.quiet('–')),
