@@ -112,13 +112,12 @@ test('the key r says first what a retry does', async () => {
 
 test('a run that waits for a person says so, its stage waits, and one action leads to the decision', async () => {
   await page.to('/runs/asking', '.decide');
-  await eventually(async () => assert.match(await page.locator('.run-head').innerText(), /Waits for you[\s\S]*needs an approval/));
+  await eventually(async () => assert.match(await page.locator('.run-head').innerText(), /Waits for you[\s\S]*2 calls of pay need an approval/));
   await eventually(async () => assert.match(await page.locator('.row.stage').first().innerText(), /waits in iteration 1/));
   await eventually(async () => assert.equal(await page.locator('.row.stage .mark.busy, .stages .busy').count(), 0, 'nothing of it runs'));
   const before = await decided('asking');
   await page.getByRole('button', { name: 'Decide 2' }).click();
-  await selected().locator('.decide').waitFor();
-  await page.keyboard.press('Escape');
+  await page.locator('.decide:focus').first().waitFor();
   await page.keyboard.press('w');
   await selected().locator('.decide').waitFor();
   assert.equal(await decided('asking'), before, 'neither decides');

@@ -72,7 +72,7 @@ export function row(node, depth, view) {
   const { kind: { type }, path } = node;
   const isSelected = node.id === selected;
   const isAsked = (item) => item.call === path && (item.kind === 'budget') === (type === 'budget') && (node.status === 'waiting' || isHeld(item));
-  const pending = ['call', 'budget'].includes(type) ? withDrafts(run.pending ?? [], id).filter(isAsked) : [];
+  const pending = ['call', 'budget', 'stage'].includes(type) ? withDrafts(run.pending ?? [], id).filter(isAsked) : [];
   const beside = together(node, model);
   const place = beside.indexOf(node);
   const part = place < 0 ? '' : place === 0 ? 'parallel first' : place === beside.length - 1 ? 'parallel last' : 'parallel';
