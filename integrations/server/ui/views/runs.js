@@ -149,12 +149,17 @@ export default function runsView(route, frame) {
       picked.size > 0 && div.bulk({ role: 'region', 'aria-label': 'Chosen runs' },
         span(everything ? 'All runs that match' : `${number(picked.size)} chosen`),
         data.value?.next && picked.size >= items().length && !everything && button.plain({ onclick: () => pick(items(), true) }, 'Choose all that match'),
-        span.grow(), may('operate') && [bulk('Cancel'), bulk('Rerun')], button.plain({ onclick: () => pick([]) }, 'Clear'))],
+        span.grow(), picked.size === 2 && !everything && a.button({ href: ui(compared()) }, 'Compare'), may('operate') && [bulk('Cancel'), bulk('Rerun')], button.plain({ onclick: () => pick([]) }, 'Clear'))],
     close() {
       list.close();
       clearTimeout(timer);
     },
   };
+  /** The comparison of the two chosen runs, the earlier one first. */
+  function compared() {
+    const [one, other] = [...picked.values()].toSorted((x, y) => millis(x.started) - millis(y.started));
+    return `/diff${query({ a: one.id, b: other.id })}`;
+  }
   function search() {
     menu.isOpen = false;
     if (typed !== null && typed.trim() !== write(filter)) go(address(parse(typed, known()), sort));
