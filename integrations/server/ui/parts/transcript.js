@@ -61,7 +61,7 @@ function figures(node, model) {
     span(timeOf(node, model)));
 }
 function timeOf(node, model) {
-  if (node.kind.type === 'message') return '';
+  if (['message', 'file'].includes(node.kind.type)) return '';
   if (isNoAnswer(node, model)) return micros((node.ended ?? model.nodes[node.parent].ended ?? node.started) - attempts(node, model)[0].started);
   return node.ended != null ? took(node) : ['running', 'waiting'].includes(node.status) && node.started != null ? micros(Date.now() * 1000 - node.started) : '';
 }
@@ -83,7 +83,13 @@ export function row(node, depth, view) {
     style: depth ? { '--depth': Math.min(depth, 8) } : {},
     // Relative times are drawn again every ten seconds.
     memo: pending.length ? null : [node, isSelected, isFolded, part, beside.map((call) => call.status + call.ended).join(), model.nodes[node.parent]?.status, type === 'stage' && run.status, valueDiff.isLoaded(), markdown.isLoaded(), Math.floor(Date.now() / 10000)],
-    onclick: ({ target }) => !target.closest('a, button, input, textarea, select, summary, .decide') && String(getSelection()) === '' && view.select(node),
+    // What unfolds is selected too, where the pane does not cover it.
+    onclick: ({ target }) => {
+      const isFold = target.closest('summary');
+      if (target.closest('a, button, input, textarea, select, .decide') || String(getSelection()) !== '' || (isFold && !matchMedia('(min-width: 1100px)').matches)) return;
+      if (isFold) view.selectNode(node);
+      else view.select(node);
+    },
   }, () => {
     const stamp = node.status !== 'not_started' && a.seq({ href: view.url('events', node.seq), title: `Event ${node.seq}`, 'aria-label': `Event ${node.seq}` }, node.seq);
     const words = LINES[type]?.(node.kind, id, node);
@@ -190,7 +196,7 @@ const BLOCKS = {
       edited && div.edits(valueDiff(given, made.arguments)),
       waits.map(waitLine),
       progress && !result && auto(p.soft, progress),
-      result?.type === 'success' ? outputOf(result.output) : result && result.type !== 'denied' && auto(p.problem, result.message ?? result.reason),
+      result?.type === 'success' ? outputOf(result.output) : result && result.type !== 'denied' && auto(p.problem, quoted(result.message ?? result.reason)),
     ];
   },
 };

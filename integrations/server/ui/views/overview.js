@@ -88,7 +88,7 @@ export default function overviewView(route, frame) {
 
   /** The list of the runs with a cause: those that failed, and have the longest part of it that is the same for all in their log. */
   function causeList({ cause, first, brains }) {
-    const [q] = cause.split(/["\\…\n]/).map((part) => part.trim()).sort((one, other) => other.length - one.length);
+    const [q] = inShort(cause).split(/["\\…\n]/).map((part) => part.trim()).sort((one, other) => other.length - one.length);
     return runs({ status: 'failed', q, brain: brains.length === 1 ? brains[0] : brain }, first);
   }
 

@@ -142,7 +142,7 @@ export default function runsView(route, frame) {
       form.bar.findRuns({ role: 'search', onsubmit: (event) => { event.preventDefault(); search(); } },
         div.grow.field(label(icon('search'), searchField(), kbd.wide('/')), menu.isOpen && suggested().items.length > 0 && menuOf(suggested(), menu.active, take)),
         select.wide({ 'aria-label': 'Time', value: filter.since ?? '', onchange: ({ target }) => go(address({ ...filter, since: target.value }, sort)) },
-          Object.entries({ ...TIMES, ...(filter.since && !TIMES[filter.since] && { [filter.since]: filter.since }) }).map(([value, text]) => option({ key: value, value }, text)))),
+          Object.entries({ ...TIMES, ...(filter.since && !TIMES[filter.since] && { [filter.since]: Number.isNaN(Date.parse(filter.since)) ? filter.since : `Since ${moment(filter.since).replace(/:\d\d$/, '')}` }) }).map(([value, text]) => option({ key: value, value }, text)))),
       div.bar.thin(p.counts.grow({ 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(`Times in ${zone()}`))],
     render: () => [
       data.show(shown),
@@ -226,13 +226,21 @@ export default function runsView(route, frame) {
       class: STATUS[name][1], 'aria-current': filter.status === name && 'true' }, `${number(counts[name])}${counts.capped ? '+' : ''} ${name}`))];
   }
   function shown({ items: rows, next, capped }) {
-    if (!rows.length && query(filter)) return empty('No run matches', 'Change the filters.', a.button({ href: ui('/runs') }, 'Show all runs'));
+    if (!rows.length && query(filter)) return noMatch();
     if (!rows.length) return empty('No runs yet', 'Start a brain, and watch it here.', a.button.primary({ href: ui('/brains') }, 'Start a brain'));
     return [list.view({ role: 'grid', 'aria-label': 'Runs', 'aria-rowcount': next ? -1 : rows.length + 1 }, `run-${selected}`),
       p.soft.more(sort && next ? `The ${SORTS[sort.replace(/^-/, '')][1]} ${sort.startsWith('-') ? 'first' : 'last'} of the ${number(rows.length)} last started; older runs are not sorted in. ` : `Showing ${number(rows.length)}${next ? ', there are more' : ''}.`,
         capped && ' The search has stopped at its maximum, so older runs may be missing.', next && !sort && button.small({ onclick: more }, 'Show more'),
         next && sort && rows.length < MOST_SORTED && button.small({ onclick: readAll, disabled: busy }, busy ? 'Reading…' : `Sort up to ${number(MOST_SORTED)}`),
         may('operate') && button.plain.small({ onclick: () => pick(rows) }, next ? `Choose these ${number(rows.length)}` : 'Choose all'))];
+  }
+  /** Words are looked for as one text, which a person may not expect. */
+  function noMatch() {
+    const words = (filter.q ?? '').split(/\s+/).filter((word) => word && !/[:"]/.test(word));
+    const tool = words.find((word) => tools?.includes(word));
+    const others = words.length < 2 ? [] : [tool && { ...filter, tool, q: words.filter((word) => word !== tool).join(' ') }, ...words.map((word) => ({ ...filter, q: word }))].filter(Boolean);
+    return empty('No run matches', others.length ? 'The words are looked for as one text. Or look for:' : 'Change the filters.',
+      others.map((other) => a.button({ key: write(other), href: ui(address(other)) }, write(other))), a.button({ key: 'all', href: ui('/runs') }, 'Show all runs'));
   }
   function heading() {
     const cell = (name, ...content) => span[`c-${name}`]({ role: 'columnheader' }, content);
