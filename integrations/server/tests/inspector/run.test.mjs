@@ -136,3 +136,17 @@ test('a run without a living worker is not shown as running', async () => {
   await eventually(async () => assert.equal(await page.locator('.run-row .status.busy').count(), 0));
   await page.unrouteAll({ behavior: 'ignoreErrors' });
 });
+
+test('what is selected stays in view when the pane makes the rows narrower', async () => {
+  project.command('run', 'agent loop', '--id', 'climb', '--json');
+  await page.setViewportSize({ width: 1280, height: 600 });
+  await page.to('/runs/climb', '.row.answer');
+  await page.locator('.row.answer').last().click();
+  await page.locator('.beside.pane').waitFor();
+  await eventually(async () => {
+    const row = await page.locator('.row.selected').boundingBox();
+    const frame = await page.locator('main').boundingBox();
+    assert.ok(row.y >= frame.y && row.y + row.height <= frame.y + frame.height + 1, JSON.stringify([row, frame]));
+  });
+  await page.setViewportSize({ width: 1280, height: 900 });
+});

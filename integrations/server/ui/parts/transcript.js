@@ -160,11 +160,11 @@ const BLOCKS = {
   message: ({ kind: { text: message, files = [], from, actor, opening } }, view) => [
     div.label(icon(from === 'person' ? 'person' : 'flag')),
     div.bubble({ class: from === 'person' ? from : 'engine' }, prose(message), files.map((file) => fileChip(file, view.model.id))),
-    // What the code of a brain makes of its options has no author.
-    p.author(from === 'engine' ? 'the engine' : from === 'child' ? 'a run in the background' : opening ? `${actor?.by ? `${actor.by}, ` : ''}the message that the loop begins with` : who(actor))],
+    // What the code of a brain makes of its options has no author, and neither has what an unnamed owner of the server starts.
+    p.author(from === 'engine' ? 'the engine' : from === 'child' ? 'a run in the background' : opening ? `${actor?.by && actor.by !== 'local' ? `${actor.by}, ` : ''}the message that the loop begins with` : who(actor))],
   answer(node, view) {
     const { kind } = node;
-    const { outcome, stream, question, model, attempt } = kind;
+    const { outcome, stream, question, model } = kind;
     const answer = answerOf(kind);
     const before = attempts(node, view.model).slice(0, -1);
     if (isNoAnswer(node, view.model)) return noAnswer(node, view);
@@ -176,7 +176,7 @@ const BLOCKS = {
     const isSilent = outcome?.type === 'answered' && !answer.parts.some((part) => !['call', 'opaque'].includes(part.type) && (part.text ?? 'x').trim());
     return [
       div.label(icon('model'), isSilent ? span(`No text, ${plural(calls, 'call')}`) : question && span('question to the model'), (question || modelOf(stageOf(node, view.model), view.model) !== model) && span.meta(model), !outcome && status('running', 'answers…')),
-      before.length > 0 && details(summary(`${plural(attempt + 1, 'attempt')}: `, quoted(before[0].kind.outcome?.error?.message ?? before[0].kind.outcome?.message ?? 'no answer')), attemptList([...before, node])),
+      before.length > 0 && details(summary(`${plural(before.length + 1, 'attempt')}: `, quoted(before[0].kind.outcome?.error?.message ?? before[0].kind.outcome?.message ?? 'no answer')), attemptList([...before, node])),
       question && details(summary(line(question.text, 120)), question.system && prose(question.system), prose(question.text)),
       stream?.parts.map((part) => div.streaming(STREAMED[part.kind]?.(part), text(part.text))),
       stream?.gap && p.soft('Some streamed text is missing; the whole answer follows.'),

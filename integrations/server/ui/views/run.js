@@ -20,7 +20,10 @@ export default function runView(route, frame) {
     asked: () => model.run.pending?.[0] && model.nodes.find((node) => node?.path === model.run.pending[0].call && node.status === 'waiting'),
     /** Selects a node, or no node if it is the selected one and need not `stay`. */
     select(node, stay) {
+      const opens = run.view.selected == null;
       run.view.selected = run.view.selected === node.id && !stay ? null : node.id;
+      // The pane makes the rows narrower, so that what was clicked may move out of view.
+      if (opens) requestAnimationFrame(() => requestAnimationFrame(() => document.querySelector('.tab .selected')?.scrollIntoView({ block: 'nearest' })));
       run.go(run.view.route.tab, run.view.selected == null ? null : node.seq, true);
     },
     reveal(node) {
