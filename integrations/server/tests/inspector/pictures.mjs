@@ -1,5 +1,5 @@
 // Makes the pictures of the guide, from real runs against a model on the loopback interface: `node pictures.mjs <folder>`, with the variables that the
-// lane of the inspector sets. `mogrify -resize 1100x -colors 160 <folder>/*.png` makes them small.
+// lane of the inspector sets.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch, open } from './browser.mjs';
@@ -63,12 +63,13 @@ await picture('run', '/runs/grinder', '.row.answer', async () => {
   await page.locator('.beside.pane .new').first().waitFor();
 });
 await picture('waterfall', '/runs/grinder/waterfall', '.bar-row');
-await picture('state', `/runs/refund/state/30`, '.json');
+await picture('state', '/runs/refund/state/3', '.json');
 await picture('requests', '/runs/grinder/requests/20', '.request');
 await picture('inbox', '/inbox', '.decide', async () => {
   const card = page.locator('.decide', { hasText: 'refund of 249' });
   await card.getByRole('button', { name: 'Edit arguments' }).click();
   await card.getByLabel('amount').fill('200');
+  await card.getByRole('button', { name: 'Approve as edited' }).scrollIntoViewIfNeeded();
 });
 await picture('conversations', '/conversations/dinner', '.thread .decide');
 await picture('brain', '/brains/Support', '.tools-of');

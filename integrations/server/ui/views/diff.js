@@ -12,7 +12,7 @@ import { patchList } from '../parts/patch.js';
 
 const { a, button, code, div, form, h2, input, label, p, section, span } = tags;
 
-const summary = ({ tool, arguments: given, text, status: state }) => [tool, given && brief(given), text || (!tool && state)].filter(Boolean).join(' ');
+const summary = ({ tool, arguments: given, text, status: state }) => [tool, given && brief(given), text || (!tool && state?.replaceAll('_', ' '))].filter(Boolean).join(' ');
 
 /** The last request of a run up to an event. */
 async function requestAt(run, { seq }) {

@@ -116,7 +116,7 @@ function shared({ model, seq }, plan) {
     const said = answerOf(node.kind)?.parts?.find(({ type, text }) => type === 'text' && text.trim())?.text;
     const calls = callsOf(node, model);
     const stands = node.seq > Math.max(seq, plan.at) ? (node === begins && !current ? 'new from here' : 'left behind') : node.seq > plan.at || node.seq === seq ? 'new from here' : 'shared';
-    return li({ key: node.id, class: stands.replaceAll(' ', '-') }, span.n(iteration?.type === 'iteration' ? iteration.number + 1 : ''), span.cut(said && span({ dir: 'auto' }, line(plain(said), 80)), calls.length > 0 && [' ', code([...new Set(calls.map(({ kind }) => kind.tool))].join(', ')), calls.length === 1 && span.quiet(' ', brief(calls[0].kind.arguments, 40))]),
+    return li({ key: node.id, class: stands.replaceAll(' ', '-') }, span.n(iteration?.type === 'iteration' ? iteration.number + 1 : ''), span.cut(said ? span({ dir: 'auto' }, line(plain(said), 80)) : !calls.length && span.quiet('No answer'), calls.length > 0 && [' ', code([...new Set(calls.map(({ kind }) => kind.tool))].join(', ')), calls.length === 1 && span.quiet(' ', brief(calls[0].kind.arguments, 40))]),
       a({ href: runUrl(model.id, 'transcript', node.seq) }, stands));
   })));
 }
