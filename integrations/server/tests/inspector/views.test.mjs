@@ -112,8 +112,10 @@ test('a brain shows its figures, its stages with the tools of their loops, and w
   await eventually(async () => assert.match(await chat.innerText(), /check_order_status\s+read only[\s\S]*refund\s+destructive[\s\S]*resolve_ticket\s+ends the loop/));
   await eventually(async () => assert.match(await page.locator('.last-runs').innerText(), /The tank is broken; 249 euros were paid back\./));
   await page.setViewportSize({ width: 390, height: 844 });
-  await page.getByRole('button', { name: 'Start a run' }).click();
-  await page.locator('.start :focus').waitFor();
+  await eventually(async () => {
+    await page.getByRole('button', { name: 'Start a run' }).click();
+    assert.ok(await page.locator('.start :focus').count());
+  });
   await accessible(page, 'a brain on a phone');
   await page.setViewportSize({ width: 1280, height: 900 });
 });
