@@ -103,7 +103,7 @@ function drawPage() {
 
 /** Draws the side bar, which stands at the bottom of a narrow window. */
 function side() {
-  const current = ['run', 'fork'].includes(app.name) ? 'runs' : app.name;
+  const current = ['run', 'fork', 'diff'].includes(app.name) ? 'runs' : app.name;
   const colours = `Colours: ${theme()}`;
   const link = ({ name, text, shape, rare }) => a({ key: name, href: ui(`/${name}`), title: text, 'aria-current': name === current && 'page', class: rare && 'rare' }, icon(shape), span(text),
     name === 'inbox' && app.pending ? span.count.wait({ 'aria-label': `${app.pending} pending` }, app.pending) : null);
@@ -132,7 +132,7 @@ function openPalette() {
   const own = Object.entries(app.view?.keys?.() ?? {}).filter(([, [text]]) => text).map(([hint, [text, act]]) => ({ text, hint, act }));
   const more = { 'Colours: next': nextTheme, [`Times: ${pref('utc') === 'on' ? 'local' : 'UTC'}`]: nextZone, Keys: help, 'Sign out': signOut };
   const commands = [...own, ...pages, ...Object.entries(more).map(([text, act]) => ({ text, act }))];
-  const found = (run) => ({ text: `${run.brain} ${shortId(run.id)}`, hint: run.status, act: () => go(`/runs/${run.id}`) });
+  const found = (run) => ({ text: `${run.brain} ${shortId(run.id)}`, about: run.input, hint: run.status, act: () => go(`/runs/${run.id}`) });
   const find = async (q) => {
     const [{ items }, ids] = await Promise.all([get('/runs', { q, limit: 6 }), idsOf(q.trim())]);
     const ended = await Promise.all(ids.slice(0, 3).map((id) => get(`/runs/${id}`)));

@@ -112,13 +112,12 @@ test('the key r says first what a retry does', async () => {
 
 test('a run that waits for a person says so, its stage waits, and one action leads to the decision', async () => {
   await page.to('/runs/asking', '.decide');
-  await eventually(async () => assert.match(await page.locator('.run-head').innerText(), /Waits for you[\s\S]*needs an approval/));
+  await eventually(async () => assert.match(await page.locator('.run-head').innerText(), /Waits for you[\s\S]*2 calls of pay need an approval/));
   await eventually(async () => assert.match(await page.locator('.row.stage').first().innerText(), /waits in iteration 1/));
   await eventually(async () => assert.equal(await page.locator('.row.stage .mark.busy, .stages .busy').count(), 0, 'nothing of it runs'));
   const before = await decided('asking');
   await page.getByRole('button', { name: 'Decide 2' }).click();
-  await selected().locator('.decide').waitFor();
-  await page.keyboard.press('Escape');
+  await page.locator('.decide:focus').first().waitFor();
   await page.keyboard.press('w');
   await selected().locator('.decide').waitFor();
   assert.equal(await decided('asking'), before, 'neither decides');
@@ -136,4 +135,18 @@ test('a run without a living worker is not shown as running', async () => {
   await eventually(async () => assert.match(await page.locator('.run-row').first().innerText(), /Stuck/));
   await eventually(async () => assert.equal(await page.locator('.run-row .status.busy').count(), 0));
   await page.unrouteAll({ behavior: 'ignoreErrors' });
+});
+
+test('what is selected stays in view when the pane makes the rows narrower', async () => {
+  project.command('run', 'agent loop', '--id', 'climb', '--json');
+  await page.setViewportSize({ width: 1280, height: 600 });
+  await page.to('/runs/climb', '.row.answer');
+  await page.locator('.row.answer').last().click();
+  await page.locator('.beside.pane').waitFor();
+  await eventually(async () => {
+    const row = await page.locator('.row.selected').boundingBox();
+    const frame = await page.locator('main').boundingBox();
+    assert.ok(row.y >= frame.y && row.y + row.height <= frame.y + frame.height + 1, JSON.stringify([row, frame]));
+  });
+  await page.setViewportSize({ width: 1280, height: 900 });
 });

@@ -16,14 +16,14 @@ before(async () => {
 });
 after(async () => { await browser?.close(); await project.close(); });
 
-test('a row has the last event in words, or why the run waits', async () => {
+test('a row says what the run is about, and its result or why it waits', async () => {
   const rows = await page.evaluate(async () => (await (await fetch('/api/v1/runs')).json()).items.map(({ brain, last }) => [brain, last]));
   assert.deepEqual(rows.filter(([brain]) => brain === 'Support'), [['Support', 'completed']]);
   assert.deepEqual(new Set(rows.filter(([brain]) => brain === 'Till').map(([, last]) => last)), new Set(['pay needs an approval']));
   await page.to('/runs?brain=Support', '.run-row');
-  await eventually(async () => assert.match(await page.locator('.run-row').innerText(), /Completed[\s\S]*\d+ events/));
+  await eventually(async () => assert.match(await page.locator('.run-row').innerText(), /Completed[\s\S]*The espresso machine of my order A-1001 leaks\.[\s\S]*The tank is broken; 249 euros were paid back\./));
   await page.to('/runs?brain=Till', '.run-row');
-  await eventually(async () => assert.match(await page.locator('.run-row .c-why').first().innerText(), /^pay needs an approval: money moves Chat, iteration 1/));
+  await eventually(async () => assert.match(await page.locator('.run-row .c-why').first().innerText(), /^Begin\.\s+pay needs an approval: money moves Chat, iteration 1/));
 });
 
 test('a failed run names its cause first, and its place after it', async () => {
@@ -116,4 +116,19 @@ test('a fork with changed options is compared by its requests', async () => {
   assert.match(parts, /A, event \d+ \S+ · B, event \d+/);
   await accessible(page, 'the comparison with requests');
   page.check();
+});
+
+test('a run that waits for several decisions says how many, and of which tool', async () => {
+  project.import(waitingLog('several', { calls: [1, 2, 3].map((amount) => ({ tool: 'pay', arguments: { amount } })) }));
+  await page.to('/runs', '.run-row');
+  const row = page.locator('.run-row', { hasText: 'several' });
+  await eventually(async () => assert.match(await row.locator('.cause').innerText(), /^3 calls of pay need an approval: money moves Chat, iteration 1$/));
+});
+
+test('a cause is short in the list: without the address of the model, and with the status of its answer', async () => {
+  const message = 'the model of the loop `Chat` failed: the key is refused (http://127.0.0.1:1/v1/chat/completions; no API key was sent); set OPENAI_API_KEY to a key of this endpoint (HTTP 401)';
+  project.import(endedLog('keyless', { type: 'BRAIN_ERROR', code: 'model', message, retryable: true }));
+  await page.to('/runs', '.run-row');
+  const row = page.locator('.run-row', { hasText: 'keyless' });
+  await eventually(async () => assert.equal((await row.locator('.cause').innerText()).trim(), 'The key is refused (HTTP 401) Chat'));
 });

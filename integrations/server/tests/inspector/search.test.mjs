@@ -112,3 +112,13 @@ test('the columns sort what is shown, and say when that is not all', async () =>
   await page.unroute(/\/api\/v1\/runs\?/);
   page.check();
 });
+
+test('two words that no run has as one text are offered one by one, and as the tool that they name', async () => {
+  await page.to('/runs', '.run-row');
+  await field().fill('refund 249');
+  await field().press('Enter');
+  await page.getByText('The words are looked for as one text.').waitFor();
+  await page.getByRole('link', { name: 'tool:refund 249' }).click();
+  await page.waitForURL(/tool=refund/);
+  await eventually(async () => assert.deepEqual(await page.locator('.run-row .c-brain a').allInnerTexts(), ['Support']));
+});

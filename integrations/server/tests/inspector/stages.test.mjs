@@ -45,3 +45,23 @@ test('a guard that does not pass is shown with its reason', async () => {
   await accessible(page, 'a run that a guard has ended');
   page.check();
 });
+
+test('a question of a stage is answered in its run, on a phone too: no pane covers the form', async () => {
+  assert.throws(() => project.command('run', 'warranty', '--ask', '--id', 'phone'), /Sign off/);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.to('/runs/phone', '.row');
+  await page.getByRole('button', { name: 'Decide' }).click();
+  const form = page.locator('.row .decide');
+  await form.waitFor();
+  await eventually(async () => assert.equal(await page.locator('.beside.pane').count(), 0));
+  await accessible(page, 'a question in a run on a phone');
+  await form.getByLabel('Comment').fill('Sorry.');
+  await form.getByLabel('refund').check();
+  await form.getByRole('button', { name: 'Send answer' }).click();
+  await form.waitFor({ state: 'detached' });
+  // What was asked and answered is read in words.
+  await page.locator('.row.stage', { hasText: 'Sign off' }).click();
+  await eventually(async () => assert.match(await page.locator('.beside.pane').innerText(), /Waited for[\s\S]*the seal of the handle\. Refund\?[\s\S]*Answered[\s\S]*Sorry\./));
+  await page.setViewportSize({ width: 1280, height: 900 });
+  page.check();
+});

@@ -91,6 +91,35 @@ test('a fork lists the effects that run again, and links both runs', async () =>
   await accessible(page, 'the comparison');
 });
 
+test('requests are named by their iterations, as the transcript counts them', async () => {
+  const loop = await page.evaluate(async () => (await (await fetch('/api/v1/runs?brain=Agent%20loop')).json()).items[0].id);
+  await page.to(`/runs/${loop}/requests`, '.messages');
+  await eventually(async () => assert.match((await page.locator('.requests nav a').allInnerTexts()).at(-1), /^Work, iteration 7\s+event \d+$/));
+});
+
+test('two runs that are chosen in the list are compared, the earlier one first', async () => {
+  await page.to('/runs', '.run-row');
+  for (const brain of ['Agent loop', 'Support']) await page.getByRole('checkbox', { name: new RegExp(`^Choose ${brain}`) }).last().check();
+  await page.getByRole('link', { name: 'Compare' }).click();
+  await page.locator('.diff-rows').waitFor();
+  await eventually(async () => assert.match(await page.locator('.columns').innerText(), /A Support[\s\S]*B Agent loop/));
+});
+
+test('a brain shows its figures, its stages with the tools of their loops, and what its last runs came to', async () => {
+  await page.to('/brains/Support', '.tools-of');
+  await eventually(async () => assert.match(await page.locator('.brain-figures').innerText(), /^2\s+runs in 30 days\s+0 %\s+failed/));
+  const chat = page.locator('.flow > li', { hasText: 'Chat' });
+  await eventually(async () => assert.match(await chat.innerText(), /check_order_status\s+read only[\s\S]*refund\s+destructive[\s\S]*resolve_ticket\s+ends the loop/));
+  await eventually(async () => assert.match(await page.locator('.last-runs').innerText(), /The tank is broken; 249 euros were paid back\./));
+  await page.setViewportSize({ width: 390, height: 844 });
+  await eventually(async () => {
+    await page.getByRole('button', { name: 'Start a run' }).click();
+    assert.ok(await page.locator('.start :focus').count());
+  });
+  await accessible(page, 'a brain on a phone');
+  await page.setViewportSize({ width: 1280, height: 900 });
+});
+
 test('small pages: brains, schedules, webhooks, inbox', async () => {
   for (const [path, ready] of [['/brains/Support', '.start'], ['/schedules'], ['/webhooks'], ['/inbox']]) {
     await page.to(path, ready);

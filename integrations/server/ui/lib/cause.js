@@ -20,11 +20,30 @@ export function placeWords(path) {
 
 /** What stands before the cause of a failure: the brains, loops and steps around it, which are its place. */
 const AROUND = /^the (?:model of the )?(?:brain|loop|step|stage|group|map|race|branch|tool|call|guard)(?: loop)? `([^`]+)`(?: at `([^`]+)`)? failed(?: (\d+) times)?: /;
+/** One of several decisions in a waiting run's text. */
+const DECISION = /a person's decision about (`[^`]+`)(?: at `([^`]+)`)?(?: \(([^)]*)\))?/g;
+/** Several decisions in words: of one tool, with the reason that all of them share. */
+function several(text) {
+  const all = [...text.matchAll(DECISION)];
+  const [tools, reasons] = [new Set(all.map(([, tool]) => tool)), new Set(all.map(([, , , reason]) => reason))];
+  const [[reason], what] = [[...reasons], [...tools].slice(0, 3).join(', ')];
+  return `${tools.size === 1 ? `${all.length} calls of ${what}` : `${all.length} calls (${what}${tools.size > 3 ? ', …' : ''})`} need an approval${reasons.size === 1 && reason ? `: ${reason}` : ''}`;
+}
 /** What a waiting run's text says before the reason, as `[pattern, words]`. */
 const WAITS = [
+  [/a person's decision about .* a person's decision about /s, ({ input }) => several(input)],
   [/^(?:for )?a person's decision about (`[^`]+`)(?: at `([^`]+)`)?(?: \((.*)\))?\.?$/s, ([, tool, , reason]) => `${tool} needs an approval${reason ? `: ${reason}` : ''}`],
   [/^for a person's reply(?: \((.*)\))? at `([^`]+)`\.?$/s, ([, prompt]) => (prompt ? `Asks: ${prompt}` : 'Asks a person')],
 ];
+
+/** A cause in one sentence: without its advice, and without the address that a model was asked at. The status of the answer stays. */
+export function inShort(text) {
+  const bare = text.replace(/ \(https?:[^)]*\)/, '');
+  const advice = bare.indexOf('; ');
+  if (advice < 15 || advice >= bare.length) return bare;
+  const status = / \(HTTP \d+\)/.exec(bare)?.[0] ?? '';
+  return bare.slice(0, advice) + (bare.slice(0, advice).includes(status) ? '' : status);
+}
 
 /** Divides a text of the server into its cause and its place; `{ text, brief, place }`. The brief text has no advice. */
 export function causeOf(why) {
@@ -41,9 +60,7 @@ export function causeOf(why) {
     const found = pattern.exec(text);
     if (found) return { text: words(found), brief: words(found), place: placeWords(/ at `([^`]+)`/.exec(text)?.[1]) };
   }
-  const advice = text.indexOf('; ');
-  const short = (whole) => (advice > 20 && advice < whole.length ? whole.slice(0, advice) : whole);
-  const [brief, after] = [short(text), tries > 1 ? `, after ${plural(tries, 'attempt')}` : ''];
+  const [brief, after] = [inShort(text), tries > 1 ? `, after ${plural(tries, 'attempt')}` : ''];
   if (tries > 1) text = `${text.replace(/\.$/, '')}, after ${plural(tries, 'attempt')}`;
   const at = place ? '' : / at `([^`/]+\/\d[^`]*)`\.?$/.exec(text)?.[1];
   if (at) [text, place] = [text.slice(0, text.lastIndexOf(' at `')), at];
@@ -57,6 +74,9 @@ export const cause = (why) => {
   const { brief, place } = causeOf(why);
   return [span({ dir: 'auto' }, quoted(brief)), place && [' ', span.quiet(place)]];
 };
+
+/** The first line of a text of a model or a person, without the signs of its Markdown. */
+export const plain = (text) => String(text ?? '').replace(/\*\*|^#+ /g, '');
 
 /** What a run does now: its status, but `stuck` if no living worker has it, and `queued` before the first one. */
 export function standing({ status, parked, refused, worker, why }) {

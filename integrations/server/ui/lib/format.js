@@ -97,7 +97,12 @@ export function shortId(id) {
 }
 /** Returns the id that this page has shown as a short one. */
 export const longId = (end) => ends.get(end);
-export const who = (actor) => [actor?.by, actor?.channel && (actor.by ? `via ${actor.channel}` : `the ${actor.channel}`)].filter(Boolean).join(' ') || 'a person';
+/** Who acted, by name and over what; a name that says over what itself stands alone. */
+export function who(actor) {
+  const { by, channel } = actor ?? {};
+  if (!by) return channel ? `the ${channel}` : 'a person';
+  return !channel || [channel, `the ${channel}`].includes(by) ? by : `${by} via ${channel}`;
+}
 
 const AMOUNT = { money: (n) => money(n), time: micros };
 /** An amount of a limit, such as `500 tokens`. */

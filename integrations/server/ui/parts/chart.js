@@ -29,14 +29,15 @@ function bars(columns, series, most) {
 function curve({ name, tone, of }, y, isStepped) {
   const step = WIDTH / of.length;
   const places = of.map((value, i) => (value == null ? null : [round(i * step), round(y(value))]));
-  let [d, isDown] = ['', false];
+  let [d, dots, isDown] = ['', '', false];
   places.forEach((place, i) => {
     if (place) d += isStepped ? `${isDown ? 'V' : `M${place[0]} `}${place[1]}H${round((i + 1) * step)}` : `${isDown ? 'L' : 'M'}${round(place[0] + step / 2)} ${place[1]}`;
     // A value between two gaps is a dot.
-    if (place && !isStepped && !places[i - 1] && !places[i + 1]) d += 'h.01';
+    if (place && !isStepped && !places[i - 1] && !places[i + 1]) dots += `M${round(place[0] + step / 2)} ${place[1]}h.01`;
     isDown = Boolean(place);
   });
-  return [isStepped && d && path({ key: `${name} area`, class: `area ${tone}`, d: `${d}V${HEIGHT}H0Z` }), path({ key: name, class: `curve ${tone}`, d, 'vector-effect': 'non-scaling-stroke' })];
+  return [isStepped && d && path({ key: `${name} area`, class: `area ${tone}`, d: `${d}V${HEIGHT}H0Z` }), path({ key: name, class: `curve ${tone}`, d, 'vector-effect': 'non-scaling-stroke' }),
+    dots && path({ key: `${name} dots`, class: `curve dots ${tone}`, d: dots, 'vector-effect': 'non-scaling-stroke' })];
 }
 
 /** Draws a chart. `columns` are the beginnings of its parts as texts, `series` are `{ name, tone, of }` with a number, or `null`, for each

@@ -185,7 +185,7 @@ export default function decide(item, { inbox = false, selected = false, pick } =
     if (isRejecting) no();
     else approveShown(item);
   };
-  return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', 'aria-label': `${asks(item)} ${item.tool}`, class: selected && 'selected', onkeydown, drawn },
+  return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', tabindex: inbox ? null : '-1', 'aria-label': `${asks(item)} ${item.tool}`, class: selected && 'selected', onkeydown, drawn },
     header(span.status.wait(icon('clock'), span(item.kind)), span.grow(), span.soft({ title: date(item.since) }, 'asked ', when(item.since)),
       item.expires && span.soft({ title: date(item.expires) }, 'expires ', when(item.expires)), h2({ dir: 'auto' }, item.kind === 'approval' && [code(item.tool), ' '], asks(item), editedWords(item, draft))),
     p.meta(item.kind !== 'approval' && item.tool && code(item.tool), inbox && a({ href: runUrl(item.run) }, item.brain, ' ', shortId(item.run)), span(placeWords(item.call)), item.user && span(`for ${item.user}`),

@@ -43,7 +43,7 @@ export function endOf(node, model) {
   const next = model.nodes.reduce((seq, other) => (other && other.status !== 'not_started' && other.seq > node.seq && other.seq < seq && !isBelow(other) ? other.seq : seq), model.head + 1);
   return next - 1;
 }
-export const isWait = ({ kind }) => Boolean(kind.approval || kind.waits?.length || kind.type === 'budget');
+export const isWait = ({ kind }) => Boolean(kind.approval || kind.waits?.length || kind.waited || kind.type === 'budget');
 /** The amount of a cost, in billionths; absent if no price is known. */
 export const amountOf = (cost) => cost?.known ?? null;
 /** The answer that a model has given in a node, if any. */

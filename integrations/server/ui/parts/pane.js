@@ -93,9 +93,15 @@ function mainOf(run, node, data, end, iteration) {
     kind.text != null && section({ key: 'text' }, auto(div.prose, kind.text)),
     kind.brain?.options && section({ key: 'in' }, h3('Started with'), readable(kind.brain.options, { open: data.open })),
     kind.brain?.ending && section({ key: 'out' }, h3('Result'), readable(kind.brain.ending.result ?? kind.brain.ending.message, { open: data.open })),
-    kind.text == null && !kind.brain && !failed && section({ key: 'fields' }, readable(kind, { open: data.open })),
+    kind.waited && section({ key: 'waited' }, h3(kind.waited.resumed ? 'Waited for' : 'Waits for'), waitOf(kind.waited)),
+    kind.text == null && !kind.brain && !failed && !kind.waited && section({ key: 'fields' }, readable(kind, { open: data.open })),
   ];
 }
+
+/** What a stage waits for, and what it got. */
+const waitOf = ({ since, waits, resumed, due }) => [
+  waits.map(({ prompt, webhook, identifier }, i) => p({ key: i, dir: 'auto' }, prompt ?? [code(webhook), ` ${identifier}`])), due && p(`until ${date(due)}`), p.soft(`since ${date(since)}`),
+  resumed && [h3(resumed.cause === 'expired' ? 'Expired' : `Answered ${date(resumed.at)}`), resumed.payload != null && readable(resumed.payload, { open: known.open })]];
 
 const figure = (value, name) => div(b(value), span(name));
 function answerTab(run, node, { request, open }, end, iteration) {

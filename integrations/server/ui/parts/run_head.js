@@ -53,13 +53,13 @@ export function runHead(view) {
     div.line(facts({
       started: time({ datetime: run.started, title: date(run.started) }, moment(run.started)), [ended ? 'took' : 'active']: duration(last - millis(run.started)), waits: waits && duration(Date.now() - millis(run.since)),
       tokens: (usage?.input || usage?.output) && span({ title: `${number(usage.input ?? 0)} in, ${number(usage.output ?? 0)} out${usage.cached ? `, ${number(usage.cached)} cached` : ''}` }, compact((usage.input ?? 0) + (usage.output ?? 0))),
-      cost: spent?.calls > spent?.unpriced && `${amount(spent.known)}${spent.unpriced ? `, ${plural(spent.unpriced, 'answer')} unpriced` : ''}`,
+      cost: spent?.calls > 0 && (spent.calls === spent.unpriced ? span({ title: 'No price is known for its model' }, 'unknown') : `${amount(spent.known)}${spent.unpriced ? `, ${plural(spent.unpriced, 'answer')} unpriced` : ''}`),
       user: run.user, limit: budget?.max_money && amount(budget.max_money), 'token limit': budget?.max_tokens && compact(budget.max_tokens),
       worker: worker?.live && span({ title: `epoch ${worker.epoch}` }, worker.owner), wakes: run.wake && when(run.wake),
       conversation: run.conversation && a({ href: ui(`/runs${query({ conversation: run.conversation })}`) }, shortId(run.conversation)), 'previous run': link(run.previous), 'started by': link(run.parent),
       'forked from': parent && [a({ href: runUrl(parent.run, 'transcript', parent.seq) }, `${shortId(parent.run)} at event ${parent.seq}`), ' ', a({ href: ui(`/diff${query({ a: parent.run, b: run.id })}`) }, 'compare')],
       forks: run.forks?.length > 0 && run.forks.map(link),
-    }), retry && may('operate') && span.quiet(`${does} What has a result is not repeated.`), run.changed && span.wait(icon('warn'), ' ', quoted(run.changed)))),
+    }), retry && may('operate') && span.wide.quiet(`${does} What has a result is not repeated.`), run.changed && span.wait(icon('warn'), ' ', quoted(run.changed)))),
   nav.tabs({ 'aria-label': 'Views of the run' }, Object.entries(TABS).map(([name, text]) => a({ key: name, href: view.url(name), 'aria-current': view.view.route.tab === name && 'page' }, text,
     name === 'events' && span.count.headSeq({ 'aria-label': plural(model.head + 1, 'event') }, number(model.head + 1)))),
   span.grow(), stages(view))];
@@ -122,5 +122,5 @@ function actions(view) {
     return li({ key: name }, button({ disabled: !allowed, title: reason, onclick: act }, text), !allowed && isNew && small(reason));
   }), li(copyButton(run.id, 'Copy id')), li(copyButton(() => location.href, 'Copy link')), li(a({ href: apiUrl(`${model.path}/events?limit=500`), target: '_blank' }, 'Events as JSON')))),
   retry ? button.primary({ 'aria-disabled': view.view.retrying ? 'true' : null, title: 'r says first what a retry does', onclick: retry }, icon('retry'), 'Retry')
-    : asked && run.pending.some(isForPerson) && button.primary({ onclick: () => view.reveal(asked) }, run.pending.length > 1 ? `Decide ${run.pending.length}` : 'Decide', kbd('D')));
+    : asked && run.pending.some(isForPerson) && button.primary({ onclick: view.decide }, run.pending.length > 1 ? `Decide ${run.pending.length}` : 'Decide', kbd('D')));
 }

@@ -3,7 +3,7 @@ import { tags } from '../lib/dom.js';
 import { apiUrl, at, later, runUrl } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, quoted } from '../lib/cause.js';
-import { brief, bytes, clock, compact, date, decided, limitText, line, micros, money, number, plural, shortId, tokens, who } from '../lib/format.js';
+import { brief, bytes, clock, compact, date, decided, limitText, line, micros, money, number, plural, shortId, who } from '../lib/format.js';
 import { took, when } from './common.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
@@ -61,7 +61,7 @@ function figures(node, model) {
     span(timeOf(node, model)));
 }
 function timeOf(node, model) {
-  if (node.kind.type === 'message') return '';
+  if (['message', 'file'].includes(node.kind.type)) return '';
   if (isNoAnswer(node, model)) return micros((node.ended ?? model.nodes[node.parent].ended ?? node.started) - attempts(node, model)[0].started);
   return node.ended != null ? took(node) : ['running', 'waiting'].includes(node.status) && node.started != null ? micros(Date.now() * 1000 - node.started) : '';
 }
@@ -72,7 +72,7 @@ export function row(node, depth, view) {
   const { kind: { type }, path } = node;
   const isSelected = node.id === selected;
   const isAsked = (item) => item.call === path && (item.kind === 'budget') === (type === 'budget') && (node.status === 'waiting' || isHeld(item));
-  const pending = ['call', 'budget'].includes(type) ? withDrafts(run.pending ?? [], id).filter(isAsked) : [];
+  const pending = ['call', 'budget', 'stage'].includes(type) ? withDrafts(run.pending ?? [], id).filter(isAsked) : [];
   const beside = together(node, model);
   const place = beside.indexOf(node);
   const part = place < 0 ? '' : place === 0 ? 'parallel first' : place === beside.length - 1 ? 'parallel last' : 'parallel';
@@ -83,13 +83,19 @@ export function row(node, depth, view) {
     style: depth ? { '--depth': Math.min(depth, 8) } : {},
     // Relative times are drawn again every ten seconds.
     memo: pending.length ? null : [node, isSelected, isFolded, part, beside.map((call) => call.status + call.ended).join(), model.nodes[node.parent]?.status, type === 'stage' && run.status, valueDiff.isLoaded(), markdown.isLoaded(), Math.floor(Date.now() / 10000)],
-    onclick: ({ target }) => !target.closest('a, button, input, textarea, select, summary, .decide') && String(getSelection()) === '' && view.select(node),
+    // What unfolds is selected too, where the pane does not cover it.
+    onclick: ({ target }) => {
+      const isFold = target.closest('summary');
+      if (target.closest('a, button, input, textarea, select, .decide') || String(getSelection()) !== '' || (isFold && !matchMedia('(min-width: 1100px)').matches)) return;
+      if (isFold) view.selectNode(node);
+      else view.select(node);
+    },
   }, () => {
     const stamp = node.status !== 'not_started' && a.seq({ href: view.url('events', node.seq), title: `Event ${node.seq}`, 'aria-label': `Event ${node.seq}` }, node.seq);
     const words = LINES[type]?.(node.kind, id, node);
     const [tone, shape, ...content] = words ?? [];
     return [place === 0 && p.parallelNote(togetherWords(beside)), step != null && span.n({ title: `Iteration ${step}` }, step), stamp, figures(node, model),
-      words ? eventLine({ class: tone }, icon(shape), content) : BLOCKS[type]?.(node, view) ?? eventLine({}, type), pending.map((item) => decide(item))];
+      words ? eventLine({ class: tone }, shape && icon(shape), content) : BLOCKS[type]?.(node, view) ?? eventLine({}, type), pending.map((item) => decide(item))];
   });
 }
 
@@ -112,7 +118,7 @@ const eventLine = (props, ...parts) => div.eventLine(props, parts.flat(Infinity)
 /** Nodes of one line: its tone, its icon, its words. */
 const LINES = {
   retry: ({ attempt, message, due }) => ['bad', 'retry', text(`attempt ${attempt + 1} failed: ${message}`), span.soft('again ', when(due))],
-  file: ({ file }, run) => ['', 'file', fileChip(file, run)],
+  file: ({ file }, run) => ['', null, fileChip(file, run)],
   widget: output,
   custom: output,
   limit: (kind) => ['wait', 'warn', `${used(kind)}: the loop ended.`],
@@ -136,7 +142,7 @@ const STATE = { pending: ['waiting', 'waits for a person'], waiting: ['waiting',
 
 const BLOCKS = {
   stage(node, view) {
-    const { name, stage, iteration, max_iterations: most, brain, usage, arm, group, waited, stopped, outcome } = node.kind;
+    const { name, stage, iteration, max_iterations: most, brain, arm, group, waited, stopped, outcome } = node.kind;
     const { isFolded, model } = view;
     const isReached = !['not_started', 'skipped'].includes(node.status);
     const [shape, tone, word] = STATUS[standingOf(node, model)] ?? ['skip', 'quiet', node.status];
@@ -146,7 +152,7 @@ const BLOCKS = {
       span.mark({ class: tone }, icon(shape, word)), span(name), span.tag(kindOf(stage, arm, brain)), span.meta(
         !isReached ? span(STATUS[node.status][2] === 'skipped' ? 'not reached' : 'not started') : !['done', 'failed', 'waiting', 'running'].includes(node.status) && span(STATUS[node.status]?.[2] ?? node.status),
         [modelOf(node, model), steps].filter(Boolean).length > 0 && span([modelOf(node, model), steps].filter(Boolean).join(' · ')),
-        group && span(`${group.done} of ${plural(group.count, stage === 'repeat' ? 'round' : 'brain')}`), group?.failed > 0 && span(`${group.failed} failed`), span(tokens(usage)))),
+        group && span(`${group.done} of ${plural(group.count, stage === 'repeat' ? 'round' : 'brain')}`), group?.failed > 0 && span(`${group.failed} failed`))),
     isFailure(node, model) && outcome?.message && errorBox(outcome.message, [], view),
     waited && waitLine(waited),
     stopped !== undefined && eventLine({}, icon('flag'), 'did not pass: the rest is skipped', stopped !== null && auto(b, brief(stopped)))];
@@ -154,11 +160,11 @@ const BLOCKS = {
   message: ({ kind: { text: message, files = [], from, actor, opening } }, view) => [
     div.label(icon(from === 'person' ? 'person' : 'flag')),
     div.bubble({ class: from === 'person' ? from : 'engine' }, prose(message), files.map((file) => fileChip(file, view.model.id))),
-    // What the code of a brain makes of its options has no author.
-    p.author(from === 'engine' ? 'the engine' : from === 'child' ? 'a run in the background' : opening ? `${actor?.by ? `${actor.by}, ` : ''}the message that the loop begins with` : who(actor))],
+    // What the code of a brain makes of its options has no author, and neither has what an unnamed owner of the server starts.
+    p.author(from === 'engine' ? 'the engine' : from === 'child' ? 'a run in the background' : opening ? `${actor?.by && actor.by !== 'local' ? `${actor.by}, ` : ''}the message that the loop begins with` : who(actor))],
   answer(node, view) {
     const { kind } = node;
-    const { outcome, stream, question, model, attempt } = kind;
+    const { outcome, stream, question, model } = kind;
     const answer = answerOf(kind);
     const before = attempts(node, view.model).slice(0, -1);
     if (isNoAnswer(node, view.model)) return noAnswer(node, view);
@@ -170,7 +176,7 @@ const BLOCKS = {
     const isSilent = outcome?.type === 'answered' && !answer.parts.some((part) => !['call', 'opaque'].includes(part.type) && (part.text ?? 'x').trim());
     return [
       div.label(icon('model'), isSilent ? span(`No text, ${plural(calls, 'call')}`) : question && span('question to the model'), (question || modelOf(stageOf(node, view.model), view.model) !== model) && span.meta(model), !outcome && status('running', 'answers…')),
-      before.length > 0 && details(summary(`${plural(attempt + 1, 'attempt')}: ${before[0].kind.outcome?.error?.message ?? before[0].kind.outcome?.message ?? 'no answer'}`), attemptList([...before, node])),
+      before.length > 0 && details(summary(`${plural(before.length + 1, 'attempt')}: `, quoted(before[0].kind.outcome?.error?.message ?? before[0].kind.outcome?.message ?? 'no answer')), attemptList([...before, node])),
       question && details(summary(line(question.text, 120)), question.system && prose(question.system), prose(question.text)),
       stream?.parts.map((part) => div.streaming(STREAMED[part.kind]?.(part), text(part.text))),
       stream?.gap && p.soft('Some streamed text is missing; the whole answer follows.'),
@@ -190,7 +196,7 @@ const BLOCKS = {
       edited && div.edits(valueDiff(given, made.arguments)),
       waits.map(waitLine),
       progress && !result && auto(p.soft, progress),
-      result?.type === 'success' ? outputOf(result.output) : result && result.type !== 'denied' && auto(p.problem, result.message ?? result.reason),
+      result?.type === 'success' ? outputOf(result.output) : result && result.type !== 'denied' && auto(p.problem, quoted(result.message ?? result.reason)),
     ];
   },
 };
@@ -245,7 +251,7 @@ const STREAMED = { reasoning: () => span.soft('thinks: '), arguments: ({ tool })
 const PARTS = {
   text: ({ text: words }) => words.trim() && (structured(words) ?? said(words)),
   refusal: ({ text: said }) => div(span.tag.warn('refusal'), prose(said)),
-  reasoning: ({ text: said }) => said && details.reasoning(summary('Reasoning: ', line(said, 100)), prose(said)),
+  reasoning: ({ text: said }) => said && details.reasoning(summary('Reasoning: ', quoted(line(said, 100))), prose(said)),
   citations: ({ citations }) => ul.sources({ 'aria-label': 'Sources' }, citations.map(({ title, url }) => li(title ?? url, url && title && small(` ${url}`)))),
   provider_tool: ({ tool, input, error }) => eventLine({}, icon('tool'), code(tool), text(line(input)), error && span.bad(error)),
   file: ({ file }, run) => fileChip(file, run),

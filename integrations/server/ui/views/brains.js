@@ -3,33 +3,65 @@ import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, go, query, runUrl, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
-import { cause, standing } from '../lib/cause.js';
-import { duration, moment, number, plural, shortId } from '../lib/format.js';
+import { cause, plain, standing } from '../lib/cause.js';
+import { micros, moment, money, number, plural, shortId } from '../lib/format.js';
 import { empty, resource } from '../parts/common.js';
 import { requestForm } from '../parts/request.js';
 
-const { a, aside, b, div, h1, h2, header, li, nav, ol, p, section, small, span, ul } = tags;
-/** From how many runs on their durations say something about the next one. */
-const MANY = 10;
+const { a, b, button, div, h1, h2, header, li, nav, ol, p, section, small, span, ul } = tags;
 const SHAPES = { loop: 'retry', brain: 'brain', prompt: 'model', loop_to: 'retry', wait: 'clock', guard: 'flag' };
+/** What a tool does to the world or to its loop, as `[icon, words]`. */
+const FLAGS = { exit: ['exit', 'ends the loop'], destructive: ['warn', 'destructive'], brain: ['brain', 'a brain'], read_only: ['tool', 'read only'] };
 
-/** The stages of a brain in their order, with the brains that they run. */
-const stagesOf = ({ stages }) => ol.flow(stages.map(({ name, kind, brain, arms, webhooks, rounds }) => li({ key: name, class: (brain || arms) && 'group' },
-  div(icon(SHAPES[kind] ?? 'run'), ' ', b(name), small(' ', kind.replace('_', ' to '), brain && brain.title !== name && ` ${brain.title}`, rounds && `, at most ${rounds} rounds`)),
-  webhooks?.length > 0 && small(icon('hook'), ` waits for ${webhooks.join(' or ')}`),
-  brain && stagesOf(brain), arms && ul.arms(arms.map((arm) => li({ key: arm.name }, small('→ '), b(arm.name), arm.brain && stagesOf(arm.brain)))))));
+/** The tools of a loop, as the run that is named below them was offered them. */
+const toolsOf = (tools) => ul.toolsOf(tools.map(({ id, description, flags }) => {
+  const [shape, text] = FLAGS[Object.keys(FLAGS).find((name) => flags?.[name])] ?? ['tool', ''];
+  return li({ key: id, title: description, class: flags?.destructive && 'wait' }, icon(shape), span.mono(id), small(text));
+}));
+/** The stages of a brain in their order, with the brains that they run and the tools of their loops. */
+const stagesOf = ({ stages }, tools, path = '') => ol.flow(stages.map(({ name, kind, brain, arms, webhooks, rounds }) => {
+  const at = path + name;
+  return li({ key: name, class: (brain || arms || tools[at]) && 'group' },
+    div(icon(SHAPES[kind] ?? 'run'), ' ', b(name), small(' ', kind.replace('_', ' to '), brain && brain.title !== name && ` ${brain.title}`, rounds && `, at most ${rounds} rounds`)),
+    webhooks?.length > 0 && small(icon('hook'), ` waits for ${webhooks.join(' or ')}`), tools[at] && toolsOf(tools[at]),
+    brain && stagesOf(brain, tools, `${at}/`), arms && ul.arms(arms.map((arm) => li({ key: arm.name }, small('→ '), b(arm.name), arm.brain && stagesOf(arm.brain, tools, `${at}/`)))));
+}));
 
-const figure = (value, name) => div(b(value), span(name));
-function figuresOf({ completed, failed, cancelled, p50_ms: half, p95_ms: most }) {
-  const all = completed + failed + cancelled;
-  const ended = completed + failed;
-  return section.brainFigures({ 'aria-label': 'Figures of the last runs' }, figure(number(all), 'of the last runs have ended'), figure(ended ? `${Math.round((failed / ended) * 1000) / 10} %` : '–', 'failed'),
-    figure(ended >= MANY ? duration(half) : '–', 'p50'), figure(ended >= MANY ? duration(most) : '–', ended >= MANY ? 'p95' : `p95, from ${MANY} runs on`));
+/** The tools that each loop of a run was offered: a brain says them when it runs only. Rounds and members of groups are one loop. */
+async function offered(run) {
+  const { items } = await get(`/runs${at(run)}/events`, { type: 'LOOP_ITERATION', limit: 100 });
+  const loops = {};
+  for (const { path, tools = [] } of items) {
+    const loop = path.split('/').filter((part) => !/^[#\d]/.test(part)).join('/');
+    const known = loops[loop] ?? [];
+    loops[loop] = [...known, ...tools.filter(({ id, body }) => body && !known.some((tool) => tool.id === id)).map(({ id, body }) => ({ id, ...body }))];
+  }
+  return Object.fromEntries(Object.entries(loops).filter(([, tools]) => tools.length));
+}
+
+const figure = (value, name, to) => div(b(to ? a({ href: ui(to) }, value) : value), span(name));
+/** The figures of 30 days, as the overview has them. */
+function figuresOf(title, { from, started, ended: { completed, failed, cancelled, active, costs, partly_priced: partly }, waiting }) {
+  const [all, runs] = [completed + failed + cancelled, (filter) => `/runs${query({ brain: title, since: from, ...filter })}`];
+  const [cost] = [...costs].sort((one, other) => other.amount - one.amount);
+  return section.brainFigures({ 'aria-label': 'Figures of the last 30 days' }, figure(number(started), 'runs in 30 days', runs()),
+    figure(all ? `${Math.round((failed / all) * 1000) / 10} %` : '–', 'failed', failed && runs({ status: 'failed' })),
+    figure(active ? micros(active.p50) : '–', 'p50 active'), figure(active ? micros(active.p95) : '–', 'p95 active'),
+    figure(cost && all ? money(String(cost.amount / all), cost.currency) : '–', partly ? 'a run, mean, as far as known' : 'a run, mean'),
+    figure(number(waiting.items), waiting.items === 1 ? 'decision waits' : 'decisions wait', waiting.items && '/inbox'));
 }
 
 const runsOf = (title, { items, next }) => section.panel(header(h2('Last runs'), span.grow(), a({ href: ui(`/runs${query({ brain: title })}`) }, next ? 'All runs' : 'As a list')),
   items.length ? ul.lastRuns(items.map((run) => li({ key: run.id }, a({ href: runUrl(run.id) }, status(standing(run)), span.mono({ title: run.id }, shortId(run.id)),
-    span.cut({ class: run.status === 'failed' ? 'bad' : run.pending ? 'wait' : '' }, run.status === 'completed' ? plural(run.head + 1, 'event') : cause(run.why ?? run.last)), span.quiet(moment(run.started)))))) : p.soft('It has not run yet.'));
+    span.cut({ class: run.status === 'failed' ? 'bad' : run.pending ? 'wait' : '', dir: 'auto' }, run.status === 'completed' ? plain(run.result ?? run.input) || plural(run.head + 1, 'event') : cause(run.why ?? run.last)),
+    span.quiet(moment(run.started)), span.wide.cost(run.cost?.currency ? money(run.cost.amount, run.cost.currency) : '–'))))) : p.soft('It has not run yet.'));
+
+/** Goes to the form, which stands below the rest in a narrow window. */
+function toStart() {
+  const form = document.querySelector('.brain .start');
+  form?.scrollIntoView({ block: 'start' });
+  form?.querySelector('input, textarea, select, button')?.focus({ preventScroll: true });
+}
 
 export default function brainsView(route) {
   const list = resource(() => get('/brains'));
@@ -38,15 +70,17 @@ export default function brainsView(route) {
     if (title === chosen) return;
     chosen = title;
     one = title && resource(async () => {
-      const [brain, runs] = await Promise.all([get(`/brains${at(title)}`), get('/runs', { brain: title, limit: 5 })]);
-      return { brain, runs, form: requestForm({
+      const [brain, runs, figures] = await Promise.all([get(`/brains${at(title)}`), get('/runs', { brain: title, limit: 5 }), get('/overview', { range: '30d', brain: title }).catch(() => null)]);
+      const last = runs.items.find(({ status: now }) => now === 'completed') ?? runs.items[0];
+      const tools = last ? await offered(last.id).catch(() => ({})) : {};
+      return { brain, runs, figures, tools, last, form: requestForm({
         title: 'Start a run', verb: 'Start', route: 'POST /runs', name: 'start', hide: ['brain'], first: ['options'], flat: ['options'], more: 'User, tags and more',
         value: { brain: title, options: brain.default_options }, schemas: { options: brain.options_schema }, done: ({ id }) => go(at('runs', id)) }) };
     });
   };
   show(route.rest[0]);
-  const link = ({ title, description, stages }) => a({ key: title, href: ui(at('brains', title)), 'aria-current': title === chosen && 'true' }, icon('brain'), b(title), description && small({ title: description }, description), !chosen && small.wide(stages.map(({ name }) => name).join(' → ')));
-  const links = ({ items }) => nav({ 'aria-label': 'Brains', class: chosen ? '' : 'whole' }, items.map(link));
+  const link = ({ title, description, stages }) => a({ key: title, href: ui(at('brains', title)) }, icon('brain'), b(title), description && small({ title: description }, description), small.wide(stages.map(({ name }) => name).join(' → ')));
+  const links = ({ items }) => nav.whole({ 'aria-label': 'Brains' }, items.map(link));
   return {
     title: () => chosen ?? 'Brains',
     update(to) {
@@ -57,10 +91,10 @@ export default function brainsView(route) {
       // The form keeps what is typed, so that only the runs are read again.
       if (one?.value) get('/runs', { brain: chosen, limit: 5 }).then((runs) => { if (one.value) one.value.runs = runs; }, () => {});
     },
-    head: () => div.bar(chosen ? [a.quiet({ href: ui('/brains') }, 'Brains'), span.quiet('/'), h1(chosen), span.cut.soft(one.value?.brain.description)] : [h1('Brains'), span.soft.cut(list.value && `${plural(list.value.items.length, 'brain')} that this server can run`)]),
-    queue: () => chosen && list.value && aside.queue({ key: 'queue', 'aria-label': 'All brains' }, links(list.value)),
-    render: () => (one ? one.show(({ brain, runs, form }) => div.brain({ key: chosen },
-      div(brain.recent && figuresOf(brain.recent), brain.structure && section.panel(header(h2('Stages'), span.grow(), small({ title: brain.fingerprint }, `version ${brain.version}, code ${brain.fingerprint.slice(0, 4)}`)), stagesOf(brain.structure)), runsOf(chosen, runs)),
+    head: () => div.bar(chosen ? [a.quiet({ href: ui('/brains') }, 'Brains'), span.quiet('/'), h1(chosen), span.cut.soft.grow(one.value?.brain.description), one.value?.brain.start.allowed && button.primary.toStart({ onclick: toStart }, icon('run'), 'Start a run')] : [h1('Brains'), span.soft.cut(list.value && `${plural(list.value.items.length, 'brain')} that this server can run`)]),
+    render: () => (one ? one.show(({ brain, runs, figures, tools, last, form }) => div.brain({ key: chosen },
+      div(figures && figuresOf(chosen, figures), brain.structure && section.panel(header(h2('Structure'), span.grow(), small({ title: brain.fingerprint }, `version ${brain.version}, code ${brain.fingerprint.slice(0, 4)}`)), stagesOf(brain.structure, tools),
+        Object.keys(tools).length > 0 && p.soft('The tools are those of the run ', a({ href: runUrl(last.id) }, shortId(last.id)), '.')), runsOf(chosen, runs)),
       div(section.panel({ 'aria-label': 'Start a run' }, brain.starts_on && p.soft(`Started by the webhook ${brain.starts_on.join(', ')}.`), brain.start.allowed ? form() : p.soft(brain.start.reason)))))
       : list.show((all) => (all.items.length ? div.queue.inMain(links(all)) : empty('This server has no brains', 'Register brains with `Runner::brain`, or start `serve` in a project.')))),
   };

@@ -2,15 +2,17 @@
 import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, go, query, runUrl } from '../lib/page.js';
+import { placeWords } from '../lib/cause.js';
 import { status } from '../lib/icons.js';
 import { brief, duration, line, millis, plural, shortId, tokens } from '../lib/format.js';
 import { empty, pageHead, resource } from '../parts/common.js';
 import { valueDiff, words } from '../parts/change.js';
+import { idsOf } from '../parts/ids.js';
 import { patchList } from '../parts/patch.js';
 
-const { a, button, code, div, form, h2, input, label, p, section } = tags;
+const { a, button, code, div, form, h2, input, label, p, section, span } = tags;
 
-const summary = ({ tool, arguments: given, text, status: state }) => [tool, given && brief(given), text || (!tool && state)].filter(Boolean).join(' ');
+const summary = ({ tool, arguments: given, text, status: state }) => [tool, given && brief(given), text || (!tool && state?.replaceAll('_', ' '))].filter(Boolean).join(' ');
 
 /** The last request of a run up to an event. */
 async function requestAt(run, { seq }) {
@@ -21,10 +23,16 @@ async function requestAt(run, { seq }) {
 
 export default function diffView(route) {
   const pair = (to) => ['a', 'b'].map((name) => to.query.get(name));
-  const [one, other] = pair(route);
+  let [one, other] = pair(route);
   let whole = false;
   const data = one && other && resource(async () => {
-    const found = await get('/diff', { a: one, b: other });
+    const found = await get('/diff', { a: one, b: other }).catch(async (problem) => {
+      if (problem.status !== 404) throw problem;
+      // The short forms of ids, as the page prints them.
+      const whole = await Promise.all([one, other].map(async (id) => { const [first, ...more] = await idsOf(id); return first && !more.length ? first : id; }));
+      [one, other] = whole;
+      return get('/diff', { a: one, b: other });
+    });
     const { one: x, other: y } = found.diff.parts ?? {};
     const requests = x && y && await Promise.all([requestAt(one, x), requestAt(other, y)]);
     return { ...found, parts: [x, y], requests: requests?.every(Boolean) ? requests : null };
@@ -36,7 +44,7 @@ export default function diffView(route) {
     p.meta(status(run.status), ' ', tokens(run.usage), ' ', duration(millis(run.updated) - millis(run.started))));
   const cell = (run, item) => (item ? div.cell({ dir: 'auto' }, link(run, item.seq, item.seq), line(summary(item), 300)) : div.cell.soft('only in the other run'));
   const rowOf = (answer) => (row, i) => (!row.same || whole) && div.diffRow({ key: i, role: 'listitem', class: !row.same && 'differs' },
-    div.place(code(row.path || 'run'), ' ', row.kind), cell(answer.a, row.a), cell(answer.b, row.b),
+    div.place(span({ title: row.path }, placeWords(row.path) || 'Run'), ' ', code(row.kind)), cell(answer.a, row.a), cell(answer.b, row.b),
     row.a && row.b && summary(row.a) !== summary(row.b) && div.inline(words(summary(row.a), summary(row.b))));
   /** Where the logs part, and what the models were asked there. */
   function divergence({ a: left, b: right, parts: [x, y], requests }) {
@@ -67,8 +75,8 @@ export default function diffView(route) {
     keys: () => ({ d: ['First difference', jump], o: ['Show or hide what is equal', toggle] }),
     render: () => (data ? [pageHead('Compare runs', button({ onclick: jump }, 'First difference'),
       button.plain({ onclick: toggle }, whole ? 'Hide what is equal' : 'Show what is equal')), data.show(shown)]
-      : empty('Choose two runs', 'Choose “Compare” in the menu of a fork, or enter the ids of two runs.', form({ onsubmit: choose },
+      : empty('Choose two runs', 'Mark two runs in the list and press Compare, or enter their ids.', form({ onsubmit: choose },
         ['a', 'b'].map((name) => label({ key: name }, `Run ${name.toUpperCase()}`, input({ name, required: true }))), button.primary('Compare')))),
-    update: (to) => String(pair(to)) === String([one, other]),
+    update: (to) => String(pair(to)) === String(pair(route)),
   };
 }

@@ -3,7 +3,7 @@ import { tags, redraw } from '../lib/dom.js';
 import { get, newKey, request } from '../lib/api.js';
 import { at, go, may, runUrl, ui } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
-import { placeWords } from '../lib/cause.js';
+import { placeWords, plain } from '../lib/cause.js';
 import { brief, line, money, plural, shortId } from '../lib/format.js';
 import { empty, resource } from '../parts/common.js';
 import { linesDiff, valueDiff } from '../parts/change.js';
@@ -116,7 +116,7 @@ function shared({ model, seq }, plan) {
     const said = answerOf(node.kind)?.parts?.find(({ type, text }) => type === 'text' && text.trim())?.text;
     const calls = callsOf(node, model);
     const stands = node.seq > Math.max(seq, plan.at) ? (node === begins && !current ? 'new from here' : 'left behind') : node.seq > plan.at || node.seq === seq ? 'new from here' : 'shared';
-    return li({ key: node.id, class: stands.replaceAll(' ', '-') }, span.n(iteration?.type === 'iteration' ? iteration.number + 1 : ''), span.cut(said && span({ dir: 'auto' }, line(said, 80)), calls.length > 0 && [' ', code([...new Set(calls.map(({ kind }) => kind.tool))].join(', ')), calls.length === 1 && span.quiet(' ', brief(calls[0].kind.arguments, 40))]),
+    return li({ key: node.id, class: stands.replaceAll(' ', '-') }, span.n(iteration?.type === 'iteration' ? iteration.number + 1 : ''), span.cut(said ? span({ dir: 'auto' }, line(plain(said), 80)) : !calls.length && span.quiet('No answer'), calls.length > 0 && [' ', code([...new Set(calls.map(({ kind }) => kind.tool))].join(', ')), calls.length === 1 && span.quiet(' ', brief(calls[0].kind.arguments, 40))]),
       a({ href: runUrl(model.id, 'transcript', node.seq) }, stands));
   })));
 }

@@ -3,7 +3,7 @@ import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { go, query, ui } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
-import { quoted } from '../lib/cause.js';
+import { inShort, quoted } from '../lib/cause.js';
 import { compact, date, duration, micros, millis, moment, money, number, plural, zone } from '../lib/format.js';
 import { chart, legend, meter, spark } from '../parts/chart.js';
 import { empty, resource } from '../parts/common.js';
@@ -55,7 +55,7 @@ export default function overviewView(route, frame) {
       clearTimeout(timer);
       timer = setTimeout(data.load, Math.max(0, PAUSE - (performance.now() - readAt)));
     },
-    head: () => div.bar(h1.grow('Overview'),
+    head: () => div.bar(h1('Overview'), span.grow(),
       nav.views({ 'aria-label': 'Range of time' }, Object.entries(RANGES).map(([name, [text]]) => a({ key: name, href: ui(address({ range: name })), 'aria-current': name === range && 'true' }, text))),
       select.wide({ 'aria-label': 'Brain', value: brain ?? '', onchange: ({ target }) => go(address({ brain: target.value || null })) },
         option({ value: '' }, 'All brains'), [...new Set([...titles, brain])].filter(Boolean).map((title) => option({ key: title, value: title }, title))),
@@ -78,7 +78,7 @@ export default function overviewView(route, frame) {
     const [worst] = isNew;
     const good = worst?.brains.length === 1 && brains.find(({ brain: title }) => title === worst.brains[0])?.last_completed;
     const failed = worst ? a.note.failed({ key: 'cause', href: ui(causeList(worst)) }, icon('cross'), span.grow(
-      b(`${worst.brains.join(', ')} failed ${worst.runs === 1 ? 'once' : `${number(worst.runs)} times`} since ${minute(worst.first)}: `), span({ dir: 'auto' }, quoted(worst.cause)), '.',
+      b(`${worst.brains.join(', ')} failed ${worst.runs === 1 ? 'once' : `${number(worst.runs)} times`} since ${minute(worst.first)}: `), span({ dir: 'auto', title: worst.cause }, quoted(inShort(worst.cause))), '.',
       good && ` Its last good run ended at ${minute(good)}.`), span.to(plural(worst.runs, 'run')))
       : ended.failed ? p.note({ key: 'cause' }, icon('skip'), span(b(`${number(ended.failed)} of ${plural(sum(ended), 'run')} failed`), `, none by a new cause since ${minute(late * 1000)}.`))
         : p.note({ key: 'cause' }, icon('check'), span(b(`Nothing has failed in ${RANGES[range][1]}`), waiting.items ? '.' : ', and nothing waits for a person.'));
@@ -88,7 +88,7 @@ export default function overviewView(route, frame) {
 
   /** The list of the runs with a cause: those that failed, and have the longest part of it that is the same for all in their log. */
   function causeList({ cause, first, brains }) {
-    const [q] = cause.split(/["\\…\n]/).map((part) => part.trim()).sort((one, other) => other.length - one.length);
+    const [q] = inShort(cause).split(/["\\…\n]/).map((part) => part.trim()).sort((one, other) => other.length - one.length);
     return runs({ status: 'failed', q, brain: brains.length === 1 ? brains[0] : brain }, first);
   }
 
@@ -127,7 +127,7 @@ export default function overviewView(route, frame) {
       causes.length ? div.scroll({ tabindex: '0', role: 'region', 'aria-label': 'Failures by cause' }, table(
         thead(tr(th({ scope: 'col' }, 'Cause'), th.right({ scope: 'col' }, 'Runs'), th.wide({ scope: 'col' }, RANGES[range][0]), th.right.wide({ scope: 'col' }, 'First'), th.right({ scope: 'col' }, 'Last'))),
         tbody(causes.map((cause) => tr({ key: cause.cause },
-          td(a.name({ href: ui(causeList(cause)), dir: 'auto' }, cause.cause ? sentence(cause.cause) : 'No message'), small(cause.brains.join(', '))), td.right(b(number(cause.runs))),
+          td(a.name({ href: ui(causeList(cause)), dir: 'auto', title: cause.cause }, cause.cause ? sentence(inShort(cause.cause)) : 'No message'), small(cause.brains.join(', '))), td.right(b(number(cause.runs))),
           td.wide(spark(`${cause.cause}: ${number(cause.runs)} in ${RANGES[range][1]}`, cause.buckets, now)), td.right.wide(minute(cause.first)), td.right(minute(cause.last))))))) : p.pad.soft(`No run has failed in ${RANGES[range][1]}.`),
       more > 0 && p.pad.soft(`${plural(more, 'further cause')}, each with fewer runs.`));
   }

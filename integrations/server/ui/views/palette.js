@@ -34,7 +34,7 @@ export default function palette(commands, more) {
       input({ type: 'text', placeholder: 'Go to, or find a run…', 'aria-label': 'Find a command or a run', role: 'combobox', 'aria-expanded': 'true',
         'aria-controls': 'hits', 'aria-activedescendant': hits.length ? `hit-${at}` : null, value: query, autocomplete: 'off', oninput, onkeydown }),
       ul({ id: 'hits', role: 'listbox', 'aria-label': 'Commands' }, hits.map((hit, i) =>
-        li({ id: `hit-${i}`, role: 'option', 'aria-selected': String(i === at), onclick: () => act(hit) }, span(hit.text), hit.hint && small(hit.hint)))),
+        li({ id: `hit-${i}`, role: 'option', 'aria-selected': String(i === at), onclick: () => act(hit) }, span(hit.text), hit.about && small.cut.grow({ dir: 'auto' }, hit.about), hit.hint && small(hit.hint)))),
       !hits.length && p.soft('Nothing found.'),
     ];
   }, 'palette');

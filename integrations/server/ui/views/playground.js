@@ -44,7 +44,7 @@ const nameOf = ({ path }) => `Answer of ${placeWords(path) || 'the run'}`;
 const chooser = ({ items }) => {
   const asked = items.filter(({ usage }) => usage?.input || usage?.output);
   return asked.length ? section.chooser(p.soft('Choose a request of a run. In a run, “Try again with edits” and the key ', kbd('P'), ' lead here, too.'),
-    tags.ul.lastRuns(asked.map((run) => tags.li({ key: run.id }, a({ href: runUrl(run.id, 'requests') }, span.cut(run.brain), span.mono(shortId(run.id)), span.cut.quiet(run.status), span.quiet(moment(run.started)))))))
+    tags.ul.lastRuns(asked.map((run) => tags.li({ key: run.id }, a({ href: runUrl(run.id, 'requests') }, span.cut(run.brain), span.mono(shortId(run.id)), span.cut.quiet({ dir: 'auto' }, run.input || run.status), span.quiet(moment(run.started)), span.wide.cost(run.cost?.currency ? money(run.cost.amount, run.cost.currency) : '–'))))))
     : empty('No model was asked yet', 'Requests of runs appear here.', a.button({ href: ui('/brains') }, 'Start a brain'));
 };
 

@@ -3,6 +3,7 @@ import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, may, ui } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
+import { placeWords } from '../lib/cause.js';
 import { brief, micros, number, plural, tokens } from '../lib/format.js';
 import { copyButton, empty, facts, resource } from '../parts/common.js';
 import { answerOf } from '../parts/model.js';
@@ -43,7 +44,7 @@ export default function requestsTab(run) {
     route: choose,
     render: () => list.show((items) => (items.length === 0 ? empty('No model was asked', 'Requests appear as the run asks models.')
       : div.requests(nav({ 'aria-label': 'Requests' }, items.map((item) => a({ key: item.seq, href: run.url('requests', item.seq), 'aria-current': item.seq === seq && 'true' },
-        b(item.path || 'run'), small(`event ${item.seq}${item.attempt ? `, attempt ${item.attempt + 1}` : ''}`)))), one?.show(shown)))),
+        b({ title: item.path }, placeWords(item.path) || 'Run'), small(`event ${item.seq}${item.attempt ? `, attempt ${item.attempt + 1}` : ''}`)))), one?.show(shown)))),
   };
   function shown({ seq: place, request, before, shared, curl, cassette, answer_seq: answer, model: name }) {
     const { messages = [], tools: offered = [], settings = {} } = request;

@@ -20,12 +20,23 @@ export default function runView(route, frame) {
     asked: () => model.run.pending?.[0] && model.nodes.find((node) => node?.path === model.run.pending[0].call && node.status === 'waiting'),
     /** Selects a node, or no node if it is the selected one and need not `stay`. */
     select(node, stay) {
+      const opens = run.view.selected == null;
       run.view.selected = run.view.selected === node.id && !stay ? null : node.id;
+      // The pane makes the rows narrower, so that what was clicked may move out of view.
+      if (opens) requestAnimationFrame(() => requestAnimationFrame(() => document.querySelector('.tab .selected')?.scrollIntoView({ block: 'nearest' })));
       run.go(run.view.route.tab, run.view.selected == null ? null : node.seq, true);
     },
     reveal(node) {
       run.select(node, true);
       tab?.reveal?.(node);
+    },
+    /** Shows what waits for a person with its form, which no pane may cover. */
+    decide() {
+      const node = run.asked();
+      run.view.selected = null;
+      wantsForm = node.id;
+      run.go('transcript', null, run.view.route.tab === 'transcript');
+      if (shown === 'transcript') toForm();
     },
     /** The node where the run failed or waits. */
     place: () => (model.run.status === 'failed' ? failureOf(model) : run.asked()),
@@ -34,7 +45,20 @@ export default function runView(route, frame) {
     /** Opens a dialog of the run; a fork is a view of its own. */
     dialog: (name, seq = run.view.route.rest[0] ?? model.head) => (name === 'fork' ? go(at('fork', model.id, seq)) : load('actions').then((dialogs) => dialogs[name](model, Number(seq)), frame.fail)),
   };
-  let [tab, shown] = [null, ''];
+  let [tab, shown, wantsForm] = [null, '', null];
+  /** Goes to the form of the node that is to be decided, once its tab is drawn. */
+  function toForm() {
+    const node = model.nodes[wantsForm];
+    if (!node) return;
+    wantsForm = null;
+    tab.reveal(node);
+    redraw();
+    requestAnimationFrame(() => {
+      const form = document.querySelector(`.row[data-seq="${node.seq}"] .decide`);
+      form?.scrollIntoView({ block: 'nearest' });
+      form?.focus({ preventScroll: true });
+    });
+  }
   const openTab = async () => {
     const name = run.view.route.tab;
     const module = await load(name).catch(frame.fail);
@@ -43,6 +67,7 @@ export default function runView(route, frame) {
     const [seq] = run.view.route.rest;
     if (seq != null) run.view.selected = model.nodeAt(Number(seq))?.id ?? null;
     [tab, shown] = [module.default(run), name];
+    if (name === 'transcript') requestAnimationFrame(toForm);
     redraw();
   };
   const open = async () => {
@@ -126,7 +151,7 @@ function keys(run) {
     e: ['Next failure', to(isFailure, 1, () => model.run.status === 'failed' && failureOf(model))],
     w: ['Next wait', to(isWait, 1, () => model.run.status === 'waiting' && run.asked())], u: ['What it is part of', up], t: ['The whole run', () => run.go('transcript')],
     ...(parent && { P: ['The run it was forked from', () => go(`/runs/${parent.run}`)] }), ...(may('playground') && { p: ['Try the answer again with edits', trial] }), f: ['Fork here', () => run.dialog('fork')],
-    ...(run.retry && may('operate') && { r: ['Retry…', () => askRetry(run)] }), ...(run.asked() && { d: ['Decide', () => run.reveal(run.asked())] }),
+    ...(run.retry && may('operate') && { r: ['Retry…', () => askRetry(run)] }), ...(run.asked() && { d: ['Decide', run.decide] }),
     Escape: ['Leave the selection, or the run', () => (view.selected == null ? go('/runs') : run.select(model.nodes[view.selected]))],
   };
 }

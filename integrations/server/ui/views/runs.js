@@ -4,7 +4,7 @@ import { List } from '../lib/list.js';
 import { get } from '../lib/api.js';
 import { at, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
-import { causeOf, quoted, standing } from '../lib/cause.js';
+import { causeOf, plain, quoted, standing } from '../lib/cause.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { compact, date, duration, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
 import { empty, hasEnded, resource } from '../parts/common.js';
@@ -142,19 +142,24 @@ export default function runsView(route, frame) {
       form.bar.findRuns({ role: 'search', onsubmit: (event) => { event.preventDefault(); search(); } },
         div.grow.field(label(icon('search'), searchField(), kbd.wide('/')), menu.isOpen && suggested().items.length > 0 && menuOf(suggested(), menu.active, take)),
         select.wide({ 'aria-label': 'Time', value: filter.since ?? '', onchange: ({ target }) => go(address({ ...filter, since: target.value }, sort)) },
-          Object.entries({ ...TIMES, ...(filter.since && !TIMES[filter.since] && { [filter.since]: filter.since }) }).map(([value, text]) => option({ key: value, value }, text)))),
+          Object.entries({ ...TIMES, ...(filter.since && !TIMES[filter.since] && { [filter.since]: Number.isNaN(Date.parse(filter.since)) ? filter.since : `Since ${moment(filter.since).replace(/:\d\d$/, '')}` }) }).map(([value, text]) => option({ key: value, value }, text)))),
       div.bar.thin(p.counts.grow({ 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(`Times in ${zone()}`))],
     render: () => [
       data.show(shown),
       picked.size > 0 && div.bulk({ role: 'region', 'aria-label': 'Chosen runs' },
         span(everything ? 'All runs that match' : `${number(picked.size)} chosen`),
         data.value?.next && picked.size >= items().length && !everything && button.plain({ onclick: () => pick(items(), true) }, 'Choose all that match'),
-        span.grow(), may('operate') && [bulk('Cancel'), bulk('Rerun')], button.plain({ onclick: () => pick([]) }, 'Clear'))],
+        span.grow(), picked.size === 2 && !everything && a.button({ href: ui(compared()) }, 'Compare'), may('operate') && [bulk('Cancel'), bulk('Rerun')], button.plain({ onclick: () => pick([]) }, 'Clear'))],
     close() {
       list.close();
       clearTimeout(timer);
     },
   };
+  /** The comparison of the two chosen runs, the earlier one first. */
+  function compared() {
+    const [one, other] = [...picked.values()].toSorted((x, y) => millis(x.started) - millis(y.started));
+    return `/diff${query({ a: one.id, b: other.id })}`;
+  }
   function search() {
     menu.isOpen = false;
     if (typed !== null && typed.trim() !== write(filter)) go(address(parse(typed, known()), sort));
@@ -221,7 +226,7 @@ export default function runsView(route, frame) {
       class: STATUS[name][1], 'aria-current': filter.status === name && 'true' }, `${number(counts[name])}${counts.capped ? '+' : ''} ${name}`))];
   }
   function shown({ items: rows, next, capped }) {
-    if (!rows.length && query(filter)) return empty('No run matches', 'Change the filters.', a.button({ href: ui('/runs') }, 'Show all runs'));
+    if (!rows.length && query(filter)) return noMatch();
     if (!rows.length) return empty('No runs yet', 'Start a brain, and watch it here.', a.button.primary({ href: ui('/brains') }, 'Start a brain'));
     return [list.view({ role: 'grid', 'aria-label': 'Runs', 'aria-rowcount': next ? -1 : rows.length + 1 }, `run-${selected}`),
       p.soft.more(sort && next ? `The ${SORTS[sort.replace(/^-/, '')][1]} ${sort.startsWith('-') ? 'first' : 'last'} of the ${number(rows.length)} last started; older runs are not sorted in. ` : `Showing ${number(rows.length)}${next ? ', there are more' : ''}.`,
@@ -229,12 +234,20 @@ export default function runsView(route, frame) {
         next && sort && rows.length < MOST_SORTED && button.small({ onclick: readAll, disabled: busy }, busy ? 'Reading…' : `Sort up to ${number(MOST_SORTED)}`),
         may('operate') && button.plain.small({ onclick: () => pick(rows) }, next ? `Choose these ${number(rows.length)}` : 'Choose all'))];
   }
+  /** Words are looked for as one text, which a person may not expect. */
+  function noMatch() {
+    const words = (filter.q ?? '').split(/\s+/).filter((word) => word && !/[:"]/.test(word));
+    const tool = words.find((word) => tools?.includes(word));
+    const others = words.length < 2 ? [] : [tool && { ...filter, tool, q: words.filter((word) => word !== tool).join(' ') }, ...words.map((word) => ({ ...filter, q: word }))].filter(Boolean);
+    return empty('No run matches', others.length ? 'The words are looked for as one text. Or look for:' : 'Change the filters.',
+      others.map((other) => a.button({ key: write(other), href: ui(address(other)) }, write(other))), a.button({ key: 'all', href: ui('/runs') }, 'Show all runs'));
+  }
   function heading() {
     const cell = (name, ...content) => span[`c-${name}`]({ role: 'columnheader' }, content);
     const all = picked.size > 0 && picked.size >= items().length;
     return div.runHeads({ key: 'heads', role: 'row', 'aria-rowindex': 1 },
       cell('pick', input({ type: 'checkbox', tabindex: '-1', 'aria-label': 'Choose all that are shown', checked: all, onchange: () => pick(all ? [] : items()) })),
-      cell('status', 'Status'), cell('brain', 'Brain'), cell('why', 'How it stands'), cell('user', 'User'),
+      cell('status', 'Status'), cell('brain', 'Brain'), cell('why', 'About, and how it stands'), cell('user', 'User'),
       sorts('when', 'started', 'Started'), sorts('took', 'active', 'Active'), sorts('waits', 'waits', 'Waits'), sorts('tokens', 'tokens', 'Tokens'), sorts('cost', 'cost', 'Cost'));
   }
   /** A head that sorts: the first click shows what is most on top, the second what is least. */
@@ -260,7 +273,7 @@ export default function runsView(route, frame) {
     const isSelected = index === selected;
     const [name, now] = [standing(run), Date.now()];
     const tone = ['failed', 'parked', 'stuck'].includes(name) ? 'bad' : run.pending > 0 ? 'wait' : '';
-    const { brief: text, place } = causeOf(run.status === 'completed' ? '' : run.refused?.message ?? run.why ?? run.last);
+    const { brief: text, place } = run.status === 'completed' ? { brief: plain(run.result) } : causeOf(run.refused?.message ?? run.why ?? run.last);
     const spent = inputTokens(run.usage);
     const none = (value) => value || span.quiet('–');
     return div.runRow({ key: run.id, id: `run-${index}`, role: 'row', 'aria-rowindex': index + 2, 'aria-selected': String(isSelected),
@@ -268,7 +281,7 @@ export default function runsView(route, frame) {
     cell('pick', input({ type: 'checkbox', tabindex: '-1', 'aria-label': `Choose ${run.brain} ${shortId(run.id)}`, checked: picked.has(run.id), onchange: () => toggle(run) })),
     cell('status', status(name)),
     cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), ' ', span.mono({ title: run.id }, shortId(run.id))),
-    cell('why', span.cause({ class: tone, title: run.why }, text ? quoted(text) : span.quiet(plural(run.head + 1, 'event')), ' ', place && span.quiet(place)),
+    cell('why', span.about({ dir: 'auto', title: run.input }, plain(run.input)), span.cause({ class: tone, title: run.why ?? run.result, dir: 'auto' }, text ? quoted(text) : span.quiet(plural(run.head + 1, 'event')), ' ', place && span.quiet(place)),
       hitOf(run), (run.pending > 1 || run.forked_from || run.tags?.length > 0) && span.marks(run.pending > 1 && span.tag.warn(`${run.pending} pending`), run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag)))),
     cell('user', none(run.user)), cell('when', span({ title: date(run.started) }, moment(run.started))), cell('took', duration(activeOf(run))),
     cell('waits', run.status === 'waiting' ? span.wait(duration(now - millis(run.since))) : span.quiet('–')), cell('tokens', spent ? span({ title: `${number(spent)} tokens` }, compact(spent)) : span.quiet('–')),
