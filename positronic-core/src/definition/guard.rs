@@ -46,7 +46,7 @@ impl LoopGuardCheck {
 pub struct CheckedAnswer {
     /// The answer.
     pub answer: Arc<ModelResponse>,
-    /// Its iteration, at which the guard asks models.
+    /// Where the guard asks models about it.
     pub at: Path,
 }
 

@@ -116,7 +116,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// In place of a message that is refused, the model reads that it was withheld, with the reason, so that it can say so.
     /// [`Verdict::Replace`] sends another text, with the message's files. [`Verdict::Stop`], a guard that fails and one that panics fail the
     /// brain with the code `guard`. People see the message as it was sent, and so does the log; this and later runs of a conversation send
-    /// what came in its place. Messages of a loop to which this one hands its dialogue over are checked, too.
+    /// what came in its place. Messages to a brain to which this loop hands its dialogue over are checked, too.
     ///
     /// ```
     /// use positronic_core::dsl::Verdict;

@@ -384,7 +384,7 @@ pub struct ResponseInspection<'a, O, S, V, P> {
 impl<O, S, V, P> ResponseInspection<'_, O, S, V, P> {
     /// Creates a question to a model about the answer, as a [guard](super::AskingGuardContext::model) does.
     pub fn model(&self) -> ModelCall {
-        ModelCall::new(Arc::clone(&self.context.scope.link), self.context.scope.path.clone())
+        ModelCall::new(Arc::clone(&self.context.scope.link), self.context.scope.path.about_answer())
     }
 
     /// Adds a source to the answer, which people see after its text. The model does not get it.

@@ -5,7 +5,7 @@
 //!                                             └──▶ STAGE_RESUME   of the stage that waits for it
 //! ```
 //!
-//! An end for which nothing waits yet is not kept: its log has it, and the worker looks there when a wait begins.
+//! An end for which nothing waits yet is not stored: its log has it, and the worker looks there when a wait begins.
 
 use serde_json::Value;
 

@@ -35,7 +35,8 @@ pub(crate) fn ask(
 ) -> Asking {
     let Some(place) = Place::of(state, asks) else {
         return Asking::Refused(
-            "a model is asked by a plugin only before an iteration, and by a guard only about an answer".to_owned(),
+            "it is too late to ask a model: a plugin asks only before its iteration begins, a guard before its verdict"
+                .to_owned(),
         );
     };
     let asker = state.owner(asks).and_then(|brain| brain.stage.frame());
@@ -93,15 +94,14 @@ enum Place {
 impl Place {
     /// Returns what asks at a path, unless nothing can ask there now.
     fn of(state: &RunState, asks: &Path) -> Option<Self> {
-        let iteration = match asks.last()? {
-            Segment::Stage(_) => return Some(Self::Step),
-            Segment::Iteration(iteration) => iteration,
-            Segment::Call(..) | Segment::Question(..) => return None,
-        };
-        let frame = state.loop_at(asks).filter(|frame| frame.iteration == iteration)?;
-        match frame.phase {
-            LoopPhase::Prepare => Some(Self::Preparation),
-            _ => frame.is_asking().then_some(Self::Answer { iteration }),
+        let of = |iteration| state.loop_at(asks).filter(|frame| frame.iteration == iteration);
+        match asks.last()? {
+            Segment::Stage(_) => Some(Self::Step),
+            Segment::Iteration(iteration) => {
+                matches!(of(iteration)?.phase, LoopPhase::Prepare).then_some(Self::Preparation)
+            }
+            Segment::Question(iteration, _) => of(iteration)?.is_asking().then_some(Self::Answer { iteration }),
+            Segment::Call(..) => None,
         }
     }
 

@@ -203,6 +203,14 @@ impl Path {
         &self.text
     }
 
+    /// Returns the path at which guards ask about the answer of this iteration.
+    pub(crate) fn about_answer(&self) -> Self {
+        match self.last() {
+            Some(Segment::Iteration(iteration)) => self.parent().unwrap_or_default().question(iteration, 0),
+            _ => self.clone(),
+        }
+    }
+
     /// Returns whether this is the path of a guard's question.
     pub(crate) const fn is_question(&self) -> bool {
         matches!(self.last.kind, LastKind::Question(..))

@@ -85,6 +85,30 @@ async fn children_are_joined_at_the_same_time_by_a_map() {
     assert_eq!(run.result().await.unwrap(), [5, 0, 4]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn child_is_joined_more_than_once() {
+    let child = survey(&Arc::default());
+    let end = brain("End").options::<Child<usize>>().step("Take", async |cx| Ok(Child::clone(&cx.options))).join(
+        "Join",
+        Child::clone,
+        |_, end: Result<usize, Failure>| end.unwrap_or_default(),
+    );
+    let all = brain("All")
+        .step("Begin", move |cx| {
+            let started = cx.start("birds", &child, "birds".to_owned());
+            async move { started.await }
+        })
+        .join("First", Child::clone, |child, end: Result<usize, Failure>| (child, end.unwrap_or_default()))
+        .map("Ends", |(child, _)| vec![child.clone(), child.clone()], end, |(child, first), ends| (child, first, ends))
+        .join(
+            "Last",
+            |(child, ..)| child.clone(),
+            |(_, first, ends), last: Result<usize, Failure>| (first, ends, last.ok()),
+        );
+    let run = test().start(all.build(), ()).await;
+    assert_eq!(run.result().await.unwrap(), (5, vec![5, 5], Some(5)));
+}
+
 fn test() -> Test {
     Test::new(ScriptedModel::from_fn(|request| panic!("{request:?}")))
 }

@@ -89,9 +89,22 @@ async fn loop_is_stopped_before_its_model_is_asked() {
     assert_eq!(failure.code, EndReason::Guard);
     assert_eq!(
         failure.message,
-        "the loop `Chat` was stopped: the guard `No attacks` lets the message not pass: it is an attack"
+        "the loop `Chat` was stopped: the guard `No attacks` refused the message: it is an attack"
     );
     assert!(model.requests().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_that_stopped_a_run_is_withheld_from_the_next_one() {
+    let model = Arc::new(ScriptedModel::new([Reply::text("Hello.")]));
+    let runner = Runner::new(Arc::clone(&model)).store(MemoryStore::new());
+    let brain = brain("Desk").r#loop("Chat", |cx| guarded(cx.system("Help.")));
+    let chat = runner.conversation("c");
+    let stopped = chat.send(&brain, (), "This is an attack.").await.unwrap().result().await;
+    assert!(stopped.is_err());
+    chat.send(&brain, (), "Good morning.").await.unwrap().result().await.unwrap();
+    let said = said(&model.requests()[0]).concat();
+    assert!(said.contains("Good morning.") && !said.contains("This is an attack."), "{said}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,6 +130,8 @@ async fn guards_of_a_loop_that_hands_over_check_later_messages() {
         cx.system("Bills.")
             .tool("ask", |t| t.execute(async |_: NoArgs, cx| Ok(cx.result("").wait_for_reply::<String>("?"))))
     });
+    // The loop that talks is in a brain of a stage of the brain that took over.
+    let billing = brain("Bills").brain("Billing", billing).map_input(|()| ()).map_output(|(), ()| ()).build();
     let brain = brain("Desk")
         .r#loop("Chat", move |cx| guarded(cx.system("Help.").input("My bill?").handoff("billing", billing.clone())));
     let run = Test::new(Arc::clone(&model)).start(brain, ()).await;

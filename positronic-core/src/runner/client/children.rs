@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use super::client::Client;
 use super::signals::SignalError;
 use crate::machine::{BrainEnd, RunState, pending};
-use crate::record::{Actor, ChildEnd, ChildLink, RunId, Signal, SignalId, SignalKind, WaitSpec};
+use crate::record::{Actor, ChildEnd, ChildLink, Path, Pending, RunId, Signal, SignalId, SignalKind, WaitSpec};
 use crate::runner::clock::pauses;
 use crate::runner::worker::load;
 use crate::store::{PendingFilter, StoreError};
@@ -56,10 +56,9 @@ pub(in crate::runner) async fn deliver_ends(
     run: &RunId,
     state: &RunState,
 ) -> Result<bool, StoreError> {
-    let waits: Vec<_> = pending(state).iter().flat_map(|pending| pending.kind.waits().to_vec()).collect();
     let mut is_new = false;
-    for child in waits.iter().filter_map(WaitSpec::child) {
-        is_new |= deliver_end(client, run, &child).await?;
+    for waiting in pending(state) {
+        is_new |= deliver_awaited(client, run, &waiting).await?;
     }
     Ok(is_new)
 }
@@ -67,14 +66,21 @@ pub(in crate::runner) async fn deliver_ends(
 /// Reports the ends of children to all runs that wait for them.
 pub(in crate::runner) async fn deliver_lost_ends(client: &Client) -> Result<(), StoreError> {
     for item in client.store().pending(&PendingFilter::builder().child(true).build()).await? {
-        for child in item.pending.kind.waits().iter().filter_map(WaitSpec::child) {
-            deliver_end(client, &item.run, &child).await?;
-        }
+        deliver_awaited(client, &item.run, &item.pending).await?;
     }
     Ok(())
 }
 
-async fn deliver_end(client: &Client, run: &RunId, child: &RunId) -> Result<bool, StoreError> {
+/// Reports the end of a child to what waits for it. Another wait for the same child has a signal of its own.
+async fn deliver_awaited(client: &Client, run: &RunId, waiting: &Pending) -> Result<bool, StoreError> {
+    let mut is_new = false;
+    for child in waiting.kind.waits().iter().filter_map(WaitSpec::child) {
+        is_new |= deliver_end(client, run, &child, &waiting.call).await?;
+    }
+    Ok(is_new)
+}
+
+async fn deliver_end(client: &Client, run: &RunId, child: &RunId, waits: &Path) -> Result<bool, StoreError> {
     match client.store().run(child).await {
         Ok(row) if row.status.is_over() => {}
         // It works, is about to be started, or was removed.
@@ -82,7 +88,8 @@ async fn deliver_end(client: &Client, run: &RunId, child: &RunId) -> Result<bool
         Err(error) => return Err(error),
     }
     let Some(end) = end(&load::state(client.store(), child).await?) else { return Ok(false) };
-    match client.send(run, ended(child, end)).await {
+    let signal = Signal { id: SignalId::new(format!("ended:{child}:{waits}")), ..ended(child, end) };
+    match client.send(run, signal).await {
         Ok(_) => Ok(true),
         Err(SignalError::Refused(_)) => Ok(false),
         Err(SignalError::Store(error)) => Err(error),

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::guards::{RefusedAnswer, apply, guards_at, verdict};
+use super::guards::{RefusedAnswer, apply, verdict};
+use super::loop_guards::guards_at;
 use crate::definition::{CheckedAnswer, LoopGuard, LoopGuardCheck, Scope};
 use crate::machine::Replaced;
 use crate::record::{ModelResponse, Path};
@@ -40,7 +41,7 @@ impl AnswerGuards {
     ) -> Result<(), RefusedAnswer> {
         for (guard, scope) in &self.guards {
             let LoopGuardCheck::Answer(check) = &guard.check else { continue };
-            let given = CheckedAnswer { answer: Arc::new(response.clone()), at: self.at.clone() };
+            let given = CheckedAnswer { answer: Arc::new(response.clone()), at: self.at.about_answer() };
             let verdict = verdict(caught_now(|| Ok(check(scope.clone(), given)))).await;
             apply(&guard.name, verdict, response, replaced)?;
         }

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::definition::{LoopDefinition, LoopGuard, LoopGuardCheck, Scope, UntypedReply, Verdict};
+use crate::definition::{LoopDefinition, LoopGuardCheck, Scope, UntypedReply, Verdict};
 use crate::error::{Error, Result};
-use crate::machine::{RefusingGuard, Replaced, RunState};
+use crate::machine::{RefusingGuard, Replaced};
 use crate::model::{DeltaSink, Piece};
-use crate::record::{ModelResponse, Part, Path};
+use crate::record::{ModelResponse, Part};
 use crate::runner::catch::{caught, caught_now};
-use crate::runner::worker::Worker;
 
 /// Why an answer does not pass, and which guard says so.
 pub(super) struct RefusedAnswer {
@@ -104,42 +103,6 @@ async fn check_value(
         }
     }
     Ok(())
-}
-
-/// Returns the guards of one kind for a loop, each with what it sees. Those of loops that handed their dialogue over come first: the person
-/// talks to them.
-pub(super) fn guards_at(
-    worker: &mut Worker,
-    loop_at: &Path,
-    own: Option<&LoopDefinition>,
-    is_kind: fn(&LoopGuardCheck) -> bool,
-) -> Vec<(LoopGuard, Scope)> {
-    // Most loops have no guards, and are not reached by a handoff.
-    let is_bare = own.is_none_or(|own| own.guards.is_empty());
-    if is_bare && handed_over_by(&worker.state, loop_at).is_none() {
-        return Vec::new();
-    }
-    let mut loops = vec![(loop_at.clone(), own.map(|own| own.guards.clone()))];
-    while let Some(outer) = loops.last().and_then(|(path, _)| handed_over_by(&worker.state, path)) {
-        let guards = worker.frames.loop_at(&outer).map(|definition| definition.guards.clone());
-        loops.push((outer, guards));
-    }
-    let mut found = Vec::new();
-    for (path, guards) in loops.into_iter().rev() {
-        for guard in guards.into_iter().flatten().filter(|guard| is_kind(&guard.check)) {
-            found.extend(worker.scope(path.clone()).map(|scope| (guard, scope)));
-        }
-    }
-    found
-}
-
-/// Returns the loop that handed its dialogue over to the brain of a loop.
-pub(super) fn handed_over_by(state: &RunState, loop_at: &Path) -> Option<Path> {
-    // The loops of the run's own brain, which are most, are below no call.
-    loop_at.parent_text().filter(|brain| !brain.is_empty())?;
-    let call = loop_at.parent()?;
-    state.call(&call).filter(|call| call.flags.handoff)?;
-    call.parent()
 }
 
 /// Runs a check. One that fails lets nothing pass.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::guards::{guards_at, verdict};
+use super::guards::verdict;
+use super::loop_guards::guards_at;
 use crate::definition::{CheckedInput, LoopDefinition, LoopGuard, LoopGuardCheck, Scope, Verdict};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::machine::{Replaced, Veto};
 use crate::record::{Path, ReplacedInput, UserMessage};
 use crate::runner::catch::caught_now;
@@ -35,13 +36,9 @@ impl InputGuards {
         Self { guards, messages, at }
     }
 
-    /// Checks the messages, and returns what comes in the place of those that do not pass.
-    ///
-    /// # Errors
-    ///
-    /// A [`Veto`] if a guard stops the loop.
-    pub(super) async fn check(self) -> Result<Vec<Replaced>> {
-        let mut replaced = Vec::new();
+    /// Checks the messages. One that stops the loop is withheld from later runs of the conversation.
+    pub(super) async fn check(self) -> CheckedInputs {
+        let (mut replaced, mut stopped) = (Vec::new(), None);
         for (number, message) in self.messages {
             let (original, mut message, mut by) = (message.text.clone(), message, None);
             for (guard, scope) in &self.guards {
@@ -50,8 +47,11 @@ impl InputGuards {
                 match verdict(caught_now(|| Ok(check(scope.clone(), given)))).await {
                     Verdict::Pass => continue,
                     Verdict::Stop(reason) => {
-                        let why = format!("the guard `{}` lets the message not pass: {reason}", guard.name);
-                        return Err(Error::permanent(Veto(why)));
+                        let why = format!("the guard `{}` refused the message: {reason}", guard.name);
+                        stopped.get_or_insert_with(|| Error::permanent(Veto(why)));
+                        (message.text, message.files) = (withheld(&reason), Vec::new());
+                        by = Some(guard.name.clone());
+                        break;
                     }
                     Verdict::Refuse(reason) => {
                         (message.text, message.files) = (withheld(&reason), Vec::new());
@@ -70,8 +70,16 @@ impl InputGuards {
                 replaced.push(Replaced { guard, value: Value::String(original), input });
             }
         }
-        Ok(replaced)
+        CheckedInputs { replaced, stopped }
     }
+}
+
+/// What guards make of the messages for an iteration.
+pub(in crate::runner) struct CheckedInputs {
+    /// What comes in the place of messages that do not pass.
+    pub(super) replaced: Vec<Replaced>,
+    /// Why a guard stops the loop.
+    pub(super) stopped: Option<Error>,
 }
 
 /// Returns what the model reads in place of a message.

@@ -177,8 +177,9 @@ impl Link for RunLink {
 
     fn ask(&self, path: Path, question: Question) -> BoxFuture<'static, Result<ModelResponse>> {
         let (reply, answer) = oneshot::channel();
-        // The questions of an iteration share its path, so they are asked one after the other.
-        let turn = matches!(path.last(), Some(Segment::Iteration(_))).then(|| self.turn(&path, "model"));
+        // The questions before an iteration, and those about its answer, are asked one after the other.
+        let turn = matches!(path.last(), Some(Segment::Iteration(_) | Segment::Question(..)))
+            .then(|| self.turn(&path, "model"));
         let reports = self.reports.clone();
         Box::pin(async move {
             let turn = match turn {

@@ -14,6 +14,7 @@ mod group;
 mod guards;
 mod input_guards;
 pub(super) mod link;
+mod loop_guards;
 mod model_call;
 pub(super) mod plugin_hooks;
 pub(super) mod prepare;

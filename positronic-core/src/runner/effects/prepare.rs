@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use super::continued::continued;
-use super::guards::handed_over_by;
-use super::input_guards::InputGuards;
+use super::input_guards::{CheckedInputs, InputGuards};
+use super::loop_guards::handed_over_by;
 use super::plugin_hooks::{PreparedIteration, prepared};
 use super::report;
 use crate::definition::{CompactionChange, LoopDefinition, StageBody};
-use crate::machine::{
-    ConfiguredIteration, LoopPhase, Outcome, Replaced, begin_iteration, begin_loop, limits_money, offers,
-};
+use crate::machine::{ConfiguredIteration, LoopPhase, Outcome, begin_iteration, begin_loop, limits_money, offers};
 use crate::record::{ContinuedLoop, NewEvent, Overrides, Path, PluginStates, ResponseMetadata, Segment, ToolSet};
 use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
@@ -50,12 +48,11 @@ pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> 
         path,
         true,
         Box::pin(async move {
-            let result = match inputs.check().await {
-                Ok(replaced) if replaced.is_empty() => prepared(definition, scope).await.map(Box::new),
-                Ok(replaced) => return report::Outcome::Inputs { replaced, iteration, read },
-                Err(veto) => Err(veto),
-            };
-            report::Outcome::Prepared { result, iteration, read }
+            let inputs = inputs.check().await;
+            if !inputs.replaced.is_empty() {
+                return report::Outcome::Inputs { inputs, iteration, read };
+            }
+            report::Outcome::Prepared { result: prepared(definition, scope).await.map(Box::new), iteration, read }
         }),
     );
     Ok(true)
@@ -122,7 +119,7 @@ pub(super) fn record_prepared(
 pub(super) fn record_inputs(
     worker: &mut Worker,
     path: &Path,
-    replaced: Vec<Replaced>,
+    CheckedInputs { replaced, stopped }: CheckedInputs,
     iteration: u32,
     read: usize,
 ) -> Result<(), Stop> {
@@ -130,7 +127,8 @@ pub(super) fn record_inputs(
         return Ok(());
     }
     let at = path.iteration(iteration);
-    worker.draft(replaced.into_iter().map(|replaced| replaced.event(&at)).collect())
+    worker.draft(replaced.into_iter().map(|replaced| replaced.event(&at)).collect())?;
+    stopped.map_or(Ok(()), |why| draft_failure(worker, path, why))
 }
 
 /// Returns the iteration that a loop prepares.

@@ -127,7 +127,7 @@ fn send_question(worker: &mut Worker, mut asker: Asker, due: Option<Timestamp>) 
                 asked = asking => asked,
                 // The next question of the iteration waits for this one.
                 () = reply.closed() => {
-                    (Err(ModelError::new(ModelErrorKind::BadRequest, "the plugin stopped waiting for the answer")), Duration::ZERO)
+                    (Err(ModelError::new(ModelErrorKind::BadRequest, "what asked stopped waiting for the answer")), Duration::ZERO)
                 }
             }
         } else {

@@ -42,7 +42,7 @@ pub(in crate::runner) async fn record_outcome(worker: &mut Worker, path: &Path, 
         Outcome::Prepared { result, iteration, read } => {
             return record_prepared(worker, path, result, iteration, read);
         }
-        Outcome::Inputs { replaced, iteration, read } => return record_inputs(worker, path, replaced, iteration, read),
+        Outcome::Inputs { inputs, iteration, read } => return record_inputs(worker, path, inputs, iteration, read),
         Outcome::Question { result, took, asker } => return record_question(worker, path, result, *asker, took).await,
     };
     let Some(outcome) = outcome else { return Ok(()) };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
+use super::input_guards::CheckedInputs;
 use super::plugin_hooks::PreparedIteration;
 use crate::definition::UntypedReply;
 use crate::error::Result;
@@ -23,7 +24,7 @@ pub(super) type Turn = OwnedMutexGuard<()>;
 pub(in crate::runner) enum Report {
     /// A tool created a file or a widget.
     Output { path: Path, id: PublicId, output: SideOutput },
-    /// A step, or a plugin that prepares an iteration, asks a model.
+    /// A step, a plugin or a guard asks a model.
     Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>>, turn: Option<Turn> },
     /// A step or a tool has computed a value to record.
     Value { path: Path, name: String, value: Arc<Value>, reply: oneshot::Sender<Result<Arc<Value>>>, turn: Turn },
@@ -52,9 +53,9 @@ pub(in crate::runner) enum Outcome {
         iteration: u32,
         read: usize,
     },
-    /// Guards have replaced messages for an iteration.
+    /// Guards have replaced messages for an iteration, or stop the loop.
     Inputs {
-        replaced: Vec<Replaced>,
+        inputs: CheckedInputs,
         iteration: u32,
         read: usize,
     },
