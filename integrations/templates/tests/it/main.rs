@@ -93,8 +93,8 @@ fn mistakes_are_found_at_the_start_with_file_and_line() {
             "the template `prompt.md`, line 1, uses `nothing`",
         ),
         (
-            "{% for item in order.items %}\n{{ item.nmae }}{% endfor %}",
-            "cannot render the template `prompt.md`, line 2: `item.nmae` is undefined",
+            "{% for item in order.items %}\n{{ item.label }}{% endfor %}",
+            "cannot render the template `prompt.md`, line 2: `item.label` is undefined",
         ),
         ("\n{{ customer|loud }}", "cannot render the template `prompt.md`, line 2: "),
         ("\n{% include 'tone.md' %}", "cannot render the template `prompt.md`, line 2: "),
