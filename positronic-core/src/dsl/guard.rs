@@ -57,9 +57,9 @@ impl<O, S, V> fmt::Debug for AskingGuardContext<O, S, V> {
     }
 }
 
-impl From<Result<Verdict>> for Verdict {
+impl From<Result<Self>> for Verdict {
     /// Converts an error to [`Stop`](Self::Stop): what a guard could not check does not pass.
-    fn from(checked: Result<Verdict>) -> Self {
+    fn from(checked: Result<Self>) -> Self {
         checked.unwrap_or_else(|error| Self::Stop(format!("the guard failed: {error}")))
     }
 }
