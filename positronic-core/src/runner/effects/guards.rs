@@ -17,6 +17,14 @@ pub(super) struct RefusedAnswer {
     pub(super) message: String,
 }
 
+/// What guards make of the messages for an iteration.
+pub(in crate::runner) struct CheckedInputs {
+    /// What comes in the place of messages that do not pass.
+    pub(super) replaced: Vec<Replaced>,
+    /// Why a guard stops the loop.
+    pub(super) stopped: Option<Error>,
+}
+
 /// Applies a verdict to an answer.
 pub(super) fn apply(
     guard: &str,

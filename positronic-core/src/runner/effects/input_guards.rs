@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::guards::verdict;
+use super::guards::{CheckedInputs, verdict};
 use super::loop_guards::guards_at;
 use crate::definition::{CheckedInput, LoopDefinition, LoopGuard, LoopGuardCheck, Scope, Verdict};
 use crate::error::Error;
@@ -72,14 +72,6 @@ impl InputGuards {
         }
         CheckedInputs { replaced, stopped }
     }
-}
-
-/// What guards make of the messages for an iteration.
-pub(in crate::runner) struct CheckedInputs {
-    /// What comes in the place of messages that do not pass.
-    pub(super) replaced: Vec<Replaced>,
-    /// Why a guard stops the loop.
-    pub(super) stopped: Option<Error>,
 }
 
 /// Returns what the model reads in place of a message.

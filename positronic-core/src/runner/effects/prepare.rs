@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::continued::continued;
-use super::input_guards::{CheckedInputs, InputGuards};
+use super::guards::CheckedInputs;
+use super::input_guards::InputGuards;
 use super::loop_guards::handed_over_by;
 use super::plugin_hooks::{PreparedIteration, prepared};
 use super::report;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
-use super::input_guards::CheckedInputs;
+use super::guards::CheckedInputs;
 use super::plugin_hooks::PreparedIteration;
 use crate::definition::UntypedReply;
 use crate::error::Result;
