@@ -97,7 +97,7 @@ impl Judge {
     + use<O, S, V> {
         let judge = self.clone();
         move |cx, message| {
-            // The model reads the refusal, and whoever wrote the message may have told the judge what to say in it.
+            // Not the judge's reason: the author of the message can dictate it, and the model would read it.
             let reason = format!("it breaks the rule \"{}\"", judge.rule);
             let judged = judge.judged(cx.model(), message.text.clone());
             async move {

@@ -15,6 +15,19 @@ const decided = (run) => page.evaluate(async (id) => {
   return items.filter(({ type }) => type.endsWith('_DECIDED')).map(({ path, decision, arguments: edited, more }) => ({ path, decision, edited, more }));
 }, run);
 
+/** Waits, within the page, until the button of an item is off, which lasts half a second, and clicks a point then. */
+const whenOff = (name, point) => page.evaluate(([text, at]) => new Promise((resolve, reject) => {
+  setTimeout(() => reject(new Error(`the button of ${text} was never off`)), 10_000);
+  const look = () => {
+    const items = [...document.querySelectorAll('.decide')].filter((node) => node.innerText.includes(text));
+    if (!items.some((node) => node.querySelector('.primary[aria-disabled]'))) return;
+    observer.disconnect();
+    if (at) document.elementFromPoint(at.x, at.y).click();
+    resolve();
+  };
+  const observer = new MutationObserver(look);
+  observer.observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ['aria-disabled'] });
+}), [name, point]);
 /** Waits until keys and buttons decide: an item that has just come or moved cannot be decided for a moment. */
 const settled = (window = page) => window.locator('.decide.selected footer button:enabled:not([aria-disabled])', { hasText: 'Reject…' }).waitFor();
 
@@ -219,22 +232,23 @@ test('a click does not hit an item that has just come to its place', async () =>
   await second.scrollIntoViewIfNeeded();
   const { x, y } = await second.boundingBox();
   const third = await item(page, 'Wes').getByRole('button', { name: 'Approve' }).boundingBox();
-  project.command('reject', 'moving', 'Chat/0.0');
-  await item(page, 'Una').waitFor({ state: 'detached' });
-  // What stood below is there now, and its button is off for a moment.
   assert.ok(third.y > y);
-  await eventually(async () => assert.ok(await item(page, 'Val').getByRole('button', { name: 'Approve' }).isDisabled()));
-  await page.mouse.click(x + 5, y + 5);
+  // What stood below comes to that place, and its button is off for a moment.
+  const clicked = whenOff('Wes', { x: x + 5, y: y + 5 });
+  project.command('reject', 'moving', 'Chat/0.0');
+  await clicked;
+  await item(page, 'Una').waitFor({ state: 'detached' });
   assert.deepEqual((await decided('moving')).map(({ path }) => path), ['Chat/0.0']);
 
   // A layout that changes without a drawing, such as that of an image that loads, counts too.
   const approve = item(page, 'Wes').getByRole('button', { name: 'Approve' });
   await approve.and(page.locator(':not([aria-disabled])')).waitFor();
+  const off = whenOff('Wes');
   await approve.evaluate((button) => {
     button.closest('.decide').parentElement.style.paddingTop = '90px';
     button.click();
   });
-  await approve.and(page.locator('[aria-disabled]')).waitFor();
+  await off;
   assert.deepEqual((await decided('moving')).map(({ path }) => path), ['Chat/0.0']);
 });
 
@@ -244,9 +258,10 @@ test('an item at the end of the page that is pushed down is not hit', async () =
   const approve = item(page, 'Xen').getByRole('button', { name: 'Approve' });
   await page.locator('#main').evaluate((main) => main.scrollTo(0, main.scrollHeight));
   const before = await approve.boundingBox();
+  const off = whenOff('Xen');
   project.command('reject', 'pushed', 'Chat/0.4');
+  await off;
   await item(page, 'Yul').waitFor({ state: 'detached' });
-  await approve.and(page.locator('[aria-disabled]')).waitFor();
   assert.ok((await approve.boundingBox()).y > before.y, 'the browser has scrolled back');
   await approve.and(page.locator(':not([aria-disabled])')).waitFor();
 });
