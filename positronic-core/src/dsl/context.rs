@@ -76,7 +76,7 @@ macro_rules! shared_methods {
             ///
             /// # Errors
             ///
-            /// An [`Error`] when no plugin of this brain has such a state, or the stored one does not match the type.
+            /// An [`Error`](crate::Error) when no plugin of this brain has such a state, or the stored one does not match the type.
             pub fn plugin_state<Q: super::plugin_state::PluginState>(&self) -> Result<Q> {
                 super::plugin_state::read_named(&self.scope.plugins, Q::NAME)
             }
@@ -86,7 +86,7 @@ macro_rules! shared_methods {
             ///
             /// # Errors
             ///
-            /// An [`Error`] when this brain has no such instance, or the stored state does not match the type.
+            /// An [`Error`](crate::Error) when this brain has no such instance, or the stored state does not match the type.
             pub fn plugin_state_named<Q: super::plugin_state::PluginState>(&self, instance: &str) -> Result<Q> {
                 let name = super::plugin_state::instance_name(instance, Q::NAME);
                 super::plugin_state::read_named(&self.scope.plugins, &name)
