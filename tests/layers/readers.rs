@@ -10,8 +10,12 @@ use super::sources;
 
 /// The readers that may skip kinds: a word for the column, the package, and the files or folders.
 const READERS: &[(&str, &str, &[&str])] = &[
-    ("signal", "positronic-core", &["record/event.rs"]),
-    ("prompts", "positronic-core", &["projection/prompts.rs", "projection/prompts/record.rs", "record/approval.rs"]),
+    ("signal", "positronic-core", &["record/event/event.rs"]),
+    (
+        "prompts",
+        "positronic-core",
+        &["projection/prompts.rs", "projection/prompts/record.rs", "record/prompt/approval.rs"],
+    ),
     ("timeline", "positronic-core", &["projection/timeline"]),
     ("costs", "positronic-core", &["projection/cost.rs", "projection/bill.rs"]),
     ("files", "positronic-core", &["projection/files.rs"]),
@@ -54,7 +58,7 @@ fn every_reader_of_events_is_known_to_read_or_skip_each_kind() {
     });
     let readers: Vec<_> = readers.collect();
     let mut table = String::new();
-    for kind in kinds(&read(&sources("positronic-core").join("record/event_kind.rs")), "EventKind") {
+    for kind in kinds(&read(&sources("positronic-core").join("record/event/event_kind.rs")), "EventKind") {
         let read_by: Vec<_> =
             readers.iter().filter(|(_, code)| names(code, kind)).map(|(reader, _)| **reader).collect();
         _ = writeln!(table, "{kind:<22} {}", read_by.join(" "));

@@ -11,7 +11,7 @@
 use super::active_frame::ActiveFrame;
 use super::stages::Frame as _;
 use super::state::RunState;
-use crate::record::micros::micros;
+use crate::record::encoding::micros::micros;
 use crate::record::{Event, Path};
 
 impl RunState {

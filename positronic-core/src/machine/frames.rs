@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::grants::{Grants, SharedLimits, Spending};
 use super::known_contents::KnownContents;
-use crate::record::skip::is_default;
+use crate::record::encoding::skip::is_default;
 use crate::record::{
     AnswerFault, ArmShape, Budget, ChildRun, ContentHash, ContextItem, Failure, Finish, Limits, LoopOutcome, MadeBy,
     ModelRequest, Part, Path, PluginStates, ResponseMetadata, Seq, Settings, Shape, StageShape, Timestamp, ToolResult,
@@ -83,7 +83,11 @@ pub struct BrainFrame {
     #[serde(default, skip_serializing_if = "is_default")]
     pub round: u32,
     /// The reason of the guard that did not pass.
-    #[serde(default, deserialize_with = "crate::record::canonical::present", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::record::encoding::canonical::present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub stopped: Option<Value>,
     /// Its completed stages that can be undone, in the order of completion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

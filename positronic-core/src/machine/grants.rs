@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::skip::is_default;
+use crate::record::encoding::skip::is_default;
 use crate::record::{Amounts, BudgetRequest, Money, Seq, SharedBudget};
 
 /// The cost of model answers in a frame and everything below it.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::active_frame::ActiveFrame;
 use super::crashed_work::CrashedWork;
 use super::frames::{BrainEnd, BrainFrame};
-use crate::record::skip::is_default;
+use crate::record::encoding::skip::is_default;
 use crate::record::{
     ChildLink, Claim, ClaimRefusal, Failure, OlderAnswer, Path, RunId, Seq, SignalId, Start, Timestamp,
 };

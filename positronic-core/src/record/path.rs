@@ -13,7 +13,7 @@ use derive_where::derive_where;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::ids::{PublicId, RunId};
+use crate::record::ids::{PublicId, RunId};
 
 /// A location in the tree of a run: a brain, a stage, an iteration or a call. Maps by path accept text keys.
 #[derive(Clone, Serialize)]

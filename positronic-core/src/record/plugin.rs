@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::canonical::{Change, ChangeError};
+use crate::record::encoding::canonical::{Change, ChangeError};
 
 /// The stored state of a plugin.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::content_hash::{ContentHash, hash_json};
-use super::ordered::OrderedJson;
-use super::skip::is_default;
+use crate::record::encoding::content_hash::{ContentHash, hash_json};
+use crate::record::encoding::ordered::OrderedJson;
+use crate::record::encoding::skip::is_default;
 
 /// The stages of a brain, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::spec::{ScheduleSpec, SpecError};
 use super::times::Times;
-use crate::record::micros::micros;
+use crate::record::encoding::micros::micros;
 use crate::record::{Timestamp, sha256};
 
 /// The most times that [`due`] lists one by one.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::spec::ScheduleSpec;
 use crate::record::Budget;
-use crate::record::skip::is_default;
+use crate::record::encoding::skip::is_default;
 
 /// What a tick does while an earlier run of its schedule has not ended. A run that waits for a person has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, strum::IntoStaticStr)]
@@ -38,13 +38,13 @@ pub enum CatchUp {
     /// The latest time starts a run if it is not longer ago than `within`.
     Latest {
         /// The longest delay.
-        #[serde(with = "crate::record::micros")]
+        #[serde(with = "crate::record::encoding::micros")]
         within: Duration,
     },
     /// The latest `most` times start a run each if they are not longer ago than `within`.
     All {
         /// The longest delay.
-        #[serde(with = "crate::record::micros")]
+        #[serde(with = "crate::record::encoding::micros")]
         within: Duration,
         /// The largest number of times, at most [`MAX_QUEUED`](super::MAX_QUEUED).
         most: u32,

@@ -11,7 +11,7 @@ use super::spec::SpecError;
 use super::state::{BrokenSchedule, MAX_QUEUED, Observed, PausedSchedule, QueuedTick, RunEnd, StartedTick};
 use super::tick::{Tick, TickOutcome, TickReason};
 use super::times::Times;
-use crate::record::skip::is_default;
+use crate::record::encoding::skip::is_default;
 use crate::record::{RunId, Scheduled, TickCause, Timestamp};
 
 /// The most runs whose end is awaited; with [`Overlap::Allow`] there may be more.

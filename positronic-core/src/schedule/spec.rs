@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cron::CronError;
 use crate::record::Timestamp;
-use crate::record::skip::is_default;
+use crate::record::encoding::skip::is_default;
 
 /// The times at which a schedule starts runs: the union of cron expressions, intervals and single times, within a
 /// range and without excluded dates.
@@ -48,7 +48,7 @@ pub struct ScheduleSpec {
     pub exclude: Vec<DateRange>,
     /// Each run starts at a random but fixed delay below this one. The delay depends on the schedule's id and the
     /// nominal time, so it is the same on every server.
-    #[serde(with = "crate::record::micros", skip_serializing_if = "is_default")]
+    #[serde(with = "crate::record::encoding::micros", skip_serializing_if = "is_default")]
     pub jitter: Duration,
 }
 
@@ -56,10 +56,10 @@ pub struct ScheduleSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
     /// The length, at least a second.
-    #[serde(with = "crate::record::micros")]
+    #[serde(with = "crate::record::encoding::micros")]
     pub every: Duration,
     /// The offset.
-    #[serde(default, with = "crate::record::micros", skip_serializing_if = "is_default")]
+    #[serde(default, with = "crate::record::encoding::micros", skip_serializing_if = "is_default")]
     pub offset: Duration,
 }
 

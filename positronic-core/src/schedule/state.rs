@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::policy::Overlap;
 use super::spec::SpecError;
-use crate::record::skip::is_default;
+use crate::record::encoding::skip::is_default;
 use crate::record::{RunId, Scheduled, TickCause, Timestamp};
 
 /// The most ticks that wait for an earlier run, or for a server that can start them.

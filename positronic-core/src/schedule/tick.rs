@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::skip::is_default;
+use crate::record::encoding::skip::is_default;
 use crate::record::{RunId, Scheduled, TickCause, Timestamp};
 
 /// A nominal time of a schedule, and what happened at it.

@@ -8,7 +8,7 @@ use super::cron::CronExpression;
 use super::spec::{DateRange, Interval, ScheduleSpec, SpecError};
 use super::zone::instant;
 use crate::record::Timestamp;
-use crate::record::micros::micros;
+use crate::record::encoding::micros::micros;
 
 /// The most cron expressions and the most intervals of a schedule: a time is computed for each of them to find the next one.
 const MAX_RULES: usize = 20;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::PendingItem;
-use crate::record::micros::micros;
+use crate::record::encoding::micros::micros;
 use crate::record::{ClaimRefusal, Money, RunSummary, Status, Timestamp, Usage};
 
 /// The range of time and the runs of which figures are wanted. The range is divided into buckets of the same length.

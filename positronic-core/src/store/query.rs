@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::skip::is_default;
+use crate::record::encoding::skip::is_default;
 use crate::record::{
     Money, OlderAnswer, Path, Pending, RunId, RunSummary, Seq, Start, Starter, Status, Timer, Timestamp, TriggerId,
 };

@@ -369,7 +369,7 @@ fn names(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn table_in_the_docs_names_every_event() {
-    let source = include_str!("../../src/record/event_kind.rs");
+    let source = include_str!("../../src/record/event/event_kind.rs");
     let rows = source.lines().filter(|line| line.starts_with("/// | `"));
     let table = names(&rows.filter_map(|row| row.split('|').nth(1)).collect::<Vec<_>>().join(" "));
 

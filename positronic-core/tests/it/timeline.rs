@@ -147,7 +147,8 @@ fn office(journal: &Journal) -> Brain<(), Board> {
 
 #[test]
 fn timeline_table_names_every_event() {
-    let names = include_str!("../../src/record/event_kind.rs").lines().filter_map(|line| line.strip_prefix("/// | `"));
+    let names =
+        include_str!("../../src/record/event/event_kind.rs").lines().filter_map(|line| line.strip_prefix("/// | `"));
     let names: Vec<_> = names.filter_map(|rest| rest.split(" | ").next()).flat_map(|cell| cell.split(", ")).collect();
     assert!(names.len() > 40, "{names:?}");
     let table = include_str!("../../src/projection/timeline/mod.rs");

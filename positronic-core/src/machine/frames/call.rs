@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{BrainFrame, Intent, Values};
-use crate::record::skip::is_default;
+use crate::record::encoding::skip::is_default;
 use crate::record::{CallFlags, Gate, Path, Seq, Timestamp, ToolResult, WaitSpec};
 
 /// A call of the current batch.

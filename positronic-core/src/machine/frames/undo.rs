@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::record::skip::is_default;
+use crate::record::encoding::skip::is_default;
 use crate::record::{Path, StageShape, UndoCause};
 
 /// A completed stage that can be undone.

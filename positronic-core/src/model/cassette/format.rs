@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::scrub::Scrubber;
-use crate::record::skip::is_default;
+use crate::record::encoding::base64;
+use crate::record::encoding::skip::is_default;
 use crate::record::{
     ActionFormat, ContextItem, Finish, Message, ModelError, ModelResponse, Part, ProposedCall, ResponseMetadata,
-    Settings, SignalKind, ToolDecl, Usage, base64,
+    Settings, SignalKind, ToolDecl, Usage,
 };
 
 /// The version of the format.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{after, wraps};
 use crate::model::{DeltaSink, Model};
-use crate::record::micros::whole;
+use crate::record::encoding::micros::whole;
 use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep, WaitReason};
 
 /// Limits the number of concurrent requests, over all runs; further requests wait in order of arrival.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::own::{Target, mark, sent};
 use super::{after, common_form};
 use crate::model::{DeltaSink, Model};
-use crate::record::micros::whole;
+use crate::record::encoding::micros::whole;
 use crate::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep};
 
 /// Asks the next model after a failure of the previous one.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::window::{Ceiling, Window};
 use super::{after, estimate_tokens, wraps};
 use crate::model::{DeltaSink, Model};
-use crate::record::micros::whole;
+use crate::record::encoding::micros::whole;
 use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep, WaitReason};
 
 /// Limits the requests and tokens per minute, over all runs; further requests wait in order of arrival.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::node::NodeId;
 use crate::projection::Cost;
-use crate::record::skip::is_default;
+use crate::record::encoding::skip::is_default;
 use crate::record::{
     Actor, Amounts, Approval, BatchPolicy, BudgetRequest, CallFlags, CallState, Decision, DeltaKind, Event, EventKind,
     Failure, FileRef, LoopOutcome, ModelError, Part, PublicId, Question, Repair, ResponseMetadata, ResumeCause,
@@ -91,7 +91,11 @@ pub struct StageNode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm: Option<String>,
     /// Of a guard that did not pass: the reason.
-    #[serde(default, deserialize_with = "crate::record::canonical::present", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::record::encoding::canonical::present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub stopped: Option<Value>,
     /// Of a step that undoes a stage: why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,7 +104,7 @@ pub struct StageNode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited: Option<Waited>,
     /// Of a step or a wait: how long it took, stored in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::micros::optional")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::encoding::micros::optional")]
     pub duration: Option<Duration>,
     /// Of a loop: whether its record is hidden from people.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -200,7 +204,7 @@ pub struct Answer {
     /// The model, the tokens, the routing and the cost as the log has it.
     pub metadata: ResponseMetadata,
     /// The time from the request to the end of the answer, stored in microseconds.
-    #[serde(with = "crate::record::micros")]
+    #[serde(with = "crate::record::encoding::micros")]
     pub duration: Duration,
     /// The cost by the timeline's price table; `None` without a table, and for an answer scripted in code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -281,7 +285,7 @@ pub struct CallNode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ToolResult>,
     /// How long the tool ran, stored in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::micros::optional")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::encoding::micros::optional")]
     pub duration: Option<Duration>,
     /// Whether it ended its loop.
     #[serde(default, skip_serializing_if = "is_default")]

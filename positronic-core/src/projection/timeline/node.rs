@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::detail::{AnswerNode, BrainNode, BudgetNode, CallNode, StageNode, WidgetNode};
-use crate::record::skip::is_default;
+use crate::record::encoding::skip::is_default;
 use crate::record::{
     Actor, AnswerFault, ChildRun, ClaimRefusal, CustomOutput, Failure, FileRef, LimitReached, Path, PublicId, Seq,
     Speaker, Timestamp, TriggerChange,

@@ -1,0 +1,257 @@
+//! Tool declarations, and calls.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::record::encoding::skip::{is_default, is_true};
+use crate::record::ids::{RunId, Timestamp};
+use crate::record::run::limits::BatchPolicy;
+
+/// The id of a tool: 1 to 64 letters, digits, `_`, `-` and `.`. People and events see the id; a provider sees
+/// [`ToolId::wire_name`]. Maps by tool id accept text keys.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct ToolId(Arc<str>);
+
+/// Error from parsing a tool id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a valid tool name: use 1 to 64 letters, digits, `_`, `-` and `.`")]
+pub struct ToolIdError(String);
+
+impl ToolId {
+    /// Creates an id from its text.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolIdError`] when the text is empty, longer than 64 characters, or contains another character.
+    pub fn new(text: &str) -> Result<Self, ToolIdError> {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        if (1..=64).contains(&text.len()) && text.bytes().all(fits) {
+            Ok(Self(text.into()))
+        } else {
+            Err(ToolIdError(text.to_owned()))
+        }
+    }
+
+    /// Returns the id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the name for providers, which allow no dots: each becomes `_`. Tools with equal wire names in one set
+    /// are rejected, so the name is unambiguous.
+    #[must_use]
+    pub fn wire_name(&self) -> std::borrow::Cow<'_, str> {
+        if self.0.contains('.') { self.0.replace('.', "_").into() } else { (&*self.0).into() }
+    }
+}
+
+impl std::borrow::Borrow<str> for ToolId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ToolId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Self::new(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The declared properties of a tool's calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CallFlags {
+    /// A successful call ends the loop.
+    #[serde(skip_serializing_if = "is_default")]
+    pub exit: bool,
+    /// The tool has no side effects, so it waits for no approval of others and may be rerun.
+    #[serde(skip_serializing_if = "is_default")]
+    pub read_only: bool,
+    /// Repeated calls with one idempotency key have no further effect.
+    #[serde(skip_serializing_if = "is_default")]
+    pub idempotent: bool,
+    /// The tool runs alone, without other calls of its loop.
+    #[serde(skip_serializing_if = "is_default")]
+    pub sequential: bool,
+    /// The tool may destroy something; for people and bridges.
+    #[serde(skip_serializing_if = "is_default")]
+    pub destructive: bool,
+    /// The call runs a brain.
+    #[serde(skip_serializing_if = "is_default")]
+    pub brain: bool,
+    /// The brain takes the dialogue over: its first loop continues that of the call.
+    #[serde(skip_serializing_if = "is_default")]
+    pub handoff: bool,
+    /// The call is skipped if a call before it in its batch has failed, since the model did not know that when it asked for it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub after_success: bool,
+}
+
+impl CallFlags {
+    /// Returns whether no flag is set.
+    pub(crate) fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns whether a call with an unknown outcome may be rerun.
+    #[must_use]
+    pub const fn may_repeat(self) -> bool {
+        self.read_only || self.idempotent
+    }
+}
+
+/// A tool's declaration for models and people.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolDecl {
+    /// The tool's id.
+    pub id: ToolId,
+    /// A name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The description for the model.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The JSON schema of its arguments.
+    pub parameters: Arc<Value>,
+    /// The tool's flags.
+    #[serde(default)]
+    pub flags: CallFlags,
+}
+
+/// The approval that a call requires.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gate {
+    /// The reason for the approval.
+    pub reason: String,
+    /// How long the request is valid from when it is asked, stored in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::encoding::micros::optional")]
+    pub valid_for: Option<Duration>,
+    /// Whether the person may edit the arguments.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub editable: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// The state of an open call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CallState {
+    /// It will run as soon as there is capacity.
+    Queued,
+    /// It waits for an approval, an exit tool or a sequential tool before it.
+    Deferred,
+    /// It waits for a person's approval.
+    Pending,
+    /// It runs.
+    Running,
+    /// It waits for a webhook or a reply.
+    Waiting,
+    /// It has a result.
+    Done,
+}
+
+/// The state of the calls before a call in its batch. The machine decides with it which calls start, and the projections which
+/// calls are deferred.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PrecedingCalls {
+    undecided: bool,
+    unfinished: bool,
+    exit: bool,
+}
+
+impl PrecedingCalls {
+    /// Adds the next call of the batch: whether its approval is open, whether it has a result, and its tool's flags.
+    pub(crate) const fn pass(&mut self, undecided: bool, finished: bool, flags: CallFlags) {
+        self.undecided |= undecided;
+        self.unfinished |= !finished;
+        self.exit |= flags.exit;
+    }
+
+    /// Returns whether an earlier call has no result yet.
+    pub(crate) const fn is_unfinished(&self) -> bool {
+        self.unfinished
+    }
+
+    /// Returns whether the earlier calls let an approved call start; `gated` states whether it required approval.
+    pub(crate) const fn lets_start(&self, flags: CallFlags, gated: bool, policy: BatchPolicy) -> bool {
+        if self.exit || (flags.exit && self.unfinished) {
+            return false;
+        }
+        match policy {
+            BatchPolicy::Strict => !self.unfinished,
+            BatchPolicy::Eager => true,
+            BatchPolicy::Gated => gated || flags.read_only || !self.undecided,
+        }
+    }
+}
+
+/// A wait of a call or a stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WaitSpec {
+    /// The webhook's name; `reply` for a reply to the call itself.
+    pub webhook: String,
+    /// Distinguishes this wait from others for the same webhook.
+    pub identifier: String,
+    /// Whether an answer that was sent before the wait began does not count.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fresh: bool,
+    /// Whether a person answers, and not a program.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub person: bool,
+    /// The question to the answering person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// The JSON schema of the payload.
+    pub schema: Arc<Value>,
+    /// When the wait ends without an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+    /// The call's result when the wait expires; an error if not set.
+    #[serde(
+        default,
+        deserialize_with = "crate::record::encoding::canonical::present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub otherwise: Option<Value>,
+}
+
+impl WaitSpec {
+    /// The webhook's name in a wait for the end of a child run, whose id is the identifier. No webhook from outside has it.
+    pub const CHILD: &str = "run";
+
+    /// Creates the wait for the end of a child run.
+    pub(crate) fn for_child(child: &RunId) -> Self {
+        Self {
+            webhook: Self::CHILD.to_owned(),
+            identifier: child.as_str().to_owned(),
+            fresh: false,
+            person: false,
+            prompt: None,
+            schema: Arc::new(Value::Bool(true)),
+            expires: None,
+            otherwise: None,
+        }
+    }
+
+    /// Returns the child run for whose end it waits.
+    pub(crate) fn child(&self) -> Option<RunId> {
+        (self.webhook == Self::CHILD).then(|| RunId::new(self.identifier.as_str()))
+    }
+}

@@ -1,0 +1,348 @@
+//! Signals: input to a run from outside.
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::budget::{Amounts, Budget, SharedBudget};
+use super::child::{ChildEnd, ParentRun};
+use super::scheduled::Scheduled;
+use super::trigger::Fired;
+use super::webhook_delivery::WebhookDelivery;
+use crate::record::encoding::skip::is_default;
+use crate::record::ids::{RunId, SignalId};
+use crate::record::path::Path;
+use crate::record::prompt::file::FileRef;
+
+/// The sender of something, and its channel. Every field may be unknown. A name converts into the actor of that name.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, typed_builder::TypedBuilder)]
+#[serde(default)]
+#[builder(field_defaults(default, setter(strip_option, into)))]
+pub struct Actor {
+    /// The person or system that sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// The user for whom it acted, if that is another name than `by`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<Box<str>>,
+    /// The channel it came over: `cli`, `http`, `slack`, ….
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    /// The W3C trace context (`traceparent`) it came with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    /// The vendors' part of the trace context (`tracestate`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_state: Option<String>,
+}
+
+impl Actor {
+    /// The maximum size in bytes of each of the two parts of a trace context.
+    const MAX_TRACE: usize = 512;
+
+    /// Adds the W3C trace context of the request that it came with: the values of the headers `traceparent` and
+    /// `tracestate`. As the specification requires, an invalid `traceparent` is ignored together with its `tracestate`.
+    ///
+    /// ```
+    /// use positronic_core::record::Actor;
+    ///
+    /// let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    /// let ann = Actor::builder().by("ann").build().traced(traceparent, Some("vendor=1"));
+    /// assert_eq!(ann.trace.as_deref(), Some(traceparent));
+    /// assert_eq!(Actor::default().traced("00-0-0-00", Some("vendor=1")), Actor::default());
+    /// ```
+    #[must_use]
+    pub fn traced(mut self, traceparent: &str, tracestate: Option<&str>) -> Self {
+        if is_traceparent(traceparent) {
+            let fits = |state: &&str| !state.is_empty() && state.len() <= Self::MAX_TRACE;
+            (self.trace, self.trace_state) = (Some(traceparent.to_owned()), tracestate.filter(fits).map(str::to_owned));
+        }
+        self
+    }
+}
+
+impl<T: Into<String>> From<T> for Actor {
+    fn from(by: T) -> Self {
+        Self { by: Some(by.into()), ..Self::default() }
+    }
+}
+
+/// Returns whether a text is a `traceparent`: version, trace id, parent id and flags in lower-case hexadecimal digits. A
+/// later version than 00 may have further fields.
+fn is_traceparent(text: &str) -> bool {
+    let mut fields = text.split('-');
+    let mut field = |len: usize| fields.next().filter(|field| field.len() == len && field.bytes().all(is_hex));
+    let (Some(version), Some(trace), Some(parent), Some(_)) = (field(2), field(32), field(16), field(2)) else {
+        return false;
+    };
+    let is_id = |id: &str| id.bytes().any(|digit| digit != b'0');
+    let is_complete = version != "00" || fields.next().is_none();
+    version != "ff" && is_id(trace) && is_id(parent) && is_complete && text.len() <= Actor::MAX_TRACE
+}
+
+const fn is_hex(digit: u8) -> bool {
+    matches!(digit, b'0'..=b'9' | b'a'..=b'f')
+}
+
+/// Starts a run. It is recorded in the run's first `BRAIN_START`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Start {
+    /// The start's id, which becomes the run's: the same id starts the same run. A start with the same id that differs in
+    /// anything but its actor is refused, with the difference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<SignalId>,
+    /// The user that the run belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Words that lists of runs are filtered by: at most 16, each of 1 to 64 bytes without control characters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// The sender, and the channel.
+    #[serde(skip_serializing_if = "is_default")]
+    pub actor: Actor,
+    /// The conversation of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
+    /// The previous run in the conversation; its prompts and those before are the history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<RunId>,
+    /// The message that opens the first loop of the run's brain, after the loop's own input. A brain without a loop refuses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<UserMessage>,
+    /// The trigger that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fired: Option<Fired>,
+    /// The tick of a schedule that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled: Option<Scheduled>,
+    /// The delivery of a webhook that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<WebhookDelivery>,
+    /// The run that has started it as its child.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Box<ParentRun>>,
+    /// The budget of the run: each limit that is set here overrides the brain author's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// The budget of all prompts of its conversation, in addition to the run's own: whichever is
+    /// used up first applies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_budget: Option<SharedBudget>,
+    /// The run and the event number it was forked from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<(RunId, crate::record::ids::Seq)>,
+    /// Overrides of the brain's code.
+    #[serde(skip_serializing_if = "is_default")]
+    pub overrides: Overrides,
+}
+
+/// A message of a user: a text, files, or both.
+///
+/// Where a method takes `impl Into<UserMessage>`, a text is enough.
+///
+/// ```
+/// use positronic_core::record::{FileRef, UserMessage};
+///
+/// let question = UserMessage::new("Which bird is it?")
+///     .file(FileRef::url("https://example.org/bird.jpg", "image/jpeg"));
+/// assert_eq!(question.files.len(), 1);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct UserMessage {
+    /// The text.
+    pub text: String,
+    /// The sender's id of the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The files, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRef>,
+}
+
+impl UserMessage {
+    /// Creates a message with a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Sets the sender's id of the message.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Adds a file.
+    #[must_use]
+    pub fn file(mut self, file: FileRef) -> Self {
+        self.files.push(file);
+        self
+    }
+
+    /// Adds files.
+    #[must_use]
+    pub fn files(mut self, files: impl IntoIterator<Item = FileRef>) -> Self {
+        self.files.extend(files);
+        self
+    }
+
+    /// Returns whether it has neither a visible character nor a file; no provider accepts such a message.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.text.trim().is_empty() && self.files.is_empty()
+    }
+}
+
+impl<T: Into<String>> From<T> for UserMessage {
+    fn from(text: T) -> Self {
+        Self::new(text)
+    }
+}
+
+/// Overrides of a brain's code in a run, for experiments in a fork. They apply to every loop, from
+/// its next iteration on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Overrides {
+    /// The system prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// The name of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// Input to an existing run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Signal {
+    /// The signal's id. Sending the same id again has no further effect.
+    pub id: SignalId,
+    /// The sender and the channel.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub actor: Actor,
+    /// The kind of signal.
+    pub kind: SignalKind,
+}
+
+/// The kinds of signals.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SignalKind {
+    /// Approves a pending call, with its own or edited arguments.
+    Approve {
+        /// The call's path.
+        call: Path,
+        /// The edited arguments, if any.
+        #[serde(
+            default,
+            deserialize_with = "crate::record::encoding::canonical::present",
+            skip_serializing_if = "Option::is_none"
+        )]
+        arguments: Option<Value>,
+    },
+    /// Grants more to a loop or a brain that has reached a limit and asks for it.
+    Grant {
+        /// The loop's or the brain's path; empty for the run's own brain.
+        to: Path,
+        /// The granted amounts.
+        more: Amounts,
+    },
+    /// Rejects a pending call, or a request of a loop or a brain for more.
+    Reject {
+        /// The path of the call, the loop or the brain.
+        call: Path,
+        /// The reason; for a call, the model reads it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Delivers a webhook's payload to the call that waits for it.
+    Webhook {
+        /// The webhook's name.
+        name: String,
+        /// Distinguishes this wait from others for the same webhook.
+        identifier: String,
+        /// The payload, checked against the webhook's schema.
+        payload: Value,
+    },
+    /// Replies to a call that waits for a reply to itself.
+    Reply {
+        /// The call's path.
+        call: Path,
+        /// The reply.
+        payload: Value,
+    },
+    /// Sends a message to a loop of the run.
+    Message {
+        /// The loop; required if several are open.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<Path>,
+        /// The text.
+        text: String,
+        /// The sender's id of the message, which may differ from the signal's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_id: Option<String>,
+        /// The files.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FileRef>,
+    },
+    /// Reports the end of a child run. The engine sends it when the child ends.
+    ChildEnded {
+        /// The child.
+        child: RunId,
+        /// How it has ended.
+        end: ChildEnd,
+    },
+    /// Pauses the run: no new work starts, and work in flight completes.
+    Pause,
+    /// Resumes after a pause.
+    Resume,
+    /// Ends the run; every open call gets a typed result.
+    Cancel {
+        /// The reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+impl SignalKind {
+    /// Creates a message to the open loop of the run.
+    pub fn message(message: impl Into<UserMessage>) -> Self {
+        let UserMessage { text, id, files } = message.into();
+        Self::Message { to: None, text, message_id: id, files }
+    }
+}
+
+/// Extra data under names, in the order they were added.
+pub(crate) type Named = IndexMap<String, Value>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_valid_trace_context_is_recorded() {
+        let trace = "0af7651916cd43dd8448eb211c80319c";
+        let valid = [format!("00-{trace}-b7ad6b7169203331-01"), format!("cc-{trace}-b7ad6b7169203331-01-more")];
+        let invalid = [
+            String::new(),
+            format!("00-{trace}-b7ad6b7169203331-01-more"),
+            format!("ff-{trace}-b7ad6b7169203331-01"),
+            format!("00-{}-b7ad6b7169203331-01", "0".repeat(32)),
+            format!("00-{trace}-0000000000000000-01"),
+            format!("00-{}-b7ad6b7169203331-01", trace.to_uppercase()),
+            format!("cc-{trace}-b7ad6b7169203331-01-{}", "x".repeat(512)),
+        ];
+        for text in valid {
+            assert_eq!(Actor::default().traced(&text, None).trace, Some(text));
+        }
+        for text in invalid {
+            assert_eq!(Actor::default().traced(&text, Some("a=1")), Actor::default(), "{text}");
+        }
+        let long = "a".repeat(513);
+        let kept = |state| Actor::default().traced(&format!("00-{trace}-b7ad6b7169203331-01"), state).trace_state;
+        assert_eq!((kept(Some("a=1")).as_deref(), kept(Some("")), kept(Some(&long))), (Some("a=1"), None, None));
+    }
+}
