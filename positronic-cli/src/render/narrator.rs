@@ -13,7 +13,7 @@ use positronic_core::record::{
     StageKind, ToolResult, TriggerChange, Usage, WaitSpec,
 };
 
-use super::costs::cost;
+use super::cost_line::cost;
 use super::figures::{amount, duration, many, seconds, tokens, used_of};
 use super::routing::routing_summary;
 use super::shown_answer::{ShownAnswer, ShownPart};

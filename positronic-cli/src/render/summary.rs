@@ -3,7 +3,7 @@
 use positronic_core::projection::timeline::{Ending, NodeId};
 use serde_json::Value;
 
-use super::costs::cost;
+use super::cost_line::cost;
 use super::figures::{duration, many, seconds, tokens};
 use super::lines::NodeRenderer;
 use super::narrator::is_cut_off;

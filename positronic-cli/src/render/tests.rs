@@ -10,7 +10,7 @@ use positronic_core::record::{
     RoutingStep, StageKind, Usage,
 };
 
-use super::costs::cost;
+use super::cost_line::cost;
 use super::narrator::sentences;
 use super::text::width;
 use super::{Plain, Style, View, render};

@@ -34,10 +34,10 @@ mod effects;
 mod resume;
 #[cfg(feature = "schedules")]
 mod schedules;
+mod serve;
 mod start;
 mod start_on;
 mod verbs;
-mod work;
 mod worker;
 
 pub use client::client::{Client, Delivered};
@@ -54,13 +54,13 @@ pub use conversation::conversation::{Conversation, ConversationError};
 pub use conversation::conversations::{ConversationSummary, Conversations};
 #[cfg(feature = "schedules")]
 pub use schedules::{ScheduleError, ScheduleList, Schedules, UnreadableSchedule};
+pub use serve::drive::Driven;
+pub use serve::serve::Service;
+pub use serve::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
+pub use serve::server::Server;
+pub use serve::triggers::{DueTrigger, FireError, Firing};
 pub use start::{Difference, StartError};
 pub use start_on::DeliveryError;
-pub use work::drive::Driven;
-pub use work::serve::Service;
-pub use work::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
-pub use work::server::Server;
-pub use work::triggers::{DueTrigger, FireError, Firing};
 pub use worker::registry::Release;
 pub use worker::stop::ResumeError;
 

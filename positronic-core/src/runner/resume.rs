@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::catch::panicked;
+use super::serve::load_permits::LoadPermit;
+use super::serve::run_task::attend;
 use super::start::start_run;
-use super::work::load_permits::LoadPermit;
-use super::work::run_task::attend;
 use super::worker::append::worker_of;
 use super::worker::claim::{NoClaim, claim};
 use super::worker::load;

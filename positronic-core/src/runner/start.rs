@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::client::children::cancel_orphan;
 use super::resume::{apart, attended, open};
-use super::work::run_task::attend;
+use super::serve::run_task::attend;
 use super::worker::Worker;
 use super::worker::append::{Extras, append, append_of, follow, stamp};
 use super::worker::claim::append_alone;

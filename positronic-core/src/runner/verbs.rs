@@ -9,9 +9,9 @@ use super::detached::{DetachedCall, PreparedCall, perform};
 use super::effects::ask::ask_once;
 #[cfg(feature = "schedules")]
 use super::schedules::ticks;
+use super::serve::load_permits::LoadPermit;
+use super::serve::{drive, serve, triggers};
 use super::start_on::Arrived;
-use super::work::load_permits::LoadPermit;
-use super::work::{drive, serve, triggers};
 use super::{
     Client, CodeCheck, Conversation, Delivered, DeliveryError, Driven, DueTrigger, FireError, Fork, ForkError, Release,
     ResumeError, Retried, RetryError, RunHandle, Runner, Service, StartError,

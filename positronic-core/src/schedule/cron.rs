@@ -7,7 +7,7 @@ use croner::parser::CronParser;
 use jiff::Zoned;
 use jiff::civil::DateTime;
 
-use super::zone::instant;
+use super::clock_change::instant;
 use crate::record::Timestamp;
 
 /// The fields of an expression with seconds and years, and their values.

@@ -14,6 +14,7 @@
 
 mod catch_up;
 mod changes;
+mod clock_change;
 mod cron;
 mod due;
 mod policy;
@@ -23,7 +24,6 @@ mod spec;
 mod state;
 mod tick;
 mod times;
-mod zone;
 
 pub use cron::{CronError, CronExpression};
 pub use due::{Due, MAX_DUE, due, jitter};

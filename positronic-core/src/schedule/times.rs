@@ -4,9 +4,9 @@ use jiff::Timestamp as Instant;
 use jiff::civil::Time;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
+use super::clock_change::instant;
 use super::cron::CronExpression;
 use super::spec::{DateRange, Interval, ScheduleSpec, SpecError};
-use super::zone::instant;
 use crate::record::Timestamp;
 use crate::record::encoding::micros::micros;
 

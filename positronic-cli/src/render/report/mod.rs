@@ -13,7 +13,7 @@ use positronic_core::record::{
 };
 
 use self::values::{Length, fields, labelled};
-use crate::render::costs::cost_line;
+use crate::render::cost_line::cost_line;
 use crate::render::figures::many;
 use crate::render::figures::{duration, tokens};
 use crate::render::markdown::{self, code, escaped, quoted};

@@ -12,6 +12,6 @@ pub(super) mod live;
 mod records;
 pub(super) mod retry;
 mod shared_log;
+mod signal_methods;
 pub(super) mod signals;
 pub(super) mod undo;
-mod verbs;

@@ -1,5 +1,9 @@
 //! The guards of a loop, in order of registration: each sees what the one before has left.
 
+pub(super) mod answers;
+pub(super) mod inputs;
+pub(in crate::runner) mod loops;
+
 use std::sync::Arc;
 
 use serde_json::Value;

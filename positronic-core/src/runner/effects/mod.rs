@@ -1,8 +1,6 @@
 //! Effects: steps, model calls, tools, the preparation of iterations, and the code of plugins around them.
 //!
 //! An effect that takes time runs in a task of its own and sends reports to its worker. The others run in the worker.
-
-mod answer_guards;
 pub(super) mod ask;
 pub(super) mod async_effects;
 mod charge;
@@ -12,9 +10,7 @@ mod edited_arguments;
 mod files;
 mod group;
 mod guards;
-mod input_guards;
 pub(super) mod link;
-mod loop_guards;
 mod model_call;
 pub(super) mod plugin_hooks;
 pub(super) mod prepare;

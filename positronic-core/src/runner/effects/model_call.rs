@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::answer_guards::AnswerGuards;
 use super::guards::RefusedAnswer;
+use super::guards::answers::AnswerGuards;
 use super::plugin_hooks::{Passed, inspected};
 use super::report::Outcome;
 use super::structured::{Received, receive};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::continued::continued;
 use super::guards::CheckedInputs;
-use super::input_guards::InputGuards;
-use super::loop_guards::handed_over_by;
+use super::guards::inputs::InputGuards;
+use super::guards::loops::handed_over_by;
 use super::plugin_hooks::{PreparedIteration, prepared};
 use super::report;
 use crate::definition::{CompactionChange, LoopDefinition, StageBody};

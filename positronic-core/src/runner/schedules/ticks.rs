@@ -10,7 +10,7 @@ use crate::record::{
     Actor, EventKind, RunId, Scheduled, Seq, Signal, SignalId, SignalKind, Start, Status, TickCause, Timer, Timestamp,
     Trigger, TriggerId, UserMessage,
 };
-use crate::runner::work::triggers::may_retry;
+use crate::runner::serve::triggers::may_retry;
 use crate::runner::worker::load;
 use crate::runner::{ConversationError, FireError, Firing, RunHandle, Runner, SignalError, StartError};
 use crate::schedule::{Observed, RunEnd, ScheduleRecord, time_key};

@@ -14,7 +14,7 @@ use crate::definition::BrainDefinition;
 use crate::machine::{RunState, parked};
 use crate::record::{Claim, ClaimRefusal, Epoch, EventKind, NewEvent, Path};
 use crate::runner::Runner;
-use crate::runner::work::quarantine::crashes_of;
+use crate::runner::serve::quarantine::crashes_of;
 use crate::store::StoreError;
 
 /// The reason why a run is not claimed.

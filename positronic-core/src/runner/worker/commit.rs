@@ -14,7 +14,7 @@ use super::worker::Worker;
 use crate::machine::{IllegalEvent, SUSPECT};
 use crate::record::{Event, EventKind, NewEvent, Path, Seq};
 use crate::runner::clock::pauses;
-use crate::runner::work::quarantine::crashes_of;
+use crate::runner::serve::quarantine::crashes_of;
 use crate::store::StoreError;
 
 impl Worker {

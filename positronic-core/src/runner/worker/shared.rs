@@ -19,7 +19,7 @@ use crate::record::{Event, RunId, RunSummary, Seq, Start, Timestamp};
 use crate::runner::Runner;
 use crate::runner::client::feed::{Feed, Feeds};
 use crate::runner::client::live::LiveRun;
-use crate::runner::work::backoffs::defer;
+use crate::runner::serve::backoffs::defer;
 use crate::store::{Deferral, Watcher};
 
 /// Starts a run, for the code of another one; the error is for its author. It is passed in, since a start begins a worker.

@@ -19,7 +19,7 @@ use crate::machine::{Effect, Inputs, Outcome, RunState, next, settle};
 use crate::record::{Epoch, NewEvent, Path};
 use crate::runner::effects::link::RunLink;
 use crate::runner::effects::report::{self, Report, Reports};
-use crate::runner::work::quarantine::QuarantinePermit;
+use crate::runner::serve::quarantine::QuarantinePermit;
 
 /// Drives one run.
 pub(in crate::runner) struct Worker {

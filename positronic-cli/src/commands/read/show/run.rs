@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::app::{Failure, Project, ProjectStore, Ui, changed_runs, find_run};
 use crate::cli::{Exit, ShowArgs};
-use crate::render::costs::cost_line;
+use crate::render::cost_line::cost_line;
 use crate::render::figures::{age, left, many, tokens};
 use crate::render::words::overridden;
 use crate::render::words::{code_changed, no_worker, over};

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::guards::{CheckedInputs, verdict};
-use super::loop_guards::guards_at;
 use crate::definition::{CheckedInput, LoopDefinition, LoopGuard, LoopGuardCheck, Scope, Verdict};
 use crate::error::Error;
 use crate::machine::{Replaced, Veto};
 use crate::record::{Path, ReplacedInput, UserMessage};
 use crate::runner::catch::caught_now;
+use crate::runner::effects::guards::loops::guards_at;
+use crate::runner::effects::guards::{CheckedInputs, verdict};
 use crate::runner::worker::Worker;
 
 /// The messages that an iteration would send first, and the guards that check them.
-pub(super) struct InputGuards {
+pub(in crate::runner) struct InputGuards {
     guards: Vec<(LoopGuard, Scope)>,
     /// The messages, with their numbers among those of people.
     messages: Vec<(u32, UserMessage)>,
@@ -23,7 +23,7 @@ pub(super) struct InputGuards {
 
 impl InputGuards {
     /// Returns what is to be checked before an iteration of a loop that has begun. Messages that a guard has replaced are not checked again.
-    pub(super) fn of(worker: &mut Worker, loop_at: &Path, iteration: u32, own: &LoopDefinition) -> Self {
+    pub(in crate::runner) fn of(worker: &mut Worker, loop_at: &Path, iteration: u32, own: &LoopDefinition) -> Self {
         let at = loop_at.iteration(iteration);
         let mut messages = worker.shared.prompts().unsent(loop_at, iteration);
         if let Some(frame) = worker.state.loop_at(loop_at) {
@@ -37,7 +37,7 @@ impl InputGuards {
     }
 
     /// Checks the messages. One that stops the loop is withheld from later runs of the conversation.
-    pub(super) async fn check(self) -> CheckedInputs {
+    pub(in crate::runner) async fn check(self) -> CheckedInputs {
         let (mut replaced, mut stopped) = (Vec::new(), None);
         for (number, message) in self.messages {
             let (original, mut message, mut by) = (message.text.clone(), message, None);

@@ -7,7 +7,7 @@ use crate::runner::worker::Worker;
 
 /// Returns the guards of one kind for a loop, each with what it sees. Those of loops that handed their dialogue over come first: the person
 /// talks to them.
-pub(super) fn guards_at(
+pub(in crate::runner) fn guards_at(
     worker: &mut Worker,
     loop_at: &Path,
     own: Option<&LoopDefinition>,
@@ -33,7 +33,7 @@ pub(super) fn guards_at(
 }
 
 /// Returns the loop that handed its dialogue over to a loop: to its brain, or to one around that.
-pub(super) fn handed_over_by(state: &RunState, loop_at: &Path) -> Option<Path> {
+pub(in crate::runner) fn handed_over_by(state: &RunState, loop_at: &Path) -> Option<Path> {
     // The loops of the run's own brain, which are most, are below no call.
     loop_at.parent_text().filter(|brain| !brain.is_empty())?;
     let mut at = loop_at.parent()?;

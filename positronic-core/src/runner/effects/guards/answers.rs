@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::guards::{RefusedAnswer, apply, verdict};
-use super::loop_guards::guards_at;
 use crate::definition::{CheckedAnswer, LoopGuard, LoopGuardCheck, Scope};
 use crate::machine::Replaced;
 use crate::record::{ModelResponse, Path};
 use crate::runner::catch::caught_now;
+use crate::runner::effects::guards::loops::guards_at;
+use crate::runner::effects::guards::{RefusedAnswer, apply, verdict};
 use crate::runner::worker::Worker;
 
 /// The guards of a loop's answers, each with what it sees.
-pub(super) struct AnswerGuards {
+pub(in crate::runner) struct AnswerGuards {
     guards: Vec<(LoopGuard, Scope)>,
     /// The iteration.
     at: Path,
@@ -20,7 +20,7 @@ pub(super) struct AnswerGuards {
 }
 
 impl AnswerGuards {
-    pub(super) fn of(worker: &mut Worker, at: &Path) -> Self {
+    pub(in crate::runner) fn of(worker: &mut Worker, at: &Path) -> Self {
         let loop_at = at.parent().unwrap_or_default();
         let own = worker.frames.loop_at(&loop_at).cloned();
         let in_plugins = own.as_ref().is_some_and(|own| own.plugins.values().any(|plugin| plugin.guards()));
@@ -29,12 +29,12 @@ impl AnswerGuards {
     }
 
     /// Returns whether one of them may refuse or replace an answer, which is then not streamed.
-    pub(super) const fn hold_back(&self) -> bool {
+    pub(in crate::runner) const fn hold_back(&self) -> bool {
         self.in_plugins || !self.guards.is_empty()
     }
 
     /// Checks an answer, and replaces its text if a guard says so.
-    pub(super) async fn check(
+    pub(in crate::runner) async fn check(
         &self,
         response: &mut ModelResponse,
         replaced: &mut Vec<Replaced>,
