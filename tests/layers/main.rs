@@ -147,6 +147,20 @@ fn crates_use_only_their_listed_crates() {
     }
 }
 
+/// One word stands for one idea. In another crate it may stand for another one, or for the form of the same thing there.
+#[test]
+fn no_two_types_of_a_crate_have_the_same_name() {
+    for package in ["positronic-cli", "integrations/server", "integrations/bridges", "integrations/opentelemetry"]
+        .into_iter()
+        .chain(CRATES.iter().map(|(package, _)| *package))
+    {
+        let modules = Modules::of(&sources(package));
+        let twice: BTreeMap<_, _> = modules.types().into_iter().filter(|(_, files)| files.len() > 1).collect();
+
+        assert!(twice.is_empty(), "{package}: {twice:#?}");
+    }
+}
+
 #[test]
 fn only_the_listed_files_of_the_core_use_tokio() {
     let modules = Modules::of(&sources("positronic-core"));

@@ -63,6 +63,22 @@ impl Modules {
         self.0.values().filter(|module| names(&module.code, name)).map(|module| &*module.file).collect()
     }
 
+    /// Lists the files that define a type, by its name. Types within functions, macros and inline modules do not count.
+    pub(crate) fn types(&self) -> BTreeMap<String, Vec<&str>> {
+        const KEYWORDS: [&str; 5] = ["struct", "enum", "union", "trait", "type"];
+        let mut types: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for module in self.0.values() {
+            for pair in module.code.windows(2) {
+                if let [TokenTree::Ident(keyword), TokenTree::Ident(name)] = pair
+                    && KEYWORDS.iter().any(|known| keyword == known)
+                {
+                    types.entry(name.to_string()).or_default().push(&*module.file);
+                }
+            }
+        }
+        types
+    }
+
     /// Lists which files use which. Re-exports count as uses, except where `with_exports` is false: then the file that
     /// defines an item is used, and not the `mod.rs` that exports it.
     pub(crate) fn uses(&self, with_exports: bool) -> BTreeMap<&str, BTreeSet<&str>> {

@@ -12,7 +12,7 @@ use super::slash_commands::{Slash, help};
 use crate::app::{Failure, format_of, output_path, relative, write_conversation};
 use crate::render::figures::{many, tokens};
 use crate::render::words::file_kind;
-use crate::render::{Style, aligned, budget_limits, budget_usage, costs, one_line, shorten};
+use crate::render::{Style, aligned, budget_limits, budget_usage, cost_line, one_line, shorten};
 use crate::session::{asking_party, question_text};
 
 impl ChatContext {
@@ -86,9 +86,10 @@ impl ChatContext {
         }
         let Some(last) = bill.runs.values().last() else { return Ok(format!("no message yet\n{limits}")) };
         let mut text = String::new();
-        for (what, spent, cost) in
-            [("last answer", last.total(), costs::cost_line(last)), ("conversation", bill.total(), costs::bill(&bill))]
-        {
+        for (what, spent, cost) in [
+            ("last answer", last.total(), cost_line::cost_line(last)),
+            ("conversation", bill.total(), cost_line::bill(&bill)),
+        ] {
             let usage = spent.usage;
             let mut line = format!("{what}: {}, {}", many(spent.calls, "model answer"), tokens(&usage));
             let shares =

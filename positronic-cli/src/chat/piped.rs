@@ -81,9 +81,9 @@ impl PipedChat<'_> {
                 self.ui.lines("> ")?;
             }
             let line = match lines.next(&mut interrupts).await? {
-                Input::Line(line) => line,
-                Input::End => return Ok(last),
-                Input::Interrupt(interrupt) => return Ok(left_by(interrupt)),
+                PipedInput::Line(line) => line,
+                PipedInput::End => return Ok(last),
+                PipedInput::Interrupt(interrupt) => return Ok(left_by(interrupt)),
             };
             let (message, files) = match if is_typed { parse(&line) } else { Written::Message(line) } {
                 Written::Message(text) => {
@@ -244,7 +244,7 @@ impl PipedChat<'_> {
 }
 
 /// What stdin has next.
-enum Input {
+enum PipedInput {
     Line(String),
     End,
     Interrupt(Interrupt),
@@ -255,7 +255,7 @@ struct InputLines(Option<BufReader<Box<dyn Read + Send>>>);
 
 impl InputLines {
     /// Returns the next line that is not blank.
-    async fn next(&mut self, interrupts: &mut UnboundedReceiver<Interrupt>) -> Result<Input, Failure> {
+    async fn next(&mut self, interrupts: &mut UnboundedReceiver<Interrupt>) -> Result<PipedInput, Failure> {
         while let Some(mut input) = self.0.take() {
             let reading = tokio::task::spawn_blocking(move || {
                 let mut bytes = Vec::new();
@@ -263,7 +263,7 @@ impl InputLines {
             });
             let read = tokio::select! {
                 biased;
-                Some(interrupt) = interrupts.recv() => return Ok(Input::Interrupt(interrupt)),
+                Some(interrupt) = interrupts.recv() => return Ok(PipedInput::Interrupt(interrupt)),
                 read = reading => read.unwrap_or_else(|error| Err(error.into())),
             };
             let (input, bytes) = read.map_err(Failure::file("stdin", "cannot read"))?;
@@ -273,9 +273,9 @@ impl InputLines {
             self.0 = Some(input);
             let line = String::from_utf8_lossy(&bytes);
             if !line.trim().is_empty() {
-                return Ok(Input::Line(line.trim_end_matches(['\r', '\n']).to_owned()));
+                return Ok(PipedInput::Line(line.trim_end_matches(['\r', '\n']).to_owned()));
             }
         }
-        Ok(Input::End)
+        Ok(PipedInput::End)
     }
 }

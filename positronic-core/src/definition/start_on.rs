@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::tools::Schema;
 
 /// Computes the input of a run from a payload that fits the schema. The number is the most bytes of its options.
-pub(crate) type InputFn = Arc<dyn Fn(&Value, usize) -> Result<RunInput> + Send + Sync>;
+pub(crate) type RunInputFn = Arc<dyn Fn(&Value, usize) -> Result<RunInput> + Send + Sync>;
 
 /// A webhook that starts runs of a brain: see [`Runner::start_on`](crate::runner::Runner::start_on).
 pub struct StartOn {
@@ -20,7 +20,7 @@ pub struct StartOn {
     /// The title of the brain.
     pub brain: String,
     /// Computes the input of a run.
-    pub(crate) input: InputFn,
+    pub(crate) input: RunInputFn,
 }
 
 /// What a delivery starts a run with.

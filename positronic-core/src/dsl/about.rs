@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use derive_where::derive_where;
 
-use super::approval::Approval;
+use super::approval::ApprovalRule;
 use super::usage_panic::usage_panic;
 use crate::definition::{DecodesFn, ToolBody, ToolDefinition};
 use crate::record::{CallFlags, Dialogue, ToolDecl, ToolId};
@@ -21,7 +21,7 @@ pub(super) struct About {
     pub(super) timeout: Duration,
     pub(super) retries: u32,
     #[derive_where(skip)]
-    pub(super) approval: Approval,
+    pub(super) approval: ApprovalRule,
 }
 
 /// The default timeout of one try.
@@ -39,7 +39,7 @@ impl About {
             flags: CallFlags::default(),
             timeout: TIMEOUT,
             retries: RETRIES,
-            approval: Approval::default(),
+            approval: ApprovalRule::default(),
         }
     }
 

@@ -15,10 +15,10 @@ use crate::error::Result;
 use crate::record::Gate;
 
 /// Returns the reason why a `T` needs an approval, or `None`.
-pub(super) type Verdict<T> = Arc<dyn Fn(&T, Scope) -> BoxFuture<'static, Result<Option<String>>> + Send + Sync>;
+pub(super) type ReasonFn<T> = Arc<dyn Fn(&T, Scope) -> BoxFuture<'static, Result<Option<String>>> + Send + Sync>;
 
 /// The approval settings of a tool.
-pub(super) struct Approval {
+pub(super) struct ApprovalRule {
     asks: Asks,
     valid_for: Option<Duration>,
     editable: bool,
@@ -27,21 +27,21 @@ pub(super) struct Approval {
 enum Asks {
     Never,
     Always(String),
-    If(Verdict<Arc<Value>>),
+    If(ReasonFn<Arc<Value>>),
 }
 
-impl Default for Approval {
+impl Default for ApprovalRule {
     fn default() -> Self {
         Self { asks: Asks::Never, valid_for: None, editable: true }
     }
 }
 
-impl Approval {
+impl ApprovalRule {
     pub(super) fn always(&mut self, reason: String) {
         self.asks = Asks::Always(reason);
     }
 
-    pub(super) fn only_if(&mut self, verdict: Verdict<Arc<Value>>) {
+    pub(super) fn only_if(&mut self, verdict: ReasonFn<Arc<Value>>) {
         self.asks = Asks::If(verdict);
     }
 
@@ -56,7 +56,7 @@ impl Approval {
     /// Makes the gate. `input` computes what a closure sees from the arguments, where that is not the arguments.
     pub(super) fn into_gate(self, input: Option<InputFn>) -> Option<GateFn> {
         let Self { asks, valid_for, editable } = self;
-        let verdict: Verdict<Arc<Value>> = match asks {
+        let verdict: ReasonFn<Arc<Value>> = match asks {
             Asks::Never => return None,
             Asks::Always(reason) => Arc::new(move |_, _| Box::pin(ready(Ok(Some(reason.clone()))))),
             Asks::If(verdict) => match input {
@@ -74,7 +74,7 @@ impl Approval {
 }
 
 /// Wraps an author's closure.
-pub(super) fn verdict<O, S, V, T, F, R, When>(approval: F) -> Verdict<T>
+pub(super) fn verdict<O, S, V, T, F, R, When>(approval: F) -> ReasonFn<T>
 where
     O: Options,
     S: State,
@@ -90,9 +90,9 @@ where
 
 /// Adapts a verdict to other data from which its input is derived.
 pub(super) fn reading<T: 'static, U>(
-    verdict: Verdict<T>,
+    verdict: ReasonFn<T>,
     read: impl Fn(&U, &Scope) -> Result<T> + Send + Sync + 'static,
-) -> Verdict<U> {
+) -> ReasonFn<U> {
     Arc::new(move |value, scope| match read(value, &scope) {
         Ok(shown) => verdict(&shown, scope),
         Err(error) => Box::pin(ready(Err(error))),

@@ -20,11 +20,11 @@ use crate::tools::Schema;
 #[derive_where(Clone, Debug)]
 pub struct Brain<O = (), R = (), V: ?Sized = NoServices> {
     definition: Arc<BrainDefinition>,
-    types: Types<O, R, V>,
+    types: BrainTypes<O, R, V>,
 }
 
 /// The types of the inputs (options, services) and of the result.
-type Types<O, R, V> = PhantomData<(fn(O, &V), fn() -> R)>;
+type BrainTypes<O, R, V> = PhantomData<(fn(O, &V), fn() -> R)>;
 
 impl<O, R, V: ?Sized> Brain<O, R, V> {
     pub(super) const fn of(definition: Arc<BrainDefinition>) -> Self {

@@ -37,11 +37,11 @@ use crate::tools::Schema;
 #[derive_where(Clone, Debug)]
 pub struct BrainBuilder<O = (), S = (), V: ?Sized = NoServices, P = Staged> {
     pub(super) definition: Arc<BrainDefinition>,
-    types: Types<O, S, V, P>,
+    types: BuilderTypes<O, S, V, P>,
 }
 
 /// The types of the inputs (options, services), of the output (state), and the phase.
-type Types<O, S, V, P> = PhantomData<(fn(O, &V), fn() -> (S, P))>;
+type BuilderTypes<O, S, V, P> = PhantomData<(fn(O, &V), fn() -> (S, P))>;
 
 /// Marks a builder without stages.
 #[derive(Debug)]

@@ -29,11 +29,11 @@ pub struct BrainTool<O, S, V, O2, R> {
     #[derive_where(skip)]
     nested: NestedDefinition,
     dialogue: Dialogue,
-    types: Types<O, S, V, O2, R>,
+    types: BrainToolTypes<O, S, V, O2, R>,
 }
 
 /// The types of the outer brain's code, and of the inner brain's options and result.
-type Types<O, S, V, O2, R> = PhantomData<fn(O, S, V, O2, R)>;
+type BrainToolTypes<O, S, V, O2, R> = PhantomData<fn(O, S, V, O2, R)>;
 
 about_methods!(BrainTool<O, S, V, O2, R>);
 

@@ -32,12 +32,12 @@ pub(super) fn plain_wire(request: &ModelRequest) -> String {
 /// Encodes a message, without the model that gave it: a plain model has no private data.
 fn encode(message: &Message) -> serde_json::Result<Box<RawValue>> {
     #[derive(Serialize)]
-    struct Answer<'a> {
+    struct AnswerMessage<'a> {
         role: &'static str,
         parts: &'a [Assistant],
     }
     match message {
-        Message::Assistant { parts, .. } => to_raw_value(&Answer { role: "assistant", parts }),
+        Message::Assistant { parts, .. } => to_raw_value(&AnswerMessage { role: "assistant", parts }),
         other => to_raw_value(other),
     }
 }

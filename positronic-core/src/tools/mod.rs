@@ -6,6 +6,7 @@ mod absent;
 mod field_order;
 mod flat;
 mod integer_bounds;
+mod mismatch;
 mod near_miss;
 mod schema;
 mod validation_work;

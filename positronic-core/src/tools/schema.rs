@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use jsonschema::PatternOptions;
 use jsonschema::error::ValidationErrorKind;
-use jsonschema::{PatternOptions, ValidationError};
 use parking_lot::RwLock;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -16,6 +16,7 @@ use super::absent::remove_absent;
 use super::field_order::record_order;
 use super::flat::Flat;
 use super::integer_bounds::with_integer_bounds;
+use super::mismatch::{MAX_ERRORS, MAX_EXPLAINED, cut, explain};
 use super::validation_work::{MAX_TRIES, Outline, is_recursive, nodes};
 use crate::record::{check_depth, check_numbers};
 
@@ -181,32 +182,7 @@ impl Schema {
     /// Validates a value with the compiled validator.
     pub(super) fn check_compiled(&self, value: &Value) -> Result<(), String> {
         let (validator, steps) = self.bounded(value)?;
-        Self::explain(validator, steps, value)
-    }
-
-    /// Names the places of a value that do not fit.
-    fn explain(validator: &jsonschema::Validator, steps: Option<u64>, value: &Value) -> Result<(), String> {
-        if validator.is_valid(value) {
-            return Ok(());
-        }
-        // Listing the errors takes memory, unlike validation.
-        if steps.unwrap_or_else(|| nodes(value)) > MAX_EXPLAINED {
-            return Err("the value does not match the schema, and is too large to list the errors".to_owned());
-        }
-        let mut errors = validator.iter_errors(value);
-        let mut problems: Vec<_> = errors
-            .by_ref()
-            .take(MAX_ERRORS)
-            .map(|error| match error.instance_path().as_str() {
-                "" => problem(&error),
-                pointer => format!("at `{pointer}`: {}", problem(&error)),
-            })
-            .collect();
-        match errors.count() {
-            0 => {}
-            more => problems.push(format!("and {more} more")),
-        }
-        Err(problems.join("; "))
+        explain(validator, steps, value)
     }
 
     /// Validates a model's value, and removes each `null` that stands for an absent property: where an endpoint enforces
@@ -223,7 +199,7 @@ impl Schema {
     pub(super) fn accept_compiled(&self, value: &mut Value) -> Result<(), String> {
         // What is too much work to check is too much to look through.
         let (validator, steps) = self.bounded(value)?;
-        if let Err(problem) = Self::explain(validator, steps, value) {
+        if let Err(problem) = explain(validator, steps, value) {
             let mut present = value.clone();
             if !remove_absent(&self.json, &mut present) {
                 return Err(problem);
@@ -269,57 +245,8 @@ fn close(schema: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// How many valid values a message lists.
-const NAMED: usize = 30;
-
-/// How many errors a message lists, and the maximum characters of each.
-const MAX_ERRORS: usize = 20;
-const LONGEST: usize = 600;
-
-/// Up to how many steps the errors are listed.
-const MAX_EXPLAINED: u64 = 200_000;
-
 /// The maximum size of a compiled pattern in bytes: enough for hand-written patterns, but not for `(a{999}){999}`.
 const MAX_PATTERN: usize = 1 << 20;
-
-/// Describes an error. For an enumeration, it lists the valid values.
-fn problem(error: &ValidationError<'_>) -> String {
-    if matches!(error.kind(), ValidationErrorKind::FalseSchema) {
-        return format!("{} is not allowed here", cut(error.instance()));
-    }
-    let Some(values) = choices(error).filter(|values| values.len() > 1) else { return cut(error) };
-    let mut named: Vec<_> = values.iter().take(NAMED).map(cut).collect();
-    let last = match values.len().saturating_sub(NAMED) {
-        0 => named.pop().unwrap_or_default(),
-        more => format!("{more} more"),
-    };
-    format!("{} is not one of {} or {last}", cut(error.instance()), named.join(", "))
-}
-
-/// Renders a value or message, truncated for a sentence.
-fn cut(shown: &impl fmt::Display) -> String {
-    let text = shown.to_string();
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
-}
-
-/// Lists the valid values, if they can be enumerated.
-fn choices(error: &ValidationError<'_>) -> Option<Vec<Value>> {
-    match error.kind() {
-        ValidationErrorKind::Enum { options } => options.as_array().cloned(),
-        ValidationErrorKind::Constant { expected_value } => Some(vec![Value::clone(expected_value)]),
-        ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
-            let branches = context.iter().map(|branch| match branch.as_slice() {
-                [only] if only.instance_path() == error.instance_path() => choices(only),
-                _ => None,
-            });
-            branches.collect::<Option<Vec<_>>>().map(|values| values.concat())
-        }
-        _ => None,
-    }
-}
 
 type Cache = RwLock<Option<HashMap<TypeId, Arc<Schema>>>>;
 
@@ -395,23 +322,9 @@ mod tests {
         assert_eq!(schema.json()["properties"]["order"]["description"], "The order to refund.");
     }
 
-    #[test]
-    fn error_lists_the_valid_values() {
-        let plain = Schema::new(json!({"properties": {"way": {"enum": ["north", "east", "south", "west"]}}}));
-        let constants = Schema::new(json!({"properties": {"way": {"oneOf": [{"const": "up"}, {"const": "down"}]}}}));
-        let mixed = Schema::new(json!({"properties": {"way": {"anyOf": [{"const": "up"}, {"type": "integer"}]}}}));
-        let left = json!({"way": "left"});
-
-        let sentence = "at `/way`: \"left\" is not one of \"north\", \"east\", \"south\" or \"west\"";
-        assert_eq!(plain.check(&left).unwrap_err(), sentence);
-        assert_eq!(constants.check(&left).unwrap_err(), "at `/way`: \"left\" is not one of \"up\" or \"down\"");
-        let sentence = "at `/way`: \"left\" is not valid under any of the schemas listed in the 'anyOf' keyword";
-        assert_eq!(mixed.check(&left).unwrap_err(), sentence);
-    }
-
     #[derive(JsonSchema)]
     #[expect(dead_code, reason = "only the schema is used")]
-    struct Verdict {
+    struct Judgement {
         reasoning: String,
         notes: Option<String>,
         #[serde(default)]
@@ -421,7 +334,7 @@ mod tests {
 
     #[test]
     fn schema_of_a_type_records_the_declared_order() {
-        let ordered = crate::record::OrderedJson::of_schema(Schema::of::<Verdict>().json());
+        let ordered = crate::record::OrderedJson::of_schema(Schema::of::<Judgement>().json());
         let fields: Vec<_> = ordered.get("properties").unwrap().as_object().unwrap().keys().collect();
 
         assert_eq!(fields, ["reasoning", "notes", "confidence", "answer"]);
@@ -451,7 +364,7 @@ mod tests {
 
     #[test]
     fn null_counts_as_an_absent_property() {
-        let schema = Schema::of::<Verdict>();
+        let schema = Schema::of::<Judgement>();
         let mut value = json!({"reasoning": "so", "notes": null, "confidence": null, "answer": true});
         schema.accept(&mut value).unwrap();
         assert_eq!(value, json!({"reasoning": "so", "notes": null, "answer": true}));
@@ -487,21 +400,5 @@ mod tests {
         assert!(!bounded(&Schema::of::<Vec<Refund>>()) && !bounded(&Schema::of_arguments::<Refund>()));
         assert!(bounded(&Schema::of::<Tree>()) && bounded(&Schema::object_of::<Vec<Tree>>()));
         assert!(bounded(&Schema::new(Value::clone(Schema::of::<Refund>().json()))));
-    }
-
-    #[test]
-    fn errors_of_a_huge_value_are_not_listed() {
-        let orders = Value::Array(vec![json!(1); 200_001]);
-
-        let error = Schema::of::<Vec<Refund>>().check(&orders).unwrap_err();
-
-        assert_eq!(error, "the value does not match the schema, and is too large to list the errors");
-    }
-
-    #[test]
-    fn every_error_is_listed() {
-        let error = Schema::of::<Refund>().check(&json!({"amount": "much"})).unwrap_err();
-
-        assert_eq!(error, "\"order\" is a required property; at `/amount`: \"much\" is not of type \"integer\"");
     }
 }

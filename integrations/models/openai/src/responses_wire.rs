@@ -97,7 +97,7 @@ pub(super) fn check(request: &ModelRequest) -> Result<(), ModelError> {
 fn encode_message(message: &Message) -> Box<RawValue> {
     let items = match message {
         Message::User { text, files } => {
-            to_raw_value(&[WirePrompt { role: "user", content: WireTexts::new(files, text) }])
+            to_raw_value(&[WireItemPrompt { role: "user", content: WireTexts::new(files, text) }])
         }
         Message::Tool { call, text, files, .. } => {
             to_raw_value(&[WireItem::FunctionCallOutput { call_id: call, output: WireTexts::new(files, text) }])
@@ -108,7 +108,7 @@ fn encode_message(message: &Message) -> Box<RawValue> {
 }
 
 #[derive(Serialize)]
-struct WirePrompt<'a> {
+struct WireItemPrompt<'a> {
     role: &'static str,
     content: WireTexts<'a>,
 }
@@ -241,7 +241,7 @@ enum WireTextFormat<'a> {
 
 fn encode_tools(tools: &[ToolDecl], strict: bool) -> Box<RawValue> {
     #[derive(Serialize)]
-    struct WireTool<'a> {
+    struct WireFunction<'a> {
         r#type: &'static str,
         name: Cow<'a, str>,
         #[serde(skip_serializing_if = "str::is_empty")]
@@ -253,7 +253,7 @@ fn encode_tools(tools: &[ToolDecl], strict: bool) -> Box<RawValue> {
     let encoded = tools.iter().map(|tool| {
         let WireSchema { json, strict } = wire_parameters(tool, strict);
         let (name, description) = (tool.id.wire_name(), tool.description.as_str());
-        WireTool { r#type: "function", name, description, parameters: json, strict }
+        WireFunction { r#type: "function", name, description, parameters: json, strict }
     });
     let encoded: Vec<_> = encoded.collect();
     to_raw_value(&encoded).unwrap_or_default()

@@ -27,13 +27,13 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// How long the store may take to count.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-type Labels = Vec<(&'static str, String)>;
-type Gauges<N, A> = Family<Labels, Gauge<N, A>>;
+type SeriesLabels = Vec<(&'static str, String)>;
+type Gauges<N, A> = Family<SeriesLabels, Gauge<N, A>>;
 
 #[derive(Clone)]
 enum Series {
-    Counter(Family<Labels, Counter<f64, AtomicU64>>),
-    Histogram(Family<Labels, Histogram, Buckets>),
+    Counter(Family<SeriesLabels, Counter<f64, AtomicU64>>),
+    Histogram(Family<SeriesLabels, Histogram, Buckets>),
 }
 
 #[derive(Clone, Copy)]
@@ -142,8 +142,8 @@ impl Metrics {
         for (status, count) in &counts.runs {
             runs.get_or_create(&vec![("status", status.as_str().to_owned())]).set(signed(*count));
         }
-        refused.get_or_create(&Labels::new()).set(signed(counts.refused));
-        complete.get_or_create(&Labels::new()).set(i64::from(counts.is_complete));
+        refused.get_or_create(&SeriesLabels::new()).set(signed(counts.refused));
+        complete.get_or_create(&SeriesLabels::new()).set(i64::from(counts.is_complete));
         oldest.clear();
         for (kind, item) in &counts.pending {
             let labels = vec![("kind", kind.as_str().to_owned())];
@@ -178,7 +178,7 @@ fn seconds(micros: i64) -> f64 {
 impl Observer for Metrics {
     fn ended(&self, span: &Span) {
         measure(span, |metric, value, labels| {
-            let labels: Labels = labels.into_iter().map(|(label, value)| (label.prometheus(), value)).collect();
+            let labels: SeriesLabels = labels.into_iter().map(|(label, value)| (label.prometheus(), value)).collect();
             match self.0.series.get(&metric) {
                 Some(Series::Counter(family)) => {
                     family.get_or_create(&labels).inc_by(value);

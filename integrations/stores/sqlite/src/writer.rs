@@ -38,13 +38,13 @@ enum WriterMessage {
 
 /// Sends all writes to the file.
 pub(super) struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<WriterShared>,
     jobs: Sender<WriterMessage>,
     watchers: Arc<Mutex<Watchers>>,
 }
 
 /// State shared by the threads and their callers.
-struct Shared {
+struct WriterShared {
     committer: Mutex<Committer>,
     /// The number of queued jobs. Callers do not overtake them.
     waiting: AtomicUsize,
@@ -61,7 +61,7 @@ impl Writer {
         let watchers = Arc::new(Mutex::new(Watchers::default()));
         let (asks, requests) = CheckpointRequests::new();
         let committer = Mutex::new(Committer::new(db, store_file, Arc::clone(&watchers), asks)?);
-        let shared = Arc::new(Shared { committer, waiting: AtomicUsize::new(0) });
+        let shared = Arc::new(WriterShared { committer, waiting: AtomicUsize::new(0) });
         let weak = Arc::downgrade(&shared);
         let restart = move || {
             if let Some(shared) = weak.upgrade() {
@@ -121,7 +121,7 @@ impl Writer {
 }
 
 struct Thread {
-    shared: Arc<Shared>,
+    shared: Arc<WriterShared>,
     jobs: Receiver<WriterMessage>,
     watchers: Arc<Mutex<Watchers>>,
     checkpointer: JoinHandle<()>,

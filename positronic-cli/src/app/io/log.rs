@@ -31,9 +31,9 @@ pub(crate) struct LogSettings {
 
 /// The lines of the log, on their way to stderr. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Log(Option<Arc<Shared>>);
+pub(crate) struct Log(Option<Arc<LogLines>>);
 
-struct Shared {
+struct LogLines {
     err: Output,
     buffer: Mutex<Buffer>,
 }
@@ -61,7 +61,7 @@ impl Log {
     }
 
     fn to(err: Output) -> Self {
-        Self(Some(Arc::new(Shared { err, buffer: Mutex::default() })))
+        Self(Some(Arc::new(LogLines { err, buffer: Mutex::default() })))
     }
 
     /// Returns the subscriber that writes the log, and what is wrong with the settings.
@@ -112,7 +112,7 @@ impl Log {
     }
 }
 
-impl Shared {
+impl LogLines {
     fn buffer(&self) -> MutexGuard<'_, Buffer> {
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }

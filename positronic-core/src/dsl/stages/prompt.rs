@@ -71,11 +71,11 @@ pub struct AskedFor<T> {
     call: ModelCall,
     text: String,
     #[derive_where(skip)]
-    check: CheckFn<T>,
+    check: AnswerCheck<T>,
 }
 
 /// Checks an answer that fits its type.
-type CheckFn<T> = Arc<dyn Fn(&T) -> Result<(), String> + Send + Sync>;
+type AnswerCheck<T> = Arc<dyn Fn(&T) -> Result<(), String> + Send + Sync>;
 
 impl<T: TypedAnswer> AskedFor<T> {
     /// Checks an answer that fits the type. The model is asked again with the error, as after an answer that does not fit.

@@ -11,7 +11,7 @@ use crate::record::{
     Transcript,
 };
 
-type Outcome = Result<ModelResponse, ModelError>;
+type RecordedOutcome = Result<ModelResponse, ModelError>;
 
 /// The recorded exchanges, and the last comparison of each loop.
 #[derive(Debug, Default)]
@@ -19,15 +19,15 @@ pub(super) struct Player {
     /// Several answers per request: each run of a conversation asks at the same path, and they are given in order.
     exact: HashMap<(Path, u32), VecDeque<RecordedAnswer>>,
     order: Vec<(Path, u32)>,
-    by_loop: HashMap<Path, VecDeque<Outcome>>,
-    anywhere: VecDeque<Outcome>,
+    by_loop: HashMap<Path, VecDeque<RecordedOutcome>>,
+    anywhere: VecDeque<RecordedOutcome>,
     compared: HashMap<Path, Compared>,
 }
 
 #[derive(Debug)]
 struct RecordedAnswer {
     request: Option<ModelRequest>,
-    outcome: Outcome,
+    outcome: RecordedOutcome,
     used: bool,
 }
 
@@ -73,7 +73,7 @@ impl Player {
         Ok(player)
     }
 
-    pub(super) fn answer(&mut self, request: &ModelRequest, scrubber: &Scrubber) -> Outcome {
+    pub(super) fn answer(&mut self, request: &ModelRequest, scrubber: &Scrubber) -> RecordedOutcome {
         let asker = request.path.parent().unwrap_or_default();
         let key = (request.path.clone(), request.attempt);
         // The last answer repeats, for a run that sends its request again after a crash.

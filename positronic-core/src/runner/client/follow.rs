@@ -11,7 +11,7 @@ use super::shared_log::SettledAt;
 use crate::machine::{BrainEnd, RunState, pending};
 use crate::record::{Delta, Event, EventKind, RunId, Seq, Status};
 use crate::runner::worker::load;
-use crate::runner::worker::shared::{Phase, Shared};
+use crate::runner::worker::shared::{Shared, WorkerPhase};
 use crate::runner::{Client, RunHandle, Settled};
 use crate::store::{EventStore, StoreError};
 
@@ -98,7 +98,7 @@ enum Source {
         shared: Arc<Shared>,
         /// The number after the last signal that the handle sent.
         sent: Arc<AtomicU64>,
-        phase: watch::Receiver<(Phase, Seq)>,
+        phase: watch::Receiver<(WorkerPhase, Seq)>,
     },
     /// The run's row.
     Log {
@@ -190,12 +190,12 @@ impl Source {
                 }
                 let is_current = at == state.next && at.0 >= sent.load(Ordering::Acquire);
                 match phase {
-                    Phase::Stopped(reason) => Known::Settled(Settled::Stopped(reason)),
-                    Phase::Ended => Known::Settled(Settled::of(&state)),
-                    Phase::Suspended if is_current && Settled::is_settled(&state, position) => {
+                    WorkerPhase::Stopped(reason) => Known::Settled(Settled::Stopped(reason)),
+                    WorkerPhase::Ended => Known::Settled(Settled::of(&state)),
+                    WorkerPhase::Suspended if is_current && Settled::is_settled(&state, position) => {
                         Known::Settled(Settled::of(&state))
                     }
-                    Phase::Suspended | Phase::Working => Known::Not,
+                    WorkerPhase::Suspended | WorkerPhase::Working => Known::Not,
                 }
             }
             Self::Log { store, run, asked } => {

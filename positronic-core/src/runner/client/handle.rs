@@ -15,7 +15,7 @@ use crate::machine::{RunState, Waiting, pending, status, why};
 use crate::projection::Prompts;
 use crate::record::{Actor, Event, Failure, Pending, RunId, Seq, Signal, SignalKind, Status};
 use crate::runner::ResumeError;
-use crate::runner::worker::shared::{Phase, Shared};
+use crate::runner::worker::shared::{Shared, WorkerPhase};
 use crate::store::StoreError;
 
 /// A handle of a run. The run continues when the handle is dropped. `R` is the type of the run's result.
@@ -168,12 +168,12 @@ impl<R> RunHandle<R> {
     /// Waits until the run has ended, or makes no progress without a signal.
     pub async fn settled(&self) -> Settled {
         let sent = Seq(self.sent.load(Ordering::Acquire));
-        let settled = |(phase, seq): &(Phase, Seq)| match phase {
-            Phase::Working => false,
+        let settled = |(phase, seq): &(WorkerPhase, Seq)| match phase {
+            WorkerPhase::Working => false,
             // Events after the suspension may have given it work.
-            Phase::Suspended => *seq >= sent && Settled::is_settled(&self.shared.state(), *seq),
-            Phase::Ended => *seq >= sent,
-            Phase::Stopped(_) => true,
+            WorkerPhase::Suspended => *seq >= sent && Settled::is_settled(&self.shared.state(), *seq),
+            WorkerPhase::Ended => *seq >= sent,
+            WorkerPhase::Stopped(_) => true,
         };
         match self.shared.until(settled).await {
             Some(reason) => Settled::Stopped(reason),
@@ -234,9 +234,9 @@ impl<R> RunHandle<R> {
         self.sent.fetch_max(sent.next.0, Ordering::AcqRel);
         self.shared.settled.send_if_modified(|(phase, _)| {
             // The run's task tries again and publishes the outcome.
-            let stopped = matches!(phase, Phase::Stopped(_));
+            let stopped = matches!(phase, WorkerPhase::Stopped(_));
             if stopped {
-                *phase = Phase::Working;
+                *phase = WorkerPhase::Working;
             }
             stopped
         });
@@ -251,7 +251,7 @@ impl<R: DeserializeOwned> RunHandle<R> {
     ///
     /// [`RunError`] if the run failed, was cancelled or stopped, or if its result is not an `R`.
     pub async fn result(&self) -> Result<R, RunError> {
-        let settled = |(phase, _): &(Phase, Seq)| matches!(phase, Phase::Ended | Phase::Stopped(_));
+        let settled = |(phase, _): &(WorkerPhase, Seq)| matches!(phase, WorkerPhase::Ended | WorkerPhase::Stopped(_));
         if let Some(reason) = self.shared.until(settled).await {
             return Err(RunError::Stopped { reason });
         }

@@ -25,7 +25,7 @@ pub(super) const WINDOW: usize = 256;
 pub(super) struct SharedLog {
     /// The store of the first reader. Readers of another store read by themselves.
     store: OnceLock<Weak<dyn EventStore>>,
-    window: Arc<Mutex<Window>>,
+    window: Arc<Mutex<EventWindow>>,
     settled: Mutex<Option<(Seq, SettledQuery)>>,
 }
 
@@ -60,7 +60,7 @@ type Events = VecDeque<Arc<Event>>;
 
 /// Events without gaps.
 #[derive(Default)]
-struct Window {
+struct EventWindow {
     events: Events,
     /// The number of the next event.
     end: Seq,
@@ -129,7 +129,7 @@ impl SharedLog {
 
     /// Drops the events and the state, for a run with a single reader.
     pub(super) fn clear(&self) {
-        *self.window.lock() = Window::default();
+        *self.window.lock() = EventWindow::default();
         *self.settled.lock() = None;
     }
 
@@ -163,7 +163,7 @@ impl SharedLog {
     }
 }
 
-impl Window {
+impl EventWindow {
     /// Returns the query for the events from a number on, while a reader waits for it.
     fn reading(&self, from: Seq) -> Option<Query<Events>> {
         self.reading.as_ref().filter(|(at, _)| *at == from)?.1.upgrade()
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn window_keeps_the_last_events_without_gaps() {
-        let mut window = Window::default();
+        let mut window = EventWindow::default();
         assert_eq!(numbers(window.after(Seq(0))), None);
         window.extend(Seq(0), &events(0..200));
         window.extend(Seq(200), &events(200..300));

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::ask::ask;
 use super::charge::{charged, charged_error};
-use super::report::{Asker, Outcome, Turn};
+use super::report::{Asker, Outcome, SequencePermit};
 use crate::error::{Error, Result};
 use crate::machine::{self, Asking, keeps_values, settle};
 use crate::projection::question_request;
@@ -72,7 +72,7 @@ pub(in crate::runner) async fn answer_question(
     asks: Path,
     question: Question,
     reply: oneshot::Sender<Result<ModelResponse>>,
-    turn: Option<Turn>,
+    turn: Option<SequencePermit>,
 ) -> Result<(), Stop> {
     let asking = {
         let used = worker.used_answers.get(&asks);

@@ -18,16 +18,27 @@ pub(in crate::runner) type Reports = mpsc::UnboundedSender<Box<Report>>;
 
 /// The permission to ask or compute next, for work in sequence. It is part of the report, so it lasts until the
 /// worker is done even if the caller has given up.
-pub(super) type Turn = OwnedMutexGuard<()>;
+pub(super) type SequencePermit = OwnedMutexGuard<()>;
 
 /// A report to the worker.
 pub(in crate::runner) enum Report {
     /// A tool created a file or a widget.
     Output { path: Path, id: PublicId, output: SideOutput },
     /// A step, a plugin or a guard asks a model.
-    Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>>, turn: Option<Turn> },
+    Question {
+        path: Path,
+        question: Question,
+        reply: oneshot::Sender<Result<ModelResponse>>,
+        turn: Option<SequencePermit>,
+    },
     /// A step or a tool has computed a value to record.
-    Value { path: Path, name: String, value: Arc<Value>, reply: oneshot::Sender<Result<Arc<Value>>>, turn: Turn },
+    Value {
+        path: Path,
+        name: String,
+        value: Arc<Value>,
+        reply: oneshot::Sender<Result<Arc<Value>>>,
+        turn: SequencePermit,
+    },
     /// A step or a tool is about to start a child run.
     Child { path: Path, child: ChildRun, reply: oneshot::Sender<Result<()>> },
     /// An effect has ended.
@@ -96,5 +107,5 @@ pub(in crate::runner) struct Asker {
     pub(super) asks: Path,
     pub(super) request: ModelRequest,
     pub(super) reply: oneshot::Sender<Result<ModelResponse>>,
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<SequencePermit>,
 }

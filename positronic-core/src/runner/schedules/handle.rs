@@ -100,7 +100,7 @@ pub struct UnreadableSchedule {
 }
 
 /// A change of a schedule that is not stored yet.
-pub(super) struct Change {
+pub(super) struct ScheduleChange {
     revision: u64,
     /// The schedule as it is stored.
     pub(super) before: ScheduleRecord,
@@ -217,15 +217,15 @@ impl Schedules {
     }
 
     /// Reads a schedule in order to change it.
-    pub(super) async fn begin(&self, id: &str) -> Result<Change, ScheduleError> {
+    pub(super) async fn begin(&self, id: &str) -> Result<ScheduleChange, ScheduleError> {
         let (revision, before) = self.load(id).await?.ok_or_else(|| ScheduleError::NotFound { id: id.to_owned() })?;
         let mut new = before.clone();
         new.begin_change();
-        Ok(Change { revision, before, new, now: self.client.now() })
+        Ok(ScheduleChange { revision, before, new, now: self.client.now() })
     }
 
     /// Stores a change. Returns `false` if another one came first, so that this one must begin again.
-    pub(super) async fn commit(&self, change: &Change) -> Result<bool, StoreError> {
+    pub(super) async fn commit(&self, change: &ScheduleChange) -> Result<bool, StoreError> {
         self.save(Some((change.revision, &change.before)), &change.new).await
     }
 
@@ -358,7 +358,7 @@ impl Schedules {
     /// Adds a tick of a person. Returns `None` if another change came first.
     async fn add_tick(
         &self,
-        mut change: Change,
+        mut change: ScheduleChange,
         nominal: Timestamp,
         overlap: Option<Overlap>,
     ) -> Result<Option<Tick>, ScheduleError> {

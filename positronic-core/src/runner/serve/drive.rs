@@ -9,7 +9,7 @@ use super::backoffs::POLL;
 use crate::definition::BrainDefinition;
 use crate::record::{RunId, Seq, Start, Timestamp};
 use crate::runner::clock::sleep;
-use crate::runner::worker::shared::{Phase, Shared};
+use crate::runner::worker::shared::{Shared, WorkerPhase};
 use crate::runner::{ResumeError, RunHandle, Runner, Settled, StartError};
 
 /// A run that has ended, or waits without a worker.
@@ -66,10 +66,10 @@ async fn driven(handle: &RunHandle<Value>) -> Result<Driven, ResumeError> {
     loop {
         let (phase, at) = phases.borrow_and_update().clone();
         let is_settled = match phase {
-            Phase::Working => false,
-            Phase::Suspended => is_released(shared),
-            Phase::Ended => true,
-            Phase::Stopped(reason) => return Err(reason),
+            WorkerPhase::Working => false,
+            WorkerPhase::Suspended => is_released(shared),
+            WorkerPhase::Ended => true,
+            WorkerPhase::Stopped(reason) => return Err(reason),
         };
         if is_settled {
             let next = shared.state().next;

@@ -95,11 +95,11 @@ pub(super) struct WorkQueue {
     /// When all runs are listed again.
     list: Instant,
     /// The runs that cannot be claimed here, until their logs say so.
-    refused: HashMap<RunId, Refused>,
+    refused: HashMap<RunId, RefusedRun>,
 }
 
 /// A run that cannot be claimed here.
-struct Refused {
+struct RefusedRun {
     /// The number of its next event at that time.
     next: Seq,
     since: Instant,
@@ -245,7 +245,7 @@ impl WorkQueue {
         }
     }
 
-    async fn note(&self, run: &RunId, refused: &Refused) -> Result<(), StoreError> {
+    async fn note(&self, run: &RunId, refused: &RefusedRun) -> Result<(), StoreError> {
         let row = match self.client.store().run(run).await {
             Ok(row) => row,
             Err(StoreError::NoSuchRun { .. }) => return Ok(()),
@@ -267,7 +267,7 @@ impl WorkQueue {
     /// Hides a run that cannot be claimed here until it changes: from this server, or from all with the same code. If no other worker
     /// claims it within ten seconds, its log says so once, as `RUN_NOT_CLAIMED`, and its row says why.
     pub(super) async fn refuse(&mut self, row: &RunSummary, reason: ClaimRefusal, message: &str) {
-        let refused = Refused { next: row.next, since: Instant::now(), reason, message: message.to_owned() };
+        let refused = RefusedRun { next: row.next, since: Instant::now(), reason, message: message.to_owned() };
         if row.refused.is_none() {
             self.refused.insert(row.run.clone(), refused);
         }

@@ -26,7 +26,7 @@ use crate::runner::client::children::{after_end, deliver_ends};
 use crate::runner::clock::NAP;
 use crate::runner::clock::sleep;
 use crate::runner::worker::claim::{NoClaim, claim};
-use crate::runner::worker::shared::{Phase, Shared};
+use crate::runner::worker::shared::{Shared, WorkerPhase};
 use crate::runner::worker::stop::{ResumeError, Stop};
 use crate::runner::worker::{LeaveReason, Worker};
 use crate::store::Deferral;
@@ -57,7 +57,7 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
                 LeaveReason::Released => {}
                 LeaveReason::Lost => _ = backoffs.clear(&shared.run),
                 LeaveReason::Failed(stop) => {
-                    shared.publish(Phase::Stopped(stop.into()));
+                    shared.publish(WorkerPhase::Stopped(stop.into()));
                     // Not at once, so that those who wait for the run see the reason.
                     poll = Some(backoffs.rest(&shared.run).map_or(POLL, |rest| rest.left));
                 }
@@ -65,22 +65,22 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
         }
         if poll.is_none() {
             poll = match caught(follow(&shared)).await {
-                Ok(Followed::Ended) => return ended(&shared).await,
-                Ok(Followed::Begun(worker)) => {
+                Ok(FollowOutcome::Ended) => return ended(&shared).await,
+                Ok(FollowOutcome::Begun(worker)) => {
                     begun = Some(worker);
                     held = Some(shared);
                     continue;
                 }
-                Ok(Followed::Wait { again }) => again,
+                Ok(FollowOutcome::Wait { again }) => again,
                 Err(Stop::Leaves) => {
-                    shared.publish(Phase::Stopped(ResumeError::Leaves));
+                    shared.publish(WorkerPhase::Stopped(ResumeError::Leaves));
                     None
                 }
                 Err(stop) => {
                     let reason = ResumeError::from(stop);
                     let next = shared.state().next;
                     let rest = backoffs.record(&*shared.runner.store, &shared.run, next, Some(reason.clone())).await;
-                    shared.publish(Phase::Stopped(reason));
+                    shared.publish(WorkerPhase::Stopped(reason));
                     rest
                 }
             };
@@ -99,7 +99,7 @@ async fn ended(shared: &Shared) {
     if state.start.parent.is_some() || !state.children.is_empty() {
         after_end(&shared.runner.client(), &shared.run, &state).await;
     }
-    shared.publish(Phase::Ended);
+    shared.publish(WorkerPhase::Ended);
 }
 
 /// Turns a panic into a reason to stop, so that the handle's waiters get an answer.
@@ -108,48 +108,48 @@ async fn caught<T>(work: impl Future<Output = Result<T, Stop>>) -> Result<T, Sto
     done.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string())))
 }
 
-enum Followed {
+enum FollowOutcome {
     Ended,
     Begun(Box<Worker>),
     Wait { again: Option<Duration> },
 }
 
 /// Reads new events, and claims the run if it has unclaimed work.
-async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
+async fn follow(shared: &Arc<Shared>) -> Result<FollowOutcome, Stop> {
     let events = shared.catch_up().await?;
     if shared.state().has_ended() {
-        return Ok(Followed::Ended);
+        return Ok(FollowOutcome::Ended);
     }
     let backoffs = &shared.runner.state.backoffs;
     if !backoffs.records_signal(&shared.run, &events)
         && let Some(rest) = backoffs.rest(&shared.run)
     {
         if let Some(reason) = rest.reason {
-            shared.publish(Phase::Stopped(reason));
+            shared.publish(WorkerPhase::Stopped(reason));
         }
-        return Ok(Followed::Wait { again: Some(rest.left) });
+        return Ok(FollowOutcome::Wait { again: Some(rest.left) });
     }
     let state = shared.state().clone();
     if !state.children.is_empty() && deliver_ends(&shared.runner.client(), &shared.run, &state).await? {
         shared.catch_up().await?;
     }
     match claim(shared).await {
-        Ok(worker) => Ok(Followed::Begun(worker)),
+        Ok(worker) => Ok(FollowOutcome::Begun(worker)),
         // Another writer ended the run during the restore.
-        Err(NoClaim::Idle) if shared.state().has_ended() => Ok(Followed::Ended),
+        Err(NoClaim::Idle) if shared.state().has_ended() => Ok(FollowOutcome::Ended),
         Err(NoClaim::Idle) => {
-            shared.publish(Phase::Suspended);
-            Ok(Followed::Wait { again: due(shared) })
+            shared.publish(WorkerPhase::Suspended);
+            Ok(FollowOutcome::Wait { again: due(shared) })
         }
         Err(NoClaim::Claimed { .. } | NoClaim::Quarantined { .. }) => {
-            shared.publish(Phase::Working);
-            Ok(Followed::Wait { again: Some(POLL) })
+            shared.publish(WorkerPhase::Working);
+            Ok(FollowOutcome::Wait { again: Some(POLL) })
         }
         Err(NoClaim::NoCode) => {
             // Timers of a waiting run are left to the runners that have its code.
             let idle = shared.summary().status != Status::Running;
-            shared.publish(if idle { Phase::Suspended } else { Phase::Working });
-            Ok(Followed::Wait { again: None })
+            shared.publish(if idle { WorkerPhase::Suspended } else { WorkerPhase::Working });
+            Ok(FollowOutcome::Wait { again: None })
         }
         Err(NoClaim::Stopped(stop)) => Err(stop),
     }

@@ -114,7 +114,7 @@ impl WithoutHandle {
     /// Waits for work and continues the run, or waits until it has ended or is attended to elsewhere.
     async fn wait(self) {
         let Runner { store, clock, unattended, .. } = &self.runner.runner;
-        let bell = Arc::new(Bell::default());
+        let bell = Arc::new(RunBell::default());
         let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
         store.watch(Some(&self.run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
         // It is checked at once: an answer may have just arrived. Boxed, so that a waiting run takes little memory.
@@ -176,9 +176,9 @@ enum Checked {
 
 /// Wakes the task of a run when its log grows. An append during a check is not lost: the next wait ends at once.
 #[derive(Default)]
-struct Bell(Notify);
+struct RunBell(Notify);
 
-impl Watcher for Bell {
+impl Watcher for RunBell {
     fn appended(&self, _: &RunId, _: Seq) {
         self.0.notify_one();
     }

@@ -17,6 +17,7 @@ mod drafting;
 pub(super) mod early_webhooks;
 pub(super) mod frames;
 pub(super) mod lease;
+mod leave;
 pub(super) mod load;
 pub(super) mod registry;
 mod release;
@@ -28,5 +29,5 @@ pub(super) mod timers;
 mod work_loop;
 mod worker;
 
-pub(in crate::runner) use work_loop::LeaveReason;
+pub(in crate::runner) use leave::LeaveReason;
 pub(in crate::runner) use worker::Worker;

@@ -38,7 +38,7 @@ pub(in crate::runner) struct Shared {
     feeds: OnceLock<Vec<Feed>>,
     /// Receives the deltas of the run's answers.
     pub(in crate::runner) live: Arc<LiveRun>,
-    pub(in crate::runner) settled: watch::Sender<(Phase, Seq)>,
+    pub(in crate::runner) settled: watch::Sender<(WorkerPhase, Seq)>,
     /// The last reason for which a worker stopped. `settled` has it only until the next phase, which may follow at once.
     pub(in crate::runner) stopped: watch::Sender<Option<ResumeError>>,
     /// Notified when another writer has appended, and when the last handle is dropped.
@@ -54,7 +54,7 @@ pub(in crate::runner) struct Shared {
 
 /// What a worker is doing, as of an event number.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::runner) enum Phase {
+pub(in crate::runner) enum WorkerPhase {
     Working,
     Suspended,
     Ended,
@@ -81,7 +81,7 @@ impl Shared {
     ) -> Arc<Self> {
         let Folded { state, prompts, summary, snapshot } = folded;
         let shared = Arc::new(Self {
-            settled: watch::Sender::new((Phase::Working, state.next)),
+            settled: watch::Sender::new((WorkerPhase::Working, state.next)),
             stopped: watch::Sender::new(None),
             bell: Arc::new(Notify::new()),
             own: AtomicU64::new(state.next.0),
@@ -134,29 +134,29 @@ impl Shared {
         self.now().since(started)
     }
 
-    pub(in crate::runner) fn publish(&self, phase: Phase) {
+    pub(in crate::runner) fn publish(&self, phase: WorkerPhase) {
         let next = self.state().next;
-        if let Phase::Stopped(reason) = &phase {
+        if let WorkerPhase::Stopped(reason) = &phase {
             self.stopped.send_replace(Some(reason.clone()));
         }
         self.settled.send_if_modified(|known| {
             let fresh = (phase, next);
             // A worker that keeps working is not a change, and would wake every waiter at each event.
-            let news = *known != fresh && (known.0 != Phase::Working || fresh.0 != Phase::Working);
+            let news = *known != fresh && (known.0 != WorkerPhase::Working || fresh.0 != WorkerPhase::Working);
             *known = fresh;
             news
         });
     }
 
     /// Waits until a phase fits or a worker stops, and returns the reason of a stop, which the next phase may follow before it is read.
-    pub(in crate::runner) async fn until(&self, fits: impl FnMut(&(Phase, Seq)) -> bool) -> Option<ResumeError> {
+    pub(in crate::runner) async fn until(&self, fits: impl FnMut(&(WorkerPhase, Seq)) -> bool) -> Option<ResumeError> {
         let (mut stopped, mut phases) = (self.stopped.subscribe(), self.settled.subscribe());
         // The channels stay open, since they are parts of this.
         let is_stopped = tokio::select! {
             biased;
             _ = stopped.changed() => true,
             phase = phases.wait_for(fits) => match phase.as_deref() {
-                Ok((Phase::Stopped(reason), _)) => return Some(reason.clone()),
+                Ok((WorkerPhase::Stopped(reason), _)) => return Some(reason.clone()),
                 // Another worker may have ended the run after this one had stopped.
                 _ => stopped.has_changed().unwrap_or_default(),
             },

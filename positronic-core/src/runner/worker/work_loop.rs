@@ -1,94 +1,30 @@
 //! The loop of a worker: it begins what the machine asks for, waits for reports, and records outcomes.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
-
 use super::early_webhooks::take_mail;
-use super::registry::Departure;
-use super::release::{fail, give_up, release};
-use super::shared::Phase;
+use super::leave::{LeaveReason, order};
+use super::release::release;
+use super::shared::WorkerPhase;
 use super::stop::Stop;
 use super::worker::{Worker, lost};
 use crate::error::Error;
 use crate::machine::{Effect, Outcome, detached, next, status};
 use crate::record::{EventKind, NewEvent, Path, Status, Timestamp};
-use crate::runner::catch::panicked;
 use crate::runner::clock::{sleep, sleep_until};
-use crate::runner::detached::attach::is_detached;
 use crate::runner::effects::async_effects::{start_announced, start_effect};
 use crate::runner::effects::prepare::preparing;
 use crate::runner::effects::questions::{answer_question, keep_value, record_child};
 use crate::runner::effects::record_outcome::record_outcome;
 use crate::runner::effects::report::Report;
 use crate::runner::effects::sync_effects::perform;
-use crate::store::StoreError;
 
 /// The maximum number of reports in an append.
 const TOGETHER: usize = 64;
 
-/// The reason why a worker has left its run.
-pub(in crate::runner) enum LeaveReason {
-    /// The run has ended.
-    Ended,
-    /// The run was idle for a while, or the runner releases its runs.
-    Released,
-    /// Another worker has claimed the run.
-    Lost,
-    /// It failed.
-    Failed(Stop),
-}
-
 impl Worker {
-    /// Works on the run until it ends or has been idle for a while.
-    pub(in crate::runner) async fn work(mut self: Box<Self>) -> LeaveReason {
-        // A panic must not leave the handle's waiters without an answer.
-        let driven = AssertUnwindSafe(self.drive()).catch_unwind().await;
-        // Of a panic: what it was decided with is not appended with the release.
-        self.drop_draft();
-        let unrecorded = self.flights.keys().chain(&self.unrecorded);
-        let mut in_flight: Vec<_> = unrecorded.filter(|path| !is_detached(&self, path)).cloned().collect();
-        in_flight.sort_by_key(order);
-        for (_, flight) in std::mem::take(&mut self.flights) {
-            flight.task.abort();
-        }
-        let stop = match driven.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string()))) {
-            Ok(left) => {
-                if matches!(left, LeaveReason::Released) {
-                    self.guard.departs(Departure::Released);
-                }
-                return left;
-            }
-            Err(Stop::Lost) if in_flight.is_empty() || self.lease.ttl().is_none() => {
-                tracing::warn!(run = %self.shared.run, ?in_flight, "another worker has claimed the run");
-                return LeaveReason::Lost;
-            }
-            // Another worker may claim the run from now on, so this one writes nothing more. If one has, then the lease has
-            // lapsed, although this worker's clock has not shown it yet.
-            Err(Stop::LeaseLost { .. } | Stop::Lost) => {
-                let stop = Stop::LeaseLost { owner: self.lease.owner().to_owned(), in_flight };
-                tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
-                return LeaveReason::Failed(stop);
-            }
-            Err(stop) => stop,
-        };
-        if let Stop::Store(refused @ StoreError::Unrecordable { .. }) = &stop
-            && fail(&mut self, refused).await
-        {
-            return LeaveReason::Ended;
-        }
-        tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
-        let next = self.shared.state().next;
-        // Before the release wakes other tasks of this runner.
-        let paused = self.shared.runner.state.backoffs.add(&self.shared.run, next, Some(stop.clone().into()));
-        give_up(&mut self, &stop).await;
-        self.shared.defer(&paused).await;
-        LeaveReason::Failed(stop)
-    }
-
-    async fn drive(&mut self) -> Result<LeaveReason, Stop> {
+    pub(super) async fn drive(&mut self) -> Result<LeaveReason, Stop> {
         self.end_broken().await?;
         let calls = detached(&self.state);
         for (path, attempt) in calls {
@@ -119,7 +55,7 @@ impl Worker {
                 continue;
             }
             let idle = self.flights.is_empty() && status(&self.state) != Status::Running;
-            self.shared.publish(if idle { Phase::Suspended } else { Phase::Working });
+            self.shared.publish(if idle { WorkerPhase::Suspended } else { WorkerPhase::Working });
             let patience = match (leaves, idle) {
                 (true, _) => self.grace(),
                 // Other suspects may work while this one waits.
@@ -332,16 +268,4 @@ impl Worker {
         }
         Ok(())
     }
-}
-/// Orders paths numerically: call 2 before call 10.
-fn order(path: &Path) -> Vec<(u8, u32, u32, String)> {
-    use crate::record::Segment;
-    path.segments()
-        .map(|segment| match segment {
-            Segment::Iteration(iteration) => (0, iteration, 0, String::new()),
-            Segment::Call(iteration, index) => (1, iteration, index, String::new()),
-            Segment::Question(iteration, index) => (2, iteration, index, String::new()),
-            Segment::Stage(name) => (3, 0, 0, name.to_owned()),
-        })
-        .collect()
 }

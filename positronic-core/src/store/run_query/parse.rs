@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::error::{QueryError, nearest};
 use super::needle::Needle;
-use super::value::{Refused, costs, statuses, time};
+use super::value::{RefusedValue, costs, statuses, time};
 use crate::record::Timestamp;
 use crate::store::RunFilter;
 
@@ -123,7 +123,7 @@ impl RunQuery {
         !self.needles.is_empty()
     }
 
-    fn condition(&mut self, key: &str, value: &str, clock: QueryClock) -> Result<(), Refused> {
+    fn condition(&mut self, key: &str, value: &str, clock: QueryClock) -> Result<(), RefusedValue> {
         let filter = &mut self.filter;
         if value.is_empty() {
             let expected = QUERY_KEYS.iter().find(|(known, _)| *known == key).map_or("a value", |(_, what)| what);

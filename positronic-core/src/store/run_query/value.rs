@@ -11,10 +11,10 @@ use super::parse::QueryClock;
 use crate::record::{Money, Status, Timestamp};
 
 /// Why a value cannot be read, and what was probably meant.
-pub(super) type Refused = (String, Option<String>);
+pub(super) type RefusedValue = (String, Option<String>);
 
 /// Reads statuses, separated by commas.
-pub(super) fn statuses(text: &str) -> Result<Vec<Status>, Refused> {
+pub(super) fn statuses(text: &str) -> Result<Vec<Status>, RefusedValue> {
     let names = || Status::ALL.map(Status::as_str);
     let read = |word: &str| {
         let found = Status::ALL.into_iter().find(|status| status.as_str().eq_ignore_ascii_case(word));
@@ -27,10 +27,10 @@ pub(super) fn statuses(text: &str) -> Result<Vec<Status>, Refused> {
 }
 
 /// The smallest and the largest cost.
-pub(super) type Costs = (Option<Money>, Option<Money>);
+pub(super) type CostRange = (Option<Money>, Option<Money>);
 
 /// Reads a range of costs: `>0.1`, `<=5`, `0.1..5`, or one cost.
-pub(super) fn costs(text: &str) -> Result<Costs, Refused> {
+pub(super) fn costs(text: &str) -> Result<CostRange, RefusedValue> {
     let refused = || ("expected a cost such as >0.1, <=5 or 0.1..5".to_owned(), None);
     let money = |text: &str| Money::from_str(text.trim()).map_err(|_| refused());
     let next = |money: Money| Money::of_nanos(money.nanos().saturating_add(1));
@@ -65,7 +65,7 @@ pub(super) fn costs(text: &str) -> Result<Costs, Refused> {
 }
 
 /// Reads a time: `today`, `yesterday`, an age such as `24h`, a date, or a time with its zone.
-pub(super) fn time(text: &str, clock: QueryClock) -> Result<Timestamp, Refused> {
+pub(super) fn time(text: &str, clock: QueryClock) -> Result<Timestamp, RefusedValue> {
     let refused =
         || ("expected an age such as 24h or 7d, today, yesterday, or a date such as 2026-11-27".to_owned(), None);
     let zone = TimeZone::fixed(Offset::from_seconds(clock.utc_offset).unwrap_or(Offset::UTC));

@@ -4,10 +4,8 @@ use positronic_core::record::{OrderedJson, OrderedObject};
 use serde_json::{Value, json};
 
 use super::limits::VALUES;
-use super::not_strict::{NotStrict, refuse};
+use super::not_strict::{Result, refuse};
 use super::words::Words;
-
-type Result<T> = std::result::Result<T, NotStrict>;
 
 /// Returns the types of a schema's values.
 pub(super) fn kinds(fields: &OrderedObject) -> Result<Vec<String>> {

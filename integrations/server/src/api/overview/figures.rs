@@ -42,7 +42,7 @@ pub(super) struct OverviewItem {
     /// How many further causes there are.
     more_causes: usize,
     /// The brains of runs that ended in the range, the highest cost first.
-    brains: Vec<BrainItem>,
+    brains: Vec<BrainFigures>,
     /// How many further brains there are.
     more_brains: usize,
     queue: QueueItem,
@@ -93,7 +93,7 @@ struct CauseItem {
 
 /// The figures of a brain.
 #[derive(Debug, Serialize, JsonSchema)]
-struct BrainItem {
+struct BrainFigures {
     /// Its title.
     brain: String,
     /// Its runs that ended in the range.
@@ -221,7 +221,7 @@ fn causes(ended: &[EndedRuns], buckets: usize) -> (Vec<CauseItem>, usize) {
 }
 
 /// Lists the brains, and returns how many further ones there are.
-fn brains_by_cost(brains: HashMap<&str, RunsFold<'_>>) -> (Vec<BrainItem>, usize) {
+fn brains_by_cost(brains: HashMap<&str, RunsFold<'_>>) -> (Vec<BrainFigures>, usize) {
     let mut brains: Vec<_> = brains.into_iter().collect();
     brains.sort_by(|(one, a), (other, b)| {
         (b.largest_cost(), b.runs()).cmp(&(a.largest_cost(), a.runs())).then(one.cmp(other))
@@ -229,7 +229,7 @@ fn brains_by_cost(brains: HashMap<&str, RunsFold<'_>>) -> (Vec<BrainItem>, usize
     let more = brains.len().saturating_sub(MAX_BRAINS);
     let item = |(brain, fold): (&str, RunsFold<'_>)| {
         let last_completed = fold.last_completed.map(Time);
-        BrainItem { brain: brain.to_owned(), ended: fold.sum(), last_completed }
+        BrainFigures { brain: brain.to_owned(), ended: fold.sum(), last_completed }
     };
     (brains.into_iter().take(MAX_BRAINS).map(item).collect(), more)
 }

@@ -25,7 +25,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post("/api/v1/runs", "Start a run", start)
             .scopes(&[Scope::Run])
             .query::<WaitQuery>()
-            .takes::<NewRun>()
+            .takes::<NewRunBody>()
             .idempotent()
             .returns::<StartedRun>(201)
             .problems(&[
@@ -42,7 +42,7 @@ pub(crate) fn routes() -> Vec<Route> {
 /// A run to start.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct NewRun {
+struct NewRunBody {
     /// The title of the brain.
     brain: String,
     /// The options, which match the brain's schema; its default options by default.
@@ -74,7 +74,7 @@ struct StartedRun {
 
 async fn start(cx: RequestContext) -> Result<Response, Problem> {
     let (app, caller, wait) = (&cx.app, cx.caller()?, Wait::of(&cx)?);
-    let body: NewRun = cx.json()?;
+    let body: NewRunBody = cx.json()?;
     let definition = app.brain(&body.brain)?;
     app.may_start(caller, &body.brain)?;
     let runner = app.starter(&body.brain).await?;

@@ -94,10 +94,10 @@ pub enum Overwrite {
 /// ```
 #[derive(Clone)]
 pub struct OutputFolder {
-    inner: Arc<Inner>,
+    inner: Arc<OpenFolder>,
 }
 
-struct Inner {
+struct OpenFolder {
     dir: Dir,
     place: PathBuf,
     options: FolderOptions,
@@ -157,7 +157,7 @@ impl OutputFolder {
     }
 
     fn of(dir: Dir, place: PathBuf, options: FolderOptions) -> Self {
-        Self { inner: Arc::new(Inner { dir, place, options, busy: Arc::default() }) }
+        Self { inner: Arc::new(OpenFolder { dir, place, options, busy: Arc::default() }) }
     }
 
     /// Returns its path.

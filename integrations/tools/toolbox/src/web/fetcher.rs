@@ -104,10 +104,10 @@ pub(crate) struct RawAnswer {
 /// Fetches pages and files of listed hosts. Clones share the fetcher.
 #[derive(Clone)]
 pub struct Fetcher {
-    inner: Arc<Inner>,
+    inner: Arc<FetcherParts>,
 }
 
-struct Inner {
+struct FetcherParts {
     options: FetchOptions,
     patterns: Vec<HostPattern>,
     guard: AddressGuard,
@@ -126,7 +126,7 @@ impl Fetcher {
         let guard = AddressGuard::new(Arc::clone(&options.resolver), options.private);
         let client = guard.client().user_agent(&options.user_agent).build();
         let client = client.map_err(|error| FetchError::Client(said(&error)))?;
-        Ok(Self { inner: Arc::new(Inner { options, patterns, guard, client }) })
+        Ok(Self { inner: Arc::new(FetcherParts { options, patterns, guard, client }) })
     }
 
     /// Returns the options.

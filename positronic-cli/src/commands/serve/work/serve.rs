@@ -45,10 +45,10 @@ pub(super) async fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Re
     Shown::new((args.once, args.output), &store, ui).serve(&server, interrupts()).await
 }
 
-type Updates = BoxStream<'static, Result<RunUpdate, StoreError>>;
+type RunUpdates = BoxStream<'static, Result<RunUpdate, StoreError>>;
 
 /// A run's next update, with the stream of those after it.
-type NextUpdate = (RunId, Option<Result<RunUpdate, StoreError>>, Updates);
+type NextUpdate = (RunId, Option<Result<RunUpdate, StoreError>>, RunUpdates);
 
 /// The display of the served runs.
 pub(super) struct Shown<'a> {
@@ -249,7 +249,7 @@ impl<'a> Shown<'a> {
         self.read_on(run, updates);
     }
 
-    fn read_on(&self, run: RunId, mut updates: Updates) {
+    fn read_on(&self, run: RunId, mut updates: RunUpdates) {
         self.updates.push(Box::pin(async move {
             let update = updates.next().await;
             (run, update, updates)
@@ -257,7 +257,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Shows an update of a run, and reads the next one unless the run is over or released.
-    fn show(&mut self, run: RunId, update: Option<Result<RunUpdate, StoreError>>, updates: Updates) {
+    fn show(&mut self, run: RunId, update: Option<Result<RunUpdate, StoreError>>, updates: RunUpdates) {
         let updates = match update {
             Some(Ok(RunUpdate::Event(event))) => {
                 self.line(&run, &event);

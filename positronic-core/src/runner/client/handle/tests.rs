@@ -17,8 +17,8 @@ async fn waiter_is_told_that_the_worker_stopped_though_the_run_has_ended_since()
     let mut waiter = Box::pin(run.settled());
     assert_eq!((&mut waiter).now_or_never(), None, "it works");
 
-    run.shared.publish(Phase::Stopped(ResumeError::Leaves));
-    run.shared.publish(Phase::Ended);
+    run.shared.publish(WorkerPhase::Stopped(ResumeError::Leaves));
+    run.shared.publish(WorkerPhase::Ended);
 
     assert_eq!(waiter.await, Settled::Stopped(ResumeError::Leaves));
     assert_ne!(run.settled().await, Settled::Stopped(ResumeError::Leaves), "a later waiter is told the end");
@@ -33,8 +33,8 @@ async fn waiter_is_told_that_the_worker_stopped_though_another_one_works_since()
     assert_eq!((&mut waiter).now_or_never(), None, "it works");
     assert_eq!((&mut reader).now_or_never(), None, "it works");
 
-    run.shared.publish(Phase::Stopped(ResumeError::Leaves));
-    run.shared.publish(Phase::Working);
+    run.shared.publish(WorkerPhase::Stopped(ResumeError::Leaves));
+    run.shared.publish(WorkerPhase::Working);
 
     assert_eq!(waiter.now_or_never(), Some(Settled::Stopped(ResumeError::Leaves)));
     assert_eq!(reader.now_or_never(), Some(Err(RunError::Stopped { reason: ResumeError::Leaves })));

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use positronic_core::record::{RunId, Timestamp};
 use positronic_core::runner::ConversationSummary;
 
-use super::figures::age;
-use super::words::status;
-use super::{Table, one_line, shorten};
+use crate::render::figures::age;
+use crate::render::words::status;
+use crate::render::{Table, one_line, shorten};
 
 /// A conversation with its last message.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use std::num::NonZeroUsize;
 use positronic_core::record::{RunId, RunSummary, Status, Timestamp};
 use positronic_core::store::StoreError;
 
-use super::figures::{age, count, rounded_money};
-use super::words::{code_changed, status};
-use super::{ShortIds, Table, one_line};
+use crate::render::figures::{age, count, rounded_money};
+use crate::render::words::{code_changed, status};
+use crate::render::{ShortIds, Table, one_line};
 
 /// Code differences by run, or an error for an unreadable log.
 pub(crate) type Differences = HashMap<RunId, Result<String, StoreError>>;

@@ -2,8 +2,8 @@
 
 use positronic_core::projection::{Cost, Spent};
 
-use super::figures::{count, money};
-use super::{Table, one_line};
+use crate::render::figures::{count, money};
+use crate::render::{Table, one_line};
 
 /// The sum of a group: its values, and what its answers cost.
 #[derive(Debug)]

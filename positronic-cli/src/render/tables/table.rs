@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::text::{shorten, width};
+use crate::render::text::{shorten, width};
 
 /// Minimum width of the last column.
 const ROOM: usize = 24;
@@ -38,27 +38,27 @@ impl Table {
     }
 
     /// Limits the width of a column.
-    pub(super) fn limit(&mut self, column: usize, most: usize) {
+    pub(in crate::render) fn limit(&mut self, column: usize, most: usize) {
         if let Some(width) = self.widths.get_mut(column) {
             *width = most.min(*width);
         }
     }
 
     /// Narrows a column as far as the table does not fit, but not below `least`.
-    pub(super) fn narrow(&mut self, column: usize, least: usize) {
+    pub(in crate::render) fn narrow(&mut self, column: usize, least: usize) {
         let width = self.widths.get(column).copied().unwrap_or(0);
         self.limit(column, width.saturating_sub(self.excess()).max(least.min(width)));
     }
 
     /// Narrows a column, but not below `least`, until the last one has `room`.
-    pub(super) fn leave(&mut self, room: usize, column: usize, least: usize) {
+    pub(in crate::render) fn leave(&mut self, room: usize, column: usize, least: usize) {
         let width = self.widths.get(column).copied().unwrap_or(0);
         let missing = (self.taken() + room).saturating_sub(self.columns);
         self.limit(column, width.saturating_sub(missing).max(least.min(width)));
     }
 
     /// Hides columns, the first ones first, until the table fits.
-    pub(super) fn hide(&mut self, columns: &[usize]) {
+    pub(in crate::render) fn hide(&mut self, columns: &[usize]) {
         for column in columns {
             if self.excess() > 0 {
                 self.limit(*column, 0);
@@ -67,7 +67,7 @@ impl Table {
     }
 
     /// Adds a last column, which takes the remaining width or its own line.
-    pub(super) fn rest(&mut self, head: &str, cells: impl Iterator<Item = String>) {
+    pub(in crate::render) fn rest(&mut self, head: &str, cells: impl Iterator<Item = String>) {
         self.rest = Some(std::iter::once(head.to_owned()).chain(cells).collect());
     }
 }

@@ -1,6 +1,6 @@
 //! The tables of providers and of checked models.
 
-use super::{Table, one_line};
+use crate::render::{Table, one_line};
 
 const PROVIDER_HEADS: [&str; 4] = ["PROVIDER", "KEY", "DEFAULT MODEL", "BASE URL"];
 const CHECK_HEADS: [&str; 5] = ["MODEL", "RESULT", "TIME", "TOKENS", "COST"];

@@ -1,0 +1,87 @@
+//! How a worker leaves its run, in each case: its end, a release, a lapsed lease, another worker's claim, a failure of the store, a panic.
+
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt as _;
+
+use super::registry::Departure;
+use super::release::{fail, give_up};
+use super::stop::Stop;
+use super::worker::Worker;
+use crate::record::Path;
+use crate::runner::catch::panicked;
+use crate::runner::detached::attach::is_detached;
+use crate::store::StoreError;
+
+/// The reason why a worker has left its run.
+pub(in crate::runner) enum LeaveReason {
+    /// The run has ended.
+    Ended,
+    /// The run was idle for a while, or the runner releases its runs.
+    Released,
+    /// Another worker has claimed the run.
+    Lost,
+    /// It failed.
+    Failed(Stop),
+}
+
+impl Worker {
+    /// Works on the run until it ends or has been idle for a while.
+    pub(in crate::runner) async fn work(mut self: Box<Self>) -> LeaveReason {
+        // A panic must not leave the handle's waiters without an answer.
+        let driven = AssertUnwindSafe(self.drive()).catch_unwind().await;
+        // Of a panic: what it was decided with is not appended with the release.
+        self.drop_draft();
+        let unrecorded = self.flights.keys().chain(&self.unrecorded);
+        let mut in_flight: Vec<_> = unrecorded.filter(|path| !is_detached(&self, path)).cloned().collect();
+        in_flight.sort_by_key(order);
+        for (_, flight) in std::mem::take(&mut self.flights) {
+            flight.task.abort();
+        }
+        let stop = match driven.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string()))) {
+            Ok(left) => {
+                if matches!(left, LeaveReason::Released) {
+                    self.guard.departs(Departure::Released);
+                }
+                return left;
+            }
+            Err(Stop::Lost) if in_flight.is_empty() || self.lease.ttl().is_none() => {
+                tracing::warn!(run = %self.shared.run, ?in_flight, "another worker has claimed the run");
+                return LeaveReason::Lost;
+            }
+            // Another worker may claim the run from now on, so this one writes nothing more. If one has, then the lease has
+            // lapsed, although this worker's clock has not shown it yet.
+            Err(Stop::LeaseLost { .. } | Stop::Lost) => {
+                let stop = Stop::LeaseLost { owner: self.lease.owner().to_owned(), in_flight };
+                tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
+                return LeaveReason::Failed(stop);
+            }
+            Err(stop) => stop,
+        };
+        if let Stop::Store(refused @ StoreError::Unrecordable { .. }) = &stop
+            && fail(&mut self, refused).await
+        {
+            return LeaveReason::Ended;
+        }
+        tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
+        let next = self.shared.state().next;
+        // Before the release wakes other tasks of this runner.
+        let paused = self.shared.runner.state.backoffs.add(&self.shared.run, next, Some(stop.clone().into()));
+        give_up(&mut self, &stop).await;
+        self.shared.defer(&paused).await;
+        LeaveReason::Failed(stop)
+    }
+}
+
+/// Orders paths numerically: call 2 before call 10.
+pub(super) fn order(path: &Path) -> Vec<(u8, u32, u32, String)> {
+    use crate::record::Segment;
+    path.segments()
+        .map(|segment| match segment {
+            Segment::Iteration(iteration) => (0, iteration, 0, String::new()),
+            Segment::Call(iteration, index) => (1, iteration, index, String::new()),
+            Segment::Question(iteration, index) => (2, iteration, index, String::new()),
+            Segment::Stage(name) => (3, 0, 0, name.to_owned()),
+        })
+        .collect()
+}
