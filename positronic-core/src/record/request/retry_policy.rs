@@ -1,4 +1,4 @@
-//! The settings of retries of failed requests.
+//! The settings of retries of failed requests. The wait that follows from them is computed in `machine/settle/retry.rs`.
 
 use std::time::Duration;
 
