@@ -136,7 +136,7 @@ fn add_line(text: &mut String, line: &str) {
 
 /// Returns the provider's id of the call, or a generated one.
 fn provider_id(call: &ToolOutput) -> String {
-    call.provider_id.clone().unwrap_or_else(|| call.public_id.as_str().to_owned())
+    call.provider_id.clone().unwrap_or_else(|| call.public_id().as_str().to_owned())
 }
 
 /// Returns the tool's name for a provider. A model may invent a name that no provider accepts, so invalid characters
