@@ -359,7 +359,9 @@ impl BrainFrame {
 /// Returns whether a path is that of a stage in the brain `owner`, or in that stage.
 fn is_in_stage(path: &Path, owner: &str, stage: &str) -> bool {
     let below = path.as_str().get(owner.len()..).unwrap_or_default();
-    below.trim_start_matches('/').split('/').next() == Some(stage)
+    // Every event is looked at, and splitting takes four times as long.
+    let below = below.strip_prefix('/').unwrap_or(below).strip_prefix(stage);
+    below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Finds the current stage of a brain in another list of stages.

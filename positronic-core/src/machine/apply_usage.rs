@@ -67,15 +67,16 @@ impl RunState {
             let currency = self.currency.get_or_insert_with(|| charge.currency.as_str().into());
             **currency == *charge.currency
         });
-        let unpriced = (charge.is_none() && !metadata.is_free()).then(|| -> Arc<str> {
-            let model = metadata.answered_by.as_ref().unwrap_or(&metadata.model);
-            format!("{}/{model}", metadata.provider).into()
-        });
+        let is_unpriced = charge.is_none() && !metadata.is_free();
         let spend = |spent: &mut super::grants::Spending| {
             if let Some(charge) = charge {
                 spent.known += charge.amount;
-            } else if spent.unpriced.is_none() {
-                spent.unpriced.clone_from(&unpriced);
+            } else if is_unpriced {
+                // The first one stays.
+                spent.unpriced.get_or_insert_with(|| {
+                    let model = metadata.answered_by.as_ref().unwrap_or(&metadata.model);
+                    format!("{}/{model}", metadata.provider).into()
+                });
             }
         };
         let usage = metadata.usage;

@@ -327,7 +327,11 @@ pub(super) fn may_ask(state: &RunState, asker: &Path) -> LimitVerdict {
 
 /// Returns whether a limit of money applies to a loop, apart from its own.
 pub(crate) fn limits_money(state: &RunState, path: &Path) -> bool {
-    bounds(state, path).into_iter().any(|bound| bound.limit(LimitKind::Money).is_some())
+    let mut is_limited = false;
+    state.walk(path.as_str(), |open| {
+        is_limited |= LimitedFrame::of(open).any(|bound| bound.limit(LimitKind::Money).is_some());
+    });
+    is_limited
 }
 
 /// Returns whether a limit of money applies to anything open in a run.

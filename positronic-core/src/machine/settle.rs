@@ -8,7 +8,6 @@ pub(super) mod inputs;
 mod iteration;
 mod retry;
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -393,6 +392,8 @@ fn tool(path: &Path, returned: Returned, duration: Duration, now: Timestamp) -> 
             return replaced.chain([NewEvent::new(path.clone(), kind)]).collect();
         }
     };
+    // Most calls have one event, and a vector that grows has room for four.
+    new_events.reserve_exact(1 + replaced.len() + triggers.len());
     new_events.extend(replaced);
     let set = |change| NewEvent::new(path.clone(), EventKind::LoopTrigger { change });
     new_events.extend(triggers.into_iter().map(set));
@@ -436,13 +437,16 @@ fn is_denied(frame: &LoopFrame, call: &ToolCall) -> bool {
 
 /// Gives every call exactly one part: an adapter may have left one out, or named one twice.
 fn name_every_call(parts: &mut Vec<Part>, calls: usize) {
-    let calls = u32::try_from(calls).unwrap_or(u32::MAX);
-    let mut named = HashSet::new();
+    let mut named = vec![false; calls];
     parts.retain(|part| match part {
-        Part::Call { index } => *index < calls && named.insert(*index),
+        Part::Call { index } => {
+            let known = usize::try_from(*index).ok().and_then(|index| named.get_mut(index));
+            known.is_some_and(|known| !std::mem::replace(known, true))
+        }
         _ => true,
     });
-    parts.extend((0..calls).filter(|index| !named.contains(index)).map(|index| Part::Call { index }));
+    let unnamed = (0..).zip(named).filter(|(_, is_named)| !is_named);
+    parts.extend(unnamed.map(|(index, _)| Part::Call { index }));
 }
 
 #[cfg(test)]

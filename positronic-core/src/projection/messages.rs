@@ -14,8 +14,6 @@
 //! A file's line is part of a tool message, because providers allow nothing between an assistant's calls and their
 //! results.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 
 use super::result_text::result_text;
@@ -136,14 +134,14 @@ fn add_line(text: &mut String, line: &str) {
 
 /// Returns the provider's id of the call, or a generated one.
 fn provider_id(call: &ToolOutput) -> String {
-    call.provider_id.clone().unwrap_or_else(|| call.public_id.as_str().to_owned())
+    call.provider_id.clone().unwrap_or_else(|| call.public_id().as_str().to_owned())
 }
 
 /// Returns the tool's name for a provider. A model may invent a name that no provider accepts, so invalid characters
 /// are removed.
 fn wire_name(tool: &str) -> String {
-    if let Ok(id) = ToolId::new(tool) {
-        return id.wire_name().into_owned();
+    if ToolId::is_valid(tool) {
+        return ToolId::wire_name_of(tool).into_owned();
     }
     let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     let name: String = tool.chars().take(64).map(|letter| if fits(letter) { letter } else { '_' }).collect();
@@ -155,19 +153,21 @@ fn wire_name(tool: &str) -> String {
 fn arguments_text(arguments: &Value) -> String {
     match arguments {
         Value::String(raw) => serde_json::json!({ "not_json": raw }).to_string(),
-        other => other.to_string(),
+        other => {
+            // Takes a third of `to_string`, whose formatter grows the text piece by piece.
+            let mut text = serde_json::to_string(other).unwrap_or_default();
+            text.shrink_to_fit();
+            text
+        }
     }
 }
 
 fn tool_text(tool: &ToolOutput) -> String {
-    let mut text = String::new();
-    if let Some(edited) = &tool.edited {
-        _ = write!(text, "A person changed the arguments before the call ran: {edited}\n\n");
+    let result = tool.result.as_ref().map(result_text).unwrap_or_default();
+    match &tool.edited {
+        Some(edited) => format!("A person changed the arguments before the call ran: {edited}\n\n{result}"),
+        None => result,
     }
-    if let Some(result) = &tool.result {
-        text.push_str(&result_text(result));
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Time, ids and randomness: the only place where the core reads a clock or draws a number.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::{Duration, SystemTime};
 
 use backon::ExponentialBuilder;
@@ -106,8 +107,8 @@ impl Ids for UuidIds {
     }
 
     fn jitter(&self) -> f64 {
-        // The last 32 bits of such a UUID are random.
-        let [.., a, b, c, d] = Self::uuid().into_bytes();
+        // Drawn for every outcome. The keys of a new hasher are random, and cost a fifth of a UUID.
+        let [a, b, c, d, ..] = RandomState::new().build_hasher().finish().to_be_bytes();
         f64::from(u32::from_be_bytes([a, b, c, d])) / f64::from(u32::MAX)
     }
 }
@@ -121,5 +122,15 @@ mod tests {
         let before = SystemTime::UNIX_EPOCH - Duration::from_secs(3600);
         let [one, two] = [(); 2].map(|()| sortable_uuid(before));
         assert_ne!(one, two);
+    }
+
+    #[test]
+    fn jitter_is_spread_from_0_to_1() {
+        let drawn: Vec<f64> = (0..1000).map(|_| UuidIds.jitter()).collect();
+        assert!(drawn.iter().all(|jitter| (0.0..=1.0).contains(jitter)));
+        for tenth in 0..10 {
+            let count = drawn.iter().filter(|jitter| (**jitter * 10.0).floor() == f64::from(tenth)).count();
+            assert!((50..200).contains(&count), "{count} of 1,000 in tenth {tenth}");
+        }
     }
 }

@@ -180,13 +180,14 @@ pub(super) async fn start(
     let begin = BrainStart { start, plugins, state, ..initial };
     let (own, id, code) = (runner.clone(), run.clone(), Arc::clone(&definition));
     runner.state.started.insert(&definition);
-    let begun = async move { begin_run(&own, &id, code, begin).await };
+    // Boxed, so that the future of a start is small.
+    let begun = Box::pin(async move { begin_run(&own, &id, code, begin).await });
     match apart(begun).await.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
         Err(StartError::Store(StoreError::Conflict { .. })) => {}
         begun => return begun,
     }
     // A repeated start returns the same run; another run with that id is refused.
-    let known = load::whole(&*runner.store, &run, &runner.state.histories).await?;
+    let known = Box::pin(load::whole(&*runner.store, &run, &runner.state.histories)).await?;
     let differs = differences(&known.state, &definition, &options, &given);
     // A delivery, a step and a call start one run, whatever the code computes the next time.
     let is_same_delivery = given.delivery.is_some() && known.state.start.delivery == given.delivery;

@@ -69,7 +69,8 @@ impl Runner {
         options: Value,
         start: Start,
     ) -> Result<RunHandle<Value>, StartError> {
-        start::start(self, definition, options, start, start::TakenOver::default()).await
+        // Boxed, so that the futures of those who start many runs are small.
+        Box::pin(start::start(self, definition, options, start, start::TakenOver::default())).await
     }
 
     /// Delivers a webhook to the run that waits for it, as [`Client::deliver`] does. If none waits and the webhook starts runs

@@ -61,21 +61,24 @@ impl Append {
     /// [`StoreError::Unrecordable`] when an event cannot be serialized, [`StoreError::Failed`] when their numbers do not
     /// begin with `expected` or have a gap.
     pub fn lines(&self) -> Result<Vec<Box<str>>, StoreError> {
-        let mut next = self.expected;
-        let line = |event: &Arc<Event>| {
+        let mut lines = Vec::with_capacity(self.events.len());
+        let (mut next, mut buffer) = (self.expected, Vec::with_capacity(512));
+        for event in &self.events {
             if event.seq != next {
                 let message = format!("an event with number {} was appended as number {next}", event.seq);
                 return Err(StoreError::Failed { message });
             }
             next = next.next();
-            let line = event.to_json().map_err(|error| StoreError::Unrecordable {
-                event: event.kind.name().to_owned(),
-                path: event.path.clone(),
-                reason: error.to_string(),
-            })?;
-            Ok(line.into_boxed_str())
-        };
-        self.events.iter().map(line).collect()
+            let refused = |reason: String| {
+                let (event, path) = (event.kind.name().to_owned(), event.path.clone());
+                StoreError::Unrecordable { event, path, reason }
+            };
+            buffer.clear();
+            event.write_line(&mut buffer).map_err(|error| refused(error.to_string()))?;
+            let line = std::str::from_utf8(&buffer).map_err(|error| refused(error.to_string()))?;
+            lines.push(line.into());
+        }
+        Ok(lines)
     }
 
     /// Returns the signals that the events accept, with the number of each event.

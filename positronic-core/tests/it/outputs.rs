@@ -124,7 +124,6 @@ fn text(iteration: u32, calls: u32) -> Output {
 fn call(index: u32, state: CallState, edited: Option<Value>, result: Option<ToolResult>) -> Output {
     output(OutputKind::Tool(Box::new(ToolOutput {
         path: path("Chat").call(0, index),
-        public_id: path("Chat").call(0, index).public_id(),
         flags: CallFlags::default(),
         approval: None,
         tool: "pay.send".to_owned(),

@@ -47,7 +47,7 @@ async fn call_entry_has_its_approval_from_question_to_decision() {
     let pending = record(&run, "Work");
     let [gated, work] = calls_of(&pending)[..] else { panic!("{pending:?}") };
     assert_eq!([gated.state, work.state], [CallState::Pending, CallState::Deferred]);
-    assert_eq!(gated.public_id, path("Work/0.0").public_id());
+    assert_eq!(gated.public_id(), path("Work/0.0").public_id());
     let approval = gated.approval.as_ref().unwrap();
     assert_eq!((approval.reason.as_str(), approval.editable, approval.is_pending()), ("it is dangerous", true, true));
     let valid = approval.expires.unwrap().since(approval.requested.unwrap());

@@ -33,7 +33,7 @@ pub(crate) type Formats = FormatCache<Result<OrderedJson, Option<String>>>;
 /// Encodes a request to a model.
 pub(crate) fn body(config: &AnthropicConfig, to: Recipient<'_>, formats: &Formats, request: &ModelRequest) -> String {
     let settings = &*request.settings;
-    let mut body = RequestBody::new(settings);
+    let mut body = RequestBody::of(request);
     body.field("model", to.model);
     body.field("max_tokens", &config.output_limit(settings.max_output_tokens));
     body.field("stream", &config.stream);

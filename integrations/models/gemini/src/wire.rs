@@ -31,7 +31,7 @@ pub(crate) type Formats = FormatCache<Option<OrderedJson>>;
 
 /// Encodes a request to a model.
 pub(crate) fn body(config: &GeminiConfig, to: Recipient<'_>, formats: &Formats, request: &ModelRequest) -> String {
-    let mut body = RequestBody::new(&request.settings);
+    let mut body = RequestBody::of(request);
     write_prompt(&mut body, config, to, formats, request);
     body.end()
 }

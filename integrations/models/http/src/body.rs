@@ -6,11 +6,14 @@
 use std::borrow::Cow;
 use std::io;
 
-use positronic_core::record::Settings;
+use positronic_core::record::{ModelRequest, Settings};
 use serde::Serialize;
 
 /// The capacity in bytes with which a body begins.
 const USUAL_LENGTH: usize = 4096;
+
+/// The length in bytes of a usual message of an agent, a call or its result.
+const USUAL_MESSAGE: usize = 256;
 
 /// A partially written request body, a JSON object.
 ///
@@ -34,7 +37,18 @@ impl<'a> RequestBody<'a> {
     /// Begins the body of a request with these settings.
     #[must_use]
     pub fn new(settings: &'a Settings) -> Self {
-        let mut out = String::with_capacity(USUAL_LENGTH);
+        Self::with_capacity(settings, USUAL_LENGTH)
+    }
+
+    /// Begins the body of a request, with room for its messages.
+    #[must_use]
+    pub fn of(request: &'a ModelRequest) -> Self {
+        // A body that grows is copied each time.
+        Self::with_capacity(&request.settings, USUAL_LENGTH + USUAL_MESSAGE * request.messages.len())
+    }
+
+    fn with_capacity(settings: &'a Settings, bytes: usize) -> Self {
+        let mut out = String::with_capacity(bytes);
         out.push('{');
         Self { out, settings }
     }

@@ -23,7 +23,7 @@ use super::formats::{wire_format, wire_parameters};
 pub(super) fn body(config: &OpenAiConfig, to: Recipient<'_>, request: &ModelRequest) -> String {
     let settings = &*request.settings;
     let back = config.reasoning_back;
-    let mut body = RequestBody::new(settings);
+    let mut body = RequestBody::of(request);
     body.field("model", to.model);
     body.list("messages", |message| {
         if !request.system.is_empty() {

@@ -27,7 +27,7 @@ const DIALECT: &str = "openai-responses";
 /// Encodes a request to a model.
 pub(super) fn body(config: &OpenAiConfig, to: Recipient<'_>, request: &ModelRequest) -> String {
     let settings = &*request.settings;
-    let mut body = RequestBody::new(settings);
+    let mut body = RequestBody::of(request);
     body.field("model", to.model);
     body.some("instructions", Some(&*request.system).filter(|system| !system.is_empty()));
     body.list("input", |item| {

@@ -411,7 +411,6 @@ fn begins_answer(output: &Output) -> bool {
 fn proposed(path: &Path, call: &ToolCall) -> ToolOutput {
     ToolOutput {
         path: path.clone(),
-        public_id: path.public_id(),
         tool: call.tool.clone(),
         arguments: Arc::clone(&call.arguments),
         edited: None,

@@ -29,12 +29,13 @@ impl ToolId {
     ///
     /// [`ToolIdError`] when the text is empty, longer than 64 characters, or contains another character.
     pub fn new(text: &str) -> Result<Self, ToolIdError> {
+        if Self::is_valid(text) { Ok(Self(text.into())) } else { Err(ToolIdError(text.to_owned())) }
+    }
+
+    /// Returns whether a text can be an id.
+    pub(crate) fn is_valid(text: &str) -> bool {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-        if (1..=64).contains(&text.len()) && text.bytes().all(fits) {
-            Ok(Self(text.into()))
-        } else {
-            Err(ToolIdError(text.to_owned()))
-        }
+        (1..=64).contains(&text.len()) && text.bytes().all(fits)
     }
 
     /// Returns the id as text.
@@ -47,7 +48,12 @@ impl ToolId {
     /// are rejected, so the name is unambiguous.
     #[must_use]
     pub fn wire_name(&self) -> std::borrow::Cow<'_, str> {
-        if self.0.contains('.') { self.0.replace('.', "_").into() } else { (&*self.0).into() }
+        Self::wire_name_of(&self.0)
+    }
+
+    /// Returns the name for providers of the id with this text.
+    pub(crate) fn wire_name_of(id: &str) -> std::borrow::Cow<'_, str> {
+        if id.contains('.') { id.replace('.', "_").into() } else { id.into() }
     }
 }
 

@@ -88,8 +88,18 @@ impl ToolSet {
     /// Returns the first two tools with the same wire name.
     #[must_use]
     pub fn collision(&self) -> Option<(&ToolId, &ToolId)> {
+        Self::collision_of(self.tools.iter())
+    }
+
+    /// Returns the first two of these tools with the same wire name.
+    pub(crate) fn collision_of<'a>(
+        mut tools: impl ExactSizeIterator<Item = &'a ToolDecl>,
+    ) -> Option<(&'a ToolId, &'a ToolId)> {
+        if tools.len() < 2 {
+            return None;
+        }
         let mut seen = std::collections::HashMap::new();
-        self.tools.iter().find_map(|tool| seen.insert(tool.id.wire_name(), &tool.id).map(|earlier| (earlier, &tool.id)))
+        tools.find_map(|tool| seen.insert(tool.id.wire_name(), &tool.id).map(|earlier| (earlier, &tool.id)))
     }
 
     /// Returns the encoded set; the encoding of the first dialect is cached.

@@ -36,9 +36,8 @@ pub(in crate::runner) fn performed(
 
 /// Returns whether the executor performs a call that is about to start.
 pub(in crate::runner) fn is_taken(worker: &Worker, path: &Path, attempt: u32) -> bool {
-    let Some((executor, call)) = worker.shared.runner.code.executor.as_ref().zip(worker.state.call(path)) else {
-        return false;
-    };
+    let Some(executor) = &worker.shared.runner.code.executor else { return false };
+    let Some(call) = worker.state.call(path) else { return false };
     let is_function = worker
         .frames
         .tool(path, &call.tool)

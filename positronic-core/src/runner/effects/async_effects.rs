@@ -42,7 +42,7 @@ pub(in crate::runner) fn intent(worker: &Worker, effect: &Effect) -> Option<NewE
 /// than its tool's retries allow.
 pub(in crate::runner) fn given_up_call(worker: &Worker, effect: &Effect) -> Option<NewEvent> {
     let Effect::Execute { path, .. } = effect else { return None };
-    let call = worker.state.call(path)?;
+    let call = worker.state.call(path).filter(|call| call.crashes > 0)?;
     // A missing tool has a result of its own.
     let retries = worker.frames.tool(path, &call.tool)?.retries;
     given_up(call, retries)

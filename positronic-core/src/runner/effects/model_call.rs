@@ -64,8 +64,14 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                             return Outcome::Refused { response, message, guard, replaced, attempt, took: duration };
                         }
                     };
-                    let mut calls =
-                        validate_calls(&response.calls, &request.path, tools, definition.as_deref(), &scope).await;
+                    let mut calls = validate_calls(
+                        std::mem::take(&mut response.calls),
+                        &request.path,
+                        tools,
+                        definition.as_deref(),
+                        &scope,
+                    )
+                    .await;
                     cut_off(&mut calls, &response, request.settings.max_output_tokens);
                     let ModelResponse { parts, metadata, .. } = response;
                     Ok(Answered { parts, metadata, calls, plugins, failed, replaced })

@@ -273,17 +273,17 @@ fn overridden(worker: &Worker, mut definition: LoopDefinition) -> LoopDefinition
 
 /// Returns whether a loop belongs to the run's own brain, which gets the messages of persons.
 fn is_of_root(path: &Path) -> bool {
-    path.parent().is_some_and(|owner| owner.is_root())
+    path.parent_text().is_some_and(str::is_empty)
 }
 
 fn checked(definition: &LoopDefinition) -> crate::Result<()> {
-    let tools = ToolSet::new(definition.tools.values().map(|tool| tool.decl.clone()).collect());
-    if let Some((one, other)) = tools.collision() {
+    let tools = || definition.tools.values().map(|tool| &tool.decl);
+    if let Some((one, other)) = ToolSet::collision_of(tools()) {
         return Err(crate::Error::new(format!(
             "the tools `{one}` and `{other}` would have the same name for a provider; rename one of them"
         )));
     }
-    if definition.settings.structured_actions.is_some() && !tools.tools().iter().any(|tool| tool.flags.exit) {
+    if definition.settings.structured_actions.is_some() && !tools().any(|tool| tool.flags.exit) {
         return Err(crate::Error::new(
             "it asks for structured actions, and none of its actions ends the loop; mark one with `.exit()` or name \
              one in `exit_on`",

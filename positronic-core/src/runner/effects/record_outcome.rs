@@ -11,7 +11,7 @@ use super::report::Outcome;
 use super::state_owner::states;
 use crate::definition::{StateValue, UntypedReply, recordable};
 use crate::error::Result;
-use crate::machine::{self, Replaced, Returned, settle};
+use crate::machine::{self, Replaced, Returned, StateChanges, settle};
 use crate::record::{EventKind, Path};
 use crate::runner::catch::caught_now;
 use crate::runner::detached::call::InDoubt;
@@ -43,7 +43,9 @@ pub(in crate::runner) async fn record_outcome(worker: &mut Worker, path: &Path, 
             return record_prepared(worker, path, result, iteration, read);
         }
         Outcome::Inputs { inputs, iteration, read } => return record_inputs(worker, path, inputs, iteration, read),
-        Outcome::Question { result, took, asker } => return record_question(worker, path, result, *asker, took).await,
+        Outcome::Question { result, took, asker } => {
+            return Box::pin(record_question(worker, path, result, *asker, took)).await;
+        }
     };
     let Some(outcome) = outcome else { return Ok(()) };
     let new_events = settle(&worker.state, path, outcome, took, &worker.inputs());
@@ -63,8 +65,7 @@ fn returned(
     replaced: Vec<Replaced>,
     attempt: u32,
 ) -> Option<machine::Outcome> {
-    let tool = worker.state.call(path).map(|call| call.tool.clone())?;
-    let states = states(worker, path)?;
+    worker.state.call(path)?;
     let max_bytes = worker.shared.runner.settings.max_document_bytes;
     let checked = |reply: UntypedReply| {
         recordable("the tool did its work, but what it returned", &reply.output, max_bytes).map(|()| reply)
@@ -72,7 +73,8 @@ fn returned(
     let reply = match result.and_then(checked) {
         Ok(reply) => reply,
         Err(error) => {
-            let retries = worker.frames.tool(path, &tool).map_or(0, |tool| tool.retries);
+            let tool = worker.state.call(path).and_then(|call| worker.frames.tool(path, &call.tool));
+            let retries = tool.map_or(0, |tool| tool.retries);
             if let Some(InDoubt(reason)) = error.source().downcast_ref::<InDoubt>() {
                 return Some(machine::Outcome::ToolInDoubt { reason: reason.clone(), attempt, retries });
             }
@@ -80,10 +82,14 @@ fn returned(
         }
     };
     let UntypedReply { output, brief, updates, plugin_updates, waits, triggers } = reply;
-    let changes = states.and_then(|states| {
-        let next = updated(&states.document, updates)?;
-        states.step(path, next, plugin_updates)
-    });
+    // Most tools change no state.
+    let changes = match updates.is_empty() && plugin_updates.is_empty() {
+        true => Ok(StateChanges::default()),
+        false => states(worker, path)?.and_then(|states| {
+            let next = updated(&states.document, updates)?;
+            states.step(path, next, plugin_updates)
+        }),
+    };
     let waits = waits.into_iter().map(|wait| (wait.spec, wait.valid_for)).collect();
     Some(machine::Outcome::Tool(Returned { output, brief, waits, triggers, replaced, changes }))
 }

@@ -7,8 +7,8 @@ use super::edited_arguments::check as check_edited;
 use super::guards::{check_call, check_result};
 use super::plugin_hooks::around;
 use super::report::Outcome;
-use crate::definition::{Invocation, ToolBody};
-use crate::error::Error;
+use crate::definition::{Invocation, LoopDefinition, Scope, ToolBody, ToolDefinition};
+use crate::error::{Error, Result};
 use crate::record::Path;
 use crate::runner::catch::owner_scope;
 use crate::runner::detached::attach::{detached_call, performed};
@@ -22,7 +22,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
     let Some((call, edited, detached)) = invoked else { return };
     let detached = detached.then(|| detached_call(worker, path, &call));
     let definition = worker.frames.tool(path, &call.tool).cloned();
-    let loop_at = path.parent().and_then(|loop_at| worker.frames.loop_at(&loop_at).cloned());
+    let loop_at = worker.frames.loop_around(path).cloned();
     let Some(scope) = worker.scope(path.clone()) else { return };
     let shared = Arc::clone(&worker.shared);
     worker.launch(
@@ -30,14 +30,9 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
         true,
         Box::pin(async move {
             let started = shared.now();
+            // What few calls need is boxed, so that the futures of the others are small.
             let checked = match definition.as_deref().filter(|_| edited) {
-                Some(definition) => {
-                    let guarded = check_call(loop_at.as_deref(), &scope, &call.tool, &call.arguments).await;
-                    match guarded {
-                        Ok(()) => check_edited(definition, &call.arguments, call.flags.exit, scope.clone()).await,
-                        Err(refused) => Err(Error::new(refused)),
-                    }
-                }
+                Some(definition) => Box::pin(check_edit(loop_at.as_deref(), definition, &scope, &call)).await,
                 None => Ok(()),
             };
             let mut replaced = Vec::new();
@@ -66,13 +61,26 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                     Err(Error::new(format!("the tool `{}` no longer exists", call.tool)))
                 }
             };
+            let is_guarded = loop_at.as_deref().is_some_and(|definition| !definition.guards.is_empty());
             let result = match result {
-                Ok(mut reply) => check_result(loop_at.as_deref(), &scope, &call.tool, &mut reply, &mut replaced)
-                    .await
-                    .map(|()| reply),
-                failed => failed,
+                Ok(mut reply) if is_guarded => {
+                    let checking = check_result(loop_at.as_deref(), &scope, &call.tool, &mut reply, &mut replaced);
+                    Box::pin(checking).await.map(|()| reply)
+                }
+                result => result,
             };
             Outcome::Tool { result, replaced, attempt, took: shared.since(started) }
         }),
     );
+}
+
+/// Checks arguments that a person has edited.
+async fn check_edit(
+    loop_at: Option<&LoopDefinition>,
+    tool: &ToolDefinition,
+    scope: &Scope,
+    call: &Invocation,
+) -> Result<()> {
+    check_call(loop_at, scope, &call.tool, &call.arguments).await.map_err(Error::new)?;
+    check_edited(tool, &call.arguments, call.flags.exit, scope.clone()).await
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::guards::check_call;
-use crate::definition::{LoopDefinition, Scope, ToolDefinition};
+use crate::definition::{GateFn, LoopDefinition, Scope, ToolDefinition};
 use crate::error::Error;
 use crate::machine::Validated;
 use crate::record::{
@@ -19,7 +19,7 @@ use crate::tools::{accept_arguments, near_name, parse_arguments};
 
 /// Validates the calls of the answer at `path`, an iteration.
 pub(super) async fn validate_calls(
-    calls: &[ProposedCall],
+    calls: Vec<ProposedCall>,
     path: &Path,
     tools: &ToolSet,
     definition: Option<&LoopDefinition>,
@@ -32,29 +32,29 @@ pub(super) async fn validate_calls(
         _ => 0,
     };
     for (index, call) in (0..).zip(calls) {
-        let scope = Scope { path: loop_at.call(iteration, index), ..scope.clone() };
+        let scope = || Scope { path: loop_at.call(iteration, index), ..scope.clone() };
         validated.push(validate(call, tools, definition, scope).await);
     }
     validated
 }
 
 async fn validate(
-    call: &ProposedCall,
+    ProposedCall { name, arguments, provider_id, data }: ProposedCall,
     tools: &ToolSet,
     definition: Option<&LoopDefinition>,
-    scope: Scope,
+    scope: impl Fn() -> Scope,
 ) -> Validated {
     let mut made = ToolCall {
-        tool: call.name.clone(),
+        tool: name,
         arguments: Arc::default(),
-        provider_id: call.provider_id.clone(),
-        data: call.data.clone(),
+        provider_id,
+        data,
         flags: CallFlags::default(),
         gate: None,
         repair: None,
     };
     let mut repair = Repair::default();
-    let refused = complete(&mut made, &mut repair, &call.arguments, tools, definition, scope).await.err();
+    let refused = complete(&mut made, &mut repair, &arguments, tools, definition, scope).await.err();
     if !repair.is_empty() {
         made.repair = Some(Box::new(repair));
     }
@@ -68,7 +68,7 @@ async fn complete(
     arguments: &str,
     tools: &ToolSet,
     definition: Option<&LoopDefinition>,
-    scope: Scope,
+    scope: impl Fn() -> Scope,
 ) -> Result<(), String> {
     let (json, invalid) = match read_arguments(arguments) {
         Ok((json, mistakes)) => {
@@ -86,8 +86,13 @@ async fn complete(
     repair.arguments.extend(fit_arguments(&mut call.arguments, tool)?);
     call.flags = tool.decl.flags;
     call.flags.exit = call.flags.exit && ends_loop(&call.arguments, tool)?;
-    check_call(definition, &scope, &call.tool, &call.arguments).await?;
-    call.gate = gate(&call.arguments, tool, scope).await?;
+    // Most calls have neither a guard nor a gate.
+    if definition.is_some_and(|definition| !definition.guards.is_empty()) {
+        check_call(definition, &scope(), &call.tool, &call.arguments).await?;
+    }
+    if let Some(needs_approval) = &tool.gate {
+        call.gate = gate(needs_approval, &call.arguments, tool, scope()).await?;
+    }
     Ok(())
 }
 
@@ -138,8 +143,12 @@ fn ends_loop(arguments: &Arc<Value>, tool: &ToolDefinition) -> Result<bool, Stri
 }
 
 /// Returns the approval that a call needs. After an error, it is unknown whether it needs one, so the call does not run.
-async fn gate(arguments: &Arc<Value>, tool: &ToolDefinition, scope: Scope) -> Result<Option<Gate>, String> {
-    let Some(gate) = &tool.gate else { return Ok(None) };
+async fn gate(
+    gate: &GateFn,
+    arguments: &Arc<Value>,
+    tool: &ToolDefinition,
+    scope: Scope,
+) -> Result<Option<Gate>, String> {
     let arguments = Arc::clone(arguments);
     let verdict = match owner_scope(Some(tool), scope).and_then(|scope| caught_now(|| Ok(gate(arguments, scope)))) {
         Ok(verdict) => caught(verdict).await,

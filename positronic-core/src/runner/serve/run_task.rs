@@ -35,6 +35,9 @@ use crate::store::Deferral;
 const NO_FAILURES: Deferral = Deferral::Paused { failures: 0, pause: Duration::ZERO };
 
 /// Attends to a run until it has ended or its handle is dropped.
+///
+/// This future lives as long as the run. So whatever is not done at each append is boxed, here and in the worker: thousands of
+/// runs may wait for their models at once.
 pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
     let (bell, weak) = (Arc::clone(&shared.bell), Arc::downgrade(&shared));
     let definition = shared.definition.clone().filter(|_| !shared.served);
@@ -51,9 +54,9 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
             match worker.work().await {
                 LeaveReason::Ended => {
                     backoffs.clear(&shared.run);
-                    return ended(&shared).await;
+                    return Box::pin(ended(&shared)).await;
                 }
-                LeaveReason::Released if backoffs.clear(&shared.run) => shared.defer(&NO_FAILURES).await,
+                LeaveReason::Released if backoffs.clear(&shared.run) => Box::pin(shared.defer(&NO_FAILURES)).await,
                 LeaveReason::Released => {}
                 LeaveReason::Lost => _ = backoffs.clear(&shared.run),
                 LeaveReason::Failed(stop) => {
@@ -64,8 +67,8 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
             }
         }
         if poll.is_none() {
-            poll = match caught(follow(&shared)).await {
-                Ok(FollowOutcome::Ended) => return ended(&shared).await,
+            poll = match caught(Box::pin(follow(&shared))).await {
+                Ok(FollowOutcome::Ended) => return Box::pin(ended(&shared)).await,
                 Ok(FollowOutcome::Begun(worker)) => {
                     begun = Some(worker);
                     held = Some(shared);
@@ -79,7 +82,8 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
                 Err(stop) => {
                     let reason = ResumeError::from(stop);
                     let next = shared.state().next;
-                    let rest = backoffs.record(&*shared.runner.store, &shared.run, next, Some(reason.clone())).await;
+                    let recording = backoffs.record(&*shared.runner.store, &shared.run, next, Some(reason.clone()));
+                    let rest = Box::pin(recording).await;
                     shared.publish(WorkerPhase::Stopped(reason));
                     rest
                 }

@@ -110,13 +110,12 @@ impl Worker {
     async fn write_draft(&mut self, pauses: ExponentialBuilder) -> Result<bool, Stop> {
         let (shared, epoch) = (Arc::clone(&self.shared), self.epoch);
         let events = self.draft.events.clone();
-        let before = shared.state().clone();
         let saved = Saved::with(&shared, &self.state, &events);
         let made = |worker: &Self| {
             let timers = timers(&shared.run, &worker.state, &events);
             let (snapshot, prompts) = (saved.snapshot.clone(), saved.prompts.clone());
             let extras = Extras { epoch: Some(epoch), timers, snapshot, prompts, ..Extras::default() };
-            append_of(&shared.run, &before, &worker.state, Some(&*shared.summary()), &events, extras)
+            append_of(&shared.run, &shared.state(), &worker.state, Some(&*shared.summary()), &events, extras)
         };
         let mut append = made(self);
         let summary = append.index.summary.clone();
@@ -132,7 +131,7 @@ impl Worker {
                     self.leave_quarantine();
                     return Ok(true);
                 }
-                Err(StoreError::Conflict { .. }) => match self.catch_up_with().await {
+                Err(StoreError::Conflict { .. }) => match Box::pin(self.catch_up_with()).await {
                     // The append succeeded and its reply was lost.
                     Ok(read) if read.starts_with(&events) => return Ok(true),
                     Ok(_) => {
@@ -148,7 +147,7 @@ impl Worker {
                 break failed;
             };
             tracing::warn!(run = %shared.run, error = %failed, "the store failed; retrying");
-            self.pause(pause).await?;
+            Box::pin(self.pause(pause)).await?;
             append = made(self);
         };
         // The end of the log is unknown now: every append must wake the worker.

@@ -74,7 +74,7 @@ impl Worker {
     /// Takes the effects that begin with an event from the list, and adds their events to the draft: what follows from the
     /// state alone, and intents. The remaining effects are performed by the worker itself. Returns `false` if there is none.
     pub(super) fn draft_announced(&mut self, effects: &mut Vec<Effect>) -> Result<bool, Stop> {
-        let mut new_events = Vec::new();
+        let mut new_events = Vec::with_capacity(effects.len());
         for effect in std::mem::take(effects) {
             match effect {
                 Effect::Append(transition) => new_events.extend(NewEvent::transition(transition)),

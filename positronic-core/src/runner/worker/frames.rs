@@ -92,6 +92,11 @@ impl Frames {
         self.loops.get(path)
     }
 
+    /// Returns the loop around an iteration or a call.
+    pub(in crate::runner) fn loop_around(&self, path: &Path) -> Option<&Arc<LoopDefinition>> {
+        self.loops.get(path.parent_text()?)
+    }
+
     pub(in crate::runner) fn set_items(&mut self, group: Path, items: Arc<[Value]>) {
         self.items.insert(group, items);
     }
@@ -102,7 +107,7 @@ impl Frames {
 
     /// Finds the tool of a call in the tools of its iteration.
     pub(in crate::runner) fn tool(&self, call: &Path, tool: &str) -> Option<&Arc<ToolDefinition>> {
-        self.loops.get(parent_of(call.as_str())?)?.tools.get(tool)
+        self.loop_around(call)?.tools.get(tool)
     }
 
     /// Returns that the code does not have the tool of a call that waits for a person or a program. What they send would lead to an

@@ -59,7 +59,7 @@ impl Worker {
             Err(stop) => stop,
         };
         if let Stop::Store(refused @ StoreError::Unrecordable { .. }) = &stop
-            && fail(&mut self, refused).await
+            && Box::pin(fail(&mut self, refused)).await
         {
             return LeaveReason::Ended;
         }
@@ -67,8 +67,8 @@ impl Worker {
         let next = self.shared.state().next;
         // Before the release wakes other tasks of this runner.
         let paused = self.shared.runner.state.backoffs.add(&self.shared.run, next, Some(stop.clone().into()));
-        give_up(&mut self, &stop).await;
-        self.shared.defer(&paused).await;
+        Box::pin(give_up(&mut self, &stop)).await;
+        Box::pin(self.shared.defer(&paused)).await;
         LeaveReason::Failed(stop)
     }
 }

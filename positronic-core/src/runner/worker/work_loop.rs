@@ -25,7 +25,7 @@ const TOGETHER: usize = 64;
 
 impl Worker {
     pub(super) async fn drive(&mut self) -> Result<LeaveReason, Stop> {
-        self.end_broken().await?;
+        Box::pin(self.end_broken()).await?;
         let calls = detached(&self.state);
         for (path, attempt) in calls {
             start_effect(self, &Effect::Execute { path, attempt });
@@ -34,14 +34,14 @@ impl Worker {
             let leaves = self.leaves();
             start_announced(self);
             if leaves {
-                self.give_up_iterations().await?;
+                Box::pin(self.give_up_iterations()).await?;
             }
             let wake = if leaves { None } else { self.begin_effects().await? };
             // Lockstep may have waited for an effect that a cancelled brain has dropped.
             if !self.held.is_empty() {
-                self.record_held().await?;
+                Box::pin(self.record_held()).await?;
                 if self.held.is_empty() {
-                    self.record_drafted().await?;
+                    Box::pin(self.record_drafted()).await?;
                     continue;
                 }
             }
@@ -49,7 +49,7 @@ impl Worker {
                 return Ok(LeaveReason::Ended);
             }
             if leaves && self.flights.is_empty() {
-                if release(self, "its worker releases its runs".to_owned()).await? {
+                if Box::pin(release(self, "its worker releases its runs".to_owned())).await? {
                     return Ok(LeaveReason::Released);
                 }
                 continue;
@@ -67,8 +67,8 @@ impl Worker {
                 continue;
             }
             if leaves {
-                self.abandon().await?;
-            } else if release(self, "nothing to do".to_owned()).await? {
+                Box::pin(self.abandon()).await?;
+            } else if Box::pin(release(self, "nothing to do".to_owned())).await? {
                 return Ok(LeaveReason::Released);
             }
         }
@@ -97,7 +97,7 @@ impl Worker {
             if fresh.is_empty() {
                 return Ok(next.wake);
             }
-            self.begin(fresh).await?;
+            Box::pin(self.begin(fresh)).await?;
         }
     }
 
@@ -164,7 +164,7 @@ impl Worker {
             biased;
             Some(report) = self.incoming.recv() => self.take_all(report).await?,
             () = lease.lost() => return Err(lost(&lease)),
-            () = shared.bell.notified() => self.catch_up().await?,
+            () = shared.bell.notified() => Box::pin(self.catch_up()).await?,
             Ok(()) = self.leaves.changed() => {}
             () = sleep_until(&*shared.runner.clock, wake) => {}
             () = sleep(linger) => return Ok(false),
@@ -179,19 +179,19 @@ impl Worker {
 
     /// Records a report together with those that have arrived after it.
     async fn take_all(&mut self, first: Box<Report>) -> Result<(), Stop> {
-        self.take(*first).await?;
-        for _ in 1..TOGETHER {
-            let Ok(report) = self.incoming.try_recv() else { break };
+        let (mut next, mut count) = (Some(first), 0);
+        while let Some(report) = next {
             self.take(*report).await?;
+            count += 1;
+            next = if count < TOGETHER { self.incoming.try_recv().ok() } else { None };
         }
         self.record_drafted().await
     }
 
     async fn take(&mut self, report: Report) -> Result<(), Stop> {
-        if !self.shared.runner.settings.lockstep {
-            return self.record(report).await;
-        }
+        let is_lockstep = self.shared.runner.settings.lockstep;
         let at_once = match &report {
+            _ if !is_lockstep => true,
             Report::Question { .. } | Report::Value { .. } | Report::Child { .. } => true,
             Report::Done { path, .. } => self.flights.get(path).is_some_and(|flight| !flight.awaited),
             Report::Output { .. } => false,
@@ -202,7 +202,7 @@ impl Worker {
         } else {
             self.held.push(report);
         }
-        self.record_held().await
+        if is_lockstep { Box::pin(self.record_held()).await } else { Ok(()) }
     }
 
     /// Settles the outcomes held back in lockstep, once no awaited effect is in flight.
@@ -227,7 +227,7 @@ impl Worker {
         start_announced(self);
         if self.mail_unread {
             // The webhook may have arrived before. After a crash right here, the next worker reads the mailbox.
-            take_mail(self).await?;
+            Box::pin(take_mail(self)).await?;
         }
         Ok(())
     }
@@ -240,19 +240,28 @@ impl Worker {
                 self.draft_outcome(&path, new_events)?;
             }
             Report::Question { path, question, reply, turn } => {
-                self.record_drafted().await?;
-                answer_question(self, path, question, reply, turn).await?;
+                let answering = async {
+                    self.record_drafted().await?;
+                    answer_question(self, path, question, reply, turn).await
+                };
+                Box::pin(answering).await?;
                 start_announced(self);
             }
             Report::Value { path, name, value, reply, turn } => {
-                self.record_drafted().await?;
-                keep_value(self, &path, name, value, reply).await?;
+                let recording = async {
+                    self.record_drafted().await?;
+                    keep_value(self, &path, name, value, reply).await
+                };
+                Box::pin(recording).await?;
                 drop(turn);
                 start_announced(self);
             }
             Report::Child { path, child, reply } => {
-                self.record_drafted().await?;
-                record_child(self, &path, child, reply).await?;
+                let recording = async {
+                    self.record_drafted().await?;
+                    record_child(self, &path, child, reply).await
+                };
+                Box::pin(recording).await?;
                 start_announced(self);
             }
             Report::Done { path, outcome } => {

@@ -413,9 +413,12 @@ fn propose(frame: &mut LoopFrame, iteration: u32, index: u32, path: &Path, call:
 
 /// Begins the next iteration when every call has a result, unless an exit tool succeeded.
 fn settle(frame: &mut LoopFrame) {
-    let complete = u32::try_from(frame.batch.len()).ok() == Some(frame.expected);
+    let is_complete = u32::try_from(frame.batch.len()).ok() == Some(frame.expected);
+    if !is_complete || frame.batch.iter().any(|call| call.result().is_none()) {
+        return;
+    }
     let exited = frame.batch.iter().any(|call| call.flags.exit && call.result().is_some_and(|r| r.is_success()));
-    if complete && !exited && frame.batch.iter().all(|call| call.result().is_some()) {
+    if !exited {
         next_iteration(frame);
     }
 }
