@@ -164,6 +164,7 @@ impl Bench {
                 created: now,
                 since: now,
                 disabled: None,
+                subscription: None,
             };
             change(&mut endpoint);
             Ok::<_, StoreError>(Some(endpoint))
