@@ -4,6 +4,7 @@ mod arrivals;
 mod crashes;
 mod http;
 mod retries;
+mod subscriptions;
 
 use std::sync::Arc;
 use std::time::Duration;
