@@ -47,15 +47,15 @@ venv() {
     printf '%s\n' "$folder"
 }
 
-# npm_package NAME VERSION: installs one npm package, and prints its folder.
+# npm_package NAME VERSION [NAME@VERSION…]: installs one npm package, with others that it has to be together with, and prints its folder.
 npm_package() {
     local name=$1 version=$2 folder
-    folder=$installed/npm/${name//[^a-zA-Z0-9]/-}-$version
+    folder=$installed/npm/${name//[^a-zA-Z0-9]/-}-$version${3:+-with-}$(IFS=-; printf '%s' "${*:3}")
     if [[ ! -e $folder/installed ]]; then
         rm -rf "$folder"
         mkdir -p "$folder"
         npm install --prefix "$folder" --no-save --no-package-lock --no-audit --no-fund --loglevel=error \
-            "$name@$version" >&2
+            "$name@$version" "${@:3}" >&2
         touch "$folder/installed"
     fi
     printf '%s\n' "$folder/node_modules/$name"
@@ -102,6 +102,14 @@ restate_server() {
 # Prints a free port.
 free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# browser: prints the path of Chromium, which is Debian's if none is installed.
+browser() {
+    if ! type -P chromium && ! type -P chromium-headless-shell; then
+        debian chromium
+        type -P chromium
+    fi
 }
 
 # start NAME COMMAND…: starts a server in the background.

@@ -19,11 +19,12 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::{DeltaSink, Model, Piece, RetryPolicy};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    DeltaKind, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Part, RunId, SignalId, SignalKind,
-    Timestamp, Usage,
+    DeltaKind, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Part, ProposedCall, RunId, SignalId,
+    SignalKind, Timestamp, Usage,
 };
 use positronic_core::runner::Client;
 use positronic_core::store::MemoryStore;
+use positronic_server::webhooks::{HttpTransport, PrivateAddresses, WebhookSender};
 use positronic_server::{Options, Scope, Token, router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,9 @@ struct ByText {
 
 /// The answers that stream in pieces: between two of them the model waits for the gate.
 const SLOW: [&str; 2] = ["The first half, ", "and the second half."];
+
+/// The output of a loop, in pieces.
+const REPORT: [&str; 2] = [r#"{"title":"Kettles","findings":["They bo"#, r#"il.","They whistle."]}"#];
 
 impl Model for ByText {
     fn name(&self) -> String {
@@ -81,6 +85,23 @@ impl Model for ByText {
                     let parts = vec![Part::Text { text }];
                     Ok(ModelResponse { parts, ..ModelResponse::default() })
                 }
+                "Report on kettles." => {
+                    let arguments = |text: &str| {
+                        let (kind, tool) = (DeltaKind::Arguments, Some("done".to_owned()));
+                        deltas.piece(Piece { part: 0, kind, call: Some(0), tool, text: text.to_owned() });
+                    };
+                    arguments(REPORT[0]);
+                    self.gate.acquire().await.unwrap().forget();
+                    arguments(REPORT[1]);
+                    let call = ProposedCall {
+                        provider_id: None,
+                        name: "done".to_owned(),
+                        arguments: REPORT.concat(),
+                        data: None,
+                    };
+                    let parts = vec![Part::Call { index: 0 }];
+                    Ok(ModelResponse { parts, calls: vec![call], ..ModelResponse::default() })
+                }
                 "flaky" if request.attempt == 0 => {
                     piece("This will break ");
                     self.gate.acquire().await.unwrap().forget();
@@ -94,7 +115,7 @@ impl Model for ByText {
 
 /// Returns whether a test looks at the pieces of the answer.
 fn is_streamed(request: &ModelRequest) -> bool {
-    matches!(last_text(request).as_str(), "slow" | "flaky" | "hello")
+    matches!(last_text(request).as_str(), "slow" | "flaky" | "hello" | "Report on kettles.")
 }
 
 /// Returns what was said last; nothing if that is not a text.
@@ -237,6 +258,24 @@ struct Weather {
     degrees: f64,
 }
 
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+struct Findings {
+    title: String,
+    findings: Vec<String>,
+}
+
+/// A brain whose loop ends with an output of a type.
+fn report() -> Brain<(), Findings> {
+    brain("Report")
+        .state(())
+        .loop_to(
+            "Research",
+            |cx| cx.system("Find out.").input("Report on kettles.").output::<Findings>(),
+            |(), findings| findings,
+        )
+        .build()
+}
+
 /// A brain without a loop, whose result has a schema.
 fn weather() -> Brain<Place, Weather> {
     brain("Weather report")
@@ -280,6 +319,7 @@ async fn main() {
         .brain(chat())
         .brain(items())
         .brain(survey())
+        .brain(report())
         .brain(weather());
     let client = runner.client();
     let token = async |subject: &str, user: Option<&str>, scopes: &[Scope]| {
@@ -297,10 +337,16 @@ async fn main() {
         .public_state(public)
         .hold(Duration::from_secs(20))
         .longest_call(Duration::from_secs(3))
+        .push_notifications(true)
         .build();
+    // The receivers of the tests are on this machine.
+    let private = PrivateAddresses::Allow;
+    let transport = HttpTransport::new(private).unwrap();
+    let _sender = WebhookSender::builder().client(client.clone()).transport(transport).build().spawn();
     let options = Options::builder()
         .brains(runner.clone())
         .routes(bridges.routes())
+        .webhook_addresses(private)
         .max_streams(1000)
         .requests_per_minute(100_000)
         .cors_origins(std::env::args().nth(1).map(|origin| vec![origin.parse().unwrap()]).unwrap_or_default())

@@ -95,6 +95,11 @@ pub struct Bridges {
     /// How long a client stays attached to a run that only a program, a time or another person can continue: 5 minutes by default.
     #[builder(default = Duration::from_secs(300))]
     hold: Duration,
+    /// Whether clients of A2A may name addresses that get the states of their tasks: `false` by default. The service has to run a
+    /// [`WebhookSender`](positronic_server::webhooks::WebhookSender), which delivers them; the addresses are those that
+    /// `webhook_addresses` of [`Options`](positronic_server::Options) allows.
+    #[builder(default)]
+    push_notifications: bool,
     /// How long a call of MCP waits for its run, before the client gets the run's id instead of a result: 50 seconds by default,
     /// since most clients give up after 60.
     #[builder(default = crate::mcp::LONGEST_CALL)]
@@ -131,8 +136,8 @@ impl Bridges {
     }
 
     fn shared(&self) -> Arc<Shared> {
-        let Self { public_state, hold, .. } = self.clone();
-        Arc::new(Shared { hub: Hub::default(), public_state, hold })
+        let Self { public_state, hold, push_notifications, .. } = self.clone();
+        Arc::new(Shared { hub: Hub::default(), public_state, push_notifications, hold })
     }
 }
 
@@ -146,6 +151,7 @@ impl fmt::Debug for Bridges {
 pub(crate) struct Shared {
     hub: Hub,
     pub(crate) public_state: Option<PublicState>,
+    pub(crate) push_notifications: bool,
     hold: Duration,
 }
 

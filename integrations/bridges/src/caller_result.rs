@@ -6,6 +6,7 @@
 use std::fmt;
 
 use positronic_core::definition::BrainDefinition;
+use positronic_core::record::{FileRef, RunId};
 use positronic_server::REDACTED;
 use positronic_server::extension::Viewer;
 use serde_json::Value;
@@ -18,6 +19,8 @@ pub(crate) struct CallerResult {
     brain: String,
     is_declared: bool,
     public_state: Option<PublicState>,
+    /// The address of the server, for links to files.
+    address: Option<String>,
 }
 
 impl fmt::Debug for CallerResult {
@@ -34,7 +37,19 @@ impl CallerResult {
             brain: title.to_owned(),
             is_declared: definition.is_some_and(is_declared),
             public_state: public_state.cloned(),
+            address: None,
         }
+    }
+
+    /// Lets files have links, below the address at which the caller reaches the server.
+    pub(crate) fn linked(self, address: Option<String>) -> Self {
+        Self { address, ..self }
+    }
+
+    /// Returns the URL of a file of a run; `None` if the caller reaches the server without one, or the file is stored elsewhere.
+    pub(crate) fn link(&self, run: &RunId, file: &FileRef) -> Option<String> {
+        let address = self.address.as_ref().filter(|_| !file.sha256.is_empty())?;
+        Some(file_url(address, run, file))
     }
 
     /// Returns the result, redacted; `None` if it is nothing, or a state that is not for callers.
@@ -46,6 +61,11 @@ impl CallerResult {
         let shown = viewer.redacted(&shown).unwrap_or_else(|| REDACTED.into());
         Some(shown).filter(|shown| !shown.is_null())
     }
+}
+
+/// Returns the URL of a file of a run, below the address of the server.
+pub(crate) fn file_url(address: &str, run: &RunId, file: &FileRef) -> String {
+    format!("{address}/api/v1/runs/{run}/files/{}", file.sha256)
 }
 
 /// Returns a value as a text: a text as it is, and anything else as JSON.

@@ -8,6 +8,7 @@ use positronic_server::{Problem, ProblemType};
 use serde_json::{Value, json};
 
 use super::VERSION;
+use crate::bridges::Shared;
 
 /// The extension that describes options, results and questions.
 const EXTENSION: &str = "urn:positronic:a2a:v1";
@@ -19,7 +20,7 @@ const MODES: [&str; 2] = ["text/plain", "application/json"];
 /// # Errors
 ///
 /// `UnknownBrain` if the caller may not start runs of the brain.
-pub(super) fn card(cx: &RequestContext) -> Result<Value, Problem> {
+pub(super) fn card(cx: &RequestContext, shared: &Shared) -> Result<Value, Problem> {
     let mut brains = cx.brains()?;
     let mut url = format!("{}/api/v1/a2a", cx.address());
     let (mut name, mut description, mut version) = (
@@ -47,7 +48,7 @@ pub(super) fn card(cx: &RequestContext) -> Result<Value, Problem> {
         "supportedInterfaces": [{ "url": url, "protocolBinding": "JSONRPC", "protocolVersion": VERSION }],
         "capabilities": {
             "streaming": true,
-            "pushNotifications": false,
+            "pushNotifications": shared.push_notifications,
             "extendedAgentCard": false,
             "extensions": [{
                 "uri": EXTENSION,

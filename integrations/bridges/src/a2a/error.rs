@@ -38,7 +38,7 @@ impl Refusal {
     }
 
     pub(super) fn no_push_notifications() -> Self {
-        let text = "push notifications are not supported; outgoing webhooks of the server report runs";
+        let text = "this server sends no push notifications; outgoing webhooks report runs";
         Self::rpc(-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", text)
     }
 

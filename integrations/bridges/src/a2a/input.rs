@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::error::Refusal;
+use super::push::PushConfig;
 
 /// A request of JSON-RPC.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -48,7 +49,7 @@ pub(super) struct SendParams {
 pub(super) struct Configuration {
     pub(super) return_immediately: bool,
     pub(super) history_length: Option<usize>,
-    pub(super) task_push_notification_config: Option<Value>,
+    pub(super) task_push_notification_config: Option<PushConfig>,
 }
 
 /// A message of a client. Its history is not a part of it.

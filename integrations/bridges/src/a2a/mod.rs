@@ -14,6 +14,7 @@ mod encoder;
 mod error;
 mod input;
 mod parts;
+mod push;
 mod send;
 mod server;
 mod tasks;
@@ -79,7 +80,8 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
         .problems(&[ProblemType::NotAllowed, ProblemType::NotAnApprover, ProblemType::TooManyStreams])
     };
     let card = |path, summary| {
-        Route::get(path, summary, card)
+        let shared = Arc::clone(shared);
+        Route::get(path, summary, move |cx| card(Arc::clone(&shared), cx))
             .scopes(&[Scope::Read])
             .returns::<AgentCard>(200)
             .problems(&[ProblemType::UnknownBrain])
@@ -92,6 +94,6 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
     ]
 }
 
-async fn card(cx: RequestContext) -> Result<Response, Problem> {
-    cx.answer(200, &card::card(&cx)?)
+async fn card(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Problem> {
+    cx.answer(200, &card::card(&cx, &shared)?)
 }

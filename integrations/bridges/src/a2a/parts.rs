@@ -6,6 +6,7 @@ use positronic_server::extension::{OpenQuestion, Viewer};
 use serde_json::{Value, json};
 
 use crate::answer_form::response_schema;
+use crate::caller_result::file_url;
 use crate::open_questions::prompt;
 
 /// The states of a task that runs have.
@@ -80,7 +81,7 @@ pub(super) fn data(value: &Value) -> Value {
 pub(super) fn file(address: &str, run: &RunId, file: &FileRef) -> Value {
     let url = match file.sha256.as_str() {
         "" => file.uri.clone(),
-        sha256 => format!("{address}/api/v1/runs/{run}/files/{sha256}"),
+        _ => file_url(address, run, file),
     };
     json!({ "url": url, "filename": file.name, "mediaType": file.media_type })
 }

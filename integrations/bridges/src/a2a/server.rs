@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::encoder::TaskEncoder;
 use super::error::Refusal;
-use super::input::{Configuration, ListParams, RpcRequest, SendParams, TaskParams};
-use super::{VERSION, send, tasks};
+use super::input::{ClientMessage, Configuration, ListParams, RpcRequest, SendParams, TaskParams};
+use super::{VERSION, push, send, tasks};
 use crate::bridges::Shared;
 use crate::leg::Leg;
 
@@ -60,26 +60,36 @@ async fn answered(shared: &Shared, cx: &RequestContext, request: &RpcRequest) ->
             let params = if request.params.is_null() { ListParams::default() } else { request.read()? };
             tasks::list(cx, shared, &params).await?
         }
-        "CreateTaskPushNotificationConfig"
-        | "GetTaskPushNotificationConfig"
-        | "ListTaskPushNotificationConfigs"
-        | "DeleteTaskPushNotificationConfig" => return Err(Refusal::no_push_notifications()),
+        "CreateTaskPushNotificationConfig" => push::create(cx, shared, &request.read()?).await?,
+        "GetTaskPushNotificationConfig" => push::get(cx, &request.read()?).await?,
+        "ListTaskPushNotificationConfigs" => push::list(cx, &request.read()?).await?,
+        "DeleteTaskPushNotificationConfig" => push::delete(cx, &request.read()?).await?,
         "GetExtendedAgentCard" => return Err(Refusal::no_extended_card()),
         unknown => return Err(Refusal::unknown_method(unknown)),
     }))
 }
 
-fn check(configuration: &Configuration) -> Result<(), Refusal> {
-    match configuration.task_push_notification_config {
-        Some(_) => Err(Refusal::no_push_notifications()),
-        None => Ok(()),
+/// Sends a message, and stores where the client wants to hear of its task.
+async fn begun(
+    shared: &Shared,
+    cx: &RequestContext,
+    message: &ClientMessage,
+    configuration: &Configuration,
+) -> Result<send::Sent, Refusal> {
+    let push = configuration.task_push_notification_config.as_ref();
+    if let Some(push) = push {
+        push.check(cx, shared)?;
     }
+    let sent = send::send(cx, shared, message).await?;
+    if let Some(push) = push {
+        push.store(cx, &sent.row).await?;
+    }
+    Ok(sent)
 }
 
 /// Sends a message, and waits until the task has ended or asks something.
 async fn sent(shared: &Shared, cx: &RequestContext, params: SendParams) -> Result<Value, Refusal> {
-    check(&params.configuration)?;
-    let send::Sent { row, leg, .. } = send::send(cx, shared, &params.message).await?;
+    let send::Sent { row, leg, .. } = begun(shared, cx, &params.message, &params.configuration).await?;
     if !params.configuration.return_immediately {
         let mut events = Box::pin(events(shared, cx, leg, tasks::encoder(cx, shared, &row)?).await?);
         let mut last = Ok(());
@@ -96,8 +106,7 @@ async fn sent(shared: &Shared, cx: &RequestContext, params: SendParams) -> Resul
 
 async fn streamed(shared: &Shared, cx: &RequestContext, request: &RpcRequest) -> Result<Answer, Refusal> {
     let params: SendParams = request.read()?;
-    check(&params.configuration)?;
-    let send::Sent { row, leg, has_answered } = send::send(cx, shared, &params.message).await?;
+    let send::Sent { row, leg, has_answered } = begun(shared, cx, &params.message, &params.configuration).await?;
     let encoder = tasks::encoder(cx, shared, &row)?.answered(has_answered);
     let encoder = encoder.history_length(params.configuration.history_length);
     stream(shared, cx, &request.id, leg, encoder).await

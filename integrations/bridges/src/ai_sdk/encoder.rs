@@ -271,11 +271,13 @@ impl Encoder for AiSdk {
         let mut out = Vec::new();
         self.end_step(&mut out);
         let usage = projection.state().root.as_ref().map(|root| root.usage).filter(|usage| usage.total() > 0);
-        if let Some(usage) = usage {
+        let mut message_metadata = json!({ "seq": projection.next().0 });
+        if let (Some(usage), Some(fields)) = (usage, message_metadata.as_object_mut()) {
             let usage =
                 json!({ "inputTokens": usage.input, "outputTokens": usage.output, "totalTokens": usage.total() });
-            out.push(Frame::json(&Chunk::MessageMetadata { message_metadata: json!({ "usage": usage }) }));
+            fields.insert("usage".to_owned(), usage);
         }
+        out.push(Frame::json(&Chunk::MessageMetadata { message_metadata }));
         let last = match end {
             LegEnd::Completed { result, is_state } => {
                 if !is_state && !result.is_null() {

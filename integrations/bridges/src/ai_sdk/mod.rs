@@ -2,18 +2,24 @@
 //! `GET /api/v1/ai-sdk/{title}/{chat}/stream` to resume a stream.
 //!
 //! A chat is a conversation. An approval ends the stream; with `lastAssistantMessageIsCompleteWithApprovalResponses` the client sends the
-//! message again once the user has answered, and the answers are read from its parts.
+//! message again once the user has answered, and the answers are read from its parts. Meanwhile it may wait for what others decide: a
+//! request to resume with `?run=…&seq=…`, as the metadata of its message has them, is answered once the run has gone on.
 
 mod chunk;
 mod encoder;
 mod input;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::response::Response;
+use futures::StreamExt as _;
 use positronic_core::record::{EventKind, RunSummary, Seq, Speaker};
+use positronic_core::runner::RunUpdate;
 use positronic_server::extension::{Decision, RequestContext, Route, ThreadMessage};
 use positronic_server::{Problem, ProblemType, Scope};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::bridges::Shared;
 use crate::leg::Leg;
@@ -25,6 +31,18 @@ use input::ChatRequest;
 const MAX_BODY: usize = 8 << 20;
 /// The version of the stream.
 const HEADER: (&str, &str) = ("x-vercel-ai-ui-message-stream", "v1");
+/// How long a request waits for a run to go on. Some proxies end a request without an answer after 30 seconds.
+const WATCH: Duration = Duration::from_secs(25);
+
+/// What a client knows of a run, so that its request waits until there is more.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Known {
+    /// The run of the message, from its metadata.
+    run: Option<String>,
+    /// The number of the first event that the message does not show, from its metadata.
+    seq: Option<u64>,
+}
 
 pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
     let (for_post, for_get) = (Arc::clone(shared), Arc::clone(shared));
@@ -50,6 +68,8 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
             resume(Arc::clone(&for_get), cx)
         })
         .scopes(&[Scope::Read])
+        .query::<Known>()
+        .waits()
         .streams()
         .returns_nothing(204)
         .problems(&[ProblemType::NotFound, ProblemType::TooManyStreams]),
@@ -95,10 +115,20 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
     stream(&cx, &shared, leg, is_new_turn).await
 }
 
-/// Replays the message of the last turn, and continues with what happens now.
+/// Replays the message of the last turn, and continues with what happens now. For a client that knows the message up to an event, it
+/// waits until the run has that event.
 async fn resume(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Problem> {
-    let thread = Thread::find(&cx, cx.param("chat")?).await?;
-    let Some(row) = thread.last().filter(|row| !row.status.is_over()) else { return Ok(cx.no_content()) };
+    let (known, thread) = (cx.query::<Known>()?, Thread::find(&cx, cx.param("chat")?).await?);
+    let Some(row) = thread.last() else { return Ok(cx.no_content()) };
+    let is_news = match known {
+        Known { run: Some(run), seq: Some(seq) } if *run == *row.run.as_str() => grows(&cx, row, Seq(seq)).await?,
+        // The chat has a further run.
+        Known { run: Some(_), .. } => true,
+        Known { .. } => !row.status.is_over(),
+    };
+    if !is_news {
+        return Ok(cx.no_content());
+    }
     let log = cx.client().events(&row.run, Seq(0)).await?;
     let turn = log.iter().rev().find_map(|event| match &event.kind {
         EventKind::LoopMessage { from: Speaker::Person, .. } => Some(event.seq),
@@ -106,6 +136,23 @@ async fn resume(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Pro
     });
     let leg = shared.from(row.run.clone(), turn.unwrap_or_default());
     stream(&cx, &shared, leg, true).await
+}
+
+/// Waits until a run has an event, and returns whether it got it in time.
+async fn grows(cx: &RequestContext, row: &RunSummary, seq: Seq) -> Result<bool, Problem> {
+    let mut updates = cx.client().follow(&row.run, seq);
+    let grown = async {
+        while let Some(Ok(update)) = updates.next().await {
+            let RunUpdate::Event(event) = update else { continue };
+            // Which worker has the run is not shown.
+            if !matches!(event.kind, EventKind::RunClaimed { .. } | EventKind::RunReleased { .. }) {
+                return true;
+            }
+        }
+        false
+    };
+    let grown = cx.wait(tokio::time::timeout(WATCH, grown)).await?;
+    Ok(grown.unwrap_or_default())
 }
 
 async fn stream(cx: &RequestContext, shared: &Shared, leg: Leg, is_new_turn: bool) -> Result<Response, Problem> {

@@ -3,7 +3,7 @@
 use positronic_core::record::{FileRef, RunId, RunSummary};
 use positronic_server::extension::{OpenQuestion, Viewer};
 use positronic_server::{Problem, REDACTED};
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde_json::Value;
 
 use super::tools::RUN_STATUS;
@@ -38,9 +38,19 @@ fn completed(
     if texts.is_empty() {
         texts.push(format!("The run {run} has completed. It has no result for callers."));
     }
-    let mut done = CallToolResult::success(texts.into_iter().map(ContentBlock::text).collect());
+    let mut content: Vec<_> = texts.into_iter().map(ContentBlock::text).collect();
+    content.extend(over.answer.files().iter().filter_map(|file| link(run, file, rule)));
+    let mut done = CallToolResult::success(content);
     done.structured_content = result.filter(Value::is_object);
     done
+}
+
+/// Returns a link to a file, which the caller reads with its token.
+fn link(run: &RunId, file: &FileRef, rule: &CallerResult) -> Option<ContentBlock> {
+    let mut resource = Resource::new(rule.link(run, file)?, &*file.name);
+    resource.mime_type = Some(file.media_type.clone());
+    resource.size = Some(file.size);
+    Some(ContentBlock::resource_link(resource))
 }
 
 fn described(run: &RunId, file: &FileRef) -> String {

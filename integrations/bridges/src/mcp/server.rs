@@ -84,7 +84,9 @@ impl ToolServer {
     pub(super) fn rule(&self, caller: &CallerContext, brain: &str) -> Result<CallerResult, Problem> {
         let brains = caller.brains()?;
         let definition = brains.iter().find(|known| known.title == brain);
-        Ok(CallerResult::of(brain, definition.map(|known| &**known), self.shared.public_state.as_ref()))
+        let rule = CallerResult::of(brain, definition.map(|known| &**known), self.shared.public_state.as_ref());
+        // Over the standard streams there is no address.
+        Ok(rule.linked(matches!(self.callers, Callers::OfRequest).then(|| caller.address())))
     }
 
     async fn status(

@@ -13,6 +13,9 @@ impl Projection {
         if let Err(error) = self.state.apply(event) {
             tracing::warn!(run = %self.run, seq = %event.seq, %error, "a bridge cannot fold an event");
         }
+        if !matches!(event.kind, EventKind::RunClaimed { .. } | EventKind::RunReleased { .. }) {
+            self.next = event.seq.next();
+        }
         if !self.is_hidden(&event.path) {
             self.show(event);
         }

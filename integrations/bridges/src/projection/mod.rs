@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use positronic_core::machine::RunState;
-use positronic_core::record::{Path, RunId};
+use positronic_core::record::{Path, RunId, Seq};
 use positronic_server::extension::Viewer;
 use serde_json::Value;
 
@@ -33,6 +33,8 @@ pub(crate) struct Projection {
     viewer: Viewer,
     public_state: Option<PublicState>,
     state: RunState,
+    /// The number of the event after the last one that is not about workers.
+    next: Seq,
     /// The last public state.
     public: Option<Value>,
     /// The loops that are hidden from people.
@@ -82,6 +84,7 @@ impl Projection {
             viewer,
             public_state,
             state: RunState::default(),
+            next: Seq(0),
             public: None,
             hidden: Vec::new(),
             questions: HashSet::new(),
@@ -106,6 +109,11 @@ impl Projection {
     /// Returns the state of the run as of the last event.
     pub(crate) const fn state(&self) -> &RunState {
         &self.state
+    }
+
+    /// Returns the number of the event after the last one that is not about workers, which depends only on what has happened.
+    pub(crate) const fn next(&self) -> Seq {
+        self.next
     }
 
     /// Returns the public state; `None` if the author shows none.

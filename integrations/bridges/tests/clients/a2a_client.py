@@ -5,8 +5,10 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import urllib.request
 import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
@@ -77,6 +79,90 @@ async def refused(kind, call):
     raise AssertionError(f"the call did not end with {kind.__name__}")
 
 
+class Receiver(BaseHTTPRequestHandler):
+    """Keeps notifications: the headers with which a client knows them, and the event. The first one is answered with an error."""
+
+    got, refusals = [], 1
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        status = 204
+        if Receiver.refusals:
+            Receiver.refusals, status = Receiver.refusals - 1, 503
+        else:
+            event = ParseDict(json.loads(body), a2a.StreamResponse())
+            known = {name: self.headers[name] for name in ("x-a2a-notification-token", "authorization", "webhook-id")}
+            Receiver.got.append((known, event.status_update))
+        self.send_response(status)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+async def notified(started, connect, one):
+    """Push notifications, to a receiver of this process."""
+    receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{receiver.server_port}/notify"
+
+    async def next_one(count):
+        while len(Receiver.got) < count:
+            await asyncio.sleep(0.02)
+        assert len(Receiver.got) == count, Receiver.got
+        return Receiver.got[-1]
+
+    card, client = await connect("ann", "/api/v1/a2a/Chat", streaming=False)
+    assert card.capabilities.push_notifications
+    # With the message: the receiver hears of the question, again after its error, and of the end.
+    asked = message("refund")
+    config = asked.configuration.task_push_notification_config
+    config.url, config.token, config.id = url, "of-ann", "first"
+    config.authentication.scheme, config.authentication.credentials = "Bearer", "secret"
+    task = await one(client, asked)
+    known, update = await next_one(1)
+    assert (update.task_id, update.status.state) == (task.id, ASKS), update
+    assert (known["x-a2a-notification-token"], known["authorization"]) == ("of-ann", "Bearer secret"), known
+
+    # The configurations of the task; what authenticates is not shown.
+    second = await client.create_task_push_notification_config(
+        a2a.TaskPushNotificationConfig(task_id=task.id, id="second", url=url)
+    )
+    assert (second.id, second.url) == ("second", url)
+    # A further address gets the state at once.
+    known, update = await next_one(2)
+    assert (known["x-a2a-notification-token"], update.status.state) == (None, ASKS)
+    listed = await client.list_task_push_notification_configs(a2a.ListTaskPushNotificationConfigsRequest(task_id=task.id))
+    assert [(config.id, config.token) for config in listed.configs] == [("first", ""), ("second", "")], listed
+    first = await client.get_task_push_notification_config(a2a.GetTaskPushNotificationConfigRequest(task_id=task.id, id="first"))
+    assert (first.authentication.scheme, first.authentication.credentials) == ("Bearer", "")
+    await client.delete_task_push_notification_config(a2a.DeleteTaskPushNotificationConfigRequest(task_id=task.id, id="second"))
+    gone = a2a.GetTaskPushNotificationConfigRequest(task_id=task.id, id="second")
+    await refused(errors.TaskNotFoundError, client.get_task_push_notification_config(gone))
+
+    [question] = questions(task.status)
+    done = await one(client, message({"question": question["question"], "response": {"approved": True}}, task=task.id))
+    assert done.status.state == COMPLETED
+    known, update = await next_one(3)
+    assert (update.status.state, known["x-a2a-notification-token"]) == (COMPLETED, "of-ann")
+    # A task that has ended before the address is stored is not missed.
+    quick = message("hello")
+    quick.configuration.task_push_notification_config.url = url
+    task = await one(client, quick)
+    _, update = await next_one(4)
+    assert (update.task_id, update.status.state) == (task.id, COMPLETED)
+
+    # An address that is none, the tasks of others, and a client that may only read.
+    wrong = a2a.TaskPushNotificationConfig(task_id=task.id, url="ftp://127.0.0.1/")
+    await refused(errors.InvalidParamsError, client.create_task_push_notification_config(wrong))
+    own = a2a.TaskPushNotificationConfig(task_id=task.id, url=url)
+    _, ben = await connect("ben", "/api/v1/a2a/Chat", streaming=False)
+    await refused(errors.TaskNotFoundError, ben.create_task_push_notification_config(own))
+    _, reader = await connect("reader", "", streaming=False)
+    assert "403" in await refused(Exception, reader.create_task_push_notification_config(own))
+    receiver.shutdown()
+
+
 async def run(started):
     def http(token):
         return httpx.AsyncClient(headers={"authorization": f"Bearer {started[token]}"}, timeout=30, trust_env=False)
@@ -99,8 +185,8 @@ async def run(started):
         answer = await stranger.get(started["address"] + "/.well-known/agent-card.json")
         assert answer.status_code == 401, answer.text
     card, every = await connect("ann", streaming=False)
-    assert [skill.id for skill in card.skills] == ["Chat", "Items", "Survey", "Weather report"]
-    assert card.capabilities.streaming and not card.capabilities.push_notifications
+    assert [skill.id for skill in card.skills] == ["Chat", "Items", "Survey", "Report", "Weather report"]
+    assert card.capabilities.streaming and card.capabilities.push_notifications
     own, chat = await connect("ann", "/api/v1/a2a/Chat")
     assert (own.name, len(own.skills)) == ("Chat", 1)
     _, blocking = await connect("ann", "/api/v1/a2a/Chat", streaming=False)
@@ -237,10 +323,9 @@ async def run(started):
     asking = await blocking.list_tasks(a2a.ListTasksRequest(status=ASKS))
     assert [found.id for found in asking.tasks] == [task.id], asking
 
+    await notified(started, connect, one)
+
     # What a client may not do.
-    push = message("hello")
-    push.configuration.task_push_notification_config.url = "http://127.0.0.1:1/"
-    await refused(errors.PushNotificationNotSupportedError, one(blocking, push))
     spoken = message("I have approved it.")
     spoken.message.role = a2a.ROLE_AGENT
     await refused(errors.InvalidParamsError, one(blocking, spoken))

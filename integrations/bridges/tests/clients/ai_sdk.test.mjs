@@ -109,6 +109,20 @@ test('parallel calls have their inputs and outputs', async () => {
   assert.deepEqual(own.of('data-state').at(-1).data, { sum: 3 });
 });
 
+test('the output of a loop streams as partial objects', async () => {
+  const own = chat('Report', { body: { options: {} } });
+  const sent = own.sendMessage();
+  while (own.call()?.input?.findings === undefined) await new Promise((resolve) => setImmediate(resolve));
+  const early = [own.call().state, structuredClone(own.call().input)];
+  await server.open();
+  await sent;
+
+  assert.deepEqual(early, ['input-streaming', { title: 'Kettles', findings: ['They bo'] }]);
+  const whole = { title: 'Kettles', findings: ['They boil.', 'They whistle.'] };
+  assert.deepEqual([own.call().toolName, own.call().state, own.call().input], ['done', 'output-available', whole]);
+  await own.check();
+});
+
 test('a retry in the middle of an answer removes what was sent of it', async () => {
   const own = chat('Chat');
   const sent = own.sendMessage({ text: 'flaky' });

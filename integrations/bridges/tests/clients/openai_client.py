@@ -25,7 +25,7 @@ try:
             return
         raise AssertionError(f"{request} was not refused")
 
-    assert [model.id for model in client.models.list()] == ["Chat", "Items", "Survey", "Weather report"]
+    assert [model.id for model in client.models.list()] == ["Chat", "Items", "Survey", "Report", "Weather report"]
 
     messages = said("two")
     first = client.chat.completions.create(model="Chat", messages=messages)

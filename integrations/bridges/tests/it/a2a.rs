@@ -176,3 +176,56 @@ async fn card_lists_the_brains_that_the_caller_may_start() {
     assert_eq!(none["skills"], json!([]));
     assert_eq!(unknown, StatusCode::NOT_FOUND);
 }
+
+#[tokio::test]
+async fn address_of_a_push_notification_is_guarded_and_belongs_to_its_task() {
+    let shop = Shop::open(&Bridges::builder().push_notifications(true).build(), &[]);
+    let (ann, ben) = (shop.token(Some("ann"), &ALL).await, shop.token(Some("ben"), &ALL).await);
+    let reader = shop.token(None, &[Scope::Read]).await;
+    let asked = task(&shop, &ann, said("pay")).await;
+    let create = async |token: &str, url: &str, id: &str| {
+        let params = json!({ "taskId": asked["id"], "url": url, "id": id, "token": "of-ann" });
+        call(&shop, token, "CreateTaskPushNotificationConfig", params).await
+    };
+    let address = "https://example.org/hook";
+
+    for url in [
+        "http://127.0.0.1/",
+        "http://example.org/",
+        "https://10.0.0.7/",
+        "https://[::1]/",
+        "https://ann:secret@example.org/",
+        "ftp://example.org/",
+    ] {
+        assert_eq!(create(&ann, url, "x").await.1["error"]["code"], -32602, "{url}");
+        let mut params = said(url);
+        params["configuration"] = json!({ "taskPushNotificationConfig": { "url": url } });
+        assert_eq!(call(&shop, &ann, "SendMessage", params).await.1["error"]["code"], -32602, "{url}");
+    }
+    let (_, listed) = call(&shop, &ann, "ListTasks", json!({})).await;
+    assert_eq!(listed["result"]["totalSize"], 1, "nothing has started: {listed}");
+    assert_eq!(create(&ben, address, "1").await.1["error"]["code"], -32001);
+    assert_eq!(create(&reader, address, "1").await.0, StatusCode::FORBIDDEN);
+    for id in 1..=8 {
+        let shown = json!({ "id": id.to_string(), "taskId": asked["id"], "url": address });
+        assert_eq!(create(&ann, address, &id.to_string()).await.1["result"], shown, "the token is not shown");
+    }
+    assert_eq!(create(&ann, address, "9").await.1["error"]["code"], -32602, "a task has at most eight");
+    assert_eq!(create(&ann, address, "8").await.1["error"], Value::Null, "one of them is replaced");
+    let delete = json!({ "taskId": asked["id"], "id": "8" });
+    assert_eq!(call(&shop, &ben, "DeleteTaskPushNotificationConfig", delete).await.1["error"]["code"], -32001);
+}
+
+#[tokio::test]
+async fn server_without_a_sender_takes_no_addresses() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let mut params = said("pay");
+    params["configuration"] = json!({ "taskPushNotificationConfig": { "url": "https://example.org/hook" } });
+
+    let (_, refused) = call(&shop, &ann, "SendMessage", params).await;
+    let (_, card) = shop.send(&ann, "GET", &format!("{PATH}/.well-known/agent-card.json"), None).await;
+
+    assert_eq!(refused["error"]["code"], -32003, "{refused}");
+    assert!(card.contains(r#""pushNotifications":false"#), "{card}");
+}

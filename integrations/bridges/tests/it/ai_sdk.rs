@@ -61,3 +61,55 @@ async fn stream_of_a_waiting_run_is_replayed_and_that_of_an_ended_one_is_empty()
     assert_eq!((status, chunks(&again)), (StatusCode::OK, first));
     assert_eq!((ended, unknown), (StatusCode::NO_CONTENT, StatusCode::NO_CONTENT));
 }
+
+/// Returns where a page asks for what a message does not show: the run and the event are in the message's metadata.
+fn watch(chunks: &str) -> String {
+    let metadata: Vec<Value> = chunks
+        .lines()
+        .filter(|line| line.contains("messageMetadata"))
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["messageMetadata"].clone())
+        .collect();
+    let (run, seq) = (metadata[0]["runId"].as_str().unwrap(), &metadata.last().unwrap()["seq"]);
+    format!("/api/v1/ai-sdk/Refund/chat/stream?run={run}&seq={seq}")
+}
+
+#[tokio::test]
+async fn page_that_watches_gets_the_message_again_once_another_one_has_decided() {
+    let shop = Shop::open(&Bridges::builder().build(), &["none"]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let first = chat(&shop, &ann, said("pay")).await;
+    let asked: Value =
+        serde_json::from_str(first.lines().find(|line| line.contains("tool-approval-request")).unwrap()).unwrap();
+    let decision = json!({ "approve": true });
+    let path = format!("/api/v1/runs/chat-0/calls/{}/decision", asked["approvalId"].as_str().unwrap());
+
+    let watched = watch(&first);
+    let (seen, decided) = tokio::join!(
+        shop.send(&ann, "GET", &watched, None),
+        shop.send_with(&ann, "POST", &path, Some(decision), &[("idempotency-key", "elsewhere")]),
+    );
+
+    assert_eq!((seen.0, decided.status()), (StatusCode::OK, StatusCode::OK));
+    let seen = chunks(&seen.1);
+    assert!(seen.lines().next().unwrap().contains(r#""messageId":"chat-0:0""#), "the same message: {seen}");
+    assert!(seen.contains("tool-output-available") || seen.contains(r#""approved":true"#), "{seen}");
+    // What the run has come to is shown also when it is over.
+    let mut last = seen;
+    while !last.contains(r#""finishReason":"stop""#) {
+        last = chunks(&shop.send(&ann, "GET", &watch(&last), None).await.1);
+    }
+    assert!(last.contains("paid 7 to DE02"), "{last}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn page_that_watches_a_run_which_stands_still_is_sent_away() {
+    let shop = Shop::open(&Bridges::builder().build(), &["none"]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let first = chat(&shop, &ann, said("pay")).await;
+
+    let (status, _) = shop.send(&ann, "GET", &watch(&first), None).await;
+    let (other, again) = shop.send(&ann, "GET", "/api/v1/ai-sdk/Refund/chat/stream?run=earlier&seq=3", None).await;
+
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    assert_eq!((other, chunks(&again)), (StatusCode::OK, first), "the message of a further run is news");
+}

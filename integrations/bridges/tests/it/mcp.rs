@@ -53,6 +53,34 @@ async fn brain_calls_a_brain_over_http() {
 }
 
 #[tokio::test]
+async fn file_of_a_run_is_a_link_that_its_caller_can_read() {
+    let model = ScriptedModel::new([Reply::call("save", json!({})), Reply::text("Saved.")]);
+    let write = brain("Write").r#loop("Chat", |cx| {
+        cx.system("Save.").tool("save", |t| {
+            t.description("Saves a recipe").execute(async |_: NoArgs, cx| {
+                cx.save_file("recipe.md", "text/markdown", "# Omelette").await?;
+                Ok("saved")
+            })
+        })
+    });
+    let runner = Runner::new(model).store(MemoryStore::new()).brain(write);
+    let shop = Shop::of(runner, &Bridges::builder().build(), &[]);
+    let (ann, ben) = (shop.token(Some("ann"), &ALL).await, shop.token(Some("ben"), &ALL).await);
+    let params = json!({ "name": "Write", "arguments": { "message": "go" } });
+    let answer = rpc(&shop, &ann, "tools/call", params, json!({})).await;
+    let content = answer["result"]["content"].as_array().unwrap();
+    let link = content.iter().find(|block| block["type"] == "resource_link").unwrap();
+    let path = link["uri"].as_str().unwrap().strip_prefix("http://127.0.0.1:4747").unwrap();
+
+    assert_eq!(
+        (&link["name"], &link["mimeType"], &link["size"]),
+        (&json!("recipe.md"), &json!("text/markdown"), &json!(10))
+    );
+    assert_eq!(shop.send(&ann, "GET", path, None).await, (StatusCode::OK, "# Omelette".to_owned()));
+    assert_eq!(shop.send(&ben, "GET", path, None).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
 async fn brain_calls_a_brain_over_streams() {
     let shop = Shop::new();
     let options = Options::builder().brains(shop.runner.clone()).build();

@@ -22,6 +22,7 @@ mod http;
 mod local;
 mod start;
 mod stream;
+mod subscription;
 mod viewer;
 
 pub use context::{SentTo, ThreadMessage};
@@ -31,6 +32,7 @@ pub(crate) use local::Channel;
 pub use local::LocalCaller;
 pub use start::NewRun;
 pub use stream::Frame;
+pub use subscription::RunSubscription;
 pub use viewer::{OpenQuestion, Viewer};
 
 pub use crate::routes::{RequestContext, Route};

@@ -83,8 +83,12 @@ impl RequestContext {
         Ok(Seq(number))
     }
 
-    /// Reads the query. Unknown parameters are an error.
-    pub(crate) fn query<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+    /// Reads the query.
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::InvalidQuery`] if it does not match the type.
+    pub fn query<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         let Query(query) = Query::try_from_uri(&self.parts.uri)
             .map_err(|error| Problem::new(ProblemType::InvalidQuery).detail(detail_of(&error)))?;
         Ok(query)

@@ -171,7 +171,8 @@ impl Route {
     }
 
     /// Sets the parameters of its query.
-    pub(crate) fn query<T: JsonSchema>(self) -> Self {
+    #[must_use]
+    pub fn query<T: JsonSchema>(self) -> Self {
         Self { query: Some(|generator| T::json_schema(generator)), ..self }
     }
 

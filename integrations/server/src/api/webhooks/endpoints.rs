@@ -184,13 +184,14 @@ impl NewWebhook {
             created: before.map_or(now, |before| before.created),
             since: was_enabled.map_or(now, |before| before.since),
             disabled,
+            subscription: before.and_then(|before| before.subscription.clone()),
         }
     }
 }
 
 impl WebhookItem {
     fn of(id: String, endpoint: Endpoint) -> Self {
-        let Endpoint { url, description, events, brain, created, since, disabled, secrets: _ } = endpoint;
+        let Endpoint { url, description, events, brain, created, since, disabled, .. } = endpoint;
         Self {
             id,
             url,

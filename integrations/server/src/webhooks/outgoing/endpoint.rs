@@ -1,9 +1,10 @@
 //! An endpoint: where notices go, which ones, and the keys that sign them.
 
-use positronic_core::record::Timestamp;
+use positronic_core::record::{RunSummary, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::WebhookEvent;
+use crate::extension::RunSubscription;
 use crate::webhooks::WebhookSecret;
 
 /// An endpoint, as it is stored.
@@ -26,6 +27,9 @@ pub(crate) struct Endpoint {
     pub(crate) since: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) disabled: Option<Disabled>,
+    /// The one run that it gets notices about, with their bodies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) subscription: Option<RunSubscription>,
 }
 
 /// Why and since when an endpoint gets nothing.
@@ -37,10 +41,11 @@ pub(crate) struct Disabled {
 
 impl Endpoint {
     /// Returns whether it gets a notice of an event.
-    pub(super) fn wants(&self, event: WebhookEvent, brain: &str, at: Timestamp) -> bool {
+    pub(super) fn wants(&self, event: WebhookEvent, row: &RunSummary, at: Timestamp) -> bool {
         self.disabled.is_none()
+            && self.subscription.as_ref().is_none_or(|subscription| subscription.run == row.run)
             && at >= self.since
             && (self.events.is_empty() || self.events.contains(&event))
-            && self.brain.as_deref().is_none_or(|title| title == brain)
+            && self.brain.as_deref().is_none_or(|title| *title == *row.brain)
     }
 }

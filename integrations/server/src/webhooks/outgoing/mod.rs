@@ -28,12 +28,14 @@ mod retries;
 mod scan;
 mod send;
 mod sender;
+mod subscriptions;
 mod transport;
 
 pub(crate) use delivery::{Delivery, DeliveryStatus};
 pub(crate) use endpoint::{Disabled, Endpoint};
 pub use event::WebhookEvent;
 pub(crate) use records::Records;
+pub(crate) use sender::earlier;
 pub use sender::{WebhookSender, WebhookService};
 pub(crate) use transport::parse_url;
 pub use transport::{HttpTransport, OutgoingRequest, OutgoingResponse, TransportError, WebhookTransport};

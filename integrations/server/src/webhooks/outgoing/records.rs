@@ -45,6 +45,10 @@ impl Records {
         Self(client)
     }
 
+    pub(super) const fn client(&self) -> &Client {
+        &self.0
+    }
+
     /// Lists the endpoints in the order of their ids.
     pub(crate) async fn endpoints(&self) -> Result<Vec<(String, Endpoint)>, StoreError> {
         let (mut all, mut after) = (Vec::new(), None);

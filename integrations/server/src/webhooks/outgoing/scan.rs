@@ -137,8 +137,8 @@ impl Scan {
         let endpoints = self.records.endpoints().await?;
         for (notice, event) in notices {
             for (id, endpoint) in &endpoints {
-                if endpoint.wants(notice, &row.brain, event.at) {
-                    let delivery = self.delivery(row, notice, event);
+                if endpoint.wants(notice, row, event.at) {
+                    let delivery = self.delivery(row, notice, event, endpoint);
                     self.records.add_delivery(id, &delivery_id(&row.run, event.seq, event.at), &delivery).await?;
                 }
             }
@@ -165,13 +165,14 @@ impl Scan {
         Ok(false)
     }
 
-    fn delivery(&self, row: &RunSummary, notice: WebhookEvent, event: &Event) -> Delivery {
+    fn delivery(&self, row: &RunSummary, notice: WebhookEvent, event: &Event, endpoint: &Endpoint) -> Delivery {
+        let own = endpoint.subscription.as_ref().and_then(|subscription| subscription.bodies.get(&notice));
         Delivery {
             event: notice,
             run: row.run.clone(),
             seq: event.seq,
             at: event.at,
-            body: self.body(row, notice, event),
+            body: own.cloned().unwrap_or_else(|| self.body(row, notice, event)),
             status: DeliveryStatus::Pending { due: self.client.now() },
             failures: 0,
             attempts: Vec::new(),

@@ -101,7 +101,14 @@ impl Send {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in [(ID, id), (TIMESTAMP, &seconds), (SIGNATURE, &signature)] {
-            headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).ok()?);
+            if !value.is_empty() {
+                headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).ok()?);
+            }
+        }
+        for (name, value) in self.endpoint.subscription.iter().flat_map(|subscription| &subscription.headers) {
+            let mut value = HeaderValue::from_str(value).ok()?;
+            value.set_sensitive(true);
+            headers.insert(HeaderName::from_bytes(name.as_bytes()).ok()?, value);
         }
         Some(OutgoingRequest { url: self.endpoint.parsed_url()?, headers, body: Bytes::from(body) })
     }

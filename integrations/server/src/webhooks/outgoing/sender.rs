@@ -187,6 +187,7 @@ impl<'a> Leader<'a> {
         }
         if is_due(self.swept, SWEEP) {
             self.swept = Some(now);
+            self.records.remove_ended(now).await?;
             self.records.sweep(earlier(now, self.sender.keep)).await?;
         }
         self.start().await
@@ -232,6 +233,6 @@ impl<'a> Leader<'a> {
 }
 
 /// Returns the time that is `duration` earlier.
-pub(super) fn earlier(at: Timestamp, duration: Duration) -> Timestamp {
+pub(crate) fn earlier(at: Timestamp, duration: Duration) -> Timestamp {
     Timestamp(at.0.saturating_sub_unsigned(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)))
 }

@@ -4,6 +4,7 @@ mod arrivals;
 mod crashes;
 mod http;
 mod retries;
+mod subscriptions;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -164,6 +165,7 @@ impl Bench {
                 created: now,
                 since: now,
                 disabled: None,
+                subscription: None,
             };
             change(&mut endpoint);
             Ok::<_, StoreError>(Some(endpoint))

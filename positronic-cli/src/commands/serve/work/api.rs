@@ -53,7 +53,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
         .webhook_addresses(addresses(args))
         .trusted_proxies(args.trusted_proxy.clone())
         .cors_origins(args.cors_origin.clone())
-        .routes(Bridges::builder().protocols(args.bridge.clone()).build().routes())
+        .routes(Bridges::builder().protocols(args.bridge.clone()).push_notifications(true).build().routes())
         .deciders(args.deciders.iter().cloned().collect::<DeciderPolicy>())
         .shutdown(shutdown.clone());
     let mut options = if args.redact.is_empty() {

@@ -1,0 +1,143 @@
+//! Push notifications: an address that a client names gets the states of a task that need it: a question, or the end. The outgoing
+//! webhooks of the server deliver them. What they say is in the log; `GetTask` returns it.
+
+use positronic_core::record::RunSummary;
+use positronic_server::extension::{RequestContext, RunSubscription};
+use positronic_server::webhooks::WebhookEvent;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::encoder::context_of;
+use super::error::Refusal;
+use super::parts::{TaskState, TaskStatus};
+use super::tasks::row;
+use crate::bridges::Shared;
+
+/// The longest token or credentials, in bytes.
+const MAX_SECRET: usize = 4096;
+
+/// Where and how a client wants to hear of a task.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PushConfig {
+    id: String,
+    task_id: String,
+    url: String,
+    token: String,
+    authentication: Option<Authentication>,
+}
+
+/// How the server authenticates itself at the address.
+#[derive(Debug, Deserialize)]
+struct Authentication {
+    scheme: String,
+    #[serde(default)]
+    credentials: String,
+}
+
+/// The parameters of the methods that name a configuration of a task.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PushParams {
+    id: String,
+    task_id: String,
+}
+
+impl PushConfig {
+    /// Checks what a message is sent with, before it starts a run.
+    ///
+    /// # Errors
+    ///
+    /// The server sends no notifications, or not to this address.
+    pub(super) fn check(&self, cx: &RequestContext, shared: &Shared) -> Result<(), Refusal> {
+        if !shared.push_notifications {
+            return Err(Refusal::no_push_notifications());
+        }
+        self.headers()?;
+        Ok(cx.allows_subscription(&self.url)?)
+    }
+
+    /// Returns the headers with which the receiver knows its notifications.
+    fn headers(&self) -> Result<Vec<(String, String)>, Refusal> {
+        let mut headers = Vec::new();
+        if !self.token.is_empty() {
+            headers.push(("x-a2a-notification-token".to_owned(), self.token.clone()));
+        }
+        if let Some(Authentication { scheme, credentials }) = &self.authentication {
+            headers.push(("authorization".to_owned(), format!("{scheme} {credentials}").trim_end().to_owned()));
+        }
+        let is_text =
+            |value: &str| value.len() <= MAX_SECRET && value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        match headers.iter().find(|(_, value)| !is_text(value)) {
+            None => Ok(headers),
+            Some((name, _)) => {
+                let text = format!("`{name}` has to be at most {MAX_SECRET} visible characters of ASCII");
+                Err(Refusal::invalid_params(text))
+            }
+        }
+    }
+
+    /// Stores the configuration for a task, and returns it.
+    pub(super) async fn store(&self, cx: &RequestContext, row: &RunSummary) -> Result<Value, Refusal> {
+        let (context, task) = (context_of(row), row.run.as_str());
+        let body = |state: TaskState| {
+            let status = TaskStatus::new(state).value(task, &context, "");
+            json!({ "statusUpdate": { "taskId": task, "contextId": context, "status": status } })
+        };
+        let bodies = [
+            (WebhookEvent::DecisionPending, TaskState::InputRequired),
+            (WebhookEvent::RunCompleted, TaskState::Completed),
+            (WebhookEvent::RunFailed, TaskState::Failed),
+            (WebhookEvent::RunCancelled, TaskState::Canceled),
+        ];
+        let id = if self.id.is_empty() { task } else { &self.id };
+        let scheme = self.authentication.as_ref().map(|authentication| authentication.scheme.as_str());
+        let new = RunSubscription::builder()
+            .id(id)
+            .run(row.run.clone())
+            .bodies(bodies.map(|(event, state)| (event, body(state))).into())
+            .headers(self.headers()?)
+            .details(json!({ "scheme": scheme }))
+            .build();
+        let value = shown(&self.url, &new);
+        cx.subscribe(&self.url, new).await?;
+        Ok(value)
+    }
+}
+
+/// Returns a configuration without its token and its credentials.
+fn shown(url: &str, subscription: &RunSubscription) -> Value {
+    let mut shown = json!({ "id": subscription.id, "taskId": subscription.run.as_str(), "url": url });
+    if let (Some(scheme), Some(fields)) = (subscription.details["scheme"].as_str(), shown.as_object_mut()) {
+        fields.insert("authentication".to_owned(), json!({ "scheme": scheme }));
+    }
+    shown
+}
+
+pub(super) async fn create(cx: &RequestContext, shared: &Shared, config: &PushConfig) -> Result<Value, Refusal> {
+    config.check(cx, shared)?;
+    config.store(cx, &row(cx, &config.task_id).await?).await
+}
+
+pub(super) async fn get(cx: &RequestContext, params: &PushParams) -> Result<Value, Refusal> {
+    let row = row(cx, &params.task_id).await?;
+    let known = cx.subscriptions(&row).await?;
+    let found = known.iter().find(|(_, known)| known.id == params.id);
+    let (url, found) = found.ok_or_else(|| {
+        Refusal::unknown_task(&format!("{}` with a push notification `{}", params.task_id, params.id))
+    })?;
+    Ok(shown(url, found))
+}
+
+pub(super) async fn list(cx: &RequestContext, params: &PushParams) -> Result<Value, Refusal> {
+    let row = row(cx, &params.task_id).await?;
+    let known = cx.subscriptions(&row).await?;
+    let configs: Vec<_> = known.iter().map(|(url, known)| shown(url, known)).collect();
+    Ok(json!({ "configs": configs, "nextPageToken": "" }))
+}
+
+pub(super) async fn delete(cx: &RequestContext, params: &PushParams) -> Result<Value, Refusal> {
+    let row = row(cx, &params.task_id).await?;
+    cx.unsubscribe(&row, &params.id).await?;
+    Ok(json!({}))
+}

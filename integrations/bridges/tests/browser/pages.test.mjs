@@ -1,0 +1,125 @@
+// The pages of docs/guide/bridges.md in headless Chromium, against `serve --bridge` of the examples: an approval is decided in the page, and
+// by another process, which is a command in the terminal.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { Project } from '../../../server/tests/inspector/server.mjs';
+import { serve } from './pages.mjs';
+
+const { chromium } = createRequire(import.meta.url)(process.env.POSITRONIC_PLAYWRIGHT);
+
+let project, pages, browser, address, token;
+before(async () => {
+  project = new Project();
+  pages = await serve('agUi', 'useChat', 'copilotKit');
+  token = /pos_\S+/.exec(project.command('token', 'create', 'web', '--user', 'ann', '--scope', 'read,run,decide'))[0];
+  address = new URL(await project.serve(0, '--bridge', 'ag-ui,ai-sdk', '--cors-origin', pages.origin)).origin;
+  pages.of(address, token);
+  browser = await chromium.launch({ executablePath: process.env.POSITRONIC_CHROMIUM, args: ['--no-sandbox'] });
+});
+after(async () => {
+  await browser?.close();
+  pages?.close();
+  await project?.close();
+});
+
+/** Opens a page; it may only talk to its own server and to the one of the runs. */
+async function open(name, thread = '') {
+  const page = await (await browser.newContext()).newPage();
+  const seen = { foreign: [], errors: [] };
+  const allowed = [pages.origin, address];
+  await page.route((url) => url.protocol.startsWith('http') && !allowed.includes(url.origin), (route) => { seen.foreign.push(route.request().url()); return route.abort(); });
+  page.on('pageerror', (error) => seen.errors.push(error.stack));
+  await page.goto(`${pages.origin}/${name}/${thread && `#${thread}`}`);
+  const box = page.locator(name === 'copilotKit' ? 'textarea' : 'input[name=text]');
+  return Object.assign(page, {
+    seen,
+    say: async (text) => { await box.fill(text); await box.press('Enter'); },
+    shows: (text) => page.getByText(text).first().waitFor(),
+    answer: (name) => page.getByRole('button', { name, exact: true }).click(),
+    /** Talks until the kitchen wants to order cheese. */
+    order: async () => {
+      await page.say('What can I cook tonight?');
+      await page.shows(/leek omelette with rice\?/);
+      await page.say('Please order the cheese.');
+      await page.getByRole('button', { name: 'Yes', exact: true }).waitFor();
+    },
+  });
+}
+
+/** The one call that waits for an approval, as the command line lists it: the run and the call. */
+function waiting() {
+  const items = project.command('inbox', '--json').split('\n').filter(Boolean).map((line) => JSON.parse(line));
+  assert.equal(items.length, 1, JSON.stringify(items));
+  return [items[0].run, items[0].pending.call];
+}
+
+async function isDone(page) {
+  await page.shows(/That is settled/);
+  assert.equal(await page.getByRole('button', { name: 'Yes', exact: true }).count(), 0);
+  assert.deepEqual(page.seen, { foreign: [], errors: [] });
+}
+
+for (const name of ['agUi', 'useChat', 'copilotKit']) {
+  test(`${name}: an approval in the page lets the call run`, async () => {
+    const page = await open(name);
+    await page.order();
+    const [run, call] = waiting();
+
+    await page.answer('Yes');
+    await isDone(page);
+
+    assert.match(project.command('show', run), /ordered: a piece of mountain cheese/);
+    assert.throws(() => project.command('reject', run, call), /it was approved by web/);
+  });
+
+  test(`${name}: a refusal in the page keeps the call from running`, async () => {
+    const page = await open(name);
+    await page.order();
+    const [run] = waiting();
+
+    await page.answer('No');
+    await isDone(page);
+
+    assert.doesNotMatch(project.command('show', run), /it comes at six/);
+  });
+}
+
+for (const name of ['agUi', 'useChat']) {
+  test(`${name}: the page sees what a command decides`, async () => {
+    const page = await open(name);
+    await page.order();
+
+    project.command('approve', ...waiting());
+
+    await isDone(page);
+  });
+}
+
+test('copilotKit: an answer that repeats what a command has decided is accepted', async () => {
+  const page = await open('copilotKit');
+  await page.order();
+  project.command('approve', ...waiting());
+
+  await page.answer('Yes');
+
+  await isDone(page);
+});
+
+test('agUi: a command sees what the page decides about its conversation, and a page that reloads has all of it', async () => {
+  project.talk('kitchen', 'dinner', 'ann', ['What can I cook tonight?', 'Please order the cheese.']);
+  const [run] = waiting();
+  const watched = promisify(execFile)(process.env.POSITRONIC_EXAMPLES, ['watch', run, '--store', project.store], { env: project.env });
+  const page = await open('agUi', 'dinner');
+  await page.shows(/user: Please order the cheese/);
+
+  await page.answer('Yes');
+  await isDone(page);
+  assert.match((await watched).stderr, /order: approved by web/);
+  await page.reload();
+
+  await page.shows(/user: What can I cook tonight/);
+  await isDone(page);
+});

@@ -1,0 +1,129 @@
+//! Subscriptions to one run, for protocols whose clients name an address. The outgoing webhooks deliver them: signed by nothing, sent at
+//! least once, tried again, and only to the addresses that the options allow.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use positronic_core::record::{RunId, RunSummary};
+use positronic_core::store::{StoreError, content_hash};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use url::Url;
+
+use crate::auth::Scope;
+use crate::problem::{Problem, ProblemType};
+use crate::routes::RequestContext;
+use crate::webhooks::{Endpoint, Records, WebhookEvent, earlier, parse_url};
+
+/// How many subscriptions a run has at most.
+const MAX_OF_RUN: usize = 8;
+/// How many subscriptions to runs a store has at most. Those of runs that have ended are removed once they are delivered.
+const MAX: usize = 1000;
+/// How much earlier than it is appended an event may have got its time.
+const STAMPED: Duration = Duration::from_secs(5);
+
+/// A subscription to one run: which notices go to an address, and with which bodies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, typed_builder::TypedBuilder)]
+#[non_exhaustive]
+pub struct RunSubscription {
+    /// The client's id of it; the subscriptions of a run differ in their ids.
+    #[builder(setter(into))]
+    pub id: String,
+    /// The run.
+    pub run: RunId,
+    /// The body of each notice that is sent.
+    pub bodies: BTreeMap<WebhookEvent, Value>,
+    /// Further headers of the requests. They are stored, and not shown.
+    #[builder(default)]
+    pub headers: Vec<(String, String)>,
+    /// What the protocol keeps with it.
+    #[builder(default)]
+    pub details: Value,
+}
+
+impl RequestContext {
+    /// Creates or replaces a subscription to a run that the caller sees. The last notice of the run so far is sent as well, if it has a
+    /// body; so nothing is missed between the start of a run and the subscription.
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::ScopeMissing`] without the scope `run`, [`ProblemType::InvalidBody`] if the URL is not allowed,
+    /// [`ProblemType::Unprocessable`] if there are too many.
+    pub async fn subscribe(&self, url: &str, new: RunSubscription) -> Result<(), Problem> {
+        self.require(Scope::Run)?;
+        let url = self.allowed_url(url)?;
+        let (records, id) = (Records::new(self.app.client.clone()), key(&new)?);
+        let known = records.endpoints().await?;
+        let subscriptions = || known.iter().filter_map(|(id, endpoint)| Some((id, endpoint.subscription.as_ref()?)));
+        let others = || subscriptions().filter(|(known, _)| **known != id);
+        let of_run = others().filter(|(_, known)| known.run == new.run).count();
+        if of_run >= MAX_OF_RUN || others().count() >= MAX {
+            let detail = format!("a run has at most {MAX_OF_RUN} subscriptions, and the server {MAX}");
+            return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
+        }
+        let now = self.app.now();
+        let endpoint = Endpoint {
+            url: url.to_string(),
+            description: Some(format!("a subscription to the run {}", new.run)),
+            events: new.bodies.keys().copied().collect(),
+            brain: None,
+            secrets: Vec::new(),
+            created: now,
+            since: earlier(now, STAMPED),
+            disabled: None,
+            subscription: Some(new),
+        };
+        let stored = records.put_endpoint(&id, |_| Ok::<_, StoreError>(Some(endpoint.clone()))).await?;
+        let stored = stored.ok_or(ProblemType::Conflict)?;
+        Ok(records.catch_up(&id, &stored, now).await?)
+    }
+
+    /// Checks that the caller may subscribe an address, before it starts a run.
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::ScopeMissing`] without the scope `run`, [`ProblemType::InvalidBody`] if the URL is not allowed.
+    pub fn allows_subscription(&self, url: &str) -> Result<(), Problem> {
+        self.require(Scope::Run)?;
+        self.allowed_url(url).map(drop)
+    }
+
+    fn allowed_url(&self, url: &str) -> Result<Url, Problem> {
+        parse_url(url, self.app.options.webhook_addresses)
+            .map_err(|error| Problem::new(ProblemType::InvalidBody).detail(format!("the URL is not allowed: {error}")))
+    }
+
+    /// Lists the subscriptions to a run with their URLs, in the order of their ids.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub async fn subscriptions(&self, row: &RunSummary) -> Result<Vec<(String, RunSubscription)>, Problem> {
+        let endpoints = Records::new(self.app.client.clone()).endpoints().await?;
+        let of_run = endpoints.into_iter().filter_map(|(_, endpoint)| Some((endpoint.url, endpoint.subscription?)));
+        let mut of_run: Vec<_> = of_run.filter(|(_, known)| known.run == row.run).collect();
+        of_run.sort_by(|(_, one), (_, other)| one.id.cmp(&other.id));
+        Ok(of_run)
+    }
+
+    /// Removes a subscription to a run, and returns whether it existed.
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::ScopeMissing`] without the scope `run`.
+    pub async fn unsubscribe(&self, row: &RunSummary, id: &str) -> Result<bool, Problem> {
+        self.require(Scope::Run)?;
+        let key = key_of(&row.run, id)?;
+        Ok(Records::new(self.app.client.clone()).remove_endpoint(&key).await?)
+    }
+}
+
+fn key(new: &RunSubscription) -> Result<String, Problem> {
+    key_of(&new.run, &new.id)
+}
+
+/// Returns the key of a subscription among the endpoints of outgoing webhooks.
+fn key_of(run: &RunId, id: &str) -> Result<String, Problem> {
+    let hash = content_hash(format!("{run}\n{id}").as_bytes())?;
+    Ok(format!("run-{}", hash.get(..32).unwrap_or(&hash)))
+}

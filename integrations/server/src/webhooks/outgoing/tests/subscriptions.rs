@@ -1,0 +1,47 @@
+//! Endpoints of one run.
+
+use super::*;
+use crate::extension::RunSubscription;
+
+/// Makes an endpoint one of a run, with a body of its own for one notice.
+fn of(run: &RunId, event: WebhookEvent) -> impl Fn(&mut Endpoint) + Send + Sync {
+    let bodies = [(event, json!({ "type": format!("own {}", event.as_str()) }))];
+    let subscription = RunSubscription::builder().id("first").run(run.clone()).bodies(bodies.into()).build();
+    move |endpoint| {
+        endpoint.events = vec![event];
+        endpoint.subscription = Some(subscription.clone());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoint_of_a_run_gets_its_own_bodies_and_nothing_of_other_runs() {
+    let bench = Bench::accepting();
+    let (own, other) = (bench.waiting().await, bench.waiting().await);
+    bench.endpoint("run-own", of(&own, WebhookEvent::RunCompleted)).await;
+
+    let _server = bench.server();
+    bench.approve(&own).await;
+    bench.approve(&other).await;
+    seconds(5).await;
+
+    assert_eq!(bench.receiver.types(), ["own run.completed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoint_of_a_run_gets_the_last_notice_at_once_and_ends_after_the_run() {
+    let bench = Bench::accepting();
+    let run = bench.waiting().await;
+    bench.endpoint("run-own", of(&run, WebhookEvent::DecisionPending)).await;
+    let stored = bench.records().endpoint("run-own").await.unwrap().unwrap().value;
+
+    bench.records().catch_up("run-own", &stored, bench.clock.now()).await.unwrap();
+    let _server = bench.server();
+    seconds(5).await;
+
+    assert_eq!(bench.receiver.types(), ["own decision.pending"]);
+    bench.approve(&run).await;
+    skip(600).await;
+    assert!(bench.records().endpoint("run-own").await.unwrap().is_some());
+    skip(7200).await;
+    assert!(bench.records().endpoint("run-own").await.unwrap().is_none());
+}
