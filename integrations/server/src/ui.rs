@@ -70,6 +70,7 @@ files![
     "parts/model.js",
     "parts/pane.js",
     "parts/patch.js",
+    "parts/picks.js",
     "parts/query.js",
     "parts/request.js",
     "parts/rows.js",

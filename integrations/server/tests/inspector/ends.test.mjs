@@ -20,7 +20,9 @@ after(async () => { await browser?.close(); await project.close(); });
 test('a completed run shows its result, of whatever type it is', async () => {
   for (const [run, shown] of [['number', /42/], ['text', /All is well\./], ['falsy', /false/], ['object', /total\s+7/]]) {
     await page.to(`/runs/${run}`, '.run-head h1');
+    await page.locator('.inout summary', { hasText: 'Result' }).click();
     await eventually(async () => assert.match(await page.getByRole('region', { name: 'Result' }).innerText(), shown, run));
+    await eventually(async () => assert.match(await page.locator('.lead').innerText(), shown, 'the head begins with it'));
     await eventually(async () => assert.equal(await page.getByRole('button', { name: 'Retry' }).count(), 0));
   }
   await accessible(page, 'a run with a result');

@@ -94,7 +94,7 @@ test('hostile text is text, with hidden characters shown', async () => {
   for (const tab of ['transcript', 'events/0', 'state', 'requests/7']) {
     await page.to(`/runs/${id}/${tab}`, '.tab *');
     // The state at the end has no message; the other tabs show it, and the first request has it unfolded.
-    if (tab !== 'state') await page.locator('main mark.hidden-char').nth(3).waitFor();
+    if (tab !== 'state') await page.locator('main mark.hidden-char:visible').nth(3).waitFor();
     else await page.locator('.state-view .json').first().waitFor();
     await eventually(async () => assert.equal(await page.locator('main img, main script, main a[href^="javascript"]').count(), 0, tab));
     const text = await page.locator('main').innerText();

@@ -35,6 +35,8 @@ for (const [brain, user] of [['newsletter', 'daily-news'], ['trip', 'mira'], ['r
 await run('warranty', '--ask', '--user', 'mira');
 project.talk('kitchen', 'dinner', 'ana', ['What can I cook tonight?', 'Please order the cheese.']);
 project.talk('gardener', 'garden', 'ben', ['Hello.']);
+project.command('schedule', 'add', 'monday-news', 'newsletter', '--cron', '0 9 * * MON', '--zone', 'Europe/Berlin', '--user', 'daily-news', '-o', 'topic=trees along the canal');
+project.command('schedule', 'add', 'weather-check', 'weather', '--every', '6h');
 const cassettes = project.env;
 project.env = { ...cassettes, OPENAI_BASE_URL: model.address, OPENAI_API_KEY: 'none', POSITRONIC_MODEL: 'gpt-5-mini' };
 for (const user of ['ben', 'ada']) await run('minimal', '--user', user);
@@ -73,6 +75,7 @@ await picture('inbox', '/inbox', '.decide', async () => {
 });
 await picture('conversations', '/conversations/dinner', '.thread .decide');
 await picture('brain', '/brains/Support', '.tools-of');
+await picture('schedules', '/schedules/monday-news', '.times');
 await page.to('/runs/grinder', '.row.answer');
 await answerRow(1).click();
 await page.getByRole('button', { name: 'Fork from here' }).click();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { accessible, eventually, launch, open } from './browser.mjs';
-import { Project, refusedLog, waitingLog } from './server.mjs';
+import { modelServer, Project, refusedLog, waitingLog } from './server.mjs';
 
 const project = new Project();
 let [browser, page] = [];
@@ -21,7 +21,7 @@ after(async () => { await browser?.close(); await project.close(); });
 
 test('the head says the cause first, without the chain of what is around it, and stays small', async () => {
   await page.to('/runs/refused', '.row');
-  await eventually(async () => assert.match(await page.locator('.run-head .lead').innerText(), /^Rate limit reached for model \(HTTP 429\), after 3 attempts Chat$/));
+  await eventually(async () => assert.match(await page.locator('.run-head .lead').innerText(), /^Rate limit reached for model \(HTTP 429\), after 3 attempts Chat, iteration 3$/));
   assert.ok((await page.locator('.frame > .head').boundingBox()).height < 120, 'two lines and the tabs');
   const main = page.locator('.run-head .primary');
   await eventually(async () => assert.deepEqual(await main.allInnerTexts(), ['Retry'], 'one main action'));
@@ -149,4 +149,59 @@ test('what is selected stays in view when the pane makes the rows narrower', asy
     assert.ok(row.y >= frame.y && row.y + row.height <= frame.y + frame.height + 1, JSON.stringify([row, frame]));
   });
   await page.setViewportSize({ width: 1280, height: 900 });
+});
+
+test('the questions of guards are no iterations, and a run in the background has a bar', async () => {
+  project.command('run', 'library', '--id', 'library', '--json');
+  await page.to('/runs/library', '.row.answer');
+  await eventually(async () => assert.deepEqual(await page.locator('.row > .n').allInnerTexts(), ['1', '2', '3']));
+  const asked = page.locator('.row.answer', { hasText: 'A guard or a plugin asks' });
+  await eventually(async () => assert.equal(await asked.count(), 3));
+  await eventually(async () => assert.match(await asked.first().innerText(), /reason It promises a time\. · follows false/));
+  await eventually(async () => assert.match(await page.locator('.row.message', { hasText: 'search is done' }).innerText(), /the run in the background [\da-f]{4}/));
+  await asked.first().click();
+  await page.getByRole('heading', { name: 'Question of iteration 2' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press(']');
+  await page.getByRole('heading', { name: 'Answer of iteration 1' }).waitFor();
+  await page.keyboard.press(']');
+  await page.getByRole('heading', { name: 'Answer of iteration 2' }).waitFor();
+  await page.to('/runs/library/waterfall', '.bar-row');
+  await eventually(async () => assert.match(await page.locator('.bar-row', { hasText: 'search: run of Stacks' }).innerText(), /1\.\d s/));
+  await eventually(async () => assert.equal(await page.locator('.bar-row', { hasText: 'question to library' }).count(), 3));
+  await eventually(async () => assert.deepEqual((await page.locator('.bar-label .n').allInnerTexts()).filter(Boolean), ['1', '2', '3']));
+  await accessible(page, 'a waterfall with a run in the background');
+});
+
+test('a run that a limit has cut off is not called completed, in the list, its head and its brain', async () => {
+  const model = await modelServer(() => ({ text: 'I look further.', calls: [{ name: 'search', arguments: { query: 'tree' } }] }));
+  const own = project.env;
+  project.env = { ...own, OPENAI_BASE_URL: model.address, OPENAI_API_KEY: 'none', POSITRONIC_MODEL: 'gpt-5-mini' };
+  await project.run('run', 'minimal', '--id', 'cut');
+  project.env = own;
+  model.close();
+  await page.to('/runs/cut', '.run-head .lead');
+  await eventually(async () => assert.match(await page.locator('.run-head .title').innerText(), /Cut off[\s\S]*Cut off at its limit of 50 iterations Agent/));
+  await accessible(page, 'a run that was cut off');
+  await page.to('/runs?brain=Minimal', '.run-row');
+  await eventually(async () => assert.match(await page.locator('.run-row').first().innerText(), /^Cut off[\s\S]*Cut off at a limit of Agent · I look further\./));
+  await page.to('/brains/Minimal', '.last-runs');
+  await eventually(async () => assert.match(await page.locator('.last-runs li').first().innerText(), /Cut off[\s\S]*at a limit of Agent/));
+});
+
+test('several calls of a run are decided at once, without its being left', async () => {
+  await page.to('/runs/asking', '.decide');
+  const cards = page.locator('.row .decide');
+  await cards.first().getByLabel('Choose pay').check();
+  const bar = page.getByRole('region', { name: 'Chosen items' });
+  await bar.getByText('1 call of pay chosen').waitFor();
+  await bar.getByRole('button', { name: 'Choose all 2 of the run' }).click();
+  await bar.getByText('2 calls of pay chosen').waitFor();
+  await accessible(page, 'the chosen calls of a run');
+  await page.waitForFunction(() => !document.querySelector('.decide [aria-disabled=true]'));
+  await bar.getByRole('button', { name: 'Reject 2' }).click();
+  await cards.first().waitFor({ state: 'detached' });
+  const made = await page.evaluate(async () => (await (await fetch('/api/v1/runs/asking/events?type=LOOP_APPROVAL_DECIDED')).json()).items.map(({ path, decision }) => [path, decision]));
+  assert.deepEqual(made, [['Chat/0.0', 'rejected'], ['Chat/0.1', 'rejected']]);
+  page.check();
 });

@@ -113,7 +113,7 @@ test('a fork with changed options is compared by its requests', async () => {
   await page.getByRole('link', { name: 'compare' }).click();
   await page.getByRole('heading', { name: 'First difference' }).waitFor();
   const parts = await page.locator('.panel', { hasText: 'First difference' }).innerText();
-  assert.match(parts, /A, event \d+ \S+ · B, event \d+/);
+  assert.match(parts, /A, event \d+: Chat, iteration 1, loop iteration · B, event \d+: Chat/);
   await accessible(page, 'the comparison with requests');
   page.check();
 });

@@ -51,7 +51,7 @@ test('a schedule is added with a preview of its next times', async () => {
   await closed();
   await page.locator('.panel h2', { hasText: 'nightly' }).waitFor();
   await eventually(async () => assert.match(page.url(), /\/schedules\/nightly$/));
-  await eventually(async () => assert.match(await page.locator('.panel').innerText(), /30 2 \* \* \* Europe\/Berlin[\s\S]*skip[\s\S]*C-7/));
+  await eventually(async () => assert.match(await page.locator('.panel').innerText(), /Starts every day at 02:30 in Europe\/Berlin[\s\S]*30 2 \* \* \*[\s\S]*the time is skipped[\s\S]*C-7/));
   await accessible(page, 'a schedule');
 });
 

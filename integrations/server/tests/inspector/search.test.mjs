@@ -113,12 +113,39 @@ test('the columns sort what is shown, and say when that is not all', async () =>
   page.check();
 });
 
-test('two words that no run has as one text are offered one by one, and as the tool that they name', async () => {
-  await page.to('/runs', '.run-row');
-  await field().fill('refund 249');
-  await field().press('Enter');
-  await page.getByText('The words are looked for as one text.').waitFor();
-  await page.getByRole('link', { name: 'tool:refund 249' }).click();
-  await page.waitForURL(/tool=refund/);
+test('each word of a search is looked for by itself, and a text in quotes as one', async () => {
+  const found = async (typed, brains) => {
+    await page.to('/runs', '.run-row');
+    await field().fill(typed);
+    await field().press('Enter');
+    await page.waitForURL(/q=/);
+    await eventually(async () => assert.deepEqual(await page.locator('.run-row .c-brain a').allInnerTexts(), brains, typed));
+  };
+  // No event has the two beside each other.
+  await found('249 refund', ['Support']);
+  await eventually(async () => assert.match((await page.locator('.run-row .hit').innerText()).split(/refund|249/)[0], /^event \d+ [a-z ]+…?.{0,40}$/s, 'the word is not far from the beginning'));
+  await eventually(async () => assert.ok(await page.locator('.run-row .hit mark').count() >= 1));
+  await found('"friendly support agent" 249', ['Support']);
+  await found('"agent friendly"', []);
+  await page.getByText('No run matches').waitFor();
+  await found('friendly mountain', []);
+  await page.getByText('No run has all of these words. Or look for:').waitFor();
+  await accessible(page, 'a search without a match');
+  await page.getByRole('link', { name: 'friendly', exact: true }).click();
+  await page.waitForURL(/q=friendly$/);
   await eventually(async () => assert.deepEqual(await page.locator('.run-row .c-brain a').allInnerTexts(), ['Support']));
+});
+
+test('the list says what its runs have cost, and how many of them it has summed', async () => {
+  await page.route(/\/api\/v1\/runs\?/, async (route) => {
+    const answer = await route.fetch();
+    const body = await answer.json();
+    const priced = (run, i) => ({ ...run, usage: { input: 1_000_000, output: 1 }, cost: { amount: i ? '0.05' : '1.2', currency: 'USD', partial: i === 1 } });
+    await route.fulfill({ response: answer, json: { ...body, next: new URL(route.request().url()).searchParams.get('status') ? 'more' : null, items: body.items?.map(priced) } });
+  });
+  await page.to('/runs', '.run-row');
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /4 runs[\s\S]*\$1\.35 \+\s+4M tokens$/));
+  await page.to('/runs?status=completed', '.run-row');
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /the \d shown:\s+\$1/));
+  await page.unroute(/\/api\/v1\/runs\?/);
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { accessible, eventually, launch, open } from './browser.mjs';
-import { Project } from './server.mjs';
+import { modelServer, Project } from './server.mjs';
 
 const project = new Project();
 let [browser, page] = [];
@@ -63,5 +63,43 @@ test('a question of a stage is answered in its run, on a phone too: no pane cove
   await page.locator('.row.stage', { hasText: 'Sign off' }).click();
   await eventually(async () => assert.match(await page.locator('.beside.pane').innerText(), /Waited for[\s\S]*the seal of the handle\. Refund\?[\s\S]*Answered[\s\S]*Sorry\./));
   await page.setViewportSize({ width: 1280, height: 900 });
+  page.check();
+});
+
+test('what a group has run many times is folded, in words, and a failure of it is not', async () => {
+  const suppliers = Array.from({ length: 12 }, (_, i) => `Supplier ${i + 1}`);
+  const model = await modelServer(({ messages, tools }) => {
+    const from = /from (Supplier \d+)/.exec(messages[0].content)?.[1];
+    if (from === 'Supplier 7') return { status: 400 };
+    const exit = tools?.find((one) => one.function.name !== 'write');
+    return exit ? { calls: [{ name: exit.function.name, arguments: { euros: 70 } }] } : { text: '{"euros": 70}' };
+  });
+  const own = project.env;
+  project.env = { ...own, OPENAI_BASE_URL: model.address, OPENAI_API_KEY: 'none', POSITRONIC_MODEL: 'gpt-5-mini' };
+  await project.run('run', 'offers', '--id', 'many', '--options', JSON.stringify({ thing: 'kettle', budget: 80, suppliers }));
+  project.env = own;
+  model.close();
+  await page.to('/runs/many/waterfall', '.bar-row');
+  const label = (name) => page.locator('.bar-row', { has: page.getByText(name, { exact: true }) });
+  await label('Item 1').getByRole('button', { name: 'Show what Item 1 did' }).waitFor();
+  await label('Item 7').getByRole('button', { name: 'Hide what Item 7 did' }).waitFor();
+  await eventually(async () => assert.equal(await page.getByText('#0').count(), 0));
+  await accessible(page, 'a waterfall with folded items');
+  await label('Item 1').getByRole('button').click();
+  await label('Item 1').getByRole('button', { name: 'Hide what Item 1 did' }).waitFor();
+  await page.locator('.tabs').getByRole('link', { name: 'Transcript' }).click();
+  const row = page.locator('.row.stage', { hasText: 'Item 2' });
+  // The transcript opens where the run waits.
+  await page.locator('.row.stage', { hasText: 'Carriers' }).waitFor();
+  await page.keyboard.press('Home');
+  await eventually(async () => assert.match(await row.first().innerText(), /Item 2[\s\S]*Supplier 2/));
+  await page.getByRole('button', { name: 'Show Item 2', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Hide Item 1', exact: true }).waitFor();
+  await page.getByText('No answer: ').first().waitFor();
+  await eventually(async () => assert.doesNotMatch(await page.locator('.lead').innerText(), /\d\.\d/, 'places are words'));
+  // An event of what is folded unfolds it.
+  await page.to('/runs/many', '.row');
+  const seq = await page.evaluate(async () => (await (await fetch('/api/v1/runs/many/timeline')).json()).timeline.nodes.find(({ path, kind }) => path.startsWith('Suppliers/0.2/') && kind.type === 'answer').seq);
+  await page.to(`/runs/many/transcript/${seq}`, '.row.selected.answer');
   page.check();
 });

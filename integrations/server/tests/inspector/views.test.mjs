@@ -30,9 +30,11 @@ test('the list shows each run with its status, and its filters are the address',
 
 test('the head of a run says what it did, and the transcript how', async () => {
   await page.to(`/runs/${run}`, '.row');
-  await eventually(async () => assert.match(await page.locator('.lead').innerText(), /^Completed in .+, with 8 model answers, 8 calls and 1 decision by a person\.$/));
+  await eventually(async () => assert.equal(await page.locator('.lead').innerText(), 'The tank is broken; 249 euros were paid back.'));
+  await eventually(async () => assert.match(await page.locator('.run-head .facts').innerText(), /took[\s\S]*did\s+8 model answers, 8 calls and 1 decision by a person/));
   await eventually(async () => assert.deepEqual(await page.locator('.stages span').allInnerTexts(), ['Load customer', 'Chat', 'Survey', 'Cleanup']));
-  await eventually(async () => assert.match(await page.locator('[aria-label=Result]').innerText(), /The tank is broken; 249 euros were paid back\./));
+  await page.locator('.inout summary', { hasText: 'Result' }).click();
+  await eventually(async () => assert.match(await page.getByRole('region', { name: 'Result' }).innerText(), /The tank is broken; 249 euros were paid back\./));
   const refund = await page.locator('.row.call', { hasText: 'a refund of 249 euros' }).innerText();
   assert.match(refund, /approved by the cassette/);
   await accessible(page, 'the transcript');

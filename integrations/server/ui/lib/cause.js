@@ -10,9 +10,12 @@ export const quoted = (text) => String(text ?? '').split('`').map((part, i) => (
 /** A path in words: `Chat/3.0` is `Chat, iteration 4`, and `Research/Read` is `Research › Read`. */
 export function placeWords(path) {
   const names = [];
-  for (const part of String(path ?? '').split('/')) {
+  const parts = String(path ?? '').split('/');
+  for (const part of parts) {
     const [, iteration] = /^(\d+)(?:[.~]\d+)*$/.exec(part) ?? [];
     if (iteration === undefined) names.push(part);
+    // What a group runs has the number of the group and its own, and a stage after it.
+    else if (/^0\.\d+$/.test(part) && part !== parts.at(-1)) continue;
     else if (names.length) names.push(`${names.pop()}, iteration ${Number(iteration) + 1}`);
   }
   return names.join(' › ');
@@ -64,9 +67,9 @@ export function causeOf(why) {
   if (tries > 1) text = `${text.replace(/\.$/, '')}, after ${plural(tries, 'attempt')}`;
   const at = place ? '' : / at `([^`/]+\/\d[^`]*)`\.?$/.exec(text)?.[1];
   if (at) [text, place] = [text.slice(0, text.lastIndexOf(' at `')), at];
-  text = text.replace(/^for /, 'Waits for ');
+  text = text.replace(/^for /, 'Waits for ').replace(/ (at|the end of) `([^`]+)`/g, (_, words, path) => ` ${words} ${placeWords(path)}`);
   const upper = (words) => words && words[0].toUpperCase() + words.slice(1);
-  return { text: upper(text), brief: upper(at ? text : (brief + after).replace(/^for /, 'Waits for ')), place: placeWords(place) };
+  return { text: upper(text), brief: upper(at || text.startsWith('Waits for ') ? text.replace(/\.$/, '') : brief + after), place: placeWords(place) };
 }
 
 /** Draws a cause with its place. */
@@ -78,9 +81,10 @@ export const cause = (why) => {
 /** The first line of a text of a model or a person, without the signs of its Markdown. */
 export const plain = (text) => String(text ?? '').replace(/\*\*|^#+ /g, '');
 
-/** What a run does now: its status, but `stuck` if no living worker has it, and `queued` before the first one. */
-export function standing({ status, parked, refused, worker, why }) {
+/** What a run does now: its status, but `stuck` if no living worker has it, `queued` before the first one, and `limited` if a limit has cut off a loop of it. */
+export function standing({ status, parked, refused, worker, why, cut_off: cut }) {
   if (parked) return 'parked';
+  if (status === 'completed' && cut != null) return 'limited';
   if (status === 'running' && (refused || (worker && !worker.live))) return 'stuck';
   if (status === 'running' && !worker) return 'queued';
   if (status === 'waiting' && /^until /.test(why ?? '')) return 'sleeping';

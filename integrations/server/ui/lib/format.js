@@ -3,7 +3,7 @@ import { pref } from './page.js';
 
 const plain = new Intl.NumberFormat('en');
 export const number = (n) => plain.format(n ?? 0);
-export const compact = (n) => (n < 10000 ? number(n) : `${plain.format(Math.round(n / 100) / 10)}k`);
+export const compact = (n) => (n < 10000 ? number(n) : n < 999_950 ? `${plain.format(Math.round(n / 100) / 10)}k` : `${plain.format(Math.round(n / 1e5) / 10)}M`);
 export const plural = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;
 export const bytes = (n) => (n < 1000 ? `${n} B` : n < 1e6 ? `${(n / 1000).toFixed(1)} kB` : `${(n / 1e6).toFixed(1)} MB`);
 export function tokens(usage) {
@@ -17,6 +17,9 @@ export function money(amount, currency = '') {
   const sign = { USD: '$', EUR: '€', GBP: '£' }[currency];
   return sign ? sign + value.toFixed(digits) : `${Number(value.toFixed(digits))} ${currency}`.trim();
 }
+
+/** A sum of money to the cent, or as exactly as one of a single run if it is small. */
+export const cash = (amount, currency) => money(String(amount), currency).replace(/^(\D*[1-9]\d*\.\d\d)\d+/, '$1');
 
 /** Converts a time of an event (microseconds) or of the API (RFC 3339) to milliseconds. */
 export const millis = (time) => (typeof time === 'number' ? time / 1000 : Date.parse(time));
@@ -97,11 +100,12 @@ export function shortId(id) {
 }
 /** Returns the id that this page has shown as a short one. */
 export const longId = (end) => ends.get(end);
+const CHANNELS = { cli: 'the command line', api: 'the API' };
 /** Who acted, by name and over what; a name that says over what itself stands alone. */
 export function who(actor) {
   const { by, channel } = actor ?? {};
-  if (!by) return channel ? `the ${channel}` : 'a person';
-  return !channel || [channel, `the ${channel}`].includes(by) ? by : `${by} via ${channel}`;
+  if (!by) return channel ? CHANNELS[channel] ?? `the ${channel}` : 'a person';
+  return [channel, `the ${channel}`].includes(by) ? CHANNELS[channel] ?? by : channel ? `${by} via ${channel}` : by;
 }
 
 const AMOUNT = { money: (n) => money(n), time: micros };

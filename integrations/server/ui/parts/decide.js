@@ -55,13 +55,18 @@ const KINDS = {
     body: ({ request: { kind } }, { value }) => ({ grant: { [kind]: kind === 'money' ? String(value[kind]) : Math.round(Number(value[kind]) * (UNIT[kind] ?? 1)) } }),
   },
   answer: {
-    asks: ({ waits, tool }) => (waits.find((wait) => wait.person) ?? waits[0])?.prompt ?? `An answer to ${tool}`,
+    asks: ({ waits, tool }) => {
+      const { prompt, webhook, identifier } = waits.find((wait) => wait.person) ?? waits[0] ?? {};
+      return prompt ?? (webhook ? `The answer of the webhook ${webhook} for ${identifier}` : `An answer to ${tool}`);
+    },
     verb: () => 'Send answer',
     schema: (item, draft) => item.waits[chosen(item, draft)]?.schema,
     value: () => ({}),
     body: (item, draft) => ({ reply: draft.value ?? {}, ...(item.waits.length > 1 && { wait: chosen(item, draft) }) }),
   },
 };
+/** The kind of an item in words. */
+const KIND_WORDS = { approval: () => 'approval', budget: () => 'limit', answer: ({ waits }) => (waits.some(({ person }) => person) ? 'question' : 'message') };
 export const asks = (item) => item.message ?? KINDS[item.kind].asks(item);
 
 /** The changed fields of an edited item, in its heading: a person must not approve another value than is read there. */
@@ -186,7 +191,7 @@ export default function decide(item, { inbox = false, selected = false, pick } =
     else approveShown(item);
   };
   return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', tabindex: inbox ? null : '-1', 'aria-label': `${asks(item)} ${item.tool}`, class: selected && 'selected', onkeydown, drawn },
-    header(span.status.wait(icon('clock'), span(item.kind)), span.grow(), span.soft({ title: date(item.since) }, 'asked ', when(item.since)),
+    header(span.status.wait(icon('clock'), span(KIND_WORDS[item.kind](item))), span.grow(), span.soft({ title: date(item.since) }, 'asked ', when(item.since)),
       item.expires && span.soft({ title: date(item.expires) }, 'expires ', when(item.expires)), h2({ dir: 'auto' }, item.kind === 'approval' && [code(item.tool), ' '], asks(item), editedWords(item, draft))),
     p.meta(item.kind !== 'approval' && item.tool && code(item.tool), inbox && a({ href: runUrl(item.run) }, item.brain, ' ', shortId(item.run)), span(placeWords(item.call)), item.user && span(`for ${item.user}`),
       a({ href: runUrl(item.run, 'events', item.seq) }, `event ${item.seq}`)),

@@ -12,6 +12,31 @@ const COUNTED = {
   retry: ({ kind }) => kind.type === 'retry' || (kind.type === 'answer' && kind.outcome?.type === 'failed'),
 };
 
+/** Whether an answer is one to a question that a guard, a plugin or a step asks beside the loop. */
+export const isQuestion = ({ kind }) => kind.type === 'answer' && kind.question != null;
+/** The iteration that an answer is the answer of. */
+export function iterationOf(node, model) {
+  const { kind } = model.nodes[node.parent] ?? {};
+  return kind?.type === 'iteration' && node.kind.type === 'answer' && !isQuestion(node) ? kind.number + 1 : null;
+}
+/** The name of a stage in words: what a map runs has a number from 0 on. */
+export function stageName({ kind, parent }, model) {
+  const [, number] = /^#(\d+)$/.exec(kind.name) ?? [];
+  return number === undefined ? kind.name : `${model.nodes[parent]?.kind.stage === 'repeat' ? 'Round' : 'Item'} ${Number(number) + 1}`;
+}
+/** How many members of a group are shown with what they have done, when a run is opened. */
+const MANY = 8;
+/** The nodes that are folded when a run is opened: what many members of a group have done without a failure. */
+export const foldedAtFirst = (model) => new Set(model.nodes.filter((node) => node?.kind.type === 'stage' && node.status === 'done' && model.nodes[node.parent]?.kind.group?.count > MANY).map(({ id }) => id));
+/** Where a node stands, in words: `Carriers › Post › Pick-up`, or `Chat, iteration 4`. */
+export function placeOf(node, model) {
+  const names = [];
+  for (let at = node; at?.parent != null; at = model.nodes[at.parent]) {
+    if (at.kind.type === 'stage') names.unshift(stageName(at, model));
+    else if (at.kind.type === 'iteration') names.unshift(`iteration ${at.kind.number + 1}`);
+  }
+  return names.map((name, i) => (i === 0 ? name : name.startsWith('iteration ') ? `, ${name}` : ` › ${name}`)).join('');
+}
 export const isError = (node) => node.status === 'failed' || node.kind.type === 'retry';
 /** What a node does now: what runs in a run that waits, waits. */
 export const standingOf = ({ status }, { run }) => (status === 'running' && run.status === 'waiting' ? 'waiting' : status);
@@ -62,7 +87,7 @@ export class RunModel {
       const [run, { head, timeline, spent }] = await Promise.all([get(this.path), get(`${this.path}/timeline`)]);
       if (this.closed) return;
       followDrafts(run.pending ?? [], this.id);
-      Object.assign(this, { run, head, nodes: [], children: new Map(), open: new Map(), counts: { call: 0, person: 0, file: 0, retry: 0 } });
+      Object.assign(this, { run, head, nodes: [], children: new Map(), open: new Map(), reports: new Map(), counts: { call: 0, person: 0, file: 0, retry: 0 } });
       for (const node of timeline.nodes) this.take(node);
       this.total({ ...timeline, spent });
       this.follow();
@@ -104,6 +129,8 @@ export class RunModel {
       list.push(node.id);
       if (list.at(-2) > node.id) list.sort((a, b) => a - b);
     }
+    // A run in the background reports its end by a message that has its id.
+    if (node.kind.type === 'message' && node.kind.from === 'child') this.reports.set(node.kind.message_id, node);
     if (node.status === 'running') open.set(node.path, node.id);
     else if (open.get(node.path) === node.id) open.delete(node.path);
     for (const rows of this.rows) rows.take(node);
@@ -164,7 +191,7 @@ export class RunModel {
   /** Finds the node that an event began, or the last one before it: of an iteration its answer, and of that the last attempt. */
   nodeAt(seq) {
     const node = this.select((one) => one.seq <= seq).at(-1);
-    const answer = node?.kind.type === 'iteration' ? (this.children.get(node.id) ?? []).map((id) => this.nodes[id]).find(({ kind }) => kind.type === 'answer') : node;
+    const answer = node?.kind.type === 'iteration' ? (this.children.get(node.id) ?? []).map((id) => this.nodes[id]).find((one) => one.kind.type === 'answer' && !isQuestion(one)) : node;
     return answer?.kind.type === 'answer' ? attempts(answer, this).at(-1) : answer ?? node;
   }
 

@@ -9,10 +9,10 @@ import { copyButton, resource, took } from './common.js';
 import { valueDiff, words } from './change.js';
 import { json, readable } from './json.js';
 import markdown from './markdown.js';
-import { amountOf, answerOf, attempts, endOf, isLastAttempt, isNoAnswer } from './model.js';
+import { amountOf, answerOf, attempts, endOf, isLastAttempt, isNoAnswer, isQuestion } from './model.js';
 import { patchList } from './patch.js';
 
-const { a, b, button, code, details, div, footer, h2, h3, header, kbd, nav, p, section, small, span, summary } = tags;
+const { a, b, button, code, details, div, footer, h2, h3, header, kbd, nav, p, section, small, span, summary, ul, li } = tags;
 
 const text = (value) => (typeof value === 'string' ? value : value?.body ?? JSON.stringify(value, null, 2) ?? '');
 const prose = (...content) => div.prose({ dir: 'auto' }, content);
@@ -46,7 +46,7 @@ function nameOf(node, model) {
   const { kind } = node;
   const iteration = model.nodes[node.parent]?.kind;
   const of = iteration?.type === 'iteration' ? ` of iteration ${iteration.number + 1}` : '';
-  return { answer: `Answer${of}`, call: `${kind.tool}${of}`, stage: kind.name, message: 'Message' }[kind.type] ?? kind.type.replaceAll('_', ' ');
+  return { answer: isQuestion(node) ? `Question${of}` : `Answer${of}`, call: `${kind.tool}${of}`, stage: kind.name, message: 'Message' }[kind.type] ?? kind.type.replaceAll('_', ' ');
 }
 
 /** Draws the pane of the selected node of a run. */
@@ -55,7 +55,7 @@ export default function pane(run) {
   const node = model.nodes[view.selected];
   const { kind } = node;
   // An iteration's change of the state belongs to its answer: the calls of the answer have made it.
-  const iteration = kind.type === 'answer' && model.nodes[node.parent]?.kind.type === 'iteration' ? model.nodes[node.parent] : node;
+  const iteration = kind.type === 'answer' && !isQuestion(node) && model.nodes[node.parent]?.kind.type === 'iteration' ? model.nodes[node.parent] : node;
   const end = node.status === 'not_started' ? node.seq : endOf(iteration, model);
   const data = dataOf(run, node, end);
   const tabs = { ...TABS[kind.type] ?? TABS.other, ...ALL };
@@ -77,8 +77,8 @@ export default function pane(run) {
     div.paneBody({ key: `${node.id} ${tab}`, tabindex: '0', role: 'region', 'aria-label': `${nameOf(node, model)}: ${tabs[tab]}` }, show()),
     footer(model.run.actions?.fork?.allowed !== false && button.primary({ onclick: () => run.dialog('fork', node.seq) }, icon('fork'), 'Fork from here', kbd('F')),
       node.kind.type === 'answer' && may('playground') && a.button({ href: ui(at('playground', model.id, node.seq)), title: 'p' }, icon('flask'), 'Try again with edits'),
-      data.request?.value && [copyButton(data.request.value.curl, 'curl'), data.request.value.cassette && copyButton(data.request.value.cassette, 'Cassette')],
-      span.grow(), a({ href: run.url('events', node.seq) }, `event ${node.seq}`)),
+      span.grow(), details.menu.up(summary('Copy as'), ul(data.request?.value && [li({ key: 'curl' }, copyButton(data.request.value.curl, 'curl')), data.request.value.cassette && li({ key: 'cassette' }, copyButton(data.request.value.cassette, 'Cassette'))],
+        li({ key: 'json' }, copyButton(JSON.stringify(kind, null, 2), 'JSON')), li({ key: 'path' }, copyButton(node.path, 'Path')), li({ key: 'event' }, a({ href: run.url('events', node.seq) }, `Show event ${node.seq}`))))),
   ];
 }
 

@@ -1,6 +1,6 @@
 // The search of runs as people type it: `brain:support status:failed "two words"`, and as the filter that the API knows.
 
-/** The keys of the language; other words, and fields such as `amount:249`, are looked for in the events. */
+/** The keys of the language; each other word, text in quotes and field such as `amount:249` has to be in an event of a run. */
 export const KEYS = { status: 'running, waiting, paused, completed, failed or cancelled', brain: 'a title', user: 'who it runs for', tag: 'a tag', conversation: 'an id', tool: 'the name of a tool that was called', cost: 'an amount such as >0.1, <=5 or 0.1..5', needs: 'decision', since: 'today, 24h or a time', before: 'a time' };
 
 /** Reads what a person has typed. Titles are found whatever their case. */
@@ -9,7 +9,7 @@ export function parse(text, titles = []) {
   const words = [];
   for (const [part, key, quoted, plain] of String(text).matchAll(/(?:([a-z]+):)?(?:"([^"]*)"|(\S+))/g)) {
     const value = quoted ?? plain;
-    if (!Object.hasOwn(KEYS, key ?? '')) words.push(quoted !== undefined && key === undefined && !quoted.includes(':') ? quoted : part);
+    if (!Object.hasOwn(KEYS, key ?? '')) words.push(quoted !== undefined && key === undefined && !/[:\s]/.test(quoted) ? quoted : part);
     else filter[key] = key === 'brain' ? titles.find((title) => title.toLowerCase() === value.toLowerCase()) ?? value : value;
   }
   return words.length ? { ...filter, q: words.join(' ') } : filter;
@@ -23,6 +23,9 @@ export function asked({ tool, cost, q, ...filter }) {
   const words = [...Object.entries({ tool, cost }).filter(([, value]) => value).map(condition), q].filter(Boolean).join(' ');
   return words ? { ...filter, q: words } : filter;
 }
+
+/** The words, texts and values that a filter looks for in the events. */
+export const texts = ({ q = '', tool }) => [tool, ...[...String(q).matchAll(/(?:[a-z]\w*:)?(?:"([^"]*)"|(\S+))/g)].map(([, quoted, plain]) => quoted ?? plain.replace(/^[a-z]\w*:(?!\/\/)/, ''))].filter(Boolean);
 
 /** Writes a filter as a person would type it. */
 export const write = ({ q, ...filter }) => [...Object.entries(filter).map(condition), q].filter(Boolean).join(' ');

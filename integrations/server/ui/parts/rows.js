@@ -60,14 +60,22 @@ export function nodeList({ model, view, select }, { shows, nests, row, folded = 
     return row(node, depth(node), index);
   };
   const list = new List({ count: () => rows.ids.length, row: draw, ...options });
+  const sortAnew = () => {
+    rows.sort();
+    list.forget(0);
+  };
   return {
     list, rows,
     keys: list.keys('row', () => (view.selected == null ? -1 : rows.place(view.selected)), (index) => select(model.nodes[rows.ids[index]], true)),
-    reveal: (node) => list.show(Math.min(rows.place(node.id), rows.ids.length - 1), 'center'),
+    /** Scrolls a node into view, and unfolds what it is in. */
+    reveal(node) {
+      const inside = rows.chain(node.parent).filter((id) => folded.delete(id));
+      if (inside.length) sortAnew();
+      list.show(Math.min(rows.place(node.id), rows.ids.length - 1), 'center');
+    },
     fold(node) {
       if (!folded.delete(node.id)) folded.add(node.id);
-      rows.sort();
-      list.forget(0);
+      sortAnew();
     },
     close() {
       model.rows.delete(rows);

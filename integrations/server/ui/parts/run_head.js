@@ -4,20 +4,29 @@ import { post } from '../lib/api.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { apiUrl, at, go, may, query, runUrl, say, TABS, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
-import { causeOf, quoted, standing } from '../lib/cause.js';
-import { compact, date, duration, millis, moment, money, number, plural, shortId, who } from '../lib/format.js';
+import { causeOf, placeWords, plain, quoted, standing } from '../lib/cause.js';
+import { brief, compact, date, duration, limitText, line, millis, moment, money, number, plural, shortId, who } from '../lib/format.js';
 import { copyButton, facts, when } from './common.js';
-import { standingOf } from './model.js';
+import { placeOf, standingOf } from './model.js';
 
 const { a, button, code, details, div, h1, h2, kbd, li, nav, ol, p, small, span, summary, time, ul } = tags;
 
 /** What the run did, counted. */
-function sentence({ run, counts, answers }) {
+function sentence({ counts, answers }) {
   const list = [[answers, 'model answer'], [counts.call, 'call'], [counts.person, 'decision by a person', 'decisions by people'],
     [counts.file, 'file'], [counts.retry, 'retry', 'retries']].filter(([count]) => count).map((count) => plural(...count));
-  const did = new Intl.ListFormat('en-GB').format(list) || 'no model answers';
-  const ended = { completed: 'Completed in', failed: 'Failed after', cancelled: 'Cancelled after' }[run.status];
-  return ended ? `${ended} ${duration(millis(run.updated) - millis(run.started))}, with ${did}.` : `${run.status[0].toUpperCase()}${run.status.slice(1)}; so far ${did}.`;
+  return new Intl.ListFormat('en-GB').format(list) || 'no model answers';
+}
+
+/** What has become of a run that is completed: its result in a line, or that it has none, and whether a limit has cut off a loop. */
+function outcome(view) {
+  const { model } = view;
+  const { run, nodes } = model;
+  const result = plain(run.result_text);
+  const said = result ? line(result, 300) : run.result == null ? `No result, ${sentence(model)}` : brief(run.result, 300);
+  if (run.cut_off == null) return span.lead({ dir: 'auto', title: result }, said);
+  const limit = nodes.findLast((node) => node?.kind.type === 'limit');
+  return span.lead({ dir: 'auto', title: result }, `Cut off at its limit${limit ? ` of ${limitText(limit.kind.kind, limit.kind.limit)}` : ''} `, limit ? a({ href: view.url('transcript', limit.seq) }, placeWords(run.cut_off)) : placeWords(run.cut_off), result && [' ', span.quiet(`The result is what there was: ${said}`)]);
 }
 
 /** How the run stands, in one line. */
@@ -27,10 +36,12 @@ function stands(view) {
   const { ending } = nodes[0]?.kind ?? {};
   if (ending?.type === 'cancelled') return span.lead({ dir: 'auto' }, `Cancelled by ${who(ending.actor)}${ending.reason ? `: ${ending.reason}` : '.'}`);
   const why = run.refused?.message ?? (typeof run.refused === 'string' ? run.refused : null) ?? (ending?.type === 'failed' ? ending.message : run.why);
-  if (!why || run.status === 'completed') return span.lead(sentence(model));
-  const { text, brief, place } = causeOf(why);
+  if (run.status === 'completed') return outcome(view);
+  if (!why) return span.lead(`${{ failed: 'Failed after', cancelled: 'Cancelled after' }[run.status] ?? 'So far'} ${sentence(model)}.`);
+  const { text, brief: cause, place } = causeOf(why);
   const node = view.place();
-  return span.lead({ dir: 'auto', title: text }, quoted(brief), ' ', place && (node ? a({ href: view.url('transcript', node.seq) }, place) : span.quiet(place)));
+  // The path of the node says the iteration, which the cause may not. What waits for several things is at several places.
+  return span.lead({ dir: 'auto', title: text }, quoted(cause), ' ', node && (place || run.status === 'failed') ? a({ href: view.url('transcript', node.seq) }, placeOf(node, model)) : place && span.quiet(place));
 }
 
 /** Whether an item waits for a person, and not for a webhook only. */
@@ -54,7 +65,7 @@ export function runHead(view) {
       started: time({ datetime: run.started, title: date(run.started) }, moment(run.started)), [ended ? 'took' : 'active']: duration(last - millis(run.started)), waits: waits && duration(Date.now() - millis(run.since)),
       tokens: (usage?.input || usage?.output) && span({ title: `${number(usage.input ?? 0)} in, ${number(usage.output ?? 0)} out${usage.cached ? `, ${number(usage.cached)} cached` : ''}` }, compact((usage.input ?? 0) + (usage.output ?? 0))),
       cost: spent?.calls > 0 && (spent.calls === spent.unpriced ? span({ title: 'No price is known for its model' }, 'unknown') : `${amount(spent.known)}${spent.unpriced ? `, ${plural(spent.unpriced, 'answer')} unpriced` : ''}`),
-      user: run.user, limit: budget?.max_money && amount(budget.max_money), 'token limit': budget?.max_tokens && compact(budget.max_tokens),
+      did: ended && run.status !== 'failed' && (run.result_text || run.result != null) && sentence(model), user: run.user, limit: budget?.max_money && amount(budget.max_money), 'token limit': budget?.max_tokens && compact(budget.max_tokens),
       worker: worker?.live && span({ title: `epoch ${worker.epoch}` }, worker.owner), wakes: run.wake && when(run.wake),
       conversation: run.conversation && a({ href: ui(`/runs${query({ conversation: run.conversation })}`) }, shortId(run.conversation)), 'previous run': link(run.previous), 'started by': link(run.parent),
       'forked from': parent && [a({ href: runUrl(parent.run, 'transcript', parent.seq) }, `${shortId(parent.run)} at event ${parent.seq}`), ' ', a({ href: ui(`/diff${query({ a: parent.run, b: run.id })}`) }, 'compare')],

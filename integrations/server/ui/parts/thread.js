@@ -8,7 +8,7 @@ import decide from './decide.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
 import markdown from './markdown.js';
-import { amountOf, answerOf, isLastAttempt } from './model.js';
+import { amountOf, answerOf, isLastAttempt, isQuestion } from './model.js';
 
 const { a, b, code, details, div, p, small, span, summary, ul, li } = tags;
 
@@ -56,7 +56,8 @@ export function turnsOf(model) {
       continue;
     }
     if (kind.type === 'answer') {
-      if (!isLastAttempt(node, model)) continue;
+      // What a guard asks a model is not said to the person.
+      if (isQuestion(node) || !isLastAttempt(node, model)) continue;
       const answer = answerOf(kind);
       const said = answer?.parts ? saidOf(answer.parts) : [];
       const stream = !answer?.parts && node.status === 'running' && kind.stream?.parts.filter((part) => part.kind === 'text').map(({ text }) => text).join('');

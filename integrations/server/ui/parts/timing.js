@@ -1,5 +1,6 @@
 // When a schedule starts, as people say it: at a time of the day, week or month, at an interval, or once. Anything else is an expression.
 import { tags } from '../lib/dom.js';
+import { date, duration } from '../lib/format.js';
 
 const { div, input, label, option, select, span } = tags;
 
@@ -14,10 +15,10 @@ export function read({ cron = [], every = [], at = [] }) {
   const all = cron.length + every.length + at.length;
   if (!all) return { ...state, kind: 'daily' };
   if (all > 1) return state;
-  const [, minute, hour, date, day] = /^(\d{1,2}) (\d{1,2}) (\*|\d{1,2}) \* (\*|MON-FRI|MON|TUE|WED|THU|FRI|SAT|SUN)$/.exec(cron[0] ?? '') ?? [];
-  if (minute !== undefined && (date === '*' || day === '*')) {
-    const kind = date !== '*' ? 'monthly' : { '*': 'daily', 'MON-FRI': 'weekdays' }[day] ?? 'weekly';
-    return { ...state, kind, time: `${two(hour)}:${two(minute)}`, ...(kind === 'weekly' && { day }), ...(kind === 'monthly' && { date: Number(date) }) };
+  const [, minute, hour, of, day] = /^(\d{1,2}) (\d{1,2}) (\*|\d{1,2}) \* (\*|MON-FRI|1-5|[0-7]|MON|TUE|WED|THU|FRI|SAT|SUN)$/.exec(cron[0] ?? '') ?? [];
+  if (minute !== undefined && (of === '*' || day === '*')) {
+    const kind = of !== '*' ? 'monthly' : { '*': 'daily', 'MON-FRI': 'weekdays', '1-5': 'weekdays' }[day] ?? 'weekly';
+    return { ...state, kind, time: `${two(hour)}:${two(minute)}`, ...(kind === 'weekly' && { day: /\d/.test(day) ? Object.keys(DAYS)[(Number(day) + 6) % 7] : day }), ...(kind === 'monthly' && { date: Number(of) }) };
   }
   const [interval] = every;
   const unit = [86400, 3600, 60].find((size) => interval?.seconds % size === 0);
@@ -34,9 +35,17 @@ export function write({ kind, time, day, date, n, unit, once }) {
   return { cron: cron ? [`${minute} ${hour} ${cron}`] : [], every: kind === 'every' ? [{ seconds: n * unit }] : [], at: kind === 'once' && once ? [once] : [] };
 }
 
+/** When a schedule starts, in words; an expression that has none as it is. */
+export function inWords(schedule) {
+  const { kind, time, day, date: of, n, unit, once } = read(schedule);
+  const at = `at ${time}${schedule.zone ? ` in ${schedule.zone}` : ' UTC'}`;
+  const said = { daily: `every day ${at}`, weekdays: `Monday to Friday ${at}`, weekly: `every ${DAYS[day]} ${at}`, monthly: `on day ${of} of every month ${at}`, every: `every ${n === 1 ? UNITS[unit].slice(0, -1) : `${n} ${UNITS[unit]}`}`, once: `once, ${date(once)}` }[kind];
+  return said ?? [...schedule.cron.map((line) => `${line} ${schedule.zone ?? 'UTC'}`), ...schedule.every.map(({ seconds }) => `every ${duration(seconds * 1000)}`), ...schedule.at.map((one) => `once, ${date(one)}`)].join('; ');
+}
+
 const local = (time) => {
-  const date = new Date(time);
-  return Number.isNaN(date.getTime()) ? '' : new Date(date - date.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
+  const given = new Date(time);
+  return Number.isNaN(given.getTime()) ? '' : new Date(given - given.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
 };
 
 /** Draws the choice; `change` is called after each edit of the state. */

@@ -7,7 +7,7 @@ import { brief, bytes, clock, compact, date, decided, limitText, line, micros, m
 import { took, when } from './common.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
-import { amountOf, answerOf, attempts, isFailure, isLastAttempt, isNoAnswer, standingOf } from './model.js';
+import { amountOf, answerOf, attempts, isFailure, isLastAttempt, isNoAnswer, iterationOf, stageName, standingOf } from './model.js';
 
 const { a, b, button, code, details, div, h2, img, li, ol, p, small, span, summary, time, ul } = tags;
 
@@ -40,13 +40,7 @@ function together(node, model) {
 const stageOf = (node, model) => (!node || node.kind.type === 'stage' ? node : stageOf(model.nodes[node.parent], model));
 function modelOf(stage, model) {
   const first = model.children.get(stage?.id)?.find((id) => model.nodes[id].kind.type === 'iteration');
-  return first === undefined ? null : siblings({ parent: first }, model).find(({ kind }) => kind.type === 'answer')?.kind.model;
-}
-
-/** The number of an iteration, at its first row. */
-function numberOf(node, model) {
-  const iteration = model.nodes[node.parent];
-  return iteration?.kind.type === 'iteration' && node.kind.type === 'answer' ? iteration.kind.number + 1 : null;
+  return first === undefined ? null : siblings({ parent: first }, model).find(({ kind }) => kind.type === 'answer' && !kind.question)?.kind.model;
 }
 
 /** The tokens, the cost and the time of a node. */
@@ -61,7 +55,8 @@ function figures(node, model) {
     span(timeOf(node, model)));
 }
 function timeOf(node, model) {
-  if (['message', 'file'].includes(node.kind.type)) return '';
+  // The others stand for a moment.
+  if (!['stage', 'answer', 'call', 'retry', 'pause', 'budget'].includes(node.kind.type)) return '';
   if (isNoAnswer(node, model)) return micros((node.ended ?? model.nodes[node.parent].ended ?? node.started) - attempts(node, model)[0].started);
   return node.ended != null ? took(node) : ['running', 'waiting'].includes(node.status) && node.started != null ? micros(Date.now() * 1000 - node.started) : '';
 }
@@ -77,7 +72,7 @@ export function row(node, depth, view) {
   const place = beside.indexOf(node);
   const part = place < 0 ? '' : place === 0 ? 'parallel first' : place === beside.length - 1 ? 'parallel last' : 'parallel';
   const isBad = isNoAnswer(node, model) || (type === 'stage' && isFailure(node, model));
-  const step = numberOf(node, model);
+  const step = iterationOf(node, model);
   return div.row({
     key: node.id, role: 'listitem', class: `${type} ${isSelected ? 'selected' : ''} ${node.status} ${isBad ? 'no-answer' : ''} ${part}`, 'data-seq': node.seq,
     style: depth ? { '--depth': Math.min(depth, 8) } : {},
@@ -95,7 +90,7 @@ export function row(node, depth, view) {
     const words = LINES[type]?.(node.kind, id, node);
     const [tone, shape, ...content] = words ?? [];
     return [place === 0 && p.parallelNote(togetherWords(beside)), step != null && span.n({ title: `Iteration ${step}` }, step), stamp, figures(node, model),
-      words ? eventLine({ class: tone }, shape && icon(shape), content) : BLOCKS[type]?.(node, view) ?? eventLine({}, type), pending.map((item) => decide(item))];
+      words ? eventLine({ class: tone }, shape && icon(shape), content) : BLOCKS[type]?.(node, view) ?? eventLine({}, type), pending.map((item) => decide(item, { pick: view.picker(item) }))];
   });
 }
 
@@ -142,14 +137,14 @@ const STATE = { pending: ['waiting', 'waits for a person'], waiting: ['waiting',
 
 const BLOCKS = {
   stage(node, view) {
-    const { name, stage, iteration, max_iterations: most, brain, arm, group, waited, stopped, outcome } = node.kind;
+    const { stage, iteration, max_iterations: most, brain, arm, group, waited, stopped, outcome } = node.kind;
     const { isFolded, model } = view;
     const isReached = !['not_started', 'skipped'].includes(node.status);
     const [shape, tone, word] = STATUS[standingOf(node, model)] ?? ['skip', 'quiet', node.status];
     const steps = iteration != null && (standingOf(node, model) === 'waiting' ? `waits in iteration ${iteration + 1}${most ? ` of at most ${most}` : ''}` : `${plural(iteration + 1, 'iteration')}${most && node.status === 'running' ? ` of at most ${most}` : ''}`);
     return [h2.stageHead({ class: isReached ? '' : 'off' },
-      button.twist({ 'aria-expanded': String(!isFolded), 'aria-label': `${isFolded ? 'Show' : 'Hide'} ${name}`, onclick: () => view.fold(node) }, icon('chevron')),
-      span.mark({ class: tone }, icon(shape, word)), span(name), span.tag(kindOf(stage, arm, brain)), span.meta(
+      !model.children.get(node.id)?.length ? span.twist() : button.twist({ 'aria-expanded': String(!isFolded), 'aria-label': `${isFolded ? 'Show' : 'Hide'} ${stageName(node, model)}`, onclick: () => view.fold(node) }, icon('chevron')),
+      span.mark({ class: tone }, icon(shape, word)), span(stageName(node, model)), span.tag(kindOf(stage, arm, brain)), /^#/.test(node.kind.name) && auto(span.args, brief(ownOptions(node, model), 80)), span.meta(
         !isReached ? span(STATUS[node.status][2] === 'skipped' ? 'not reached' : 'not started') : !['done', 'failed', 'waiting', 'running'].includes(node.status) && span(STATUS[node.status]?.[2] ?? node.status),
         [modelOf(node, model), steps].filter(Boolean).length > 0 && span([modelOf(node, model), steps].filter(Boolean).join(' · ')),
         group && span(`${group.done} of ${plural(group.count, stage === 'repeat' ? 'round' : 'brain')}`), group?.failed > 0 && span(`${group.failed} failed`))),
@@ -157,11 +152,11 @@ const BLOCKS = {
     waited && waitLine(waited),
     stopped !== undefined && eventLine({}, icon('flag'), 'did not pass: the rest is skipped', stopped !== null && auto(b, brief(stopped)))];
   },
-  message: ({ kind: { text: message, files = [], from, actor, opening } }, view) => [
+  message: ({ kind: { text: message, files = [], from, actor, opening, message_id: sender } }, view) => [
     div.label(icon(from === 'person' ? 'person' : 'flag')),
-    div.bubble({ class: from === 'person' ? from : 'engine' }, prose(message), files.map((file) => fileChip(file, view.model.id))),
+    div.bubble({ class: from === 'person' ? from : 'engine' }, from === 'child' ? prose(quoted(message.replace(` (${sender})`, ''))) : prose(message), files.map((file) => fileChip(file, view.model.id))),
     // What the code of a brain makes of its options has no author, and neither has what an unnamed owner of the server starts.
-    p.author(from === 'engine' ? 'the engine' : from === 'child' ? 'a run in the background' : opening ? `${actor?.by && actor.by !== 'local' ? `${actor.by}, ` : ''}the message that the loop begins with` : who(actor))],
+    p.author(from === 'engine' ? 'the engine' : from === 'child' ? ['the run in the background ', sender && a({ href: runUrl(sender) }, shortId(sender))] : opening ? `${actor?.by && actor.by !== 'local' ? `${actor.by}, ` : ''}the message that the loop begins with` : who(actor))],
   answer(node, view) {
     const { kind } = node;
     const { outcome, stream, question, model } = kind;
@@ -175,12 +170,13 @@ const BLOCKS = {
     const calls = answer?.parts?.filter(({ type }) => type === 'call').length;
     const isSilent = outcome?.type === 'answered' && !answer.parts.some((part) => !['call', 'opaque'].includes(part.type) && (part.text ?? 'x').trim());
     return [
-      div.label(icon('model'), isSilent ? span(`No text, ${plural(calls, 'call')}`) : question && span('question to the model'), (question || modelOf(stageOf(node, view.model), view.model) !== model) && span.meta(model), !outcome && status('running', 'answers…')),
+      div.label(icon('model'), isSilent ? span(`No text, ${plural(calls, 'call')}`) : question && span(asker(node)), (question || modelOf(stageOf(node, view.model), view.model) !== model) && span.meta(model), !outcome && status('running', 'answers…')),
       before.length > 0 && details(summary(`${plural(before.length + 1, 'attempt')}: `, quoted(before[0].kind.outcome?.error?.message ?? before[0].kind.outcome?.message ?? 'no answer')), attemptList([...before, node])),
       question && details(summary(line(question.text, 120)), question.system && prose(question.system), prose(question.text)),
+      question && answer?.parts && verdict(answer.parts),
       stream?.parts.map((part) => div.streaming(STREAMED[part.kind]?.(part), text(part.text))),
       stream?.gap && p.soft('Some streamed text is missing; the whole answer follows.'),
-      ends[outcome?.type]?.(), parts,
+      ends[outcome?.type]?.(), !question && parts,
     ];
   },
   call(node, view) {
@@ -201,6 +197,17 @@ const BLOCKS = {
   },
 };
 
+/** The answer to a question: fields in one line, or a text. */
+function verdict(parts) {
+  return parts.filter(({ type }) => type === 'text').map(({ text: words }, i) => {
+    const fields = structured(words, (value) => auto(p.result, brief(value, 300)));
+    return fields ? div({ key: i }, fields) : div({ key: i }, said(words));
+  });
+}
+
+/** Who asks a question beside the iterations of a loop. */
+const asker = ({ path }) => (path.includes('~') ? 'A guard or a plugin asks' : 'The step asks');
+
 /** An iteration without an answer: the cause, each attempt once, and how to go on. */
 function noAnswer(node, view) {
   const list = attempts(node, view.model);
@@ -215,7 +222,7 @@ function errorBox(message, list, { model, retry, dialog, selectNode }) {
   const seq = list.at(-1)?.seq;
   const { text: whole, brief: cause } = causeOf(message);
   // The cause stands above it already; what is left is the advice.
-  const rest = list.length && whole.startsWith(cause) ? whole.slice(cause.length).replace(/^[;,.]\s*/, '') : whole;
+  const rest = list.length && whole.startsWith(cause) ? whole.slice(cause.length).replace(/^[;,.]\s*/, '').replace(/^ ?\((https?:[^)]*)\)/, 'asked at $1') : whole;
   return div.errorBox(rest && p({ dir: 'auto' }, quoted(rest[0].toUpperCase() + rest.slice(1))), list.length > 1 && attemptList(list),
     model.run.status === 'failed' && div.buttons(retry && button.primary({ onclick: retry }, icon('retry'), 'Retry'), seq != null && button({ onclick: () => dialog('fork', seq - 1) }, icon('fork'), 'Fork with another model'),
       seq != null && button({ onclick: () => selectNode(list.at(-1)) }, icon('lines'), 'Show the request')));
@@ -241,6 +248,15 @@ function waitLine({ since, waits: any, resumed, due }) {
       : ['since', when(since), ends && [any.length ? 'expires' : 'until', when(ends)]]);
 }
 
+/** The options of a member of a group, without those that the others have, too. */
+function ownOptions(node, model) {
+  const own = node.kind.brain?.options;
+  if (own === null || typeof own !== 'object' || Array.isArray(own)) return own ?? '';
+  const other = siblings(node, model).find(({ id }) => id !== node.id)?.kind.brain?.options;
+  const isOwn = ([name, value]) => value !== null && JSON.stringify(value) !== JSON.stringify(other?.[name]);
+  return Object.fromEntries(Object.entries(own).filter(isOwn));
+}
+
 /** The kind of a stage in words, with what it runs. */
 const kindOf = (stage, arm, brain) => (stage === 'brain' ? `brain ${brain?.title ?? ''}` : arm ? `${stage} → ${arm}` : stage.replace('_', ' a '));
 
@@ -258,9 +274,9 @@ const PARTS = {
 };
 
 /** A structured answer is read as its fields. */
-function structured(said) {
+function structured(said, draw = readable) {
   try {
-    return /^\s*[{[]/.test(said) ? readable(JSON.parse(said)) : null;
+    return /^\s*[{[]/.test(said) ? draw(JSON.parse(said)) : null;
   } catch {
     return null;
   }

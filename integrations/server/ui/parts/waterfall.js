@@ -2,12 +2,15 @@
 import { tags } from '../lib/dom.js';
 import { icon, STATUS } from '../lib/icons.js';
 import { clock, compact, duration, line, micros, money } from '../lib/format.js';
-import { amountOf, answerOf, attempts, isLastAttempt, isNoAnswer, standingOf } from './model.js';
+import { amountOf, answerOf, attempts, isLastAttempt, isNoAnswer, isQuestion, iterationOf, stageName, standingOf } from './model.js';
 
 const { button, div, i, span } = tags;
 
 export const LEGEND = { model: 'model', tool: 'tool', brain: 'brain', person: 'a person decides', webhook: 'waits for a message', sleep: 'sleep', failed: 'failed', retry: 'back-off', queued: 'queued', suspended: 'suspended' };
 const WORK = ['model', 'tool', 'queued', 'retry', 'failed'];
+
+/** A model without its provider, which is the same for most answers of a run. */
+const nameOf = (model) => model?.split('/').slice(1).join('/') || model || 'model';
 
 /** The bar `{ label, segments: [{ kind, from, to }] }` of a node, in microseconds. A bar that has not ended ends now; a stage that was not
  *  reached has no segments. All attempts to get one answer are one bar. */
@@ -16,10 +19,15 @@ export function barOf(node, now, model) {
   const to = ended ?? now;
   const bar = (label, name, end = to) => ({ label, segments: [{ kind: name, from, to: Math.max(from, end) }] });
   if (kind.type === 'call') return { label: kind.tool, segments: callSegments(node, kind, now) };
-  if (kind.type === 'stage' && from == null) return node.parent === 0 ? { label: kind.name, segments: [] } : null;
+  if (kind.type === 'stage' && from == null) return node.parent === 0 ? { label: stageName(node, model), segments: [] } : null;
   if (from == null) return null;
-  if (kind.type === 'stage') return { label: kind.name, segments: kind.waited ? stageSegments(node, kind.waited, now) : bar('', status === 'failed' ? 'group bad' : 'group').segments };
+  if (kind.type === 'stage') return { label: stageName(node, model), segments: kind.waited ? stageSegments(node, kind.waited, now) : bar('', status === 'failed' ? 'group bad' : 'group').segments };
   if (kind.type === 'retry') return bar(`retry: ${line(kind.message, 40)}`, 'retry', kind.due);
+  if (kind.type === 'child_run') {
+    // The log has the end only of one that reports it by a message.
+    const end = model.reports.get(kind.run)?.started ?? (kind.link === 'background' ? model.nodes[0].ended ?? now : from);
+    return bar(`${kind.name}: run of ${kind.title}`, 'brain', end);
+  }
   if (kind.type === 'pause') return bar('paused', 'suspended');
   if (kind.type !== 'answer' || !isLastAttempt(node, model)) return null;
   const list = attempts(node, model);
@@ -29,7 +37,7 @@ export function barOf(node, now, model) {
     const work = { kind: one.kind.outcome?.type === 'answered' || one.status === 'running' ? 'model' : 'failed', from: one.started, to: Math.max(one.started, end) };
     return [work, one.kind.outcome?.type === 'failed' && next > end && { kind: 'retry', from: end, to: next }].filter(Boolean);
   });
-  return { label: `${kind.model || 'model'}${list.length > 1 ? `, ${list.length} attempts` : ''}`, segments };
+  return { label: `${isQuestion(node) ? 'question to ' : ''}${nameOf(kind.model)}${list.length > 1 ? `, ${list.length} attempts` : ''}`, segments };
 }
 
 /** A stage that waits: for a person, a message, or a time. */
@@ -99,21 +107,21 @@ function markOf(node, model) {
   const { type, brain, stage } = node.kind;
   if (isNoAnswer(node, model) || (type === 'call' && node.status === 'failed')) return ['cross', 'bad'];
   if (type === 'stage') return stage === 'wait' ? ['clock', 'wait'] : STATUS[standingOf(node, model)] ?? ['skip', 'quiet'];
-  return { answer: ['model', 'of-model'], call: brain ? ['brain', 'of-brain'] : ['tool', 'of-tool'], retry: ['retry', 'bad'] }[type] ?? ['pause', 'quiet'];
+  return { answer: ['model', 'of-model'], call: brain ? ['brain', 'of-brain'] : ['tool', 'of-tool'], retry: ['retry', 'bad'], child_run: ['fork', 'of-brain'] }[type] ?? ['pause', 'quiet'];
 }
 
 /** Draws the row of a node's bar. */
-export function barRow(node, { label, segments }, axis, { depth, index, selected, select, model }) {
+export function barRow(node, { label, segments }, axis, { depth, index, selected, select, model, fold, isFolded }) {
   const lasted = segments.length ? micros(segments.at(-1).to - segments[0].from) : '';
   const text = segments.filter(({ kind }) => LEGEND[kind]).map(({ kind, from, to }) => `${LEGEND[kind]} ${micros(to - from)}`).join(', ');
-  const iteration = node.kind.type === 'answer' && model.nodes[node.parent]?.kind;
+  const iteration = iterationOf(node, model);
   const [shape, tone] = markOf(node, model);
   const answer = answerOf(node.kind);
   const { input = 0, output = 0 } = answer?.metadata?.usage ?? node.kind.usage ?? {};
   const amount = amountOf(answer?.cost);
   return div.barRow({ key: node.id, id: `bar-${node.id}`, role: 'row', 'aria-rowindex': index + 1, 'aria-selected': String(selected),
-    class: `${selected ? 'selected' : ''} ${node.kind.type} ${tone}`, onclick: () => select(node) },
-  span.barLabel({ role: 'rowheader', style: { '--depth': Math.min(8, depth) }, title: label }, span.n(iteration?.type === 'iteration' ? iteration.number + 1 : ''), icon(shape), span.cut(label)),
+    class: `${selected ? 'selected' : ''} ${node.kind.type} ${tone}`, onclick: ({ target }) => !target.closest('button') && select(node) },
+  span.barLabel({ role: 'rowheader', style: { '--depth': Math.min(8, depth) }, title: label }, fold && button.twist({ tabindex: '-1', 'aria-expanded': String(!isFolded), 'aria-label': `${isFolded ? 'Show' : 'Hide'} what ${label} did`, onclick: () => fold(node) }, icon('chevron')), span.n(iteration), icon(shape), span.cut(label)),
   span.lane({ role: 'gridcell', 'aria-label': text || lasted || 'not reached', title: text }, segments.length ? segments.filter(({ from, to }) => to >= axis.from && from <= axis.to)
     .map(({ kind, from, to }) => i.seg({ class: kind, style: extent(axis.place(from), axis.place(to)) })) : span.notReached('not reached')),
   span.barFigure({ role: 'gridcell' }, input + output ? compact(input + output) : ''), span.barFigure({ role: 'gridcell' }, amount == null ? '' : money(amount, model.currency)), span.barTime({ role: 'gridcell' }, lasted || '–'));

@@ -3,7 +3,7 @@ import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, go, query, runUrl, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
-import { cause, plain, standing } from '../lib/cause.js';
+import { cause, placeWords, plain, standing } from '../lib/cause.js';
 import { micros, moment, money, number, plural, shortId } from '../lib/format.js';
 import { empty, resource } from '../parts/common.js';
 import { requestForm } from '../parts/request.js';
@@ -22,7 +22,7 @@ const toolsOf = (tools) => ul.toolsOf(tools.map(({ id, description, flags }) => 
 const stagesOf = ({ stages }, tools, path = '') => ol.flow(stages.map(({ name, kind, brain, arms, webhooks, rounds }) => {
   const at = path + name;
   return li({ key: name, class: (brain || arms || tools[at]) && 'group' },
-    div(icon(SHAPES[kind] ?? 'run'), ' ', b(name), small(' ', kind.replace('_', ' to '), brain && brain.title !== name && ` ${brain.title}`, rounds && `, at most ${rounds} rounds`)),
+    div(kind !== 'step' && [icon(SHAPES[kind] ?? 'run'), ' '], b(name), small(' ', kind.replace('_', ' to '), brain && brain.title !== name && ` ${brain.title}`, rounds && `, at most ${rounds} rounds`)),
     webhooks?.length > 0 && small(icon('hook'), ` waits for ${webhooks.join(' or ')}`), tools[at] && toolsOf(tools[at]),
     brain && stagesOf(brain, tools, `${at}/`), arms && ul.arms(arms.map((arm) => li({ key: arm.name }, small('→ '), b(arm.name), arm.brain && stagesOf(arm.brain, tools, `${at}/`)))));
 }));
@@ -53,7 +53,7 @@ function figuresOf(title, { from, started, ended: { completed, failed, cancelled
 
 const runsOf = (title, { items, next }) => section.panel(header(h2('Last runs'), span.grow(), a({ href: ui(`/runs${query({ brain: title })}`) }, next ? 'All runs' : 'As a list')),
   items.length ? ul.lastRuns(items.map((run) => li({ key: run.id }, a({ href: runUrl(run.id) }, status(standing(run)), span.mono({ title: run.id }, shortId(run.id)),
-    span.cut({ class: run.status === 'failed' ? 'bad' : run.pending ? 'wait' : '', dir: 'auto' }, run.status === 'completed' ? plain(run.result ?? run.input) || plural(run.head + 1, 'event') : cause(run.why ?? run.last)),
+    span.cut({ class: run.status === 'failed' ? 'bad' : run.pending || run.cut_off != null ? 'wait' : '', dir: 'auto' }, run.cut_off != null ? `Cut off at a limit of ${placeWords(run.cut_off) || 'the run'}` : run.status === 'completed' ? plain(run.result ?? run.input) || plural(run.head + 1, 'event') : cause(run.why ?? run.last)),
     span.quiet(moment(run.started)), span.wide.cost(run.cost?.currency ? money(run.cost.amount, run.cost.currency) : '–'))))) : p.soft('It has not run yet.'));
 
 /** Goes to the form, which stands below the rest in a narrow window. */

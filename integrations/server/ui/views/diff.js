@@ -2,15 +2,15 @@
 import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, go, query, runUrl } from '../lib/page.js';
-import { placeWords } from '../lib/cause.js';
+import { causeOf, placeWords, plain, quoted, standing } from '../lib/cause.js';
 import { status } from '../lib/icons.js';
-import { brief, duration, line, millis, plural, shortId, tokens } from '../lib/format.js';
+import { brief, duration, line, millis, money, plural, shortId, tokens } from '../lib/format.js';
 import { empty, pageHead, resource } from '../parts/common.js';
-import { valueDiff, words } from '../parts/change.js';
+import { likeness, valueDiff, words } from '../parts/change.js';
 import { idsOf } from '../parts/ids.js';
 import { patchList } from '../parts/patch.js';
 
-const { a, button, code, div, form, h2, input, label, p, section, span } = tags;
+const { a, b, button, code, div, form, h2, input, label, p, section, span } = tags;
 
 const summary = ({ tool, arguments: given, text, status: state }) => [tool, given && brief(given), text || (!tool && state?.replaceAll('_', ' '))].filter(Boolean).join(' ');
 
@@ -41,16 +41,17 @@ export default function diffView(route) {
   const toggle = () => { whole = !whole; };
   const link = (run, seq, text = `event ${seq}`) => a({ href: runUrl(run.id, 'events', seq) }, text);
   const side = (name, run) => section(h2(name, ' ', a({ href: runUrl(run.id) }, run.brain), ' ', code(shortId(run.id))),
-    p.meta(status(run.status), ' ', tokens(run.usage), ' ', duration(millis(run.updated) - millis(run.started))));
+    p.line(status(standing(run)), span.soft([tokens(run.usage), run.cost?.currency && money(run.cost.amount, run.cost.currency), duration(millis(run.updated) - millis(run.started))].filter(Boolean).join(' · '))),
+    p.cut({ dir: 'auto', class: run.status === 'failed' ? 'bad' : '' }, run.status === 'completed' ? plain(run.result ?? '') || 'No result' : quoted(causeOf(run.why ?? run.last).brief)));
   const cell = (run, item) => (item ? div.cell({ dir: 'auto' }, link(run, item.seq, item.seq), line(summary(item), 300)) : div.cell.soft('only in the other run'));
   const rowOf = (answer) => (row, i) => (!row.same || whole) && div.diffRow({ key: i, role: 'listitem', class: !row.same && 'differs' },
     div.place(span({ title: row.path }, placeWords(row.path) || 'Run'), ' ', code(row.kind)), cell(answer.a, row.a), cell(answer.b, row.b),
-    row.a && row.b && summary(row.a) !== summary(row.b) && div.inline(words(summary(row.a), summary(row.b))));
+    row.a && row.b && summary(row.a) !== summary(row.b) && likeness(summary(row.a), summary(row.b)) > 0.3 && div.inline(words(summary(row.a), summary(row.b))));
   /** Where the logs part, and what the models were asked there. */
   function divergence({ a: left, b: right, parts: [x, y], requests }) {
     const [before, after] = requests?.map(({ model, request }) => ({ model, ...request })) ?? [];
     const differ = JSON.stringify(before) !== JSON.stringify(after);
-    const start = (name, run, part) => (part ? [link(run, part.seq, `${name}, event ${part.seq}`), ' ', code(part.body.type)] : `${name} has ended`);
+    const start = (name, run, part) => (part ? [link(run, part.seq, `${name}, event ${part.seq}`), ': ', span.soft([placeWords(part.path ?? part.body.path), part.body.type.toLowerCase().replaceAll('_', ' ')].filter(Boolean).join(', '))] : `${name} has ended`);
     return (x || y) && section.panel(h2('First difference'), p(start('A', left, x), ' · ', start('B', right, y)),
       requests && p.soft('The requests to the models before it, ', requests.map(({ seq }, i) => [i ? ' and ' : '',
         a({ key: i, href: runUrl([left, right][i].id, 'requests', seq) }, `event ${seq} of ${'AB'[i]}`)]), differ ? ', differ:' : ', are equal.'),
@@ -59,11 +60,16 @@ export default function diffView(route) {
   const shown = (answer) => {
     const { rows, diff } = answer;
     const same = rows.filter((row) => row.same).length;
+    // What neither run has reached stands at the end.
+    const reached = ({ a: left, b: right }) => Boolean(left?.seq || right?.seq);
+    const inOrder = [...rows.filter(reached), ...rows.filter((row) => !reached(row))];
+    const [x, y] = answer.parts.map((part) => part?.seq);
+    const until = x ?? y;
     return [div.columns(side('A', answer.a), side('B', answer.b)),
-      p.lead(same < rows.length ? `${plural(same, 'row')} ${same === 1 ? 'is' : 'are'} equal, ${rows.length - same} differ.` : 'Both runs did the same.'),
+      p.lead(same < rows.length ? [until > 0 && b(`The runs are the same up to event ${until - 1}${x === y ? '' : ` of ${x == null ? 'B' : 'A'}`}. `), `${plural(same, 'row')} ${same === 1 ? 'is' : 'are'} equal, ${rows.length - same} differ.`] : b('Both runs did the same.')),
       diff.given && section(h2('Options'), valueDiff(diff.given[0].options, diff.given[1].options)),
       divergence(answer),
-      div.diffRows({ role: 'list', 'aria-label': 'Rows' }, rows.map(rowOf(answer))),
+      div.diffRows({ role: 'list', 'aria-label': 'Rows' }, inOrder.map(rowOf(answer))),
       diff.state?.length > 0 && section(h2('State at the end, from A to B'), patchList(diff.state))];
   };
   const choose = (event) => {

@@ -2,16 +2,17 @@
 import { tags, redraw } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, go, main, pref, runUrl, say, setPref } from '../lib/page.js';
-import { ago, date, plural, shortId, who } from '../lib/format.js';
+import { ago, date, shortId, who } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { placeWords, quoted } from '../lib/cause.js';
 import { settle } from '../lib/settle.js';
-import decide, { approve, asks, approveShown, edges, isEndShown, isInView, isOpen, reject, toggle } from '../parts/decide.js';
+import decide, { asks, approveShown, edges, isEndShown, isInView, toggle } from '../parts/decide.js';
 import { decidedList } from '../parts/decided.js';
 import { draftOf, follow, isOver, withDrafts } from '../parts/drafts.js';
 import { empty, resource, when } from '../parts/common.js';
+import { picks } from '../parts/picks.js';
 
-const { a, aside, b, button, code, dd, div, dl, dt, h1, h2, input, kbd, label, nav, p, section, small, span } = tags;
+const { a, aside, b, button, code, dd, div, dl, dt, h1, h2, kbd, nav, p, section, small, span } = tags;
 
 /** The kinds of items, as views of the inbox. */
 const VIEWS = { All: () => true, Approvals: ({ kind }) => kind === 'approval', Questions: ({ kind }) => kind === 'answer', Limits: ({ kind }) => kind === 'budget' };
@@ -47,7 +48,7 @@ async function detailed(items) {
 const sorted = (items) => items.toSorted((a, b) => (order(a) < order(b) ? -1 : 1));
 
 export default function inboxView() {
-  let [selected, place, timer, moved, picked, barred, shows] = [null, 0, 0, false, new Set(), false, 'All'];
+  let [selected, place, timer, moved, shows] = [null, 0, 0, false, 'All'];
   const data = resource(async (old) => {
     const { items: listed, next } = await get('/pending', { person: true, limit: 100 });
     const items = await detailed(listed);
@@ -61,7 +62,7 @@ export default function inboxView() {
   // By id, not by place: a new item must not get the key that was meant for another one. If the item leaves, no item is
   // selected until the reader moves.
   const current = () => items().find((item) => item.id === selected);
-  const chosen = () => items().filter((item) => picked.has(item.id) && isOpen(item));
+  const several = picks(items);
   const move = (by) => () => {
     const index = items().indexOf(current());
     place = Math.max(0, Math.min(items().length - 1, index < 0 ? place : index + by));
@@ -94,26 +95,10 @@ export default function inboxView() {
     else moved = true;
   };
   const answer = ({ id }) => document.getElementById(`item-${id}`).querySelector('input, textarea, select, .primary').focus();
-  const pick = ({ id }) => picked.delete(id) || picked.add(id);
-  /** Several approvals are decided at once only if they are of one tool. */
-  const canPick = (item) => item.kind === 'approval' && isOpen(item) && chosen().every(({ tool }) => tool === item.tool)
-    && items().some((other) => other !== item && other.kind === 'approval' && other.tool === item.tool);
-  const picker = (item) => canPick(item)
-    && label.check(input({ type: 'checkbox', checked: picked.has(item.id), 'aria-label': `Choose ${item.tool}`, onchange: () => pick(item) }), 'Choose');
-  /** The bar covers items: a click on one of both must not hit the other one when the bar comes or goes. */
-  const bar = (list) => {
-    if (barred !== list.length > 0) settle();
-    barred = list.length > 0;
-    return barred && barOf(list);
-  };
-  const barOf = (list) => div.bulk({ role: 'region', 'aria-label': 'Chosen items' },
-    span(`${plural(list.length, 'call')} of ${list[0].tool} chosen`), span.grow(),
-    button.primary({ onclick: ({ detail }) => detail < 2 && approve(list) }, `Approve ${list.length}`), button({ onclick: ({ detail }) => detail < 2 && reject(list) }, `Reject ${list.length}`),
-    button.plain({ onclick: () => picked.clear() }, 'Clear'));
   /** Other items come to the places of those that were there. */
   const show = (name) => {
     shows = name;
-    picked.clear();
+    several.clear();
     selected = items()[0]?.id;
     settle();
   };
@@ -123,7 +108,7 @@ export default function inboxView() {
     keys: () => ({
       j: ['Next item', move(1)], k: ['Item before', move(-1)], a: ['Approve, grant or answer', act((item) => (item.kind === 'answer' ? answer : approveShown)(item))],
       r: ['Reject…', act((item) => item.kind !== 'answer' && toggle(item, 'reject'))], e: ['Edit the arguments', act((item) => item.editable && toggle(item, 'edit'))],
-      x: ['Choose several of one tool', act((item) => canPick(item) && isEndShown(item) && pick(item))],
+      x: ['Choose several of one tool', act((item) => several.canPick(item) && isEndShown(item) && several.pick(item))],
       Enter: ['Open the run', act(({ run, seq }) => go(at('runs', run, 'transcript', seq)))],
     }),
     /** What runs have recorded since is part of the context of their items. */
@@ -148,10 +133,10 @@ export default function inboxView() {
       history.value?.items.length > 0 && [h2(span('Decided today'), span(history.value.items.length + (history.value.capped ? '+' : ''))), decidedList(history.value)]),
     render: () => [
       shows === DECIDED ? div.inbox({ key: 'decided' }, history.show(decidedList)) : data.show(({ next }, list = items()) => [
-        list.length ? div.inbox({ key: 'list', drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, list.map((item) => decide(item, { inbox: true, selected: item === current(), pick: picker(item) })))
+        list.length ? div.inbox({ key: 'list', drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, list.map((item) => decide(item, { inbox: true, selected: item === current(), pick: several.picker(item) })))
           : shows === 'All' ? empty('Nothing waits for a person', 'Approvals, requests for more budget and questions of all runs appear here.') : empty(`No ${shows.toLowerCase()}`, 'Nothing of this kind waits.', button({ onclick: () => show('All') }, 'Show all')),
         next && p.soft.more(`Showing the first ${data.value.items.length}.`)]),
-      bar(chosen())],
+      several.bar()],
     beside: () => current() && aside.beside.contextOf({ key: 'context', 'aria-label': 'About the selected item' }, about(current())),
     close: () => clearTimeout(timer),
   };

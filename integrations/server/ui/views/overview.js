@@ -4,7 +4,7 @@ import { get } from '../lib/api.js';
 import { go, query, ui } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
 import { inShort, quoted } from '../lib/cause.js';
-import { compact, date, duration, micros, millis, moment, money, number, plural, zone } from '../lib/format.js';
+import { cash, compact, date, duration, micros, millis, moment, number, plural, zone } from '../lib/format.js';
 import { chart, legend, meter, spark } from '../parts/chart.js';
 import { empty, resource } from '../parts/common.js';
 
@@ -16,10 +16,7 @@ const PAUSE = 5000;
 const WHY_STUCK = { no_brain: 'no worker knows the brain', changed: 'the code has changed of the brain', prices: 'a price is missing for a limit of the brain', no_model: 'no worker has a model for the brain' };
 const sum = ({ completed, failed, cancelled }) => completed + failed + cancelled;
 const percent = (part, whole) => (whole ? `${number(Math.round((part / whole) * 1000) / 10)} %` : '–');
-/** A sum of money to the cent, or as exactly as one of a single run if it is small. */
-const cash = (amount, currency) => money(String(amount), currency).replace(/^(\D*[1-9]\d*\.\d\d)\d+/, '$1');
 const amounts = (costs) => (costs.length ? costs.map(({ amount, currency }) => cash(amount, currency)).join(' + ') : '–');
-const many = (n) => (n < 1e6 ? compact(n) : `${number(Math.round(n / 1e5) / 10)}M`);
 /** How long ago a time was, by its largest unit, and a time to the minute. */
 const age = (time) => duration(Date.now() - millis(time)).split(' ').slice(0, 2).join(' ');
 const minute = (time) => moment(time).replace(/(\d\d:\d\d):\d\d$/, '$1');
@@ -89,7 +86,8 @@ export default function overviewView(route, frame) {
   /** The list of the runs with a cause: those that failed, and have the longest part of it that is the same for all in their log. */
   function causeList({ cause, first, brains }) {
     const [q] = inShort(cause).split(/["\\…\n]/).map((part) => part.trim()).sort((one, other) => other.length - one.length);
-    return runs({ status: 'failed', q, brain: brains.length === 1 ? brains[0] : brain }, first);
+    // In quotes it is one text, also with spaces.
+    return runs({ status: 'failed', q: q && `"${q}"`, brain: brains.length === 1 ? brains[0] : brain }, first);
   }
 
   function tiles({ from, now, buckets, started, ended, waiting, bucket_seconds: seconds }) {
@@ -110,7 +108,7 @@ export default function overviewView(route, frame) {
       tile('Waiting for a person', '/inbox', number(waiting.items), waiting.items ? `oldest ${age(waiting.oldest)}, in ${plural(waiting.runs, 'run')}, by when they began to wait` : 'nothing waits', { kind: 'steps', format: number, series: [{ name: 'waiting now', tone: 'waits', of: of((one) => one.waiting) }] }),
       tile('Cost', runs(), amounts(ended.costs), [ended.costs.length === 1 && sum(ended) > 0 && `${cash(ended.costs[0].amount / sum(ended), currency)} a run`, ended.partly_priced > 0 && `${plural(ended.partly_priced, 'run')} with an unknown part`].filter(Boolean).join(' · ') || 'no cost is known',
         { format: (n) => cash(n, currency), series: [{ name: currency ?? 'cost', tone: 's1', of: of((one) => inCurrency(one.ended.costs, currency)) }] }, ended.costs.length > 1),
-      tile('Tokens', runs(), many(input + output), `${percent(cached, input)} of the input from the cache`, { format: many, series: [
+      tile('Tokens', runs(), compact(input + output), `${percent(cached, input)} of the input from the cache`, { format: compact, series: [
         { name: 'cached', tone: 's3', of: of((one) => one.ended.tokens.cached) }, { name: 'in', tone: 's2', of: of((one) => Math.max(0, one.ended.tokens.input - one.ended.tokens.cached)) },
         { name: 'out', tone: 's1', of: of((one) => one.ended.tokens.output) }] }, true),
       tile('Active time of a run', runs(), ended.active ? micros(ended.active.p50) : '–', ended.active ? `p50 · p95 ${micros(ended.active.p95)}` : 'no time is known', { kind: 'lines', format: micros, series: [

@@ -4,9 +4,9 @@ import { get } from '../lib/api.js';
 import { at, may, ui } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
 import { placeWords } from '../lib/cause.js';
-import { brief, micros, number, plural, tokens } from '../lib/format.js';
+import { brief, micros, money, number, plural } from '../lib/format.js';
 import { copyButton, empty, facts, resource } from '../parts/common.js';
-import { answerOf } from '../parts/model.js';
+import { amountOf, answerOf } from '../parts/model.js';
 import { json } from '../parts/json.js';
 import { words } from '../parts/change.js';
 
@@ -50,10 +50,11 @@ export default function requestsTab(run) {
     const { messages = [], tools: offered = [], settings = {} } = request;
     const { kind } = model.nodes.find((item) => item?.seq === place && item.kind.type === 'answer') ?? { kind: {} };
     const { usage, finish, response_id: id } = answerOf(kind)?.metadata ?? {};
+    const cost = amountOf(answerOf(kind)?.cost);
     const [system, old] = [text(request.system), before && text(before.system)];
     const lost = before ? before.messages.length - shared : 0;
     return section.request({ 'aria-label': `Request at event ${place}` },
-      facts({ model: name, tokens: tokens(usage), cached: usage?.cached && number(usage.cached), duration: kind.outcome?.duration != null && micros(kind.outcome.duration),
+      facts({ model: name, tokens: (usage?.input || usage?.output) && `${number(usage.input ?? 0)} + ${number(usage.output ?? 0)}`, cost: cost != null && money(cost, model.currency), cached: usage?.cached && number(usage.cached), duration: kind.outcome?.duration != null && micros(kind.outcome.duration),
         finish: finish && brief(finish), 'answer id': id, answer: answer != null && a({ href: run.url('events', answer) }, `event ${answer}`) }),
       p.tools(may('playground') && a.button.small({ href: ui(at('playground', model.id, place)) }, icon('flask'), 'Try again with edits'), copyButton(curl, 'Copy as curl'), cassette && copyButton(cassette, 'Copy for a cassette')),
       system && details({ open: old !== system }, summary('System prompt ', before && small(old === system ? 'as before' : 'changed')),

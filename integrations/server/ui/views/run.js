@@ -2,7 +2,7 @@
 import { tags, redraw } from '../lib/dom.js';
 import { at, go, later, load, may, runUrl, TABS } from '../lib/page.js';
 import { idsOf } from '../parts/ids.js';
-import { RunModel, failureOf, isFailure, isLastAttempt, isWait } from '../parts/model.js';
+import { RunModel, failureOf, foldedAtFirst, isFailure, isLastAttempt, isWait, iterationOf } from '../parts/model.js';
 import { failure, loading } from '../parts/common.js';
 import { askRetry, retryOf, runHead } from '../parts/run_head.js';
 
@@ -13,7 +13,7 @@ export default function runView(route, frame) {
   const model = new RunModel(route.id, frame.setLink, frame.countPending);
   /** What the tabs share: the run, the address, and the node that is selected in all of them. */
   const run = {
-    model, view: { route, selected: null },
+    model, view: { route, selected: null, folded: null },
     url: (tab, seq) => runUrl(model.id, tab, seq),
     go: (tab, seq, replace) => go(at('runs', model.id, tab, seq) + location.search.replace(/^\?since.*/, ''), replace),
     /** The item that waits first, and the place of its call in the transcript. */
@@ -66,6 +66,8 @@ export default function runView(route, frame) {
     tab?.close?.();
     const [seq] = run.view.route.rest;
     if (seq != null) run.view.selected = model.nodeAt(Number(seq))?.id ?? null;
+    // What is folded in one tab is folded in the others.
+    run.view.folded ??= foldedAtFirst(model);
     [tab, shown] = [module.default(run), name];
     if (name === 'transcript') requestAnimationFrame(toForm);
     redraw();
@@ -132,7 +134,7 @@ function keys(run) {
     if (next) run.reveal(next);
   };
   /** The first row of an iteration stands for it. */
-  const begins = (node) => node.kind.type === 'answer' && model.nodes[node.parent]?.kind.type === 'iteration' && isLastAttempt(node, model);
+  const begins = (node) => iterationOf(node, model) !== null && isLastAttempt(node, model);
   const up = () => {
     let node = model.nodes[model.nodes[view.selected]?.parent];
     while (node && ['iteration', 'brain'].includes(node.kind.type)) node = model.nodes[node.parent];

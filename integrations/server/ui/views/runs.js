@@ -4,11 +4,11 @@ import { List } from '../lib/list.js';
 import { get } from '../lib/api.js';
 import { at, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
-import { causeOf, plain, quoted, standing } from '../lib/cause.js';
+import { causeOf, placeWords, plain, quoted, standing } from '../lib/cause.js';
 import { ends, openDialog } from '../lib/keys.js';
-import { compact, date, duration, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
+import { cash, compact, date, duration, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
 import { empty, hasEnded, resource } from '../parts/common.js';
-import { asked as askedOf, dated, KEYS, parse, write } from '../parts/query.js';
+import { asked as askedOf, dated, KEYS, parse, texts, write } from '../parts/query.js';
 import { menuOf, suggestions } from '../parts/suggest.js';
 
 const { a, b, button, div, form, h1, h2, input, kbd, label, mark, nav, option, p, select, small, span } = tags;
@@ -18,6 +18,8 @@ const VIEWS = { All: {}, 'In flight': { status: 'running,waiting,paused' }, 'Nee
 const TIMES = { '': 'Any time', '1h': 'Last hour', '24h': 'Last 24 h', today: 'Today', '7d': 'Last 7 days' };
 /** After how many milliseconds the numbers of the views are counted again. */
 const COUNTED = 5000;
+/** How many characters stand before the marked word of a hit. */
+const BEFORE = 20;
 /** Up to how many runs are read so that they can be sorted. */
 const MOST_SORTED = 2000;
 /** By what the runs that are shown can be sorted, and how the first ones differ from the others. The store has an index of the starts only. */
@@ -221,9 +223,18 @@ export default function runsView(route, frame) {
       setPref('views', JSON.stringify(rest));
     } }, icon('cross'), 'Forget view'))];
   }
-  function counted({ counts }) {
+  /** What the runs that are shown have cost, which says how many they are if they are not all. */
+  function spent({ items: rows, next }) {
+    const [sums, used] = [new Map(), rows.reduce((all, { usage }) => all + inputTokens(usage), 0)];
+    for (const { cost } of rows) if (cost?.currency) sums.set(cost.currency, (sums.get(cost.currency) ?? 0) + Number(cost.amount));
+    const isPartial = rows.some(({ cost, usage }) => cost?.partial || (!cost?.currency && inputTokens(usage) > 0));
+    const amounts = [...sums].map(([currency, amount]) => cash(String(amount), currency)).join(' + ');
+    const figures = [amounts && span({ key: 'cost', title: isPartial ? 'The cost of some answers is unknown' : null }, amounts, isPartial && ' +'), used > 0 && span({ key: 'tokens', title: `${number(used)} tokens` }, `${compact(used)} tokens`)].filter(Boolean);
+    return figures.length > 0 && [next && span({ key: 'of' }, `the ${number(rows.length)} shown:`), figures];
+  }
+  function counted({ counts, items: rows, next }) {
     return [b(`${sum(counts)} ${sum(counts) === '1' ? 'run' : 'runs'}`), Object.keys(STATUS).filter((name) => counts[name]).map((name) => a({ key: name, href: ui(address({ ...filter, status: name })),
-      class: STATUS[name][1], 'aria-current': filter.status === name && 'true' }, `${number(counts[name])}${counts.capped ? '+' : ''} ${name}`))];
+      class: STATUS[name][1], 'aria-current': filter.status === name && 'true' }, `${number(counts[name])}${counts.capped ? '+' : ''} ${name}`)), spent({ items: rows, next })];
   }
   function shown({ items: rows, next, capped }) {
     if (!rows.length && query(filter)) return noMatch();
@@ -234,12 +245,11 @@ export default function runsView(route, frame) {
         next && sort && rows.length < MOST_SORTED && button.small({ onclick: readAll, disabled: busy }, busy ? 'Reading…' : `Sort up to ${number(MOST_SORTED)}`),
         may('operate') && button.plain.small({ onclick: () => pick(rows) }, next ? `Choose these ${number(rows.length)}` : 'Choose all'))];
   }
-  /** Words are looked for as one text, which a person may not expect. */
+  /** Offers the words one by one, since no run has all of them. */
   function noMatch() {
-    const words = (filter.q ?? '').split(/\s+/).filter((word) => word && !/[:"]/.test(word));
-    const tool = words.find((word) => tools?.includes(word));
-    const others = words.length < 2 ? [] : [tool && { ...filter, tool, q: words.filter((word) => word !== tool).join(' ') }, ...words.map((word) => ({ ...filter, q: word }))].filter(Boolean);
-    return empty('No run matches', others.length ? 'The words are looked for as one text. Or look for:' : 'Change the filters.',
+    const words = (filter.q ?? '').match(/(?:[a-z]\w*:)?(?:"[^"]*"|\S+)/g) ?? [];
+    const others = words.length < 2 ? [] : words.map((word) => ({ ...filter, q: word }));
+    return empty('No run matches', others.length ? 'No run has all of these words. Or look for:' : 'Change the filters.',
       others.map((other) => a.button({ key: write(other), href: ui(address(other)) }, write(other))), a.button({ key: 'all', href: ui('/runs') }, 'Show all runs'));
   }
   function heading() {
@@ -262,9 +272,12 @@ export default function runsView(route, frame) {
   function hitOf({ id }) {
     const hit = data.value.hits?.find(({ run }) => run === id);
     if (!hit) return null;
-    const wanted = filter.tool ?? filter.q ?? '';
-    const at = hit.text.toLowerCase().indexOf(wanted.toLowerCase());
-    const part = at < 0 ? [hit.text] : [hit.text.slice(0, at), mark(hit.text.slice(at, at + wanted.length)), hit.text.slice(at + wanted.length)];
+    // The event has one of the words at least; the others may be in other events.
+    const wanted = texts(filter).map((one) => one.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|');
+    const found = wanted ? hit.text.split(new RegExp(`(${wanted})`, 'gi')) : [hit.text];
+    // In one line there is room for few words before the marked one.
+    if (found.length > 1 && found[0].length > BEFORE) found[0] = `…${found[0].slice(-BEFORE)}`;
+    const part = found.map((one, i) => (i % 2 ? mark({ key: i }, one) : one));
     return span.hit({ dir: 'auto' }, a({ href: runUrl(id, 'events', hit.seq), tabindex: '-1' }, `event ${hit.seq}`), ' ', small(hit.type.toLowerCase().replaceAll('_', ' ')), ' ', hit.field && !['tool', 'type'].includes(hit.field) && [span.quiet(hit.field), ' '], part);
   }
   function row(index) {
@@ -272,8 +285,8 @@ export default function runsView(route, frame) {
     const cell = (name, ...content) => span[`c-${name}`]({ role: 'gridcell' }, content);
     const isSelected = index === selected;
     const [name, now] = [standing(run), Date.now()];
-    const tone = ['failed', 'parked', 'stuck'].includes(name) ? 'bad' : run.pending > 0 ? 'wait' : '';
-    const { brief: text, place } = run.status === 'completed' ? { brief: plain(run.result) } : causeOf(run.refused?.message ?? run.why ?? run.last);
+    const tone = ['failed', 'parked', 'stuck'].includes(name) ? 'bad' : name === 'limited' || run.pending > 0 ? 'wait' : '';
+    const { brief: text, place } = name === 'limited' ? { brief: `Cut off at a limit of ${placeWords(run.cut_off) || 'the run'}`, place: run.result && `· ${plain(run.result)}` } : run.status === 'completed' ? { brief: plain(run.result) } : causeOf(run.refused?.message ?? run.why ?? run.last);
     const spent = inputTokens(run.usage);
     const none = (value) => value || span.quiet('–');
     return div.runRow({ key: run.id, id: `run-${index}`, role: 'row', 'aria-rowindex': index + 2, 'aria-selected': String(isSelected),
@@ -282,7 +295,7 @@ export default function runsView(route, frame) {
     cell('status', status(name)),
     cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), ' ', span.mono({ title: run.id }, shortId(run.id))),
     cell('why', span.about({ dir: 'auto', title: run.input }, plain(run.input)), span.cause({ class: tone, title: run.why ?? run.result, dir: 'auto' }, text ? quoted(text) : span.quiet(plural(run.head + 1, 'event')), ' ', place && span.quiet(place)),
-      hitOf(run), (run.pending > 1 || run.forked_from || run.tags?.length > 0) && span.marks(run.pending > 1 && span.tag.warn(`${run.pending} pending`), run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag)))),
+      hitOf(run), (run.forked_from || run.tags?.length > 0) && span.marks(run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag)))),
     cell('user', none(run.user)), cell('when', span({ title: date(run.started) }, moment(run.started))), cell('took', duration(activeOf(run))),
     cell('waits', run.status === 'waiting' ? span.wait(duration(now - millis(run.since))) : span.quiet('–')), cell('tokens', spent ? span({ title: `${number(spent)} tokens` }, compact(spent)) : span.quiet('–')),
     cell('cost', run.cost?.currency ? span({ title: run.cost.partial ? 'The cost of some answers is unknown' : '' }, `${money(run.cost.amount, run.cost.currency)}${run.cost.partial ? ' +' : ''}`) : span.quiet('–')));

@@ -7,18 +7,19 @@ import { facts, table, when } from '../parts/common.js';
 import { masterView } from '../parts/master.js';
 import { requests } from '../parts/request.js';
 import { readable } from '../parts/json.js';
-import timing, { read, write } from '../parts/timing.js';
+import timing, { inWords, read, write } from '../parts/timing.js';
 
-const { a, b, h2, header, li, ol, p, section, small, span } = tags;
+const { a, b, code, h2, header, li, ol, p, section, small, span } = tags;
 
 const TONE = { paused: 'warn', broken: 'bad', skipped: 'warn', missed: 'bad', started: 'good' };
 const tag = (word) => span.tag({ class: TONE[word] }, words(word));
 const seconds = (n) => duration(n * 1000);
 const link = (run) => a({ key: run, href: runUrl(run) }, shortId(run));
 
-/** When a schedule starts, in words. */
-const times = ({ cron, every, at: single, zone }) => [...cron.map((line) => `${line} ${zone ?? ''}`), ...every.map((one) => `every ${seconds(one.seconds)}`),
-  ...single.map((time) => `once, ${date(time)}`)].join('; ');
+/** What happens at a time while an earlier run is open. */
+const OVERLAP = { skip: 'the time is skipped', buffer_one: 'one run waits for its end', buffer_all: 'each run waits for its end', cancel_other: 'that run is cancelled', allow: 'both run' };
+/** What the times of a schedule are in its own terms, if they are not said so already. */
+const terms = ({ cron, every }) => [...cron, ...every.map(({ seconds: n }) => seconds(n))].join('; ');
 
 const nextTimes = ({ items, error }) => (error ? p.error(error.message) : items.length ? ol.times({ 'aria-label': 'Next times' }, items.map(({ nominal, local, shift }) => li({ key: nominal },
   b(local.replace('T', ' ').slice(0, 16)), span.soft(local.slice(19)), when(nominal),
@@ -59,7 +60,7 @@ export default (route) => masterView(route, {
   none: ['No schedules', 'A schedule starts runs at given times: by a cron expression, at an interval, or once.'],
   add: may('admin') && ((reload) => scheduleForm({ title: 'Add a schedule', route: 'PUT /schedules/{schedule}', headers: { 'If-None-Match': '*' },
     done: ({ id }) => reload(id) })),
-  row: ({ id, status, schedule, next, broken }) => [span.line(b(id), tag(status), span.grow(), when(next)), small(schedule.brain, ' · ', times(schedule)),
+  row: ({ id, status, schedule, next, broken }) => [span.line(b(id), tag(status), span.grow(), when(next)), small(schedule.brain, ' · ', inWords(schedule)),
     broken && small.bad(broken.reason)],
   read: async (id) => {
     const path = `/schedules${at(id)}`;
@@ -85,11 +86,12 @@ export default (route) => masterView(route, {
       broken && p.problem({ role: 'alert' }, `Starts no runs since ${date(broken.at)}: ${broken.reason}`),
       paused && p.note('Paused ', when(paused.at), paused.by && ` by ${paused.by}`, paused.reason && `: ${paused.reason}`),
       running.length > 0 && schedule.overlap === 'skip' && p.note.lost('No run starts until ', running.map(link), ' ends.'),
-      facts({ times: times(schedule), zone: schedule.zone, overlap: words(schedule.overlap),
+      p.big(span({ title: terms(schedule) }, `Starts ${inWords(schedule)}`)),
+      facts({ expression: schedule.cron.length > 0 && code(schedule.cron.join('; ')), user: schedule.user, 'while a run is open': OVERLAP[schedule.overlap] ?? words(schedule.overlap),
         'missed times': mode === 'none' ? 'start nothing' : `${mode === 'all' ? 'all' : 'the last one'} within ${seconds(within)}`,
         delay: schedule.jitter_seconds && `up to ${seconds(schedule.jitter_seconds)}`, excluded: schedule.exclude.join(', '),
         'pauses after': schedule.pause_on_failure && plural(schedule.pause_on_failure, 'failed run'), 'failed in a row': item.failures, 'waiting to start': item.queue.length }),
-      readable(schedule.options),
+      Object.keys(schedule.options ?? {}).length > 0 ? readable(schedule.options) : p.soft('With the default options of the brain.'),
       section(b('Next times'), nextTimes(preview)),
       section(b('Last times'), table('Last times', {
         Time: (tick) => [when(tick.nominal), tick.since && small(' all since ', when(tick.since))],

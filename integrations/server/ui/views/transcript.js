@@ -1,28 +1,41 @@
 // The transcript of a run: windowed rows that follow the end of a running one until the reader scrolls up.
-import { tags } from '../lib/dom.js';
+import { redraw, tags } from '../lib/dom.js';
 import { later, main } from '../lib/page.js';
 import { settle } from '../lib/settle.js';
+import { withDrafts } from '../parts/drafts.js';
 import { nodeList } from '../parts/rows.js';
 import { nests, row, shows } from '../parts/transcript.js';
 import { empty } from '../parts/common.js';
 import { readable } from '../parts/json.js';
+import { brief } from '../lib/format.js';
 import { searchBar } from './search.js';
 
-const { button, div, h2, p, section, span } = tags;
+const { b, button, details, div, p, span, summary } = tags;
 const minimap = later('minimap');
 
 /** What the run was started with, and its result. */
 function ends({ run, nodes }) {
   const { ending, options } = nodes[0]?.kind ?? {};
-  const value = (title, given) => given != null && (typeof given !== 'object' || Object.keys(given).length > 0) && section({ 'aria-label': title, tabindex: '0' }, h2(title), readable(given));
+  const value = (title, given) => given != null && (typeof given !== 'object' || Object.keys(given).length > 0)
+    && details({ key: title }, summary({ title: `Show all of “${title}”` }, b(title), ' ', span.cut({ dir: 'auto' }, brief(given, 300))), div.whole({ tabindex: '0', role: 'region', 'aria-label': title }, readable(given)));
   return div.inout(value('Started with', options), ending?.type === 'completed' && value('Result', run.result ?? ending.result));
 }
 
 export default function transcriptTab(run) {
   const { model, view } = run;
-  const folded = new Set();
+  const { folded } = view;
+  /** How several calls are decided at once, once the run waits for more than one. */
+  let several = null;
+  const waiting = () => withDrafts(model.run.pending ?? [], model.id);
+  const loadPicks = () => {
+    several = { picker: () => null, bar: () => null };
+    import('../parts/picks.js').then(({ picks }) => {
+      several = picks(waiting);
+      redraw();
+    }, () => {});
+  };
   const rows = nodeList(run, { name: 'transcript', shows, nests, folded, height: 46, measured: true,
-    row: (node, depth) => row(node, depth, { ...run, isFolded: folded.has(node.id), fold: rows.fold }) });
+    row: (node, depth) => row(node, depth, { ...run, picker: (item) => several?.picker(item), isFolded: folded.has(node.id), fold: rows.fold }) });
   // Several nodes may begin at one event, so that what is selected already stays.
   const route = (seq) => { if (model.nodes[view.selected]?.seq !== seq) view.selected = model.nodeAt(seq)?.id ?? null; };
   const search = searchBar(model, (seq) => {
@@ -53,6 +66,7 @@ export default function transcriptTab(run) {
     keys: () => ({ ...search.keys, ...rows.keys, End: ['Jump to the end', toEnd], Home: [null, () => main().scrollTo(0, 0)],
       o: ['Show or hide below', () => view.selected != null && rows.fold(model.nodes[view.selected])] }),
     render() {
+      if (!several && model.run.pending?.length > 1) loadPicks();
       // Before the new rows are drawn, the view is at the end of the old ones.
       if (seen < model.head && isAtEnd() && model.run.status !== 'completed') requestAnimationFrame(toEnd);
       return [search.render(),
@@ -60,7 +74,8 @@ export default function transcriptTab(run) {
         model.nodes.length < 2 ? empty('Nothing has happened yet', 'The transcript fills as the run works.')
           : [p.columnHeads({ 'aria-hidden': 'true' }, span('tokens'), span('cost'), span('time')), div.mapped({ key: 'flow', drawn }, rows.list.view({ role: 'list', 'aria-label': 'Transcript', 'aria-rowcount': null }), model.nodes.length > 40 && minimap(run))],
         seen < model.head && !isAtEnd() && ['running', 'waiting'].includes(model.run.status)
-          && button.jump({ key: 'jump', onclick: toEnd }, `${model.head - seen} new, jump to the end`)];
+          && button.jump({ key: 'jump', onclick: toEnd }, `${model.head - seen} new, jump to the end`),
+        several?.bar()];
     },
   };
 }

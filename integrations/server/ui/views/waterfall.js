@@ -11,19 +11,21 @@ export default function waterfallTab(run) {
   const { model, view, select } = run;
   let [axis, now, zoom, drag, idle, scaled, unfolded] = [null, 0, null, null, [], 0, new Set()];
   const shows = (node) => barOf(node, 0, model) !== null;
-  const rows = nodeList(run, { name: 'bars', height: 28, shows, nests: (node) => node.parent != null && shows(node),
-    row: (node, depth, index) => barRow(node, barOf(node, now, model), axis, { depth, index, selected: node.id === view.selected, select, model }) });
+  const rows = nodeList(run, { name: 'bars', height: 28, shows, nests: (node) => node.parent != null && shows(node), folded: view.folded,
+    row: (node, depth, index) => barRow(node, barOf(node, now, model), axis, { depth, index, selected: node.id === view.selected, select, model, fold: hasBelow(node) && fold, isFolded: view.folded.has(node.id) }) });
+  const fold = (node) => change(() => rows.fold(node));
+  const hasBelow = (node) => (model.children.get(node.id) ?? []).some((id) => shows(model.nodes[id]) || hasBelow(model.nodes[id]));
   // Times without a worker are between a release and the next claim.
   get(`${model.path}/events`, { type: 'RUN_CLAIMED,RUN_RELEASED', limit: 500 }).then(({ items }) => {
     idle = items.flatMap(({ type, at: from }, n) => (type === 'RUN_RELEASED' && items[n + 1] ? [{ from, to: items[n + 1].at }] : []));
   }, () => {});
   /** Makes the scale. A long run's is made at most once a second while it grows. */
   function compute() {
-    const { ids } = rows.rows;
-    if (axis && ids.length > 5000 && performance.now() - scaled < 1000) return;
+    if (axis && model.nodes.length > 5000 && performance.now() - scaled < 1000) return;
     const [{ started, ended }] = model.nodes;
     now = model.run.status === 'running' ? Date.now() * 1000 : model.nodes.reduce((time, node) => Math.max(time, node?.ended ?? node?.started ?? 0), 0);
-    axis = scale(ids.map((id) => barOf(model.nodes[id], now, model)).filter(({ segments }) => segments.length), { from: started, to: Math.max(started + 1, ended ?? now), ...zoom, unfolded });
+    // What is folded has worked, too.
+    axis = scale(model.nodes.map((node) => node && barOf(node, now, model)).filter((bar) => bar?.segments.length), { from: started, to: Math.max(started + 1, ended ?? now), ...zoom, unfolded });
     scaled = performance.now();
   }
   const change = (act) => {
@@ -53,7 +55,7 @@ export default function waterfallTab(run) {
   const toggleAll = () => change(() => { unfolded = new Set(unfolded.size ? [] : axis.gaps.map((gap) => gap.from)); });
   return {
     reveal: rows.reveal, close: rows.close,
-    keys: () => ({ ...rows.keys, 0: ['Whole time', whole], z: [null, whole], u: ['Fold or unfold idle times', toggleAll],
+    keys: () => ({ ...rows.keys, 0: ['Whole time', whole], z: [null, whole], u: ['Fold or unfold idle times', toggleAll], o: ['Show or hide below', () => view.selected != null && fold(model.nodes[view.selected])],
       Enter: ['Show in the transcript', () => view.selected != null && run.go('transcript', model.nodes[view.selected].seq)] }),
     render() {
       if (!rows.rows.ids.length) return empty('No stage has begun', 'Bars appear as the run works.');

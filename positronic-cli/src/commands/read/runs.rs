@@ -1,5 +1,6 @@
 //! `positronic runs`: the runs of the store.
 
+use std::borrow::Cow;
 use std::io;
 
 use positronic_core::record::{RunSummary, Timestamp};
@@ -61,10 +62,16 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
 
 /// Lists the runs, at least one beyond the limit if there is one.
 async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<RunSummary>, Failure> {
-    let text = args.search.join(" ");
+    let text = args.search.iter().map(|word| phrase(word)).collect::<Vec<_>>().join(" ");
     let query = RunQuery::parse(&text, clock(now)).map_err(|error| cannot_read(&text, &error))?;
     let search = RunSearch::new(&query, args.limit.get().saturating_add(1));
     Ok(find_runs(client.store(), &search).await?.rows)
+}
+
+/// Returns an argument as a part of a search: the shell has taken the quotes of a text with spaces.
+fn phrase(word: &str) -> Cow<'_, str> {
+    let is_text = word.contains(char::is_whitespace) && !word.contains(['"', ':']);
+    if is_text { Cow::Owned(format!("\"{word}\"")) } else { Cow::Borrowed(word) }
 }
 
 /// Returns the clock of a search: days are those of this machine's time zone.

@@ -77,7 +77,8 @@ pub async fn find_runs(store: &dyn EventStore, search: &RunSearch<'_>) -> Result
         let by_id = RunFilter { after: filter.after, limit: Some(search.most), ..by_id };
         return Ok(FoundRuns { rows: store.runs(&by_id).await?, ..FoundRuns::default() });
     }
-    let is_plain = first.is_plain() && search.shown.is_none();
+    let is_certain = |needle: &Needle| needle.is_plain() && search.shown.is_none();
+    let is_plain = is_certain(first);
     let limit = if is_plain && others.is_empty() { search.most } else { MAX_COMPARED };
     let mut wanted = EventSearch::new(first.text(), limit).within(filter);
     (wanted.scan, wanted.once) = (search.scan, is_plain);
@@ -108,8 +109,13 @@ pub async fn find_runs(store: &dyn EventStore, search: &RunSearch<'_>) -> Result
         let mut has_all = true;
         for other in others {
             let within = RunFilter { prefix: Some(run.as_str().to_owned()), ..RunFilter::default() };
-            let hits = store.search(&EventSearch::new(other.text(), MAX_COMPARED).within(within)).await?.found;
-            has_all = has_all && hits.iter().any(|hit| hit.run == *run && is_in(other, &hit.line));
+            let mut wanted = EventSearch::new(other.text(), MAX_COMPARED).within(within);
+            wanted.once = is_certain(other);
+            let hits = store.search(&wanted).await?.found;
+            has_all = hits.iter().any(|hit| hit.run == *run && is_in(other, &hit.line));
+            if !has_all {
+                break;
+            }
         }
         match store.run(run).await {
             Ok(row) if has_all => {

@@ -34,8 +34,8 @@ pub struct QueryClock {
 /// A search of runs.
 ///
 /// A word `key:value` is a condition, and the [keys](QUERY_KEYS) are those of lists. With another key it looks for an event with
-/// such a field: `amount:249`. Other words are looked for in the events, as one text. Double quotes enclose values
-/// and texts with spaces; a text with a colon is not a condition if it is in quotes.
+/// such a field: `amount:249`. Every other word has to be in an event of the run, each for itself. Double quotes enclose values
+/// and texts with spaces, which are looked for as they are; a text with a colon is not a condition if it is in quotes.
 ///
 /// ```
 /// use positronic_core::record::{Status, Timestamp};
@@ -63,10 +63,10 @@ impl RunQuery {
     /// [`QueryError`] with the word that cannot be read: a key that resembles a known one, a key twice, or a wrong value.
     pub fn parse(text: &str, clock: QueryClock) -> Result<Self, QueryError> {
         let mut query = Self::default();
-        let (mut words, mut seen) = (Vec::new(), Vec::new());
+        let (mut texts, mut seen) = (Vec::new(), Vec::new());
         for word in split(text)? {
             let Some(key) = word.key else {
-                words.push(word.value);
+                texts.push(word.value);
                 continue;
             };
             if seen.contains(&key) {
@@ -88,9 +88,10 @@ impl RunQuery {
                 query.needles.push(Needle::Field(key.to_owned(), word.value.to_owned()));
             }
         }
-        if !words.is_empty() {
-            query.needles.push(Needle::Text(words.join(" ")));
-        }
+        // The first one is looked for in all runs, and the others in its runs only. The longest is the one that the fewest have.
+        texts.retain(|text| !text.is_empty());
+        texts.sort_by_key(|text| std::cmp::Reverse(text.chars().count()));
+        query.needles.extend(texts.into_iter().map(|text| Needle::Text(text.to_owned())));
         Ok(query)
     }
 

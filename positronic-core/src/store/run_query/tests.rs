@@ -48,14 +48,15 @@ fn conditions_make_a_filter() {
 fn other_words_are_looked_for_in_events() {
     let text = |text: &str| Needle::Text(text.to_owned());
     for (query, needles) in [
-        ("espresso machine", vec![text("espresso machine")]),
+        ("espresso machine", vec![text("espresso"), text("machine")]),
+        ("a \"b  c\" leaks \"\"", vec![text("leaks"), text("b  c"), text("a")]),
         ("\"status:failed\"", vec![text("status:failed")]),
         ("https://example.org/a", vec![text("https://example.org/a")]),
-        ("Note: leaks", vec![text("Note: leaks")]),
+        ("Note: leaks", vec![text("Note:"), text("leaks")]),
         ("amount:249", vec![Needle::Field("amount".to_owned(), "249".to_owned())]),
         (
             "leaks amount:249 status:failed now",
-            vec![Needle::Field("amount".to_owned(), "249".to_owned()), text("leaks now")],
+            vec![Needle::Field("amount".to_owned(), "249".to_owned()), text("leaks"), text("now")],
         ),
     ] {
         assert_eq!(parsed(query).needles, needles, "{query}");

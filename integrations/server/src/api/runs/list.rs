@@ -60,7 +60,7 @@ struct RunsQuery {
     /// `decision`: only runs that wait for a person.
     needs: Option<Need>,
     /// A search: words such as `brain:support status:failed tool:refund cost:>0.1 since:7d`, with days in UTC; the beginning or the end
-    /// of an id; another text or `field:value`, of which an event has to contain each.
+    /// of an id; other words, texts in double quotes and `field:value`, each of which an event of the run has to contain.
     q: Option<String>,
     /// Continues a list.
     cursor: Option<String>,
@@ -89,7 +89,7 @@ struct CountsQuery {
     /// `decision`: only runs that wait for a person.
     needs: Option<Need>,
     /// A search: words such as `brain:support status:failed tool:refund cost:>0.1 since:7d`, with days in UTC; the beginning or the end
-    /// of an id; another text or `field:value`, of which an event has to contain each.
+    /// of an id; other words, texts in double quotes and `field:value`, each of which an event of the run has to contain.
     q: Option<String>,
 }
 

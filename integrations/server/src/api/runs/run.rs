@@ -46,6 +46,9 @@ struct RunDetail {
     /// What its brain has returned, once it has completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Value>,
+    /// Its result in one sentence; until it has one, what the model said last. Absent if fields are redacted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_text: Option<String>,
     pending: Vec<PendingItem>,
     actions: Actions,
     /// Whether this server has the code of its brain.
@@ -85,6 +88,9 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
     let shown = items.iter().map(|item| app.pending_item(caller, item, (&state, check.calls.as_deref())));
     let pending = shown.collect();
     let root = state.root.as_deref();
+    let mut run_row = app.run_row(row).await?;
+    // A run has the whole result where lists have its sentence.
+    let result_text = run_row.result.take();
     let (brain_changed, changed) = (check.brain.clone(), check.brain.or(check.calls));
     let detail = RunDetail {
         options: root.map(|root| Value::clone(&root.options)).unwrap_or_default(),
@@ -98,7 +104,8 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
             None => None,
         },
         forks: forks(app, caller, row).await?,
-        row: app.run_row(row).await?,
+        row: run_row,
+        result_text,
         pending,
     };
     // More than the log belongs to it, such as whether its worker lives.
