@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::event_kind::EventKind;
 use super::undo::UndoCause;
-use crate::record::encoding::skip::is_default;
 use crate::record::ids::{Epoch, Seq, SignalId, Timestamp};
 use crate::record::path::Path;
 use crate::record::prompt::file::FileRef;
