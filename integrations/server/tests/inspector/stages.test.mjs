@@ -90,7 +90,7 @@ test('what a group has run many times is folded, in words, and a failure of it i
   await page.locator('.tabs').getByRole('link', { name: 'Transcript' }).click();
   const row = page.locator('.row.stage', { hasText: 'Item 2' });
   // The transcript opens where the run waits.
-  await page.locator('.row.stage', { hasText: 'Carriers' }).waitFor();
+  await page.locator('.row.stage', { hasText: 'Carriers' }).first().waitFor();
   await page.keyboard.press('Home');
   await eventually(async () => assert.match(await row.first().innerText(), /Item 2[\s\S]*Supplier 2/));
   await page.getByRole('button', { name: 'Show Item 2', exact: true }).waitFor();

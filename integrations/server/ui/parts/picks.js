@@ -3,6 +3,7 @@ import { tags } from '../lib/dom.js';
 import { plural } from '../lib/format.js';
 import { settle } from '../lib/settle.js';
 import { approve, isOpen, reject } from './decide.js';
+import { draftOf } from './drafts.js';
 
 const { button, div, input, label, span } = tags;
 
@@ -19,10 +20,12 @@ export function picks(items) {
   function bar() {
     const list = chosen();
     const ofRun = alike(list[0] ?? {}).filter(({ run }) => list.every((one) => one.run === run));
+    // A long run has not drawn all of them, and what a person has not seen must not be chosen.
+    const seen = ofRun.filter((item) => draftOf(item).top !== undefined);
     if (barred !== list.length > 0) settle();
     barred = list.length > 0;
     return barred && div.bulk({ key: 'picks', role: 'region', 'aria-label': 'Chosen items' },
-      span(`${plural(list.length, 'call')} of ${list[0].tool} chosen`), list.length < ofRun.length && button.plain({ onclick: () => ofRun.forEach(({ id }) => picked.add(id)) }, `Choose all ${ofRun.length} of the run`), span.grow(),
+      span(`${plural(list.length, 'call')} of ${list[0].tool} chosen`), list.length < seen.length && button.plain({ onclick: () => seen.forEach(({ id }) => picked.add(id)) }, seen.length < ofRun.length ? `Choose the ${seen.length} seen so far` : `Choose all ${seen.length} of the run`), span.grow(),
       button.primary({ onclick: ({ detail }) => detail < 2 && approve(list) }, `Approve ${list.length}`), button({ onclick: ({ detail }) => detail < 2 && reject(list) }, `Reject ${list.length}`),
       button.plain({ onclick: () => picked.clear() }, 'Clear'));
   }
