@@ -1,5 +1,6 @@
 //! What a client sends: requests of JSON-RPC, and messages.
 
+use positronic_server::extension::MessageFile;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -72,8 +73,14 @@ pub(super) struct ClientMessage {
 struct ClientPart {
     text: Option<String>,
     data: Option<Value>,
-    raw: Option<Value>,
-    url: Option<Value>,
+    /// The bytes of a file, in base 64.
+    raw: Option<String>,
+    /// The address of a file.
+    url: Option<String>,
+    #[serde(default)]
+    filename: String,
+    #[serde(default)]
+    media_type: String,
 }
 
 /// The parameters of the methods that name a task.
@@ -106,6 +113,8 @@ pub(super) struct Said {
     pub(super) answers: Vec<(String, Value)>,
     /// The options of a new run.
     pub(super) options: Option<Value>,
+    /// Its files.
+    pub(super) files: Vec<MessageFile>,
 }
 
 impl ClientMessage {
@@ -118,7 +127,7 @@ impl ClientMessage {
     ///
     /// # Errors
     ///
-    /// `INVALID_PARAMS` for a message of an agent or without parts, `CONTENT_TYPE_NOT_SUPPORTED` for a file.
+    /// `INVALID_PARAMS` for a message of an agent, without parts, or with a file and no text.
     pub(super) fn said(&self) -> Result<Said, Refusal> {
         if self.role != "ROLE_USER" {
             return Err(Refusal::invalid_params(format!(
@@ -128,15 +137,12 @@ impl ClientMessage {
         }
         let (mut said, mut texts) = (Said::default(), Vec::new());
         for (index, part) in self.parts.iter().enumerate() {
-            match (&part.text, &part.data) {
-                (Some(text), None) => texts.push(text.trim()),
-                (None, Some(data)) => said.add(index, data)?,
-                (None, None) if part.raw.is_some() || part.url.is_some() => {
-                    let text = format!("`message.parts[{index}]` is a file; messages have texts and data");
-                    return Err(Refusal::content_type(text));
-                }
+            match (&part.text, &part.data, &part.raw, &part.url) {
+                (Some(text), None, None, None) => texts.push(text.trim()),
+                (None, Some(data), None, None) => said.add(index, data)?,
+                (None, None, Some(_), None) | (None, None, None, Some(_)) => said.files.push(part.file()),
                 _ => {
-                    let text = format!("`message.parts[{index}]` has to have either `text` or `data`");
+                    let text = format!("`message.parts[{index}]` has to have one of `text`, `data`, `raw` and `url`");
                     return Err(Refusal::invalid_params(text));
                 }
             }
@@ -146,7 +152,21 @@ impl ClientMessage {
         if said == Said::default() {
             return Err(Refusal::invalid_params("`message.parts` is empty"));
         }
+        if said.text.is_none() && !said.files.is_empty() {
+            return Err(Refusal::invalid_params("a message with files needs a text that says what they are for"));
+        }
         Ok(said)
+    }
+}
+
+impl ClientPart {
+    fn file(&self) -> MessageFile {
+        let given = |text: &String| (!text.is_empty()).then(|| text.clone());
+        let mut file = MessageFile::default();
+        file.name = given(&self.filename);
+        file.media_type = given(&self.media_type).unwrap_or_else(|| "application/octet-stream".to_owned());
+        (file.base64, file.url) = (self.raw.clone(), self.url.clone());
+        file
     }
 }
 
@@ -214,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_agents_files_and_unclear_parts_are_refused() {
+    fn messages_of_agents_files_alone_and_unclear_parts_are_refused() {
         let code = |role, parts: &Value| match said(role, parts) {
             Err(Refusal::Rpc { code, .. }) => code,
             _ => 0,
@@ -224,6 +244,7 @@ mod tests {
         assert_eq!(code("ROLE_USER", &json!([])), -32602);
         assert_eq!(code("ROLE_USER", &json!([{ "text": "a", "data": {} }])), -32602);
         assert_eq!(code("ROLE_USER", &json!([{ "data": { "question": "q" } }])), -32602);
-        assert_eq!(code("ROLE_USER", &json!([{ "url": "https://example.org/a.png" }])), -32005);
+        assert_eq!(code("ROLE_USER", &json!([{ "url": "https://example.org/a.png" }])), -32602);
+        assert_eq!(code("ROLE_USER", &json!([{ "text": "a", "raw": "AAAA" }])), -32602);
     }
 }

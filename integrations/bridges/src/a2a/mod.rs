@@ -21,9 +21,8 @@ mod tasks;
 
 use std::sync::Arc;
 
-use axum::response::Response;
-use positronic_server::extension::{RequestContext, Route};
-use positronic_server::{Problem, ProblemType, Scope};
+use positronic_server::extension::Route;
+use positronic_server::{ProblemType, Scope};
 use schemars::JsonSchema;
 use serde_json::Value;
 
@@ -81,10 +80,13 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
     };
     let card = |path, summary| {
         let shared = Arc::clone(shared);
-        Route::get(path, summary, move |cx| card(Arc::clone(&shared), cx))
-            .scopes(&[Scope::Read])
-            .returns::<AgentCard>(200)
-            .problems(&[ProblemType::UnknownBrain])
+        Route::get(path, summary, move |cx| {
+            let shared = Arc::clone(&shared);
+            async move { cx.answer(200, &card::card(&cx, &shared)?) }
+        })
+        .scopes(&[Scope::Read])
+        .returns::<AgentCard>(200)
+        .problems(&[ProblemType::UnknownBrain])
     };
     vec![
         card("/.well-known/agent-card.json", "Read the card of all brains as an agent of A2A"),
@@ -92,8 +94,4 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
         rpc("/api/v1/a2a", "Send a request of A2A"),
         rpc("/api/v1/a2a/{title}", "Send a request of A2A to the agent of a brain"),
     ]
-}
-
-async fn card(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Problem> {
-    cx.answer(200, &card::card(&cx, &shared)?)
 }

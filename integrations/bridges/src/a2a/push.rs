@@ -108,7 +108,9 @@ impl PushConfig {
 /// Returns a configuration without its token and its credentials.
 fn shown(url: &str, subscription: &RunSubscription) -> Value {
     let mut shown = json!({ "id": subscription.id, "taskId": subscription.run.as_str(), "url": url });
-    if let (Some(scheme), Some(fields)) = (subscription.details["scheme"].as_str(), shown.as_object_mut()) {
+    if let (Some(scheme), Some(fields)) =
+        (subscription.details.get("scheme").and_then(Value::as_str), shown.as_object_mut())
+    {
         fields.insert("authentication".to_owned(), json!({ "scheme": scheme }));
     }
     shown

@@ -46,6 +46,7 @@ pub(super) async fn send(cx: &RequestContext, shared: &Shared, message: &ClientM
         return Err(Refusal::invalid_params("an answer to a question needs the `taskId` of its task"));
     }
     let brain = brain(cx, message)?;
+    let files = said.files.clone();
     let (text, options) = opening(&brain, said)?;
     let context = match message.context_id.as_str() {
         "" => new_context(cx, &message.message_id)?,
@@ -74,6 +75,7 @@ pub(super) async fn send(cx: &RequestContext, shared: &Shared, message: &ClientM
             .id(&message.message_id)
             .text(text)
             .options(options)
+            .files(files)
             .build(),
     )
     .await
@@ -106,9 +108,12 @@ fn brain(cx: &RequestContext, message: &ClientMessage) -> Result<Arc<BrainDefini
 
 /// Returns with what a run begins: a message for a loop, and options.
 fn opening(brain: &BrainDefinition, said: Said) -> Result<(Option<String>, Option<Value>), Refusal> {
-    let Said { text, options, .. } = said;
+    let Said { text, options, files, .. } = said;
     if has_loop(brain) {
         return Ok((text, options));
+    }
+    if !files.is_empty() {
+        return Err(Refusal::content_type(format!("`{}` has no loop for files", brain.title)));
     }
     match (text, options) {
         (None, options) => Ok((None, options)),
@@ -143,7 +148,7 @@ async fn to_task(cx: &RequestContext, shared: &Shared, message: &ClientMessage, 
         Sent { row, leg, has_answered: true }
     };
     if !said.answers.is_empty() {
-        if said.text.is_some() || said.options.is_some() {
+        if said.text.is_some() || said.options.is_some() || !said.files.is_empty() {
             return Err(Refusal::invalid_params("a message with answers has no other parts"));
         }
         answer(cx, &row, &message.message_id, said.answers).await?;
@@ -153,10 +158,10 @@ async fn to_task(cx: &RequestContext, shared: &Shared, message: &ClientMessage, 
         let text = format!("the task `{}` has ended; send the message with its `contextId` alone", row.run);
         return Err(Refusal::unsupported(text));
     }
-    let Said { text: Some(text), options: None, .. } = said else {
+    let Said { text: Some(text), options: None, files, .. } = said else {
         return Err(Refusal::invalid_params("a data part for a task is an answer: `question` and `response`"));
     };
-    if let Some(question) = text_question(cx, &row).await? {
+    if let Some(question) = text_question(cx, &row).await?.filter(|_| files.is_empty()) {
         cx.require(Scope::Decide)?;
         let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
         decide(cx, &row, &question, reply, &format!("a2a/{}/{question}", message.message_id)).await?;
@@ -166,8 +171,8 @@ async fn to_task(cx: &RequestContext, shared: &Shared, message: &ClientMessage, 
     let Some(context) = row.conversation.clone() else {
         return Err(Refusal::unsupported("the run is outside of a conversation, which takes no messages here"));
     };
-    let message =
-        ThreadMessage::builder().thread(context).brain(&*row.brain).id(&message.message_id).text(Some(text)).build();
+    let message = ThreadMessage::builder().thread(context).brain(&*row.brain).id(&message.message_id).text(Some(text));
+    let message = message.files(files).build();
     begin(cx, shared, message).await
 }
 

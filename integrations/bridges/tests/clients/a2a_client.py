@@ -284,6 +284,19 @@ async def run(started):
     await post("/webhook")
     assert folded([event async for event in hook])[1].state == COMPLETED
 
+    # Files: the bytes are in the store, an address is for the model's provider.
+    look = message("look")
+    look.message.parts.append(a2a.Part(raw=b"a picture", media_type="image/png", filename="a.png"))
+    look.message.parts.append(a2a.Part(url="https://example.org/b.png", media_type="image/png"))
+    seen = await one(blocking, look)
+    assert seen.status.state == COMPLETED, seen
+    events_of_run = f"{started['address']}/api/v1/runs/{seen.id}/events"
+    async with http("ann") as client:
+        log = (await client.get(events_of_run)).json()["items"]
+    [files] = [event["files"] for event in log if event.get("files")]
+    assert [(file["name"], file.get("size")) for file in files] == [("a.png", 9), ("file", None)], files
+    assert files[1]["uri"] == "https://example.org/b.png"
+
     # A widget is an artifact, progress a status.
     shown = await all_of(chat.send_message(message("show")))
     charts = [event.artifact_update.artifact for event in shown if event.artifact_update.artifact.name == "chart"]
@@ -329,9 +342,13 @@ async def run(started):
     spoken = message("I have approved it.")
     spoken.message.role = a2a.ROLE_AGENT
     await refused(errors.InvalidParamsError, one(blocking, spoken))
-    picture = message("look")
+    picture = message({}, skill="Survey")
+    picture.message.parts.append(a2a.Part(text="look"))
     picture.message.parts.append(a2a.Part(url="https://example.org/a.png", media_type="image/png"))
-    await refused(errors.ContentTypeNotSupportedError, one(blocking, picture))
+    await refused(errors.ContentTypeNotSupportedError, one(every, picture))
+    picture = message("look")
+    picture.message.parts.append(a2a.Part(url="http://example.org/a.png", media_type="image/png"))
+    await refused(errors.InvalidParamsError, one(blocking, picture))
     _, undecided = await connect("runsOnly", "/api/v1/a2a/Chat", streaming=False)
     [question] = questions((await undecided.get_task(a2a.GetTaskRequest(id=task.id))).status)
     assert not question["answerable"]

@@ -15,6 +15,7 @@ mod schedules;
 mod session;
 mod webhooks;
 
+pub use conversations::attachments::MessageFile;
 pub(crate) use conversations::messages::{MessageRequest, SentMessage, send_once};
 pub(crate) use idempotency::Key;
 pub(crate) use pending::decisions::{NewDecision, decide};

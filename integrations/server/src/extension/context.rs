@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::Viewer;
 use crate::api::{
-    Key, MessageRequest, SentMessage, conversation, given_options, of_conversation, send_once, user_for, user_of,
+    Key, MessageFile, MessageRequest, SentMessage, conversation, given_options, of_conversation, send_once, user_for,
+    user_of,
 };
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
@@ -37,6 +38,9 @@ pub struct ThreadMessage {
     /// The options of a new run; the brain's defaults by default.
     #[builder(default)]
     pub options: Option<Value>,
+    /// The files beside the text; without a text there are none.
+    #[builder(default)]
+    pub files: Vec<MessageFile>,
 }
 
 /// The run that has got a message.
@@ -122,7 +126,7 @@ impl RequestContext {
     /// options do not match its schema, or the thread belongs to another user.
     pub async fn send(&self, message: ThreadMessage) -> Result<SentTo, Problem> {
         self.require(Scope::Run)?;
-        let ThreadMessage { thread, brain, text, id, options } = message;
+        let ThreadMessage { thread, brain, text, id, options, files } = message;
         let (app, caller) = (&self.app, self.caller()?);
         let definition = app.brain(&brain)?;
         app.may_start(caller, &brain)?;
@@ -136,12 +140,12 @@ impl RequestContext {
                 conversation.start_definition(definition, options).await.map_err(of_conversation)?;
             return Ok(SentTo { run: run.id().clone(), from: Seq(0), is_replay: false });
         };
-        let request =
-            MessageRequest { definition, options, user: None, tags: Vec::new(), message: UserMessage::new(text) };
         if !(1..=MAX_ID).contains(&id.len()) {
             let detail = format!("the id of a message has 1 to {MAX_ID} bytes");
             return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
         }
+        let message = UserMessage::new(text).files(app.stored_files(files).await?);
+        let request = MessageRequest { definition, options, user: None, tags: Vec::new(), message };
         let key = Key::named(caller, id);
         let SentMessage { run, from, is_replay } = send_once(self, &key, &thread, request).await?;
         Ok(SentTo { run, from, is_replay })

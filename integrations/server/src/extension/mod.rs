@@ -25,6 +25,7 @@ mod stream;
 mod subscription;
 mod viewer;
 
+pub use crate::api::MessageFile;
 pub use context::{SentTo, ThreadMessage};
 pub use decision::Decision;
 pub use http::StreamPlace;

@@ -14,25 +14,27 @@ pub(crate) const MAX_FILES_BODY: usize = 45 << 20;
 
 /// A file of a message: its bytes, or a URL that the model's provider loads. A reference to a stored file is not possible,
 /// since it could be another user's.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewFile {
+#[schemars(rename = "NewFile")]
+#[non_exhaustive]
+pub struct MessageFile {
     /// The file's name.
     #[serde(default)]
-    name: Option<String>,
+    pub name: Option<String>,
     /// Its media type, such as `image/png`.
-    media_type: String,
+    pub media_type: String,
     /// Its bytes, in base 64.
     #[serde(default)]
-    base64: Option<String>,
+    pub base64: Option<String>,
     /// Its URL, with https.
     #[serde(default)]
-    url: Option<String>,
+    pub url: Option<String>,
 }
 
 impl App {
     /// Stores the files of a message.
-    pub(crate) async fn stored_files(&self, files: Vec<NewFile>) -> Result<Vec<FileRef>, Problem> {
+    pub(crate) async fn stored_files(&self, files: Vec<MessageFile>) -> Result<Vec<FileRef>, Problem> {
         let mut stored = Vec::with_capacity(files.len());
         for (index, file) in files.into_iter().enumerate() {
             let invalid = |detail: &str| {

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::attachments::{MAX_FILES_BODY, NewFile};
+use super::attachments::{MAX_FILES_BODY, MessageFile};
 use super::message_key;
 use crate::api::idempotency::Key;
 use crate::api::items::{PageQuery, RunItem};
@@ -102,7 +102,7 @@ struct NewMessage {
     brain: String,
     text: String,
     #[serde(default)]
-    files: Vec<NewFile>,
+    files: Vec<MessageFile>,
     /// The options of the brain; its default options by default.
     #[serde(default)]
     options: Option<Value>,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::run::checked_code;
-use crate::api::conversations::attachments::{MAX_FILES_BODY, NewFile};
+use crate::api::conversations::attachments::{MAX_FILES_BODY, MessageFile};
 use crate::api::idempotency::Key;
 use crate::app::App;
 use crate::auth::Scope;
@@ -52,7 +52,7 @@ enum NewSignal {
         #[serde(default)]
         to: Option<String>,
         #[serde(default)]
-        files: Vec<NewFile>,
+        files: Vec<MessageFile>,
     },
 }
 
