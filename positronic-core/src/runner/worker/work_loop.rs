@@ -14,7 +14,7 @@ use super::stop::Stop;
 use super::worker::{Worker, lost};
 use crate::error::Error;
 use crate::machine::{Effect, Outcome, detached, next, status};
-use crate::record::{EventKind, NewEvent, Path, Status, Timestamp};
+use crate::record::{EventKind, NewEvent, Path, Segment, Status, Timestamp};
 use crate::runner::catch::panicked;
 use crate::runner::clock::{sleep, sleep_until};
 use crate::runner::detached::attach::is_detached;
@@ -22,7 +22,7 @@ use crate::runner::effects::async_effects::{start_announced, start_effect};
 use crate::runner::effects::prepare::preparing;
 use crate::runner::effects::questions::{answer_question, keep_value, record_child};
 use crate::runner::effects::record_outcome::record_outcome;
-use crate::runner::effects::report::Report;
+use crate::runner::effects::report::{self, Report};
 use crate::runner::effects::sync_effects::perform;
 use crate::store::StoreError;
 
@@ -322,9 +322,12 @@ impl Worker {
             Report::Done { path, outcome } => {
                 self.flights.remove(&path);
                 self.unrecorded.push(path.clone());
+                // What prepares the iteration has asked it, and goes on.
+                let is_of_preparation = matches!(outcome, report::Outcome::Question { .. })
+                    && matches!(path.last(), Some(Segment::Iteration(_)));
                 record_outcome(self, &path, outcome).await?;
                 // A question that is sent again is in flight under the same path.
-                if !self.is_in_flight(&path) {
+                if !self.is_in_flight(&path) && !is_of_preparation {
                     self.used_answers.remove(&path);
                     self.link.forget(&path);
                 }
@@ -335,7 +338,6 @@ impl Worker {
 }
 /// Orders paths numerically: call 2 before call 10.
 fn order(path: &Path) -> Vec<(u8, u32, u32, String)> {
-    use crate::record::Segment;
     path.segments()
         .map(|segment| match segment {
             Segment::Iteration(iteration) => (0, iteration, 0, String::new()),
