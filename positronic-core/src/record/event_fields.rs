@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::budget::Budget;
 use super::call::{CallFlags, Gate, ToolDecl, ToolId};
 use super::content_hash::ContentHash;
+use super::continued::HandedOver;
 use super::file::FileRef;
 use super::limits::Limits;
 use super::made_by::MadeBy;
@@ -45,6 +46,9 @@ pub struct BrainStart {
     /// The budget set by its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// The brain with which the conversation before stays; only for the root brain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handed_over: Option<Box<HandedOver>>,
     /// How the run was started; only for the root brain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,

@@ -65,7 +65,7 @@ pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSp
 pub use canonical::{Change, ChangeError};
 pub use child::{ChildEnd, ChildLink, ChildRun, ParentRun};
 pub use content_hash::{ContentHash, hash_json, hash_text, sha256};
-pub use continued::{ContinuedLoop, Dialogue};
+pub use continued::{ContinuedLoop, Dialogue, HandedOver};
 pub use document::{DocumentError, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, check_depth};
 pub(crate) use document::{check_document, check_message, check_text, encode_document};
 pub use event::{Event, EventError, FORMAT_VERSION, NewEvent};
