@@ -37,7 +37,7 @@ fn details(kind: &EventKind) -> String {
         E::LoopToolRetry { attempt, message, .. } => format!("attempt {attempt} failed: {message}"),
         E::LoopToolResult { result, change, .. } => format!("{}{}", result_text(result), changed(change.as_ref())),
         E::LoopBrainStart { title, options } => format!("{title} {options}"),
-        E::LoopBrainComplete { result, error } => {
+        E::LoopBrainComplete { result, error, .. } => {
             json!(result.as_ref().or(error.clone().map(Value::from).as_ref())).to_string()
         }
         E::LoopApprovalRequested { reason, .. } => quoted(reason),

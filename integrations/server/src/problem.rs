@@ -273,9 +273,10 @@ impl From<SignalError> for Problem {
                 Refusal::Ended => ProblemType::RunClosed,
                 Refusal::Decided { .. } => ProblemType::AlreadyDecided,
                 Refusal::Expired { .. } => ProblemType::Expired,
-                Refusal::Misfit { .. } | Refusal::EmptyMessage | Refusal::TooLittle { .. } => {
-                    ProblemType::ArgumentsInvalid
-                }
+                Refusal::Misfit { .. }
+                | Refusal::EmptyMessage
+                | Refusal::TooLittle { .. }
+                | Refusal::ReservedId { .. } => ProblemType::ArgumentsInvalid,
                 Refusal::NotEditable { .. } => ProblemType::Unprocessable,
                 Refusal::Impossible(_) => ProblemType::Internal,
                 _ => ProblemType::NotWaiting,

@@ -169,6 +169,8 @@ pub struct LoopDefinition {
     pub compaction: Option<CompactionChange>,
     /// A predefined answer of this iteration, instead of a model's.
     pub answer: Option<ModelResponse>,
+    /// Whether that answer is the call with which the conversation was handed over for good.
+    pub stays: bool,
     /// Computes the next state when the loop ends.
     #[derive_where(skip)]
     pub on_exit: Option<ExitFn>,
@@ -357,6 +359,7 @@ impl BrainDefinition {
             state: Value::clone(&self.initial),
             plugins: PluginStates::default(),
             budget: self.budget.clone(),
+            handed_over: None,
             start: None,
         }
     }

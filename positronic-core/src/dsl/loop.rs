@@ -152,17 +152,6 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self.tool(name, |t| t.brain(brain))
     }
 
-    /// Adds a brain that the model can hand the dialogue over to: the brain's first loop continues it, and this loop ends with the
-    /// brain's result. [`BrainTool::handoff`](super::BrainTool::handoff) has the details, and settings.
-    ///
-    /// # Panics
-    ///
-    /// If the name is invalid, or the loop already has a tool with this name.
-    #[track_caller]
-    pub fn handoff<B: IntoBrain<Services: Within<V>>>(self, name: &str, brain: B) -> Self {
-        self.tool(name, |t| t.brain(brain).handoff())
-    }
-
     /// Adds brains as tools; each is named after its title, in snake case, and the model fills in its options.
     ///
     /// # Panics
@@ -243,7 +232,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Lets only an exit tool or a limit end the loop, also before an iteration has had one. A text answer never ends it then; the
     /// model is asked to continue with a tool call.
     ///
-    /// Without it, that holds from the first iteration on that has an exit tool, or from the beginning if
+    /// Without it, that holds from the first iteration on that has an exit tool other than a handoff, or from the beginning if
     /// [`exit_on`](Self::exit_on) names one that may come. [`text_exits`](Self::text_exits) lets a text end such a loop.
     ///
     /// ```

@@ -13,6 +13,7 @@ use super::approval::{reading, verdict};
 use super::brain::{Brain, IntoBrain, Runnable};
 use super::brain_tool::BrainTool;
 use super::context::ToolContext;
+use super::handoff::{HAND_BACK, HandBack};
 use super::reply::IntoReply;
 use super::services::{Services, Within};
 use super::trait_bounds::{Agrees, Args, IntoVerdict, Options, Standalone, State, ToolArgs, Unset};
@@ -225,6 +226,19 @@ impl<O: Options, S: State, V: Services> ToolBuilder<O, S, V> {
 }
 
 about_methods!(ToolBuilder<O, S, V, A>);
+
+impl<O: Options, S: State, V: Services> ToolBuilder<O, S, V> {
+    /// Makes a tool with which the model hands the dialogue back; see [`Loop::hand_back`](super::Loop::hand_back). It has a description,
+    /// unless one is set.
+    #[must_use]
+    pub fn hand_back(mut self) -> Tool<O, S, V> {
+        (self.about.flags.exit, self.about.flags.hand_back, self.about.flags.idempotent) = (true, true, true);
+        if self.about.description.is_empty() {
+            self.about.description = HAND_BACK.to_owned();
+        }
+        self.execute(async |HandBack { reason }, _| Ok(reason))
+    }
+}
 
 impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     /// Makes a tool that starts a run of a brain in the background, as a child of this one: the call returns its id at once, and the

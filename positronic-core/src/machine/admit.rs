@@ -32,6 +32,12 @@ pub enum Refusal {
         /// The event that accepted it.
         seq: Seq,
     },
+    /// The signal has an id that only the engine gives.
+    #[error("the signal id `{id}` begins with `~`, as only ids of the engine do; use another id")]
+    ReservedId {
+        /// The id.
+        id: String,
+    },
     /// The run has ended.
     #[error("the run has ended and accepts no more signals")]
     Ended,
@@ -152,6 +158,11 @@ pub fn admit(
 ) -> Result<Vec<NewEvent>, Refusal> {
     if let Some(seq) = state.signals.get(&signal.id) {
         return Err(Refusal::Repeated { seq: *seq });
+    }
+    // Otherwise, another signal with that id would make the engine's own a repetition.
+    let is_of_engine = matches!(signal.kind, SignalKind::ChildEnded { .. } | SignalKind::Cancel { .. });
+    if signal.id.is_reserved() && !is_of_engine {
+        return Err(Refusal::ReservedId { id: signal.id.as_str().to_owned() });
     }
     if state.root.is_none() || state.has_ended() {
         return Err(Refusal::Ended);

@@ -351,8 +351,8 @@ impl RunState {
 impl BrainFrame {
     /// Returns the frame of the current stage, and what its events change around it.
     fn split(&mut self) -> (Option<&mut dyn Frame>, OwnerState<'_>) {
-        let Self { stage, state, changed, plugins, .. } = self;
-        (stage.frame_mut(), OwnerState { state, changed, plugins })
+        let Self { stage, state, changed, plugins, handed_over, handed_back, .. } = self;
+        (stage.frame_mut(), OwnerState { state, changed, plugins, handed_over, handed_back })
     }
 }
 

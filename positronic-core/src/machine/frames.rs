@@ -18,9 +18,9 @@ use super::grants::{Grants, SharedLimits, Spending};
 use super::known_contents::KnownContents;
 use crate::record::encoding::skip::is_default;
 use crate::record::{
-    AnswerFault, ArmShape, Budget, ChildRun, ContentHash, ContextItem, Failure, Finish, Limits, LoopOutcome, MadeBy,
-    ModelRequest, Part, Path, PluginStates, ResponseMetadata, Seq, Settings, Shape, StageShape, Timestamp, ToolResult,
-    ToolSet, Transcript, Usage, WaitSpec,
+    AnswerFault, ArmShape, Budget, ChildRun, ContentHash, ContextItem, Failure, Finish, HandedOver, Limits,
+    LoopOutcome, MadeBy, ModelRequest, Part, Path, PluginStates, ResponseMetadata, Seq, Settings, Shape, StageShape,
+    Timestamp, ToolResult, ToolSet, Transcript, Usage, WaitSpec,
 };
 
 pub use call::{Call, CallPhase};
@@ -92,6 +92,12 @@ pub struct BrainFrame {
     /// Its completed stages that can be undone, in the order of completion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undo: Vec<Undoable>,
+    /// The brain with which its conversation stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handed_over: Option<Box<HandedOver>>,
+    /// The output of the call with which it handed the dialogue back.
+    #[serde(default, deserialize_with = "crate::record::canonical::present", skip_serializing_if = "Option::is_none")]
+    pub handed_back: Option<Value>,
     /// What it undoes before it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoing: Option<Box<Undoing>>,

@@ -56,6 +56,7 @@ fn described(state: &RunState, event: &Event) -> Option<String> {
         E::LoopToolRetry { .. } => format!("{} failed and retries", tool()),
         E::LoopToolResult { .. } => [tool(), " returned"].concat(),
         E::LoopBrainStart { title, .. } => format!("{title} started"),
+        E::LoopBrainComplete { handed_back: true, .. } => format!("{} handed the dialogue back", tool()),
         E::LoopBrainComplete { .. } => format!("{} completed", tool()),
         E::LoopApprovalRequested { .. } => format!("{} needs an approval", tool()),
         E::LoopApprovalDecided { decision, .. } => format!("{} was {}", tool(), decided(*decision)),

@@ -59,9 +59,15 @@ pub(crate) fn ask(
         },
         LimitVerdict::Refused(reason) => return Asking::Refused(reason),
     }
-    // A question whose answer was lost with its worker is sent again under its number.
-    let lost = same().find(|(index, asked)| asked.answer.is_none() && !in_flight(&place.path(asks, *index)));
-    let index = lost.map_or(recorded.len(), |(index, _)| index);
+    let index = match place {
+        // The next one takes the place of those that were not answered.
+        Place::Preparation => recorded.iter().filter(|asked| asked.answer.is_some()).count(),
+        // A question whose answer was lost with its worker is sent again under its number.
+        Place::Step | Place::Answer { .. } => {
+            let lost = same().find(|(index, asked)| asked.answer.is_none() && !in_flight(&place.path(asks, *index)));
+            lost.map_or(recorded.len(), |(index, _)| index)
+        }
+    };
     let intent = EventKind::LoopModelCall { attempt: 0, model, question: Some(question) };
     Asking::Send(index, NewEvent::new(place.path(asks, index), intent))
 }

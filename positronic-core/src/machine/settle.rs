@@ -416,9 +416,15 @@ fn absolute(call: &Path, mut spec: WaitSpec, valid_for: Option<Duration>, now: T
     spec
 }
 
-/// Says whether the next iteration of a loop offers a tool: one that wraps up offers those alone that end the loop.
+/// Says whether the next iteration of a loop offers a tool: one that wraps up offers those alone that end the loop, and only the loop of a
+/// brain that took a dialogue over can hand it back.
 pub(crate) fn offers(state: &RunState, path: &Path, flags: CallFlags) -> bool {
-    flags.exit || state.loop_at(path).is_none_or(|frame| frame.wrap_up.is_none())
+    let wraps_up = state.loop_at(path).is_some_and(|frame| frame.wrap_up.is_some());
+    if flags.hand_back {
+        let taken_over = path.parent().and_then(|brain| state.call(&brain)).is_some_and(|call| call.flags.handoff);
+        return taken_over && !wraps_up;
+    }
+    flags.exit || !wraps_up
 }
 
 /// Returns the events that lead from what plugins store to what they store next.

@@ -1,13 +1,15 @@
 //! Prompts: the records of a run's loops, folded event by event.
 
+mod continued;
 mod record;
 mod saved;
 
 use indexmap::IndexMap;
 
+use self::continued::handing_answer;
 use self::record::Record;
 pub(crate) use self::saved::PromptsPart;
-use super::history::{History, Turn};
+use super::history::{History, Past, Turn};
 use crate::record::{
     ContinuedLoop, Event, EventKind, Message, Output, OutputKind, Path, Prompt, PromptState, RunId, Segment, Seq,
     Speaker, ToolResult, Transcript, UserMessage, parent_of, segments_of,
@@ -38,8 +40,40 @@ impl Prompts {
     #[must_use]
     pub fn conversation(&self) -> History {
         let spoken = self.records.values().filter(|record| self.is_spoken(&record.prompt.path));
-        let parts = spoken.flat_map(|record| record.parts(record.prompt.output.len())).collect();
-        self.history.then(self.after.clone(), Turn::new(parts))
+        let parts = spoken.filter(|record| self.returned_at(record).is_none()).flat_map(|record| self.parts_of(record));
+        self.history.then(self.after.clone(), Turn::new(parts.collect()))
+    }
+
+    /// Returns a loop as parts of a conversation, with the loops that took its dialogue over and handed it back.
+    fn parts_of(&self, record: &Record) -> Vec<Past> {
+        let over = self.records.values().filter(|inner| inner.takes_over(&record.prompt.path));
+        let taken = over.filter_map(|inner| Some((handing_answer(&record.prompt, &inner.prompt.path)?, inner)));
+        let taken: Vec<_> = taken.collect();
+        let unread = taken.iter().filter_map(|(at, inner)| Some((*at, inner.continues.as_ref()?.unread))).collect();
+        record.parts(record.prompt.output.len(), unread, self.returned(record))
+    }
+
+    /// Returns what the loops said that took over the dialogue of a loop and handed it back, with the place of the answer that handed it over.
+    fn returned(&self, record: &Record) -> Vec<(usize, Vec<Past>)> {
+        let over = self.records.values().filter(|inner| inner.takes_over(&record.prompt.path));
+        over.filter_map(|inner| Some((self.returned_at(inner)?, self.parts_of(inner)))).collect()
+    }
+
+    /// Returns where a loop whose dialogue another one took over and handed back had handed it over.
+    fn returned_at(&self, inner: &Record) -> Option<usize> {
+        let continued = inner.continues.as_ref().filter(|continued| inner.takes_over(&continued.path))?;
+        let outer = &self.records.get(&continued.path)?.prompt;
+        let mut tools = outer.output.iter().filter_map(|output| match &output.kind {
+            OutputKind::Tool(tool) => Some(tool),
+            _ => None,
+        });
+        tools.find(|tool| inner.prompt.path.is_within(&tool.path) && !tool.flags.handoff)?;
+        handing_answer(outer, &inner.prompt.path)
+    }
+
+    /// Returns the messages of people that a loop has got since the answer whose call runs another one.
+    pub(crate) fn unread(&self, path: &Path, inner: &Path) -> Vec<UserMessage> {
+        self.records.get(path).map(|record| record.unread(inner)).unwrap_or_default()
     }
 
     /// Sets the run, so that the ids of its prompts are unique among runs.
@@ -94,7 +128,7 @@ impl Prompts {
     /// Returns the conversation before a loop.
     fn history_of(&self, path: &Path, continues: Option<&ContinuedLoop>) -> History {
         match continues.and_then(|continued| Some((self.records.get(&continued.path)?, continued.dialogue))) {
-            Some((record, dialogue)) => record.continued_by(path, dialogue),
+            Some((record, dialogue)) => record.continued_by(path, dialogue, self.returned(record)),
             None if is_of_root(path) => self.history.clone(),
             None => History::default(),
         }

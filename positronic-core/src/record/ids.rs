@@ -62,6 +62,21 @@ text_id! {
     PublicId
 }
 
+/// The first letter of the ids of the engine's own signals.
+const OF_ENGINE: char = '~';
+
+impl SignalId {
+    /// Creates the id of a signal of the engine: no other signal is admitted with it, so none can pass for a repetition.
+    pub(crate) fn of_engine(text: &str) -> Self {
+        Self::new(format!("{OF_ENGINE}{text}"))
+    }
+
+    /// Returns whether only a signal of the engine can have it.
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.as_str().starts_with(OF_ENGINE)
+    }
+}
+
 /// The number of an event in a run's log: the first event is 0 and no number is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -26,8 +26,8 @@ use crate::definition::{BrainDefinition, UnknownAction};
 use crate::machine::RunState;
 use crate::projection::Prompts;
 use crate::record::{
-    BrainStart, Budget, DocumentError, EndReason, Epoch, EventKind, Failure, InvalidName, MAX_NAME_CHARS, NewEvent,
-    Path, PluginStates, RunId, Seq, SignalId, Start, Timestamp, check_document, check_message, check_name,
+    BrainStart, Budget, DocumentError, EndReason, Epoch, EventKind, Failure, HandedOver, InvalidName, MAX_NAME_CHARS,
+    NewEvent, Path, PluginStates, RunId, Seq, SignalId, Start, Timestamp, check_document, check_message, check_name,
     is_invisible,
 };
 use crate::store::StoreError;
@@ -145,6 +145,8 @@ pub(super) struct TakenOver {
     pub(super) plugins: PluginStates,
     /// The state of its brain; `None` for the initial one.
     pub(super) state: Option<Value>,
+    /// The brain with which the conversation stays.
+    pub(super) handed_over: Option<Box<HandedOver>>,
 }
 
 /// Starts a run.
@@ -153,7 +155,7 @@ pub(super) async fn start(
     definition: Arc<BrainDefinition>,
     options: Value,
     start: Start,
-    TakenOver { plugins, state }: TakenOver,
+    TakenOver { plugins, state, handed_over }: TakenOver,
 ) -> Result<RunHandle<Value>, StartError> {
     runner.code.actions.check(&definition)?;
     if let Some(opening) = &start.message {
@@ -177,7 +179,7 @@ pub(super) async fn start(
     let start = (start != Start::default()).then_some(start);
     let initial = definition.begin(options.clone());
     let state = state.unwrap_or_else(|| initial.state.clone());
-    let begin = BrainStart { start, plugins, state, ..initial };
+    let begin = BrainStart { start, plugins, state, handed_over, ..initial };
     let (own, id, code) = (runner.clone(), run.clone(), Arc::clone(&definition));
     runner.state.started.insert(&definition);
     // Boxed, so that the future of a start is small.

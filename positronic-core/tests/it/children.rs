@@ -1,19 +1,20 @@
 //! Child runs: their start, their end as the parent learns of it, and the end of the parent.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
-use positronic_core::dsl::Child;
+use positronic_core::dsl::{Child, Verdict};
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    ChildLink, Event, EventKind, Failure, Message, ParentRun, RunId, Seq, SignalId, Speaker, Start, Status,
+    Actor, ChildLink, Event, EventKind, Failure, Message, ParentRun, RunId, Seq, Signal, SignalId, SignalKind, Speaker,
+    Start, Status,
 };
 use positronic_core::runner::{Fork, Settled, SignalError};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{Story, Test};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A brain that counts how often it begins.
 fn survey(begun: &Arc<AtomicU32>) -> Brain<String, usize> {
@@ -187,6 +188,28 @@ async fn only_the_engine_reports_the_end_of_a_child() {
     assert!(matches!(forged, Err(SignalError::Refused(Refusal::NothingWaits { .. }))), "{forged:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn no_other_signal_takes_the_id_of_the_end_of_a_child() {
+    let test = test();
+    let run = test.start(letter(slow()), ()).await;
+    run.settled().await;
+    let child = children(test.runner(), run.id()).await.pop().unwrap();
+    let client = test.runner().client();
+    for id in [format!("~ended:{child}"), format!("~ended:{child}:Post")] {
+        let signal = Signal { id: SignalId::new(id), actor: Actor::default(), kind: SignalKind::Pause };
+        let forged = client.send(run.id(), signal).await;
+        assert!(matches!(forged, Err(SignalError::Refused(Refusal::ReservedId { .. }))), "{forged:?}");
+    }
+    // These ids are free: the engine has others.
+    for (id, kind) in
+        [(format!("ended:{child}"), SignalKind::Pause), (format!("ended:{child}:Post"), SignalKind::Resume)]
+    {
+        client.send(run.id(), Signal { id: SignalId::new(id), actor: Actor::default(), kind }).await.unwrap();
+    }
+    client.webhook(&child, "post", "letter", json!("Dear Ann")).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "Dear Ann");
+}
+
 #[test]
 #[should_panic(expected = "a webhook cannot be named `run`")]
 fn webhook_of_an_author_is_not_taken_for_the_end_of_a_child() {
@@ -335,6 +358,33 @@ async fn loop_waits_for_a_run_in_the_background_and_reads_its_end_as_a_message()
     assert_eq!(messages(&log), std::slice::from_ref(&reported));
     let transcript = Story::of(&run).await.transcript();
     assert!(transcript.contains(&format!("Here: {reported}")), "{transcript}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn guards_of_results_see_the_start_of_a_run_in_the_background_and_not_its_end() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let model = ScriptedModel::from_fn(|request| match request.messages.messages().pop() {
+        Some(Message::User { text, .. } | Message::Tool { text, .. }) => starts(&text),
+        other => panic!("{other:?}"),
+    });
+    let noted = Arc::clone(&seen);
+    let desk = brain("Desk").r#loop("Chat", move |cx| {
+        let seen = Arc::clone(&noted);
+        cx.system("Start what takes long in the background.")
+            .input("Hello")
+            .tool("post", |t| t.background(slow()))
+            .guard_result("Note", move |_, tool: String, result: Arc<Value>| {
+                seen.lock().unwrap().push(format!("{tool}: {}", result["started"].is_string()));
+                async { Verdict::Pass }
+            })
+    });
+    let test = Test::new(model);
+    let run = test.start(desk, ()).await;
+    run.settled().await;
+    let child = children(test.runner(), run.id()).await.pop().unwrap();
+    test.runner().client().webhook(&child, "post", "letter", json!("Dear Ann")).await.unwrap();
+    run.result().await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["post: true"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,13 +1,16 @@
 //! Guards of people's messages: what does not pass is not sent to a model, in this run or a later one.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use positronic_core::dsl::{IntoBrain as _, Loop, Options, Services, State, Verdict};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::{NodeKind, Timeline};
-use positronic_core::record::{EndReason, EventKind, Message, ModelRequest, Path, Pending, Seq, SignalKind};
-use positronic_core::runner::Settled;
+use positronic_core::record::{
+    Amounts, EndReason, EventKind, Message, ModelRequest, Path, Pending, Seq, SignalKind, Usage,
+};
+use positronic_core::runner::{Fork, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::Test;
 use serde_json::{Value, json};
@@ -207,4 +210,92 @@ async fn judged_messages_pause_at_every_boundary() {
 async fn judged_messages_end_the_same_in_a_fork_at_every_boundary() {
     let tale = tale();
     disturbances::fork(&tale, &tale.undisturbed().await).await;
+}
+
+/// The system prompts of requests.
+type Asked = Arc<Mutex<Vec<String>>>;
+
+/// A model that finds everything fine, for ten tokens, and what it is asked.
+fn watched() -> (ScriptedModel, Asked) {
+    let asked = Asked::default();
+    let noted = Arc::clone(&asked);
+    let model = ScriptedModel::from_fn(move |request| {
+        noted.lock().unwrap().push(request.system.to_string());
+        match &*request.system {
+            "Help." => Reply::text("Hello."),
+            _ => Reply::text("fine").usage(Usage { input: 10, ..Usage::default() }),
+        }
+    });
+    (model, asked)
+}
+
+/// A loop whose messages are judged by two questions of one guard.
+fn judged_twice(budget: u64) -> (ScriptedModel, Brain<(), ()>, Asked) {
+    let (model, asked) = watched();
+    let brain = brain("Desk").r#loop("Chat", move |cx| {
+        cx.system("Help.").input("My bill?").max_tokens(budget).ask_for_more().guard_input(
+            "Judges",
+            async |cx, message| {
+                for judge in ["First.", "Second."] {
+                    cx.model().system(judge).ask(message.text.as_str()).await?;
+                }
+                Ok(Verdict::Pass)
+            },
+        )
+    });
+    (model, brain.build(), asked)
+}
+
+#[tokio::test(start_paused = true)]
+async fn judge_of_messages_without_budget_waits_for_more_and_asks_nothing_twice() {
+    let (model, brain, asked) = judged_twice(5);
+    let run = Test::new(model).start(brain, ()).await;
+    let asked = || asked.lock().unwrap().clone();
+    let Settled::Waiting(pending) = run.settled().await else { panic!("it does not ask for more") };
+    assert_eq!((pending.len(), asked()), (1, vec!["First.".to_owned()]));
+    run.grant(&pending[0].call, Amounts { tokens: 1_000, ..Amounts::default() }, "ann").await.unwrap();
+    run.result().await.unwrap();
+    assert_eq!(asked(), ["First.", "Second.", "Help."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn judge_of_messages_without_budget_ends_the_loop_when_it_gets_no_more() {
+    let (model, brain, asked) = judged_twice(5);
+    let run = Test::new(model).start(brain, ()).await;
+    let Settled::Waiting(pending) = run.settled().await else { panic!("it does not ask for more") };
+    run.reject(&pending[0].call, "enough", "ann").await.unwrap();
+    _ = run.settled().await;
+    let log = run.events(Seq(0)).await.unwrap();
+    assert!(log.iter().any(|event| matches!(event.kind, EventKind::LoopLimit(_))));
+    assert_eq!(*asked.lock().unwrap(), ["First."], "neither the second judge nor the loop's model is asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn guard_that_asks_another_question_after_a_crash_gets_an_answer_to_each() {
+    let begun = Arc::new(AtomicU32::new(0));
+    let (model, asked) = watched();
+    let brain = brain("Desk").r#loop("Chat", move |cx| {
+        let begun = Arc::clone(&begun);
+        cx.system("Help.").input("My bill?").guard_input("Judge", move |cx, _| {
+            let tries = begun.fetch_add(1, Ordering::SeqCst);
+            async move {
+                let questions: &[&str] = if tries == 0 { &["Old."] } else { &["New.", "New."] };
+                for judge in questions {
+                    cx.model().system(judge.to_owned()).ask("Is it fine?").await?;
+                }
+                Ok(Verdict::Pass)
+            }
+        })
+    });
+    let brain = brain.build();
+    let runner = Runner::new(model).store(MemoryStore::new()).brain(brain.clone());
+    let run = runner.start(brain, ()).await.unwrap();
+    run.result().await.unwrap();
+    let log = run.events(Seq(0)).await.unwrap();
+    let first = log.iter().find(|event| matches!(&event.kind, EventKind::LoopModelCall { question: Some(_), .. }));
+
+    let forked = runner.client().fork(run.id(), first.unwrap().seq, Fork::default()).await.unwrap();
+    let forked = runner.resume(&forked).await.unwrap();
+    assert!(matches!(forked.settled().await, Settled::Completed(_)));
+    assert_eq!(*asked.lock().unwrap(), ["Old.", "Help.", "New.", "New.", "Help."]);
 }

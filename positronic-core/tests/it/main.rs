@@ -74,6 +74,7 @@ mod scripted;
 mod serve;
 mod sinks;
 mod stage_waits;
+mod stays;
 mod step_policies;
 mod steps;
 mod structured_actions;

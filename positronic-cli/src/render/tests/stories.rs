@@ -98,6 +98,7 @@ impl Story {
             state: Value::Null,
             plugins: positronic_core::record::PluginStates::default(),
             budget: None,
+            handed_over: None,
             start: None,
         };
         self.event(at, EventKind::BrainStart(Box::new(start)))
@@ -280,7 +281,10 @@ pub(crate) fn nested() -> Story {
         .answer("Chat/0.0/Answer/0", "One of the two charges is a reservation that is released tomorrow.", 0)
         .loop_complete("Chat/0.0/Answer", LoopOutcome::Answered)
         .complete("Chat/0.0", json!("released tomorrow"))
-        .event("Chat/0.0", EventKind::LoopBrainComplete { result: Some(json!("released tomorrow")), error: None })
+        .event(
+            "Chat/0.0",
+            EventKind::LoopBrainComplete { result: Some(json!("released tomorrow")), error: None, handed_back: false },
+        )
         .ok("Chat/0.0", 0, json!("released tomorrow"))
         .ask("Chat/1")
         .answer("Chat/1", "It is only a reservation.", 0)

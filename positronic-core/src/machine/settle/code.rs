@@ -164,7 +164,8 @@ pub(super) fn end_brain(
     let Some(end) = &inner.end else { return Vec::new() };
     let duration = inputs.elapsed(inner.began);
     if state.call(path).is_some() {
-        return end_brain_call(path, end, mapped.map(|(changes, _)| changes), duration);
+        let end = BrainCallEnd { end, handed_back: inner.handed_back.as_ref() };
+        return end_brain_call(path, &end, mapped.map(|(changes, _)| changes), duration);
     }
     let stage = match path.last() {
         Some(Segment::Call(..)) => path.parent().unwrap_or_default(),
@@ -194,11 +195,34 @@ fn end_round(state: &RunState, stage: &Path, change: Option<Change>) -> Vec<NewE
     new_events
 }
 
-fn end_brain_call(path: &Path, end: &BrainEnd, mapped: Result<StateChanges>, duration: Duration) -> Vec<NewEvent> {
+/// The end of a brain that a call runs.
+struct BrainCallEnd<'a> {
+    end: &'a BrainEnd,
+    /// The output of the call with which it handed the dialogue back.
+    handed_back: Option<&'a Value>,
+}
+
+impl BrainCallEnd<'_> {
+    /// Returns the output of the call: the brain's result, and why it has handed the dialogue back if it has.
+    fn output(&self, result: &Value) -> Value {
+        match (self.handed_back, result) {
+            (None, result) => result.clone(),
+            (Some(why), Value::Null) => json!({ "handed_back": why }),
+            (Some(why), result) => json!({ "handed_back": why, "result": result }),
+        }
+    }
+}
+
+fn end_brain_call(
+    path: &Path,
+    ended: &BrainCallEnd<'_>,
+    mapped: Result<StateChanges>,
+    duration: Duration,
+) -> Vec<NewEvent> {
     let failed = |error: String| (None, Some(error.clone()), ToolResult::error(error), StateChanges::default());
-    let (output, error, result, changes) = match (end, mapped) {
+    let (output, error, result, changes) = match (ended.end, mapped) {
         (BrainEnd::Completed(output), Ok(changes)) => {
-            (Some(output.clone()), None, ToolResult::success(output.clone()), changes)
+            (Some(output.clone()), None, ToolResult::success(ended.output(output)), changes)
         }
         (BrainEnd::Completed(output), Err(error)) => {
             let message = format!(
@@ -211,7 +235,8 @@ fn end_brain_call(path: &Path, end: &BrainEnd, mapped: Result<StateChanges>, dur
     };
     let event = |kind| NewEvent::new(path.clone(), kind);
     let StateChanges { change, new_events } = changes;
-    let mut all = vec![event(EventKind::LoopBrainComplete { result: output, error })];
+    let handed_back = ended.handed_back.is_some() && result.is_success();
+    let mut all = vec![event(EventKind::LoopBrainComplete { result: output, error, handed_back })];
     all.extend(new_events);
     all.push(event(EventKind::LoopToolResult { result, duration: Some(duration), change }));
     all

@@ -39,6 +39,8 @@ pub(crate) struct ConfiguredIteration<'a> {
     pub(crate) is_first: bool,
     /// The loop whose dialogue it continues.
     pub(crate) continues: Option<ContinuedLoop>,
+    /// The messages of people that the loop whose dialogue it takes over has not read.
+    pub(crate) unread: Vec<UserMessage>,
 }
 
 /// Begins a loop, unless it has begun, and an iteration.
@@ -67,21 +69,21 @@ pub(crate) fn begin_iteration(
 }
 
 /// Begins a loop with its own input. The first loop of the run's brain also gets the message that the run was started with,
-/// after its own input if it has one. Without any message, the engine opens the loop.
+/// after its own input if it has one, and a loop that takes a dialogue over those that were not read. Without any message, the engine opens the loop.
 pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &ConfiguredIteration<'_>) -> Vec<NewEvent> {
     let own = loop_at.input.filter(|message| !message.is_empty()).cloned();
     let start = &state.start;
     let first = start.message.clone().filter(|first| loop_at.is_first && !first.is_empty());
-    let (input, from, second) = match (own, first) {
-        (Some(own), first) => (Some(own), Speaker::Person, first),
-        (None, Some(first)) => (Some(first), Speaker::Person, None),
+    let mut said = own.into_iter().chain(first).chain(loop_at.unread.iter().cloned());
+    let (input, from) = match said.next() {
+        Some(first) => (Some(first), Speaker::Person),
         // Code answers without a message, and a loop that takes a dialogue over answers the last one.
-        (None, None) if loop_at.in_code || takes_over(path, loop_at) => (None, Speaker::Person, None),
-        (None, None) if loop_at.continues.is_some() => (Some(UserMessage::new(CONTINUE)), Speaker::Engine, None),
-        (None, None) => {
+        None if loop_at.in_code || takes_over(path, loop_at) => (None, Speaker::Person),
+        None if loop_at.continues.is_some() => (Some(UserMessage::new(CONTINUE)), Speaker::Engine),
+        None => {
             let fired = start.fired.as_ref().filter(|_| loop_at.is_first).map(|fired| &fired.trigger.what);
             let text = fired.filter(|what| !what.trim().is_empty()).cloned().unwrap_or_else(|| OPENING.to_owned());
-            (Some(UserMessage::new(text)), Speaker::Engine, None)
+            (Some(UserMessage::new(text)), Speaker::Engine)
         }
     };
     let (input, message_id, files) =
@@ -95,7 +97,7 @@ pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &ConfiguredIter
         continues: loop_at.continues.clone().map(Box::new),
         limits: loop_at.limits.clone(),
     };
-    let second = second.map(|UserMessage { text, id, files }| EventKind::LoopMessage {
+    let more = said.map(|UserMessage { text, id, files }| EventKind::LoopMessage {
         text,
         files,
         message_id: id,
@@ -103,7 +105,7 @@ pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &ConfiguredIter
         signal: None,
         actor: start.actor.clone(),
     });
-    [begins].into_iter().chain(second).map(|kind| NewEvent::new(path.clone(), kind)).collect()
+    [begins].into_iter().chain(more).map(|kind| NewEvent::new(path.clone(), kind)).collect()
 }
 
 /// Returns whether a call of the continued loop runs the loop.

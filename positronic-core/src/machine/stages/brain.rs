@@ -155,6 +155,8 @@ impl BrainFrame {
             arm: None,
             round: 0,
             stopped: None,
+            handed_over: start.handed_over.clone(),
+            handed_back: None,
             undo: Vec::new(),
             undoing: None,
             end: None,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::machine::effect::Next;
 use crate::machine::frames::{BrainFrame, Intent, OpenFrame, OpenQuestion, Stage, Visit};
 use crate::machine::limits::Enclosing;
-use crate::record::{ArmShape, Change, Event, NewEvent, Path, PluginStates, Segment, Seq, Timestamp};
+use crate::record::{ArmShape, Change, Event, HandedOver, NewEvent, Path, PluginStates, Segment, Seq, Timestamp};
 
 /// The reason why an event cannot happen now.
 pub(in crate::machine) type Reason = String;
@@ -114,6 +114,8 @@ pub(in crate::machine) struct OwnerState<'a> {
     pub(in crate::machine) state: &'a mut Arc<Value>,
     pub(in crate::machine) changed: &'a mut Seq,
     pub(in crate::machine) plugins: &'a mut PluginStates,
+    pub(in crate::machine) handed_over: &'a mut Option<Box<HandedOver>>,
+    pub(in crate::machine) handed_back: &'a mut Option<Value>,
 }
 
 impl OwnerState<'_> {

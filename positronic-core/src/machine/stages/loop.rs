@@ -5,6 +5,7 @@ mod batch;
 mod call;
 mod faults;
 mod fold;
+mod handoff;
 mod rerun;
 
 use std::ops::ControlFlow;
@@ -274,7 +275,7 @@ fn summary_request(frame: &LoopFrame) -> String {
 }
 
 fn exits(frame: &LoopFrame) -> String {
-    let tools = frame.prepared.tools.tools().iter().filter(|tool| tool.flags.exit);
+    let tools = frame.prepared.tools.tools().iter().filter(|tool| tool.flags.exit && !tool.flags.hand_back);
     tools.map(|tool| format!("`{}`", tool.id.wire_name())).collect::<Vec<_>>().join(" or ")
 }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::projection::dialogue::{count, dialogue, extend};
-use crate::projection::history::{History, Past, Turn};
+use crate::projection::history::History;
 use crate::projection::messages::{messages, opening};
 use crate::record::{
-    AnswerWithoutText, Approval, Assistant, BatchPolicy, CallState, ContinuedLoop, Dialogue, Event, EventKind, FileRef,
-    Message, Output, OutputKind, Path, PrecedingCalls, Prompt, PromptState, ReplacedInput, ResponseMetadata, Segment,
-    Settings, Speaker, ToolCall, ToolOutput, Transcript, Usage, UserMessage,
+    AnswerWithoutText, Approval, BatchPolicy, CallState, ContinuedLoop, Event, EventKind, FileRef, Message, Output,
+    OutputKind, Path, PrecedingCalls, Prompt, PromptState, ReplacedInput, ResponseMetadata, Segment, Settings, Speaker,
+    ToolCall, ToolOutput, Transcript, Usage, UserMessage,
 };
 
 /// The outputs and messages of one loop, folded from its events.
@@ -103,29 +103,6 @@ impl Record {
         let mut before = self.history.messages_by(project)?;
         before.extend(opening(&self.prompt));
         Some(before)
-    }
-
-    /// Returns its first outputs as parts of a conversation, with its opening message. A compacted loop has only its compacted messages.
-    pub(super) fn parts(&self, outputs: usize) -> Vec<Past> {
-        let is_all = outputs == self.prompt.output.len();
-        let outputs: Arc<[Output]> = self.prompt.output.get(self.from..outputs).unwrap_or_default().into();
-        if self.compacted {
-            let messages = if is_all { self.next_messages() } else { self.transcript.messages() };
-            return vec![Past::Compacted { messages, standing: self.standing.clone(), outputs }];
-        }
-        let said = opening(&self.prompt).map(|opening| Past::Said(vec![opening]));
-        said.into_iter().chain([Past::Done(outputs)]).collect()
-    }
-
-    /// Returns the conversation before a loop that continues this one: without the answer whose call runs it.
-    pub(super) fn continued_by(&self, path: &Path, part: Dialogue) -> History {
-        let outputs = handing_answer(&self.prompt, path).unwrap_or(self.prompt.output.len());
-        let history = self.history.then(None, Turn::new(self.parts(outputs)));
-        match part {
-            Dialogue::Whole => history,
-            Dialogue::Last(count) => History::from(last(&history, count)),
-            Dialogue::Said => History::from(said(&history)),
-        }
     }
 
     pub(super) fn next_messages(&self) -> Vec<Message> {
@@ -280,6 +257,11 @@ impl Record {
                 self.set_call(path, CallState::Queued);
             }
             EventKind::LoopWait { .. } => self.set_call(path, CallState::Waiting),
+            EventKind::LoopBrainComplete { handed_back: true, .. } => {
+                if let Some(tool) = self.tool(path) {
+                    (tool.flags.exit, tool.flags.handoff) = (false, false);
+                }
+            }
             EventKind::LoopToolResult { result, duration, .. } => {
                 if let Some(tool) = self.tool(path) {
                     tool.result = Some(result.clone());
@@ -422,39 +404,4 @@ fn proposed(path: &Path, call: &ToolCall) -> ToolOutput {
         data: call.data.clone(),
         answer: None,
     }
-}
-
-/// Returns the position of the answer with the call that runs a loop.
-fn handing_answer(prompt: &Prompt, inner: &Path) -> Option<usize> {
-    let call = std::iter::successors(Some(inner.clone()), Path::parent)
-        .find(|path| path.parent().as_ref() == Some(&prompt.path))?;
-    let Some(Segment::Call(iteration, _)) = call.last() else { return None };
-    prompt.output.iter().position(|output| match &output.kind {
-        OutputKind::Text { iteration: of, .. } => *of == iteration,
-        OutputKind::Tool(tool) => matches!(tool.path.last(), Some(Segment::Call(of, _)) if of == iteration),
-        _ => false,
-    })
-}
-
-/// Returns the last messages, from a call on if its result is one of them.
-fn last(messages: &[Message], count: u32) -> Vec<Message> {
-    let mut begin = messages.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
-    while begin > 0 && matches!(messages.get(begin), Some(Message::Tool { .. })) {
-        begin -= 1;
-    }
-    messages.get(begin..).unwrap_or_default().to_vec()
-}
-
-/// Returns the texts and files up to the last message of a person.
-fn said(messages: &[Message]) -> Vec<Message> {
-    let end = messages.iter().rposition(|message| matches!(message, Message::User { .. })).map_or(0, |last| last + 1);
-    let said = messages.iter().take(end).filter_map(|message| match message {
-        Message::User { .. } => Some(message.clone()),
-        Message::Assistant { parts, by } => {
-            let is_said = |part: &&Assistant| matches!(part, Assistant::Text { .. } | Assistant::File { .. });
-            Some(Message::Assistant { parts: parts.iter().filter(is_said).cloned().collect(), by: by.clone() })
-        }
-        Message::Tool { .. } => None,
-    });
-    said.collect()
 }

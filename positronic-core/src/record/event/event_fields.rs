@@ -11,6 +11,7 @@ use crate::record::encoding::content_hash::ContentHash;
 use crate::record::encoding::skip::is_default;
 use crate::record::plugin::{PluginChange, PluginStates};
 use crate::record::prompt::call::{CallFlags, Gate, ToolDecl, ToolId};
+use crate::record::prompt::continued::HandedOver;
 use crate::record::prompt::file::FileRef;
 use crate::record::prompt::made_by::MadeBy;
 use crate::record::prompt::part::Part;
@@ -45,6 +46,9 @@ pub struct BrainStart {
     /// The budget set by its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// The brain with which the conversation before stays; only for the root brain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handed_over: Option<Box<HandedOver>>,
     /// How the run was started; only for the root brain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,

@@ -376,6 +376,9 @@ pub enum EventKind {
         /// Its error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// Whether it has handed the dialogue back, so that the loop of the call goes on.
+        #[serde(default, skip_serializing_if = "is_default")]
+        handed_back: bool,
     },
     /// A tool shows a side output.
     LoopOutput {

@@ -101,6 +101,12 @@ pub struct CallFlags {
     /// The brain takes the dialogue over: its first loop continues that of the call.
     #[serde(skip_serializing_if = "is_default")]
     pub handoff: bool,
+    /// The conversation stays with the brain that took the dialogue over: its next messages go there.
+    #[serde(skip_serializing_if = "is_default")]
+    pub stay: bool,
+    /// A successful call hands the dialogue back to the loop that handed it over.
+    #[serde(skip_serializing_if = "is_default")]
+    pub hand_back: bool,
     /// The call is skipped if a call before it in its batch has failed, since the model did not know that when it asked for it.
     #[serde(skip_serializing_if = "is_default")]
     pub after_success: bool,
@@ -110,6 +116,11 @@ impl CallFlags {
     /// Returns whether no flag is set.
     pub(crate) fn is_plain(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Returns whether it is an exit after which a text does not end the loop any more. A loop that can hand over, or back, can also answer.
+    pub(crate) const fn is_plain_exit(self) -> bool {
+        self.exit && !self.handoff && !self.hand_back
     }
 
     /// Returns whether a call with an unknown outcome may be rerun.

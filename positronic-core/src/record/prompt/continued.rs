@@ -1,6 +1,9 @@
-//! The dialogue of another loop that a loop continues.
+//! The dialogue of another loop that a loop continues, and the brain with which a conversation stays.
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::record::encoding::skip::is_default;
 use crate::record::path::Path;
@@ -13,6 +16,9 @@ pub struct ContinuedLoop {
     /// How much of its dialogue is read.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dialogue: Dialogue,
+    /// How many messages of people, which came after the answer with that call, the continuing loop begins with.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unread: u32,
 }
 
 /// How much of a dialogue another loop reads.
@@ -26,4 +32,33 @@ pub enum Dialogue {
     Last(u32),
     /// What was said: the texts and files of people and models, up to the last message of a person, without calls and reasoning.
     Said,
+}
+
+/// The call with which a loop handed its conversation over for good: the loop makes it again in the next run, before it asks a model.
+#[expect(clippy::use_self, reason = "the page of the event format names the types of fields")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HandedOver {
+    /// The stage of the loop.
+    pub stage: String,
+    /// The tool that runs the brain.
+    pub tool: String,
+    /// The arguments of the call.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub arguments: Arc<Value>,
+    /// The version of the brain that took over.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub version: u32,
+    /// Its last state, with which it begins if it keeps its state.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub state: Arc<Value>,
+    /// The same of the brain that took over, if it has handed over, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inner: Option<Box<HandedOver>>,
+}
+
+impl HandedOver {
+    /// Returns whether it is of a call of this tool in the loop of this stage.
+    pub(crate) fn is_of(&self, stage: &str, tool: &str) -> bool {
+        self.stage == stage && self.tool == tool
+    }
 }

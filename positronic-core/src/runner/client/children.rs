@@ -88,7 +88,7 @@ async fn deliver_end(client: &Client, run: &RunId, child: &RunId, waits: &Path) 
         Err(error) => return Err(error),
     }
     let Some(end) = end(&load::state(client.store(), child).await?) else { return Ok(false) };
-    let signal = Signal { id: SignalId::new(format!("ended:{child}:{waits}")), ..ended(child, end) };
+    let signal = Signal { id: SignalId::of_engine(&format!("ended:{child}:{waits}")), ..ended(child, end) };
     match client.send(run, signal).await {
         Ok(_) => Ok(true),
         Err(SignalError::Refused(_)) => Ok(false),
@@ -107,12 +107,12 @@ fn end(state: &RunState) -> Option<ChildEnd> {
 
 fn ended(child: &RunId, end: ChildEnd) -> Signal {
     let kind = SignalKind::ChildEnded { child: child.clone(), end };
-    Signal { id: SignalId::new(format!("ended:{child}")), actor: Actor::default(), kind }
+    Signal { id: SignalId::of_engine(&format!("ended:{child}")), actor: Actor::default(), kind }
 }
 
 fn cancel(parent: &RunId) -> Signal {
     let kind = SignalKind::Cancel { reason: Some("the run that has started it has ended".to_owned()) };
-    Signal { id: SignalId::new(format!("parent-ended:{parent}")), actor: Actor::default(), kind }
+    Signal { id: SignalId::of_engine(&format!("parent-ended:{parent}")), actor: Actor::default(), kind }
 }
 
 async fn is_child(client: &Client, child: &RunId, parent: &RunId) -> bool {

@@ -451,16 +451,17 @@ impl Conversation {
         Ok(start_run(&self.runner, Arc::clone(definition), options.clone(), start, taken_over).await?)
     }
 
-    /// Returns what the next run takes over from the last one: the state of another brain is not its own.
+    /// Returns what the next run takes over from the last one: the state of another brain, and the brain with which it stays, are not its own.
     fn taken_over(&self, last: &BrainFrame, definition: &BrainDefinition) -> Result<TakenOver, StartError> {
         let misfit =
             |error: crate::Error| StartError::State { brain: definition.title.clone(), reason: error.to_string() };
         let max_bytes = self.runner.settings.max_document_bytes;
-        let state = match *last.title == *definition.title {
-            true => caught_now(|| definition.kept(last.version, &last.state, max_bytes)).map_err(misfit)?,
-            false => None,
-        };
-        Ok(TakenOver { plugins: last.plugins.clone(), state })
+        let plugins = last.plugins.clone();
+        if *last.title != *definition.title {
+            return Ok(TakenOver { plugins, ..TakenOver::default() });
+        }
+        let state = caught_now(|| definition.kept(last.version, &last.state, max_bytes)).map_err(misfit)?;
+        Ok(TakenOver { plugins, state, handed_over: last.handed_over.clone() })
     }
 
     fn signal(&self, kind: SignalKind) -> Signal {

@@ -5,7 +5,7 @@ pub(super) mod ask;
 pub(super) mod async_effects;
 mod charge;
 mod child_run;
-mod continued;
+pub(super) mod continued;
 mod edited_arguments;
 mod files;
 mod group;

@@ -91,7 +91,8 @@ async fn passed(
     response: &mut ModelResponse,
     replaced: &mut Vec<Replaced>,
 ) -> Result<Passed, RefusedAnswer> {
-    let Some(definition) = definition else {
+    // A loop that stays with the brain that took over has no answer of its own to check.
+    let Some(definition) = definition.filter(|definition| !definition.stays) else {
         return Ok(Passed { plugins: scope.plugins.clone(), failed: Vec::new() });
     };
     guards.check(response, replaced).await?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::continued::continued;
+use super::continued::{continued, stay};
 use super::guards::CheckedInputs;
 use super::guards::inputs::InputGuards;
 use super::guards::loops::handed_over_by;
@@ -215,7 +215,12 @@ pub(super) fn yielded(worker: &mut Worker, path: &Path) -> crate::Result<LoopDef
     }
     let stage = worker.frames.stage(&path.parent().unwrap_or_default(), name);
     let configure = stage.and_then(StageBody::as_loop).ok_or_else(missing)?;
-    caught_now(|| configure(scope)).map(|definition| overridden(worker, definition))
+    let mut definition = caught_now(|| configure(scope)).map(|definition| overridden(worker, definition))?;
+    if let Some(brain) = worker.state.owner(path) {
+        let frame = worker.state.loop_at(path).filter(|frame| frame.path == *path);
+        stay(&mut definition, brain, name, frame);
+    }
+    Ok(definition)
 }
 
 fn begun_loop(worker: &Worker, path: &Path, definition: &LoopDefinition) -> crate::Result<Vec<NewEvent>> {
@@ -234,10 +239,12 @@ fn configured<'a>(
 ) -> ConfiguredIteration<'a> {
     let tools: Vec<_> = definition.tools.values().map(|tool| &tool.decl).collect();
     let compaction = definition.compaction.as_ref();
+    let unread = continues.as_ref().filter(|continued| continued.unread > 0);
+    let unread = unread.map(|continued| worker.shared.prompts().unread(&continued.path, path)).unwrap_or_default();
     ConfiguredIteration {
         input: definition.input.as_ref(),
         hidden: definition.hidden,
-        in_code: definition.answer.is_some(),
+        in_code: definition.answer.is_some() && !definition.stays,
         system: &definition.system,
         context: &definition.context,
         exits: exits(worker, path, definition),
@@ -248,13 +255,14 @@ fn configured<'a>(
         plugins,
         is_first: is_of_root(path) && !worker.shared.prompts().iter().any(|prompt| is_of_root(&prompt.path)),
         continues,
+        unread,
     }
 }
 
 /// Returns whether only an exit tool ends the loop. A loop that has had an exit tool, or names one that may come, still does not end
 /// by a text, unless there is no tool to call.
 fn exits(worker: &Worker, path: &Path, definition: &LoopDefinition) -> bool {
-    let has_exit = definition.tools.values().any(|tool| tool.decl.flags.exit);
+    let has_exit = definition.tools.values().any(|tool| tool.decl.flags.is_plain_exit());
     let had_exit = || worker.state.loop_at(path).is_some_and(|frame| frame.path == *path && frame.exits);
     let later = || !definition.text_exits && (had_exit() || !definition.exit_on.is_empty());
     definition.require_exit || has_exit || (!definition.tools.is_empty() && later())

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::continued::stays_with;
 use super::edited_arguments::check as check_edited;
 use super::group;
 use super::guards::check_call;
@@ -160,7 +161,13 @@ async fn nested_brain(
     let states = states?;
     let options = caught_now(|| (nested.input)(&states.document, &arguments))?;
     let services = Frames::provided(&nested.definition, worker.frames.services(&owner))?;
-    Ok((Box::new(nested.definition.begin(options)), nested.definition, services))
+    let mut start = nested.definition.begin(options);
+    if let Some(over) = stays_with(&worker.state, path) {
+        let max_bytes = states.document.max_bytes();
+        let kept = caught_now(|| nested.definition.kept(over.version, &over.state, max_bytes))?;
+        start.state = kept.unwrap_or(start.state);
+    }
+    Ok((Box::new(start), nested.definition, services))
 }
 
 /// Checks the arguments of a call that runs a brain, if a person has edited them.

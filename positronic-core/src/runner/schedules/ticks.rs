@@ -163,7 +163,7 @@ impl Schedules {
             let actor = Actor::builder().channel(CHANNEL).build();
             let reason = Some(format!("the next run of the schedule `{}` is due", record.id));
             // Each check sends the same signal, which counts once.
-            let id = SignalId::from(format!("{run}-cancelled-by-schedule"));
+            let id = SignalId::of_engine(&format!("cancelled-by-schedule:{run}"));
             match self.client.send(run, Signal { id, actor, kind: SignalKind::Cancel { reason } }).await {
                 Ok(_) | Err(SignalError::Refused(_) | SignalError::Store(StoreError::NoSuchRun { .. })) => {}
                 Err(SignalError::Store(error)) => return Err(error),

@@ -8,7 +8,7 @@ use super::registry::Departure;
 use super::release::{fail, give_up};
 use super::stop::Stop;
 use super::worker::Worker;
-use crate::record::Path;
+use crate::record::{Path, Segment};
 use crate::runner::catch::panicked;
 use crate::runner::detached::attach::is_detached;
 use crate::store::StoreError;
@@ -75,7 +75,6 @@ impl Worker {
 
 /// Orders paths numerically: call 2 before call 10.
 pub(super) fn order(path: &Path) -> Vec<(u8, u32, u32, String)> {
-    use crate::record::Segment;
     path.segments()
         .map(|segment| match segment {
             Segment::Iteration(iteration) => (0, iteration, 0, String::new()),

@@ -13,8 +13,9 @@ use crate::definition::{
     ToolDefinition, encode,
 };
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState};
-use crate::record::{Change, EventKind, RunId, ToolDecl};
+use crate::record::{Change, EventKind, RunId, Segment, ToolDecl};
 use crate::runner::catch::caught_now;
+use crate::runner::effects::continued::stay;
 use crate::runner::effects::link::{Quiet, RunLink};
 use crate::runner::effects::plugin_hooks::found_again;
 
@@ -105,7 +106,7 @@ impl Frames {
             Ok(())
         } else if let (Some(loop_at), Some(configure)) = (frame.stage.as_loop(), body.as_loop()) {
             let scope = self.scope(frame, loop_at.path.clone(), link);
-            self.restore_loop(loop_at, configure, scope, &services, link).await
+            self.restore_loop(loop_at, frame, configure, scope, &services, link).await
         } else {
             Ok(())
         }
@@ -114,6 +115,7 @@ impl Frames {
     async fn restore_loop(
         &mut self,
         loop_at: &LoopFrame,
+        brain: &BrainFrame,
         configure: &ConfigureFn,
         mut scope: Scope,
         services: &AnyServices,
@@ -132,6 +134,9 @@ impl Frames {
                 return Ok(());
             }
         };
+        if let Some(Segment::Stage(stage)) = loop_at.path.last() {
+            stay(&mut yielded, brain, stage, Some(loop_at));
+        }
         scope.link = Arc::new(Quiet(scope.link));
         scope.path = loop_at.path.iteration(loop_at.iteration);
         yielded.begun = Some(Arc::clone(&loop_at.prepared.tools));

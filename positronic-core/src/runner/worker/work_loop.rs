@@ -11,13 +11,13 @@ use super::stop::Stop;
 use super::worker::{Worker, lost};
 use crate::error::Error;
 use crate::machine::{Effect, Outcome, detached, next, status};
-use crate::record::{EventKind, NewEvent, Path, Status, Timestamp};
+use crate::record::{EventKind, NewEvent, Path, Segment, Status, Timestamp};
 use crate::runner::clock::{sleep, sleep_until};
 use crate::runner::effects::async_effects::{start_announced, start_effect};
 use crate::runner::effects::prepare::preparing;
 use crate::runner::effects::questions::{answer_question, keep_value, record_child};
 use crate::runner::effects::record_outcome::record_outcome;
-use crate::runner::effects::report::Report;
+use crate::runner::effects::report::{self, Report};
 use crate::runner::effects::sync_effects::perform;
 
 /// The maximum number of reports in an append.
@@ -267,9 +267,12 @@ impl Worker {
             Report::Done { path, outcome } => {
                 self.flights.remove(&path);
                 self.unrecorded.push(path.clone());
+                // What prepares the iteration has asked it, and goes on.
+                let is_of_preparation = matches!(outcome, report::Outcome::Question { .. })
+                    && matches!(path.last(), Some(Segment::Iteration(_)));
                 record_outcome(self, &path, outcome).await?;
                 // A question that is sent again is in flight under the same path.
-                if !self.is_in_flight(&path) {
+                if !self.is_in_flight(&path) && !is_of_preparation {
                     self.used_answers.remove(&path);
                     self.link.forget(&path);
                 }

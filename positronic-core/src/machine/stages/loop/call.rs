@@ -65,7 +65,8 @@ impl Call {
             }
             CallPhase::Brain(inner) => {
                 inner.close(why, new_events);
-                let complete = EventKind::LoopBrainComplete { result: None, error: Some(why.to_owned()) };
+                let complete =
+                    EventKind::LoopBrainComplete { result: None, error: Some(why.to_owned()), handed_back: false };
                 new_events.push(NewEvent::new(self.path.clone(), complete));
                 ToolResult::Interrupted { reason: why.to_owned() }
             }

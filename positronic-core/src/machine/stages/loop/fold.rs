@@ -34,7 +34,11 @@ impl LoopFrame {
             return Err(format!("the open loop is `{}`", self.path));
         }
         match event.path.last() {
-            Some(Segment::Call(iteration, index)) => call_event(self, iteration, index, event)?,
+            Some(Segment::Call(iteration, index)) => {
+                self.follow_end(iteration, index, &event.kind, &mut owner);
+                call_event(self, iteration, index, event)?;
+                self.follow_begin(iteration, index, &event.kind, &mut owner);
+            }
             Some(Segment::Iteration(iteration)) => iteration_event(self, iteration, event)?,
             Some(Segment::Question(iteration, index)) => {
                 if iteration != self.iteration || !self.is_asking() {
@@ -43,6 +47,9 @@ impl LoopFrame {
                 question_event(&mut self.asked, index, &event.kind)?;
             }
             Some(Segment::Stage(_)) | None => loop_event(self, event)?,
+        }
+        if let EventKind::LoopExit { call, .. } = &event.kind {
+            *owner.handed_back = self.handing_back(call);
         }
         match &event.kind {
             EventKind::LoopToolResult { change, .. } | EventKind::LoopWait { change, .. } => {
