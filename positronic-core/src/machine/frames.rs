@@ -96,7 +96,11 @@ pub struct BrainFrame {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_over: Option<Box<HandedOver>>,
     /// The output of the call with which it handed the dialogue back.
-    #[serde(default, deserialize_with = "crate::record::canonical::present", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::record::encoding::canonical::present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub handed_back: Option<Value>,
     /// What it undoes before it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
