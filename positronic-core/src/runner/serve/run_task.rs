@@ -165,3 +165,18 @@ fn due(shared: &Shared) -> Option<Duration> {
     let wake = next(&shared.state(), now).wake?;
     Some(wake.since(now).clamp(Duration::from_micros(1), NAP))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_task<F>(_: fn(Arc<Shared>, Option<Box<Worker>>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn task_of_a_run_is_small() {
+        let bytes = size_of_task(attend);
+        assert!(bytes <= 8 * 1024, "{bytes} bytes: box what is not done at each append");
+    }
+}
