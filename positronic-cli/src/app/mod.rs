@@ -4,9 +4,9 @@
 pub(crate) mod cargo;
 mod files;
 mod io;
-#[cfg(feature = "serve")]
 mod live_text;
 mod models;
+#[cfg(feature = "serve")]
 mod page;
 mod project;
 mod run_options;
