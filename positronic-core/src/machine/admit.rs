@@ -3,8 +3,11 @@
 //! A signal is checked against the run's state before anything is appended, so a refused one changes nothing. Repeating a
 //! signal id gets the same reply.
 
+mod listener;
+
 use serde_json::Value;
 
+use self::listener::listener;
 use crate::record::{
     Amounts, BudgetRequest, Decision, DenialCause, Event, EventKind, NewEvent, Path, PendingKind, ResumeCause, Segment,
     Seq, Signal, SignalKind, Speaker, Timestamp, ToolDecl, ToolResult, WaitSpec,
@@ -12,7 +15,7 @@ use crate::record::{
 
 use super::child::child_ended;
 use super::close;
-use super::frames::{Call, CallPhase, LoopFrame, LoopPhase};
+use super::frames::{Call, CallPhase, LoopFrame};
 use super::grants::PendingGrant;
 use super::limits::asked_at;
 use super::state::RunState;
@@ -441,9 +444,9 @@ fn open(state: &RunState) -> String {
     if open.is_empty() { "nothing is pending".to_owned() } else { format!("pending: {}", open.join(", ")) }
 }
 
-pub(super) type Waiting = (usize, WaitSpec);
+pub(super) type OpenWait = (usize, WaitSpec);
 
-pub(super) fn waiting(state: &RunState) -> impl Iterator<Item = (Path, Waiting)> {
+pub(super) fn waiting(state: &RunState) -> impl Iterator<Item = (Path, OpenWait)> {
     pending(state).into_iter().flat_map(|pending| {
         let (waits, call) = (pending.kind.waits().to_vec(), pending.call);
         waits.into_iter().enumerate().map(move |wait| (call.clone(), wait))
@@ -453,7 +456,7 @@ pub(super) fn waiting(state: &RunState) -> impl Iterator<Item = (Path, Waiting)>
 pub(super) fn answer(
     signal: &Signal,
     call: &Path,
-    (index, wait): Waiting,
+    (index, wait): OpenWait,
     payload: &Value,
     now: Timestamp,
     check: SchemaCheck<'_>,
@@ -479,36 +482,4 @@ fn sorted(value: &Value) -> Value {
     let mut value = value.clone();
     value.sort_all_objects();
     value
-}
-
-/// Finds the loop that receives a message: the named one, or the only open loop of the outermost brain that has one; after a handoff, that of
-/// the brain that has taken the dialogue over.
-fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refusal> {
-    // The summary iteration is the last one, so later messages would not be read.
-    let is_last = |frame: &LoopFrame| frame.wrap_up.is_some() && !matches!(frame.phase, LoopPhase::Prepare);
-    let reads_messages = |frame: &LoopFrame| !matches!(frame.phase, LoopPhase::Ending(_)) && !is_last(frame);
-    if let Some(path) = to {
-        return match state.loop_at(path) {
-            Some(frame) if frame.path == *path && reads_messages(frame) => Ok(path.clone()),
-            _ => Err(Refusal::NoListener(format!("the run has no open loop `{path}`"))),
-        };
-    }
-    let mut brain = state.root.as_deref();
-    while let Some(frame) = brain {
-        if let Some(inner) = frame.stage.as_loop() {
-            // The person talks to the brain that has taken the dialogue over, and the loop ends with it.
-            let taken_over = inner.batch.iter().filter(|call| call.flags.handoff).find_map(|call| call.inner());
-            if taken_over.is_some() {
-                brain = taken_over;
-                continue;
-            }
-            if reads_messages(inner) {
-                return Ok(inner.path.clone());
-            }
-        }
-        let of_group = frame.stage.as_group().filter(|group| group.open.len() == 1);
-        let only = of_group.and_then(|group| group.open.values().next()).map(|brain| &**brain);
-        brain = frame.stage.as_brain().or(only);
-    }
-    Err(Refusal::NoListener("no loop of the run is open, so no loop can receive the message".to_owned()))
 }

@@ -86,7 +86,7 @@ pub(crate) use failed_place::{FailedPlace, failed_place};
 pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use model_question::{Asking, ask};
 pub(crate) use settle::{
-    Answered, ConfiguredIteration, GroupBegun, Inputs, OPENING, Outcome, RefusingGuard, Replaced, Returned,
+    Answered, ConfiguredIteration, GroupBegun, OPENING, Outcome, RefusingGuard, Replaced, Returned, SettleContext,
     StateChanges, Validated, Veto, begin_iteration, begin_loop, offers, plugin_steps, settle,
 };
 pub(crate) use stages::given_up;

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::limits::{LimitVerdict, may_ask};
-use super::settle::inputs::Inputs;
+use super::settle::context::SettleContext;
 use super::stages::{Frame, question_hash};
 use super::{LoopPhase, OpenQuestion, RunState};
 use crate::record::{EventKind, ModelError, ModelResponse, NewEvent, Path, Question, ResponseMetadata, Segment};
@@ -79,7 +79,7 @@ pub(super) fn answered(path: &Path, response: ModelResponse, duration: Duration)
 }
 
 /// Returns the event by which a failed question is sent again; none if its asker gets the error.
-pub(super) fn failed(path: &Path, error: ModelError, attempt: u32, inputs: &Inputs) -> Vec<NewEvent> {
+pub(super) fn failed(path: &Path, error: ModelError, attempt: u32, inputs: &SettleContext) -> Vec<NewEvent> {
     let Some(pause) = inputs.retry.delay(&error, attempt, inputs.jitter) else { return Vec::new() };
     let due = inputs.now.after(pause);
     vec![NewEvent::new(path.clone(), EventKind::LoopModelRetry { attempt, error, due })]

@@ -4,7 +4,7 @@
 //! time and the random number that the runner passes in.
 
 mod code;
-pub(super) mod inputs;
+pub(super) mod context;
 mod iteration;
 mod retry;
 
@@ -22,7 +22,7 @@ use crate::record::{
     ToolCall, ToolResult, TriggerChange, WaitSpec,
 };
 
-pub(crate) use inputs::Inputs;
+pub(crate) use context::SettleContext;
 use retry::{model_failed, tool_failed};
 
 pub(crate) use iteration::{ConfiguredIteration, OPENING, begin_iteration, begin_loop};
@@ -168,7 +168,7 @@ pub(crate) fn settle(
     path: &Path,
     outcome: Outcome,
     duration: Duration,
-    inputs: &Inputs,
+    inputs: &SettleContext,
 ) -> Vec<NewEvent> {
     let mut outcome = outcome;
     let broken = take_broken(&mut outcome);
@@ -213,7 +213,13 @@ fn take_broken(outcome: &mut Outcome) -> Vec<EventKind> {
     broken.filter_map(event).collect()
 }
 
-fn settled(state: &RunState, path: &Path, outcome: Outcome, duration: Duration, inputs: &Inputs) -> Vec<NewEvent> {
+fn settled(
+    state: &RunState,
+    path: &Path,
+    outcome: Outcome,
+    duration: Duration,
+    inputs: &SettleContext,
+) -> Vec<NewEvent> {
     match outcome {
         Outcome::Step { result, retries } => step(state, path, (result, retries), duration, inputs),
         Outcome::Answer(answered) => answer(state, path, answered, duration),
@@ -269,7 +275,7 @@ fn step(
     path: &Path,
     (result, retries): (Result<Value>, u32),
     duration: Duration,
-    inputs: &Inputs,
+    inputs: &SettleContext,
 ) -> Vec<NewEvent> {
     let Some(brain) = state.owner(path) else { return Vec::new() };
     let attempt = brain.stage.as_step().map_or(0, |step| step.attempt);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::inputs::Inputs;
+use super::context::SettleContext;
 use super::{GroupBegun, StateChanges};
 use crate::error::Result;
 use crate::machine::close::{self, fail_loop};
@@ -52,7 +52,7 @@ pub(super) fn end_group(
     state: &RunState,
     path: &Path,
     change: Result<Option<Change>>,
-    inputs: &Inputs,
+    inputs: &SettleContext,
 ) -> Vec<NewEvent> {
     let Some(frame) = state.owner(path).and_then(|brain| brain.stage.as_group()) else { return Vec::new() };
     match change {
@@ -136,7 +136,7 @@ pub(super) fn end_wait(
     state: &RunState,
     path: &Path,
     change: Result<Option<Change>>,
-    inputs: &Inputs,
+    inputs: &SettleContext,
 ) -> Vec<NewEvent> {
     let Some(frame) = state.owner(path).and_then(|brain| brain.stage.as_wait()) else { return Vec::new() };
     match change {
@@ -158,7 +158,7 @@ pub(super) fn end_brain(
     state: &RunState,
     path: &Path,
     mapped: Result<(StateChanges, bool)>,
-    inputs: &Inputs,
+    inputs: &SettleContext,
 ) -> Vec<NewEvent> {
     let Some(inner) = state.brain(path) else { return Vec::new() };
     let Some(end) = &inner.end else { return Vec::new() };
@@ -281,7 +281,7 @@ pub(super) fn resume_call(
     state: &RunState,
     path: &Path,
     changes: Result<StateChanges>,
-    inputs: &Inputs,
+    inputs: &SettleContext,
 ) -> Vec<NewEvent> {
     let Some(call) = state.call(path) else { return Vec::new() };
     let CallPhase::Resumed { webhook, several, payload, answered, output, .. } = call.phase.clone() else {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
-use super::inputs::Inputs;
+use super::context::SettleContext;
 use crate::error::Error;
 use crate::machine::RunState;
 use crate::machine::close::fail_loop;
@@ -42,7 +42,7 @@ pub(super) fn model_failed(
     path: &Path,
     error: ModelError,
     attempt: u32,
-    inputs: &Inputs,
+    inputs: &SettleContext,
 ) -> Vec<NewEvent> {
     // Answers that were refused are tries of the same request, and no failures of the model.
     let refused = state.loop_at(path).map_or(0, |frame| frame.refused.len());
@@ -82,7 +82,7 @@ pub(super) fn tool_failed(
     retries: u32,
     error: &Error,
     duration: Duration,
-    inputs: &Inputs,
+    inputs: &SettleContext,
 ) -> EventKind {
     let may_try = error.is_transient() && flags.may_repeat();
     let message = error.to_string();

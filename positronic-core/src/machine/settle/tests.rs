@@ -19,8 +19,8 @@ async fn loading() -> RunState {
     RunState::replay(log[..=started].iter().map(|event| &**event)).unwrap()
 }
 
-fn inputs(jitter: f64) -> Inputs {
-    Inputs { now: Timestamp(1_000_000), jitter, retry: RetryPolicy::default() }
+fn inputs(jitter: f64) -> SettleContext {
+    SettleContext { now: Timestamp(1_000_000), jitter, retry: RetryPolicy::default() }
 }
 
 fn failed(message: &str, transient: bool) -> Outcome {

@@ -19,7 +19,7 @@ use std::sync::{Arc, Weak};
 use backon::Retryable as _;
 use tokio::sync::{Notify, mpsc};
 
-use super::live::{LiveDeltas, LiveRun, Piece};
+use super::live::{LiveDeltas, LiveRun, NumberedDelta};
 use super::shared_log::{ReadEvents, SharedLog, WINDOW, alone};
 use crate::record::{Delta, Event, RunId, Seq};
 use crate::runner::clock::pauses;
@@ -67,9 +67,9 @@ pub(super) struct Follower {
     /// Whether the bell knows the end of the log: this reader has read it since the bell began to watch.
     knows_end: bool,
     live: Arc<LiveRun>,
-    deltas: mpsc::Receiver<Piece>,
+    deltas: mpsc::Receiver<NumberedDelta>,
     /// A delta that must wait for the events before it.
-    early: Option<Piece>,
+    early: Option<NumberedDelta>,
 }
 
 impl Follower {

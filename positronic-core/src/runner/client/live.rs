@@ -16,7 +16,7 @@ use crate::record::{Delta, RunId, Seq};
 const ROOM: usize = 1024;
 
 /// A delta, and the number of the first event that may follow it.
-pub(super) type Piece = (Seq, Delta);
+pub(super) type NumberedDelta = (Seq, Delta);
 
 /// The channels of all runs of a runner. Clones share them.
 #[derive(Clone, Default)]
@@ -26,7 +26,7 @@ pub(in crate::runner) struct LiveDeltas(Arc<Mutex<HashMap<RunId, Weak<LiveRun>>>
 pub(in crate::runner) struct LiveRun {
     run: RunId,
     all: LiveDeltas,
-    readers: Mutex<Vec<mpsc::Sender<Piece>>>,
+    readers: Mutex<Vec<mpsc::Sender<NumberedDelta>>>,
     shared: SharedLog,
 }
 
@@ -50,7 +50,7 @@ impl LiveDeltas {
 
 impl LiveRun {
     /// Adds a reader, which gets the deltas from now on.
-    pub(super) fn subscribe(&self) -> mpsc::Receiver<Piece> {
+    pub(super) fn subscribe(&self) -> mpsc::Receiver<NumberedDelta> {
         let (sender, receiver) = mpsc::channel(ROOM);
         self.readers.lock().push(sender);
         receiver

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::sync_effects::stage_of;
+use super::perform::stage_of;
 use crate::definition::{GroupResults, GroupStage, StageBody, recordable};
 use crate::error::{Error, Result};
 use crate::machine::{GroupBegun, GroupFrame, Outcome, Winner};

@@ -2,7 +2,7 @@
 //!
 //! An effect that takes time runs in a task of its own and sends reports to its worker. The others run in the worker.
 pub(super) mod ask;
-pub(super) mod async_effects;
+mod branch;
 mod charge;
 mod child_run;
 pub(super) mod continued;
@@ -12,14 +12,18 @@ mod group;
 mod guards;
 pub(super) mod link;
 mod model_call;
+mod nested_brain;
+pub(super) mod perform;
 pub(super) mod plugin_hooks;
 pub(super) mod prepare;
 pub(super) mod questions;
 pub(super) mod record_outcome;
 pub(super) mod report;
+pub(super) mod start;
 mod state_owner;
+mod step;
 mod structured;
-pub(super) mod sync_effects;
 mod tool_call;
 mod undo;
 mod validate_calls;
+mod wait;

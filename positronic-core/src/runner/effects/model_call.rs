@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::guards::RefusedAnswer;
 use super::guards::answers::AnswerGuards;
 use super::plugin_hooks::{Passed, inspected};
-use super::report::Outcome;
+use super::report::EffectOutcome;
 use super::structured::{Received, receive};
 use super::validate_calls::validate_calls;
 use crate::definition::{LoopDefinition, Scope};
@@ -48,7 +48,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
             let result = match asked {
                 Ok(Received::Invalid(response, message)) => {
                     let (guard, replaced) = (None, Vec::new());
-                    return Outcome::Refused { response, message, guard, replaced, attempt, took: duration };
+                    return EffectOutcome::Refused { response, message, guard, replaced, attempt, took: duration };
                 }
                 Ok(Received::Valid(mut response, raw)) => {
                     let mut replaced = Vec::new();
@@ -61,7 +61,14 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                                 (response.parts, response.calls) = (raw, Vec::new());
                             }
                             let guard = Some(guard);
-                            return Outcome::Refused { response, message, guard, replaced, attempt, took: duration };
+                            return EffectOutcome::Refused {
+                                response,
+                                message,
+                                guard,
+                                replaced,
+                                attempt,
+                                took: duration,
+                            };
                         }
                     };
                     let mut calls = validate_calls(
@@ -78,7 +85,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                 }
                 Err(error) => Err(error),
             };
-            Outcome::Answer { result, attempt, took: duration }
+            EffectOutcome::Answer { result, attempt, took: duration }
         }),
     );
 }

@@ -51,9 +51,9 @@ pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> 
         Box::pin(async move {
             let inputs = inputs.check().await;
             if !inputs.replaced.is_empty() {
-                return report::Outcome::Inputs { inputs, iteration, read };
+                return report::EffectOutcome::Inputs { inputs, iteration, read };
             }
-            report::Outcome::Prepared { result: prepared(definition, scope).await.map(Box::new), iteration, read }
+            report::EffectOutcome::Prepared { result: prepared(definition, scope).await.map(Box::new), iteration, read }
         }),
     );
     Ok(true)

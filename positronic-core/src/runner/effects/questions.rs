@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::ask::ask;
 use super::charge::{charged, charged_error};
-use super::report::{Asker, Outcome, SequencePermit};
+use super::report::{Asker, EffectOutcome, SequencePermit};
 use crate::error::{Error, Result};
 use crate::machine::{self, Asking, keeps_values, settle};
 use crate::projection::question_request;
@@ -133,7 +133,7 @@ fn send_question(worker: &mut Worker, mut asker: Asker, due: Option<Timestamp>) 
         } else {
             asking.await
         };
-        Outcome::Question { result, took, asker: Box::new(asker) }
+        EffectOutcome::Question { result, took, asker: Box::new(asker) }
     }));
 }
 

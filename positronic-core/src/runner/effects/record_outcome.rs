@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::charge::{charged, charged_error};
 use super::prepare::{record_inputs, record_prepared};
 use super::questions::record_question;
-use super::report::Outcome;
+use super::report::EffectOutcome;
 use super::state_owner::states;
 use crate::definition::{StateValue, UntypedReply, recordable};
 use crate::error::Result;
@@ -19,31 +19,39 @@ use crate::runner::worker::Worker;
 use crate::runner::worker::stop::Stop;
 
 /// Adds the outcome of an effect to the draft; that of a question is appended, and then its asker gets the reply.
-pub(in crate::runner) async fn record_outcome(worker: &mut Worker, path: &Path, outcome: Outcome) -> Result<(), Stop> {
+pub(in crate::runner) async fn record_outcome(
+    worker: &mut Worker,
+    path: &Path,
+    outcome: EffectOutcome,
+) -> Result<(), Stop> {
     let (outcome, took) = match outcome {
-        Outcome::Step { result, retries, took } => {
+        EffectOutcome::Step { result, retries, took } => {
             let max_bytes = worker.shared.runner.settings.max_document_bytes;
             let result = result.and_then(|next| recordable("the next state", &next, max_bytes).map(|()| next));
             (Some(machine::Outcome::Step { result, retries }), took)
         }
-        Outcome::Answer { result: Ok(mut answered), took, .. } => {
+        EffectOutcome::Answer { result: Ok(mut answered), took, .. } => {
             answered.metadata = charged(worker, answered.metadata);
             (Some(machine::Outcome::Answer(answered)), took)
         }
-        Outcome::Answer { result: Err(error), attempt, took } => {
+        EffectOutcome::Answer { result: Err(error), attempt, took } => {
             let error = charged_error(worker, error);
             (Some(machine::Outcome::ModelFailed { error, attempt }), took)
         }
-        Outcome::Refused { mut response, message, guard, replaced, attempt, took } => {
+        EffectOutcome::Refused { mut response, message, guard, replaced, attempt, took } => {
             response.metadata = charged(worker, response.metadata);
             (Some(machine::Outcome::Misfit { response, message, guard, replaced, attempt }), took)
         }
-        Outcome::Tool { result, replaced, attempt, took } => (returned(worker, path, result, replaced, attempt), took),
-        Outcome::Prepared { result, iteration, read } => {
+        EffectOutcome::Tool { result, replaced, attempt, took } => {
+            (returned(worker, path, result, replaced, attempt), took)
+        }
+        EffectOutcome::Prepared { result, iteration, read } => {
             return record_prepared(worker, path, result, iteration, read);
         }
-        Outcome::Inputs { inputs, iteration, read } => return record_inputs(worker, path, inputs, iteration, read),
-        Outcome::Question { result, took, asker } => {
+        EffectOutcome::Inputs { inputs, iteration, read } => {
+            return record_inputs(worker, path, inputs, iteration, read);
+        }
+        EffectOutcome::Question { result, took, asker } => {
             return Box::pin(record_question(worker, path, result, *asker, took)).await;
         }
     };

@@ -42,7 +42,7 @@ pub(in crate::runner) enum Report {
     /// A step or a tool is about to start a child run.
     Child { path: Path, child: ChildRun, reply: oneshot::Sender<Result<()>> },
     /// An effect has ended.
-    Done { path: Path, outcome: Outcome },
+    Done { path: Path, outcome: EffectOutcome },
 }
 
 impl Report {
@@ -58,7 +58,7 @@ impl Report {
 }
 
 /// The outcome of an effect.
-pub(in crate::runner) enum Outcome {
+pub(in crate::runner) enum EffectOutcome {
     Prepared {
         result: Result<Box<PreparedIteration>>,
         iteration: u32,

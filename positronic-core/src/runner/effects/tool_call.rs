@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::edited_arguments::check as check_edited;
 use super::guards::{check_call, check_result};
 use super::plugin_hooks::around;
-use super::report::Outcome;
+use super::report::EffectOutcome;
 use crate::definition::{Invocation, LoopDefinition, Scope, ToolBody, ToolDefinition};
 use crate::error::{Error, Result};
 use crate::record::Path;
@@ -69,7 +69,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                 }
                 result => result,
             };
-            Outcome::Tool { result, replaced, attempt, took: shared.since(started) }
+            EffectOutcome::Tool { result, replaced, attempt, took: shared.since(started) }
         }),
     );
 }

@@ -13,12 +13,12 @@ use crate::error::Error;
 use crate::machine::{Effect, Outcome, detached, next, status};
 use crate::record::{EventKind, NewEvent, Path, Segment, Status, Timestamp};
 use crate::runner::clock::{sleep, sleep_until};
-use crate::runner::effects::async_effects::{start_announced, start_effect};
+use crate::runner::effects::perform::perform;
 use crate::runner::effects::prepare::preparing;
 use crate::runner::effects::questions::{answer_question, keep_value, record_child};
 use crate::runner::effects::record_outcome::record_outcome;
 use crate::runner::effects::report::{self, Report};
-use crate::runner::effects::sync_effects::perform;
+use crate::runner::effects::start::{start_announced, start_effect};
 
 /// The maximum number of reports in an append.
 const TOGETHER: usize = 64;
@@ -268,7 +268,7 @@ impl Worker {
                 self.flights.remove(&path);
                 self.unrecorded.push(path.clone());
                 // What prepares the iteration has asked it, and goes on.
-                let is_of_preparation = matches!(outcome, report::Outcome::Question { .. })
+                let is_of_preparation = matches!(outcome, report::EffectOutcome::Question { .. })
                     && matches!(path.last(), Some(Segment::Iteration(_)));
                 record_outcome(self, &path, outcome).await?;
                 // A question that is sent again is in flight under the same path.

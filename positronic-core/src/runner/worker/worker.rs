@@ -15,7 +15,7 @@ use super::registry::RunGuard;
 use super::shared::Shared;
 use super::stop::Stop;
 use crate::definition::{Scope, StateValue};
-use crate::machine::{Effect, Inputs, Outcome, RunState, next, settle};
+use crate::machine::{Effect, Outcome, RunState, SettleContext, next, settle};
 use crate::record::{Epoch, NewEvent, Path};
 use crate::runner::effects::link::RunLink;
 use crate::runner::effects::report::{self, Report, Reports};
@@ -123,7 +123,12 @@ impl Worker {
     }
 
     /// Runs work in a task, which reports its outcome. The work is boxed, since a task's future is moved several times.
-    pub(in crate::runner) fn launch(&mut self, path: Path, awaited: bool, work: BoxFuture<'static, report::Outcome>) {
+    pub(in crate::runner) fn launch(
+        &mut self,
+        path: Path,
+        awaited: bool,
+        work: BoxFuture<'static, report::EffectOutcome>,
+    ) {
         let reports = self.reports.clone();
         let at = path.clone();
         let task = tokio::spawn(async move {
@@ -163,9 +168,9 @@ impl Worker {
         Some(self.frames.document(self.state.owner(path)?))
     }
 
-    pub(in crate::runner) fn inputs(&self) -> Inputs {
+    pub(in crate::runner) fn inputs(&self) -> SettleContext {
         let runner = &self.shared.runner;
-        Inputs { now: self.shared.now(), jitter: runner.ids.jitter(), retry: runner.settings.retry }
+        SettleContext { now: self.shared.now(), jitter: runner.ids.jitter(), retry: runner.settings.retry }
     }
 }
 

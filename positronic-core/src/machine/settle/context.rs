@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::record::{ModelError, ModelErrorKind, RetryPolicy, Timestamp};
 
 /// What an outcome is settled with, besides the state.
-pub(crate) struct Inputs {
+pub(crate) struct SettleContext {
     /// The time.
     pub(crate) now: Timestamp,
     /// A random number from 0 to 1.
@@ -14,7 +14,7 @@ pub(crate) struct Inputs {
     pub(crate) retry: RetryPolicy,
 }
 
-impl Inputs {
+impl SettleContext {
     /// Returns the time since `began`.
     pub(super) fn elapsed(&self, began: Timestamp) -> Duration {
         self.now.since(began)

@@ -1,0 +1,38 @@
+//! Which open loop of a run gets a message of a person.
+
+use super::Refusal;
+use crate::machine::frames::{LoopFrame, LoopPhase};
+use crate::machine::state::RunState;
+use crate::record::Path;
+
+/// Finds the loop that receives a message: the named one, or the only open loop of the outermost brain that has one; after a handoff, that of
+/// the brain that has taken the dialogue over.
+pub(super) fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refusal> {
+    // The summary iteration is the last one, so later messages would not be read.
+    let is_last = |frame: &LoopFrame| frame.wrap_up.is_some() && !matches!(frame.phase, LoopPhase::Prepare);
+    let reads_messages = |frame: &LoopFrame| !matches!(frame.phase, LoopPhase::Ending(_)) && !is_last(frame);
+    if let Some(path) = to {
+        return match state.loop_at(path) {
+            Some(frame) if frame.path == *path && reads_messages(frame) => Ok(path.clone()),
+            _ => Err(Refusal::NoListener(format!("the run has no open loop `{path}`"))),
+        };
+    }
+    let mut brain = state.root.as_deref();
+    while let Some(frame) = brain {
+        if let Some(inner) = frame.stage.as_loop() {
+            // The person talks to the brain that has taken the dialogue over, and the loop ends with it.
+            let taken_over = inner.batch.iter().filter(|call| call.flags.handoff).find_map(|call| call.inner());
+            if taken_over.is_some() {
+                brain = taken_over;
+                continue;
+            }
+            if reads_messages(inner) {
+                return Ok(inner.path.clone());
+            }
+        }
+        let of_group = frame.stage.as_group().filter(|group| group.open.len() == 1);
+        let only = of_group.and_then(|group| group.open.values().next()).map(|brain| &**brain);
+        brain = frame.stage.as_brain().or(only);
+    }
+    Err(Refusal::NoListener("no loop of the run is open, so no loop can receive the message".to_owned()))
+}

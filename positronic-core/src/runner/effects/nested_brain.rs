@@ -1,0 +1,109 @@
+//! How a nested brain begins, of a stage or a tool, and what its end does to the outer state.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::continued::stays_with;
+use super::edited_arguments::check as check_edited;
+use super::group;
+use super::guards::check_call;
+use super::perform::stage_of;
+use super::state_owner::states;
+use crate::definition::{AnyServices, BrainDefinition};
+use crate::error::{Error, Result};
+use crate::machine::{BrainEnd, Outcome, StateChanges};
+use crate::record::{BrainStart, Path};
+use crate::runner::catch::caught_now;
+use crate::runner::worker::Worker;
+use crate::runner::worker::frames::Frames;
+use crate::runner::worker::stop::Stop;
+
+pub(super) async fn start_brain(worker: &mut Worker, path: Path) -> Result<bool, Stop> {
+    let item = group::item(worker, &path).await?;
+    let (start, code) = match nested_brain(worker, &path, item).await {
+        Ok((start, definition, services)) => (Ok(start), Some((definition, services))),
+        Err(error) => (Err(error), None),
+    };
+    let new_events = worker.settled(&path, Outcome::BrainBegun(start));
+    let appended = worker.append(new_events).await?;
+    if let (true, Some((definition, services)), Some(frame)) = (appended, code, worker.state.brain(&path)) {
+        worker.frames.begin(frame, definition, services);
+    }
+    Ok(appended)
+}
+
+/// Returns the first event of the brain that a stage or a call runs, with its code and its services. `item` is the options of one of
+/// a group.
+async fn nested_brain(
+    worker: &mut Worker,
+    path: &Path,
+    item: Option<Value>,
+) -> Result<(Box<BrainStart>, Arc<BrainDefinition>, AnyServices)> {
+    let (nested, arguments, owner) = {
+        let state = &worker.state;
+        let item = item.map(Arc::new);
+        let arguments = item.or_else(|| state.call(path).map(|call| Arc::clone(&call.arguments))).unwrap_or_default();
+        let owner = state.owner(path).map(|brain| brain.path.clone()).unwrap_or_default();
+        (worker.frames.nested(state, path), arguments, owner)
+    };
+    let missing = || Error::new("the brain's code has no such brain");
+    let (nested, states) = (nested.ok_or_else(missing)?, states(worker, path).ok_or_else(missing)?);
+    edited(worker, path).await?;
+    let states = states?;
+    let options = caught_now(|| (nested.input)(&states.document, &arguments))?;
+    let services = Frames::provided(&nested.definition, worker.frames.services(&owner))?;
+    let mut start = nested.definition.begin(options);
+    if let Some(over) = stays_with(&worker.state, path) {
+        let max_bytes = states.document.max_bytes();
+        let kept = caught_now(|| nested.definition.kept(over.version, &over.state, max_bytes))?;
+        start.state = kept.unwrap_or(start.state);
+    }
+    Ok((Box::new(start), nested.definition, services))
+}
+
+/// Checks the arguments of a call that runs a brain, if a person has edited them.
+async fn edited(worker: &mut Worker, path: &Path) -> Result<()> {
+    let call = worker.state.call(path).filter(|call| call.edited).cloned();
+    let Some(call) = call else { return Ok(()) };
+    let tool = worker.frames.tool(path, &call.tool).cloned();
+    let (Some(tool), Some(scope)) = (tool, worker.scope(path.clone())) else { return Ok(()) };
+    let loop_at = path.parent().and_then(|loop_at| worker.frames.loop_at(&loop_at).cloned());
+    let checked = async {
+        check_call(loop_at.as_deref(), &scope, &call.tool, &call.arguments).await.map_err(Error::new)?;
+        check_edited(&tool, &call.arguments, call.flags.exit, scope.clone()).await
+    };
+    let late = |_| Err(Error::new("checking the edited arguments against the approval's condition timed out"));
+    tokio::time::timeout(tool.timeout, checked).await.unwrap_or_else(late)
+}
+
+pub(super) fn finish_brain(worker: &mut Worker, path: &Path) -> Option<Outcome> {
+    let states = states(worker, path)?;
+    let (nested, end) = (worker.frames.nested(&worker.state, path), worker.state.brain(path)?.end.clone()?);
+    let BrainEnd::Completed(result) = end else {
+        return Some(Outcome::BrainEnded(Ok((StateChanges::default(), false))));
+    };
+    let is_done =
+        path.parent().and_then(|stage| stage_of(worker, &stage)?.as_repeat()).map(|it| Arc::clone(&it.is_done));
+    Some(Outcome::BrainEnded(states.and_then(|states| {
+        let nested = nested.ok_or_else(|| Error::new("the brain's code has no such brain"))?;
+        let output = nested.output.as_ref();
+        let next = output.map(|output| caught_now(|| output(&states.document, &result))).transpose()?;
+        let after = next.clone().map(|next| states.document.with_json(Arc::new(next)));
+        let again = match (&is_done, &after) {
+            (Some(is_done), Some(after)) => !caught_now(|| is_done(after))?,
+            _ => false,
+        };
+        Ok((states.step(path, next, Vec::new())?, again))
+    })))
+}
+
+pub(super) fn complete_brain(worker: &mut Worker, path: &Path) -> Option<Outcome> {
+    let brain = worker.state.brain(path)?;
+    let (document, stopped) = (worker.frames.document(brain), brain.stopped.clone());
+    let result = match worker.frames.definition(path) {
+        Some(definition) => caught_now(|| definition.complete(&document, stopped.as_ref())),
+        None => Err(Error::new("the brain's code is missing")),
+    };
+    Some(Outcome::BrainResult(result))
+}

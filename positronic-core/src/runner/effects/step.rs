@@ -1,0 +1,62 @@
+//! How a step runs: in a task of its own, with its limit of time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::report::EffectOutcome;
+use super::undo::undo_step;
+use crate::definition::StageBody;
+use crate::error::{Error, Result};
+use crate::record::{Path, Segment};
+use crate::runner::Clock;
+use crate::runner::catch::{caught, caught_now};
+use crate::runner::worker::Worker;
+
+pub(super) fn spawn(worker: &mut Worker, path: &Path) {
+    worker.used_answers.remove(path);
+    let Some(Segment::Stage(name)) = path.last() else { return };
+    let owner = path.parent().unwrap_or_default();
+    let (step, scope) = match undo_step(worker, path) {
+        Some(Ok((step, scope))) => (Ok(step), Some(scope)),
+        Some(Err(error)) => (Err(error), worker.scope(path.clone())),
+        None => {
+            let step = worker.frames.stage(&owner, name).and_then(StageBody::as_step).cloned();
+            let missing = || Error::new("the brain's code has no such step");
+            (step.ok_or_else(missing), worker.scope(path.clone()))
+        }
+    };
+    let Some(scope) = scope else { return };
+    let shared = Arc::clone(&worker.shared);
+    worker.launch(
+        path.clone(),
+        true,
+        Box::pin(async move {
+            let started = shared.now();
+            let step = match step {
+                Ok(step) => step,
+                Err(error) => {
+                    return EffectOutcome::Step { result: Err(error), retries: 0, took: shared.since(started) };
+                }
+            };
+            let result = limited(&*shared.runner.clock, step.timeout, caught((step.run)(scope))).await;
+            let is_retried = |error: &Error| caught_now(|| Ok((step.retried)(error))).unwrap_or(false);
+            let retries = result.as_ref().err().filter(|error| is_retried(error)).map_or(0, |_| step.retries);
+            EffectOutcome::Step { result, retries, took: shared.since(started) }
+        }),
+    );
+}
+
+/// Runs a step for at most a time.
+async fn limited(
+    clock: &dyn Clock,
+    timeout: Option<Duration>,
+    work: impl Future<Output = Result<Value>> + Send,
+) -> Result<Value> {
+    let Some(timeout) = timeout else { return work.await };
+    let mut result = None;
+    let is_in_time = clock.limit(timeout, Box::pin(async { result = Some(work.await) })).await;
+    let late = || Err(Error::transient(format!("it took longer than {timeout:?}")));
+    result.filter(|_| is_in_time).unwrap_or_else(late)
+}

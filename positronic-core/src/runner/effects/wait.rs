@@ -1,0 +1,44 @@
+//! How a stage that waits begins, and what its answer does to the state.
+
+use super::perform::stage_of;
+use crate::definition::{StageBody, WaitStage, recordable};
+use crate::error::{Error, Result};
+use crate::machine::{Outcome, WaitOutcome};
+use crate::record::{Change, Path};
+use crate::runner::catch::caught_now;
+use crate::runner::worker::Worker;
+use crate::runner::worker::early_webhooks::take_mail;
+use crate::runner::worker::stop::Stop;
+
+pub(super) async fn begin_wait(worker: &mut Worker, path: &Path) -> Result<bool, Stop> {
+    let Some(document) = worker.document(path) else { return Ok(false) };
+    let now = worker.shared.now().max(worker.state.at);
+    let begun = wait_of(worker, path).and_then(|wait| caught_now(|| (wait.begin)(&document, now)));
+    let new_events = worker.settled(path, Outcome::WaitBegun(begun));
+    worker.mail_unread = true;
+    if !worker.append(new_events).await? {
+        return Ok(false);
+    }
+    // The webhook may have arrived before. After a crash right here, the next worker reads the mailbox.
+    take_mail(worker).await?;
+    Ok(true)
+}
+
+pub(super) fn finish_wait(worker: &mut Worker, path: &Path) -> Option<Outcome> {
+    let document = worker.document(path)?;
+    let end = worker.state.owner(path)?.stage.as_wait()?.end.clone()?;
+    let next = wait_of(worker, path).and_then(|wait| {
+        let next = caught_now(|| match &end {
+            WaitOutcome::Answered(index, payload) => (wait.finish)(&document, Some((*index, payload))),
+            WaitOutcome::Expired => (wait.finish)(&document, None),
+        })?;
+        recordable("the next state", &next, document.max_bytes())?;
+        Ok(Change::between(document.json(), &next))
+    });
+    Some(Outcome::WaitEnded(next))
+}
+
+fn wait_of(worker: &Worker, path: &Path) -> Result<WaitStage> {
+    let wait = stage_of(worker, path).and_then(StageBody::as_wait).cloned();
+    wait.ok_or_else(|| Error::new("the brain's code has no such wait"))
+}
