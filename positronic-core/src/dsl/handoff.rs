@@ -1,22 +1,9 @@
 //! Handoffs of a loop: to another brain, and back.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-
 use super::brain::IntoBrain;
 use super::r#loop::Loop;
 use super::services::{Services, Within};
 use super::trait_bounds::{Options, State};
-
-/// The description of a tool with which a model hands the dialogue back.
-pub(super) const HAND_BACK: &str = "Hand the conversation back when you cannot help with the request.";
-
-/// The arguments of that tool.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct HandBack {
-    /// What the person wants, and why you hand it back.
-    pub(super) reason: String,
-}
 
 impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Adds a brain that the model can hand the dialogue over to: the brain's first loop continues it, and this loop ends with the

@@ -13,7 +13,7 @@ use super::approval::{reading, verdict};
 use super::brain::{Brain, IntoBrain, Runnable};
 use super::brain_tool::BrainTool;
 use super::context::ToolContext;
-use super::handoff::{HAND_BACK, HandBack};
+use super::hand_back::{HAND_BACK, HandBack};
 use super::reply::IntoReply;
 use super::services::{Services, Within};
 use super::trait_bounds::{Agrees, Args, IntoVerdict, Options, Standalone, State, ToolArgs, Unset};

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use syn::{Expr, ExprLit, Lit, Meta, Type};
 
@@ -236,17 +236,22 @@ fn choices(item: &Item, page: &mut String, named: &mut BTreeSet<String>) {
     }
 }
 
+/// Lists the Rust files of a folder and of those in it.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let is_rust = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs");
+    files.into_iter().filter(is_rust).chain(folders.iter().flat_map(|folder| rust_files(folder))).collect()
+}
+
 /// Makes the generated part of the page.
 fn generated() -> String {
     let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/record");
     let mut items = BTreeMap::new();
-    for file in std::fs::read_dir(&record).unwrap() {
-        let path = file.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "rs") {
-            read(&std::fs::read_to_string(path).unwrap(), &mut items);
-        }
+    for file in rust_files(&record) {
+        read(&std::fs::read_to_string(file).unwrap(), &mut items);
     }
-    let source = std::fs::read_to_string(record.join("event_kind.rs")).unwrap();
+    let source = std::fs::read_to_string(record.join("event/event_kind.rs")).unwrap();
     let rows: Vec<Vec<&str>> =
         source.lines().filter(|line| line.starts_with("/// | `")).map(|row| row.split(" | ").collect()).collect();
     let row = |event: &str| {

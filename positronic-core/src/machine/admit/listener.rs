@@ -1,6 +1,6 @@
 //! Which open loop of a run gets a message of a person.
 
-use super::Refusal;
+use super::refusal::Refusal;
 use crate::machine::frames::{LoopFrame, LoopPhase};
 use crate::machine::state::RunState;
 use crate::record::Path;

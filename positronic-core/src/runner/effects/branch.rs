@@ -1,6 +1,5 @@
 //! Branches: which arm is chosen, and what begins with it.
 
-use super::perform::stage_of;
 use crate::definition::{ArmBody, ArmDefinition, BranchStage, StageBody, recordable};
 use crate::error::{Error, Result};
 use crate::machine::Outcome;
@@ -34,6 +33,6 @@ pub(super) fn take_arm(worker: &mut Worker, path: &Path) -> Option<Outcome> {
 }
 
 fn branch_of(worker: &Worker, path: &Path) -> Result<BranchStage> {
-    let branch = stage_of(worker, path).and_then(StageBody::as_branch).cloned();
+    let branch = worker.frames.stage_at(path).and_then(StageBody::as_branch).cloned();
     branch.ok_or_else(|| Error::new("the brain's code has no such branch"))
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::perform::stage_of;
 use crate::definition::{GroupResults, GroupStage, StageBody, recordable};
 use crate::error::{Error, Result};
 use crate::machine::{GroupBegun, GroupFrame, Outcome, Winner};
@@ -96,6 +95,6 @@ async fn results(worker: &mut Worker, group: &GroupFrame) -> std::result::Result
 }
 
 fn group_of(worker: &Worker, path: &Path) -> Result<GroupStage> {
-    let group = stage_of(worker, path).and_then(StageBody::as_group).cloned();
+    let group = worker.frames.stage_at(path).and_then(StageBody::as_group).cloned();
     group.ok_or_else(|| Error::new("the brain's code has no such group"))
 }

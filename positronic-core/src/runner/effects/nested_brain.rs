@@ -8,7 +8,6 @@ use super::continued::stays_with;
 use super::edited_arguments::check as check_edited;
 use super::group;
 use super::guards::check_call;
-use super::perform::stage_of;
 use super::state_owner::states;
 use crate::definition::{AnyServices, BrainDefinition};
 use crate::error::{Error, Result};
@@ -84,7 +83,7 @@ pub(super) fn finish_brain(worker: &mut Worker, path: &Path) -> Option<Outcome> 
         return Some(Outcome::BrainEnded(Ok((StateChanges::default(), false))));
     };
     let is_done =
-        path.parent().and_then(|stage| stage_of(worker, &stage)?.as_repeat()).map(|it| Arc::clone(&it.is_done));
+        path.parent().and_then(|stage| worker.frames.stage_at(&stage)?.as_repeat()).map(|it| Arc::clone(&it.is_done));
     Some(Outcome::BrainEnded(states.and_then(|states| {
         let nested = nested.ok_or_else(|| Error::new("the brain's code has no such brain"))?;
         let output = nested.output.as_ref();

@@ -6,10 +6,10 @@ use super::nested_brain::{complete_brain, finish_brain, start_brain};
 use super::prepare::{prepare, yielded};
 use super::state_owner::states;
 use super::wait::{begin_wait, finish_wait};
-use crate::definition::{StageBody, ToolBody, WaitDefinition};
+use crate::definition::{ToolBody, WaitDefinition};
 use crate::error::{Error, Result};
 use crate::machine::{CallPhase, Effect, LoopFrame, Outcome};
-use crate::record::{LoopOutcome, Path, Segment};
+use crate::record::{LoopOutcome, Path};
 use crate::runner::catch::{caught_now, owner_scope};
 use crate::runner::worker::Worker;
 use crate::runner::worker::stop::Stop;
@@ -42,17 +42,12 @@ pub(in crate::runner) async fn perform(worker: &mut Worker, effect: Effect) -> R
 
 fn check(worker: &mut Worker, path: &Path) -> Option<Outcome> {
     let document = worker.document(path)?;
-    let guard = stage_of(worker, path).and_then(|stage| stage.as_guard().cloned());
+    let guard = worker.frames.stage_at(path).and_then(|stage| stage.as_guard().cloned());
     let checked = match guard {
         Some(guard) => caught_now(|| guard(&document)),
         None => Err(Error::new("the brain's code has no such guard")),
     };
     Some(Outcome::Checked(checked))
-}
-
-pub(super) fn stage_of<'w>(worker: &'w Worker, path: &Path) -> Option<&'w StageBody> {
-    let Some(Segment::Stage(name)) = path.last() else { return None };
-    worker.frames.stage(&path.parent()?, name)
 }
 
 fn close_loop(worker: &mut Worker, path: &Path, outcome: LoopOutcome) -> Option<Outcome> {

@@ -1,6 +1,5 @@
 //! How a stage that waits begins, and what its answer does to the state.
 
-use super::perform::stage_of;
 use crate::definition::{StageBody, WaitStage, recordable};
 use crate::error::{Error, Result};
 use crate::machine::{Outcome, WaitOutcome};
@@ -39,6 +38,6 @@ pub(super) fn finish_wait(worker: &mut Worker, path: &Path) -> Option<Outcome> {
 }
 
 fn wait_of(worker: &Worker, path: &Path) -> Result<WaitStage> {
-    let wait = stage_of(worker, path).and_then(StageBody::as_wait).cloned();
+    let wait = worker.frames.stage_at(path).and_then(StageBody::as_wait).cloned();
     wait.ok_or_else(|| Error::new("the brain's code has no such wait"))
 }

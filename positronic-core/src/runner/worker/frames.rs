@@ -80,6 +80,12 @@ impl Frames {
         self.brains.get(brain).map_or_else(|| Arc::new(()) as AnyServices, |brain| Arc::clone(&brain.services))
     }
 
+    /// Returns the stage at a path.
+    pub(in crate::runner) fn stage_at(&self, path: &Path) -> Option<&StageBody> {
+        let Some(Segment::Stage(name)) = path.last() else { return None };
+        self.stage(&path.parent()?, name)
+    }
+
     pub(in crate::runner) fn stage(&self, brain: &Path, name: &str) -> Option<&StageBody> {
         Some(&self.definition(brain)?.stage(name)?.body)
     }
