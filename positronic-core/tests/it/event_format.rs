@@ -236,12 +236,12 @@ fn choices(item: &Item, page: &mut String, named: &mut BTreeSet<String>) {
     }
 }
 
-/// Lists the Rust files of a folder and of those in it.
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
-    let is_rust = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs");
-    files.into_iter().filter(is_rust).chain(folders.iter().flat_map(|folder| rust_files(folder))).collect()
+/// Lists the Rust files of the record and of its folders. What is deeper has no types of events.
+fn rust_files(record: &Path) -> Vec<PathBuf> {
+    let entries = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let folders = entries(record).filter(|path| path.is_dir());
+    let files = folders.flat_map(|folder| entries(&folder).collect::<Vec<_>>()).chain(entries(record));
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
 }
 
 /// Makes the generated part of the page.

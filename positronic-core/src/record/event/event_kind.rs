@@ -104,7 +104,7 @@ use crate::record::shape::{ArmShape, Shape};
 /// [`projection::Costs`](crate::projection::Costs).
 ///
 /// Serialized alone, a kind is `{name: {fields}}`, which is parsed in one pass; in an event's line its fields follow
-/// `type`, see [`Event`](super::Event).
+/// `type`, see [`Event`](crate::record::Event).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE")]

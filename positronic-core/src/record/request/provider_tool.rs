@@ -6,7 +6,7 @@ use serde_json::Value;
 /// A tool of the provider that a request offers beside the brain's own.
 ///
 /// Each adapter translates it into the words of its API, and refuses a request with a tool that its API does not have.
-/// What the tool did is a part of the answer: [`Part::ProviderTool`](super::Part::ProviderTool).
+/// What the tool did is a part of the answer: [`Part::ProviderTool`](crate::record::Part::ProviderTool).
 ///
 /// ```
 /// use positronic_core::record::{ProviderTool, WebSearchOptions, web_search};
