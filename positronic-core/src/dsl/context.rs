@@ -1,5 +1,7 @@
 //! Arguments of an author's closures.
 
+mod brains;
+
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,9 +12,7 @@ use derive_where::derive_where;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use super::brain::Brain;
 use super::output::OutputType;
 use super::question::ModelCall;
 use super::read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOptions, ReadOnly};
@@ -20,11 +20,13 @@ use super::reply::ToolReply;
 use super::services::{Services, services};
 use super::trait_bounds::{Options, State};
 use crate::definition::{Scope, StateValue, UntypedReply, Update, decode, encode, encode_state};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::record::{
     CustomOutput, Path, Prompt, PublicId, RunId, Segment, SideOutput, Timer, Timestamp, Trigger, TriggerId,
     WidgetOutput, hash_text,
 };
+
+pub use self::brains::Brains;
 
 macro_rules! shared_methods {
     ($context:ident<$($param:ident),*>) => {
@@ -467,36 +469,5 @@ impl<O, S, V> ToolContext<O, S, V> {
     /// Shows the progress of the tool. It is live only, never recorded.
     pub fn progress(&self, text: impl Into<String>) {
         self.scope.link.progress(&self.scope.path, text.into());
-    }
-}
-
-/// The brains of a project, by name.
-#[derive(Debug)]
-pub struct Brains<'a>(&'a Scope);
-
-impl<'a> Brains<'a> {
-    pub(super) const fn of(scope: &'a Scope) -> Self {
-        Self(scope)
-    }
-
-    /// Finds a brain by its title. Its options and its result are JSON, and it is bound to its own services.
-    ///
-    /// # Errors
-    ///
-    /// An [`Error`] that lists the existing brains.
-    pub fn find(&self, title: &str) -> Result<Brain<Value, Value>> {
-        let definition = self.0.link.brain(title).ok_or_else(|| {
-            let known: Vec<_> = self.titles().iter().map(|title| format!("`{title}`")).collect();
-            let known =
-                if known.is_empty() { "none; register them with `Runner::brain`".to_owned() } else { known.join(", ") };
-            Error::new(format!("the project has no brain `{title}`; it has {known}"))
-        })?;
-        Ok(Brain::of(definition))
-    }
-
-    /// Lists the titles of the project's brains.
-    #[must_use]
-    pub fn titles(&self) -> Vec<String> {
-        self.0.link.brains()
     }
 }

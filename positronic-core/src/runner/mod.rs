@@ -50,8 +50,9 @@ pub use client::undo::UndoError;
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use code_check::CodeCheck;
 pub use config::Runner;
-pub use conversation::conversation::{Conversation, ConversationError};
+pub use conversation::conversation::Conversation;
 pub use conversation::conversations::{ConversationSummary, Conversations};
+pub use conversation::error::ConversationError;
 #[cfg(feature = "schedules")]
 pub use schedules::{ScheduleError, ScheduleList, Schedules, UnreadableSchedule};
 pub use serve::drive::Driven;

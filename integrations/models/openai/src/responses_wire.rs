@@ -241,7 +241,7 @@ enum WireTextFormat<'a> {
 
 fn encode_tools(tools: &[ToolDecl], strict: bool) -> Box<RawValue> {
     #[derive(Serialize)]
-    struct WireFunction<'a> {
+    struct WireTool<'a> {
         r#type: &'static str,
         name: Cow<'a, str>,
         #[serde(skip_serializing_if = "str::is_empty")]
@@ -253,7 +253,7 @@ fn encode_tools(tools: &[ToolDecl], strict: bool) -> Box<RawValue> {
     let encoded = tools.iter().map(|tool| {
         let WireSchema { json, strict } = wire_parameters(tool, strict);
         let (name, description) = (tool.id.wire_name(), tool.description.as_str());
-        WireFunction { r#type: "function", name, description, parameters: json, strict }
+        WireTool { r#type: "function", name, description, parameters: json, strict }
     });
     let encoded: Vec<_> = encoded.collect();
     to_raw_value(&encoded).unwrap_or_default()

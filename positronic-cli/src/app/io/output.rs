@@ -27,9 +27,9 @@ pub(crate) enum Unread {
 
 /// A stream of the process. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Output(Arc<Stream>);
+pub(crate) struct Output(Arc<ProcessStream>);
 
-struct Stream {
+struct ProcessStream {
     name: &'static str,
     /// The stream on which lost lines are reported; this one, if there is none.
     reports: Option<Output>,
@@ -70,7 +70,7 @@ impl Output {
     /// Creates the output of a stream, which reports its lost lines on `reports`, or else on itself.
     pub(crate) fn new(name: &'static str, stream: impl Write + Send + 'static, reports: Option<Self>) -> Self {
         let queue = Queue { unstarted: Some(Box::new(stream)), ..Queue::default() };
-        Self(Arc::new(Stream { name, reports, queue: Mutex::new(queue), changed: Condvar::new() }))
+        Self(Arc::new(ProcessStream { name, reports, queue: Mutex::new(queue), changed: Condvar::new() }))
     }
 
     /// Creates a writer of the stream.
@@ -135,7 +135,7 @@ impl Output {
     }
 }
 
-impl Stream {
+impl ProcessStream {
     /// Says how many lines were dropped.
     fn report_lost(&self, queue: &mut Queue) {
         if queue.lost == 0 {
@@ -153,7 +153,7 @@ impl Stream {
 }
 
 /// Writes what is handed over, until the stream is broken.
-fn write_all(shared: &Stream, mut stream: Box<dyn Write + Send>) {
+fn write_all(shared: &ProcessStream, mut stream: Box<dyn Write + Send>) {
     let lock = || shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let waited = shared.changed.wait_while(lock(), |queue| queue.bytes.is_empty());

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::conversation::{Conversation, ConversationError};
+use super::conversation::Conversation;
+use super::error::ConversationError;
 use crate::machine::{RunState, add_up};
 use crate::prices::PriceTable;
 use crate::projection::{CallCost, Cost, Costs};

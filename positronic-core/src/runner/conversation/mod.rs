@@ -3,4 +3,5 @@
 mod budget;
 pub(super) mod conversation;
 pub(super) mod conversations;
+pub(super) mod error;
 pub(super) mod histories;
