@@ -6,15 +6,13 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use derive_where::derive_where;
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::brain::{IntoBrain, Runnable};
 use super::context::ToolContext;
 use super::reply::IntoReply;
-use super::services::{Services, Within};
-use super::trait_bounds::{Agrees, IntoVerdict, Options, Standalone, State, ToolArgs};
+use super::services::Services;
+use super::trait_bounds::{Options, Standalone, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{ActionSet, StateValue, ToolBody, ToolDefinition, ToolFn, decode};
 use crate::error::{Error, Result};

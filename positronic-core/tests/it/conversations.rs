@@ -43,6 +43,20 @@ fn echoing(store: &MemoryStore) -> Runner {
     runner(store, ScriptedModel::from_fn(echo))
 }
 
+/// A brain whose loop asks a person in its first iteration; `calling` answers it.
+fn gated() -> Brain<(), ()> {
+    brain("Gated")
+        .r#loop("Chat", |cx| {
+            cx.system("Help.").tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
+        })
+        .build()
+}
+
+/// Calls `pay` first and echoes afterwards.
+fn calling(request: &ModelRequest) -> Reply {
+    if request.path == path("Chat/0") { Reply::call("pay", json!({})) } else { echo(request) }
+}
+
 fn helper() -> Brain<(), ()> {
     brain("Helper").r#loop("Chat", |cx| cx.system("Help.")).step("End", async |_| Ok(())).build()
 }

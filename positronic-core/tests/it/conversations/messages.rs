@@ -2,20 +2,6 @@
 
 use super::*;
 
-/// A brain whose loop asks a person in its first iteration; `calling` answers it.
-fn gated() -> Brain<(), ()> {
-    brain("Gated")
-        .r#loop("Chat", |cx| {
-            cx.system("Help.").tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
-        })
-        .build()
-}
-
-/// Calls `pay` first and echoes afterwards.
-fn calling(request: &ModelRequest) -> Reply {
-    if request.path == path("Chat/0") { Reply::call("pay", json!({})) } else { echo(request) }
-}
-
 #[tokio::test(start_paused = true)]
 async fn message_queues_while_a_call_is_pending() {
     let store = MemoryStore::new();
