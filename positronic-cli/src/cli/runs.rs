@@ -24,7 +24,8 @@ Search:
   amount:249              an event with such a field; any other key
   leaks \"two words\"      words and texts, each in an event of the run; the beginning or the end of an id
 
-  The inspector page and the API read the same words. Quote them for the shell: runs 'status:failed cost:>0.1'
+  The inspector page and the API read the same words. Quote them for the shell: runs 'status:failed cost:>0.1'.
+  An argument with spaces and without a colon is one text: runs 'leaks now'
 
 Only the project's own binary, such as `cargo run -- runs`, marks runs whose code has changed since their start: the \
 `positronic` command does not build the project for this.";

@@ -60,7 +60,7 @@ pub(crate) fn ask(
         LimitVerdict::Refused(reason) => return Asking::Refused(reason),
     }
     let index = match place {
-        // The next one takes the place of those that were not answered.
+        // The fold drops questions of a preparation that were not answered.
         Place::Preparation => recorded.iter().filter(|asked| asked.answer.is_some()).count(),
         // A question whose answer was lost with its worker is sent again under its number.
         Place::Step | Place::Answer { .. } => {
@@ -79,9 +79,9 @@ pub(super) fn answered(path: &Path, response: ModelResponse, duration: Duration)
 }
 
 /// Returns the event by which a failed question is sent again; none if its asker gets the error.
-pub(super) fn failed(path: &Path, error: ModelError, attempt: u32, inputs: &SettleContext) -> Vec<NewEvent> {
-    let Some(pause) = inputs.retry.delay(&error, attempt, inputs.jitter) else { return Vec::new() };
-    let due = inputs.now.after(pause);
+pub(super) fn failed(path: &Path, error: ModelError, attempt: u32, context: &SettleContext) -> Vec<NewEvent> {
+    let Some(pause) = context.retry.delay(&error, attempt, context.jitter) else { return Vec::new() };
+    let due = context.now.after(pause);
     vec![NewEvent::new(path.clone(), EventKind::LoopModelRetry { attempt, error, due })]
 }
 

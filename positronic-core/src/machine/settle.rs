@@ -168,11 +168,11 @@ pub(crate) fn settle(
     path: &Path,
     outcome: Outcome,
     duration: Duration,
-    inputs: &SettleContext,
+    context: &SettleContext,
 ) -> Vec<NewEvent> {
     let mut outcome = outcome;
     let broken = take_broken(&mut outcome);
-    let new_events = settled(state, path, outcome, duration, inputs);
+    let new_events = settled(state, path, outcome, duration, context);
     if broken.is_empty() {
         return new_events;
     }
@@ -218,24 +218,24 @@ fn settled(
     path: &Path,
     outcome: Outcome,
     duration: Duration,
-    inputs: &SettleContext,
+    context: &SettleContext,
 ) -> Vec<NewEvent> {
     match outcome {
-        Outcome::Step { result, retries } => step(state, path, (result, retries), duration, inputs),
+        Outcome::Step { result, retries } => step(state, path, (result, retries), duration, context),
         Outcome::Answer(answered) => answer(state, path, answered, duration),
         Outcome::Misfit { response, message, guard, replaced, attempt } => {
             let replaced = replaced.into_iter().map(|replaced| replaced.event(path));
             replaced.chain(misfit(state, path, response, (message, guard), attempt, duration)).collect()
         }
-        Outcome::ModelFailed { error, attempt } => model_failed(state, path, error, attempt, inputs),
-        Outcome::Tool(returned) => tool(path, returned, duration, inputs.now),
+        Outcome::ModelFailed { error, attempt } => model_failed(state, path, error, attempt, context),
+        Outcome::Tool(returned) => tool(path, returned, duration, context.now),
         Outcome::ToolFailed { error, attempt, retries } => {
             let Some(flags) = state.call(path).map(|call| call.flags) else { return Vec::new() };
-            vec![NewEvent::new(path.clone(), tool_failed(flags, attempt, retries, &error, duration, inputs))]
+            vec![NewEvent::new(path.clone(), tool_failed(flags, attempt, retries, &error, duration, context))]
         }
         Outcome::ToolInDoubt { reason, attempt, retries } => {
             let again = state.call(path).filter(|call| call.flags.may_repeat());
-            let kind = match again.and_then(|_| inputs.again(attempt, retries)) {
+            let kind = match again.and_then(|_| context.again(attempt, retries)) {
                 Some(due) => EventKind::LoopToolRetry { attempt, message: reason, due },
                 None => EventKind::LoopToolResult {
                     result: ToolResult::Interrupted { reason },
@@ -246,7 +246,7 @@ fn settled(
             vec![NewEvent::new(path.clone(), kind)]
         }
         Outcome::Question { result: Ok(response), .. } => model_question::answered(path, response, duration),
-        Outcome::Question { result: Err(error), attempt } => model_question::failed(path, error, attempt, inputs),
+        Outcome::Question { result: Err(error), attempt } => model_question::failed(path, error, attempt, context),
         Outcome::NotConfigured(error) => {
             let (code, what) = match error.source().is::<Veto>() {
                 true => (EndReason::Guard, "was stopped"),
@@ -258,15 +258,15 @@ fn settled(
         Outcome::Chosen(arm) => code::choose(state, path, arm),
         Outcome::ArmTaken(change) => code::take_arm(state, path, change),
         Outcome::GroupBegun(begun) => code::begin_group(state, path, begun),
-        Outcome::GroupEnded(change) => code::end_group(state, path, change, inputs),
+        Outcome::GroupEnded(change) => code::end_group(state, path, change, context),
         Outcome::Checked(checked) => code::check(state, path, checked),
         Outcome::WaitBegun(begun) => code::begin_wait(state, path, begun),
-        Outcome::WaitEnded(change) => code::end_wait(state, path, change, inputs),
+        Outcome::WaitEnded(change) => code::end_wait(state, path, change, context),
         Outcome::BrainBegun(begun) => code::begin_brain(state, path, begun),
-        Outcome::BrainEnded(mapped) => code::end_brain(state, path, mapped, inputs),
+        Outcome::BrainEnded(mapped) => code::end_brain(state, path, mapped, context),
         Outcome::BrainResult(result) => code::complete_brain(state, path, result),
         Outcome::LoopClosed(outcome, exited) => code::close_loop(state, path, outcome, exited),
-        Outcome::Resumed(changes) => code::resume_call(state, path, changes, inputs),
+        Outcome::Resumed(changes) => code::resume_call(state, path, changes, context),
     }
 }
 
@@ -275,7 +275,7 @@ fn step(
     path: &Path,
     (result, retries): (Result<Value>, u32),
     duration: Duration,
-    inputs: &SettleContext,
+    context: &SettleContext,
 ) -> Vec<NewEvent> {
     let Some(brain) = state.owner(path) else { return Vec::new() };
     let attempt = brain.stage.as_step().map_or(0, |step| step.attempt);
@@ -286,7 +286,7 @@ fn step(
         }
         Err(error) => error,
     };
-    if let Some(due) = inputs.again(attempt, retries) {
+    if let Some(due) = context.again(attempt, retries) {
         let message = error.with_line();
         return vec![NewEvent::new(path.clone(), EventKind::StepRetry { attempt, message, due })];
     }

@@ -19,7 +19,7 @@
 //! |---|---|
 //! | `worker` | one run: claim, restore, append, release |
 //! | `effects`, `detached` | what a worker performs: steps, models, tools, plugins |
-//! | `work` | which run is worked on when: tasks of runs, servers, triggers, pauses |
+//! | `serve` | which run is worked on when: tasks of runs, servers, triggers, pauses |
 //! | `client` | access from outside: handles, signals, readers, sinks, forks, retries |
 //! | `conversation`, `schedules` | what starts runs after other runs, and at set times |
 

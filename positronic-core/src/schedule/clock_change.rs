@@ -1,4 +1,4 @@
-//! Wall-clock times of a time zone as instants, also where the clock changes. Which times a schedule with `*` hours has there, `cron.rs` says.
+//! Wall-clock times of a time zone as instants, also where the clock changes. See `cron.rs` for expressions with `*` hours.
 
 use jiff::Timestamp as Instant;
 use jiff::civil::DateTime;

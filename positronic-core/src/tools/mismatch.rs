@@ -1,4 +1,4 @@
-//! What a value that does not fit its schema is told: the sentences that a model reads.
+//! Error messages for values that do not fit their schema, as models read them.
 
 use std::fmt;
 

@@ -52,12 +52,12 @@ pub(super) fn end_group(
     state: &RunState,
     path: &Path,
     change: Result<Option<Change>>,
-    inputs: &SettleContext,
+    context: &SettleContext,
 ) -> Vec<NewEvent> {
     let Some(frame) = state.owner(path).and_then(|brain| brain.stage.as_group()) else { return Vec::new() };
     match change {
         Ok(change) => {
-            let duration = inputs.elapsed(frame.began);
+            let duration = context.elapsed(frame.began);
             vec![NewEvent::new(path.clone(), EventKind::StepComplete { change, duration })]
         }
         Err(error) => {
@@ -136,12 +136,12 @@ pub(super) fn end_wait(
     state: &RunState,
     path: &Path,
     change: Result<Option<Change>>,
-    inputs: &SettleContext,
+    context: &SettleContext,
 ) -> Vec<NewEvent> {
     let Some(frame) = state.owner(path).and_then(|brain| brain.stage.as_wait()) else { return Vec::new() };
     match change {
         Ok(change) => {
-            let duration = inputs.elapsed(frame.began);
+            let duration = context.elapsed(frame.began);
             vec![NewEvent::new(path.clone(), EventKind::StepComplete { change, duration })]
         }
         Err(error) => fail_owner(
@@ -158,11 +158,11 @@ pub(super) fn end_brain(
     state: &RunState,
     path: &Path,
     mapped: Result<(StateChanges, bool)>,
-    inputs: &SettleContext,
+    context: &SettleContext,
 ) -> Vec<NewEvent> {
     let Some(inner) = state.brain(path) else { return Vec::new() };
     let Some(end) = &inner.end else { return Vec::new() };
-    let duration = inputs.elapsed(inner.began);
+    let duration = context.elapsed(inner.began);
     if state.call(path).is_some() {
         let end = BrainCallEnd { end, handed_back: inner.handed_back.as_ref() };
         return end_brain_call(path, &end, mapped.map(|(changes, _)| changes), duration);
@@ -281,7 +281,7 @@ pub(super) fn resume_call(
     state: &RunState,
     path: &Path,
     changes: Result<StateChanges>,
-    inputs: &SettleContext,
+    context: &SettleContext,
 ) -> Vec<NewEvent> {
     let Some(call) = state.call(path) else { return Vec::new() };
     let CallPhase::Resumed { webhook, several, payload, answered, output, .. } = call.phase.clone() else {
@@ -305,7 +305,7 @@ pub(super) fn resume_call(
             (ToolResult::error(message), StateChanges::default())
         }
     };
-    let duration = call.started.map(|started| inputs.elapsed(started));
+    let duration = call.started.map(|started| context.elapsed(started));
     let StateChanges { change, new_events: mut all } = changes;
     all.push(NewEvent::new(path.clone(), EventKind::LoopToolResult { result, duration, change }));
     all

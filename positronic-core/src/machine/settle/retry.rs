@@ -42,13 +42,13 @@ pub(super) fn model_failed(
     path: &Path,
     error: ModelError,
     attempt: u32,
-    inputs: &SettleContext,
+    context: &SettleContext,
 ) -> Vec<NewEvent> {
     // Answers that were refused are tries of the same request, and no failures of the model.
     let refused = state.loop_at(path).map_or(0, |frame| frame.refused.len());
     let failed = attempt.saturating_sub(u32::try_from(refused).unwrap_or(u32::MAX));
-    if let Some(pause) = inputs.retry.delay(&error, failed, inputs.jitter) {
-        let due = inputs.now.after(pause);
+    if let Some(pause) = context.retry.delay(&error, failed, context.jitter) {
+        let due = context.now.after(pause);
         return vec![NewEvent::new(path.clone(), EventKind::LoopModelRetry { attempt, error, due })];
     }
     let loop_at = path.parent().unwrap_or_default();
@@ -82,11 +82,11 @@ pub(super) fn tool_failed(
     retries: u32,
     error: &Error,
     duration: Duration,
-    inputs: &SettleContext,
+    context: &SettleContext,
 ) -> EventKind {
     let may_try = error.is_transient() && flags.may_repeat();
     let message = error.to_string();
-    match may_try.then(|| inputs.again(attempt, retries)).flatten() {
+    match may_try.then(|| context.again(attempt, retries)).flatten() {
         Some(due) => EventKind::LoopToolRetry { attempt, message, due },
         None => {
             EventKind::LoopToolResult { result: ToolResult::error(message), duration: Some(duration), change: None }

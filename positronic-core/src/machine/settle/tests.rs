@@ -19,7 +19,7 @@ async fn loading() -> RunState {
     RunState::replay(log[..=started].iter().map(|event| &**event)).unwrap()
 }
 
-fn inputs(jitter: f64) -> SettleContext {
+fn context(jitter: f64) -> SettleContext {
     SettleContext { now: Timestamp(1_000_000), jitter, retry: RetryPolicy::default() }
 }
 
@@ -33,7 +33,7 @@ async fn a_step_that_fails_transiently_is_tried_again_when_time_and_chance_say()
     let (state, path) = (loading().await, Path::root().stage("Load"));
 
     for (jitter, due) in [(0.0, 1_500_000), (1.0, 1_250_000)] {
-        let events = settle(&state, &path, failed("busy", true), SEVEN, &inputs(jitter));
+        let events = settle(&state, &path, failed("busy", true), SEVEN, &context(jitter));
         let retry = EventKind::StepRetry { attempt: 0, message: "busy".to_owned(), due: Timestamp(due) };
         assert_eq!(events, [NewEvent::new(path.clone(), retry)]);
     }
@@ -43,7 +43,7 @@ async fn a_step_that_fails_transiently_is_tried_again_when_time_and_chance_say()
 async fn a_step_that_fails_for_good_fails_its_brain() {
     let (state, path) = (loading().await, Path::root().stage("Load"));
 
-    let events = settle(&state, &path, failed("broken", false), SEVEN, &inputs(0.0));
+    let events = settle(&state, &path, failed("broken", false), SEVEN, &context(0.0));
 
     let message = "the step `Load` failed: broken".to_owned();
     let failure = Failure { code: EndReason::Step, message, retryable: false };
@@ -54,7 +54,7 @@ async fn a_step_that_fails_for_good_fails_its_brain() {
 async fn a_step_that_returns_changes_the_state() {
     let (state, path) = (loading().await, Path::root().stage("Load"));
 
-    let events = settle(&state, &path, Outcome::Step { result: Ok(Value::Null), retries: 0 }, SEVEN, &inputs(0.0));
+    let events = settle(&state, &path, Outcome::Step { result: Ok(Value::Null), retries: 0 }, SEVEN, &context(0.0));
 
     let [NewEvent { kind: EventKind::StepComplete { duration: SEVEN, .. }, .. }] = &events[..] else {
         panic!("the step is complete: {events:?}")
@@ -89,8 +89,8 @@ async fn failed_question_is_sent_again_only_if_a_retry_may_succeed() {
     let path = Path::root().stage("Ask").iteration(0);
     let failed = |kind| Outcome::Question { result: Err(ModelError::new(kind, "busy")), attempt: 0 };
 
-    let again = settle(&state, &path, failed(ModelErrorKind::Server), SEVEN, &inputs(0.0));
-    let over = settle(&state, &path, failed(ModelErrorKind::BadRequest), SEVEN, &inputs(0.0));
+    let again = settle(&state, &path, failed(ModelErrorKind::Server), SEVEN, &context(0.0));
+    let over = settle(&state, &path, failed(ModelErrorKind::BadRequest), SEVEN, &context(0.0));
 
     let [NewEvent { kind: EventKind::LoopModelRetry { attempt: 0, due, .. }, .. }] = &again[..] else {
         panic!("the question is sent again: {again:?}")

@@ -1,6 +1,7 @@
 //! Effects: steps, model calls, tools, the preparation of iterations, and the code of plugins around them.
 //!
 //! An effect that takes time runs in a task of its own and sends reports to its worker. The others run in the worker.
+
 pub(super) mod ask;
 mod branch;
 mod charge;

@@ -1,4 +1,4 @@
-//! Effects that the worker performs at once: which function does what, and the ends of loops and of waiting calls.
+//! Dispatches the effects that the worker performs at once; it checks guards, ends loops and resumes calls itself.
 
 use super::branch::{choose, take_arm};
 use super::group;

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::ask::ask;
 use super::charge::{charged, charged_error};
-use super::report::{Asker, EffectOutcome, SequencePermit};
+use super::report::{Asker, EffectOutcome, SequenceTurn};
 use crate::error::{Error, Result};
 use crate::machine::{self, Asking, keeps_values, settle};
 use crate::projection::question_request;
@@ -72,7 +72,7 @@ pub(in crate::runner) async fn answer_question(
     asks: Path,
     question: Question,
     reply: oneshot::Sender<Result<ModelResponse>>,
-    turn: Option<SequencePermit>,
+    turn: Option<SequenceTurn>,
 ) -> Result<(), Stop> {
     let asking = {
         let used = worker.used_answers.get(&asks);
@@ -150,7 +150,7 @@ pub(super) async fn record_question(
         Err(error) => Err(charged_error(worker, error)),
     };
     let outcome = machine::Outcome::Question { result: result.clone(), attempt: asker.request.attempt };
-    let new_events = settle(&worker.state, path, outcome, duration, &worker.inputs());
+    let new_events = settle(&worker.state, path, outcome, duration, &worker.settle_context());
     let due = new_events.iter().find_map(|event| match &event.kind {
         EventKind::LoopModelRetry { due, .. } => Some(*due),
         _ => None,

@@ -56,7 +56,7 @@ pub(in crate::runner) async fn record_outcome(
         }
     };
     let Some(outcome) = outcome else { return Ok(()) };
-    let new_events = settle(&worker.state, path, outcome, took, &worker.inputs());
+    let new_events = settle(&worker.state, path, outcome, took, &worker.settle_context());
     let waits = new_events.iter().any(|event| matches!(event.kind, EventKind::LoopWait { .. }));
     worker.mail_unread |= waits;
     if !new_events.is_empty() {

@@ -18,7 +18,7 @@ pub(in crate::runner) type Reports = mpsc::UnboundedSender<Box<Report>>;
 
 /// The permission to ask or compute next, for work in sequence. It is part of the report, so it lasts until the
 /// worker is done even if the caller has given up.
-pub(super) type SequencePermit = OwnedMutexGuard<()>;
+pub(super) type SequenceTurn = OwnedMutexGuard<()>;
 
 /// A report to the worker.
 pub(in crate::runner) enum Report {
@@ -29,7 +29,7 @@ pub(in crate::runner) enum Report {
         path: Path,
         question: Question,
         reply: oneshot::Sender<Result<ModelResponse>>,
-        turn: Option<SequencePermit>,
+        turn: Option<SequenceTurn>,
     },
     /// A step or a tool has computed a value to record.
     Value {
@@ -37,7 +37,7 @@ pub(in crate::runner) enum Report {
         name: String,
         value: Arc<Value>,
         reply: oneshot::Sender<Result<Arc<Value>>>,
-        turn: SequencePermit,
+        turn: SequenceTurn,
     },
     /// A step or a tool is about to start a child run.
     Child { path: Path, child: ChildRun, reply: oneshot::Sender<Result<()>> },
@@ -107,5 +107,5 @@ pub(in crate::runner) struct Asker {
     pub(super) asks: Path,
     pub(super) request: ModelRequest,
     pub(super) reply: oneshot::Sender<Result<ModelResponse>>,
-    pub(super) turn: Option<SequencePermit>,
+    pub(super) turn: Option<SequenceTurn>,
 }

@@ -115,7 +115,9 @@ impl Worker {
             let timers = timers(&shared.run, &worker.state, &events);
             let (snapshot, prompts) = (saved.snapshot.clone(), saved.prompts.clone());
             let extras = Extras { epoch: Some(epoch), timers, snapshot, prompts, ..Extras::default() };
-            append_of(&shared.run, &shared.state(), &worker.state, Some(&*shared.summary()), &events, extras)
+            // In the order of `take_over`, which alone changes both.
+            let (before, summary) = (shared.state(), shared.summary());
+            append_of(&shared.run, &before, &worker.state, Some(&*summary), &events, extras)
         };
         let mut append = made(self);
         let summary = append.index.summary.clone();

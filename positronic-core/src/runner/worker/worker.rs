@@ -155,7 +155,7 @@ impl Worker {
 
     /// Returns the events of an outcome whose duration the state knows.
     pub(in crate::runner) fn settled(&self, path: &Path, outcome: Outcome) -> Vec<NewEvent> {
-        settle(&self.state, path, outcome, Duration::ZERO, &self.inputs())
+        settle(&self.state, path, outcome, Duration::ZERO, &self.settle_context())
     }
 
     /// Returns whether the machine still asks for an effect.
@@ -168,7 +168,7 @@ impl Worker {
         Some(self.frames.document(self.state.owner(path)?))
     }
 
-    pub(in crate::runner) fn inputs(&self) -> SettleContext {
+    pub(in crate::runner) fn settle_context(&self) -> SettleContext {
         let runner = &self.shared.runner;
         SettleContext { now: self.shared.now(), jitter: runner.ids.jitter(), retry: runner.settings.retry }
     }
