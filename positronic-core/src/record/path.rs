@@ -72,6 +72,18 @@ impl std::borrow::Borrow<str> for Path {
 }
 
 impl Path {
+    /// Returns a key by which paths are in the order of numbers: call 2 before call 10.
+    pub(crate) fn sort_key(&self) -> Vec<(u8, u32, u32, String)> {
+        self.segments()
+            .map(|segment| match segment {
+                Segment::Iteration(iteration) => (0, iteration, 0, String::new()),
+                Segment::Call(iteration, index) => (1, iteration, index, String::new()),
+                Segment::Question(iteration, index) => (2, iteration, index, String::new()),
+                Segment::Stage(name) => (3, 0, 0, name.to_owned()),
+            })
+            .collect()
+    }
+
     /// Returns the path of a run's root brain.
     #[must_use]
     pub fn root() -> Self {

@@ -1,7 +1,7 @@
 //! Guards of answers that ask a model: each question is recorded, and is asked again only about another answer.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use positronic_core::dsl::{IntoBrain as _, Verdict};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -10,7 +10,8 @@ use positronic_core::projection::timeline::{NodeKind, Timeline};
 use positronic_core::record::{
     EndReason, Event, EventKind, ModelError, ModelErrorKind, ModelResponse, Path, Seq, Usage,
 };
-use positronic_core::runner::Settled;
+use positronic_core::runner::{Fork, Settled};
+use positronic_core::store::MemoryStore;
 use positronic_core::testing::Test;
 use serde_json::Value;
 
@@ -199,4 +200,38 @@ async fn judged_loop_pauses_at_every_boundary() {
 async fn judged_loop_ends_the_same_in_a_fork_at_every_boundary() {
     let tale = tale();
     disturbances::fork(&tale, &tale.undisturbed().await).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn guard_that_asks_the_same_twice_gets_an_answer_to_each_also_after_a_crash() {
+    let (asked, verdicts) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let model = ScriptedModel::from_fn(move |request| match &*request.system {
+        "Judge." => Reply::text(asked.fetch_add(1, Ordering::SeqCst).to_string()),
+        _ => Reply::text("Hello."),
+    });
+    let seen = Arc::clone(&verdicts);
+    let brain = brain("Desk").r#loop("Chat", move |cx| {
+        let seen = Arc::clone(&seen);
+        cx.system("Help.").input("Good morning.").guard_answer("Judge", move |cx, _| {
+            let seen = Arc::clone(&seen);
+            async move {
+                let first = cx.model().system("Judge.").ask("Is it fine?").await?;
+                let second = cx.model().system("Judge.").ask("Is it fine?").await?;
+                seen.lock().unwrap().push(format!("{first} {second}"));
+                Ok(Verdict::Pass)
+            }
+        })
+    });
+    let brain = brain.build();
+    let runner = Runner::new(model).store(MemoryStore::new()).brain(brain.clone());
+    let run = runner.start(brain, ()).await.unwrap();
+    run.result().await.unwrap();
+    let log = run.events(Seq(0)).await.unwrap();
+    let is_question = |event: &&Arc<Event>| matches!(&event.kind, EventKind::LoopModelCall { question: Some(_), .. });
+    let second = log.iter().filter(is_question).nth(1).unwrap();
+
+    let forked = runner.client().fork(run.id(), second.seq, Fork::default()).await.unwrap();
+    runner.resume(&forked).await.unwrap().settled().await;
+
+    assert_eq!(*verdicts.lock().unwrap(), ["0 1", "0 2"]);
 }

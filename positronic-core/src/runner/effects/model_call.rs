@@ -27,6 +27,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
         (request, frame.prepared.clone(), state.next)
     };
     let Some(scope) = worker.scope(path.clone()) else { return };
+    worker.used_answers.remove(&path.about_answer());
     let definition = worker.frames.loop_at(&loop_at).cloned();
     let guards = AnswerGuards::of(worker, path);
     let model = Arc::clone(worker.shared.runner.model_of(request.settings.tier));

@@ -8,7 +8,7 @@ use super::registry::Departure;
 use super::release::{fail, give_up};
 use super::stop::Stop;
 use super::worker::Worker;
-use crate::record::{Path, Segment};
+use crate::record::Path;
 use crate::runner::catch::panicked;
 use crate::runner::detached::attach::is_detached;
 use crate::store::StoreError;
@@ -34,7 +34,7 @@ impl Worker {
         self.drop_draft();
         let unrecorded = self.flights.keys().chain(&self.unrecorded);
         let mut in_flight: Vec<_> = unrecorded.filter(|path| !is_detached(&self, path)).cloned().collect();
-        in_flight.sort_by_key(order);
+        in_flight.sort_by_key(Path::sort_key);
         for (_, flight) in std::mem::take(&mut self.flights) {
             flight.task.abort();
         }
@@ -71,16 +71,4 @@ impl Worker {
         Box::pin(self.shared.defer(&paused)).await;
         LeaveReason::Failed(stop)
     }
-}
-
-/// Orders paths numerically: call 2 before call 10.
-pub(super) fn order(path: &Path) -> Vec<(u8, u32, u32, String)> {
-    path.segments()
-        .map(|segment| match segment {
-            Segment::Iteration(iteration) => (0, iteration, 0, String::new()),
-            Segment::Call(iteration, index) => (1, iteration, index, String::new()),
-            Segment::Question(iteration, index) => (2, iteration, index, String::new()),
-            Segment::Stage(name) => (3, 0, 0, name.to_owned()),
-        })
-        .collect()
 }

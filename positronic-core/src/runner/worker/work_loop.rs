@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::early_webhooks::take_mail;
-use super::leave::{LeaveReason, order};
+use super::leave::LeaveReason;
 use super::release::release;
 use super::shared::WorkerPhase;
 use super::stop::Stop;
 use super::worker::{Worker, lost};
 use crate::error::Error;
 use crate::machine::{Effect, Outcome, detached, next, status};
-use crate::record::{EventKind, NewEvent, Path, Segment, Status, Timestamp};
+use crate::record::{EventKind, NewEvent, Path, Status, Timestamp};
 use crate::runner::clock::{sleep, sleep_until};
 use crate::runner::effects::perform::perform;
 use crate::runner::effects::prepare::preparing;
@@ -177,7 +177,8 @@ impl Worker {
         Ok(true)
     }
 
-    /// Records a report together with those that have arrived after it.
+    /// Records a report together with those that have arrived after it. There is one call of `take`, since each adds its future to the
+    /// task of the run.
     async fn take_all(&mut self, first: Box<Report>) -> Result<(), Stop> {
         let (mut next, mut count) = (Some(first), 0);
         while let Some(report) = next {
@@ -212,7 +213,7 @@ impl Worker {
         };
         if self.flights.iter().all(|(path, flight)| !flight.awaited || done(&self.held, path)) {
             let mut held = std::mem::take(&mut self.held);
-            held.sort_by_key(|report| order(report.path()));
+            held.sort_by_key(|report| report.path().sort_key());
             for report in held {
                 self.record(report).await?;
             }
@@ -267,12 +268,10 @@ impl Worker {
             Report::Done { path, outcome } => {
                 self.flights.remove(&path);
                 self.unrecorded.push(path.clone());
-                // What prepares the iteration has asked it, and goes on.
-                let is_of_preparation = matches!(outcome, report::EffectOutcome::Question { .. })
-                    && matches!(path.last(), Some(Segment::Iteration(_)));
+                // What has asked the question goes on under its own path, which can be that of the question.
+                let is_question = matches!(outcome, report::EffectOutcome::Question { .. });
                 record_outcome(self, &path, outcome).await?;
-                // A question that is sent again is in flight under the same path.
-                if !self.is_in_flight(&path) && !is_of_preparation {
+                if !is_question && !self.is_in_flight(&path) {
                     self.used_answers.remove(&path);
                     self.link.forget(&path);
                 }
