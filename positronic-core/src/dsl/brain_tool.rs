@@ -138,26 +138,27 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
         self
     }
 
-    /// Lets the conversation stay with the brain of a [`handoff`](Self::handoff): its next messages go to the brain, until that hands the dialogue back
-    /// ([`Loop::hand_back`](super::Loop::hand_back)) or fails.
+    /// Makes it a [`handoff`](Self::handoff) after which the conversation stays with the brain: the next messages go to it, until it hands the
+    /// dialogue back ([`Loop::hand_back`](super::Loop::hand_back)) or fails.
     ///
-    /// The next run of the conversation begins with the run's brain, and its stages run as ever. The loop makes the same call again, without
-    /// asking its model and without an approval, and the first loop of the brain reads the message. The brain's state begins anew, unless it
-    /// [keeps](super::BrainBuilder::keep_state) it. This holds
-    /// for the loops of the run's brain, and for those of a brain that has taken over.
+    /// The next run of the conversation starts the run's own brain. When it reaches the loop, the loop repeats the call without asking its
+    /// model or a person, and the first loop of the brain reads the message. The brain starts with a new state, unless it
+    /// [keeps](super::BrainBuilder::keep_state) its own. This holds for the loops of the run's brain, and for those of a brain that has
+    /// taken over.
     ///
     /// ```
     /// use positronic_core::prelude::*;
     ///
     /// let billing = brain("Billing").r#loop("Talk", |cx| cx.system("You answer questions about bills.").hand_back("desk"));
     /// let desk = brain("Desk").r#loop("Chat", move |cx| {
-    ///     cx.system("Hand questions about bills over.").tool("billing", |t| t.brain(billing.clone()).handoff().stay())
+    ///     cx.system("Hand questions about bills over.").tool("billing", |t| t.brain(billing.clone()).stay())
     /// });
     /// # let _ = desk;
     /// ```
-    pub const fn stay(mut self) -> Self {
-        self.about.flags.stay = true;
-        self
+    pub const fn stay(self) -> Self {
+        let mut handoff = self.handoff();
+        handoff.about.flags.stay = true;
+        handoff
     }
 
     /// Sets how much of the dialogue the brain of a [`handoff`](Self::handoff) reads; all of it by default. For a summary, let

@@ -232,7 +232,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Lets only an exit tool or a limit end the loop, also before an iteration has had one. A text answer never ends it then; the
     /// model is asked to continue with a tool call.
     ///
-    /// Without it, that holds from the first iteration on that has an exit tool other than a handoff, or from the beginning if
+    /// Without it, that holds from the first iteration on that has an exit tool other than a handoff or one that hands back, or from the beginning if
     /// [`exit_on`](Self::exit_on) names one that may come. [`text_exits`](Self::text_exits) lets a text end such a loop.
     ///
     /// ```

@@ -6,7 +6,7 @@ mod saved;
 
 use indexmap::IndexMap;
 
-use self::continued::handing_answer;
+use self::continued::{HandedDialogue, handing_answer};
 use self::record::Record;
 pub(crate) use self::saved::PromptsPart;
 use super::history::{History, Past, Turn};
@@ -46,17 +46,18 @@ impl Prompts {
 
     /// Returns a loop as parts of a conversation, with the loops that took its dialogue over and handed it back.
     fn parts_of(&self, record: &Record) -> Vec<Past> {
-        let over = self.records.values().filter(|inner| inner.takes_over(&record.prompt.path));
-        let taken = over.filter_map(|inner| Some((handing_answer(&record.prompt, &inner.prompt.path)?, inner)));
-        let taken: Vec<_> = taken.collect();
-        let unread = taken.iter().filter_map(|(at, inner)| Some((*at, inner.continues.as_ref()?.unread))).collect();
-        record.parts(record.prompt.output.len(), unread, self.returned(record))
+        record.parts(record.prompt.output.len(), self.handed_over_by(record))
     }
 
-    /// Returns what the loops said that took over the dialogue of a loop and handed it back, with the place of the answer that handed it over.
-    fn returned(&self, record: &Record) -> Vec<(usize, Vec<Past>)> {
+    /// Returns the dialogues that a loop has handed over, each with the place of the answer that did it.
+    fn handed_over_by(&self, record: &Record) -> Vec<HandedDialogue> {
         let over = self.records.values().filter(|inner| inner.takes_over(&record.prompt.path));
-        over.filter_map(|inner| Some((self.returned_at(inner)?, self.parts_of(inner)))).collect()
+        let dialogues = over.filter_map(|inner| {
+            let answer = handing_answer(&record.prompt, &inner.prompt.path)?;
+            let returned = self.returned_at(inner).map(|_| self.parts_of(inner));
+            Some(HandedDialogue { answer, unread: inner.continues.as_ref()?.unread, returned })
+        });
+        dialogues.collect()
     }
 
     /// Returns where a loop whose dialogue another one took over and handed back had handed it over.
@@ -67,8 +68,8 @@ impl Prompts {
             OutputKind::Tool(tool) => Some(tool),
             _ => None,
         });
-        tools.find(|tool| inner.prompt.path.is_within(&tool.path) && !tool.flags.handoff)?;
-        handing_answer(outer, &inner.prompt.path)
+        let was_returned = tools.any(|tool| inner.prompt.path.is_within(&tool.path) && !tool.flags.handoff);
+        was_returned.then(|| handing_answer(outer, &inner.prompt.path)).flatten()
     }
 
     /// Returns the messages of people that a loop has got since the answer whose call runs another one.
@@ -128,7 +129,7 @@ impl Prompts {
     /// Returns the conversation before a loop.
     fn history_of(&self, path: &Path, continues: Option<&ContinuedLoop>) -> History {
         match continues.and_then(|continued| Some((self.records.get(&continued.path)?, continued.dialogue))) {
-            Some((record, dialogue)) => record.continued_by(path, dialogue, self.returned(record)),
+            Some((record, dialogue)) => record.continued_by(path, dialogue, self.handed_over_by(record)),
             None if is_of_root(path) => self.history.clone(),
             None => History::default(),
         }

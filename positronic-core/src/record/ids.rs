@@ -66,12 +66,13 @@ text_id! {
 const OF_ENGINE: char = '~';
 
 impl SignalId {
-    /// Creates the id of a signal of the engine: no other signal is admitted with it, so none can pass for a repetition.
+    /// Creates the id of a signal of the engine. Only cancellations and the ends of children are admitted with such an id, so no other signal
+    /// can make the engine's own a repetition.
     pub(crate) fn of_engine(text: &str) -> Self {
         Self::new(format!("{OF_ENGINE}{text}"))
     }
 
-    /// Returns whether only a signal of the engine can have it.
+    /// Returns whether it is such an id.
     pub(crate) fn is_reserved(&self) -> bool {
         self.as_str().starts_with(OF_ENGINE)
     }

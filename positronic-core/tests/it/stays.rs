@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use positronic_core::dsl::{IntoBrain as _, Verdict};
+use positronic_core::dsl::{IntoBrain as _, Options, Plugin, Preparation, Services, State, Verdict};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{EventKind, Message, ModelRequest, Pending, Seq, SignalKind};
@@ -293,7 +293,7 @@ async fn brain_that_took_nothing_over_does_not_offer_to_hand_back() {
     assert_eq!(run.answer().as_deref(), Some("Hello."), "a text ends the loop");
 }
 
-/// A desk that is told something while a person decides whether it hands over, and gets the dialogue back.
+/// A desk that gets a message while a person decides about its handoff, and that gets the dialogue back.
 fn tale() -> Tale {
     let billing = brain("Billing").state(1).r#loop("Talk", |cx| cx.system("Bills.").hand_back("desk"));
     let billing = billing.build();
@@ -360,4 +360,124 @@ async fn dialogue_that_is_handed_back_pauses_at_every_boundary() {
 async fn dialogue_that_is_handed_back_ends_the_same_in_a_fork_at_every_boundary() {
     let tale = tale();
     disturbances::fork(&tale, &tale.undisturbed().await).await;
+}
+
+/// A desk that hands over to billing, which can hand back; its loop can keep only its last message.
+fn returning(compacts: bool) -> Brain<(), ()> {
+    let billing = brain("Billing").r#loop("Talk", |cx| cx.system("Bills.").hand_back("desk")).build();
+    let desk = brain("Desk").r#loop("Chat", move |cx| {
+        let billing = billing.clone();
+        let desk = cx.system("Desk.").tool("billing", |t| t.requires_approval("money").brain(billing).handoff());
+        if compacts { desk.plugin(Shortens) } else { desk }
+    });
+    desk.build()
+}
+
+/// Leaves out everything before the last answer.
+struct Shortens;
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Shortens {
+    const NAME: &'static str = "shortens";
+    type State = ();
+
+    fn initial(&self) {}
+
+    async fn prepare(&self, p: &mut Preparation<'_, O, S, V, ()>) -> Result<()> {
+        if p.messages().len() > 1 {
+            p.compact(1, "They spoke of bills.");
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_that_the_first_brain_has_read_is_once_in_what_the_second_one_reads() {
+    let model = Arc::new(ScriptedModel::new([
+        Reply::call("billing", json!({})),
+        Reply::call("desk", json!({ "reason": "the weather" })),
+        Reply::call("billing", json!({})),
+        Reply::text("It is about a bill after all."),
+    ]));
+    let chat = runner(&MemoryStore::new(), Arc::clone(&model)).conversation("c");
+    let run = chat.send(&returning(false), (), "My bill is wrong.").await.unwrap();
+    let Settled::Waiting(pending) = run.settled().await else { panic!("it does not wait") };
+    run.message("And the weather?", "ann").await.unwrap();
+    run.approve(&pending[0].call, "ann").await.unwrap();
+    let Settled::Waiting(pending) = run.settled().await else { panic!("it does not wait again") };
+    run.approve(&pending[0].call, "ann").await.unwrap();
+    run.result().await.unwrap();
+
+    let read = said(model.requests().last().unwrap());
+    assert_eq!(read.iter().filter(|said| said.contains("weather?")).count(), 1, "{read:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dialogue_that_came_back_to_a_shortened_loop_is_part_of_the_next_run() {
+    let model = Arc::new(ScriptedModel::new([
+        Reply::call("billing", json!({})),
+        Reply::call("desk", json!({ "reason": "the blue bill" })),
+        Reply::text("Which one?"),
+        Reply::text("Good."),
+    ]));
+    let chat = runner(&MemoryStore::new(), Arc::clone(&model)).conversation("c");
+    let run = chat.send(&returning(true), (), "My bill is wrong.").await.unwrap();
+    let Settled::Waiting(pending) = run.settled().await else { panic!("it does not wait") };
+    run.approve(&pending[0].call, "ann").await.unwrap();
+    run.result().await.unwrap();
+    chat.send(&returning(false), (), "The blue one.").await.unwrap().result().await.unwrap();
+
+    let read = said(model.requests().last().unwrap());
+    assert_eq!(read.iter().filter(|said| *said == "result: the blue bill").count(), 1, "{read:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn conversation_stays_whatever_another_loop_hands_over_and_gets_back() {
+    let billing = brain("Billing").r#loop("Talk", |cx| cx.system("Bills.")).build();
+    let helper = brain("Helper").r#loop("Help", |cx| cx.system("Helper.").hand_back("desk")).build();
+    let desk = brain("Desk")
+        .r#loop("Chat", move |cx| {
+            let billing = billing.clone();
+            cx.system("Desk.").tool("billing", |t| t.brain(billing).stay())
+        })
+        .r#loop("After", move |cx| cx.system("After.").handoff("helper", helper.clone()))
+        .build();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&asked);
+    let model = ScriptedModel::from_fn(move |request| {
+        noted.lock().unwrap().push(request.system.to_string());
+        match &*request.system {
+            "Desk." => Reply::call("billing", json!({})),
+            "Bills." => Reply::text("It is paid."),
+            "Helper." => Reply::call("desk", json!({ "reason": "nothing to do" })),
+            _ if said(request).last().unwrap().starts_with("result: ") => Reply::text("Done."),
+            _ => Reply::call("helper", json!({})),
+        }
+    });
+    let chat = runner(&MemoryStore::new(), Arc::new(model)).conversation("c");
+    for text in ["My bill?", "And this one?"] {
+        chat.send(&desk, (), text).await.unwrap().result().await.unwrap();
+    }
+    assert_eq!(asked.lock().unwrap().join(" "), "Desk. Bills. After. Helper. After. Bills. After. Helper. After.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn brain_has_handed_back_however_its_later_loops_end() {
+    let billing = brain("Billing").r#loop("Talk", |cx| cx.system("Bills.").hand_back("desk")).r#loop("Note", |cx| {
+        let note = async |_: NoArgs, _| Ok("written");
+        cx.system("Note.").input("Write a note.").tool("note", move |t| t.exit().execute(note))
+    });
+    let billing = billing.build();
+    let desk = brain("Desk").r#loop("Chat", move |cx| cx.system("Desk.").handoff("billing", billing.clone())).build();
+    let model = Arc::new(ScriptedModel::new([
+        Reply::call("billing", json!({})),
+        Reply::call("desk", json!({ "reason": "the weather" })),
+        Reply::call("note", json!({})),
+        Reply::text("It is fine."),
+    ]));
+    let chat = runner(&MemoryStore::new(), Arc::clone(&model)).conversation("c");
+    let run = chat.send(&desk, (), "And the weather?").await.unwrap();
+    run.result().await.unwrap();
+
+    let read = said(model.requests().last().unwrap());
+    assert!(read.last().unwrap().contains(r#""handed_back":"the weather""#), "{read:#?}");
 }

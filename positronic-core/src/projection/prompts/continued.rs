@@ -1,4 +1,4 @@
-//! Dialogues that another loop continues: what of a loop it reads, and where in a conversation that stands which was handed back.
+//! Dialogues that another loop continues: what that loop reads of them, and where they stand in a conversation after they were handed back.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -9,35 +9,41 @@ use crate::projection::history::{History, Past, Turn};
 use crate::projection::messages::opening;
 use crate::record::{Assistant, Dialogue, Message, Output, OutputKind, Path, Prompt, Segment, UserMessage};
 
+/// A dialogue that a loop has handed over.
+pub(super) struct HandedDialogue {
+    /// The place of the answer that handed it over.
+    pub(super) answer: usize,
+    /// How many messages after the answer the other loop has read.
+    pub(super) unread: u32,
+    /// What was said until it was handed back, if it was.
+    pub(super) returned: Option<Vec<Past>>,
+}
+
 impl Record {
-    /// Returns its first outputs as parts of a conversation, with its opening message. A compacted loop has only its compacted messages.
-    ///
-    /// `unread` are the places of answers that handed over, with the number of messages after each that the loop which took over has read.
-    /// `returned` are such places with what was said until the dialogue was handed back.
-    pub(super) fn parts(
-        &self,
-        outputs: usize,
-        unread: Vec<(usize, u32)>,
-        returned: Vec<(usize, Vec<Past>)>,
-    ) -> Vec<Past> {
+    /// Returns its first outputs as parts of a conversation, with its opening message and the dialogues that it has handed over. A compacted
+    /// loop has only its compacted messages, and the dialogues that were handed back after them.
+    pub(super) fn parts(&self, outputs: usize, handed: Vec<HandedDialogue>) -> Vec<Past> {
         let is_all = outputs == self.prompt.output.len();
         if self.compacted {
             let outputs: Arc<[Output]> = self.prompt.output.get(self.from..outputs).unwrap_or_default().into();
             let messages = if is_all { self.next_messages() } else { self.transcript.messages() };
-            return vec![Past::Compacted { messages, standing: self.standing.clone(), outputs }];
+            let compacted = Past::Compacted { messages, standing: self.standing.clone(), outputs };
+            let returned = handed.into_iter().filter_map(|dialogue| dialogue.returned).flatten();
+            return std::iter::once(compacted).chain(returned).collect();
         }
-        let read: BTreeSet<usize> =
-            unread.into_iter().flat_map(|(at, count)| self.after(at).take(as_len(count))).collect();
+        let read = handed.iter().flat_map(|dialogue| self.after(dialogue.answer).take(as_len(dialogue.unread)));
+        let read: BTreeSet<usize> = read.collect();
         let done = |range: Range<usize>| {
             let places = range.filter(|place| !read.contains(place));
             Past::Done(places.filter_map(|place| self.prompt.output.get(place).cloned()).collect())
         };
         let mut parts: Vec<_> = opening(&self.prompt).map(|opening| Past::Said(vec![opening])).into_iter().collect();
         let mut begin = self.from;
-        for (at, inside) in returned.into_iter().filter(|(at, _)| *at < outputs) {
-            parts.push(done(begin..at));
-            parts.extend(inside);
-            begin = at;
+        for HandedDialogue { answer, returned, .. } in handed.into_iter().filter(|dialogue| dialogue.answer < outputs) {
+            let Some(returned) = returned else { continue };
+            parts.push(done(begin..answer));
+            parts.extend(returned);
+            begin = answer;
         }
         parts.push(done(begin..outputs));
         parts
@@ -67,9 +73,9 @@ impl Record {
     }
 
     /// Returns the conversation before a loop that continues this one: without the answer whose call runs it.
-    pub(super) fn continued_by(&self, path: &Path, part: Dialogue, returned: Vec<(usize, Vec<Past>)>) -> History {
+    pub(super) fn continued_by(&self, path: &Path, part: Dialogue, handed: Vec<HandedDialogue>) -> History {
         let outputs = handing_answer(&self.prompt, path).unwrap_or(self.prompt.output.len());
-        let history = self.history.then(None, Turn::new(self.parts(outputs, Vec::new(), returned)));
+        let history = self.history.then(None, Turn::new(self.parts(outputs, handed)));
         match part {
             Dialogue::Whole => history,
             Dialogue::Last(count) => History::from(last(&history, count)),

@@ -118,7 +118,8 @@ impl CallFlags {
         *self == Self::default()
     }
 
-    /// Returns whether it is an exit after which a text does not end the loop any more. A loop that can hand over, or back, can also answer.
+    /// Returns whether a text no longer ends a loop with this tool. Handoffs and tools that hand back do not count, since such a loop can also
+    /// answer.
     pub(crate) const fn is_plain_exit(self) -> bool {
         self.exit && !self.handoff && !self.hand_back
     }

@@ -48,7 +48,7 @@ pub struct HandedOver {
     /// The version of the brain that took over.
     #[serde(default, skip_serializing_if = "is_default")]
     pub version: u32,
-    /// Its last state, with which it begins if it keeps its state.
+    /// Its last state, also of a brain that does not keep it; one that does begins with it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub state: Arc<Value>,
     /// The same of the brain that took over, if it has handed over, too.

@@ -291,7 +291,8 @@ fn checked(definition: &LoopDefinition) -> crate::Result<()> {
             "the tools `{one}` and `{other}` would have the same name for a provider; rename one of them"
         )));
     }
-    if definition.settings.structured_actions.is_some() && !tools().any(|tool| tool.flags.exit) {
+    if definition.settings.structured_actions.is_some() && !tools().any(|tool| tool.flags.exit && !tool.flags.hand_back)
+    {
         return Err(crate::Error::new(
             "it asks for structured actions, and none of its actions ends the loop; mark one with `.exit()` or name \
              one in `exit_on`",

@@ -49,7 +49,10 @@ impl LoopFrame {
             Some(Segment::Stage(_)) | None => loop_event(self, event)?,
         }
         if let EventKind::LoopExit { call, .. } = &event.kind {
-            *owner.handed_back = self.handing_back(call);
+            // It stands, however the loops after this one end.
+            if let Some(reason) = self.handing_back(call) {
+                *owner.handed_back = Some(reason);
+            }
         }
         match &event.kind {
             EventKind::LoopToolResult { change, .. } | EventKind::LoopWait { change, .. } => {

@@ -33,17 +33,20 @@ impl LoopFrame {
 
     /// Notes where the conversation stays when the brain of a call has ended. A brain that has handed the dialogue back does not end the loop.
     pub(super) fn follow_end(&mut self, iteration: u32, index: u32, kind: &EventKind, owner: &mut OwnerState<'_>) {
+        let Some(Segment::Stage(stage)) = self.path.last() else { return };
+        let stage = stage.to_owned();
         let Some(call) = self.call_mut(iteration, index).filter(|call| call.flags.handoff) else { return };
+        let handed_back = matches!(kind, EventKind::LoopBrainComplete { handed_back: true, .. });
+        if handed_back {
+            (call.flags.exit, call.flags.handoff) = (false, false);
+        }
+        // The conversation may stay with the brain of another call.
+        let Some(over) = owner.handed_over.as_mut().filter(|over| over.is_of(&stage, &call.tool)) else { return };
         match kind {
-            EventKind::LoopBrainComplete { handed_back: true, .. } => {
-                (call.flags.exit, call.flags.handoff) = (false, false);
-                *owner.handed_over = None;
-            }
-            EventKind::LoopToolResult { result: ToolResult::Error { .. }, .. } if call.flags.stay => {
-                *owner.handed_over = None;
-            }
-            EventKind::LoopToolResult { .. } if call.flags.stay => {
-                if let (CallPhase::Brain(brain), Some(over)) = (&call.phase, owner.handed_over.as_mut()) {
+            EventKind::LoopToolResult { result: ToolResult::Error { .. }, .. } => *owner.handed_over = None,
+            _ if handed_back => *owner.handed_over = None,
+            EventKind::LoopToolResult { .. } => {
+                if let CallPhase::Brain(brain) = &call.phase {
                     over.inner.clone_from(&brain.handed_over);
                     (over.version, over.state) = (brain.version, Arc::clone(&brain.state));
                 }
