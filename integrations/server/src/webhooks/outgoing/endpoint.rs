@@ -43,7 +43,7 @@ impl Endpoint {
     /// Returns whether it gets a notice of an event.
     pub(super) fn wants(&self, event: WebhookEvent, row: &RunSummary, at: Timestamp) -> bool {
         self.disabled.is_none()
-            && self.subscription.as_ref().is_none_or(|subscription| subscription.run == row.run)
+            && self.subscription.as_ref().is_none_or(|of| of.run == row.run && of.bodies.contains_key(&event))
             && at >= self.since
             && (self.events.is_empty() || self.events.contains(&event))
             && self.brain.as_deref().is_none_or(|title| *title == *row.brain)

@@ -28,6 +28,24 @@ async fn endpoint_of_a_run_gets_its_own_bodies_and_nothing_of_other_runs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn endpoint_of_a_run_gets_no_other_bodies_than_its_own() {
+    let bench = Bench::accepting();
+    let run = bench.waiting().await;
+    let own = of(&run, WebhookEvent::RunCompleted);
+    let to_all = |endpoint: &mut Endpoint| {
+        own(endpoint);
+        endpoint.events.clear();
+    };
+    bench.endpoint("run-own", to_all).await;
+
+    let _server = bench.server();
+    bench.approve(&run).await;
+    seconds(5).await;
+
+    assert_eq!(bench.receiver.types(), ["own run.completed"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn endpoint_of_a_run_gets_the_last_notice_at_once_and_ends_after_the_run() {
     let bench = Bench::accepting();
     let run = bench.waiting().await;
