@@ -94,26 +94,25 @@ impl PushConfig {
         let scheme = self.authentication.as_ref().map(|authentication| authentication.scheme.as_str());
         let new = RunSubscription::builder()
             .id(id)
-            .run(row.run.clone())
             .bodies(bodies.map(|(event, state)| (event, body(state))).into())
             .headers(self.headers()?)
             .details(json!({ "scheme": scheme }))
             .build();
-        let value = shown(&self.url, &new);
-        cx.subscribe(&self.url, new).await?;
+        let value = public_config(row, &self.url, &new);
+        cx.subscribe(row, &self.url, new).await?;
         Ok(value)
     }
 }
 
 /// Returns a configuration without its token and its credentials.
-fn shown(url: &str, subscription: &RunSubscription) -> Value {
-    let mut shown = json!({ "id": subscription.id, "taskId": subscription.run.as_str(), "url": url });
+fn public_config(row: &RunSummary, url: &str, subscription: &RunSubscription) -> Value {
+    let mut config = json!({ "id": subscription.id, "taskId": row.run.as_str(), "url": url });
     if let (Some(scheme), Some(fields)) =
-        (subscription.details.get("scheme").and_then(Value::as_str), shown.as_object_mut())
+        (subscription.details.get("scheme").and_then(Value::as_str), config.as_object_mut())
     {
         fields.insert("authentication".to_owned(), json!({ "scheme": scheme }));
     }
-    shown
+    config
 }
 
 pub(super) async fn create(cx: &RequestContext, shared: &Shared, config: &PushConfig) -> Result<Value, Refusal> {
@@ -128,13 +127,13 @@ pub(super) async fn get(cx: &RequestContext, params: &PushParams) -> Result<Valu
     let (url, found) = found.ok_or_else(|| {
         Refusal::unknown_task(&format!("{}` with a push notification `{}", params.task_id, params.id))
     })?;
-    Ok(shown(url, found))
+    Ok(public_config(&row, url, found))
 }
 
 pub(super) async fn list(cx: &RequestContext, params: &PushParams) -> Result<Value, Refusal> {
     let row = row(cx, &params.task_id).await?;
     let known = cx.subscriptions(&row).await?;
-    let configs: Vec<_> = known.iter().map(|(url, known)| shown(url, known)).collect();
+    let configs: Vec<_> = known.iter().map(|(url, known)| public_config(&row, url, known)).collect();
     Ok(json!({ "configs": configs, "nextPageToken": "" }))
 }
 

@@ -13,7 +13,7 @@ use url::Url;
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::RequestContext;
-use crate::webhooks::{Endpoint, Records, WebhookEvent, earlier, parse_url};
+use crate::webhooks::{Endpoint, Records, StoredSubscription, WebhookEvent, earlier, parse_url};
 
 /// How many subscriptions a run has at most.
 const MAX_OF_RUN: usize = 8;
@@ -29,8 +29,6 @@ pub struct RunSubscription {
     /// The client's id of it; the subscriptions of a run differ in their ids.
     #[builder(setter(into))]
     pub id: String,
-    /// The run.
-    pub run: RunId,
     /// The body of each notice that is sent.
     pub bodies: BTreeMap<WebhookEvent, Value>,
     /// Further headers of the requests. They are stored, and not shown.
@@ -42,21 +40,21 @@ pub struct RunSubscription {
 }
 
 impl RequestContext {
-    /// Creates or replaces a subscription to a run that the caller sees. The last notice of the run so far is sent as well, if it has a
+    /// Creates or replaces a subscription to a run that the caller sees: `row` is from [`RequestContext::run_row`]. The last notice of the run so far is sent as well, if it has a
     /// body; so nothing is missed between the start of a run and the subscription.
     ///
     /// # Errors
     ///
     /// [`ProblemType::ScopeMissing`] without the scope `run`, [`ProblemType::InvalidBody`] if the URL is not allowed,
     /// [`ProblemType::Unprocessable`] if there are too many.
-    pub async fn subscribe(&self, url: &str, new: RunSubscription) -> Result<(), Problem> {
+    pub async fn subscribe(&self, row: &RunSummary, url: &str, new: RunSubscription) -> Result<(), Problem> {
         self.require(Scope::Run)?;
         let url = self.allowed_url(url)?;
-        let (records, id) = (Records::new(self.app.client.clone()), key(&new)?);
+        let (records, id) = (Records::new(self.app.client.clone()), key(&row.run, &new.id)?);
         let known = records.endpoints().await?;
         let subscriptions = || known.iter().filter_map(|(id, endpoint)| Some((id, endpoint.subscription.as_ref()?)));
         let others = || subscriptions().filter(|(known, _)| **known != id);
-        let of_run = others().filter(|(_, known)| known.run == new.run).count();
+        let of_run = others().filter(|(_, known)| known.run == row.run).count();
         if of_run >= MAX_OF_RUN || others().count() >= MAX {
             let detail = format!("a run has at most {MAX_OF_RUN} subscriptions, and the server {MAX}");
             return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
@@ -64,14 +62,14 @@ impl RequestContext {
         let now = self.app.now();
         let endpoint = Endpoint {
             url: url.to_string(),
-            description: Some(format!("a subscription to the run {}", new.run)),
+            description: Some(format!("a subscription to the run {}", row.run)),
             events: new.bodies.keys().copied().collect(),
             brain: None,
             secrets: Vec::new(),
             created: now,
             since: earlier(now, STAMPED),
             disabled: None,
-            subscription: Some(new),
+            subscription: Some(StoredSubscription { run: row.run.clone(), own: new }),
         };
         let stored = records.put_endpoint(&id, |_| Ok::<_, StoreError>(Some(endpoint.clone()))).await?;
         let stored = stored.ok_or(ProblemType::Conflict)?;
@@ -102,8 +100,8 @@ impl RequestContext {
         let endpoints = Records::new(self.app.client.clone()).endpoints().await?;
         let of_run = endpoints.into_iter().filter_map(|(_, endpoint)| Some((endpoint.url, endpoint.subscription?)));
         let mut of_run: Vec<_> = of_run.filter(|(_, known)| known.run == row.run).collect();
-        of_run.sort_by(|(_, one), (_, other)| one.id.cmp(&other.id));
-        Ok(of_run)
+        of_run.sort_by(|(_, one), (_, other)| one.own.id.cmp(&other.own.id));
+        Ok(of_run.into_iter().map(|(url, known)| (url, known.own)).collect())
     }
 
     /// Removes a subscription to a run, and returns whether it existed.
@@ -113,17 +111,13 @@ impl RequestContext {
     /// [`ProblemType::ScopeMissing`] without the scope `run`.
     pub async fn unsubscribe(&self, row: &RunSummary, id: &str) -> Result<bool, Problem> {
         self.require(Scope::Run)?;
-        let key = key_of(&row.run, id)?;
+        let key = key(&row.run, id)?;
         Ok(Records::new(self.app.client.clone()).remove_endpoint(&key).await?)
     }
 }
 
-fn key(new: &RunSubscription) -> Result<String, Problem> {
-    key_of(&new.run, &new.id)
-}
-
 /// Returns the key of a subscription among the endpoints of outgoing webhooks.
-fn key_of(run: &RunId, id: &str) -> Result<String, Problem> {
+fn key(run: &RunId, id: &str) -> Result<String, Problem> {
     let hash = content_hash(format!("{run}\n{id}").as_bytes())?;
     Ok(format!("run-{}", hash.get(..32).unwrap_or(&hash)))
 }

@@ -169,7 +169,7 @@ impl Scan {
     /// Returns the delivery of a notice; `None` for a subscription without a body for it, which gets no other one.
     fn delivery(&self, row: &RunSummary, notice: WebhookEvent, event: &Event, endpoint: &Endpoint) -> Option<Delivery> {
         let body = match &endpoint.subscription {
-            Some(subscription) => subscription.bodies.get(&notice)?.clone(),
+            Some(subscription) => subscription.own.bodies.get(&notice)?.clone(),
             None => self.body(row, notice, event),
         };
         let due = self.client.now();

@@ -105,7 +105,7 @@ impl Send {
                 headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).ok()?);
             }
         }
-        for (name, value) in self.endpoint.subscription.iter().flat_map(|subscription| &subscription.headers) {
+        for (name, value) in self.endpoint.subscription.iter().flat_map(|subscription| &subscription.own.headers) {
             let mut value = HeaderValue::from_str(value).ok()?;
             value.set_sensitive(true);
             headers.insert(HeaderName::from_bytes(name.as_bytes()).ok()?, value);

@@ -22,7 +22,7 @@ impl Records {
             Meaning::None => None,
         });
         let Some((notice, event)) = last else { return Ok(()) };
-        let Some(body) = subscription.bodies.get(&notice) else { return Ok(()) };
+        let Some(body) = subscription.own.bodies.get(&notice) else { return Ok(()) };
         let delivery = Delivery {
             event: notice,
             run: subscription.run.clone(),

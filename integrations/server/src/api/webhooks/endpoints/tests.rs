@@ -16,7 +16,7 @@ use tower::ServiceExt as _;
 use super::*;
 use crate::auth::{Authenticate, Caller};
 use crate::extension::RunSubscription;
-use crate::webhooks::{Delivery, DeliveryStatus};
+use crate::webhooks::{Delivery, DeliveryStatus, StoredSubscription};
 use crate::{Options, router};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -130,8 +130,9 @@ async fn unusable_webhooks_are_refused_with_the_place() {
 #[tokio::test]
 async fn url_of_a_subscription_stays() {
     let bench = Bench::new();
-    let subscription = RunSubscription::builder().id("first").run(RunId::new("run-1")).bodies(BTreeMap::new());
-    let subscription = subscription.headers(vec![("authorization".to_owned(), "Bearer of-ann".to_owned())]).build();
+    let own = RunSubscription::builder().id("first").bodies(BTreeMap::new());
+    let own = own.headers(vec![("authorization".to_owned(), "Bearer of-ann".to_owned())]).build();
+    let subscription = StoredSubscription { run: RunId::new("run-1"), own };
     let body = |url: &str| Some(json!({ "url": url }));
     bench.call("PUT", "/webhooks/run-own", body("https://example.com/ann")).await;
     let subscribe = |endpoint: Option<Endpoint>| {

@@ -6,7 +6,8 @@ use crate::extension::RunSubscription;
 /// Makes an endpoint one of a run, with a body of its own for one notice.
 fn of(run: &RunId, event: WebhookEvent) -> impl Fn(&mut Endpoint) + Send + Sync {
     let bodies = [(event, json!({ "type": format!("own {}", event.as_str()) }))];
-    let subscription = RunSubscription::builder().id("first").run(run.clone()).bodies(bodies.into()).build();
+    let own = RunSubscription::builder().id("first").bodies(bodies.into()).build();
+    let subscription = StoredSubscription { run: run.clone(), own };
     move |endpoint| {
         endpoint.events = vec![event];
         endpoint.subscription = Some(subscription.clone());
