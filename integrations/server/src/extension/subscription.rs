@@ -41,7 +41,7 @@ pub struct RunSubscription {
 
 impl RequestContext {
     /// Creates or replaces a subscription to a run that the caller sees: `row` is from [`RequestContext::run_row`]. The last notice of the run so far is sent as well, if it has a
-    /// body; so nothing is missed between the start of a run and the subscription.
+    /// body; so nothing is missed between the start of a run and the subscription. One that a person has disabled stays disabled.
     ///
     /// # Errors
     ///
@@ -71,8 +71,11 @@ impl RequestContext {
             disabled: None,
             subscription: Some(StoredSubscription { run: row.run.clone(), own: new }),
         };
-        let stored = records.put_endpoint(&id, |_| Ok::<_, StoreError>(Some(endpoint.clone()))).await?;
-        let stored = stored.ok_or(ProblemType::Conflict)?;
+        let put = |before: Option<Endpoint>| {
+            let disabled = before.and_then(|before| before.disabled).filter(|disabled| disabled.by_person);
+            Ok::<_, StoreError>(Some(Endpoint { disabled, ..endpoint.clone() }))
+        };
+        let stored = records.put_endpoint(&id, put).await?.ok_or(ProblemType::Conflict)?;
         Ok(records.catch_up(&id, &stored, now).await?)
     }
 

@@ -176,8 +176,8 @@ impl NewWebhook {
         let reason = || "a person has disabled it".to_owned();
         let disabled = match before.and_then(|before| before.disabled.clone()) {
             _ if self.enabled => None,
-            Some(disabled) => Some(disabled),
-            None => Some(Disabled { reason: reason(), at: now }),
+            Some(disabled) => Some(Disabled { by_person: true, ..disabled }),
+            None => Some(Disabled { reason: reason(), at: now, by_person: true }),
         };
         let was_enabled = before.filter(|before| before.disabled.is_none());
         Endpoint {

@@ -45,6 +45,9 @@ pub(crate) struct StoredSubscription {
 pub(crate) struct Disabled {
     pub(crate) reason: String,
     pub(crate) at: Timestamp,
+    /// Whether a person has disabled it, and not a receiver.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) by_person: bool,
 }
 
 impl Endpoint {

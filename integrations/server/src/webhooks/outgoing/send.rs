@@ -139,7 +139,7 @@ impl Send {
         }
         if matches!(outcome, AttemptOutcome::Gone) {
             let reason = "the receiver answered 410 Gone".to_owned();
-            let disabled = Disabled { reason, at: now };
+            let disabled = Disabled { reason, at: now, by_person: false };
             let disable = |stored: Option<Endpoint>| {
                 let stored = stored.filter(|endpoint| endpoint.url == self.endpoint.url);
                 Ok::<_, StoreError>(stored.map(|endpoint| Endpoint { disabled: Some(disabled.clone()), ..endpoint }))

@@ -15,7 +15,7 @@ const KEPT: Duration = Duration::from_hours(1);
 impl Records {
     /// Stores the delivery of the last notice that the run of a new endpoint has led to. The scan finds the later ones.
     pub(crate) async fn catch_up(&self, id: &str, endpoint: &Endpoint, now: Timestamp) -> Result<(), StoreError> {
-        let Some(subscription) = &endpoint.subscription else { return Ok(()) };
+        let Some(subscription) = endpoint.subscription.as_ref().filter(|_| endpoint.disabled.is_none()) else { return Ok(()) };
         let events = self.client().events(&subscription.run, Seq(0)).await?;
         let last = events.iter().rev().find_map(|event| match meaning(event) {
             Meaning::Notice(notice) | Meaning::IfPerson(_, notice) => Some((notice, event)),
