@@ -40,8 +40,8 @@ pub struct RunSubscription {
 }
 
 impl RequestContext {
-    /// Creates or replaces a subscription to a run that the caller sees: `row` is from [`RequestContext::run_row`]. The last notice of the run so far is sent as well, if it has a
-    /// body; so nothing is missed between the start of a run and the subscription. One that a person has disabled stays disabled.
+    /// Creates or replaces a subscription to a run that the caller sees: `row` is from [`RequestContext::run_row`]. The end of the run
+    /// or its open question is sent as well, if it has a body; so nothing is missed between the start of a run and the subscription. One that a person has disabled stays disabled.
     ///
     /// # Errors
     ///

@@ -64,3 +64,31 @@ async fn endpoint_of_a_run_gets_the_last_notice_at_once_and_ends_after_the_run()
     skip(7200).await;
     assert!(bench.records().endpoint("run-own").await.unwrap().is_none());
 }
+
+/// A run with two open approvals, of which one is decided, has still a question.
+#[tokio::test(start_paused = true)]
+async fn endpoint_of_a_run_gets_the_question_that_is_still_open() {
+    let bench = Bench::accepting();
+    let model = ScriptedModel::from_fn(|_| Reply::calls([("pay", json!({})), ("pay", json!({}))]));
+    let runner = Runner::new(model).store(bench.store.clone()).clock(bench.clock.clone()).linger(Duration::ZERO);
+    let run = runner.start(gated(), ()).await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Waiting(_)));
+    let (first, second): (Path, Path) = ("Work/0.0".parse().unwrap(), "Work/0.1".parse().unwrap());
+    let id = run.id().clone();
+    drop(run);
+    runner.client().approve(&id, &second, "ann").await.unwrap();
+    bench.endpoint("run-own", of(&id, WebhookEvent::DecisionPending)).await;
+    let stored = bench.records().endpoint("run-own").await.unwrap().unwrap().value;
+
+    bench.records().catch_up("run-own", &stored, bench.clock.now()).await.unwrap();
+    let (_, delivery) = bench.only_delivery("run-own").await;
+
+    let asked = bench.client().events(&id, delivery.seq).await.unwrap();
+    assert_eq!((delivery.event, &asked[0].path), (WebhookEvent::DecisionPending, &first));
+    // After the second answer nothing is open.
+    bench.records().remove_endpoint("run-own").await.unwrap();
+    runner.client().approve(&id, &first, "ann").await.unwrap();
+    bench.endpoint("run-own", of(&id, WebhookEvent::DecisionPending)).await;
+    bench.records().catch_up("run-own", &stored, bench.clock.now()).await.unwrap();
+    assert!(bench.records().deliveries("run-own", None, 10).await.unwrap().is_empty());
+}
