@@ -71,6 +71,12 @@ impl RequestContext {
             disabled: None,
             subscription: Some(StoredSubscription { run: row.run.clone(), own: new }),
         };
+        // Another address has got none of what was delivered to the former one.
+        let before = known.iter().find(|(known, _)| *known == id).map(|(_, endpoint)| endpoint);
+        let headers = |endpoint: &Endpoint| endpoint.subscription.as_ref().map(|known| known.own.headers.clone());
+        if before.is_some_and(|before| before.url != endpoint.url || headers(before) != headers(&endpoint)) {
+            records.remove_deliveries(&id).await?;
+        }
         let put = |before: Option<Endpoint>| {
             let disabled = before.and_then(|before| before.disabled).filter(|disabled| disabled.by_person);
             Ok::<_, StoreError>(Some(Endpoint { disabled, ..endpoint.clone() }))
