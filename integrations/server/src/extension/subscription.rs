@@ -1,5 +1,5 @@
-//! Subscriptions to one run, for protocols whose clients name an address. The outgoing webhooks deliver them: signed by nothing, sent at
-//! least once, tried again, and only to the addresses that the options allow.
+//! Subscriptions to one run, for protocols whose clients name an address. The outgoing webhooks deliver them: unsigned, sent at least
+//! once, tried again, and only to the addresses that the options allow.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,10 +17,16 @@ use crate::webhooks::{Endpoint, Records, StoredSubscription, WebhookEvent, earli
 
 /// How many subscriptions a run has at most.
 const MAX_OF_RUN: usize = 8;
+/// How many subscriptions the runs of a user have at most.
+const MAX_OF_USER: usize = 100;
 /// How many subscriptions to runs a store has at most. Those of runs that have ended are removed once they are delivered.
 const MAX: usize = 1000;
-/// How much earlier than it is appended an event may have got its time.
-const STAMPED: Duration = Duration::from_secs(5);
+/// The longest id of a subscription, in bytes; a run's id may be one.
+const MAX_ID: usize = 255;
+/// The longest URL, in bytes.
+const MAX_URL: usize = 2048;
+/// How old the timestamp of an event may be when it is appended.
+const CLOCK_SKEW: Duration = Duration::from_secs(5);
 
 /// A subscription to one run: which notices go to an address, and with which bodies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, typed_builder::TypedBuilder)]
@@ -45,20 +51,18 @@ impl RequestContext {
     ///
     /// # Errors
     ///
-    /// [`ProblemType::ScopeMissing`] without the scope `run`, [`ProblemType::InvalidBody`] if the URL is not allowed,
-    /// [`ProblemType::Unprocessable`] if there are too many.
+    /// [`ProblemType::ScopeMissing`] without the scope `run`, [`ProblemType::InvalidBody`] if the URL is not allowed, or the id or the
+    /// URL is too long, [`ProblemType::Unprocessable`] if there are too many.
     pub async fn subscribe(&self, row: &RunSummary, url: &str, new: RunSubscription) -> Result<(), Problem> {
         self.require(Scope::Run)?;
         let url = self.allowed_url(url)?;
+        if !(1..=MAX_ID).contains(&new.id.len()) {
+            let detail = format!("the id of a subscription has 1 to {MAX_ID} bytes");
+            return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
+        }
         let (records, id) = (Records::new(self.app.client.clone()), key(&row.run, &new.id)?);
         let known = records.endpoints().await?;
-        let subscriptions = || known.iter().filter_map(|(id, endpoint)| Some((id, endpoint.subscription.as_ref()?)));
-        let others = || subscriptions().filter(|(known, _)| **known != id);
-        let of_run = others().filter(|(_, known)| known.run == row.run).count();
-        if of_run >= MAX_OF_RUN || others().count() >= MAX {
-            let detail = format!("a run has at most {MAX_OF_RUN} subscriptions, and the server {MAX}");
-            return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
-        }
+        has_room(&known, Some((&row.run, &id)), row.user.as_deref())?;
         let now = self.app.now();
         let endpoint = Endpoint {
             url: url.to_string(),
@@ -67,9 +71,9 @@ impl RequestContext {
             brain: None,
             secrets: Vec::new(),
             created: now,
-            since: earlier(now, STAMPED),
+            since: earlier(now, CLOCK_SKEW),
             disabled: None,
-            subscription: Some(StoredSubscription { run: row.run.clone(), own: new }),
+            subscription: Some(StoredSubscription { run: row.run.clone(), user: row.user.clone(), own: new }),
         };
         // Another address has got none of what was delivered to the former one.
         let before = known.iter().find(|(known, _)| *known == id).map(|(_, endpoint)| endpoint);
@@ -85,17 +89,27 @@ impl RequestContext {
         Ok(records.catch_up(&id, &stored, now).await?)
     }
 
-    /// Checks that the caller may subscribe an address, before it starts a run.
+    /// Checks that the caller may subscribe an address, before it sends a message: to a run, or to a new one.
     ///
     /// # Errors
     ///
-    /// [`ProblemType::ScopeMissing`] without the scope `run`, [`ProblemType::InvalidBody`] if the URL is not allowed.
-    pub fn allows_subscription(&self, url: &str) -> Result<(), Problem> {
+    /// [`ProblemType::ScopeMissing`] without the scope `run`, [`ProblemType::InvalidBody`] if the URL is not allowed or too long,
+    /// [`ProblemType::Unprocessable`] if there are too many.
+    pub async fn allows_subscription(&self, row: Option<&RunSummary>, url: &str, id: &str) -> Result<(), Problem> {
         self.require(Scope::Run)?;
-        self.allowed_url(url).map(drop)
+        self.allowed_url(url)?;
+        let known = Records::new(self.app.client.clone()).endpoints().await?;
+        match row {
+            Some(row) => has_room(&known, Some((&row.run, &key(&row.run, id)?)), row.user.as_deref()),
+            None => has_room(&known, None, self.caller()?.user_id()),
+        }
     }
 
     fn allowed_url(&self, url: &str) -> Result<Url, Problem> {
+        if url.len() > MAX_URL {
+            let detail = format!("the URL of a subscription has at most {MAX_URL} bytes");
+            return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
+        }
         parse_url(url, self.app.options.webhook_addresses)
             .map_err(|error| Problem::new(ProblemType::InvalidBody).detail(format!("the URL is not allowed: {error}")))
     }
@@ -123,6 +137,24 @@ impl RequestContext {
         let key = key(&row.run, id)?;
         Ok(Records::new(self.app.client.clone()).remove_endpoint(&key).await?)
     }
+}
+
+/// Checks that there is room for a subscription: to a run, under its key, or to the run that a user is about to start.
+fn has_room(known: &[(String, Endpoint)], run: Option<(&RunId, &str)>, user: Option<&str>) -> Result<(), Problem> {
+    let others: Vec<_> = known
+        .iter()
+        .filter(|(id, _)| run.is_none_or(|(_, key)| id != key))
+        .filter_map(|(_, endpoint)| endpoint.subscription.as_ref())
+        .collect();
+    let of_run = others.iter().filter(|known| run.is_some_and(|(run, _)| known.run == *run)).count();
+    let of_user = others.iter().filter(|known| user.is_some() && known.user.as_deref() == user).count();
+    if of_run < MAX_OF_RUN && of_user < MAX_OF_USER && others.len() < MAX {
+        return Ok(());
+    }
+    let detail = format!(
+        "a run has at most {MAX_OF_RUN} subscriptions, the runs of a user {MAX_OF_USER}, and the server {MAX}; remove one first"
+    );
+    Err(Problem::new(ProblemType::Unprocessable).detail(detail))
 }
 
 /// Returns the key of a subscription among the endpoints of outgoing webhooks.

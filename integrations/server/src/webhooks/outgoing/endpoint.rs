@@ -36,6 +36,9 @@ pub(crate) struct Endpoint {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredSubscription {
     pub(crate) run: RunId,
+    /// The user of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<String>,
     #[serde(flatten)]
     pub(crate) own: RunSubscription,
 }

@@ -132,7 +132,7 @@ async fn url_of_a_subscription_stays() {
     let bench = Bench::new();
     let own = RunSubscription::builder().id("first").bodies(BTreeMap::new());
     let own = own.headers(vec![("authorization".to_owned(), "Bearer of-ann".to_owned())]).build();
-    let subscription = StoredSubscription { run: RunId::new("run-1"), own };
+    let subscription = StoredSubscription { run: RunId::new("run-1"), user: None, own };
     let body = |url: &str| Some(json!({ "url": url }));
     bench.call("PUT", "/webhooks/run-own", body("https://example.com/ann")).await;
     let subscribe = |endpoint: Option<Endpoint>| {

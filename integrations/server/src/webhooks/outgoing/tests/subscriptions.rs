@@ -7,7 +7,7 @@ use crate::extension::RunSubscription;
 fn of(run: &RunId, event: WebhookEvent) -> impl Fn(&mut Endpoint) + Send + Sync {
     let bodies = [(event, json!({ "type": format!("own {}", event.as_str()) }))];
     let own = RunSubscription::builder().id("first").bodies(bodies.into()).build();
-    let subscription = StoredSubscription { run: run.clone(), own };
+    let subscription = StoredSubscription { run: run.clone(), user: None, own };
     move |endpoint| {
         endpoint.events = vec![event];
         endpoint.subscription = Some(subscription.clone());
