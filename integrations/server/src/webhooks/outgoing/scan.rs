@@ -213,8 +213,8 @@ impl Scan {
     }
 }
 
-/// Skips a run that cannot be read, so that it does not keep the others from their notices.
-fn unreadable(run: &RunId, error: StoreError) -> Result<(), StoreError> {
+/// Skips a run that cannot be read, so that the others get their notices, and are removed.
+pub(super) fn unreadable(run: &RunId, error: StoreError) -> Result<(), StoreError> {
     match error {
         StoreError::Corrupt { .. } | StoreError::Damaged { .. } | StoreError::NoSuchRun { .. } => {
             tracing::warn!(%run, %error, "cannot read the run for outgoing webhooks");

@@ -9,10 +9,11 @@ use positronic_core::store::StoreError;
 
 use super::delivery::{Delivery, DeliveryStatus, delivery_id};
 use super::event::{Meaning, meaning};
+use super::scan::unreadable;
 use super::{Endpoint, Records, WebhookEvent};
 
 /// How long after its end a run keeps its endpoints. By then the sender has read the end.
-const KEPT: Duration = Duration::from_hours(1);
+const RETENTION: Duration = Duration::from_hours(1);
 
 impl Records {
     /// Stores the delivery of what a new endpoint has missed: the end of its run, or its open question. The scan finds later notices.
@@ -52,16 +53,19 @@ impl Records {
         Ok(events.into_iter().next().map(|event| (W::DecisionPending, event)))
     }
 
-    /// Removes the endpoints of runs that have ended, once their notices are delivered.
+    /// Removes the endpoints of runs that have ended, once their notices are delivered; a disabled endpoint delivers none.
     pub(super) async fn remove_ended(&self, now: Timestamp) -> Result<(), StoreError> {
         for (id, endpoint) in self.endpoints().await? {
             let Some(subscription) = &endpoint.subscription else { continue };
             let has_ended = match self.client().store().run(&subscription.run).await {
-                Ok(row) => row.status.is_over() && now.since(row.at) >= KEPT,
+                Ok(row) => row.status.is_over() && now.since(row.at) >= RETENTION,
                 Err(StoreError::NoSuchRun { .. }) => true,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    unreadable(&subscription.run, error)?;
+                    false
+                }
             };
-            if has_ended && self.due(&id, 1).await?.is_empty() {
+            if has_ended && (endpoint.disabled.is_some() || self.due(&id, 1).await?.is_empty()) {
                 self.remove_endpoint(&id).await?;
             }
         }

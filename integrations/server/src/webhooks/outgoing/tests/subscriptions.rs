@@ -1,5 +1,9 @@
 //! Endpoints of one run.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use positronic_core::testing::FaultyStore;
+
 use super::*;
 use crate::extension::RunSubscription;
 
@@ -91,4 +95,43 @@ async fn endpoint_of_a_run_gets_the_question_that_is_still_open() {
     bench.endpoint("run-own", of(&id, WebhookEvent::DecisionPending)).await;
     bench.records().catch_up("run-own", &stored, bench.clock.now()).await.unwrap();
     assert!(bench.records().deliveries("run-own", None, 10).await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn disabled_endpoint_of_a_run_goes_with_its_open_deliveries() {
+    let bench = Bench::new(|_, _| Answer::Status(410));
+    let run = bench.waiting().await;
+    bench.endpoint("run-own", of(&run, WebhookEvent::RunCompleted)).await;
+    bench.approve(&run).await;
+    let _server = bench.server();
+    seconds(5).await;
+    let stored = bench.records().endpoint("run-own").await.unwrap().unwrap().value;
+    assert!(stored.disabled.is_some());
+    let (delivery, _) = bench.only_delivery("run-own").await;
+    bench.records().send_again("run-own", &delivery, bench.clock.now()).await.unwrap();
+
+    skip(2 * 3600).await;
+
+    assert!(bench.records().endpoint("run-own").await.unwrap().is_none());
+    assert!(bench.records().deliveries("run-own", None, 10).await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_that_cannot_be_read_does_not_keep_others_from_being_removed() {
+    let bench = Bench::accepting();
+    let damaged = bench.waiting().await;
+    bench.endpoint("run-damaged", of(&damaged, WebhookEvent::RunCompleted)).await;
+    bench.endpoint("run-gone", of(&RunId::new("gone"), WebhookEvent::RunCompleted)).await;
+    // Of the two, the first run that is read cannot be.
+    let first = AtomicBool::new(true);
+    let store = FaultyStore::new(bench.store.clone(), |_, _| None).reading(move |method| {
+        let fails = method == "run" && first.swap(false, Ordering::Relaxed);
+        fails.then(|| StoreError::Corrupt { what: "a run".to_owned(), reason: "it was cut off".to_owned() })
+    });
+    let records = Records::new(runner_of(store, bench.clock.clone()).client());
+
+    records.remove_ended(bench.clock.now()).await.unwrap();
+
+    let left: Vec<_> = bench.records().endpoints().await.unwrap().into_iter().map(|(id, _)| id).collect();
+    assert_eq!(left, ["run-damaged"]);
 }
