@@ -1,6 +1,8 @@
 //! Push notifications: an address that a client names gets the states of a task that need it: a question, or the end. The outgoing
 //! webhooks of the server deliver them. They carry no content; `GetTask` returns it.
 
+use std::fmt;
+
 use positronic_core::record::RunSummary;
 use positronic_server::extension::{RequestContext, RunSubscription};
 use positronic_server::webhooks::WebhookEvent;
@@ -19,7 +21,7 @@ const MAX_ID: usize = 64;
 const MAX_SECRET: usize = 4096;
 
 /// Where and how a client wants to hear of a task.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct PushConfig {
     id: String,
@@ -30,7 +32,7 @@ pub(super) struct PushConfig {
 }
 
 /// How the server authenticates itself at the address.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 struct Authentication {
     scheme: String,
     #[serde(default)]
@@ -45,7 +47,23 @@ pub(super) struct PushParams {
     task_id: String,
 }
 
+impl fmt::Debug for PushConfig {
+    /// Leaves out the token and the credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PushConfig")
+            .field("id", &self.id)
+            .field("task_id", &self.task_id)
+            .field("url", &self.url)
+            .field("scheme", &self.scheme())
+            .finish_non_exhaustive()
+    }
+}
+
 impl PushConfig {
+    fn scheme(&self) -> Option<&str> {
+        self.authentication.as_ref().map(|authentication| authentication.scheme.as_str())
+    }
+
     /// Checks what is sent with a message to a task, or to a new one, before it begins.
     ///
     /// # Errors
@@ -99,12 +117,11 @@ impl PushConfig {
             (WebhookEvent::RunFailed, TaskState::Failed),
             (WebhookEvent::RunCancelled, TaskState::Canceled),
         ];
-        let scheme = self.authentication.as_ref().map(|authentication| authentication.scheme.as_str());
         let new = RunSubscription::builder()
             .id(self.id_for(task))
             .bodies(bodies.map(|(event, state)| (event, body(state))).into())
             .headers(self.headers()?)
-            .details(json!({ "scheme": scheme }))
+            .details(json!({ "scheme": self.scheme() }))
             .build();
         let value = public_config(row, &self.url, &new);
         cx.subscribe(row, &self.url, new).await?;
@@ -155,4 +172,20 @@ pub(super) async fn delete(cx: &RequestContext, shared: &Shared, params: &PushPa
     let row = row(cx, &params.task_id).await?;
     cx.unsubscribe(&row, &params.id).await?;
     Ok(json!({}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_has_neither_the_token_nor_the_credentials() {
+        let authentication = json!({ "scheme": "Bearer", "credentials": "secret-1" });
+        let config = json!({ "id": "first", "token": "secret-2", "authentication": authentication });
+        let config: PushConfig = serde_json::from_value(config).unwrap();
+
+        let text = format!("{config:?}");
+
+        assert!(text.contains("Bearer") && !text.contains("secret-"), "{text}");
+    }
 }

@@ -2,6 +2,7 @@
 //! once, tried again, and only to the addresses that the options allow.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use positronic_core::record::{RunId, RunSummary};
@@ -29,7 +30,7 @@ const MAX_URL: usize = 2048;
 const CLOCK_SKEW: Duration = Duration::from_secs(5);
 
 /// A subscription to one run: which notices go to an address, and with which bodies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, typed_builder::TypedBuilder)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, typed_builder::TypedBuilder)]
 #[non_exhaustive]
 pub struct RunSubscription {
     /// The client's id of it; the subscriptions of a run differ in their ids.
@@ -43,6 +44,19 @@ pub struct RunSubscription {
     /// What the protocol keeps with it.
     #[builder(default)]
     pub details: Value,
+}
+
+impl fmt::Debug for RunSubscription {
+    /// Leaves out the values of the headers, which are secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("RunSubscription")
+            .field("id", &self.id)
+            .field("bodies", &self.bodies)
+            .field("headers", &headers)
+            .field("details", &self.details)
+            .finish()
+    }
 }
 
 impl RequestContext {
@@ -161,4 +175,19 @@ fn has_room(known: &[(String, Endpoint)], run: Option<(&RunId, &str)>, user: Opt
 fn key(run: &RunId, id: &str) -> Result<String, Problem> {
     let hash = content_hash(format!("{run}\n{id}").as_bytes())?;
     Ok(format!("run-{}", hash.get(..32).unwrap_or(&hash)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_has_no_values_of_headers() {
+        let headers = vec![("authorization".to_owned(), "Bearer of-ann".to_owned())];
+        let subscription = RunSubscription::builder().id("first").bodies(BTreeMap::new()).headers(headers).build();
+
+        let text = format!("{subscription:?}");
+
+        assert!(text.contains("authorization") && !text.contains("of-ann"), "{text}");
+    }
 }
