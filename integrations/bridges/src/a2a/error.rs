@@ -33,6 +33,10 @@ impl Refusal {
         Self::rpc(-32001, "TASK_NOT_FOUND", format!("there is no task `{id}` of this agent"))
     }
 
+    pub(super) fn unknown_push_notification(task: &str, id: &str) -> Self {
+        Self::rpc(-32001, "TASK_NOT_FOUND", format!("the task `{task}` has no push notification `{id}`"))
+    }
+
     pub(super) fn not_cancelable(id: &str) -> Self {
         Self::rpc(-32002, "TASK_NOT_CANCELABLE", format!("the task `{id}` has ended"))
     }

@@ -161,7 +161,10 @@ async fn to_task(cx: &RequestContext, shared: &Shared, message: &ClientMessage, 
     let Said { text: Some(text), options: None, files, .. } = said else {
         return Err(Refusal::invalid_params("a data part for a task is an answer: `question` and `response`"));
     };
-    if let Some(question) = text_question(cx, &row).await?.filter(|_| files.is_empty()) {
+    if let Some(question) = text_question(cx, &row).await? {
+        if !files.is_empty() {
+            return Err(Refusal::invalid_params("an answer to a question has no files; send its text alone"));
+        }
         cx.require(Scope::Decide)?;
         let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
         decide(cx, &row, &question, reply, &format!("a2a/{}/{question}", message.message_id)).await?;

@@ -61,16 +61,16 @@ async fn answered(shared: &Shared, cx: &RequestContext, request: &RpcRequest) ->
             tasks::list(cx, shared, &params).await?
         }
         "CreateTaskPushNotificationConfig" => push::create(cx, shared, &request.read()?).await?,
-        "GetTaskPushNotificationConfig" => push::get(cx, &request.read()?).await?,
-        "ListTaskPushNotificationConfigs" => push::list(cx, &request.read()?).await?,
-        "DeleteTaskPushNotificationConfig" => push::delete(cx, &request.read()?).await?,
+        "GetTaskPushNotificationConfig" => push::get(cx, shared, &request.read()?).await?,
+        "ListTaskPushNotificationConfigs" => push::list(cx, shared, &request.read()?).await?,
+        "DeleteTaskPushNotificationConfig" => push::delete(cx, shared, &request.read()?).await?,
         "GetExtendedAgentCard" => return Err(Refusal::no_extended_card()),
         unknown => return Err(Refusal::unknown_method(unknown)),
     }))
 }
 
 /// Sends a message, and stores where the client wants to hear of its task.
-async fn begun(
+async fn send_with_push(
     shared: &Shared,
     cx: &RequestContext,
     message: &ClientMessage,
@@ -78,7 +78,7 @@ async fn begun(
 ) -> Result<send::Sent, Refusal> {
     let push = configuration.task_push_notification_config.as_ref();
     if let Some(push) = push {
-        push.check(cx, shared)?;
+        push.check(cx, shared, &message.task_id).await?;
     }
     let sent = send::send(cx, shared, message).await?;
     if let Some(push) = push {
@@ -89,7 +89,7 @@ async fn begun(
 
 /// Sends a message, and waits until the task has ended or asks something.
 async fn sent(shared: &Shared, cx: &RequestContext, params: SendParams) -> Result<Value, Refusal> {
-    let send::Sent { row, leg, .. } = begun(shared, cx, &params.message, &params.configuration).await?;
+    let send::Sent { row, leg, .. } = send_with_push(shared, cx, &params.message, &params.configuration).await?;
     if !params.configuration.return_immediately {
         let mut events = Box::pin(events(shared, cx, leg, tasks::encoder(cx, shared, &row)?).await?);
         let mut last = Ok(());
@@ -106,7 +106,7 @@ async fn sent(shared: &Shared, cx: &RequestContext, params: SendParams) -> Resul
 
 async fn streamed(shared: &Shared, cx: &RequestContext, request: &RpcRequest) -> Result<Answer, Refusal> {
     let params: SendParams = request.read()?;
-    let send::Sent { row, leg, has_answered } = begun(shared, cx, &params.message, &params.configuration).await?;
+    let send::Sent { row, leg, has_answered } = send_with_push(shared, cx, &params.message, &params.configuration).await?;
     let encoder = tasks::encoder(cx, shared, &row)?.answered(has_answered);
     let encoder = encoder.history_length(params.configuration.history_length);
     stream(shared, cx, &request.id, leg, encoder).await

@@ -3,7 +3,7 @@
 //!
 //! A chat is a conversation. An approval ends the stream; with `lastAssistantMessageIsCompleteWithApprovalResponses` the client sends the
 //! message again once the user has answered, and the answers are read from its parts. Meanwhile it may wait for what others decide: a
-//! request to resume with `?run=…&seq=…`, as the metadata of its message has them, is answered once the run has gone on.
+//! request to resume with `?run=…&seq=…` is answered once the run has gone on; both are in the message's metadata.
 
 mod chunk;
 mod encoder;
@@ -23,6 +23,7 @@ use serde::Deserialize;
 
 use crate::bridges::Shared;
 use crate::leg::Leg;
+use crate::projection::is_about_workers;
 use crate::thread::{Thread, decide, is_late, text_question};
 use encoder::AiSdk;
 use input::ChatRequest;
@@ -37,7 +38,7 @@ const WATCH: Duration = Duration::from_secs(25);
 /// What a client knows of a run, so that its request waits until there is more.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-struct Known {
+struct ResumeQuery {
     /// The run of the message, from its metadata.
     run: Option<String>,
     /// The number of the first event that the message does not show, from its metadata.
@@ -68,7 +69,7 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
             resume(Arc::clone(&for_get), cx)
         })
         .scopes(&[Scope::Read])
-        .query::<Known>()
+        .query::<ResumeQuery>()
         .waits()
         .streams()
         .returns_nothing(204)
@@ -118,13 +119,17 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
 /// Replays the message of the last turn, and continues with what happens now. For a client that knows the message up to an event, it
 /// waits until the run has that event.
 async fn resume(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Problem> {
-    let (known, thread) = (cx.query::<Known>()?, Thread::find(&cx, cx.param("chat")?).await?);
+    let (known, thread) = (cx.query::<ResumeQuery>()?, Thread::find(&cx, cx.param("chat")?).await?);
     let Some(row) = thread.last() else { return Ok(cx.no_content()) };
     let is_news = match known {
-        Known { run: Some(run), seq: Some(seq) } if *run == *row.run.as_str() => grows(&cx, row, Seq(seq)).await?,
+        ResumeQuery { run: None, seq: Some(_) } | ResumeQuery { run: Some(_), seq: None } => {
+            let detail = "`run` and `seq` belong together: send both, or neither";
+            return Err(Problem::new(ProblemType::InvalidQuery).detail(detail));
+        }
+        ResumeQuery { run: Some(run), seq: Some(seq) } if *run == *row.run.as_str() => has_new_event(&cx, row, Seq(seq)).await?,
         // The chat has a further run.
-        Known { run: Some(_), .. } => true,
-        Known { .. } => !row.status.is_over(),
+        ResumeQuery { run: Some(_), .. } => true,
+        ResumeQuery { run: None, .. } => !row.status.is_over(),
     };
     if !is_news {
         return Ok(cx.no_content());
@@ -138,21 +143,21 @@ async fn resume(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Pro
     stream(&cx, &shared, leg, true).await
 }
 
-/// Waits until a run has an event, and returns whether it got it in time.
-async fn grows(cx: &RequestContext, row: &RunSummary, seq: Seq) -> Result<bool, Problem> {
+/// Waits until a run has an event that a client can see, and returns whether it got it in time.
+async fn has_new_event(cx: &RequestContext, row: &RunSummary, seq: Seq) -> Result<bool, Problem> {
     let mut updates = cx.client().follow(&row.run, seq);
     let grown = async {
-        while let Some(Ok(update)) = updates.next().await {
-            let RunUpdate::Event(event) = update else { continue };
-            // Which worker has the run is not shown.
-            if !matches!(event.kind, EventKind::RunClaimed { .. } | EventKind::RunReleased { .. }) {
-                return true;
+        while let Some(update) = updates.next().await {
+            if let RunUpdate::Event(event) = update?
+                && !is_about_workers(&event.kind)
+            {
+                return Ok(true);
             }
         }
-        false
+        Ok(false)
     };
     let grown = cx.wait(tokio::time::timeout(WATCH, grown)).await?;
-    Ok(grown.unwrap_or_default())
+    grown.unwrap_or(Ok(false))
 }
 
 async fn stream(cx: &RequestContext, shared: &Shared, leg: Leg, is_new_turn: bool) -> Result<Response, Problem> {

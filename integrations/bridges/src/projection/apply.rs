@@ -6,6 +6,11 @@ use serde_json::{Value, json};
 
 use super::{ApprovalOutcome, BrainOutcome, Item, Placed, Projection};
 
+/// Returns whether an event only says which worker has the run, or that none has taken it. Nothing of it is shown.
+pub(crate) const fn is_about_workers(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::RunClaimed { .. } | EventKind::RunReleased { .. } | EventKind::RunNotClaimed { .. })
+}
+
 impl Projection {
     /// Folds the next event and returns what it shows.
     pub(crate) fn event(&mut self, event: &Event) -> Vec<Placed> {
@@ -13,7 +18,7 @@ impl Projection {
         if let Err(error) = self.state.apply(event) {
             tracing::warn!(run = %self.run, seq = %event.seq, %error, "a bridge cannot fold an event");
         }
-        if !matches!(event.kind, EventKind::RunClaimed { .. } | EventKind::RunReleased { .. }) {
+        if !is_about_workers(&event.kind) {
             self.next = event.seq.next();
         }
         if !self.is_hidden(&event.path) {

@@ -107,7 +107,9 @@ async def notified(started, connect, one):
     url = f"http://127.0.0.1:{receiver.server_port}/notify"
 
     async def next_one(count):
-        while len(Receiver.got) < count:
+        for _ in range(1500):  # 30 seconds: a failed attempt is made again after 5.
+            if len(Receiver.got) >= count:
+                break
             await asyncio.sleep(0.02)
         assert len(Receiver.got) == count, Receiver.got
         return Receiver.got[-1]

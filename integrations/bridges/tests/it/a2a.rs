@@ -1,12 +1,20 @@
 //! A2A, request by request: whose tasks a caller sees and decides, and what a task shows.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
+use futures::future::BoxFuture;
 use positronic_bridges::Bridges;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
+use positronic_core::record::ModelRequest;
 use positronic_core::store::MemoryStore;
 use positronic_server::Scope;
+use positronic_server::webhooks::{
+    OutgoingRequest, OutgoingResponse, TransportError, WebhookSender, WebhookTransport,
+};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use crate::support::Shop;
 
@@ -188,7 +196,9 @@ async fn address_of_a_push_notification_is_guarded_and_belongs_to_its_task() {
         call(&shop, token, "CreateTaskPushNotificationConfig", params).await
     };
     let address = "https://example.org/hook";
+    let long = format!("{address}?{}", "a".repeat(2048));
 
+    assert_eq!(create(&ann, address, &"i".repeat(65)).await.1["error"]["code"], -32602, "a long id");
     for url in [
         "http://127.0.0.1/",
         "http://example.org/",
@@ -196,6 +206,7 @@ async fn address_of_a_push_notification_is_guarded_and_belongs_to_its_task() {
         "https://[::1]/",
         "https://ann:secret@example.org/",
         "ftp://example.org/",
+        &long,
     ] {
         assert_eq!(create(&ann, url, "x").await.1["error"]["code"], -32602, "{url}");
         let mut params = said(url);
@@ -224,8 +235,125 @@ async fn server_without_a_sender_takes_no_addresses() {
     params["configuration"] = json!({ "taskPushNotificationConfig": { "url": "https://example.org/hook" } });
 
     let (_, refused) = call(&shop, &ann, "SendMessage", params).await;
+    for method in ["Create", "Get", "Delete", "List"] {
+        let method = format!("{method}TaskPushNotificationConfig{}", if method == "List" { "s" } else { "" });
+        let params = json!({ "taskId": "x", "id": "1", "url": "https://example.org/hook" });
+        assert_eq!(call(&shop, &ann, &method, params).await.1["error"]["code"], -32003, "{method}");
+    }
     let (_, card) = shop.send(&ann, "GET", &format!("{PATH}/.well-known/agent-card.json"), None).await;
 
     assert_eq!(refused["error"]["code"], -32003, "{refused}");
     assert!(card.contains(r#""pushNotifications":false"#), "{card}");
+}
+
+/// What arrives at the addresses: the URL, and the token of the client.
+struct Addresses(mpsc::UnboundedSender<(String, Option<String>)>);
+
+impl WebhookTransport for Addresses {
+    fn send<'a>(&'a self, request: &'a OutgoingRequest) -> BoxFuture<'a, Result<OutgoingResponse, TransportError>> {
+        let token = request.headers.get("x-a2a-notification-token").and_then(|token| token.to_str().ok());
+        _ = self.0.send((request.url.to_string(), token.map(str::to_owned)));
+        let mut accepted = OutgoingResponse::default();
+        accepted.status = 204;
+        Box::pin(async move { Ok(accepted) })
+    }
+}
+
+#[tokio::test]
+async fn new_address_of_a_push_notification_gets_the_open_question() {
+    let shop = Shop::open(&Bridges::builder().push_notifications(true).build(), &[]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let asked = task(&shop, &ann, said("pay")).await;
+    let (sender, mut arrived) = mpsc::unbounded_channel();
+    let sender = WebhookSender::builder().client(shop.client.clone()).transport(Addresses(sender)).build();
+    let _service = sender.spawn();
+    let mut create = async |url: &str, token: &str| {
+        let params = json!({ "taskId": asked["id"], "url": url, "id": "1", "token": token });
+        assert_eq!(call(&shop, &ann, "CreateTaskPushNotificationConfig", params).await.1["error"], Value::Null);
+        let next = tokio::time::timeout(Duration::from_secs(30), arrived.recv()).await.unwrap().unwrap();
+        assert_eq!(next, (url.to_owned(), Some(token.to_owned())));
+    };
+
+    create("https://example.org/first", "one").await;
+    create("https://example.org/second", "one").await;
+    create("https://example.org/second", "two").await;
+}
+
+#[tokio::test]
+async fn address_that_a_person_has_disabled_stays_disabled() {
+    let shop = Shop::open(&Bridges::builder().push_notifications(true).build(), &[]);
+    let (ann, admin) = (shop.token(Some("ann"), &ALL).await, shop.token(None, &[Scope::Operate, Scope::Admin]).await);
+    let asked = task(&shop, &ann, said("pay")).await;
+    let address = "https://example.org/hook";
+    let params = json!({ "taskId": asked["id"], "url": address, "id": "1" });
+    let create = async || call(&shop, &ann, "CreateTaskPushNotificationConfig", params.clone()).await.1["error"].clone();
+    let listed = async || {
+        let (_, text) = shop.send(&admin, "GET", "/api/v1/webhooks", None).await;
+        serde_json::from_str::<Value>(&text).unwrap()["items"][0].clone()
+    };
+    assert_eq!(create().await, Value::Null);
+    let path = format!("/api/v1/webhooks/{}", listed().await["id"].as_str().unwrap());
+
+    let disabled = shop.send(&admin, "PUT", &path, Some(json!({ "url": address, "enabled": false }))).await;
+    let again = create().await;
+
+    assert_eq!((disabled.0, again), (StatusCode::OK, Value::Null));
+    assert_eq!(listed().await["enabled"], false);
+}
+
+#[tokio::test]
+async fn message_starts_nothing_when_there_is_no_room_for_its_address() {
+    let shop = Shop::open(&Bridges::builder().push_notifications(true).build(), &[]);
+    let (ann, ben) = (shop.token(Some("ann"), &ALL).await, shop.token(Some("ben"), &ALL).await);
+    let push = |text: &str| {
+        let mut params = said(text);
+        params["configuration"] = json!({ "taskPushNotificationConfig": { "url": "https://example.org/hook" } });
+        params
+    };
+    for number in 0..13 {
+        let asked = task(&shop, &ann, message(&format!("m-{number}"), &json!([{ "text": "pay" }]))).await;
+        for id in 0..8 {
+            let params = json!({ "taskId": asked["id"], "url": "https://example.org/hook", "id": id.to_string() });
+            let (_, created) = call(&shop, &ann, "CreateTaskPushNotificationConfig", params).await;
+            let is_over = number * 8 + id >= 100;
+            assert_eq!(created["error"]["code"], if is_over { json!(-32602) } else { Value::Null }, "{created}");
+        }
+    }
+
+    let (_, refused) = call(&shop, &ann, "SendMessage", push("hello")).await;
+    let of_ben = task(&shop, &ben, push("hello")).await;
+
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let (_, listed) = call(&shop, &ann, "ListTasks", json!({})).await;
+    assert_eq!(listed["result"]["totalSize"], 13, "{listed}");
+    assert_eq!(of_ben["status"]["state"], "TASK_STATE_COMPLETED");
+}
+
+#[tokio::test]
+async fn answer_with_a_file_is_refused_and_says_why() {
+    let brain = brain("Refund").r#loop("Ask", |cx| {
+        cx.system("Ask.").tool("ask", |t| {
+            let wait = |_: &NoArgs, _: &_| [webhook::<String>("name").on("1").person().prompt("Which name?")];
+            t.wait(wait).execute(async |_: NoArgs, _| Ok("asked"))
+        })
+    });
+    let says = |request: &ModelRequest| match request.path.as_str() {
+        "Ask/0" => Reply::call("ask", json!({})),
+        _ => Reply::text("Done."),
+    };
+    let runner = Runner::new(ScriptedModel::from_fn(says)).store(MemoryStore::new()).brain(brain);
+    let shop = Shop::of(runner, &Bridges::builder().build(), &[]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let asked = task(&shop, &ann, said("hello")).await;
+    let mut with_file = message("m-file", &json!([{ "text": "Ann" }, { "raw": "AAAA", "filename": "a.png" }]));
+    with_file["message"]["taskId"] = asked["id"].clone();
+    let mut alone = message("m-alone", &json!([{ "text": "Ann" }]));
+    alone["message"]["taskId"] = asked["id"].clone();
+
+    let (_, refused) = call(&shop, &ann, "SendMessage", with_file).await;
+    let done = task(&shop, &ann, alone).await;
+
+    let says = refused["error"]["message"].as_str().unwrap();
+    assert!(says.contains("has no files"), "{says}");
+    assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
 }

@@ -95,7 +95,10 @@ async fn page_that_watches_gets_the_message_again_once_another_one_has_decided()
     assert!(seen.contains("tool-output-available") || seen.contains(r#""approved":true"#), "{seen}");
     // What the run has come to is shown also when it is over.
     let mut last = seen;
-    while !last.contains(r#""finishReason":"stop""#) {
+    for _ in 0..10 {
+        if last.contains(r#""finishReason":"stop""#) {
+            break;
+        }
         last = chunks(&shop.send(&ann, "GET", &watch(&last), None).await.1);
     }
     assert!(last.contains("paid 7 to DE02"), "{last}");
@@ -112,4 +115,39 @@ async fn page_that_watches_a_run_which_stands_still_is_sent_away() {
 
     assert_eq!(status, StatusCode::NO_CONTENT);
     assert_eq!((other, chunks(&again)), (StatusCode::OK, first), "the message of a further run is news");
+}
+
+#[tokio::test]
+async fn page_that_watches_names_the_run_and_the_event_or_neither() {
+    let shop = Shop::open(&Bridges::builder().build(), &["none"]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    chat(&shop, &ann, said("pay")).await;
+
+    for query in ["run=chat-0", "seq=3"] {
+        let path = format!("/api/v1/ai-sdk/Refund/chat/stream?{query}");
+        let (status, problem) = shop.send(&ann, "GET", &path, None).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{query}: {problem}");
+        assert!(problem.contains("invalid-query"), "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn cancelled_run_closes_its_open_approvals_in_a_page_that_watches() {
+    let shop = Shop::open(&Bridges::builder().build(), &["none"]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let operator = shop.token(None, &[Scope::Read, Scope::Operate]).await;
+    let first = chat(&shop, &ann, said("pay")).await;
+    let cancel = Some(json!({ "type": "cancel" }));
+    let headers = [("idempotency-key", "once")];
+    let cancelled = shop.send_with(&operator, "POST", "/api/v1/runs/chat-0/signals", cancel, &headers).await;
+    assert!(cancelled.status().is_success(), "{cancelled:?}");
+
+    let seen = chunks(&shop.send(&ann, "GET", &watch(&first), None).await.1);
+    let (again, _) = shop.send(&ann, "GET", &watch(&seen), None).await;
+
+    // With an open approval the page would ask again and again.
+    let closed: Vec<_> = seen.lines().filter(|line| line.contains("tool-output-error")).collect();
+    assert_eq!(closed.len(), 1, "{seen}");
+    assert!(seen.contains(r#""approved":false"#) && seen.contains(r#""type":"abort""#), "{seen}");
+    assert_eq!(again, StatusCode::NO_CONTENT);
 }

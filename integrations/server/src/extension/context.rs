@@ -38,7 +38,7 @@ pub struct ThreadMessage {
     /// The options of a new run; the brain's defaults by default.
     #[builder(default)]
     pub options: Option<Value>,
-    /// The files beside the text; without a text there are none.
+    /// The files beside the text; they need one.
     #[builder(default)]
     pub files: Vec<MessageFile>,
 }
@@ -123,7 +123,7 @@ impl RequestContext {
     /// # Errors
     ///
     /// The problems of that route: the caller lacks the scope `run` or the right to start such runs, there is no such brain, the
-    /// options do not match its schema, or the thread belongs to another user.
+    /// options do not match its schema, there are files without a text, or the thread belongs to another user.
     pub async fn send(&self, message: ThreadMessage) -> Result<SentTo, Problem> {
         self.require(Scope::Run)?;
         let ThreadMessage { thread, brain, text, id, options, files } = message;
@@ -132,6 +132,10 @@ impl RequestContext {
         app.may_start(caller, &brain)?;
         let options = given_options(app, &definition, options)?;
         let Some(text) = text else {
+            if !files.is_empty() {
+                let detail = "files need a text that says what they are for";
+                return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
+            }
             let options = options.unwrap_or_else(|| app.options.brains.default_options(&definition));
             app.read_options(&definition, &options)?;
             let (user, runner) = (user_for(caller, None)?, app.starter(&brain).await?);

@@ -9,7 +9,9 @@ mod signature;
 
 pub use axum::http::HeaderName;
 pub use inbound::{Hook, HookAcceptance, HookError, HookOutcome, Hooks};
-pub(crate) use outgoing::{Delivery, DeliveryStatus, Disabled, Endpoint, Records, earlier, parse_url};
+pub(crate) use outgoing::{
+    Delivery, DeliveryStatus, Disabled, Endpoint, Records, StoredSubscription, earlier, parse_url,
+};
 pub use outgoing::{
     HttpTransport, OutgoingRequest, OutgoingResponse, TransportError, WebhookEvent, WebhookSender, WebhookService,
     WebhookTransport,

@@ -106,6 +106,15 @@ test('the page follows what happens', async () => {
   await page.waitForFunction(() => [...document.querySelectorAll('.tile')].some((one) => /^Failed\s+3/.test(one.innerText)), null, { timeout: 15_000 });
 });
 
+test('a cause with quotes leads to its runs', async () => {
+  project.import(failedLog('quoted', '"A-1" of "Bea"'));
+  await page.to('/overview', '.tile');
+  await page.locator('.flush a.name', { hasText: 'Bea' }).click({ timeout: 15_000 });
+  await page.locator('.run-row').first().waitFor();
+  await eventually(async () => assert.equal(await page.locator('.run-row').count(), 1));
+  assert.match(decodeURIComponent(page.url()), /"Bea"/);
+});
+
 test('a narrow window has all of it, without scrolling sideways', async () => {
   for (const width of [390, 900]) {
     await page.setViewportSize({ width, height: 844 });

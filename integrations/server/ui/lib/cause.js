@@ -11,15 +11,18 @@ export const quoted = (text) => String(text ?? '').split('`').map((part, i) => (
 export function placeWords(path) {
   const names = [];
   const parts = String(path ?? '').split('/');
-  for (const part of parts) {
+  for (const [index, part] of parts.entries()) {
     const [, iteration] = /^(\d+)(?:[.~]\d+)*$/.exec(part) ?? [];
     if (iteration === undefined) names.push(part);
     // What a group runs has the number of the group and its own, and a stage after it.
-    else if (/^0\.\d+$/.test(part) && part !== parts.at(-1)) continue;
+    else if (/^0\.\d+$/.test(part) && index < parts.length - 1) continue;
     else if (names.length) names.push(`${names.pop()}, iteration ${Number(iteration) + 1}`);
   }
   return names.join(' › ');
 }
+
+/** Where a limit has cut off a run, in words. */
+export const cutOff = ({ cut_off: path }) => `Cut off at a limit of ${placeWords(path) || 'the run'}`;
 
 /** What stands before the cause of a failure: the brains, loops and steps around it, which are its place. */
 const AROUND = /^the (?:model of the )?(?:brain|loop|step|stage|group|map|race|branch|tool|call|guard)(?: loop)? `([^`]+)`(?: at `([^`]+)`)? failed(?: (\d+) times)?: /;

@@ -15,6 +15,7 @@ export function effects({ rerun, reused }) {
     h2(rerun.length ? `${plural(rerun.length, 'effect')} will run again` : 'No effect will run again', far.length > 0 && [' ', span.tag.warn(`${far.length} ${far.length === 1 ? 'reaches' : 'reach'} the world or a person`)]),
     far.length > 0 && ul.results({ tabindex: '0', 'aria-label': 'Effects that reach the world or a person' }, far.slice(0, SHOWN).map(effect)),
     far.length > SHOWN && p.soft(`Showing ${SHOWN} of ${far.length}.`),
-    near.length > 0 && details(summary(`${far.length ? `${number(near.length)} more` : number(near.length)}, read-only or repeatable: ${line(names.join(', '), 90)}`), ul.results({ tabindex: '0', 'aria-label': 'Other effects' }, near.slice(0, SHOWN).map(effect)), near.length > SHOWN && p.soft(`Showing ${SHOWN} of ${near.length}.`)),
+    near.length > 0 && details(summary(`${far.length ? `${number(near.length)} more` : number(near.length)}, read-only or repeatable: ${line(names.join(', '), 90)}`),
+      ul.results({ tabindex: '0', 'aria-label': 'Other effects' }, near.slice(0, SHOWN).map(effect)), near.length > SHOWN && p.soft(`Showing ${SHOWN} of ${near.length}.`)),
     p.soft(`${plural(reused, 'recorded effect')} ${reused === 1 ? 'is' : 'are'} reused.`));
 }

@@ -3,13 +3,13 @@ import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, may, pref, query, setPref, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
-import { causeOf, placeWords, quoted } from '../lib/cause.js';
+import { causeOf, quoted } from '../lib/cause.js';
 import { brief, date, decided, micros, money, number, plural } from '../lib/format.js';
 import { copyButton, resource, took } from './common.js';
 import { valueDiff, words } from './change.js';
 import { json, readable } from './json.js';
 import markdown from './markdown.js';
-import { amountOf, answerOf, attempts, endOf, isLastAttempt, isNoAnswer, isQuestion } from './model.js';
+import { amountOf, answerOf, attempts, endOf, isLastAttempt, isNoAnswer, isQuestion, placeOf } from './model.js';
 import { patchList } from './patch.js';
 
 const { a, b, button, code, details, div, footer, h2, h3, header, kbd, nav, p, section, small, span, summary, ul, li } = tags;
@@ -178,8 +178,8 @@ const stateTab = ({ model, url }, node, end) => section({ key: 'state' }, h3(`Ch
   patchList(changes), h3('State after it ', a({ href: url('state', end) }, `at event ${end}`)), json(state, { open: known.open, marks: changes?.map((op) => op.path), label: 'State', depth: 3 })]));
 
 function timing(node, model) {
-  const { started, ended, kind, path } = node;
-  const rows = { status: status(node.status), place: placeWords(path), began: started != null && date(started), ended: ended != null && date(ended), took: took(node),
+  const { started, ended, kind } = node;
+  const rows = { status: status(node.status), place: placeOf(node, model), began: started != null && date(started), ended: ended != null && date(ended), took: took(node),
     worked: kind.duration != null && micros(kind.duration), 'asked for approval': kind.approval?.requested && date(kind.approval.requested), decided: kind.approval?.outcome?.at && date(kind.approval.outcome.at),
     attempts: kind.type === 'answer' ? number(attempts(node, model).length) : kind.attempts && number(kind.attempts) };
   return section({ key: 'timing' }, tags.dl.fields(Object.entries(rows).filter(([, value]) => value).map(([name, value]) => div({ key: name }, tags.dt(name), tags.dd(value)))));

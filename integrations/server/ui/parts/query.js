@@ -1,16 +1,21 @@
 // The search of runs as people type it: `brain:support status:failed "two words"`, and as the filter that the API knows.
 
 /** The keys of the language; each other word, text in quotes and field such as `amount:249` has to be in an event of a run. */
-export const KEYS = { status: 'running, waiting, paused, completed, failed or cancelled', brain: 'a title', user: 'who it runs for', tag: 'a tag', conversation: 'an id', tool: 'the name of a tool that was called', cost: 'an amount such as >0.1, <=5 or 0.1..5', needs: 'decision', since: 'today, 24h or a time', before: 'a time' };
+export const KEYS = {
+  status: 'running, waiting, paused, completed, failed or cancelled', brain: 'a title', user: 'who it runs for', tag: 'a tag', conversation: 'an id',
+  tool: 'the name of a tool that was called', cost: 'an amount such as >0.1, <=5 or 0.1..5', needs: 'decision', since: 'today, 24h or a time', before: 'a time',
+};
+
+/** The words of a search: each as it stands, its field if it has one, what is in its quotes, and its value. */
+export const wordsOf = (q) => [...String(q ?? '').matchAll(/(?:([a-z]\w*):(?!\/\/))?(?:"([^"]*)"|(\S+))/g)].map(([word, field, quoted, plain]) => ({ word, field, quoted, value: quoted ?? plain }));
 
 /** Reads what a person has typed. Titles are found whatever their case. */
 export function parse(text, titles = []) {
   const filter = {};
   const words = [];
-  for (const [part, key, quoted, plain] of String(text).matchAll(/(?:([a-z]+):)?(?:"([^"]*)"|(\S+))/g)) {
-    const value = quoted ?? plain;
-    if (!Object.hasOwn(KEYS, key ?? '')) words.push(quoted !== undefined && key === undefined && !/[:\s]/.test(quoted) ? quoted : part);
-    else filter[key] = key === 'brain' ? titles.find((title) => title.toLowerCase() === value.toLowerCase()) ?? value : value;
+  for (const { word, field, quoted, value } of wordsOf(text)) {
+    if (!Object.hasOwn(KEYS, field ?? '')) words.push(quoted !== undefined && field === undefined && !/[:\s]/.test(quoted) ? quoted : word);
+    else filter[field] = field === 'brain' ? titles.find((title) => title.toLowerCase() === value.toLowerCase()) ?? value : value;
   }
   return words.length ? { ...filter, q: words.join(' ') } : filter;
 }
@@ -25,7 +30,7 @@ export function asked({ tool, cost, q, ...filter }) {
 }
 
 /** The words, texts and values that a filter looks for in the events. */
-export const texts = ({ q = '', tool }) => [tool, ...[...String(q).matchAll(/(?:[a-z]\w*:)?(?:"([^"]*)"|(\S+))/g)].map(([, quoted, plain]) => quoted ?? plain.replace(/^[a-z]\w*:(?!\/\/)/, ''))].filter(Boolean);
+export const texts = ({ q, tool }) => [tool, ...wordsOf(q).map(({ value }) => value)].filter(Boolean);
 
 /** Writes a filter as a person would type it. */
 export const write = ({ q, ...filter }) => [...Object.entries(filter).map(condition), q].filter(Boolean).join(' ');

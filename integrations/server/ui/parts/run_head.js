@@ -18,15 +18,22 @@ function sentence({ counts, answers }) {
   return new Intl.ListFormat('en-GB').format(list) || 'no model answers';
 }
 
+/** Whether a path is that of a frame or of something in it. The run's own brain has the empty path. */
+const isWithin = (path, frame) => frame === '' || path === frame || path.startsWith(`${frame}/`);
+
 /** What has become of a run that is completed: its result in a line, or that it has none, and whether a limit has cut off a loop. */
 function outcome(view) {
   const { model } = view;
   const { run, nodes } = model;
   const result = plain(run.result_text);
   const said = result ? line(result, 300) : run.result == null ? `No result, ${sentence(model)}` : brief(run.result, 300);
-  if (run.cut_off == null) return span.lead({ dir: 'auto', title: result }, said);
-  const limit = nodes.findLast((node) => node?.kind.type === 'limit');
-  return span.lead({ dir: 'auto', title: result }, `Cut off at its limit${limit ? ` of ${limitText(limit.kind.kind, limit.kind.limit)}` : ''} `, limit ? a({ href: view.url('transcript', limit.seq) }, placeWords(run.cut_off)) : placeWords(run.cut_off), result && [' ', span.quiet(`The result is what there was: ${said}`)]);
+  const cut = run.cut_off;
+  if (cut == null) return span.lead({ dir: 'auto', title: result }, said);
+  const limit = nodes.findLast((node) => node?.kind.type === 'limit' && isWithin(node.path, cut));
+  const loop = nodes.find((node) => node?.kind.type === 'stage' && node.path === cut);
+  const place = loop ? placeOf(loop, model) : placeWords(cut);
+  return span.lead({ dir: 'auto', title: result }, `Cut off at its limit${limit ? ` of ${limitText(limit.kind.kind, limit.kind.limit)}` : ''} `,
+    limit ? a({ href: view.url('transcript', limit.seq) }, place) : place, result && [' ', span.quiet(`The result is what there was: ${said}`)]);
 }
 
 /** How the run stands, in one line. */

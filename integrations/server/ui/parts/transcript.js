@@ -7,7 +7,7 @@ import { brief, bytes, clock, compact, date, decided, limitText, line, micros, m
 import { took, when } from './common.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
-import { amountOf, answerOf, attempts, isFailure, isLastAttempt, isNoAnswer, iterationOf, stageName, standingOf } from './model.js';
+import { amountOf, answerOf, attempts, isFailure, isLastAttempt, isNoAnswer, isQuestion, iterationOf, stageName, standingOf } from './model.js';
 
 const { a, b, button, code, details, div, h2, img, li, ol, p, small, span, summary, time, ul } = tags;
 
@@ -40,7 +40,7 @@ function together(node, model) {
 const stageOf = (node, model) => (!node || node.kind.type === 'stage' ? node : stageOf(model.nodes[node.parent], model));
 function modelOf(stage, model) {
   const first = model.children.get(stage?.id)?.find((id) => model.nodes[id].kind.type === 'iteration');
-  return first === undefined ? null : siblings({ parent: first }, model).find(({ kind }) => kind.type === 'answer' && !kind.question)?.kind.model;
+  return first === undefined ? null : siblings({ parent: first }, model).find((node) => node.kind.type === 'answer' && !isQuestion(node))?.kind.model;
 }
 
 /** The tokens, the cost and the time of a node. */

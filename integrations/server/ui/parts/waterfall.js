@@ -121,7 +121,8 @@ export function barRow(node, { label, segments }, axis, { depth, index, selected
   const amount = amountOf(answer?.cost);
   return div.barRow({ key: node.id, id: `bar-${node.id}`, role: 'row', 'aria-rowindex': index + 1, 'aria-selected': String(selected),
     class: `${selected ? 'selected' : ''} ${node.kind.type} ${tone}`, onclick: ({ target }) => !target.closest('button') && select(node) },
-  span.barLabel({ role: 'rowheader', style: { '--depth': Math.min(8, depth) }, title: label }, fold && button.twist({ tabindex: '-1', 'aria-expanded': String(!isFolded), 'aria-label': `${isFolded ? 'Show' : 'Hide'} what ${label} did`, onclick: () => fold(node) }, icon('chevron')), span.n(iteration), icon(shape), span.cut(label)),
+  span.barLabel({ role: 'rowheader', style: { '--depth': Math.min(8, depth) }, title: label },
+    fold && button.twist({ tabindex: '-1', 'aria-expanded': String(!isFolded), 'aria-label': `${isFolded ? 'Show' : 'Hide'} what ${label} did`, onclick: () => fold(node) }, icon('chevron')), span.n(iteration), icon(shape), span.cut(label)),
   span.lane({ role: 'gridcell', 'aria-label': text || lasted || 'not reached', title: text }, segments.length ? segments.filter(({ from, to }) => to >= axis.from && from <= axis.to)
     .map(({ kind, from, to }) => i.seg({ class: kind, style: extent(axis.place(from), axis.place(to)) })) : span.notReached('not reached')),
   span.barFigure({ role: 'gridcell' }, input + output ? compact(input + output) : ''), span.barFigure({ role: 'gridcell' }, amount == null ? '' : money(amount, model.currency)), span.barTime({ role: 'gridcell' }, lasted || '–'));

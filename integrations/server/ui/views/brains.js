@@ -3,7 +3,7 @@ import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, go, query, runUrl, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
-import { cause, placeWords, plain, standing } from '../lib/cause.js';
+import { cause, cutOff, plain, standing } from '../lib/cause.js';
 import { micros, moment, money, number, plural, shortId } from '../lib/format.js';
 import { empty, resource } from '../parts/common.js';
 import { requestForm } from '../parts/request.js';
@@ -51,9 +51,15 @@ function figuresOf(title, { from, started, ended: { completed, failed, cancelled
     figure(number(waiting.items), waiting.items === 1 ? 'decision waits' : 'decisions wait', waiting.items && '/inbox'));
 }
 
+/** How a run stands, in a line. */
+function stands(run) {
+  if (run.cut_off != null) return cutOff(run);
+  return run.status === 'completed' ? plain(run.result ?? run.input) || plural(run.head + 1, 'event') : cause(run.why ?? run.last);
+}
+
 const runsOf = (title, { items, next }) => section.panel(header(h2('Last runs'), span.grow(), a({ href: ui(`/runs${query({ brain: title })}`) }, next ? 'All runs' : 'As a list')),
   items.length ? ul.lastRuns(items.map((run) => li({ key: run.id }, a({ href: runUrl(run.id) }, status(standing(run)), span.mono({ title: run.id }, shortId(run.id)),
-    span.cut({ class: run.status === 'failed' ? 'bad' : run.pending || run.cut_off != null ? 'wait' : '', dir: 'auto' }, run.cut_off != null ? `Cut off at a limit of ${placeWords(run.cut_off) || 'the run'}` : run.status === 'completed' ? plain(run.result ?? run.input) || plural(run.head + 1, 'event') : cause(run.why ?? run.last)),
+    span.cut({ class: run.status === 'failed' ? 'bad' : run.pending || run.cut_off != null ? 'wait' : '', dir: 'auto' }, stands(run)),
     span.quiet(moment(run.started)), span.wide.cost(run.cost?.currency ? money(run.cost.amount, run.cost.currency) : '–'))))) : p.soft('It has not run yet.'));
 
 /** Goes to the form, which stands below the rest in a narrow window. */
@@ -91,7 +97,8 @@ export default function brainsView(route) {
       // The form keeps what is typed, so that only the runs are read again.
       if (one?.value) get('/runs', { brain: chosen, limit: 5 }).then((runs) => { if (one.value) one.value.runs = runs; }, () => {});
     },
-    head: () => div.bar(chosen ? [a.quiet({ href: ui('/brains') }, 'Brains'), span.quiet('/'), h1(chosen), span.cut.soft.grow(one.value?.brain.description), one.value?.brain.start.allowed && button.primary.toStart({ onclick: toStart }, icon('run'), 'Start a run')] : [h1('Brains'), span.soft.cut(list.value && `${plural(list.value.items.length, 'brain')} that this server can run`)]),
+    head: () => div.bar(chosen ? [a.quiet({ href: ui('/brains') }, 'Brains'), span.quiet('/'), h1(chosen), span.cut.soft.grow(one.value?.brain.description),
+      one.value?.brain.start.allowed && button.primary.toStart({ onclick: toStart }, icon('run'), 'Start a run')] : [h1('Brains'), span.soft.cut(list.value && `${plural(list.value.items.length, 'brain')} that this server can run`)]),
     render: () => (one ? one.show(({ brain, runs, figures, tools, last, form }) => div.brain({ key: chosen },
       div(figures && figuresOf(chosen, figures), brain.structure && section.panel(header(h2('Structure'), span.grow(), small({ title: brain.fingerprint }, `version ${brain.version}, code ${brain.fingerprint.slice(0, 4)}`)), stagesOf(brain.structure, tools),
         Object.keys(tools).length > 0 && p.soft('The tools are those of the run ', a({ href: runUrl(last.id) }, shortId(last.id)), '.')), runsOf(chosen, runs)),

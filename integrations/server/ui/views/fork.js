@@ -31,7 +31,8 @@ export default function forkView(route) {
       return true;
     },
     head: () => div.bar(work?.data.value ? [a.quiet({ href: runUrl(work.run) }, work.model.run.brain, ' ', span.mono(shortId(work.run))), span.quiet('/'), h1.cut(`Fork ${work.data.value.place ? `from ${work.data.value.place}` : `at event ${work.seq}`}`), span.grow(),
-      work.data.value.asked && nav.views({ 'aria-label': 'What to do with it' }, a.wide({ href: ui(at('fork', work.run, work.seq)), 'aria-current': 'true' }, 'Fork the run'), may('playground') && a({ href: ui(at('playground', work.run, work.data.value.asked.seq)) }, 'Try the answer once'))] : h1('Fork')),
+      work.data.value.asked && nav.views({ 'aria-label': 'What to do with it' },
+        a.wide({ href: ui(at('fork', work.run, work.seq)), 'aria-current': 'true' }, 'Fork the run'), may('playground') && a({ href: ui(at('playground', work.run, work.data.value.asked.seq)) }, 'Try the answer once'))] : h1('Fork')),
     render: () => (work ? work.data.show(() => draw(work)) : empty('Choose where to fork', 'Select an event of a run, and press F.', a.button({ href: ui('/runs') }, 'Runs'))),
     close: () => work?.model.close(),
   };
@@ -90,7 +91,9 @@ function draw(work) {
       system !== null && div.field(label({ for: 'fork-system' }, 'System prompt ', span.quiet(edits.system === undefined ? 'as it was sent last' : 'changed')),
         textarea({ id: 'fork-system', class: 'code', rows: Math.min(18, 3 + system.split('\n').length), spellcheck: 'false', dir: 'auto', maxlength: 100_000, value: edits.system ?? system, oninput: ({ target }) => set('system', target.value === system ? undefined : target.value) }),
         edits.system === undefined ? small('Unchanged, each loop keeps its own. A changed one holds for all loops from here on.') : [linesDiff(system, edits.system), small('Holds for all loops from here on.')]),
-      label.field(span('Model'), input({ value: edits.model ?? '', placeholder: asked?.request.settings?.model ?? asked?.model.split('/').slice(1).join('/') ?? 'as recorded', autocomplete: 'off', spellcheck: 'false', oninput: ({ target }) => set('model', target.value.trim() || undefined) }), small('of the same provider; for all loops from here on')),
+      label.field(span('Model'),
+        input({ value: edits.model ?? '', placeholder: asked?.request.settings?.model ?? asked?.model.split('/').slice(1).join('/') ?? 'as recorded', autocomplete: 'off', spellcheck: 'false',
+          oninput: ({ target }) => set('model', target.value.trim() || undefined) }), small('of the same provider; for all loops from here on')),
       options != null && details.optionsOf(summary('Options ', span.quiet(edits.options === undefined ? 'as recorded' : 'changed')),
         schemaForm(brain?.options_schema ?? {}, { value: edits.options ?? options, id: 'fork-options', errors: (problem?.body?.errors ?? []).map((error) => ({ ...error, pointer: error.pointer.replace(/^\/options/, '') })), onchange: (edit) => {
           const next = edit(edits.options ?? options);
@@ -116,7 +119,8 @@ function shared({ model, seq }, plan) {
     const said = answerOf(node.kind)?.parts?.find(({ type, text }) => type === 'text' && text.trim())?.text;
     const calls = callsOf(node, model);
     const stands = node.seq > Math.max(seq, plan.at) ? (node === begins && !current ? 'new from here' : 'left behind') : node.seq > plan.at || node.seq === seq ? 'new from here' : 'shared';
-    return li({ key: node.id, class: stands.replaceAll(' ', '-') }, span.n(iteration?.type === 'iteration' ? iteration.number + 1 : ''), span.cut(said ? span({ dir: 'auto' }, line(plain(said), 80)) : !calls.length && span.quiet('No answer'), calls.length > 0 && [' ', code([...new Set(calls.map(({ kind }) => kind.tool))].join(', ')), calls.length === 1 && span.quiet(' ', brief(calls[0].kind.arguments, 40))]),
+    return li({ key: node.id, class: stands.replaceAll(' ', '-') }, span.n(iteration?.type === 'iteration' ? iteration.number + 1 : ''),
+      span.cut(said ? span({ dir: 'auto' }, line(plain(said), 80)) : !calls.length && span.quiet('No answer'), calls.length > 0 && [' ', code([...new Set(calls.map(({ kind }) => kind.tool))].join(', ')), calls.length === 1 && span.quiet(' ', brief(calls[0].kind.arguments, 40))]),
       a({ href: runUrl(model.id, 'transcript', node.seq) }, stands));
   })));
 }

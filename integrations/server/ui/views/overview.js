@@ -17,6 +17,8 @@ const WHY_STUCK = { no_brain: 'no worker knows the brain', changed: 'the code ha
 const sum = ({ completed, failed, cancelled }) => completed + failed + cancelled;
 const percent = (part, whole) => (whole ? `${number(Math.round((part / whole) * 1000) / 10)} %` : '–');
 const amounts = (costs) => (costs.length ? costs.map(({ amount, currency }) => cash(amount, currency)).join(' + ') : '–');
+/** How many parts of a cause are looked for at most. */
+const PARTS = 4;
 /** How long ago a time was, by its largest unit, and a time to the minute. */
 const age = (time) => duration(Date.now() - millis(time)).split(' ').slice(0, 2).join(' ');
 const minute = (time) => moment(time).replace(/(\d\d:\d\d):\d\d$/, '$1');
@@ -83,11 +85,12 @@ export default function overviewView(route, frame) {
       b(`${plural(waiting.items, 'decision')} ${waiting.items === 1 ? 'waits' : 'wait'}, `), waiting.items > 1 && 'the oldest ', `for ${age(waiting.oldest)}.`), span.to('Inbox')));
   }
 
-  /** The list of the runs with a cause: those that failed, and have the longest part of it that is the same for all in their log. */
+  /** The list of the runs with a cause: those that failed, and have the longest parts of it that are the same for all in their log. */
   function causeList({ cause, first, brains }) {
-    const [q] = inShort(cause).split(/["\\…\n]/).map((part) => part.trim()).sort((one, other) => other.length - one.length);
-    // In quotes it is one text, also with spaces.
-    return runs({ status: 'failed', q: q && `"${q}"`, brain: brains.length === 1 ? brains[0] : brain }, first);
+    // A log has a quote as `\"`, so the parts between quotes are looked for, each in quotes as one text.
+    const parts = cause.split(/["\\…\n]/).map((part) => part.trim()).filter((part) => part.length > 2);
+    const longest = parts.toSorted((one, other) => other.length - one.length).slice(0, PARTS);
+    return runs({ status: 'failed', q: longest.map((part) => `"${part}"`).join(' '), brain: brains.length === 1 ? brains[0] : brain }, first);
   }
 
   function tiles({ from, now, buckets, started, ended, waiting, bucket_seconds: seconds }) {
@@ -105,7 +108,8 @@ export default function overviewView(route, frame) {
         { name: 'completed', tone: 's1', of: of((one) => one.ended.completed) }, { name: 'failed', tone: 'failed', of: of((one) => one.ended.failed) },
         ended.cancelled && { name: 'cancelled', tone: 'idle', of: of((one) => one.ended.cancelled) }].filter(Boolean) }, true),
       tile('Failed', runs({ status: 'failed' }), number(ended.failed), `${percent(ended.failed, sum(ended))} of those that ended`, { format: number, series: [{ name: 'failed', tone: 'failed', of: of((one) => one.ended.failed) }] }),
-      tile('Waiting for a person', '/inbox', number(waiting.items), waiting.items ? `oldest ${age(waiting.oldest)}, in ${plural(waiting.runs, 'run')}, by when they began to wait` : 'nothing waits', { kind: 'steps', format: number, series: [{ name: 'waiting now', tone: 'waits', of: of((one) => one.waiting) }] }),
+      tile('Waiting for a person', '/inbox', number(waiting.items), waiting.items ? `oldest ${age(waiting.oldest)}, in ${plural(waiting.runs, 'run')}, by when they began to wait` : 'nothing waits',
+        { kind: 'steps', format: number, series: [{ name: 'waiting now', tone: 'waits', of: of((one) => one.waiting) }] }),
       tile('Cost', runs(), amounts(ended.costs), [ended.costs.length === 1 && sum(ended) > 0 && `${cash(ended.costs[0].amount / sum(ended), currency)} a run`, ended.partly_priced > 0 && `${plural(ended.partly_priced, 'run')} with an unknown part`].filter(Boolean).join(' · ') || 'no cost is known',
         { format: (n) => cash(n, currency), series: [{ name: currency ?? 'cost', tone: 's1', of: of((one) => inCurrency(one.ended.costs, currency)) }] }, ended.costs.length > 1),
       tile('Tokens', runs(), compact(input + output), `${percent(cached, input)} of the input from the cache`, { format: compact, series: [

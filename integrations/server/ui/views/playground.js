@@ -32,7 +32,8 @@ export default function playgroundView(route) {
     },
     keys: () => (work ? { n: ['Edit the system prompt', () => document.getElementById('try-system')?.focus()] } : {}),
     head: () => div.bar(work ? [a.quiet({ href: runUrl(work.run) }, work.asked.value?.run.brain ?? 'Run', ' ', span.mono(shortId(work.run))), span.quiet('/'),
-      h1.cut(work.asked.value ? nameOf(work.asked.value) : 'Playground'), span.grow(), nav.views({ 'aria-label': 'What to do with it' }, a({ href: ui(at('fork', work.run, work.seq)) }, 'Fork the run'), a.wide({ href: ui(at('playground', work.run, work.seq)), 'aria-current': 'true' }, 'Try the answer once'))]
+      h1.cut(work.asked.value ? nameOf(work.asked.value) : 'Playground'), span.grow(), nav.views({ 'aria-label': 'What to do with it' },
+        a({ href: ui(at('fork', work.run, work.seq)) }, 'Fork the run'), a.wide({ href: ui(at('playground', work.run, work.seq)), 'aria-current': 'true' }, 'Try the answer once'))]
       : [h1('Playground'), span.soft.cut('A request of a run with edits, sent once. Nothing is written into the run.')]),
     render: () => (work ? work.asked.show(() => draw(work)) : recent.show(chooser)),
   };
@@ -44,7 +45,8 @@ const nameOf = ({ path }) => `Answer of ${placeWords(path) || 'the run'}`;
 const chooser = ({ items }) => {
   const asked = items.filter(({ usage }) => usage?.input || usage?.output);
   return asked.length ? section.chooser(p.soft('Choose a request of a run. In a run, “Try again with edits” and the key ', kbd('P'), ' lead here, too.'),
-    tags.ul.lastRuns(asked.map((run) => tags.li({ key: run.id }, a({ href: runUrl(run.id, 'requests') }, span.cut(run.brain), span.mono(shortId(run.id)), span.cut.quiet({ dir: 'auto' }, run.input || run.status), span.quiet(moment(run.started)), span.wide.cost(run.cost?.currency ? money(run.cost.amount, run.cost.currency) : '–'))))))
+    tags.ul.lastRuns(asked.map((run) => tags.li({ key: run.id }, a({ href: runUrl(run.id, 'requests') },
+      span.cut(run.brain), span.mono(shortId(run.id)), span.cut.quiet({ dir: 'auto' }, run.input || run.status), span.quiet(moment(run.started)), span.wide.cost(run.cost?.currency ? money(run.cost.amount, run.cost.currency) : '–'))))))
     : empty('No model was asked yet', 'Requests of runs appear here.', a.button({ href: ui('/brains') }, 'Start a brain'));
 };
 
@@ -133,7 +135,8 @@ function draw(work) {
       model.startsWith('cassette/') && div.note(icon('warn'), div('A cassette has answered this request. If it still plays here, it gives its own answers in their order, whatever is asked.')),
       known?.redacted && div.note(icon('warn'), div('This server hides values. The model gets the marks ', code('[redacted]'), ' in their place, as you see them.')),
       !tools.length && p.soft.small('No tools are offered.'),
-      allowed ? div.sendLine(button.primary.large({ disabled: Boolean(known?.error) }, icon('send'), trials.length ? 'Send again' : 'Send'), span.soft.grow({ role: 'status' }, costOf(work)), Object.keys(edits).length > 0 && button.plain.small({ type: 'button', onclick: () => { work.edits = {}; work.edit({}); } }, 'Undo all edits'), kbd.wide('Ctrl ↵'))
+      allowed ? div.sendLine(button.primary.large({ disabled: Boolean(known?.error) }, icon('send'), trials.length ? 'Send again' : 'Send'), span.soft.grow({ role: 'status' }, costOf(work)),
+        Object.keys(edits).length > 0 && button.plain.small({ type: 'button', onclick: () => { work.edits = {}; work.edit({}); } }, 'Undo all edits'), kbd.wide('Ctrl ↵'))
         : p.note(icon('warn'), 'Sending needs the scope ', code('playground'), '.'),
       ),
     section.trials({ 'aria-label': 'Answers', tabindex: '0' },

@@ -54,7 +54,8 @@ export default function requestsTab(run) {
     const [system, old] = [text(request.system), before && text(before.system)];
     const lost = before ? before.messages.length - shared : 0;
     return section.request({ 'aria-label': `Request at event ${place}` },
-      facts({ model: name, tokens: (usage?.input || usage?.output) && `${number(usage.input ?? 0)} + ${number(usage.output ?? 0)}`, cost: cost != null && money(cost, model.currency), cached: usage?.cached && number(usage.cached), duration: kind.outcome?.duration != null && micros(kind.outcome.duration),
+      facts({ model: name, tokens: (usage?.input || usage?.output) && `${number(usage.input ?? 0)} + ${number(usage.output ?? 0)}`,
+        cost: cost != null && money(cost, model.currency), cached: usage?.cached && number(usage.cached), duration: kind.outcome?.duration != null && micros(kind.outcome.duration),
         finish: finish && brief(finish), 'answer id': id, answer: answer != null && a({ href: run.url('events', answer) }, `event ${answer}`) }),
       p.tools(may('playground') && a.button.small({ href: ui(at('playground', model.id, place)) }, icon('flask'), 'Try again with edits'), copyButton(curl, 'Copy as curl'), cassette && copyButton(cassette, 'Copy for a cassette')),
       system && details({ open: old !== system }, summary('System prompt ', before && small(old === system ? 'as before' : 'changed')),

@@ -4,11 +4,11 @@ import { List } from '../lib/list.js';
 import { get } from '../lib/api.js';
 import { at, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
-import { causeOf, placeWords, plain, quoted, standing } from '../lib/cause.js';
+import { causeOf, cutOff, plain, quoted, standing } from '../lib/cause.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { cash, compact, date, duration, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
 import { empty, hasEnded, resource } from '../parts/common.js';
-import { asked as askedOf, dated, KEYS, parse, texts, write } from '../parts/query.js';
+import { asked as askedOf, dated, KEYS, parse, texts, wordsOf, write } from '../parts/query.js';
 import { menuOf, suggestions } from '../parts/suggest.js';
 
 const { a, b, button, div, form, h1, h2, input, kbd, label, mark, nav, option, p, select, small, span } = tags;
@@ -23,7 +23,11 @@ const BEFORE = 20;
 /** Up to how many runs are read so that they can be sorted. */
 const MOST_SORTED = 2000;
 /** By what the runs that are shown can be sorted, and how the first ones differ from the others. The store has an index of the starts only. */
-const SORTS = { started: [({ started }) => millis(started), 'last started'], active: [activeOf, 'longest'], waits: [({ status: now, since }) => (now === 'waiting' ? Date.now() - millis(since) : -1), 'longest waiting'], tokens: [({ usage }) => inputTokens(usage), 'most tokens'], cost: [({ cost }) => (cost?.currency ? Number(cost.amount) : -1), 'dearest'] };
+const SORTS = {
+  started: [({ started }) => millis(started), 'last started'], active: [activeOf, 'longest'],
+  waits: [({ status: now, since }) => (now === 'waiting' ? Date.now() - millis(since) : -1), 'longest waiting'],
+  tokens: [({ usage }) => inputTokens(usage), 'most tokens'], cost: [({ cost }) => (cost?.currency ? Number(cost.amount) : -1), 'dearest'],
+};
 const address = (filter, sort = null) => `/runs${query({ ...filter, sort })}`;
 const saved = () => JSON.parse(pref('views') ?? '{}');
 const sum = ({ capped, ...counts }) => `${number(Object.values(counts).reduce((all, one) => all + one, 0))}${capped ? '+' : ''}`;
@@ -228,7 +232,7 @@ export default function runsView(route, frame) {
     const [sums, used] = [new Map(), rows.reduce((all, { usage }) => all + inputTokens(usage), 0)];
     for (const { cost } of rows) if (cost?.currency) sums.set(cost.currency, (sums.get(cost.currency) ?? 0) + Number(cost.amount));
     const isPartial = rows.some(({ cost, usage }) => cost?.partial || (!cost?.currency && inputTokens(usage) > 0));
-    const amounts = [...sums].map(([currency, amount]) => cash(String(amount), currency)).join(' + ');
+    const amounts = [...sums].map(([currency, amount]) => cash(amount, currency)).join(' + ');
     const figures = [amounts && span({ key: 'cost', title: isPartial ? 'The cost of some answers is unknown' : null }, amounts, isPartial && ' +'), used > 0 && span({ key: 'tokens', title: `${number(used)} tokens` }, `${compact(used)} tokens`)].filter(Boolean);
     return figures.length > 0 && [next && span({ key: 'of' }, `the ${number(rows.length)} shown:`), figures];
   }
@@ -247,8 +251,8 @@ export default function runsView(route, frame) {
   }
   /** Offers the words one by one, since no run has all of them. */
   function noMatch() {
-    const words = (filter.q ?? '').match(/(?:[a-z]\w*:)?(?:"[^"]*"|\S+)/g) ?? [];
-    const others = words.length < 2 ? [] : words.map((word) => ({ ...filter, q: word }));
+    const words = wordsOf(filter.q);
+    const others = words.length < 2 ? [] : words.map(({ word }) => ({ ...filter, q: word }));
     return empty('No run matches', others.length ? 'No run has all of these words. Or look for:' : 'Change the filters.',
       others.map((other) => a.button({ key: write(other), href: ui(address(other)) }, write(other))), a.button({ key: 'all', href: ui('/runs') }, 'Show all runs'));
   }
@@ -286,7 +290,7 @@ export default function runsView(route, frame) {
     const isSelected = index === selected;
     const [name, now] = [standing(run), Date.now()];
     const tone = ['failed', 'parked', 'stuck'].includes(name) ? 'bad' : name === 'limited' || run.pending > 0 ? 'wait' : '';
-    const { brief: text, place } = name === 'limited' ? { brief: `Cut off at a limit of ${placeWords(run.cut_off) || 'the run'}`, place: run.result && `· ${plain(run.result)}` } : run.status === 'completed' ? { brief: plain(run.result) } : causeOf(run.refused?.message ?? run.why ?? run.last);
+    const { brief: text, place } = stands(run, name);
     const spent = inputTokens(run.usage);
     const none = (value) => value || span.quiet('–');
     return div.runRow({ key: run.id, id: `run-${index}`, role: 'row', 'aria-rowindex': index + 2, 'aria-selected': String(isSelected),
@@ -300,6 +304,12 @@ export default function runsView(route, frame) {
     cell('waits', run.status === 'waiting' ? span.wait(duration(now - millis(run.since))) : span.quiet('–')), cell('tokens', spent ? span({ title: `${number(spent)} tokens` }, compact(spent)) : span.quiet('–')),
     cell('cost', run.cost?.currency ? span({ title: run.cost.partial ? 'The cost of some answers is unknown' : '' }, `${money(run.cost.amount, run.cost.currency)}${run.cost.partial ? ' +' : ''}`) : span.quiet('–')));
   }
+}
+
+/** How a run stands, briefly: the limit that cut it off, its result, or its cause and place. */
+function stands(run, name) {
+  if (name === 'limited') return { brief: cutOff(run), place: run.result && `· ${plain(run.result)}` };
+  return run.status === 'completed' ? { brief: plain(run.result) } : causeOf(run.refused?.message ?? run.why ?? run.last);
 }
 
 /** Asks for the name of a view, and keeps it in this browser. */

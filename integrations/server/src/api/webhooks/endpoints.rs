@@ -121,6 +121,11 @@ async fn put(cx: RequestContext) -> Result<Response, Problem> {
     let mut shown = given_secrets(&new.secrets)?;
     let records = records(&cx);
     let stored = records.put_endpoint(id, |before| {
+        // The headers of a subscription authenticate the server at the client's address, and at no other.
+        if before.as_ref().is_some_and(|before| before.subscription.is_some() && before.url != url.as_str()) {
+            let detail = "the webhook is a client's subscription to a run, whose URL stays; remove it instead";
+            return Err(Problem::new(ProblemType::Conflict).detail(detail));
+        }
         let mut endpoint = new.endpoint(url.as_str(), before.as_ref(), now);
         if shown.is_empty() && before.is_none() {
             shown.push(WebhookSecret::generate().map_err(|error| Problem::new(ProblemType::Internal).detail(error))?);
@@ -171,8 +176,8 @@ impl NewWebhook {
         let reason = || "a person has disabled it".to_owned();
         let disabled = match before.and_then(|before| before.disabled.clone()) {
             _ if self.enabled => None,
-            Some(disabled) => Some(disabled),
-            None => Some(Disabled { reason: reason(), at: now }),
+            Some(disabled) => Some(Disabled { by_person: true, ..disabled }),
+            None => Some(Disabled { reason: reason(), at: now, by_person: true }),
         };
         let was_enabled = before.filter(|before| before.disabled.is_none());
         Endpoint {

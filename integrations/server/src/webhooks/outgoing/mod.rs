@@ -32,7 +32,7 @@ mod subscriptions;
 mod transport;
 
 pub(crate) use delivery::{Delivery, DeliveryStatus};
-pub(crate) use endpoint::{Disabled, Endpoint};
+pub(crate) use endpoint::{Disabled, Endpoint, StoredSubscription};
 pub use event::WebhookEvent;
 pub(crate) use records::Records;
 pub(crate) use sender::earlier;

@@ -95,9 +95,14 @@ impl Records {
             }
             None => false,
         };
-        self.remove_below(DUE, &below(id), None).await?;
-        self.remove_below(DELIVERY, &below(id), None).await?;
+        self.remove_deliveries(id).await?;
         Ok(existed)
+    }
+
+    /// Removes the deliveries of an endpoint.
+    pub(crate) async fn remove_deliveries(&self, endpoint: &str) -> Result<(), StoreError> {
+        self.remove_below(DUE, &below(endpoint), None).await?;
+        self.remove_below(DELIVERY, &below(endpoint), None).await
     }
 
     /// Lists the deliveries of an endpoint, latest event first.

@@ -137,8 +137,9 @@ impl Scan {
         let endpoints = self.records.endpoints().await?;
         for (notice, event) in notices {
             for (id, endpoint) in &endpoints {
-                if endpoint.wants(notice, row, event.at) {
-                    let delivery = self.delivery(row, notice, event, endpoint);
+                if endpoint.wants(notice, row, event.at)
+                    && let Some(delivery) = self.delivery(row, notice, event, endpoint)
+                {
                     self.records.add_delivery(id, &delivery_id(&row.run, event.seq, event.at), &delivery).await?;
                 }
             }
@@ -165,18 +166,23 @@ impl Scan {
         Ok(false)
     }
 
-    fn delivery(&self, row: &RunSummary, notice: WebhookEvent, event: &Event, endpoint: &Endpoint) -> Delivery {
-        let own = endpoint.subscription.as_ref().and_then(|subscription| subscription.bodies.get(&notice));
-        Delivery {
+    /// Returns the delivery of a notice; `None` for a subscription without a body for it, which gets no other one.
+    fn delivery(&self, row: &RunSummary, notice: WebhookEvent, event: &Event, endpoint: &Endpoint) -> Option<Delivery> {
+        let body = match &endpoint.subscription {
+            Some(subscription) => subscription.own.bodies.get(&notice)?.clone(),
+            None => self.body(row, notice, event),
+        };
+        let due = self.client.now();
+        Some(Delivery {
             event: notice,
             run: row.run.clone(),
             seq: event.seq,
             at: event.at,
-            body: own.cloned().unwrap_or_else(|| self.body(row, notice, event)),
-            status: DeliveryStatus::Pending { due: self.client.now() },
+            body,
+            status: DeliveryStatus::Pending { due },
             failures: 0,
             attempts: Vec::new(),
-        }
+        })
     }
 
     /// Returns the payload: ids, times and a link. What happened is in the API.
@@ -207,8 +213,8 @@ impl Scan {
     }
 }
 
-/// Skips a run that cannot be read, so that it does not keep the others from their notices.
-fn unreadable(run: &RunId, error: StoreError) -> Result<(), StoreError> {
+/// Skips a run that cannot be read, so that the others get their notices, and are removed.
+pub(super) fn unreadable(run: &RunId, error: StoreError) -> Result<(), StoreError> {
     match error {
         StoreError::Corrupt { .. } | StoreError::Damaged { .. } | StoreError::NoSuchRun { .. } => {
             tracing::warn!(%run, %error, "cannot read the run for outgoing webhooks");

@@ -105,7 +105,7 @@ impl Send {
                 headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).ok()?);
             }
         }
-        for (name, value) in self.endpoint.subscription.iter().flat_map(|subscription| &subscription.headers) {
+        for (name, value) in self.endpoint.subscription.iter().flat_map(|subscription| &subscription.own.headers) {
             let mut value = HeaderValue::from_str(value).ok()?;
             value.set_sensitive(true);
             headers.insert(HeaderName::from_bytes(name.as_bytes()).ok()?, value);
@@ -139,7 +139,7 @@ impl Send {
         }
         if matches!(outcome, AttemptOutcome::Gone) {
             let reason = "the receiver answered 410 Gone".to_owned();
-            let disabled = Disabled { reason, at: now };
+            let disabled = Disabled { reason, at: now, by_person: false };
             let disable = |stored: Option<Endpoint>| {
                 let stored = stored.filter(|endpoint| endpoint.url == self.endpoint.url);
                 Ok::<_, StoreError>(stored.map(|endpoint| Endpoint { disabled: Some(disabled.clone()), ..endpoint }))

@@ -1,5 +1,7 @@
 //! Endpoints and deliveries over HTTP.
 
+use std::collections::BTreeMap;
+
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
@@ -7,13 +9,14 @@ use axum::http::request::Parts;
 use futures::future::BoxFuture;
 use positronic_core::record::{RunId, Seq};
 use positronic_core::runner::Client;
-use positronic_core::store::MemoryStore;
+use positronic_core::store::{MemoryStore, StoreError};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::*;
 use crate::auth::{Authenticate, Caller};
-use crate::webhooks::{Delivery, DeliveryStatus};
+use crate::extension::RunSubscription;
+use crate::webhooks::{Delivery, DeliveryStatus, StoredSubscription};
 use crate::{Options, router};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -122,6 +125,29 @@ async fn unusable_webhooks_are_refused_with_the_place() {
         assert_eq!(bench.call("PUT", &format!("/webhooks/{id}"), Some(body)).await.0, StatusCode::BAD_REQUEST, "{id}");
     }
     assert_eq!(bench.call("GET", "/webhooks", None).await.1["items"], json!([]));
+}
+
+#[tokio::test]
+async fn url_of_a_subscription_stays() {
+    let bench = Bench::new();
+    let own = RunSubscription::builder().id("first").bodies(BTreeMap::new());
+    let own = own.headers(vec![("authorization".to_owned(), "Bearer of-ann".to_owned())]).build();
+    let subscription = StoredSubscription { run: RunId::new("run-1"), user: None, own };
+    let body = |url: &str| Some(json!({ "url": url }));
+    bench.call("PUT", "/webhooks/run-own", body("https://example.com/ann")).await;
+    let subscribe = |endpoint: Option<Endpoint>| {
+        let subscription = Some(subscription.clone());
+        Ok::<_, StoreError>(endpoint.map(|endpoint| Endpoint { subscription, ..endpoint }))
+    };
+    Records::new(bench.0.clone()).put_endpoint("run-own", subscribe).await.unwrap().unwrap();
+
+    let (other, problem) = bench.call("PUT", "/webhooks/run-own", body("https://example.com/ben")).await;
+    let (same, _) = bench.call("PUT", "/webhooks/run-own", body("https://example.com/ann")).await;
+
+    assert_eq!((other, &problem["type"]), (StatusCode::CONFLICT, &json!("/problems/conflict")));
+    assert_eq!(same, StatusCode::OK);
+    let stored = Records::new(bench.0.clone()).endpoint("run-own").await.unwrap().unwrap().value;
+    assert_eq!((stored.url.as_str(), stored.subscription), ("https://example.com/ann", Some(subscription)));
 }
 
 #[tokio::test]

@@ -55,7 +55,7 @@ async fn endpoint_gets_the_notices_that_it_wants_of_events_after_it() {
     bench.endpoint("gated", |endpoint| endpoint.brain = Some("Gated".to_owned())).await;
     bench
         .endpoint("off", |endpoint| {
-            endpoint.disabled = Some(Disabled { reason: "test".to_owned(), at: endpoint.created });
+            endpoint.disabled = Some(Disabled { reason: "test".to_owned(), at: endpoint.created, by_person: true });
         })
         .await;
     let _server = bench.server();

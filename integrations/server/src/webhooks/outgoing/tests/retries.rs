@@ -142,7 +142,7 @@ async fn open_deliveries_of_a_disabled_endpoint_wait_until_it_is_enabled() {
             Ok::<_, StoreError>(stored.map(|endpoint| Endpoint { disabled: disabled.clone(), ..endpoint }))
         }
     };
-    let disabled = Disabled { reason: "test".to_owned(), at: bench.clock.now() };
+    let disabled = Disabled { reason: "test".to_owned(), at: bench.clock.now(), by_person: true };
     bench.records().put_endpoint("ops", disable(Some(disabled))).await.unwrap();
     skip(DAY).await;
     assert_eq!(bench.receiver.all().len(), 1);
