@@ -106,7 +106,8 @@ async fn sent(shared: &Shared, cx: &RequestContext, params: SendParams) -> Resul
 
 async fn streamed(shared: &Shared, cx: &RequestContext, request: &RpcRequest) -> Result<Answer, Refusal> {
     let params: SendParams = request.read()?;
-    let send::Sent { row, leg, has_answered } = send_with_push(shared, cx, &params.message, &params.configuration).await?;
+    let send::Sent { row, leg, has_answered } =
+        send_with_push(shared, cx, &params.message, &params.configuration).await?;
     let encoder = tasks::encoder(cx, shared, &row)?.answered(has_answered);
     let encoder = encoder.history_length(params.configuration.history_length);
     stream(shared, cx, &request.id, leg, encoder).await

@@ -126,7 +126,9 @@ async fn resume(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Pro
             let detail = "`run` and `seq` belong together: send both, or neither";
             return Err(Problem::new(ProblemType::InvalidQuery).detail(detail));
         }
-        ResumeQuery { run: Some(run), seq: Some(seq) } if *run == *row.run.as_str() => has_new_event(&cx, row, Seq(seq)).await?,
+        ResumeQuery { run: Some(run), seq: Some(seq) } if *run == *row.run.as_str() => {
+            has_new_event(&cx, row, Seq(seq)).await?
+        }
         // The chat has a further run.
         ResumeQuery { run: Some(_), .. } => true,
         ResumeQuery { run: None, .. } => !row.status.is_over(),

@@ -10,9 +10,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::ModelRequest;
 use positronic_core::store::MemoryStore;
 use positronic_server::Scope;
-use positronic_server::webhooks::{
-    OutgoingRequest, OutgoingResponse, TransportError, WebhookSender, WebhookTransport,
-};
+use positronic_server::webhooks::{OutgoingRequest, OutgoingResponse, TransportError, WebhookSender, WebhookTransport};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -253,9 +251,7 @@ impl WebhookTransport for Addresses {
     fn send<'a>(&'a self, request: &'a OutgoingRequest) -> BoxFuture<'a, Result<OutgoingResponse, TransportError>> {
         let token = request.headers.get("x-a2a-notification-token").and_then(|token| token.to_str().ok());
         _ = self.0.send((request.url.to_string(), token.map(str::to_owned)));
-        let mut accepted = OutgoingResponse::default();
-        accepted.status = 204;
-        Box::pin(async move { Ok(accepted) })
+        Box::pin(async { Ok(OutgoingResponse { status: 204, ..OutgoingResponse::default() }) })
     }
 }
 
@@ -286,7 +282,8 @@ async fn address_that_a_person_has_disabled_stays_disabled() {
     let asked = task(&shop, &ann, said("pay")).await;
     let address = "https://example.org/hook";
     let params = json!({ "taskId": asked["id"], "url": address, "id": "1" });
-    let create = async || call(&shop, &ann, "CreateTaskPushNotificationConfig", params.clone()).await.1["error"].clone();
+    let create =
+        async || call(&shop, &ann, "CreateTaskPushNotificationConfig", params.clone()).await.1["error"].clone();
     let listed = async || {
         let (_, text) = shop.send(&admin, "GET", "/api/v1/webhooks", None).await;
         serde_json::from_str::<Value>(&text).unwrap()["items"][0].clone()
