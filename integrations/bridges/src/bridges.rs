@@ -28,7 +28,7 @@ pub enum Protocol {
     Mcp,
     /// OpenAI's API, where the name of a model is the title of a brain: `/api/v1/openai/v1`.
     OpenAi,
-    /// A2A 1.0 over JSON-RPC, whose clients get each brain as an agent: `/api/v1/a2a/{title}`.
+    /// A2A 1.0 over JSON-RPC and HTTP+JSON, whose clients get each brain as an agent: `/api/v1/a2a/{title}`.
     A2a,
 }
 

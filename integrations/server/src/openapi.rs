@@ -135,7 +135,7 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
 
 /// Returns a name such as `get_runs_run_events`.
 fn operation_id(route: &Route) -> String {
-    let place = route.path.trim_start_matches("/api/v1").replace(['{', '}'], "").replace(['.', '-'], "_");
+    let place = route.path.trim_start_matches("/api/v1").replace(['{', '}'], "").replace(['.', '-', ':'], "_");
     format!("{}{}", route.method.as_str().to_lowercase(), place.replace('/', "_"))
 }
 

@@ -64,7 +64,7 @@ impl Default for Data {
 }
 
 impl Event {
-    /// Creates an event of a type, with JSON as its data on one line.
+    /// Creates an event of a type, which may be empty, with JSON as its data on one line.
     pub(crate) fn new(name: &'static str, data: String) -> Self {
         Self { name, data: Data::Own(data), ..Self::default() }
     }
@@ -82,11 +82,6 @@ impl Event {
     /// Says that the data is already redacted.
     pub(crate) fn redacted(self) -> Self {
         Self { is_redacted: true, ..self }
-    }
-
-    /// Creates an event without a type, with JSON as its data on one line.
-    pub(crate) fn unnamed(data: String) -> Self {
-        Self { data: Data::Own(data), ..Self::default() }
     }
 
     async fn encoded(self, redact: Option<Redact>) -> Encoded {

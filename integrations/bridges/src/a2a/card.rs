@@ -22,7 +22,7 @@ const MODES: [&str; 2] = ["text/plain", "application/json"];
 /// `UnknownBrain` if the caller may not start runs of the brain.
 pub(super) fn card(cx: &RequestContext, shared: &Shared) -> Result<Value, Problem> {
     let mut brains = cx.brains()?;
-    let mut url = format!("{}/api/v1/a2a", cx.address());
+    let (mut rpc, mut http) = (format!("{}/api/v1/a2a", cx.address()), format!("{}/api/v1/a2a-http", cx.address()));
     let (mut name, mut description, mut version) = (
         "positronic".to_owned(),
         "Runs the brains of this server; `message.metadata.skill` names the one of a new task.".to_owned(),
@@ -31,7 +31,8 @@ pub(super) fn card(cx: &RequestContext, shared: &Shared) -> Result<Value, Proble
     if let Some(title) = title(cx) {
         brains.retain(|brain| brain.title == title);
         let brain = brains.first().ok_or_else(|| unknown(title))?;
-        url = format!("{url}/{}", segment(title));
+        rpc = format!("{rpc}/{}", segment(title));
+        http = rpc.clone();
         (name, description, version) = (title.to_owned(), described(brain), brain.version.to_string());
     }
     let schemas: serde_json::Map<_, _> = brains
@@ -45,7 +46,10 @@ pub(super) fn card(cx: &RequestContext, shared: &Shared) -> Result<Value, Proble
         "name": name,
         "description": description,
         "version": version,
-        "supportedInterfaces": [{ "url": url, "protocolBinding": "JSONRPC", "protocolVersion": VERSION }],
+        "supportedInterfaces": [
+            { "url": rpc, "protocolBinding": "JSONRPC", "protocolVersion": VERSION },
+            { "url": http, "protocolBinding": "HTTP+JSON", "protocolVersion": VERSION },
+        ],
         "capabilities": {
             "streaming": true,
             "pushNotifications": shared.push_notifications,

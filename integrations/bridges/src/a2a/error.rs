@@ -1,4 +1,5 @@
-//! Refusals as errors of JSON-RPC. What concerns the caller and not its request stays a problem with an HTTP status.
+//! Refusals as errors of the protocol, in the form of each binding. What concerns the caller and not its request stays a problem with an
+//! HTTP status.
 
 use positronic_server::{Problem, ProblemType};
 use serde_json::{Value, json};
@@ -6,79 +7,163 @@ use serde_json::{Value, json};
 /// A refusal.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// An error of JSON-RPC: its code, the reason as a word of the protocol, and a text.
-    Rpc { code: i32, reason: &'static str, text: String },
+    /// The request is refused.
+    Protocol(ProtocolError),
     /// The caller may not do this, or the server cannot.
     Http(Problem),
 }
 
+/// An error of the protocol.
+#[derive(Debug)]
+pub(super) struct ProtocolError {
+    kind: ErrorKind,
+    text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ErrorKind {
+    InvalidRequest,
+    UnknownMethod,
+    InvalidParams,
+    Internal,
+    TaskNotFound,
+    TaskNotCancelable,
+    PushNotificationNotSupported,
+    UnsupportedOperation,
+    ContentTypeNotSupported,
+    ExtendedAgentCardNotConfigured,
+    VersionNotSupported,
+}
+
+/// How the bindings name a kind of error.
+struct Names {
+    /// The code of JSON-RPC.
+    code: i32,
+    /// The HTTP status.
+    http: u16,
+    /// The word of `google.rpc.Code`.
+    status: &'static str,
+    reason: &'static str,
+}
+
+impl ErrorKind {
+    const fn names(self) -> Names {
+        let (code, http, status, reason) = match self {
+            Self::InvalidRequest => (-32600, 400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+            Self::UnknownMethod => (-32601, 404, "NOT_FOUND", "METHOD_NOT_FOUND"),
+            Self::InvalidParams => (-32602, 400, "INVALID_ARGUMENT", "INVALID_PARAMS"),
+            Self::Internal => (-32603, 500, "INTERNAL", "INTERNAL_ERROR"),
+            Self::TaskNotFound => (-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND"),
+            Self::TaskNotCancelable => (-32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE"),
+            Self::PushNotificationNotSupported => {
+                (-32003, 400, "FAILED_PRECONDITION", "PUSH_NOTIFICATION_NOT_SUPPORTED")
+            }
+            Self::UnsupportedOperation => (-32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION"),
+            Self::ContentTypeNotSupported => (-32005, 400, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
+            Self::ExtendedAgentCardNotConfigured => {
+                (-32007, 400, "FAILED_PRECONDITION", "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
+            }
+            Self::VersionNotSupported => (-32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
+        };
+        Names { code, http, status, reason }
+    }
+}
+
+impl ProtocolError {
+    /// Returns a problem as an error of the protocol, after a stream has begun: there is no HTTP status any more.
+    pub(super) fn within_stream(problem: Problem) -> Self {
+        match Refusal::from(problem) {
+            Refusal::Protocol(error) => error,
+            Refusal::Http(problem) => Self { kind: ErrorKind::Internal, text: text(&problem) },
+        }
+    }
+
+    /// Returns the error object of JSON-RPC.
+    pub(super) fn json_rpc(&self) -> Value {
+        json!({ "code": self.kind.names().code, "message": self.text, "data": [self.info()] })
+    }
+
+    /// Returns the HTTP status and the body of HTTP+JSON.
+    pub(super) fn http_json(&self) -> (u16, Value) {
+        let Names { http, status, .. } = self.kind.names();
+        let error = json!({ "code": http, "status": status, "message": self.text, "details": [self.info()] });
+        (http, json!({ "error": error }))
+    }
+
+    fn info(&self) -> Value {
+        json!({
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": self.kind.names().reason,
+            "domain": "a2a-protocol.org",
+        })
+    }
+
+    /// Returns the code of JSON-RPC.
+    #[cfg(test)]
+    pub(super) const fn code(&self) -> i32 {
+        self.kind.names().code
+    }
+}
+
 impl Refusal {
-    fn rpc(code: i32, reason: &'static str, text: impl Into<String>) -> Self {
-        Self::Rpc { code, reason, text: text.into() }
+    fn of(kind: ErrorKind, text: impl Into<String>) -> Self {
+        Self::Protocol(ProtocolError { kind, text: text.into() })
     }
 
     pub(super) fn invalid_request(text: impl Into<String>) -> Self {
-        Self::rpc(-32600, "INVALID_REQUEST", text)
+        Self::of(ErrorKind::InvalidRequest, text)
     }
 
     pub(super) fn unknown_method(name: &str) -> Self {
-        Self::rpc(-32601, "METHOD_NOT_FOUND", format!("there is no method `{name}`"))
+        Self::of(ErrorKind::UnknownMethod, format!("there is no method `{name}`"))
     }
 
     pub(super) fn invalid_params(text: impl Into<String>) -> Self {
-        Self::rpc(-32602, "INVALID_PARAMS", text)
+        Self::of(ErrorKind::InvalidParams, text)
     }
 
     pub(super) fn unknown_task(id: &str) -> Self {
-        Self::rpc(-32001, "TASK_NOT_FOUND", format!("there is no task `{id}` of this agent"))
+        Self::of(ErrorKind::TaskNotFound, format!("there is no task `{id}` of this agent"))
     }
 
     pub(super) fn unknown_push_notification(task: &str, id: &str) -> Self {
-        Self::rpc(-32001, "TASK_NOT_FOUND", format!("the task `{task}` has no push notification `{id}`"))
+        Self::of(ErrorKind::TaskNotFound, format!("the task `{task}` has no push notification `{id}`"))
     }
 
     pub(super) fn not_cancelable(id: &str) -> Self {
-        Self::rpc(-32002, "TASK_NOT_CANCELABLE", format!("the task `{id}` has ended"))
+        Self::of(ErrorKind::TaskNotCancelable, format!("the task `{id}` has ended"))
     }
 
     pub(super) fn no_push_notifications() -> Self {
         let text = "this server sends no push notifications; outgoing webhooks report runs";
-        Self::rpc(-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", text)
+        Self::of(ErrorKind::PushNotificationNotSupported, text)
     }
 
     pub(super) fn unsupported(text: impl Into<String>) -> Self {
-        Self::rpc(-32004, "UNSUPPORTED_OPERATION", text)
+        Self::of(ErrorKind::UnsupportedOperation, text)
     }
 
     pub(super) fn content_type(text: impl Into<String>) -> Self {
-        Self::rpc(-32005, "CONTENT_TYPE_NOT_SUPPORTED", text)
+        Self::of(ErrorKind::ContentTypeNotSupported, text)
     }
 
     pub(super) fn no_extended_card() -> Self {
-        Self::rpc(-32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED", "the card is complete; there is no extended one")
+        Self::of(ErrorKind::ExtendedAgentCardNotConfigured, "the card is complete; there is no extended one")
     }
 
     pub(super) fn version(asked: &str) -> Self {
         let text = format!("the version `{asked}` is not supported; the server speaks {}", super::VERSION);
-        Self::rpc(-32009, "VERSION_NOT_SUPPORTED", text)
+        Self::of(ErrorKind::VersionNotSupported, text)
     }
 
-    /// Returns the answer of JSON-RPC.
+    /// Returns the error of a refusal that concerns the request.
     ///
     /// # Errors
     ///
-    /// The problem of a refusal that has an HTTP status.
-    pub(super) fn answer(self, id: &Value) -> Result<Value, Problem> {
+    /// The problem of a refusal that concerns the caller.
+    pub(super) fn into_error(self) -> Result<ProtocolError, Problem> {
         match self {
-            Self::Rpc { code, reason, text } => {
-                let info = json!({
-                    "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-                    "reason": reason,
-                    "domain": "a2a-protocol.org",
-                });
-                let error = json!({ "code": code, "message": text, "data": [info] });
-                Ok(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
-            }
+            Self::Protocol(error) => Ok(error),
             Self::Http(problem) => Err(problem),
         }
     }
@@ -89,13 +174,14 @@ impl From<Problem> for Refusal {
         use ProblemType as P;
         let text = text(&problem);
         match problem.kind() {
-            P::NotFound | P::UnknownRun => Self::rpc(-32001, "TASK_NOT_FOUND", text),
+            P::NotFound | P::UnknownRun => Self::of(ErrorKind::TaskNotFound, text),
             P::AlreadyDecided | P::Expired | P::NotWaiting | P::RunClosed | P::CodeDiffers | P::Conflict => {
                 Self::unsupported(text)
             }
             P::UnknownBrain
             | P::UnknownCall
             | P::InvalidBody
+            | P::InvalidQuery
             | P::OptionsInvalid
             | P::ArgumentsInvalid
             | P::Unprocessable
@@ -124,7 +210,7 @@ mod tests {
     #[test]
     fn what_concerns_the_caller_keeps_its_http_status() {
         let code = |kind: ProblemType| match Refusal::from(Problem::new(kind)) {
-            Refusal::Rpc { code, .. } => Some(code),
+            Refusal::Protocol(error) => Some(error.code()),
             Refusal::Http(_) => None,
         };
 
@@ -134,5 +220,17 @@ mod tests {
         for kind in [ProblemType::ScopeMissing, ProblemType::NotAnApprover, ProblemType::TooManyStreams] {
             assert_eq!(code(kind), None, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn each_binding_has_its_form_of_an_error() {
+        let error = Refusal::unknown_task("x").into_error().unwrap();
+        let (status, body) = error.http_json();
+
+        assert_eq!((status, &body["error"]["code"], &body["error"]["status"]), (404, &json!(404), &json!("NOT_FOUND")));
+        assert_eq!(body["error"]["details"], error.json_rpc()["data"]);
+        assert_eq!(error.json_rpc()["data"][0]["reason"], "TASK_NOT_FOUND");
+        let within = ProtocolError::within_stream(Problem::new(ProblemType::TooManyStreams));
+        assert_eq!((within.code(), within.http_json().0), (-32603, 500));
     }
 }

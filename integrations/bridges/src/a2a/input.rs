@@ -101,6 +101,8 @@ pub(super) struct ListParams {
     pub(super) page_size: Option<usize>,
     pub(super) page_token: String,
     pub(super) history_length: Option<usize>,
+    /// Only tasks of which something happened at or after this time (RFC 3339).
+    pub(super) status_timestamp_after: String,
     pub(super) include_artifacts: bool,
 }
 
@@ -236,7 +238,7 @@ mod tests {
     #[test]
     fn messages_of_agents_files_alone_and_unclear_parts_are_refused() {
         let code = |role, parts: &Value| match said(role, parts) {
-            Err(Refusal::Rpc { code, .. }) => code,
+            Err(Refusal::Protocol(error)) => error.code(),
             _ => 0,
         };
 

@@ -1,10 +1,15 @@
-//! A2A 1.0 over JSON-RPC: each brain is an agent, at `/api/v1/a2a/{title}`, and all of them are the skills of one, at `/api/v1/a2a`.
+//! A2A 1.0 over JSON-RPC and over HTTP+JSON: each brain is an agent, at `/api/v1/a2a/{title}`, and all of them are the skills of one, at
+//! `/api/v1/a2a` and `/api/v1/a2a-http`.
 //!
 //! ```text
-//! GET  /.well-known/agent-card.json ──▶ the brains that the caller may start, as skills
-//! POST SendMessage {message}        ──▶ a task (a run), once it has a result or waits for a person
-//! POST SendMessage {taskId, data: {question, response}} ──▶ a decision, and the same task
-//! POST SendStreamingMessage, SubscribeToTask ──▶ the task as it is, then its artifacts and its states
+//! GET /.well-known/agent-card.json ──▶ the brains that the caller may start, as skills
+//! SendMessage {message}            ──▶ a task (a run), once it has a result or waits for a person
+//! SendMessage {taskId, data: {question, response}} ──▶ a decision, and the same task
+//! SendStreamingMessage, SubscribeToTask ──▶ the task as it is, then its artifacts and its states
+//!
+//! json_rpc: POST /api/v1/a2a/{title} {method}            ──┐
+//!                                                          ├─▶ operations, tasks, push ──▶ value or events, or a refusal
+//! http_json: POST /api/v1/a2a/{title}/message:send, … ─────┘
 //! ```
 //!
 //! A context is a conversation. A task has the id of its run, so it outlives the connection and the server.
@@ -12,11 +17,13 @@
 mod card;
 mod encoder;
 mod error;
+mod http_json;
 mod input;
+mod json_rpc;
+mod operations;
 mod parts;
 mod push;
 mod send;
-mod server;
 mod tasks;
 
 use std::sync::Arc;
@@ -32,19 +39,6 @@ use crate::bridges::Shared;
 const MAX_BODY: usize = 8 << 20;
 /// The revision of the protocol.
 const VERSION: &str = "1.0";
-
-/// An answer of JSON-RPC.
-#[derive(JsonSchema)]
-#[schemars(rename = "A2aAnswer")]
-#[expect(dead_code, reason = "it describes what the server encodes as values")]
-struct RpcAnswer {
-    jsonrpc: String,
-    id: Value,
-    #[serde(default)]
-    result: Option<Value>,
-    #[serde(default)]
-    error: Option<Value>,
-}
 
 /// The card of an agent.
 #[derive(JsonSchema)]
@@ -64,20 +58,6 @@ struct AgentCard {
 }
 
 pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
-    let rpc = |path, summary| {
-        let shared = Arc::clone(shared);
-        Route::post(path, summary, move |cx| {
-            let shared = Arc::clone(&shared);
-            async move { server::answer(&shared, &cx).await }
-        })
-        .scopes(&[Scope::Read])
-        .takes::<input::RpcRequest>()
-        .max_body(MAX_BODY)
-        .waits()
-        .returns::<RpcAnswer>(200)
-        .streams()
-        .problems(&[ProblemType::NotAllowed, ProblemType::NotAnApprover, ProblemType::TooManyStreams])
-    };
     let card = |path, summary| {
         let shared = Arc::clone(shared);
         Route::get(path, summary, move |cx| {
@@ -88,10 +68,9 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
         .returns::<AgentCard>(200)
         .problems(&[ProblemType::UnknownBrain])
     };
-    vec![
+    let cards = vec![
         card("/.well-known/agent-card.json", "Read the card of all brains as an agent of A2A"),
         card("/api/v1/a2a/{title}/.well-known/agent-card.json", "Read the card of a brain as an agent of A2A"),
-        rpc("/api/v1/a2a", "Send a request of A2A"),
-        rpc("/api/v1/a2a/{title}", "Send a request of A2A to the agent of a brain"),
-    ]
+    ];
+    [cards, json_rpc::routes(shared), http_json::routes(shared)].concat()
 }

@@ -43,8 +43,8 @@ struct Authentication {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct PushParams {
-    id: String,
-    task_id: String,
+    pub(super) id: String,
+    pub(super) task_id: String,
 }
 
 impl fmt::Debug for PushConfig {
@@ -60,6 +60,18 @@ impl fmt::Debug for PushConfig {
 }
 
 impl PushConfig {
+    /// Returns the configuration for the task that the path of a request names.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_PARAMS` if the configuration names another one.
+    pub(super) fn of_task(self, task: &str) -> Result<Self, Refusal> {
+        if !self.task_id.is_empty() && self.task_id != task {
+            return Err(Refusal::invalid_params("`taskId` is not the task of the path"));
+        }
+        Ok(Self { task_id: task.to_owned(), ..self })
+    }
+
     fn scheme(&self) -> Option<&str> {
         self.authentication.as_ref().map(|authentication| authentication.scheme.as_str())
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use positronic_core::record::{RunId, RunSummary, Seq, Status};
+use positronic_core::record::{RunId, RunSummary, Seq, Status, Timestamp};
 use positronic_core::runner::{RunUpdate, Settled};
 use positronic_core::store::{RunCursor, RunFilter};
 use positronic_server::extension::RequestContext;
@@ -73,12 +73,12 @@ pub(super) async fn get(cx: &RequestContext, shared: &Shared, params: &TaskParam
     Ok(read(cx, shared, &row, params.history_length).await?)
 }
 
-pub(super) async fn cancel(cx: &RequestContext, shared: &Shared, params: &TaskParams) -> Result<Value, Refusal> {
+pub(super) async fn cancel(cx: &RequestContext, shared: &Shared, id: &str) -> Result<Value, Refusal> {
     cx.require(Scope::Operate)?;
-    let row = row(cx, &params.id).await?;
+    let row = row(cx, id).await?;
     let mut updates = cx.client().follow(&row.run, row.next);
     match cx.cancel(&row, Some("cancelled over A2A".to_owned())).await {
-        Err(problem) if problem.kind() == ProblemType::RunClosed => return Err(Refusal::not_cancelable(&params.id)),
+        Err(problem) if problem.kind() == ProblemType::RunClosed => return Err(Refusal::not_cancelable(id)),
         cancelled => cancelled?,
     }
     let ended = async {
@@ -90,7 +90,7 @@ pub(super) async fn cancel(cx: &RequestContext, shared: &Shared, params: &TaskPa
     };
     // A run that does not end in time is still shown as it is.
     let _ = cx.wait(tokio::time::timeout(CANCELLATION, ended)).await?;
-    Ok(read(cx, shared, &row, params.history_length).await?)
+    Ok(read(cx, shared, &row, None).await?)
 }
 
 /// Lists tasks, the last started first.
@@ -106,6 +106,7 @@ pub(super) async fn list(cx: &RequestContext, shared: &Shared, params: &ListPara
     let (status, person) = statuses(&params.status)?;
     let mut filter = RunFilter::default();
     filter.brain = title(cx).map(str::to_owned);
+    filter.since = since(&params.status_timestamp_after)?;
     filter.conversation = Some(params.context_id.clone()).filter(|context| !context.is_empty());
     (filter.status, filter.person, filter.after, filter.limit) = (status, person, after, Some(size + 1));
     let (mut rows, counts) = cx.list_runs(filter).await?;
@@ -122,6 +123,17 @@ pub(super) async fn list(cx: &RequestContext, shared: &Shared, params: &ListPara
     }
     let total: u64 = Status::ALL.into_iter().map(|status| counts.of(status)).sum();
     Ok(json!({ "tasks": tasks, "nextPageToken": next.unwrap_or_default(), "pageSize": size, "totalSize": total }))
+}
+
+/// Reads the time from which on something has happened of the listed tasks.
+fn since(text: &str) -> Result<Option<Timestamp>, Refusal> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let at: jiff::Timestamp = text
+        .parse()
+        .map_err(|error| Refusal::invalid_params(format!("`statusTimestampAfter` is not a time: {error}")))?;
+    Ok(Some(Timestamp(at.as_microsecond())))
 }
 
 /// Returns the statuses of runs that a state of tasks stands for, and whether only those that wait for a person are meant.

@@ -1,4 +1,5 @@
-"""Brains as agents, with the official A2A client for Python, which parses each answer into the messages of the protocol."""
+"""Brains as agents, with the official A2A client for Python, which parses each answer into the messages of the protocol: everything
+over JSON-RPC, and again over HTTP+JSON."""
 
 import asyncio
 import json
@@ -14,6 +15,7 @@ import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as a2a
 from a2a.utils import errors
+from a2a.utils.constants import TransportProtocol
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 WORKING, ASKS = a2a.TASK_STATE_WORKING, a2a.TASK_STATE_INPUT_REQUIRED
@@ -102,6 +104,7 @@ class Receiver(BaseHTTPRequestHandler):
 
 async def notified(started, connect, one):
     """Push notifications, to a receiver of this process."""
+    Receiver.got, Receiver.refusals = [], 1
     receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{receiver.server_port}/notify"
@@ -165,13 +168,14 @@ async def notified(started, connect, one):
     receiver.shutdown()
 
 
-async def run(started):
+async def run(started, binding):
     def http(token):
         return httpx.AsyncClient(headers={"authorization": f"Bearer {started[token]}"}, timeout=30, trust_env=False)
 
     async def connect(token, path="", streaming=True):
-        config = ClientConfig(httpx_client=http(token), streaming=streaming)
+        config = ClientConfig(httpx_client=http(token), streaming=streaming, supported_protocol_bindings=[binding])
         card = await A2ACardResolver(config.httpx_client, started["address"] + path).get_agent_card()
+        assert [known.protocol_binding for known in card.supported_interfaces] == ["JSONRPC", "HTTP+JSON"], card
         return card, ClientFactory(config).create(card)
 
     def post(path, body=b""):
@@ -358,10 +362,11 @@ async def run(started):
     assert "403" in await refused(Exception, one(undecided, message(yes, task=task.id)))
 
 
-server = subprocess.Popen([os.environ["POSITRONIC_CLIENTS"]], stdout=subprocess.PIPE, text=True)
-try:
-    asyncio.run(asyncio.wait_for(run(json.loads(server.stdout.readline())), 120))
-    print(f"the A2A client for Python has found nothing in {received} events and answers")
-finally:
-    server.kill()
-    sys.stdout.flush()
+for binding in (TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON):
+    server = subprocess.Popen([os.environ["POSITRONIC_CLIENTS"]], stdout=subprocess.PIPE, text=True)
+    try:
+        asyncio.run(asyncio.wait_for(run(json.loads(server.stdout.readline()), binding), 120))
+        print(f"the A2A client for Python has found nothing in {received} events and answers, {binding.value} included")
+    finally:
+        server.kill()
+        sys.stdout.flush()

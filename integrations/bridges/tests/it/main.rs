@@ -9,6 +9,7 @@
 )]
 
 mod a2a;
+mod a2a_http;
 mod ag_ui;
 mod ai_sdk;
 mod mcp;

@@ -30,14 +30,16 @@ fn problem(text: &str) -> Value {
 async fn every_route_needs_a_caller_with_one_of_its_scopes() {
     let shop = Shop::new();
     let routes = listed();
-    assert_eq!(routes.len(), 16, "{routes:?}");
+    assert_eq!(routes.len(), 36, "{routes:?}");
 
     for (method, path, scopes) in routes {
         let at = path
             .replace("{title}", "Refund")
             .replace("{chat}", "x")
             .replace("{model}", "Refund")
-            .replace("{response}", "x");
+            .replace("{response}", "x")
+            .replace("{task}", "x:cancel")
+            .replace("{config}", "x");
         let body = || (method != "GET").then(|| json!({}));
         let others: Vec<_> =
             Scope::ALL.into_iter().filter(|scope| !scopes.contains(scope) && *scope != Scope::Admin).collect();

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_LENGTH, HOST};
-use axum::http::{Request, StatusCode};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use axum::http::{HeaderValue, Request, StatusCode};
 use axum::response::Response;
 use futures::future::BoxFuture;
 use futures::stream::StreamExt as _;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::auth::is_tls;
 use crate::long_answer::over;
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{RequestContext, json};
+use crate::routes::{RequestContext, is_json, json};
 
 impl RequestContext {
     /// Returns a header of the request, if it is a text.
@@ -34,7 +34,8 @@ impl RequestContext {
         format!("{scheme}://{host}{}", self.app.prefix(&self.parts.uri, &self.parts.extensions))
     }
 
-    /// Answers with JSON, which is redacted as every answer is. An unknown status becomes 200.
+    /// Answers with JSON, which is redacted as every answer is, in the media type that the client wants most of those of the route that
+    /// are JSON. An unknown status becomes 200.
     ///
     /// # Errors
     ///
@@ -42,6 +43,9 @@ impl RequestContext {
     pub fn answer(&self, status: u16, value: &impl Serialize) -> Result<Response, Problem> {
         let mut response = json(value)?;
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
+        if let Some(media_type) = self.accepted.filter(|media_type| is_json(media_type)) {
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+        }
         Ok(response)
     }
 

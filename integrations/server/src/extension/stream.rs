@@ -1,4 +1,4 @@
-//! The answer of a further route: server-sent events without types.
+//! The answer of a further route: server-sent events.
 
 use axum::http::header::HeaderName;
 use axum::http::{HeaderValue, StatusCode};
@@ -10,9 +10,10 @@ use crate::problem::Problem;
 use crate::routes::RequestContext;
 use crate::sse;
 
-/// One server-sent event: data without a type and an id.
+/// One server-sent event: data without an id, and without a type but those of [`Frame::typed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
+    name: &'static str,
     data: String,
     is_json: bool,
 }
@@ -20,18 +21,23 @@ pub struct Frame {
 impl Frame {
     /// Creates an event with JSON, which is redacted as every answer is.
     pub fn json(value: &impl Serialize) -> Self {
+        Self::typed("", value)
+    }
+
+    /// Creates an event of a type, such as `error`, with JSON as [`Frame::json`] does.
+    pub fn typed(name: &'static str, value: &impl Serialize) -> Self {
         // Values of a protocol can be encoded.
-        Self { data: serde_json::to_string(value).unwrap_or_default(), is_json: true }
+        Self { name, data: serde_json::to_string(value).unwrap_or_default(), is_json: true }
     }
 
     /// Creates an event with a fixed word of the protocol, such as `[DONE]`.
     #[must_use]
     pub fn word(word: &'static str) -> Self {
-        Self { data: word.to_owned(), is_json: false }
+        Self { name: "", data: word.to_owned(), is_json: false }
     }
 
     fn event(self) -> sse::Event {
-        let event = sse::Event::unnamed(self.data);
+        let event = sse::Event::new(self.name, self.data);
         if self.is_json { event } else { event.redacted() }
     }
 }

@@ -1,4 +1,4 @@
-//! The header `Accept`: which of the media types of a route a client gets.
+//! Media types: which of those of a route a client gets, and which of them are JSON.
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
@@ -22,6 +22,13 @@ pub(super) fn negotiated<'o>(headers: &HeaderMap, offered: &[&'o str]) -> Option
         }
     }
     best.map(|(media_type, _)| media_type)
+}
+
+/// Returns whether a media type is JSON: `application/json`, or one that is written as JSON, such as `application/problem+json`.
+pub(crate) fn is_json(media_type: &str) -> bool {
+    let media_type = essence(media_type).to_ascii_lowercase();
+    let subtype = media_type.strip_prefix("application/");
+    subtype.is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
 }
 
 /// Returns the media type without its parameters.
@@ -82,5 +89,17 @@ mod tests {
         let headers = HeaderMap::from_iter([(ACCEPT, "application/openmetrics-text;version=1.0.0".parse().unwrap())]);
         let metrics = "application/openmetrics-text; version=1.0.0; charset=utf-8";
         assert_eq!(negotiated(&headers, &[metrics]), Some(metrics));
+    }
+
+    #[test]
+    fn media_types_that_are_written_as_json_are_json() {
+        for json in
+            ["application/json", "Application/JSON; charset=utf-8", "application/problem+json", "application/a2a+json"]
+        {
+            assert!(is_json(json), "{json}");
+        }
+        for other in ["", "text/plain", "text/json", "application/x-ndjson", "application/x-www-form-urlencoded"] {
+            assert!(!is_json(other), "{other}");
+        }
     }
 }

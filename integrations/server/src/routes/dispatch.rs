@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use super::accept::negotiated;
+use super::accept::{is_json, negotiated};
 use super::{Body, Ownership, RequestContext, Route, RouteAccess};
 use crate::app::{App, LARGE, off_the_executor};
 use crate::auth::{AnswerSlot, Caller, Limits, client_address, same_site};
@@ -243,6 +243,5 @@ impl App {
 
 fn has_json(parts: &Parts) -> bool {
     let media_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let media_type = media_type.split(';').next().unwrap_or_default().trim();
-    media_type.eq_ignore_ascii_case("application/json")
+    is_json(media_type)
 }

@@ -7,6 +7,7 @@ mod large_answer;
 mod route;
 mod router;
 
+pub(crate) use accept::is_json;
 pub use context::RequestContext;
 pub(crate) use context::{created, json};
 pub use route::Route;

@@ -222,9 +222,16 @@ impl Route {
 
     /// Adds an answer with JSON.
     #[must_use]
-    pub fn returns<T: JsonSchema>(mut self, status: u16) -> Self {
+    pub fn returns<T: JsonSchema>(self, status: u16) -> Self {
+        self.returns_as::<T>(status, "application/json")
+    }
+
+    /// Adds an answer with JSON of a media type of its own, such as `application/a2a+json`. A client that accepts several media types
+    /// of the route equally gets the first one.
+    #[must_use]
+    pub fn returns_as<T: JsonSchema>(mut self, status: u16, media_type: &'static str) -> Self {
         let schema: SchemaFn = |generator| generator.subschema_for::<T>();
-        self.answers.push(RouteAnswer { status, media_type: Some("application/json"), schema: Some(schema) });
+        self.answers.push(RouteAnswer { status, media_type: Some(media_type), schema: Some(schema) });
         self
     }
 

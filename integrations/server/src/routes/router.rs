@@ -15,6 +15,7 @@ use futures::FutureExt as _;
 use positronic_core::runner::{Client, Ids as _, UuidIds};
 
 use super::Route;
+use super::accept::is_json;
 use super::dispatch::dispatch;
 use super::large_answer::placed;
 use crate::api;
@@ -105,8 +106,7 @@ async fn outermost(State(app): State<Arc<App>>, mut request: Request, next: Next
 /// Redacts an answer with JSON. Streams redact each of their events.
 async fn redacted(redact: &Redact, response: Response, reporter: &Reporter) -> Response {
     let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_json = matches!(media_type, "application/json" | "application/problem+json");
-    if !is_json || response.extensions().get::<AsIs>().is_some() {
+    if !is_json(media_type) || response.extensions().get::<AsIs>().is_some() {
         return response;
     }
     let (mut parts, body) = response.into_parts();
