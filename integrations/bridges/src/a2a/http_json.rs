@@ -155,7 +155,7 @@ fn routes_of(shared: &Arc<Shared>, paths: &Paths) -> Vec<Route> {
         }))
         .streams()
         .query::<TaskQuery>(),
-        // Its body says nothing that its path does not.
+        // Its body, which some clients leave out, says nothing that its path does not.
         json(post(paths.task, "Cancel a task of A2A with `:cancel`, or follow it with `:subscribe`", |shared, cx| {
             Box::pin(changed(shared, cx))
         }))

@@ -363,10 +363,11 @@ async def run(started, binding):
 
 
 for binding in (TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON):
+    received = 0
     server = subprocess.Popen([os.environ["POSITRONIC_CLIENTS"]], stdout=subprocess.PIPE, text=True)
     try:
         asyncio.run(asyncio.wait_for(run(json.loads(server.stdout.readline()), binding), 120))
-        print(f"the A2A client for Python has found nothing in {received} events and answers, {binding.value} included")
+        print(f"the A2A client for Python has found nothing in {received} events and answers over {binding.value}")
     finally:
         server.kill()
         sys.stdout.flush()

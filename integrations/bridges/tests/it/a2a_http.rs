@@ -268,3 +268,17 @@ async fn brain_may_have_the_name_of_a_path() {
     assert_eq!(own["task"]["metadata"]["skill"], "tasks", "{own}");
     assert_eq!(every["task"]["metadata"]["skill"], "tasks", "{every}");
 }
+
+#[tokio::test]
+async fn routes_of_a_nested_router_are_below_its_path() {
+    let shop = Shop::new().nested("/agents");
+    let ann = shop.token(Some("ann"), &ALL).await;
+
+    let (_, card) = call(&shop, &ann, "GET", &format!("/agents{BASE}/.well-known/agent-card.json"), None).await;
+    let url = card["supportedInterfaces"][1]["url"].as_str().unwrap();
+    let path = url.strip_prefix("http://127.0.0.1:4747").unwrap();
+    let (status, sent) = call(&shop, &ann, "POST", &format!("{path}/message:send"), said("hello")).await;
+
+    assert_eq!((status, path), (StatusCode::OK, "/agents/api/v1/a2a/Refund"));
+    assert_eq!(sent["task"]["status"]["state"], "TASK_STATE_COMPLETED");
+}

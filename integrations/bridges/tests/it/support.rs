@@ -90,6 +90,11 @@ impl Shop {
         Self { router: router(client.clone(), options), client, runner }
     }
 
+    /// Nests the routes in a service of its own, at a path.
+    pub(crate) fn nested(self, at: &str) -> Self {
+        Self { router: Router::new().nest(at, self.router), ..self }
+    }
+
     /// Creates a token: of a user, or of a service that sees all runs.
     pub(crate) async fn token(&self, user: Option<&str>, scopes: &[Scope]) -> String {
         let token = Token::builder().subject(user.unwrap_or("service")).user(user.map(str::to_owned)).scopes(scopes);

@@ -26,6 +26,9 @@ const TIME_OUT: Duration = Duration::from_secs(30);
 /// The maximum time for which a body makes no progress.
 const STALL: Duration = Duration::from_secs(10);
 
+/// The bytes of a body that are read although the route takes none.
+const IGNORED: usize = 64 << 10;
+
 pub(super) async fn dispatch(
     app: Arc<App>,
     route: &Arc<Route>,
@@ -185,7 +188,10 @@ async fn read(
     sender: Sender<'_>,
 ) -> Result<(Bytes, Value, Option<Turn>), Problem> {
     let is_json = match route.body {
-        Body::None => return Ok((Bytes::new(), Value::Null, None)),
+        Body::None => {
+            ignore(body).await;
+            return Ok((Bytes::new(), Value::Null, None));
+        }
         Body::Json(_) => true,
         Body::Raw => false,
     };
@@ -204,6 +210,17 @@ async fn read(
     // The turn lasts as long as the decoding, also after a time-out.
     let (value, turn) = off_the_executor(move || (app.bodies.read(&route, &bytes), turn)).await?;
     Ok((Bytes::new(), value?, turn))
+}
+
+/// Reads a body that the route does not need, so that the client can send its next request over the same connection. One that is long or
+/// makes no progress is left, and ends the connection.
+async fn ignore(body: axum::body::Body) {
+    let (mut chunks, mut length) = (body.into_data_stream(), 0);
+    while length < IGNORED
+        && let Ok(Some(Ok(chunk))) = timeout(STALL, chunks.next()).await
+    {
+        length += chunk.len();
+    }
 }
 
 /// Reads the bytes of a body. Large bodies wait for each other, because they take much memory: each once so much of it has arrived, since

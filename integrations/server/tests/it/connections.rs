@@ -78,3 +78,17 @@ async fn one_address_does_not_take_all_places() {
     serving.shutdown.begin();
     tokio::time::timeout(PATIENCE, serving.task).await.expect("the server stops").unwrap();
 }
+
+#[tokio::test]
+async fn body_that_a_route_does_not_take_leaves_the_connection_open() {
+    let serving = serve(8).await;
+    let mut stream = TcpStream::connect(serving.address).await.unwrap();
+    let body = "x".repeat(60_000);
+    let first = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+
+    stream.write_all(first.as_bytes()).await.unwrap();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
+
+    let answers = rest(&mut stream).await;
+    assert_eq!(answers.matches("HTTP/1.1 200").count(), 2, "{answers}");
+}
