@@ -22,11 +22,14 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use schemars::JsonSchema;
 use serde_json::Value;
 
+use super::listen::{LISTEN, LISTEN_TO_TASKS, renamed};
 use super::server::{Callers, ToolServer};
 use crate::bridges::Shared;
 
 const PATH: &str = "/api/v1/mcp";
 const SESSION: &str = "mcp-session-id";
+/// The header that repeats the method of a message.
+const METHOD: &str = "mcp-method";
 /// How many sessions one caller may have.
 const MAX_SESSIONS: usize = 64;
 /// After how long a client without an answer gets the beginning of a stream.
@@ -98,6 +101,12 @@ async fn handle(transport: Arc<SessionService>, cx: CallerContext) -> Result<Res
         None => transport.make_room(&owner).await?,
     }
     let (place, mut request) = (cx.stream_place()?, cx.request());
+    if cx.header(METHOD) == Some(LISTEN)
+        && let Some(message) = renamed(cx.json()?)
+    {
+        request.headers_mut().insert(METHOD, HeaderValue::from_static(LISTEN_TO_TASKS));
+        *request.body_mut() = Body::from(message.to_string());
+    }
     let cx = Arc::new(cx);
     request.extensions_mut().insert(Arc::clone(&cx));
     let own = Arc::clone(&transport);

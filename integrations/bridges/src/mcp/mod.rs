@@ -2,11 +2,12 @@
 //! streams of a command.
 //!
 //! [`server`] answers requests, [`call`] follows the run of a call, [`question`] makes forms of what a run waits for, [`task`] shows runs
-//! as tasks, [`http`] connects the transport of `rmcp` with the router's table. Runs are found by their ids in the store, so that
-//! sessions hold nothing that a restart would lose.
+//! as tasks, [`listen`] reports their changes, [`http`] connects the transport of `rmcp` with the router's table. Runs are found by their
+//! ids in the store, so that sessions hold nothing that a restart would lose.
 
 mod call;
 mod http;
+mod listen;
 mod outcome;
 mod question;
 mod server;
@@ -27,6 +28,9 @@ use server::{Callers, ToolServer};
 /// How long a call waits for its run by default. Most clients give up after 60 seconds.
 pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(50);
 
+/// The bytes of messages that the server has not read yet.
+const BUFFER: usize = 1 << 16;
+
 /// Serves the brains of a store as tools to one client, until it closes the streams.
 pub(crate) async fn serve<R, W>(
     shared: Arc<Shared>,
@@ -40,6 +44,20 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let server = ToolServer::new(Callers::Local(caller), shared, longest_call);
-    let running = rmcp::serve_server(server, (input, output)).await.map_err(std::io::Error::other)?;
-    running.waiting().await.map(drop).map_err(std::io::Error::other)
+    let (messages, copied) = tokio::io::duplex(BUFFER);
+    let copying = async {
+        // The server reads the end of its input.
+        if let Err(error) = listen::copy_renamed(input, copied).await {
+            tracing::debug!(%error, "cannot read or pass on the messages of a client");
+        }
+        std::future::pending::<()>().await;
+    };
+    let serving = async {
+        let running = rmcp::serve_server(server, (messages, output)).await.map_err(std::io::Error::other)?;
+        running.waiting().await.map(drop).map_err(std::io::Error::other)
+    };
+    tokio::select! {
+        served = serving => served,
+        () = copying => Ok(()),
+    }
 }

@@ -12,16 +12,17 @@ use positronic_server::Problem;
 use positronic_server::extension::{LocalCaller, NewRun, RequestContext as CallerContext};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam, CompleteRequestMethod,
-    CompleteRequestParams, CompleteResult, Extensions, GetTaskParams, GetTaskResult, Implementation, InputResponses,
-    JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, RequestId, ServerCapabilities, ServerConfig, UpdateTaskParams,
+    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode, Extensions, GetTaskParams,
+    GetTaskResult, Implementation, InputResponses, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, RequestId, ServerCapabilities, ServerConfig, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::Value;
 
 use super::call::BrainCall;
+use super::listen::{LISTEN_TO_TASKS, listen};
 use super::outcome::refused;
 use super::task;
 use super::tools::{BrainTool, RUN_STATUS, run_status};
@@ -220,6 +221,17 @@ impl ServerHandler for ToolServer {
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method != LISTEN_TO_TASKS {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+        }
+        listen(self, &self.caller(&context.extensions)?, &request, &context).await
     }
 
     async fn get_task(

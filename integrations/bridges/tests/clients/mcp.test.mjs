@@ -19,8 +19,8 @@ const yes = { action: 'accept', content: { approve: true } };
 const info = { name: 'test', version: '1' };
 
 /** Connects a client. `answer` answers its forms; without it, it has none. */
-async function connect(kind, answer, token = server.ann) {
-  const capabilities = answer ? { elicitation: { form: {} } } : {};
+async function connect(kind, answer, token = server.ann, more = {}) {
+  const capabilities = { ...(answer && { elicitation: { form: {} } }), ...more };
   const asked = [];
   const handler = (request) => { asked.push(request.params); return answer(request.params); };
   const url = new URL(`${server.address}/api/v1/mcp`);
@@ -129,6 +129,27 @@ for (const kind of ['auto', 'legacy', 'sdk']) {
     assert.match(text(stolen), /there is no run/);
   });
 }
+
+test('a client that listens to a task is told what it asks and how it ends', async () => {
+  const run = runOf(await (await connect('auto')).call('Chat', { message: 'refund' }));
+  const { client } = await connect('auto', undefined, server.ann, { extensions: { 'io.modelcontextprotocol/tasks': {} } });
+  const heard = [];
+  client.fallbackNotificationHandler = async ({ method, params }) => {
+    assert.equal(method, 'notifications/tasks');
+    heard.push(params);
+    if (params.status !== 'input_required') return;
+    const { body } = await server.api(server.service, `/pending?run=${run}`);
+    await server.api(server.service, `/runs/${run}/calls/${body.items[0].id}/decision`, { approve: true });
+  };
+
+  const subscription = await client.listen({ taskIds: [run] });
+  await subscription.closed;
+
+  const statuses = heard.map(({ status }) => status).filter((status) => status !== 'working');
+  assert.deepEqual(statuses, ['input_required', 'completed']);
+  assert.equal(heard.at(-1).taskId, run);
+  assert.equal(heard.at(-1).result.content[0].text, 'Done.');
+});
 
 test('a call that waits for a program ends with the id of its run', async () => {
   const { call } = await connect('auto');

@@ -14,5 +14,6 @@ mod ag_ui;
 mod ai_sdk;
 mod mcp;
 mod openai;
+mod rmcp_client;
 mod routes;
 mod support;

@@ -114,7 +114,12 @@ async fn client_without_forms_gets_the_command_that_decides() {
 }
 
 /// Sends a request in the protocol without sessions, and returns its answer.
-async fn rpc(shop: &Shop, token: &str, method: &str, mut params: Value, capabilities: Value) -> Value {
+async fn rpc(shop: &Shop, token: &str, method: &str, params: Value, capabilities: Value) -> Value {
+    messages(shop, token, method, params, capabilities).await.pop().unwrap()
+}
+
+/// Sends a request in the protocol without sessions, and returns what the server notifies, and its answer.
+async fn messages(shop: &Shop, token: &str, method: &str, mut params: Value, capabilities: Value) -> Vec<Value> {
     let version = "2026-07-28";
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": version,
@@ -129,8 +134,9 @@ async fn rpc(shop: &Shop, token: &str, method: &str, mut params: Value, capabili
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     let lines: Vec<_> = text.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line)).collect();
-    let mut messages = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    messages.next_back().unwrap_or_else(|| panic!("{method} has no answer: {text}"))
+    let messages: Vec<_> = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect();
+    assert!(!messages.is_empty(), "{method} has no answer: {text}");
+    messages
 }
 
 fn forms() -> Value {
@@ -201,6 +207,49 @@ async fn call_belongs_to_its_user_and_only_who_may_decide_is_asked() {
     assert!(refused["result"]["content"][0]["text"].as_str().unwrap().contains("scope"), "{refused}");
     assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 1, "a reader starts no runs: {tools}");
     assert!(own["result"]["content"][0]["text"].as_str().unwrap().contains("waits"), "{own}");
+}
+
+fn tasks() -> Value {
+    json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } })
+}
+
+#[tokio::test]
+async fn subscription_reports_the_tasks_that_its_caller_sees() {
+    let shop = Shop::open(&Bridges::builder().build(), &["iban"]);
+    let (ann, ben) = (shop.token(Some("ann"), &ALL).await, shop.token(Some("ben"), &ALL).await);
+    let created = rpc(&shop, &ann, "tools/call", pay(), tasks()).await["result"]["taskId"].clone();
+    let done = rpc(&shop, &ann, "tools/call", pay(), tasks()).await["result"]["taskId"].clone();
+    let run = positronic_core::record::RunId::new(done.as_str().unwrap());
+    shop.client.cancel(&run, "enough").await.unwrap();
+    let status =
+        async |id: &Value| rpc(&shop, &ann, "tasks/get", json!({ "taskId": id }), tasks()).await["result"].clone();
+    while status(&done).await["status"] != "cancelled" {}
+    let listen = |ids: Value| json!({ "notifications": { "taskIds": ids } });
+
+    let ended = messages(&shop, &ann, "subscriptions/listen", listen(json!([done, "unknown"])), tasks()).await;
+    let of_ben = messages(&shop, &ben, "subscriptions/listen", listen(json!([created, done])), tasks()).await;
+    let without = rpc(&shop, &ann, "subscriptions/listen", listen(json!([done])), forms()).await;
+    let many = rpc(&shop, &ann, "subscriptions/listen", listen(json!(vec!["x"; 65])), tasks()).await;
+    let no_list = rpc(&shop, &ann, "subscriptions/listen", listen(json!(7)), tasks()).await;
+    let of_tools = json!({ "notifications": { "toolsListChanged": true } });
+    let other = rpc(&shop, &ann, "subscriptions/listen", of_tools, tasks()).await;
+
+    let methods: Vec<_> = ended.iter().map(|message| message["method"].clone()).collect();
+    assert_eq!(methods, [json!("notifications/subscriptions/acknowledged"), json!("notifications/tasks"), Value::Null]);
+    assert_eq!(ended[0]["params"]["notifications"]["taskIds"], json!([done]));
+    let mut told = ended[1]["params"].clone();
+    assert_eq!(told["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
+    let mut read = status(&done).await;
+    for value in [&mut told, &mut read] {
+        value.as_object_mut().unwrap().retain(|name, _| name != "_meta" && name != "resultType");
+    }
+    assert_eq!(told, read, "it is what `tasks/get` returns");
+    assert_eq!(ended[2]["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
+    assert_eq!((of_ben.len(), &of_ben[0]["params"]["notifications"]["taskIds"]), (2, &json!([])), "{of_ben:?}");
+    assert_eq!(without["error"]["code"], -32021, "{without}");
+    assert!(without["error"]["data"]["requiredCapabilities"]["extensions"].is_object(), "{without}");
+    assert_eq!((&many["error"]["code"], &no_list["error"]["code"]), (&json!(-32602), &json!(-32602)));
+    assert_eq!(other["error"]["code"], -32601, "no other changes are reported: {other}");
 }
 
 #[tokio::test]
