@@ -4,7 +4,7 @@
 use positronic_core::machine::pending;
 use positronic_core::record::{Event, EventKind, PendingKind, RunId, RunSummary, Seq};
 use positronic_server::extension::{Decision, OpenQuestion, RequestContext};
-use positronic_server::{Problem, ProblemType};
+use positronic_server::{Problem, ProblemType, Scope};
 use serde_json::Value;
 
 /// How many runs of a conversation a client gets the messages of, the latest ones.
@@ -99,6 +99,21 @@ pub(crate) async fn text_question(cx: &RequestContext, row: &RunSummary) -> Resu
     is_asked.then(|| cx.viewer().map(|viewer| viewer.question(&row.run, &state, item).id)).transpose()
 }
 
+/// Refuses the decision of a caller without the scope for it, before it is read.
+///
+/// # Errors
+///
+/// [`ProblemType::ScopeMissing`]
+pub(crate) fn may_decide(cx: &RequestContext, row: &RunSummary) -> Result<(), Problem> {
+    cx.require(Scope::Decide).inspect_err(|problem| record_refusal(cx, row, problem))
+}
+
+/// Records in the log of the server whose decision was refused.
+fn record_refusal(cx: &RequestContext, row: &RunSummary, problem: &Problem) {
+    let by = cx.caller().map_or("", |caller| caller.subject());
+    tracing::warn!(run = %row.run, by, kind = problem.kind().slug(), "refused the decision of a client");
+}
+
 /// Sends a decision. One that was recorded before, by whomever, is accepted if it is the same.
 ///
 /// # Errors
@@ -117,11 +132,7 @@ pub(crate) async fn decide(
             let recorded = document.get("decision").unwrap_or(&Value::Null);
             if is_same(&decision, recorded) { Ok(()) } else { Err(problem.detail(says(recorded))) }
         }
-        Err(problem) => {
-            tracing::warn!(run = %row.run, question, kind = problem.kind().slug(), "refused the decision of a client");
-            Err(problem)
-        }
-        Ok(()) => Ok(()),
+        decided => decided.inspect_err(|problem| record_refusal(cx, row, problem)),
     }
 }
 

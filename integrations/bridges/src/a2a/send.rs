@@ -18,7 +18,7 @@ use super::tasks::row;
 use crate::answer_form::decision;
 use crate::bridges::Shared;
 use crate::leg::Leg;
-use crate::thread::{Thread, decide, question, text_question};
+use crate::thread::{Thread, decide, may_decide, question, text_question};
 
 /// A message that has been sent.
 #[derive(Debug)]
@@ -165,7 +165,7 @@ async fn to_task(cx: &RequestContext, shared: &Shared, message: &ClientMessage, 
         if !files.is_empty() {
             return Err(Refusal::invalid_params("an answer to a question has no files; send its text alone"));
         }
-        cx.require(Scope::Decide)?;
+        may_decide(cx, &row)?;
         let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
         decide(cx, &row, &question, reply, &format!("a2a/{}/{question}", message.message_id)).await?;
         return Ok(attached(row));
@@ -194,7 +194,7 @@ async fn refuse_waiting(cx: &RequestContext, row: &RunSummary) -> Result<(), Ref
 
 /// Sends the answers to questions of a run. All are read before the first one is sent.
 async fn answer(cx: &RequestContext, row: &RunSummary, id: &str, answers: Vec<(String, Value)>) -> Result<(), Refusal> {
-    cx.require(Scope::Decide)?;
+    may_decide(cx, row)?;
     let mut decisions = Vec::new();
     for (index, (question_id, response)) in answers.into_iter().enumerate() {
         let open = question(cx, row, &question_id).await?;

@@ -28,7 +28,7 @@ use crate::answer_form::decision;
 use crate::bridges::Shared;
 use crate::leg::{Encoder as _, Leg};
 use crate::projection::Projection;
-use crate::thread::{Thread, decide, is_late, question};
+use crate::thread::{Thread, decide, is_late, may_decide, question};
 use encoder::AgUi;
 use input::{ResumeStatus, RunAgentInput};
 
@@ -115,7 +115,7 @@ async fn resume(cx: &RequestContext, shared: &Shared, row: &RunSummary, input: &
             }
             continue;
         };
-        cx.require(Scope::Decide)?;
+        may_decide(cx, row)?;
         let id = &entry.interrupt_id;
         let open = question(cx, row, id).await?;
         let decision = decision(open.as_ref(), payload, &format!("/resume/{index}/payload"))?;

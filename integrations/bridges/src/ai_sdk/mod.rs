@@ -24,7 +24,7 @@ use serde::Deserialize;
 use crate::bridges::Shared;
 use crate::leg::Leg;
 use crate::projection::is_about_workers;
-use crate::thread::{Thread, decide, is_late, text_question};
+use crate::thread::{Thread, decide, is_late, may_decide, text_question};
 use encoder::AiSdk;
 use input::ChatRequest;
 
@@ -92,7 +92,7 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
             if let (Some(row), Some((_, text))) = (last, &message)
                 && let Some(question) = text_question(&cx, row).await?
             {
-                cx.require(Scope::Decide)?;
+                may_decide(&cx, row)?;
                 let leg = shared.attach(row);
                 let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
                 decide(&cx, row, &question, reply, &format!("{}/{question}/{text}", input.id)).await?;
@@ -182,7 +182,7 @@ async fn answered(cx: &RequestContext, shared: &Shared, row: &RunSummary, input:
     let replies =
         input.answers.iter().map(|(id, answer)| (id.as_str(), Decision::Reply { payload: answer.clone(), wait: None }));
     for (id, decision) in approvals.chain(replies) {
-        cx.require(Scope::Decide)?;
+        may_decide(cx, row)?;
         // The same answer is the same decision, however often it is sent.
         let key = format!("{}/{id}/{decision:?}", input.id);
         match decide(cx, row, id, decision, &key).await {

@@ -8,7 +8,7 @@ use positronic_core::definition::BrainDefinition;
 use positronic_core::record::{RunId, RunSummary, Seq};
 use positronic_core::runner::{Ids as _, UuidIds};
 use positronic_server::extension::{Decision, RequestContext, ThreadMessage};
-use positronic_server::{Problem, ProblemType, Scope};
+use positronic_server::{Problem, ProblemType};
 use serde_json::Value;
 
 use super::history::{self, KnownChat};
@@ -17,7 +17,7 @@ use super::models::unknown;
 use super::speech::{Speech, SpeechEncoder};
 use crate::bridges::Shared;
 use crate::caller_result::CallerResult;
-use crate::thread::{Thread, decide, text_question};
+use crate::thread::{Thread, decide, may_decide, text_question};
 
 /// The headers with the conversation of a chat: ours, and that of Open WebUI.
 const HEADERS: [&str; 2] = ["x-positronic-conversation", "x-openwebui-chat-id"];
@@ -89,7 +89,7 @@ pub(super) async fn begin(
     if let Some(row) = thread.last()
         && let Some(question) = text_question(cx, row).await?
     {
-        cx.require(Scope::Decide)?;
+        may_decide(cx, row)?;
         let reply = Decision::Reply { payload: newest.text.as_str().into(), wait: None };
         decide(cx, row, &question, reply, &format!("openai/{question}/{}", newest.text)).await?;
         return Ok(turn(row.run.clone(), row.next));

@@ -1,5 +1,9 @@
 //! The routes of the bridges are in the server's table: a caller needs their scopes and sees only its own runs.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::io;
+
 use axum::http::StatusCode;
 use positronic_bridges::Bridges;
 use positronic_server::{Scope, openapi, openapi_with};
@@ -20,6 +24,20 @@ fn listed() -> Vec<(String, String, Vec<Scope>)> {
         }
     }
     routes
+}
+
+#[test]
+fn operations_have_names_that_generators_of_clients_can_use() {
+    let document = openapi_with(&Bridges::builder().build().routes());
+    let mut names = HashSet::new();
+
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for operation in methods.as_object().unwrap().values() {
+            let name = operation["operationId"].as_str().unwrap().to_owned();
+            assert!(name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_'), "{path}: {name}");
+            assert!(names.insert(name), "{path}: {}", operation["operationId"]);
+        }
+    }
 }
 
 fn problem(text: &str) -> Value {
@@ -95,6 +113,52 @@ async fn reader_can_attach_and_can_neither_speak_nor_decide() {
     assert_eq!((decided, missing(&of_decide)), (StatusCode::FORBIDDEN, json!(["decide"])));
     let interrupt = &attached.last().unwrap()["outcome"]["interrupts"][0];
     assert_eq!(interrupt["metadata"]["positronic"]["answerable"], false);
+}
+
+thread_local! {
+    /// What this thread has logged. A subscriber of one thread alone would miss what another one has logged first.
+    static LOGGED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+struct LogOfThread;
+
+impl io::Write for LogOfThread {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        LOGGED.with_borrow_mut(|logged| logged.extend_from_slice(line));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn refused_decisions_are_in_the_log_of_the_server() {
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(|| LogOfThread).finish();
+    tracing::subscriber::set_global_default(subscriber).unwrap();
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await;
+    let leg = shop.leg(&ann, "thread", said("pay")).await;
+    let question = &leg.last().unwrap()["outcome"]["interrupts"][0]["id"];
+    let part = json!({ "data": { "question": question, "response": { "approved": true } } });
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "taskId": "thread-0", "parts": [part] });
+    let sent = json!({ "message": message });
+    let rpc = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": sent });
+    let resumed = input("thread", answer(&leg, &json!({ "approved": true })));
+
+    for (path, body) in
+        [("/api/v1/ag-ui/Refund", resumed), ("/api/v1/a2a/Refund", rpc), ("/api/v1/a2a/Refund/message:send", sent)]
+    {
+        let (status, _) = shop.send(&ann, "POST", path, Some(body)).await;
+        let lines = String::from_utf8(LOGGED.take()).unwrap();
+
+        assert_eq!(status, StatusCode::FORBIDDEN, "{path}");
+        let line = lines.lines().find(|line| line.contains("refused the decision of a client"));
+        let line = line.unwrap_or_else(|| panic!("{path}: {lines}"));
+        assert!(line.contains("run=thread-0") && line.contains(r#"by="ann""#), "{line}");
+        assert!(line.contains(r#"kind="scope-missing""#), "{line}");
+    }
 }
 
 #[tokio::test]
