@@ -136,7 +136,7 @@ async fn errors_have_a_status_and_a_reason() {
     assert_eq!(verb, (404, "METHOD_NOT_FOUND".to_owned()));
     assert_eq!(refused(&ann, "POST", &send, Some(json!({}))).await, invalid);
     assert_eq!(refused(&ann, "POST", &send, Some(json!({ "message": 7 }))).await, invalid);
-    for query in ["pageSize=x", "pageToken=x", "status=x", "statusTimestampAfter=x", "pageSise=1"] {
+    for query in ["pageSize=x", "pageToken=x", "status=x", "statusTimestampAfter=x", "pagesize=1"] {
         assert_eq!(refused(&ann, "GET", &format!("{BASE}/tasks?{query}"), None).await, invalid, "{query}");
     }
     let card = refused(&ann, "GET", &format!("{BASE}/extendedAgentCard"), None).await;
