@@ -184,9 +184,13 @@ pub(super) fn conditions(sql: &str, filter: &RunFilter) -> Select {
         select.and(has_tool, [tool.clone().into()]);
     }
     if let Some(model) = &filter.model {
-        let names = "json_extract(value, '$.model'), substr(json_extract(value, '$.model'), instr(json_extract(value, '$.model'), '/') + 1)";
+        // Few rows have the name, and finding a text is faster than reading JSON.
+        let written = serde_json::Value::from(model.as_str()).to_string();
+        select.and("instr(summary, ?)", [written.trim_matches('"').to_owned().into()]);
+        let name = "json_extract(value, '$.model')";
         let has_model = format!(
-            "json_valid(summary) AND EXISTS (SELECT 1 FROM json_each(summary, '$.models') WHERE ? IN ({names}))"
+            "json_valid(summary) AND EXISTS (SELECT 1 FROM json_each(summary, '$.models')
+                WHERE ? IN ({name}, substr({name}, instr({name}, '/') + 1)))"
         );
         select.and(&has_model, [model.clone().into()]);
     }
