@@ -70,7 +70,7 @@ export function row(node, depth, view) {
   const isAsked = (item) => item.call === path && (item.kind === 'budget') === (type === 'budget') && (node.status === 'waiting' || isHeld(item));
   const asked = ['call', 'budget', 'stage'].includes(type) ? withDrafts(run.pending ?? [], id) : [];
   // The calls of one answer are decided in one card, below the last one.
-  const card = type === 'call' && batches(asked).find(({ key, isBatch }) => isBatch && key === batchOf({ run: id, call: path, kind: 'approval' }));
+  const card = type === 'call' ? batches(asked).find(({ key, isBatch }) => isBatch && key === batchOf({ run: id, call: path, kind: 'approval' })) : null;
   const pending = asked.filter((item) => isAsked(item) && !card?.list.includes(item));
   const parts = card && lastCall(node, model) === node ? card.list.filter((item) => isHeld(item) || siblings(node, model).some((call) => call.path === item.call && call.status === 'waiting')) : [];
   const beside = together(node, model);
