@@ -53,6 +53,8 @@ files![
     "lib/list.js",
     "lib/page.js",
     "lib/settle.js",
+    "parts/batch.js",
+    "parts/batches.js",
     "parts/change.js",
     "parts/chart.js",
     "parts/common.js",

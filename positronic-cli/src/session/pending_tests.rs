@@ -40,6 +40,7 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
         usage: Usage { input: 12_345, output: 678, ..Usage::default() },
         active: None,
         cost: None,
+        models: Arc::default(),
         cause: None,
         claim: None,
         refused: None,

@@ -1,4 +1,5 @@
-//! What lists show of a run in words: what it is about, its result, the tools it has called, and the loop that a limit has cut off.
+//! What lists show of a run beside its state: what it is about, its result, the tools it has called, the models that have answered, and the loop
+//! that a limit has cut off.
 //!
 //! They come from the events of an append and the row before it, so that no list reads a log.
 
@@ -8,12 +9,14 @@ use serde_json::Value;
 
 use super::headline::headline;
 use super::state::RunState;
-use crate::record::{Event, EventKind, LoopOutcome, Part, Path, RunSummary, Segment};
+use crate::record::{CODE, Event, EventKind, LoopOutcome, ModelUse, Money, Part, Path, RunSummary, Segment, Usage};
 
 /// The largest number of characters of an input or a result.
 const LONGEST: usize = 160;
 /// The largest number of tools.
 const TOOLS: usize = 64;
+/// The largest number of models.
+const MODELS: usize = 16;
 /// How many values of a document are looked at.
 const LOOKED_AT: usize = 200;
 /// How many fields stand for a document without sentences.
@@ -26,6 +29,40 @@ pub(crate) fn describe(row: &mut RunSummary, state: &RunState, events: &[Arc<Eve
     }
     for event in events {
         note(row, event);
+        add_answer(row, state, event);
+    }
+}
+
+/// Adds what an answer has used to its model, as limits of money count it.
+fn add_answer(row: &mut RunSummary, state: &RunState, event: &Event) {
+    let metadata = match &event.kind {
+        EventKind::LoopModelResult { metadata, .. } => metadata,
+        EventKind::LoopAnswerRefused { metadata, .. } | EventKind::LoopAnswerBroken { metadata } => &**metadata,
+        _ => return,
+    };
+    let name = metadata.answered_by.as_ref().unwrap_or(&metadata.model);
+    if metadata.provider == CODE || (metadata.provider.is_empty() && name.is_empty()) {
+        return;
+    }
+    let model = if name.is_empty() { metadata.provider.clone() } else { format!("{}/{name}", metadata.provider) };
+    let place = row.models.iter().position(|known| *known.model == *model);
+    if place.is_none() && row.models.len() == MODELS {
+        return;
+    }
+    let models = Arc::make_mut(&mut row.models);
+    let place = place.unwrap_or_else(|| {
+        let (usage, known) = (Usage::default(), Money::default());
+        models.push(ModelUse { model: model.into(), usage, known, is_partial: false });
+        models.len() - 1
+    });
+    let Some(used) = models.get_mut(place) else { return };
+    used.usage += metadata.usage;
+    if metadata.is_free() {
+        return;
+    }
+    match metadata.cost.as_ref().filter(|charge| state.currency.as_deref() == Some(&*charge.currency)) {
+        Some(charge) => used.known += charge.amount,
+        None => used.is_partial = true,
     }
 }
 

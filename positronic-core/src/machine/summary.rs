@@ -53,6 +53,7 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         usage: root.map(|root| root.usage).unwrap_or_default(),
         active: active(state, before),
         cost: root.and_then(|root| cost(state, &root.spent)),
+        models: before.map(|before| Arc::clone(&before.models)).unwrap_or_default(),
         cause: root.and_then(|root| match &root.end {
             Some(BrainEnd::Failed(failure)) => Some(cause(&failure.message)),
             _ => None,

@@ -76,7 +76,7 @@ pub use run::limits::{BatchPolicy, BudgetRequest, LimitKind, LimitReached, Limit
 pub use run::scheduled::{Scheduled, TickCause};
 pub use run::signal::{Actor, Overrides, Signal, SignalKind, Start, UserMessage};
 pub use run::starter::Starter;
-pub use run::summary::{Claim, ClaimRefusal, Crashes, Pending, PendingKind, RunCost, RunSummary, Status};
+pub use run::summary::{Claim, ClaimRefusal, Crashes, ModelUse, Pending, PendingKind, RunCost, RunSummary, Status};
 pub use run::trigger::{Busy, Fired, Timer, Trigger, TriggerChange};
 pub use run::webhook_delivery::WebhookDelivery;
 pub use shape::{ArmShape, Shape, StageKind, StageShape};

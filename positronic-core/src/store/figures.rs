@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::PendingItem;
 use crate::record::encoding::micros::micros;
-use crate::record::{ClaimRefusal, Money, RunSummary, Status, Timestamp, Usage};
+use crate::record::{ClaimRefusal, ModelUse, Money, RunSummary, Status, Timestamp, Usage};
 
 /// The range of time and the runs of which figures are wanted. The range is divided into buckets of the same length.
 #[derive(Debug, Clone, PartialEq, Eq, typed_builder::TypedBuilder)]
@@ -67,6 +67,8 @@ pub struct Figures {
     pub started: Vec<u64>,
     /// The runs that have ended in the range, in groups.
     pub ended: Vec<EndedRuns>,
+    /// What each model has done in the runs that have ended in the range.
+    pub models: Vec<ModelRuns>,
     /// The runs that are open now, in groups.
     pub open: Vec<OpenRuns>,
     /// What waits for a person now, by the bucket in which it began to wait.
@@ -95,6 +97,7 @@ impl Figures {
             group.active.sort_unstable();
         }
         self.ended.sort_by(|a, b| a.key().cmp(&b.key()));
+        self.models.sort_by(|a, b| (a.bucket, &a.model, &a.currency).cmp(&(b.bucket, &b.model, &b.currency)));
         self.open.sort_by(|a, b| a.key().cmp(&b.key()));
         self.waiting.sort_by_key(|items| items.bucket);
         self
@@ -134,6 +137,25 @@ impl EndedRuns {
     fn key(&self) -> (u32, &'static str, &str, Option<&str>, Option<&str>) {
         (self.bucket, self.status.as_str(), &self.brain, self.currency.as_deref(), self.cause.as_deref())
     }
+}
+
+/// What a model has done in runs that have ended in the same bucket, whose costs are in one currency.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelRuns {
+    /// The bucket of their end.
+    pub bucket: u32,
+    /// The model, as in [`ModelUse`].
+    pub model: Arc<str>,
+    /// The currency of the runs' costs.
+    pub currency: Option<Arc<str>>,
+    /// The number of runs in which it has answered.
+    pub runs: u64,
+    /// The tokens of its answers: only those of requests, of answers, and from caches.
+    pub usage: Usage,
+    /// The known cost of its answers.
+    pub cost: Money,
+    /// In how many of the runs the cost of its answers is not known in full.
+    pub partial: u64,
 }
 
 /// Runs that are open, alike.
@@ -285,6 +307,59 @@ impl EndedFold {
     }
 }
 
+/// What figures count of a model in a run that is over.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelShare<'a> {
+    /// The model, as in [`ModelUse`].
+    pub model: &'a str,
+    /// The tokens of its answers.
+    pub usage: Usage,
+    /// Their known cost.
+    pub cost: Money,
+    /// Whether their cost is not known in full.
+    pub is_partial: bool,
+}
+
+impl<'a> ModelShare<'a> {
+    fn of(used: &'a ModelUse) -> Self {
+        Self { model: &used.model, usage: used.usage, cost: used.known, is_partial: used.is_partial }
+    }
+}
+
+/// Adds up what models have done, one run after the other.
+#[derive(Debug, Default)]
+pub struct ModelFold {
+    /// By bucket: a bucket has few models.
+    groups: HashMap<u32, Vec<ModelRuns>>,
+}
+
+impl ModelFold {
+    /// Adds what a model has done in a run that ended in a bucket; `currency` is that of the run's cost.
+    pub fn add(&mut self, bucket: u32, currency: Option<&str>, used: ModelShare<'_>) {
+        let groups = self.groups.entry(bucket).or_default();
+        let known =
+            groups.iter().position(|group| *group.model == *used.model && group.currency.as_deref() == currency);
+        let place = known.unwrap_or_else(|| {
+            let (model, currency) = (used.model.into(), currency.map(Arc::from));
+            let (usage, cost) = (Usage::default(), Money::default());
+            groups.push(ModelRuns { bucket, model, currency, runs: 0, usage, cost, partial: 0 });
+            groups.len() - 1
+        });
+        let Some(group) = groups.get_mut(place) else { return };
+        let Usage { input, output, cached, .. } = used.usage;
+        group.runs += 1;
+        group.usage += Usage { input, output, cached, ..Usage::default() };
+        group.cost += used.cost;
+        group.partial += u64::from(used.is_partial);
+    }
+
+    /// Returns the groups.
+    #[must_use]
+    pub fn groups(self) -> Vec<ModelRuns> {
+        self.groups.into_values().flatten().collect()
+    }
+}
+
 /// Adds up the figures of a store that has its summaries in memory. The items are those that wait for a person.
 pub(super) fn figures<'a>(
     filter: &FigureFilter,
@@ -292,7 +367,7 @@ pub(super) fn figures<'a>(
     items: impl Iterator<Item = PendingItem>,
 ) -> Figures {
     let mut figures = Figures::new(filter);
-    let mut ended = EndedFold::default();
+    let (mut ended, mut models) = (EndedFold::default(), ModelFold::default());
     let mut open: HashMap<_, OpenRuns> = HashMap::new();
     for (row, person) in rows.filter(|(row, _)| filter.counts(&row.brain, row.user.as_deref())) {
         if let Some(bucket) = filter.bucket_of(row.started) {
@@ -301,6 +376,7 @@ pub(super) fn figures<'a>(
         if let Some(run) = EndedRun::of(row) {
             if let Some(bucket) = filter.bucket_of(run.ended) {
                 ended.add(bucket, &run);
+                row.models.iter().for_each(|used| models.add(bucket, run.currency, ModelShare::of(used)));
             }
             continue;
         }
@@ -320,7 +396,7 @@ pub(super) fn figures<'a>(
         group.runs += 1;
         group.oldest = group.oldest.min(row.at);
     }
-    figures.ended = ended.groups();
+    (figures.ended, figures.models) = (ended.groups(), models.groups());
     figures.open = open.into_values().collect();
     let mut waiting: HashMap<_, WaitingItems> = HashMap::new();
     for item in items.filter(|item| filter.counts(&item.brain, item.about.user.as_deref()) && item.at < filter.until())

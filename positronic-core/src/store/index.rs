@@ -2,7 +2,7 @@
 
 use super::{
     BoxFuture, EventMatches, EventSearch, FigureFilter, Figures, PendingFilter, PendingItem, RunCounts, RunFilter,
-    StoreError,
+    RunSums, StoreError,
 };
 use crate::record::{RunId, RunSummary};
 
@@ -23,6 +23,10 @@ pub trait RunIndex: Send + Sync + 'static {
 
     /// Counts the runs that match a filter by their status, without decoding summaries. It ignores the filter's place and limit.
     fn counts<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<RunCounts, StoreError>>;
+
+    /// Adds up the tokens and the costs of the runs that match a filter, also of open ones, without reading the summaries of those that are
+    /// over. It ignores the filter's place and limit.
+    fn sums<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<RunSums, StoreError>>;
 
     /// Lists the runs that [`RunIndex::runs`] skips, each with its error.
     fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>>;

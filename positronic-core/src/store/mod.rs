@@ -32,6 +32,7 @@ pub mod prelude;
 mod query;
 mod run_query;
 mod sink;
+mod sums;
 mod timer;
 mod watchers;
 mod wrapper;
@@ -46,7 +47,9 @@ pub use counts::RunCounts;
 pub use entry::{Entry, EntryFilter, EntryStore};
 pub use error::StoreError;
 pub use event_store::EventStore;
-pub use figures::{EndedFold, EndedRun, EndedRuns, FigureFilter, Figures, OpenRuns, WaitingItems};
+pub use figures::{
+    EndedFold, EndedRun, EndedRuns, FigureFilter, Figures, ModelFold, ModelRuns, ModelShare, OpenRuns, WaitingItems,
+};
 pub use grown::GrownRuns;
 pub use index::RunIndex;
 pub use lease::{Deferral, DueFilter, DueRun, Lease, LeaseStore, REFUSALS};
@@ -59,8 +62,11 @@ pub use query::{
     EventMatch, EventMatches, EventSearch, PendingCursor, PendingFilter, PendingItem, RunCursor, RunFilter,
     TimerFilter, TimerOwner, WaitingRun,
 };
-pub use run_query::{FoundRuns, QUERY_KEYS, QueryClock, QueryError, RunQuery, RunSearch, count_runs, find_runs};
+pub use run_query::{
+    FoundRuns, QUERY_KEYS, QueryClock, QueryError, RunQuery, RunSearch, count_runs, find_runs, sum_runs,
+};
 pub use sink::SinkStore;
+pub use sums::RunSums;
 pub use timer::TimerStore;
 pub use watchers::Watchers;
 pub use wrapper::StoreWrapper;

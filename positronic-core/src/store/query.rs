@@ -33,6 +33,9 @@ pub struct RunFilter {
     /// Only runs whose models have called this tool. No store has an index of tools, so a list reads rows until it is full.
     #[builder(setter(into))]
     pub tool: Option<String>,
+    /// Only runs in which this model has answered, as `provider/model` or without the provider. No store has an index of models of runs.
+    #[builder(setter(into))]
+    pub model: Option<String>,
     /// Only runs with at least this known cost, in whichever currency. No store has an index of costs.
     pub min_cost: Option<Money>,
     /// Only runs with at most this known cost; a run that has asked no model costs nothing.
@@ -93,6 +96,7 @@ impl RunFilter {
             && self.brain.as_ref().is_none_or(|brain| *row.brain == **brain)
             && (self.user.is_none() || row.user == self.user)
             && self.tool.as_ref().is_none_or(|tool| row.tools.contains(tool))
+            && self.model.as_ref().is_none_or(|model| row.models.iter().any(|used| used.is(model)))
             && self.min_cost.is_none_or(|cost| row.known_cost() >= cost)
             && self.max_cost.is_none_or(|cost| row.known_cost() <= cost)
             && self.tag.as_ref().is_none_or(|tag| row.tags.contains(tag))

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::{
     Append, BlobStore, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog, EventMatches,
     EventSearch, EventStore, FigureFilter, Figures, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore,
-    PendingFilter, PendingItem, PostOutcome, RunCounts, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot,
-    StoreError, TimerFilter, TimerStore, Watcher,
+    PendingFilter, PendingItem, PostOutcome, RunCounts, RunFilter, RunIndex, RunSums, SavedPrompts, SinkStore,
+    Snapshot, StoreError, TimerFilter, TimerStore, Watcher,
 };
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 
@@ -32,6 +32,7 @@ macro_rules! operations {
                 run(run: &'a RunId) -> RunSummary,
                 runs(filter: &'a RunFilter) -> Vec<RunSummary>,
                 counts(filter: &'a RunFilter) -> RunCounts,
+                sums(filter: &'a RunFilter) -> RunSums,
                 unreadable(filter: &'a RunFilter) -> Vec<(RunId, StoreError)>,
                 pending(filter: &'a PendingFilter) -> Vec<PendingItem>,
                 figures(filter: &'a FigureFilter) -> Figures,

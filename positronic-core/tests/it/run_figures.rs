@@ -60,6 +60,9 @@ async fn row_has_active_time_cost_and_cause_and_figures_add_them_up() {
     assert!(spent.nanos() > 0);
     assert_eq!((cost.known, cost.currency.as_deref(), cost.is_partial), (spent, Some("EUR"), false));
 
+    let [model] = &row.models[..] else { panic!("one model: {:?}", row.models) };
+    assert_eq!((&*model.model, model.usage, model.known, model.is_partial), ("scripted/scripted", usage, spent, false));
+
     let filter =
         FigureFilter::builder().from(begun).bucket(Duration::from_hours(1)).buckets(4).now(clock.now()).build();
     let figures = store.figures(&filter).await.unwrap();
@@ -83,4 +86,5 @@ async fn row_without_a_price_says_that_its_cost_is_partial() {
     let cost = row.cost.unwrap();
     assert_eq!((cost.known.nanos(), cost.currency, cost.is_partial), (0, None, true));
     assert_eq!((row.status, row.cause), (Status::Completed, None));
+    assert!(row.models[0].is_partial, "{:?}", row.models);
 }

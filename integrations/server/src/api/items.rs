@@ -100,6 +100,10 @@ pub(crate) struct RunRow {
     /// What its model calls have cost; absent if it has asked no model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cost: Option<CostItem>,
+    /// The models that have answered, as `provider/model`, in the order of their first answers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub(crate) models: Vec<String>,
     /// The cause of its failure, the same for runs that failed alike.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<String>,
@@ -236,6 +240,7 @@ fn run_row(row: &RunSummary, live: bool, quotes: bool) -> RunRow {
             currency: cost.currency.as_deref().map(str::to_owned),
             partial: cost.is_partial,
         }),
+        models: row.models.iter().map(|used| used.model.to_string()).collect(),
         cause: row.cause.clone(),
         worker: row.claim.as_ref().map(|claim| WorkerItem {
             owner: claim.owner.to_string(),

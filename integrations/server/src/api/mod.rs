@@ -13,6 +13,7 @@ mod pending;
 mod runs;
 mod schedules;
 mod session;
+mod sums;
 mod webhooks;
 
 pub use conversations::attachments::MessageFile;

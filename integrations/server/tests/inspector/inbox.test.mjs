@@ -353,7 +353,7 @@ test('a click does not hit a button that has moved within its item', async () =>
   const moved = whenOff('Ulla');
   await project.run('reject', 'within', 'Chat/0.1', '--reason', 'no');
   await moved;
-  await asked.locator('.context', { hasText: 'result' }).waitFor({ timeout: 10_000 });
+  await page.locator('.batch', { has: asked }).locator('.context', { hasText: 'result' }).waitFor({ timeout: 10_000 });
 });
 
 test('a run is cancelled by its dialog and by nothing else', async () => {

@@ -8,9 +8,10 @@ import { modelServer, Project } from './server.mjs';
 const [folder] = process.argv.slice(2);
 const TABLE = 'The tank is **broken**, not loose. What our rules say:\n\n| Case | Paid back |\n|---|---|\n| within 30 days | the whole price |\n| later | half of it |\n\nIt arrived **12 days** ago. I ask the refund desk before I pay.';
 
-/** What the model of the support agent says next; a grinder is too much for its rate limit. */
+/** What the model of the support agent says next; a grinder is too much for its rate limit, and for several orders it asks for several refunds. */
 function support({ messages }) {
   const said = messages.filter(({ role }) => role === 'assistant').length;
+  if (said > 0 && JSON.stringify(messages).includes('three')) return { text: 'I pay all of it back.', calls: [249, 120, 240].map((amount) => ({ name: 'refund', arguments: { order: 'A-1001', amount } })) };
   if (said > 2 && JSON.stringify(messages).includes('grinder')) return { status: 429 };
   return [{ text: 'Let me see.', calls: [{ name: 'check_order_status', arguments: { order_id: 'A-1001' } }, { name: 'search_knowledge_base', arguments: { query: 'leaks refunds' } }] },
     { text: TABLE, calls: [{ name: 'process_refund', arguments: {} }] }, { calls: [{ name: 'search_knowledge_base', arguments: { query: 'refunds' } }] },
@@ -28,7 +29,7 @@ function answer(asked) {
 const model = await modelServer(answer);
 const project = new Project();
 const prices = join(project.folder, 'prices.toml');
-writeFileSync(prices, 'as_of = "2026-11-01"\ncurrency = "USD"\n[prices]\n"gpt-5-mini" = { input = 0.25, output = 2 }\n');
+writeFileSync(prices, 'as_of = "2026-11-01"\ncurrency = "USD"\n[prices]\n"gpt-5-mini" = { input = 0.25, output = 2 }\n"gpt-5" = { input = 1.25, output = 10 }\n');
 /** Runs a brain, with its cassette or with the model; it may fail or wait. */
 const run = (...words) => project.run('run', ...words, '--prices', prices).catch(() => {});
 for (const [brain, user] of [['newsletter', 'daily-news'], ['trip', 'mira'], ['release', 'ci'], ['analyst', 'ada'], ['offers', 'ops'], ['rover', 'lab']]) await run(brain, '--user', user);
@@ -42,6 +43,10 @@ project.env = { ...cassettes, OPENAI_BASE_URL: model.address, OPENAI_API_KEY: 'n
 for (const user of ['ben', 'ada']) await run('minimal', '--user', user);
 await run('support', '--user', 'ben', '-o', 'message=The grinder of my espresso machine leaks, order A-1001. Can I have my money back?', '--id', 'grinder');
 await run('support', '--user', 'mira', '--ask', '--id', 'refund');
+project.env.POSITRONIC_MODEL = 'gpt-5';
+await run('support', '--user', 'mira', '--ask', '--id', 'three', '-o', 'message=The machines of my three orders leak, A-1001. Can I have my money back?');
+await run('minimal', '--user', 'ana');
+project.env.POSITRONIC_MODEL = 'gpt-5-mini';
 const browser = await launch();
 const page = await open(browser, await project.serve(0, '--prices', prices), { viewport: { width: 1440, height: 900 } });
 
@@ -68,10 +73,13 @@ await picture('waterfall', '/runs/grinder/waterfall', '.bar-row');
 await picture('state', '/runs/refund/state/3', '.json');
 await picture('requests', '/runs/grinder/requests/20', '.request');
 await picture('inbox', '/inbox', '.decide', async () => {
-  const card = page.locator('.decide', { hasText: 'refund of 249' });
+  const card = page.locator('.inbox > .decide', { hasText: 'refund of 249' });
   await card.getByRole('button', { name: 'Edit arguments' }).click();
   await card.getByLabel('amount').fill('200');
   await card.getByRole('button', { name: 'Approve as edited' }).scrollIntoViewIfNeeded();
+});
+await picture('answer', '/runs/three', '.batch', async () => {
+  await page.locator('.batch > footer').scrollIntoViewIfNeeded();
 });
 await picture('conversations', '/conversations/dinner', '.thread .decide');
 await picture('brain', '/brains/Support', '.tools-of');

@@ -119,7 +119,7 @@ test('a run that waits for a person says so, its stage waits, and one action lea
   await page.getByRole('button', { name: 'Decide 2' }).click();
   await page.locator('.decide:focus').first().waitFor();
   await page.keyboard.press('w');
-  await selected().locator('.decide').waitFor();
+  await eventually(async () => assert.match(await selected().innerText(), /pay[\s\S]*Waits for a person/));
   assert.equal(await decided('asking'), before, 'neither decides');
   await accessible(page, 'a run that waits');
   page.check();

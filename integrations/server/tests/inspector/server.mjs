@@ -126,6 +126,23 @@ export function endedLog(run, ending) {
   return [{ positronic_run: 1, run, brain: 'Sum', events: lines.length }, ...lines].map((line) => JSON.stringify(line));
 }
 
+/** Makes the log of a run of today in which models have answered: `answers` are `{ model, amount, input }`, with the cost in dollars, or without one. */
+export function pricedLog(run, answers) {
+  const at = Date.now() * 1000 - 60_000_000;
+  const events = [
+    { type: 'BRAIN_START', title: 'Priced', fingerprint: '0'.repeat(32), stages: [{ name: 'Chat', kind: 'loop' }], options: {} },
+    { path: 'Chat', type: 'LOOP_START', input: 'Begin.', limits: {} },
+    ...answers.flatMap(({ model, amount, input }, i, { length }) => [
+      { path: `Chat/${i}`, type: 'LOOP_ITERATION', tools: [] }, { path: `Chat/${i}`, type: 'LOOP_MODEL_CALL', model: `acme/${model}` },
+      { path: `Chat/${i}`, type: 'LOOP_MODEL_RESULT', parts: [i + 1 < length ? { type: 'call', index: 0 } : { type: 'text', text: 'Well.' }], metadata: { provider: 'acme', model, finish: i + 1 < length ? 'calls' : 'stop', usage: { input, output: 1 }, ...(amount && { cost: { amount, currency: 'USD' } }) }, duration: 1 },
+      ...(i + 1 < length ? [{ path: `Chat/${i}.0`, type: 'LOOP_TOOL_CALL', tool: 'look', arguments: {} }, { path: `Chat/${i}.0`, type: 'LOOP_TOOL_START' }, { path: `Chat/${i}.0`, type: 'LOOP_TOOL_RESULT', result: { type: 'success', output: 'seen' }, duration: 1 }] : [])]),
+    { path: 'Chat', type: 'LOOP_COMPLETE', outcome: { type: 'answered' }, usage: { input: answers.reduce((all, { input }) => all + input, 0), output: answers.length } },
+    { type: 'BRAIN_COMPLETE', result: 'Well.' },
+  ];
+  const lines = events.map((event, seq) => ({ seq, at: at + seq * 1000, ...event }));
+  return [{ positronic_run: 1, run, brain: 'Priced', events: lines.length }, ...lines].map((line) => JSON.stringify(line));
+}
+
 /** Makes the log of a run that waits for people: for approvals of calls `{ tool, arguments, expires, schema }`, or for
  *  more tokens than `tokens`. */
 export function waitingLog(run, { calls = [], tokens }) {

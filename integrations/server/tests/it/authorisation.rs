@@ -121,6 +121,8 @@ async fn lists_show_a_user_only_its_own() {
     }
     let counts = shop.get(&ben, "/api/v1/runs/counts").await.json();
     assert_eq!(counts["waiting"], 0, "{counts}");
+    let sums = shop.get(&ben, "/api/v1/runs/sums").await.json();
+    assert_eq!(sums["runs"], 0, "{sums}");
     assert_eq!(shop.get(&ben, "/api/v1/runs?user=ann").await.problem(), "not-allowed");
     assert_eq!(shop.get(&ben, &format!("/api/v1/diff?a={run}&b={run}")).await.problem(), "unknown-run");
     assert_eq!(shop.get(&ben, "/api/v1/conversations/chat-1").await.problem(), "not-found");

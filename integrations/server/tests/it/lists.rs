@@ -142,6 +142,18 @@ async fn search_is_read_as_people_type_it_and_an_error_points_at_the_word() {
     assert_eq!(list("q=number:22").await["items"][0]["input"], "number 22");
     let counts = shop.get(&token, "/api/v1/runs/counts?q=brain:refund").await.json();
     assert_eq!(counts["waiting"], 2);
+    for (query, runs, capped) in [
+        ("", 2, false),
+        ("?status=waiting", 2, false),
+        ("?q=model:scripted", 2, false),
+        ("?q=number:22", 1, false),
+        ("?q=model:other", 0, false),
+    ] {
+        let sums = shop.get(&token, &format!("/api/v1/runs/sums{query}")).await.json();
+        assert_eq!((&sums["runs"], &sums["capped"]), (&json!(runs), &json!(capped)), "{query}: {sums}");
+        // The runner has no prices.
+        assert_eq!((&sums["costs"], &sums["partly_priced"]), (&json!([]), &json!(runs)), "{query}: {sums}");
+    }
 
     let refused = list("q=user:ann%20stats:failed").await;
     assert_eq!((&refused["word"], &refused["at"]), (&json!("stats"), &json!([9, 14])), "{refused}");

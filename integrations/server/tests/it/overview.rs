@@ -100,6 +100,9 @@ async fn overview_counts_runs_by_their_end_and_their_cause() {
     let brains: Vec<_> =
         overview["brains"].as_array().unwrap().iter().map(|item| item["brain"].as_str().unwrap()).collect();
     assert_eq!(brains, ["Broken", "Refund"]);
+    let [model] = overview["models"].as_array().unwrap().as_slice() else { panic!("{overview}") };
+    assert_eq!((&model["model"], &model["runs"]), (&json!("scripted/scripted"), &json!(2)), "{model}");
+    assert_eq!((&model["tokens"], &model["partly_priced"]), (&ended["tokens"], &json!(2)), "{model}");
     assert_eq!(overview["queue"]["queued"], 0, "{}", overview["queue"]);
 
     let refunds = shop.get(&token, "/api/v1/overview?brain=Refund").await.json();

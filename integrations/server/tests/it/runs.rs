@@ -297,6 +297,7 @@ async fn answers_have_the_fields_that_the_document_requires() {
     let places = [
         ("/api/v1/runs", "/api/v1/runs".to_owned()),
         ("/api/v1/runs/counts", "/api/v1/runs/counts".to_owned()),
+        ("/api/v1/runs/sums", "/api/v1/runs/sums".to_owned()),
         ("/api/v1/runs/{run}", format!("/api/v1/runs/{run}")),
         ("/api/v1/runs/{run}", format!("/api/v1/runs/{other}")),
         ("/api/v1/runs/{run}/events", format!("/api/v1/runs/{run}/events")),

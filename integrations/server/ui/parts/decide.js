@@ -11,7 +11,7 @@ import { when } from './common.js';
 import { dismiss, draftOf, isOver, nodeOf } from './drafts.js';
 import { whole } from './json.js';
 
-const { a, b, button, code, del, div, footer, h2, header, h4, input, ins, label, li, p, section, span, ul } = tags;
+const { a, b, button, code, del, div, footer, h2, h3, header, input, ins, label, li, p, section, span, ul } = tags;
 
 // Most items are decided without a form.
 const form = later('form');
@@ -29,7 +29,7 @@ const invalid = (item) => nodeOf(item)?.querySelector(':is(input, select, textar
 /** Whether all fields of an item are shown: nothing else may be sent. */
 const isShown = (item) => (item.kind === 'approval' && draftOf(item).mode !== 'edit') || form.isLoaded();
 
-const edited = (item, { value }) => value !== undefined && JSON.stringify(value) !== JSON.stringify(item.arguments);
+export const isEdited = (item, { value }) => value !== undefined && JSON.stringify(value) !== JSON.stringify(item.arguments);
 const alternative = (wait, i) => `${i + 1}: ${wait.prompt ?? `${wait.webhook} ${wait.identifier}`}`;
 /** The alternative that an answer is for: the person's, unless another is chosen. */
 const chosen = ({ waits }, draft) => draft.wait ?? Math.max(0, waits.findIndex((one) => one.person));
@@ -40,10 +40,10 @@ const UNIT = { money: 1e9, time: 6e7 };
 const KINDS = {
   approval: {
     asks: ({ tool }) => `Run ${tool}?`,
-    verb: (item, draft) => (edited(item, draft) ? 'Approve as edited' : 'Approve'),
+    verb: (item, draft) => (isEdited(item, draft) ? 'Approve as edited' : 'Approve'),
     schema: (item) => item.arguments_schema,
     value: (item) => item.arguments,
-    body: (item, draft) => ({ approve: true, ...(edited(item, draft) && { arguments: draft.value }) }),
+    body: (item, draft) => ({ approve: true, ...(isEdited(item, draft) && { arguments: draft.value }) }),
   },
   budget: {
     asks: ({ request: { kind, used, limit } }) => `More ${kind}? ${limitText(kind, used)} of ${limitText(kind, limit)} are used.`,
@@ -71,7 +71,7 @@ export const asks = (item) => item.message ?? KINDS[item.kind].asks(item);
 
 /** The changed fields of an edited item, in its heading: a person must not approve another value than is read there. */
 function editedWords(item, draft) {
-  if (item.kind !== 'approval' || !edited(item, draft)) return null;
+  if (item.kind !== 'approval' || !isEdited(item, draft)) return null;
   const [given, now] = [item.arguments, draft.value].map((value) => (value !== null && typeof value === 'object' ? value : { value }));
   const names = Object.keys({ ...given, ...now }).filter((name) => JSON.stringify(given[name]) !== JSON.stringify(now[name]));
   return names.slice(0, 3).map((name) => span({ key: name }, ` · ${name} `, given[name] !== undefined && del(brief(given[name], 40)), ' ', now[name] !== undefined && ins(brief(now[name], 40))));
@@ -100,7 +100,7 @@ const SENT = 'Sent. The item disappears once the decision is recorded.';
 
 /** Whether an item can still be decided here. */
 export const isOpen = (item) => !draftOf(item).busy && !isOver(draftOf(item)) && item.allowed.allowed;
-const foldedOf = ({ open }) => [...open.values()].filter((shown) => !shown).length;
+export const foldedOf = ({ open }) => [...open.values()].filter((shown) => !shown).length;
 
 /** How long an approval waits after folded arguments have shown, so that a person can look first. */
 const LOOK = 800;
@@ -166,8 +166,16 @@ const once = (item, act) => ({ detail, currentTarget }) => {
   if (detail === 1 || (detail === 0 && isInView(item) && isEndShown(item))) act();
 };
 
-/** Draws an item with its decision, `inbox` with its run. `pick` is a control that chooses the item among others. */
-export default function decide(item, { inbox = false, selected = false, pick } = {}) {
+const eventLink = ({ run, seq }) => a({ href: runUrl(run, 'events', seq) }, `event ${seq}`);
+/** How much of what happened before an item was asked is shown. */
+const BEFORE = 3;
+/** What happened before an item was asked; the calls that are shown beside it are not said again. */
+export const contextOf = ({ context = [] }, isBesideCalls = false) => context.length > 0 && ul.context({ 'aria-label': 'What happened before' }, context.filter(({ kind }) => kind !== 'call' || !isBesideCalls).slice(-BEFORE).map(({ kind, text }, i) =>
+  li({ key: i }, span.soft(kind), ' ', span({ dir: 'auto' }, line(text, 220)))));
+
+/** Draws an item with its decision, `inbox` with its run. `pick` is a control that chooses the item among others; a `part` of a card leaves to
+ *  the card what its parts share. */
+export default function decide(item, { inbox = false, part = false, selected = false, pick } = {}) {
   const draft = draftOf(item);
   const isRejecting = draft.mode === 'reject';
   const [yes, no, folded, waits] = [() => approve([item]), () => reject([item]), foldedOf(draft), isMoving(draft)];
@@ -191,12 +199,11 @@ export default function decide(item, { inbox = false, selected = false, pick } =
     else approveShown(item);
   };
   return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', tabindex: inbox ? null : '-1', 'aria-label': `${asks(item)} ${item.tool}`, class: selected && 'selected', onkeydown, drawn },
-    header(span.status.wait(icon('clock'), span(KIND_WORDS[item.kind](item))), span.grow(), span.soft({ title: date(item.since) }, 'asked ', when(item.since)),
-      item.expires && span.soft({ title: date(item.expires) }, 'expires ', when(item.expires)), h2({ dir: 'auto' }, item.kind === 'approval' && [code(item.tool), ' '], asks(item), editedWords(item, draft))),
-    p.meta(item.kind !== 'approval' && item.tool && code(item.tool), inbox && a({ href: runUrl(item.run) }, item.brain, ' ', shortId(item.run)), span(placeWords(item.call)), item.user && span(`for ${item.user}`),
-      a({ href: runUrl(item.run, 'events', item.seq) }, `event ${item.seq}`)),
-    inbox && item.context?.length > 0 && ul.context({ 'aria-label': 'What happened before' }, item.context.map(({ kind, text }, i) =>
-      li({ key: i }, span.soft(kind), ' ', span({ dir: 'auto' }, line(text, 220))))),
+    header(!part && [span.status.wait(icon('clock'), span(KIND_WORDS[item.kind](item))), span.grow(), span.soft({ title: date(item.since) }, 'asked ', when(item.since)),
+      item.expires && span.soft({ title: date(item.expires) }, 'expires ', when(item.expires))], h2({ dir: 'auto' }, item.kind === 'approval' && [code(item.tool), ' '], asks(item), editedWords(item, draft)), part && eventLink(item)),
+    !part && p.meta(item.kind !== 'approval' && item.tool && code(item.tool), inbox && a({ href: runUrl(item.run) }, item.brain, ' ', shortId(item.run)), span(placeWords(item.call)), item.user && span(`for ${item.user}`),
+      eventLink(item)),
+    inbox && !part && contextOf(item),
     item.older_answers?.map(({ tool, received, seq }) => div.note.lost({ key: `older-${seq}` }, icon('warn'), div('The answer to ', code(tool), ' came ', when(received),
       ', before it was asked: it may be meant for another question. ', a({ href: runUrl(item.run, 'events', seq) }, `event ${seq}`)))),
     body(item, draft),
@@ -227,7 +234,7 @@ function body(item, draft) {
       } }),
     (kind !== 'approval' || isEditing) && schemaForm(schema(item, draft) ?? {}, { value: draft.value ?? value(item), id: `value-${id}`, named: kind === 'approval',
       errors: draft.problem?.body?.errors, onchange: (edit) => { draft.value = edit(draft.value ?? value(item)); } }),
-    kind === 'approval' && edited(item, draft) && div.edits(h4('Your edits'), valueDiff(given, draft.value)),
+    kind === 'approval' && isEdited(item, draft) && div.edits(h3('Your edits'), valueDiff(given, draft.value)),
     draft.mode === 'reject' && div.field(label({ for: `reason-${id}` }, 'Reason, which the model reads', span.soft(' (optional)')),
       input({ id: `reason-${id}`, value: draft.reason, oninput: ({ target }) => { draft.reason = target.value || undefined; } })),
   ];

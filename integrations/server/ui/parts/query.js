@@ -3,7 +3,7 @@
 /** The keys of the language; each other word, text in quotes and field such as `amount:249` has to be in an event of a run. */
 export const KEYS = {
   status: 'running, waiting, paused, completed, failed or cancelled', brain: 'a title', user: 'who it runs for', tag: 'a tag', conversation: 'an id',
-  tool: 'the name of a tool that was called', cost: 'an amount such as >0.1, <=5 or 0.1..5', needs: 'decision', since: 'today, 24h or a time', before: 'a time',
+  tool: 'the name of a tool that was called', model: 'the name of a model that has answered', cost: 'an amount such as >0.1, <=5 or 0.1..5', needs: 'decision', since: 'today, 24h or a time', before: 'a time',
 };
 
 /** The words of a search: each as it stands, its field if it has one, what is in its quotes, and its value. */
@@ -24,8 +24,8 @@ export function parse(text, titles = []) {
 const condition = ([key, value]) => `${key}:${/\s/.test(value) ? `"${value}"` : value}`;
 
 /** The filter as the API knows it: what has no parameter is a word of the search. */
-export function asked({ tool, cost, q, ...filter }) {
-  const words = [...Object.entries({ tool, cost }).filter(([, value]) => value).map(condition), q].filter(Boolean).join(' ');
+export function asked({ tool, model, cost, q, ...filter }) {
+  const words = [...Object.entries({ tool, model, cost }).filter(([, value]) => value).map(condition), q].filter(Boolean).join(' ');
   return words ? { ...filter, q: words } : filter;
 }
 

@@ -25,6 +25,7 @@ const VALUES = {
   user: ({ rows }) => counted(rows, ({ user }) => user),
   tag: ({ rows }) => counted(rows, ({ tags: own }) => own),
   conversation: ({ rows }) => counted(rows, ({ conversation }) => conversation),
+  model: ({ rows }) => counted(rows, ({ models }) => models),
   needs: () => [{ value: 'decision', hint: 'waits for a person' }],
   since: () => Object.entries(TIMES).map(([value, hint]) => ({ value, hint })),
   tool: ({ tools }) => tools.map((value) => ({ value, hint: 'has asked a person lately' })),

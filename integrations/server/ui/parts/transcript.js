@@ -4,6 +4,7 @@ import { apiUrl, at, later, runUrl } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, quoted } from '../lib/cause.js';
 import { brief, bytes, clock, compact, date, decided, limitText, line, micros, money, number, plural, shortId, who } from '../lib/format.js';
+import { batchOf, batches, lastCall } from './batches.js';
 import { took, when } from './common.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
@@ -11,7 +12,7 @@ import { amountOf, answerOf, attempts, isFailure, isLastAttempt, isNoAnswer, isQ
 
 const { a, b, button, code, details, div, h2, img, li, ol, p, small, span, summary, time, ul } = tags;
 
-const [valueDiff, decide, markdown] = [later('change'), later('decide'), later('markdown')];
+const [valueDiff, decide, batch, markdown] = [later('change'), later('decide'), later('batch'), later('markdown')];
 /** A text of a model. Until its Markdown can be drawn, it is shown as it is. */
 const said = (value) => (markdown.isLoaded() ? markdown(value) : [prose(value), markdown('')]);
 
@@ -67,7 +68,11 @@ export function row(node, depth, view) {
   const { kind: { type }, path } = node;
   const isSelected = node.id === selected;
   const isAsked = (item) => item.call === path && (item.kind === 'budget') === (type === 'budget') && (node.status === 'waiting' || isHeld(item));
-  const pending = ['call', 'budget', 'stage'].includes(type) ? withDrafts(run.pending ?? [], id).filter(isAsked) : [];
+  const asked = ['call', 'budget', 'stage'].includes(type) ? withDrafts(run.pending ?? [], id) : [];
+  // The calls of one answer are decided in one card, below the last one.
+  const card = type === 'call' ? batches(asked).find(({ key, isBatch }) => isBatch && key === batchOf({ run: id, call: path, kind: 'approval' })) : null;
+  const pending = asked.filter((item) => isAsked(item) && !card?.list.includes(item));
+  const parts = card && lastCall(node, model) === node ? card.list.filter((item) => isHeld(item) || siblings(node, model).some((call) => call.path === item.call && call.status === 'waiting')) : [];
   const beside = together(node, model);
   const place = beside.indexOf(node);
   const part = place < 0 ? '' : place === 0 ? 'parallel first' : place === beside.length - 1 ? 'parallel last' : 'parallel';
@@ -77,11 +82,11 @@ export function row(node, depth, view) {
     key: node.id, role: 'listitem', class: `${type} ${isSelected ? 'selected' : ''} ${node.status} ${isBad ? 'no-answer' : ''} ${part}`, 'data-seq': node.seq,
     style: depth ? { '--depth': Math.min(depth, 8) } : {},
     // Relative times are drawn again every ten seconds.
-    memo: pending.length ? null : [node, isSelected, isFolded, part, beside.map((call) => call.status + call.ended).join(), model.nodes[node.parent]?.status, type === 'stage' && run.status, valueDiff.isLoaded(), markdown.isLoaded(), Math.floor(Date.now() / 10000)],
+    memo: pending.length || parts.length ? null : [node, isSelected, isFolded, part, beside.map((call) => call.status + call.ended).join(), model.nodes[node.parent]?.status, type === 'stage' && run.status, valueDiff.isLoaded(), markdown.isLoaded(), Math.floor(Date.now() / 10000)],
     // What unfolds is selected too, where the pane does not cover it.
     onclick: ({ target }) => {
       const isFold = target.closest('summary');
-      if (target.closest('a, button, input, textarea, select, .decide') || String(getSelection()) !== '' || (isFold && !matchMedia('(min-width: 1100px)').matches)) return;
+      if (target.closest('a, button, input, textarea, select, .decide, .batch') || String(getSelection()) !== '' || (isFold && !matchMedia('(min-width: 1100px)').matches)) return;
       if (isFold) view.selectNode(node);
       else view.select(node);
     },
@@ -90,7 +95,7 @@ export function row(node, depth, view) {
     const words = LINES[type]?.(node.kind, id, node);
     const [tone, shape, ...content] = words ?? [];
     return [place === 0 && p.parallelNote(togetherWords(beside)), step != null && span.n({ title: `Iteration ${step}` }, step), stamp, figures(node, model),
-      words ? eventLine({ class: tone }, shape && icon(shape), content) : BLOCKS[type]?.(node, view) ?? eventLine({}, type), pending.map((item) => decide(item, { pick: view.picker(item) }))];
+      words ? eventLine({ class: tone }, shape && icon(shape), content) : BLOCKS[type]?.(node, view) ?? eventLine({}, type), pending.map((item) => decide(item, { pick: view.picker(item) })), parts.length > 0 && batch({ key: card.key, list: parts }, { draw: (item) => ({ pick: view.picker(item) }) })];
   });
 }
 

@@ -130,10 +130,12 @@ export function barRow(node, { label, segments }, axis, { depth, index, selected
 
 /** Whether the text of a tick would be under that of a gap. */
 const isNear = (from, to, x) => x > from - 0.09 && x < to + 0.01;
+/** Whether the lanes are so narrow that fewer texts fit. */
+const isNarrow = () => innerWidth < 1100;
 /** Round times from the beginning, in microseconds, about as many as fit. */
 function ticks(axis) {
   const span_ = axis.to - axis.from - axis.gaps.reduce((sum, gap) => sum + (gap.open ? 0 : gap.to - gap.from), 0);
-  const rough = Math.max(1, span_ / 6);
+  const rough = Math.max(1, span_ / (isNarrow() ? 3 : 6));
   const unit = [1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 1.5e7, 3e7, 6e7, 1.2e8, 3e8, 6e8, 9e8, 1.8e9, 3.6e9, 7.2e9, 1.08e10, 2.16e10, 4.32e10, 8.64e10].find((size) => size >= rough) ?? Math.ceil(rough / 8.64e10) * 8.64e10;
   const times = [];
   for (let time = axis.from; time < axis.to && times.length < 400; time += unit) times.push(time);
@@ -146,7 +148,7 @@ export function axisRow(axis, toggle) {
   let last = -1;
   const shown = ticks(axis).filter((time) => {
     const x = axis.place(time);
-    if (x - last < 0.07 || x > 0.96 || axis.gaps.some((gap) => isNear(axis.place(gap.from), axis.place(gap.to), x))) return false;
+    if (x - last < (isNarrow() ? 0.2 : 0.07) || x > 0.96 || axis.gaps.some((gap) => isNear(axis.place(gap.from), axis.place(gap.to), x))) return false;
     last = x;
     return true;
   });

@@ -9,6 +9,8 @@ import { settle } from '../lib/settle.js';
 import decide, { asks, approveShown, edges, isEndShown, isInView, toggle } from '../parts/decide.js';
 import { decidedList } from '../parts/decided.js';
 import { draftOf, follow, isOver, withDrafts } from '../parts/drafts.js';
+import batch, { asksAll } from '../parts/batch.js';
+import { batches } from '../parts/batches.js';
 import { empty, resource, when } from '../parts/common.js';
 import { picks } from '../parts/picks.js';
 
@@ -35,7 +37,7 @@ async function detailed(items) {
   const ask = async () => {
     for (let item; (item = asked.shift());) {
       // An item that has just been decided leaves the list by itself.
-      const found = await get(`/runs${at(item.run)}/calls${at(item.id)}`, { context: 3 }).catch(() => null);
+      const found = await get(`/runs${at(item.run)}/calls${at(item.id)}`, { context: 6 }).catch(() => null);
       if (found) details.set(item.id, { context: found.context, arguments_schema: found.arguments_schema, allowed: found.allowed });
     }
   };
@@ -45,7 +47,8 @@ async function detailed(items) {
   for (const { id, allowed } of whole) if (!allowed.allowed) details.delete(id);
   return whole;
 }
-const sorted = (items) => items.toSorted((a, b) => (order(a) < order(b) ? -1 : 1));
+/** The calls of one answer stand together. */
+const sorted = (items) => batches(items.toSorted((a, b) => (order(a) < order(b) ? -1 : 1))).flatMap(({ list }) => list);
 
 export default function inboxView() {
   let [selected, place, timer, moved, shows] = [null, 0, 0, false, 'All'];
@@ -94,6 +97,7 @@ export default function inboxView() {
     if (isInView(item)) does(item);
     else moved = true;
   };
+  const drawnAs = (item) => ({ selected: item === current(), pick: several.picker(item) });
   const answer = ({ id }) => document.getElementById(`item-${id}`).querySelector('input, textarea, select, .primary').focus();
   /** Other items come to the places of those that were there. */
   const show = (name) => {
@@ -125,15 +129,15 @@ export default function inboxView() {
       button({ key: DECIDED, 'aria-pressed': String(shows === DECIDED), onclick: () => show(DECIDED) }, DECIDED, history.value && span.count(history.value.items.length + (history.value.capped ? '+' : '')))),
     'Notification' in globalThis && Notification.permission !== 'denied' && button.wide({ 'aria-pressed': String(pref('notify') === 'on'), onclick: notify }, icon('bell'), pref('notify') === 'on' ? 'Notifications on' : 'Notify me'),
     span.keyHints.wide(Object.entries({ j: '', k: 'move', e: 'edit', a: 'approve', r: 'reject' }).map(([key, does]) => [kbd(key.toUpperCase()), ' ', does, ' '])))],
-    queue: () => data.value && aside.queue({ key: 'queue', 'aria-label': 'Queue' }, h2(span('Waiting, what expires first on top'), span(items().length)), items().map((item) => button({ key: item.id, 'aria-current': item.id === selected && 'true', onclick: () => {
-      selected = item.id;
+    queue: () => data.value && aside.queue({ key: 'queue', 'aria-label': 'Queue' }, h2(span('Waiting, what expires first on top'), span(items().length)), batches(items()).map(({ key, list, list: [item], isBatch }) => button({ key, 'aria-current': list.some(({ id }) => id === selected) && 'true', onclick: () => {
+      if (!list.some(({ id }) => id === selected)) selected = item.id;
       moved = true;
-    } }, icon(SHAPES[item.kind] ?? 'clock'), b({ class: isOver(draftOf(item)) && 'gone', dir: 'auto' }, item.kind === 'approval' && `${item.tool}: `, asks(item)), small({ title: date(item.since) }, ago(item.since).replace(/ ago$/, '')),
+    } }, icon(SHAPES[item.kind] ?? 'clock'), b({ class: list.every((one) => isOver(draftOf(one))) && 'gone', dir: 'auto' }, isBatch ? asksAll(list) : [item.kind === 'approval' && `${item.tool}: `, asks(item)]), small({ title: date(item.since) }, ago(item.since).replace(/ ago$/, '')),
     small(item.brain, ' ', shortId(item.run), item.user && ` · for ${item.user}`))),
       history.value?.items.length > 0 && [h2(span('Decided today'), span(history.value.items.length + (history.value.capped ? '+' : ''))), decidedList(history.value)]),
     render: () => [
       shows === DECIDED ? div.inbox({ key: 'decided' }, history.show(decidedList)) : data.show(({ next }, list = items()) => [
-        list.length ? div.inbox({ key: 'list', drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, list.map((item) => decide(item, { inbox: true, selected: item === current(), pick: several.picker(item) })))
+        list.length ? div.inbox({ key: 'list', drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, batches(list).map((group) => (group.isBatch ? batch(group, { inbox: true, draw: drawnAs }) : decide(group.list[0], { inbox: true, ...drawnAs(group.list[0]) }))))
           : shows === 'All' ? empty('Nothing waits for a person', 'Approvals, requests for more budget and questions of all runs appear here.') : empty(`No ${shows.toLowerCase()}`, 'Nothing of this kind waits.', button({ onclick: () => show('All') }, 'Show all')),
         next && p.soft.more(`Showing the first ${data.value.items.length}.`)]),
       several.bar()],

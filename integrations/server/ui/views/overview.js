@@ -24,6 +24,8 @@ const age = (time) => duration(Date.now() - millis(time)).split(' ').slice(0, 2)
 const minute = (time) => moment(time).replace(/(\d\d:\d\d):\d\d$/, '$1');
 const sentence = (text) => quoted(text && text[0].toUpperCase() + text.slice(1));
 const inCurrency = (costs, currency) => Number(costs.find((one) => one.currency === currency)?.amount ?? 0);
+/** A model without its provider. */
+const shortModel = (model) => model.slice(model.indexOf('/') + 1);
 const link = (to, ...content) => a({ href: ui(to) }, content);
 
 export default function overviewView(route, frame) {
@@ -67,7 +69,7 @@ export default function overviewView(route, frame) {
     const none = !all.started && !sum(all.ended) && !all.waiting.items;
     const isIdle = none && !all.queue.claimed && !all.queue.queued && !all.queue.stuck.length && !all.queue.asleep && !all.queue.paused;
     if (isIdle) return empty(`No runs in ${RANGES[range][1]}`, brain ? `The brain ${brain} has none.` : 'Start a brain, or choose a longer range.', a.button.primary({ href: ui('/brains') }, 'Start a brain'));
-    return div.overview(notes(all), tiles(all), div.halves(failures(all), standing(all)), all.brains.length > 0 && byBrain(all));
+    return div.overview(notes(all), tiles(all), div.halves(failures(all), standing(all)), all.models.length ? div.halves.even(byBrain(all), byModel(all)) : all.brains.length > 0 && byBrain(all));
   }
 
   /** What is wrong, in one line each: the newest cause of failures, and the oldest decision. */
@@ -93,7 +95,7 @@ export default function overviewView(route, frame) {
     return runs({ status: 'failed', q: longest.map((part) => `"${part}"`).join(' '), brain: brains.length === 1 ? brains[0] : brain }, first);
   }
 
-  function tiles({ from, now, buckets, started, ended, waiting, bucket_seconds: seconds }) {
+  function tiles({ from, now, buckets, started, ended, waiting, models, bucket_seconds: seconds }) {
     const columns = buckets.map(({ at }) => date(at));
     const [begin, end] = [millis(from), millis(from) + buckets.length * seconds * 1000];
     const marks = [0, 0.25, 0.5, 0.75, 1].map((part) => mark(begin + part * (end - begin)));
@@ -111,12 +113,21 @@ export default function overviewView(route, frame) {
       tile('Waiting for a person', '/inbox', number(waiting.items), waiting.items ? `oldest ${age(waiting.oldest)}, in ${plural(waiting.runs, 'run')}, by when they began to wait` : 'nothing waits',
         { kind: 'steps', format: number, series: [{ name: 'waiting now', tone: 'waits', of: of((one) => one.waiting) }] }),
       tile('Cost', runs(), amounts(ended.costs), [ended.costs.length === 1 && sum(ended) > 0 && `${cash(ended.costs[0].amount / sum(ended), currency)} a run`, ended.partly_priced > 0 && `${plural(ended.partly_priced, 'run')} with an unknown part`].filter(Boolean).join(' · ') || 'no cost is known',
-        { format: (n) => cash(n, currency), series: [{ name: currency ?? 'cost', tone: 's1', of: of((one) => inCurrency(one.ended.costs, currency)) }] }, ended.costs.length > 1),
+        { format: (n) => cash(n, currency), series: costSeries(currency, models, of((one) => inCurrency(one.ended.costs, currency))) }, ended.costs.length > 1 || models.length > 1),
       tile('Tokens', runs(), compact(input + output), `${percent(cached, input)} of the input from the cache`, { format: compact, series: [
         { name: 'cached', tone: 's3', of: of((one) => one.ended.tokens.cached) }, { name: 'in', tone: 's2', of: of((one) => Math.max(0, one.ended.tokens.input - one.ended.tokens.cached)) },
         { name: 'out', tone: 's1', of: of((one) => one.ended.tokens.output) }] }, true),
       tile('Active time of a run', runs(), ended.active ? micros(ended.active.p50) : '–', ended.active ? `p50 · p95 ${micros(ended.active.p95)}` : 'no time is known', { kind: 'lines', format: micros, series: [
         { name: 'p50', tone: 's1', of: of((one) => one.ended.active?.p50 ?? null) }, { name: 'p95', tone: 's2', of: of((one) => one.ended.active?.p95 ?? null) }] }, true));
+  }
+  /** The cost by the two dearest models and all others, or as a whole. */
+  function costSeries(currency, models, whole) {
+    const dear = models.filter(({ costs }) => inCurrency(costs, currency) > 0).slice(0, 2).map(({ model, buckets }) => ({ name: shortModel(model), of: buckets.map((costs) => inCurrency(costs, currency)) }));
+    if (dear.length < 2) return [{ name: currency ?? 'cost', tone: 's1', of: whole }];
+    const rest = whole.map((amount, i) => amount - dear[0].of[i] - dear[1].of[i]);
+    // What is left of a sum of decimals is no cost.
+    const others = rest.some((amount, i) => amount > whole[i] * 1e-6) && { name: 'others', tone: 's3', of: rest.map((amount, i) => (amount > whole[i] * 1e-6 ? amount : 0)) };
+    return [{ ...dear[0], tone: 's1' }, { ...dear[1], tone: 's2' }, others].filter(Boolean);
   }
   function mark(ms) {
     const text = date(ms * 1000);
@@ -164,5 +175,21 @@ export default function overviewView(route, frame) {
         td.right.wide(own.active ? micros(own.active.p50) : '–'), td.right.wide(own.active ? micros(own.active.p95) : '–'), td.right(amounts(own.costs)),
         td.wide.share(span.unseen(whole ? percent(inCurrency(own.costs, currency), whole) : '–'), meter(whole ? inCurrency(own.costs, currency) / whole : 0))))))),
     more > 0 && p.pad.soft(`${plural(more, 'further brain')}, each with a lower cost.`));
+  }
+
+  function byModel({ models, more_models: more, ended }) {
+    const currency = [...ended.costs].sort((one, other) => other.amount - one.amount)[0]?.currency;
+    const whole = inCurrency(ended.costs, currency);
+    const used = ({ tokens }) => tokens.input + tokens.output;
+    const rest = more ? 0 : used(ended) - models.reduce((all, one) => all + used(one), 0);
+    const head = (name, more = {}) => th.right({ scope: 'col', ...more }, name);
+    return section.panel.flush({ key: 'models' }, header(h2.grow('By model')), div.scroll({ tabindex: '0', role: 'region', 'aria-label': 'By model' }, table(
+      thead(tr(th({ scope: 'col' }, 'Model'), head('Runs'), head('Tokens'), head(['Cost ', icon('down')], { 'aria-sort': 'descending' }), th.wide({ scope: 'col' }, 'Share of cost'))),
+      tbody(models.map(({ model, runs: own, costs, tokens, partly_priced: partly }) => tr({ key: model },
+        td(code(model)), td.right(link(runs({ model }), number(own))), td.right({ title: `${number(tokens.input)} in, ${percent(tokens.cached, tokens.input)} of them from the cache, ${number(tokens.output)} out` }, compact(tokens.input + tokens.output)),
+        td.right({ title: partly ? `The cost of ${plural(partly, 'run')} is not known in full` : null }, partly > 0 && costs.length > 0 && 'at least ', costs.length || !partly ? amounts(costs) : 'not known'),
+        td.wide.share(span.unseen(whole ? percent(inCurrency(costs, currency), whole) : '–'), meter(whole ? inCurrency(costs, currency) / whole : 0))))))),
+    rest > 0 && p.pad.soft(`${compact(rest)} further tokens are of answers whose model is not known.`),
+    more > 0 && p.pad.soft(`${plural(more, 'further model')}, each with a lower cost.`));
   }
 }

@@ -1,6 +1,7 @@
 // One run: its head, its log in five readings, and beside them what is selected.
 import { tags, redraw } from '../lib/dom.js';
 import { at, go, later, load, may, runUrl, TABS } from '../lib/page.js';
+import { batches, lastCall } from '../parts/batches.js';
 import { idsOf } from '../parts/ids.js';
 import { RunModel, failureOf, foldedAtFirst, isFailure, isLastAttempt, isWait, iterationOf } from '../parts/model.js';
 import { failure, loading } from '../parts/common.js';
@@ -34,7 +35,8 @@ export default function runView(route, frame) {
     decide() {
       const node = run.asked();
       run.view.selected = null;
-      wantsForm = node.id;
+      const [first] = batches(model.run.pending);
+      wantsForm = { node: first.isBatch ? lastCall(node, model) : node, item: first.list[0] };
       run.go('transcript', null, run.view.route.tab === 'transcript');
       if (shown === 'transcript') toForm();
     },
@@ -48,13 +50,13 @@ export default function runView(route, frame) {
   let [tab, shown, wantsForm] = [null, '', null];
   /** Goes to the form of the node that is to be decided, once its tab is drawn. */
   function toForm() {
-    const node = model.nodes[wantsForm];
-    if (!node) return;
+    if (!wantsForm) return;
+    const { node, item } = wantsForm;
     wantsForm = null;
     tab.reveal(node);
     redraw();
     requestAnimationFrame(() => {
-      const form = document.querySelector(`.row[data-seq="${node.seq}"] .decide`);
+      const form = document.getElementById(`item-${item.id}`);
       form?.scrollIntoView({ block: 'nearest' });
       form?.focus({ preventScroll: true });
     });

@@ -42,6 +42,8 @@ function activeOf(run) {
 export default function runsView(route, frame) {
   let [filter, sort, selected, timer, picked, everything, busy, typed, titles, tools] = [{}, null, 0, 0, new Map(), false, false, null, [], null];
   const numbers = { at: 0 };
+  /** What all runs of the list come to, of which filter, and when it was asked for last. */
+  const sums = { of: null, at: -COUNTED, found: null, timer: 0 };
   /** The menu below the search: whether it is open, and which of its suggestions is chosen by the arrow keys. */
   const menu = { isOpen: false, active: -1, caret: 0 };
   const read = (to) => {
@@ -62,11 +64,26 @@ export default function runsView(route, frame) {
     count();
     const limit = Math.min(500, Math.max(50, old?.items.length ?? 0));
     const [first, counts] = await Promise.all([page(null, limit), get('/runs/counts', { ...asked(), status: null })]);
+    sumUp(first.next);
     // The selection stays on its run.
     const index = sort ? -1 : first.items.findIndex(({ id }) => id === old?.items[selected]?.id);
     if (index >= 0) selected = index;
     return { ...first, counts };
   });
+  /** Adds up all runs of the list, if they are more than those that are read. */
+  function sumUp(next) {
+    clearTimeout(sums.timer);
+    const of = query(filter);
+    if (sums.of !== of) Object.assign(sums, { of, at: -COUNTED, found: null });
+    if (!next) return;
+    sums.timer = setTimeout(() => {
+      sums.at = performance.now();
+      get('/runs/sums', asked()).then((found) => {
+        if (sums.of === of) sums.found = found;
+        redraw();
+      }, () => {});
+    }, Math.max(0, COUNTED - (performance.now() - sums.at)));
+  }
   async function more() {
     if (busy) return;
     busy = true;
@@ -159,6 +176,7 @@ export default function runsView(route, frame) {
     close() {
       list.close();
       clearTimeout(timer);
+      clearTimeout(sums.timer);
     },
   };
   /** The comparison of the two chosen runs, the earlier one first. */
@@ -227,14 +245,21 @@ export default function runsView(route, frame) {
       setPref('views', JSON.stringify(rest));
     } }, icon('cross'), 'Forget view'))];
   }
-  /** What the runs that are shown have cost, which says how many they are if they are not all. */
+  /** What the runs that are read come to. */
+  function sumOf(rows) {
+    const costs = new Map();
+    for (const { cost } of rows) if (cost?.currency) costs.set(cost.currency, (costs.get(cost.currency) ?? 0) + Number(cost.amount));
+    const tokens = rows.reduce(({ input: sent, output }, { usage = {} }) => ({ input: sent + (usage.input ?? 0), output: output + (usage.output ?? 0) }), { input: 0, output: 0 });
+    return { costs: [...costs].map(([currency, amount]) => ({ currency, amount })), tokens, partly_priced: rows.filter(({ cost }) => cost?.partial).length };
+  }
+  /** What all runs of the list have cost. Until that is known, what the shown ones have, which says how many they are. */
   function spent({ items: rows, next }) {
-    const [sums, used] = [new Map(), rows.reduce((all, { usage }) => all + inputTokens(usage), 0)];
-    for (const { cost } of rows) if (cost?.currency) sums.set(cost.currency, (sums.get(cost.currency) ?? 0) + Number(cost.amount));
-    const isPartial = rows.some(({ cost, usage }) => cost?.partial || (!cost?.currency && inputTokens(usage) > 0));
-    const amounts = [...sums].map(([currency, amount]) => cash(amount, currency)).join(' + ');
-    const figures = [amounts && span({ key: 'cost', title: isPartial ? 'The cost of some answers is unknown' : null }, amounts, isPartial && ' +'), used > 0 && span({ key: 'tokens', title: `${number(used)} tokens` }, `${compact(used)} tokens`)].filter(Boolean);
-    return figures.length > 0 && [next && span({ key: 'of' }, `the ${number(rows.length)} shown:`), figures];
+    const isKnown = sums.of === query(filter) && sums.found;
+    const { costs, tokens, partly_priced: partly, capped } = next && isKnown ? sums.found : sumOf(rows);
+    const [used, amounts] = [inputTokens(tokens), costs.map(({ amount, currency }) => cash(amount, currency)).join(' + ')];
+    const isLeast = partly > 0 && `The cost of ${plural(partly, 'run')} is not known in full`;
+    const figures = [amounts && span({ key: 'cost', title: isLeast || null }, !capped && isLeast && 'at least ', amounts), used > 0 && span({ key: 'tokens', title: `${number(used)} tokens` }, `${compact(used)} tokens`)].filter(Boolean);
+    return figures.length > 0 && [next && !isKnown && span({ key: 'of' }, `the ${number(rows.length)} shown:`), capped && span({ key: 'least', title: 'The search has read as many events as one request may' }, `at least, in the first ${number(sums.found.runs)}:`), figures];
   }
   function counted({ counts, items: rows, next }) {
     return [b(`${sum(counts)} ${sum(counts) === '1' ? 'run' : 'runs'}`), Object.keys(STATUS).filter((name) => counts[name]).map((name) => a({ key: name, href: ui(address({ ...filter, status: name })),

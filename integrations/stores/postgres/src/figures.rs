@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use positronic_core::record::{ClaimRefusal, Money, Status, Timestamp, Usage};
-use positronic_core::store::{EndedRuns, FigureFilter, Figures, OpenRuns, StoreError, WaitingItems};
+use positronic_core::store::{EndedRuns, FigureFilter, Figures, ModelRuns, OpenRuns, StoreError, WaitingItems};
 use sqlx_postgres::PgRow;
 
 use crate::PostgresStore;
@@ -12,7 +12,7 @@ use crate::connections::{Select, Statement, get};
 use crate::failure::DbError;
 use crate::text::value;
 
-const OPEN: &str = "r.status IN ('running', 'waiting', 'paused')";
+pub(crate) const OPEN: &str = "r.status IN ('running', 'waiting', 'paused')";
 
 impl PostgresStore {
     /// Adds up the figures of runs.
@@ -20,6 +20,8 @@ impl PostgresStore {
         let mut figures = Figures::new(filter);
         figures.ended =
             self.read_rows(|schema| ended(schema, filter), |rows| rows.iter().map(ended_runs).collect()).await?;
+        figures.models =
+            self.read_rows(|schema| models(schema, filter), |rows| rows.iter().map(model_runs).collect()).await?;
         figures.open =
             self.read_rows(|schema| open(schema, filter), |rows| rows.iter().map(open_runs).collect()).await?;
         figures.waiting =
@@ -70,15 +72,47 @@ fn ended_runs(row: &PgRow) -> Result<EndedRuns, DbError> {
         runs: count(get(row, 5)?),
         first: Timestamp(get(row, 6)?),
         last: Timestamp(get(row, 7)?),
-        usage: Usage {
-            input: count(get(row, 8)?),
-            output: count(get(row, 9)?),
-            cached: count(get(row, 10)?),
-            ..Usage::default()
-        },
+        usage: usage(row, 8)?,
         cost: Money::of_nanos(count(get(row, 11)?)),
         partial: count(get(row, 12)?),
         active: get::<Vec<i64>>(row, 13)?.into_iter().map(count).collect(),
+    })
+}
+
+/// The runs with one model have it in their row.
+fn models(schema: &str, filter: &FigureFilter) -> Statement {
+    let range = format!("e.ended >= {} AND e.ended < {}", filter.from.0, filter.until().0);
+    let sum = |column| format!("least(sum(s.{column}), {})::bigint", i64::MAX);
+    let mut query = Select::new(format!(
+        "SELECT s.model, s.currency, count(*), {}, {}, {}, {}, count(*) FILTER (WHERE s.partial), (s.ended - {from}) / {bucket} AS bucket FROM (
+            SELECT e.ended, e.model, e.currency, e.input, e.output, e.cached, e.cost, e.partial
+            FROM {schema}.ended_runs e WHERE e.model <> '' AND {range}",
+        sum("input"),
+        sum("output"),
+        sum("cached"),
+        sum("cost"),
+        from = filter.from.0,
+        bucket = filter.micros(),
+    ));
+    narrow(&mut query, filter, "e.brain", "e.user_name");
+    query.push(format!(
+        " UNION ALL SELECT e.ended, m.model, e.currency, m.input, m.output, m.cached, m.cost, m.partial
+            FROM {schema}.ended_runs e JOIN {schema}.ended_models m ON m.key = e.key WHERE e.model = '' AND {range}"
+    ));
+    narrow(&mut query, filter, "e.brain", "e.user_name");
+    query.push(") s GROUP BY bucket, s.model, s.currency");
+    query.statement()
+}
+
+fn model_runs(row: &PgRow) -> Result<ModelRuns, DbError> {
+    Ok(ModelRuns {
+        bucket: u32::try_from(get::<i64>(row, 8)?).unwrap_or(u32::MAX),
+        model: get::<String>(row, 0)?.into(),
+        currency: get::<Option<String>>(row, 1)?.map(Arc::from),
+        runs: count(get(row, 2)?),
+        usage: usage(row, 3)?,
+        cost: Money::of_nanos(count(get(row, 6)?)),
+        partial: count(get(row, 7)?),
     })
 }
 
@@ -157,8 +191,14 @@ fn narrow(query: &mut Select, filter: &FigureFilter, brain: &str, user: &str) {
     }
 }
 
+/// Reads the columns with the tokens of requests, of answers, and from caches.
+pub(crate) fn usage(row: &PgRow, first: usize) -> Result<Usage, DbError> {
+    let [input, output, cached] = [get(row, first)?, get(row, first + 1)?, get(row, first + 2)?].map(count);
+    Ok(Usage { input, output, cached, ..Usage::default() })
+}
+
 /// Reads a column that is not negative.
-fn count(column: i64) -> u64 {
+pub(crate) fn count(column: i64) -> u64 {
     u64::try_from(column).unwrap_or_default()
 }
 

@@ -76,6 +76,7 @@ mod schema;
 mod search;
 mod sinks;
 mod store;
+mod sums;
 mod text;
 mod timers;
 #[cfg(feature = "tls")]

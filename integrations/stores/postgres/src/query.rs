@@ -105,6 +105,11 @@ pub(crate) fn conditions(query: &mut Select, schema: &str, filter: &RunFilter) {
         ));
         query.bind(owned(tool)).push(")");
     }
+    if let Some(model) = &filter.model {
+        query.push(format!(" AND EXISTS (SELECT FROM json_array_elements({document} -> 'models') used WHERE "));
+        let name = "used ->> 'model'";
+        query.bind(owned(model)).push(format!(" IN ({name}, substr({name}, strpos({name}, '/') + 1)))"));
+    }
     let cost = format!("coalesce(({document} -> 'cost' ->> 'nanos')::bigint, 0)");
     if let Some(least) = filter.min_cost {
         query.push(format!(" AND {cost} >= ")).bind(number(least.nanos()));

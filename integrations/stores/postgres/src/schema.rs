@@ -21,6 +21,7 @@ use crate::failure::{DatabaseName, DbError, POOLER, explained};
 const MIGRATIONS: &[(&str, &str)] = &[
     ("store", include_str!("../migrations/0001_store.sql")),
     ("figures", include_str!("../migrations/0002_figures.sql")),
+    ("models", include_str!("../migrations/0003_models.sql")),
 ];
 /// The oldest supported server.
 const OLDEST_SERVER: i32 = 130_000;

@@ -49,17 +49,23 @@ async fn measure() {
     for (name, filter) in [("all", all), ("of one brain", brain), ("of one user", user), ("of the last hour", hour)] {
         measured(name, async || store.figures(&filter).await.unwrap().ended.iter().map(|group| group.runs).sum()).await;
     }
-    println!("counts by status");
     let builder = RunFilter::builder;
-    for (name, filter) in [
+    let filters = [
         ("all", builder().build()),
         ("of one brain", builder().brain("Support 0").build()),
         ("failed", builder().status(vec![Status::Failed]).build()),
         ("of the last hour", builder().since(last_hour).build()),
         ("with a cost", builder().min_cost(Money::of_nanos(1)).build()),
         ("of a tool", builder().tool("refund").build()),
-    ] {
-        measured(name, async || store.counts(&filter).await.unwrap().total()).await;
+        ("of a model", builder().model("gpt-5-nano").build()),
+    ];
+    println!("counts by status");
+    for (name, filter) in &filters {
+        measured(name, async || store.counts(filter).await.unwrap().total()).await;
+    }
+    println!("sums of tokens and costs");
+    for (name, filter) in &filters {
+        measured(name, async || store.sums(filter).await.unwrap().runs).await;
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use positronic_core::record::{ClaimRefusal, Money, Status, Timestamp, Usage};
-use positronic_core::store::{EndedFold, EndedRun, FigureFilter, Figures, OpenRuns, WaitingItems};
+use positronic_core::store::{
+    EndedFold, EndedRun, FigureFilter, Figures, ModelFold, ModelShare, OpenRuns, WaitingItems,
+};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row};
 
@@ -23,13 +25,13 @@ pub(super) fn figures(db: &Connection, filter: &FigureFilter) -> Result<Figures,
 /// Adds the runs that are over. They are read one by one: SQLite would sort them for groups, which takes longer.
 fn add_ended(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> Result<(), DbError> {
     let mut select = Select::new(
-        "SELECT started, ended, status, brain, active, input, output, cached, cost, currency, partial, cause
+        "SELECT started, ended, status, brain, active, input, output, cached, cost, currency, partial, cause, model
          FROM ended_runs",
     );
     select.and("ended >= ?", [filter.from.0.into()]);
     select.and("ended < ?", [filter.until().0.into()]);
     narrow(&mut select, filter, "brain", "user");
-    let mut fold = EndedFold::default();
+    let (mut fold, mut models, mut has_several) = (EndedFold::default(), ModelFold::default(), false);
     select.each(db, |row| {
         let run = EndedRun {
             started: Timestamp(row.get(0)?),
@@ -37,12 +39,7 @@ fn add_ended(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> R
             status: status(row, 2)?,
             brain: text(row, 3)?,
             active: row.get::<_, Option<i64>>(4)?.map(count),
-            usage: Usage {
-                input: count(row.get(5)?),
-                output: count(row.get(6)?),
-                cached: count(row.get(7)?),
-                ..Usage::default()
-            },
+            usage: usage(row, 5)?,
             cost: Money::of_nanos(count(row.get(8)?)),
             currency: optional(row, 9)?,
             is_partial: row.get(10)?,
@@ -51,13 +48,45 @@ fn add_ended(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> R
         if let Some(bucket) = filter.bucket_of(run.started) {
             figures.add_started(bucket, 1);
         }
-        if let Some(bucket) = filter.bucket_of(run.ended) {
-            fold.add(bucket, &run);
+        let Some(bucket) = filter.bucket_of(run.ended) else { return Ok(()) };
+        fold.add(bucket, &run);
+        match optional(row, 12)? {
+            Some("") => has_several = true,
+            Some(model) => {
+                let EndedRun { usage, cost, is_partial, .. } = run;
+                models.add(bucket, run.currency, ModelShare { model, usage, cost, is_partial });
+            }
+            None => {}
         }
         Ok(())
     })?;
-    figures.ended = fold.groups();
+    if has_several {
+        add_models(db, filter, &mut models)?;
+    }
+    (figures.ended, figures.models) = (fold.groups(), models.groups());
     Ok(())
+}
+
+/// Adds the models of the runs that have several.
+fn add_models(db: &Connection, filter: &FigureFilter, models: &mut ModelFold) -> Result<(), DbError> {
+    let mut select = Select::new(
+        "SELECT m.model, e.currency, m.input, m.output, m.cached, m.cost, m.partial, e.ended
+         FROM ended_runs e JOIN ended_models m ON m.run = e.run",
+    );
+    select.and("e.model = ''", []);
+    select.and("e.ended >= ?", [filter.from.0.into()]);
+    select.and("e.ended < ?", [filter.until().0.into()]);
+    narrow(&mut select, filter, "e.brain", "e.user");
+    select.each(db, |row| {
+        let Some(bucket) = filter.bucket_of(Timestamp(row.get(7)?)) else { return Ok(()) };
+        let (usage, cost) = (usage(row, 2)?, Money::of_nanos(count(row.get(5)?)));
+        models.add(
+            bucket,
+            optional(row, 1)?,
+            ModelShare { model: text(row, 0)?, usage, cost, is_partial: row.get(6)? },
+        );
+        Ok(())
+    })
 }
 
 fn add_open(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> Result<(), DbError> {
@@ -136,12 +165,18 @@ fn narrow(select: &mut Select, filter: &FigureFilter, brain: &str, user: &str) {
     }
 }
 
+/// Reads the columns with the tokens of requests, of answers, and from caches.
+pub(super) fn usage(row: &Row<'_>, first: usize) -> Result<Usage, DbError> {
+    let [input, output, cached] = [row.get(first)?, row.get(first + 1)?, row.get(first + 2)?].map(count);
+    Ok(Usage { input, output, cached, ..Usage::default() })
+}
+
 /// Reads a column that is not negative.
-fn count(column: i64) -> u64 {
+pub(super) fn count(column: i64) -> u64 {
     u64::try_from(column).unwrap_or_default()
 }
 
-fn optional<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a str>, DbError> {
+pub(super) fn optional<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a str>, DbError> {
     Ok(row.get_ref(column)?.as_str_or_null().map_err(rusqlite::Error::from)?)
 }
 

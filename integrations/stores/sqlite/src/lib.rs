@@ -30,6 +30,7 @@ mod rows;
 mod schema;
 mod sinks;
 mod store;
+mod sums;
 mod timers;
 mod writer;
 

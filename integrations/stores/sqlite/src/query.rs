@@ -91,10 +91,7 @@ pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary
 /// Counts runs by their status. Those that are over are counted by their small rows if these tell enough.
 pub(super) fn counts(db: &Connection, filter: &RunFilter) -> Result<RunCounts, DbError> {
     let mut counts = RunCounts::default();
-    let mut other = filter.clone();
-    other.status.clear();
-    (other.brain, other.user, other.after, other.limit) = (None, None, None, None);
-    let selects = if other == RunFilter::default() {
+    let selects = if is_narrow(filter) {
         let mut open = Select::new("SELECT status, count(*) FROM runs");
         open.and(OPEN, []);
         vec![narrowed(open, filter), narrowed(Select::new("SELECT status, count(*) FROM ended_runs"), filter)]
@@ -114,8 +111,16 @@ pub(super) fn counts(db: &Connection, filter: &RunFilter) -> Result<RunCounts, D
     Ok(counts)
 }
 
+/// Returns whether a filter has at most conditions on the columns that the small rows of runs that are over have, too.
+pub(super) fn is_narrow(filter: &RunFilter) -> bool {
+    let mut other = filter.clone();
+    other.status.clear();
+    (other.brain, other.user, other.after, other.limit) = (None, None, None, None);
+    other == RunFilter::default()
+}
+
 /// Narrows a query to statuses, a brain and a user.
-fn narrowed(mut select: Select, filter: &RunFilter) -> Select {
+pub(super) fn narrowed(mut select: Select, filter: &RunFilter) -> Select {
     if !filter.status.is_empty() {
         let marks = vec!["?"; filter.status.len()].join(", ");
         let words = filter.status.iter().map(|status| Value::from(status.as_str().to_owned()));
@@ -156,7 +161,7 @@ fn select_columns(columns: &str, filter: &RunFilter) -> Select {
 }
 
 /// Adds the conditions of a filter to a statement, without its place and limit.
-fn conditions(sql: &str, filter: &RunFilter) -> Select {
+pub(super) fn conditions(sql: &str, filter: &RunFilter) -> Select {
     let mut select = narrowed(Select::new(sql), filter);
     if let Some(prefix) = &filter.prefix {
         select.and("run >= ?", [prefix.clone().into()]);
@@ -177,6 +182,17 @@ fn conditions(sql: &str, filter: &RunFilter) -> Select {
     if let Some(tool) = &filter.tool {
         let has_tool = "json_valid(summary) AND EXISTS (SELECT 1 FROM json_each(summary, '$.tools') WHERE value = ?)";
         select.and(has_tool, [tool.clone().into()]);
+    }
+    if let Some(model) = &filter.model {
+        // Few rows have the name, and finding a text is faster than reading JSON.
+        let written = serde_json::Value::from(model.as_str()).to_string();
+        select.and("instr(summary, ?)", [written.trim_matches('"').to_owned().into()]);
+        let name = "json_extract(value, '$.model')";
+        let has_model = format!(
+            "json_valid(summary) AND EXISTS (SELECT 1 FROM json_each(summary, '$.models')
+                WHERE ? IN ({name}, substr({name}, instr({name}, '/') + 1)))"
+        );
+        select.and(&has_model, [model.clone().into()]);
     }
     let cost = "coalesce(CASE WHEN json_valid(summary) THEN json_extract(summary, '$.cost.nanos') END, 0)";
     if let Some(least) = filter.min_cost {
@@ -306,6 +322,11 @@ impl Select {
         self.sql.push_str(" AND ");
         self.sql.push_str(condition);
         self.values.extend(values);
+    }
+
+    /// Adds the condition that a column has one of the values that another query finds.
+    pub(super) fn among(&mut self, column: &str, other: Self) {
+        self.and(&format!("{column} IN ({})", other.sql), other.values);
     }
 
     /// Makes groups of the found rows.

@@ -11,7 +11,7 @@ use super::failure::{DbError, StoreFile};
 /// Marks the file as a store of Positronic, for `file` and for programs that open it by mistake: `Posi`.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Posi");
 
-const STEPS: &[&str] = &[include_str!("schema.sql"), include_str!("schema_2.sql")];
+const STEPS: &[&str] = &[include_str!("schema.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
 
 /// Checks that the file is an event store, and returns whether it is new.
 ///

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::record::{
-    Claim, ClaimRefusal, Epoch, Money, PendingKind, RunCost, RunSummary, Status, Timestamp, Usage, WaitSpec,
+    Claim, ClaimRefusal, Epoch, ModelUse, Money, PendingKind, RunCost, RunSummary, Status, Timestamp, Usage, WaitSpec,
 };
 use positronic_core::store::{
-    EndedRuns, EventStore, FigureFilter, Figures, MemoryStore, OpenRuns, RunIndex as _, WaitingItems,
+    EndedRuns, EventStore, FigureFilter, Figures, MemoryStore, ModelRuns, OpenRuns, RunIndex as _, WaitingItems,
 };
 use serde_json::json;
 
@@ -34,6 +34,11 @@ fn cost(nanos: u64, currency: &str, is_partial: bool) -> Option<RunCost> {
     Some(RunCost { known: Money::of_nanos(nanos), currency: Some(currency.into()), is_partial })
 }
 
+fn used(model: &str, [input, output, cached]: [u64; 3], nanos: u64, is_partial: bool) -> ModelUse {
+    let usage = Usage { input, output, cached, reasoning: 1, ..Usage::default() };
+    ModelUse { model: model.into(), usage, known: Money::of_nanos(nanos), is_partial }
+}
+
 /// Makes a pending item that waits for a webhook.
 fn webhook() -> PendingKind {
     let wait = WaitSpec {
@@ -58,6 +63,13 @@ pub async fn figures_add_up_runs<S: EventStore>(open: impl Fn() -> S) {
             row.usage = Usage { input: 10, output: 2, cached: 3, reasoning: 1, ..Usage::default() };
             row.active = Some(Duration::from_micros(nanos % 1000 + 40));
             row.cost = cost(nanos, "USD", nanos == 1);
+            let one = used("openai/one", [10, 2, 3], nanos, nanos == 1);
+            row.models = Arc::new(if nanos == 1 {
+                // The others of a run stand for themselves.
+                vec![used("openai/one", [6, 1, 3], 0, true), used("local", [4, 1, 0], 1, false)]
+            } else {
+                vec![one]
+            });
         });
         _ = sample.appended(&store).await;
     }
@@ -130,6 +142,19 @@ pub async fn figures_add_up_runs<S: EventStore>(open: impl Fn() -> S) {
         group(9, Status::Failed, Some(&no_key), 1, 1999, 1999),
     ];
     assert_eq!(figures.ended, expected);
+    let model = |model: &str, runs, [input, output, cached]: [u64; 3], cost, partial| ModelRuns {
+        bucket: 0,
+        model: model.into(),
+        currency: Some("USD".into()),
+        runs,
+        usage: Usage { input, output, cached, ..Usage::default() },
+        cost: Money::of_nanos(cost),
+        partial,
+    };
+    assert_eq!(
+        figures.models,
+        [model("local", 1, [4, 1, 0], 1, 0), model("openai/one", 2, [16, 3, 6], 5_000_000_000, 1)]
+    );
     assert_eq!(figures.open, [one(Status::Running, true, false, 1, 1999), one(Status::Waiting, true, true, 2, 900)]);
     assert_eq!(
         figures.waiting,
@@ -146,10 +171,17 @@ pub async fn figures_follow_the_appends<S: EventStore>(open: impl Fn() -> S) {
     let runs = async || {
         let figures = store.figures(&filter()).await.unwrap();
         let count = |runs: &[u64]| runs.iter().sum::<u64>();
+        // The one run that is over has two models.
+        let of_models = figures.models.iter().map(|model| model.runs).collect::<Vec<_>>();
+        assert_eq!(count(&of_models), 2 * figures.ended.iter().map(|group| group.runs).sum::<u64>());
         let over = figures.ended.iter().map(|group| group.runs).collect::<Vec<_>>();
         (count(&over), figures.open.iter().map(|group| group.runs).sum::<u64>(), count(&figures.started))
     };
-    let mut sample = Sample::new("run-1").says("one").row(|row| row.started = Timestamp(1000)).appended(&store).await;
+    let mut sample = Sample::new("run-1").says("one").row(|row| {
+        row.started = Timestamp(1000);
+        row.models = Arc::new(vec![used("one", [1, 1, 1], 1, false), used("two", [1, 1, 1], 1, false)]);
+    });
+    sample = sample.appended(&store).await;
     assert_eq!(runs().await, (0, 1, 1));
     sample = sample.says("two").row(|row| ended(row, Status::Failed, 1000, 1100)).appended(&store).await;
     assert_eq!(runs().await, (1, 0, 1));
@@ -177,6 +209,13 @@ pub async fn figures_are_narrowed<S: EventStore>(open: impl Fn() -> S) {
             row.cause = (status == Status::Failed).then(|| format!("cause {}", number % 2));
             row.cost = (number % 5 != 0).then(|| cost(1, if number % 2 == 0 { "USD" } else { "EUR" }, false)).flatten();
             row.active = (number % 7 != 0).then_some(Duration::from_micros(1));
+            let of_run = used(&format!("openai/{}", number % 2), [1, 0, 0], u64::from(row.cost.is_some()), false);
+            row.usage = of_run.usage;
+            row.models = Arc::new(match number % 8 {
+                0 => Vec::new(),
+                1 | 2 => vec![used("openai/0", [7, 8, 9], 3, true), used("local", [1, 1, 1], 0, false), of_run],
+                _ => vec![of_run],
+            });
             row.wake = (number % 5 != 0).then_some(Timestamp(1000 + 40 * number));
             row.mail = status == Status::Waiting && number % 7 < 3;
             row.claim = (number % 2 == 0 && status == Status::Running).then(|| Claim {
@@ -230,6 +269,7 @@ pub async fn figures_are_narrowed<S: EventStore>(open: impl Fn() -> S) {
         assert_eq!(unowned(counted.clone()), unowned(expected.clone()), "{filter:?}");
         let (counted, expected) = (counted.sorted(), expected.sorted());
         assert_eq!((counted.started, counted.ended), (expected.started, expected.ended), "{filter:?}");
+        assert_eq!(counted.models, expected.models, "{filter:?}");
         assert_eq!(counted.waiting, expected.waiting, "{filter:?}");
     }
     assert_eq!(store.figures(&nobody).await, Ok(Figures::new(&nobody)));
@@ -265,6 +305,13 @@ pub fn sample_of_a_day(number: u64) -> Sample {
         row.usage = Usage { input: 30_000 + number, output: 700, cached: 20_000, ..Usage::default() };
         row.active = Some(Duration::from_millis(number * 7919 % 60_000));
         row.cost = cost(14_300_000 + number, "USD", number.is_multiple_of(50));
+        let model = ["openai/gpt-5-mini", "anthropic/claude-sonnet-4-5"][usize::from(number.is_multiple_of(5))];
+        let mut models =
+            vec![used(model, [30_000 + number, 700, 20_000], 14_300_000 + number, number.is_multiple_of(50))];
+        if number % 10 == 3 {
+            models.push(used("openai/gpt-5-nano", [900, 60, 0], 40_000, false));
+        }
+        row.models = Arc::new(models);
         if row.status == Status::Failed {
             let shop = char::from(b'a' + u8::try_from(number / 100 % 20).unwrap());
             row.cause = Some(format!("the server `shop-{shop}` is closed (HTTP 503)"));

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use positronic_core::record::{
-    BudgetRequest, Gate, LimitKind, Money, OlderAnswer, Path, Pending, PendingKind, RunCost, RunId, RunSummary, Seq,
-    Start, Starter, Status, Timestamp, Usage, WaitSpec,
+    BudgetRequest, Gate, LimitKind, ModelUse, Money, OlderAnswer, Path, Pending, PendingKind, RunCost, RunId,
+    RunSummary, Seq, Start, Starter, Status, Timestamp, Usage, WaitSpec,
 };
 use positronic_core::store::{
     EventMatch, EventSearch, EventStore, PendingFilter, PendingItem, PendingPages, RunCounts, RunCursor, RunFilter,
-    RunPages, StoreError,
+    RunPages, RunSums, StoreError,
 };
 use serde_json::json;
 
@@ -101,7 +101,23 @@ pub async fn summary_follows_the_appends<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(other.runs(&RunFilter::builder().brain("Sample").build()).await, Ok(Vec::new()));
 }
 
-/// Lists contain what [`RunFilter::passes`] accepts, the run that started last first.
+/// The models of the runs in the case of filters: none, one, or two.
+fn models(number: i64) -> Vec<ModelUse> {
+    let used = |model: &str| ModelUse {
+        model: model.into(),
+        usage: Usage { input: 7, ..Usage::default() },
+        known: Money::of_nanos(3),
+        is_partial: number % 2 == 0,
+    };
+    match number % 7 {
+        2 => vec![used("anthropic/one 木")],
+        3 => vec![used("anthropic/one 木"), used("openrouter/openrouter/mini")],
+        4 => vec![used("local")],
+        _ => Vec::new(),
+    }
+}
+
+/// Lists contain what [`RunFilter::passes`] accepts, the run that started last first. Counts and sums are those of such a list.
 pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (mut rows, mut waiting) = (Vec::<RunSummary>::new(), BTreeSet::new());
@@ -123,6 +139,12 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
             let known = Money::of_nanos(u64::try_from(number).unwrap() * 100);
             let currency = Some("USD".into());
             row.cost = (number % 3 == 1).then_some(RunCost { known, currency, is_partial: number % 2 == 0 });
+            let currency = (number % 5 != 0).then(|| "EUR".into());
+            row.cost =
+                if number % 6 == 5 { Some(RunCost { known, currency, is_partial: true }) } else { row.cost.take() };
+            let tokens = u64::try_from(number).unwrap();
+            row.usage = Usage { input: tokens, output: 1, cached: tokens / 2, reasoning: 1, ..Usage::default() };
+            row.models = Arc::new(models(number));
         });
         let sample = match number % 8 {
             1 => sample.waits(vec![approval("Loop/0.0", 0)]),
@@ -149,6 +171,11 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
         builder().tool("look").build(),
         builder().tool("pay \"all\" 木").limit(2).build(),
         builder().tool("loo").build(),
+        builder().model("anthropic/one 木").build(),
+        builder().model("one 木").brain("Sales").build(),
+        builder().model("openrouter/mini").limit(3).build(),
+        builder().model("mini").build(),
+        builder().model("local").build(),
         builder().min_cost(Money::of_nanos(2500)).build(),
         builder().max_cost(Money::of_nanos(2500)).brain("Sales").build(),
         builder().min_cost(Money::of_nanos(1)).max_cost(Money::of_nanos(1900)).build(),
@@ -180,9 +207,13 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
         let mut all = filter.clone();
         (all.after, all.limit) = (None, None);
         let passing = rows.iter().filter(|row| all.passes(row) && (!all.person || waiting.contains(&row.run)));
-        let mut counts = RunCounts::default();
-        passing.for_each(|row| counts.add(row.status, 1));
+        let (mut counts, mut sums) = (RunCounts::default(), RunSums::default());
+        passing.for_each(|row| {
+            counts.add(row.status, 1);
+            sums.add(row);
+        });
         assert_eq!(store.counts(&filter).await, Ok(counts), "{filter:?}");
+        assert_eq!(store.sums(&filter).await, Ok(sums), "{filter:?}");
     }
 }
 

@@ -62,6 +62,7 @@ impl Sample {
             usage: Usage::default(),
             active: None,
             cost: None,
+            models: Arc::default(),
             cause: None,
             claim: None,
             refused: None,

@@ -150,6 +150,29 @@ mod nanos {
     }
 }
 
+/// What the answers of one model in a run come to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelUse {
+    /// The model, as `provider/model`; the provider alone without a named model.
+    pub model: Arc<str>,
+    /// The tokens of its answers.
+    pub usage: Usage,
+    /// Their known cost, in the currency of the run's cost.
+    #[serde(rename = "nanos", default, with = "nanos", skip_serializing_if = "is_default")]
+    pub known: Money,
+    /// Whether the cost of an answer is unknown.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_partial: bool,
+}
+
+impl ModelUse {
+    /// Returns whether this is the model with a name, which may lack the provider.
+    #[must_use]
+    pub fn is(&self, name: &str) -> bool {
+        *self.model == *name || self.model.split_once('/').is_some_and(|(_, model)| model == name)
+    }
+}
+
 /// The summary of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
@@ -219,6 +242,10 @@ pub struct RunSummary {
     /// the calls that it has copied, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<RunCost>,
+    /// What each model that has answered has used, in the order of their first answers: at most 16, the rest of the run's tokens is that of
+    /// further ones. A fork counts the answers that it has copied, too.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub models: Arc<Vec<ModelUse>>,
     /// The cause of its failure, the same for runs that failed alike: the innermost error without its place, numbers and ids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,

@@ -16,8 +16,8 @@ use self::workers::Workers;
 use super::{
     Append, BlobStore, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog,
     EventMatch, EventMatches, EventSearch, FigureFilter, Figures, InboundWebhook, Lease, LeaseStore, MailboxEntry,
-    MailboxStore, PendingFilter, PendingItem, PostOutcome, REFUSALS, RunCounts, RunFilter, RunIndex, SavedPrompts,
-    SinkStore, Snapshot, StoreError, TimerFilter, TimerStore, Watcher, blob, figures,
+    MailboxStore, PendingFilter, PendingItem, PostOutcome, REFUSALS, RunCounts, RunFilter, RunIndex, RunSums,
+    SavedPrompts, SinkStore, Snapshot, StoreError, TimerFilter, TimerStore, Watcher, blob, figures,
 };
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Status, Timer, Timestamp, TriggerId};
 
@@ -150,6 +150,14 @@ impl RunIndex for MemoryStore {
         let mut counts = RunCounts::default();
         contents.rows(&filter).for_each(|stored| counts.add(stored.summary.status, 1));
         ready(Ok(counts))
+    }
+
+    fn sums<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<RunSums, StoreError>> {
+        let filter = RunFilter { after: None, ..filter.clone() };
+        let contents = self.shared.lock();
+        let mut sums = RunSums::default();
+        contents.rows(&filter).for_each(|stored| sums.add(&stored.summary));
+        ready(Ok(sums))
     }
 
     fn unreadable<'a>(&'a self, _: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {

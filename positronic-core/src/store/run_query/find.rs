@@ -5,7 +5,9 @@ use std::fmt;
 use super::needle::Needle;
 use super::parse::RunQuery;
 use crate::record::{RunSummary, Timestamp};
-use crate::store::{EventMatch, EventSearch, EventStore, FigureFilter, RunCounts, RunCursor, RunFilter, StoreError};
+use crate::store::{
+    EventMatch, EventSearch, EventStore, FigureFilter, RunCounts, RunCursor, RunFilter, RunSums, StoreError,
+};
 
 /// How many characters of an id are enough to find its run: a word of another text is rarely the beginning of an id.
 const BEGINNING: usize = 8;
@@ -136,11 +138,26 @@ pub async fn find_runs(store: &dyn EventStore, search: &RunSearch<'_>) -> Result
 ///
 /// Only errors of the store itself.
 pub async fn count_runs(store: &dyn EventStore, query: &RunQuery) -> Result<RunCounts, StoreError> {
+    store.counts(&conditions(store, query).await?).await
+}
+
+/// Adds up the tokens and the costs of the runs that match the conditions of a search. It reads no events, so it ignores what is looked for
+/// in them.
+///
+/// # Errors
+///
+/// Only errors of the store itself.
+pub async fn sum_runs(store: &dyn EventStore, query: &RunQuery) -> Result<RunSums, StoreError> {
+    store.sums(&conditions(store, query).await?).await
+}
+
+/// Returns the conditions of a search, with the title of the brain as runs have it.
+async fn conditions(store: &dyn EventStore, query: &RunQuery) -> Result<RunFilter, StoreError> {
     let mut filter = query.filter().clone();
     if let Some(written) = &filter.brain {
         filter.brain = Some(title(store, written).await?);
     }
-    store.counts(&filter).await
+    Ok(filter)
 }
 
 /// Returns the filter for the runs of which a text is the id, its beginning or its end; `None` without such a run.

@@ -10,7 +10,7 @@ mod parse;
 mod value;
 
 pub use error::QueryError;
-pub use find::{FoundRuns, RunSearch, count_runs, find_runs};
+pub use find::{FoundRuns, RunSearch, count_runs, find_runs, sum_runs};
 pub use parse::{QUERY_KEYS, QueryClock, RunQuery};
 
 #[cfg(test)]

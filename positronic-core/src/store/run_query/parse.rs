@@ -9,13 +9,14 @@ use crate::record::Timestamp;
 use crate::store::RunFilter;
 
 /// The keys of the language, each with what its value is.
-pub const QUERY_KEYS: [(&str, &str); 10] = [
+pub const QUERY_KEYS: [(&str, &str); 11] = [
     ("status", "running, waiting, paused, completed, failed or cancelled; several with commas"),
     ("brain", "the title of a brain, or its beginning"),
     ("user", "the user whom a run belongs to"),
     ("tag", "a tag of a run"),
     ("conversation", "the id of a conversation"),
     ("tool", "a tool that a model has called"),
+    ("model", "a model that has answered, with or without its provider"),
     ("cost", "a cost such as >0.1, <=5 or 0.1..5"),
     ("since", "runs with an event since then: 24h, 7d, today, yesterday, 2026-11-27"),
     ("before", "runs without an event since then"),
@@ -138,6 +139,7 @@ impl RunQuery {
             "tag" => filter.tag = text(),
             "conversation" => filter.conversation = text(),
             "tool" => filter.tool = text(),
+            "model" => filter.model = text(),
             "cost" => (filter.min_cost, filter.max_cost) = costs(value)?,
             "since" => filter.since = Some(time(value, clock)?),
             "before" => filter.before = Some(time(value, clock)?),

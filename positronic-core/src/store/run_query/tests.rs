@@ -18,6 +18,7 @@ fn conditions_make_a_filter() {
         ("", RunFilter::default()),
         ("status:failed,waiting", RunFilter::builder().status(vec![Status::Failed, Status::Waiting]).build()),
         ("brain:\"Agent loop\"  user:ann", RunFilter::builder().brain("Agent loop").user("ann").build()),
+        ("model:openai/gpt-5-mini", RunFilter::builder().model("openai/gpt-5-mini").build()),
         ("tool:refund tag:urgent", RunFilter::builder().tool("refund").tag("urgent").build()),
         ("cost:>0.1", RunFilter::builder().min_cost(Money::of_nanos(100_000_001)).build()),
         ("cost:>=0.1", RunFilter::builder().min_cost(Money::of_nanos(100_000_000)).build()),

@@ -7,25 +7,7 @@ use positronic_core::store::EndedRuns;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Tokens of model calls.
-#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
-pub(super) struct TokenSum {
-    /// Tokens of requests, those from a cache included.
-    input: u64,
-    /// Tokens of answers.
-    output: u64,
-    /// The part of `input` that the provider has read from its cache.
-    cached: u64,
-}
-
-/// A cost in one currency.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(super) struct CostSum {
-    /// The currency.
-    currency: String,
-    /// The known cost, as a decimal number.
-    amount: String,
-}
+use crate::api::sums::{CostSum, TokenSum};
 
 /// The time during which runs were running and claimed by a worker: of all that have a time, the middle one and the one that
 /// 95 of 100 do not exceed.
@@ -96,19 +78,14 @@ impl<'a> RunsFold<'a> {
 
     pub(super) fn sum(mut self) -> RunsSum {
         let [completed, failed, cancelled] = self.counts;
-        let cost = |(currency, amount): (&&str, &Money)| CostSum {
-            currency: (*currency).to_owned(),
-            amount: amount.to_string(),
-        };
-        let Usage { input, output, cached, .. } = self.usage;
         let (p50, p95) = (quantile(&mut self.active, 50), quantile(&mut self.active, 95));
         RunsSum {
             completed,
             failed,
             cancelled,
-            costs: self.costs.iter().map(cost).collect(),
+            costs: self.costs.iter().map(|(currency, amount)| CostSum::new(currency, *amount)).collect(),
             partly_priced: self.partial,
-            tokens: TokenSum { input, output, cached },
+            tokens: self.usage.into(),
             active: p50.zip(p95).map(|(p50, p95)| ActiveTime { p50, p95 }),
         }
     }

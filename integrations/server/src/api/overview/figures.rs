@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use positronic_core::record::{Status, Timestamp};
-use positronic_core::store::{EndedRuns, FigureFilter, Figures, OpenRuns};
+use positronic_core::record::{Money, Status, Timestamp};
+use positronic_core::store::{EndedRuns, FigureFilter, Figures, ModelRuns, OpenRuns, RunSums};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -11,11 +11,13 @@ use serde_json::Value;
 use super::Range;
 use super::counted::{RunsFold, RunsSum};
 use crate::api::items::value;
+use crate::api::sums::{CostSum, TokenSum};
 use crate::time::Time;
 
-/// How many causes and how many brains are listed, those with most runs and those with the highest cost.
+/// How many causes, brains and models are listed, those with most runs and those with the highest cost.
 const MAX_CAUSES: usize = 20;
 const MAX_BRAINS: usize = 50;
+const MAX_MODELS: usize = 20;
 /// How many brains of a cause are named.
 const MAX_NAMED: usize = 5;
 
@@ -45,6 +47,11 @@ pub(super) struct OverviewItem {
     brains: Vec<BrainFigures>,
     /// How many further brains there are.
     more_brains: usize,
+    /// The models that have answered in runs that ended in the range, the highest cost first. Their tokens are fewer than those of `ended` if
+    /// answers name no model, or a run has more than 16.
+    models: Vec<ModelFigures>,
+    /// How many further models there are.
+    more_models: usize,
     queue: QueueItem,
     /// The living workers that have claimed runs, by their names.
     workers: Vec<WorkerRuns>,
@@ -102,6 +109,23 @@ struct BrainFigures {
     last_completed: Option<Time>,
 }
 
+/// The figures of a model.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ModelFigures {
+    /// The model, as `provider/model`.
+    model: String,
+    /// The runs that ended in the range in which it has answered. A run with several models counts for each of them.
+    runs: u64,
+    /// What its answers have cost, by currency.
+    costs: Vec<CostSum>,
+    /// In how many of the runs the cost of its answers is not known in full.
+    partly_priced: u64,
+    /// The tokens of its answers.
+    tokens: TokenSum,
+    /// What its answers have cost in the runs that ended in each bucket.
+    buckets: Vec<Vec<CostSum>>,
+}
+
 /// Open runs that no worker works on.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct QueueItem {
@@ -141,7 +165,7 @@ struct WorkerRuns {
 impl OverviewItem {
     /// Adds up the figures of a store.
     pub(super) fn new(range: Range, filter: &FigureFilter, figures: Figures, is_live: impl Fn(&str) -> bool) -> Self {
-        let Figures { started, ended, open, waiting, .. } = figures.sorted();
+        let Figures { started, ended, models, open, waiting, .. } = figures.sorted();
         let mut all = RunsFold::default();
         let mut buckets: Vec<_> = started.iter().map(|_| RunsFold::default()).collect();
         let mut brains: HashMap<&str, RunsFold<'_>> = HashMap::new();
@@ -164,6 +188,7 @@ impl OverviewItem {
         let buckets = parts.collect();
         let (causes, more_causes) = causes(&ended, started.len());
         let (brains, more_brains) = brains_by_cost(brains);
+        let (models, more_models) = models_by_cost(&models, started.len());
         let (queue, workers) = standing(&open, is_live);
         Self {
             range,
@@ -182,6 +207,8 @@ impl OverviewItem {
             more_causes,
             brains,
             more_brains,
+            models,
+            more_models,
             queue,
             workers,
         }
@@ -232,6 +259,33 @@ fn brains_by_cost(brains: HashMap<&str, RunsFold<'_>>) -> (Vec<BrainFigures>, us
         BrainFigures { brain: brain.to_owned(), ended: fold.sum(), last_completed }
     };
     (brains.into_iter().take(MAX_BRAINS).map(item).collect(), more)
+}
+
+/// Lists the models, and returns how many further ones there are.
+fn models_by_cost(groups: &[ModelRuns], buckets: usize) -> (Vec<ModelFigures>, usize) {
+    let mut models: BTreeMap<&str, (RunSums, Vec<Vec<CostSum>>)> = BTreeMap::new();
+    for group in groups {
+        let (sums, parts) =
+            models.entry(&group.model).or_insert_with(|| (RunSums::default(), vec![Vec::new(); buckets]));
+        let known = group.currency.as_deref().filter(|_| group.cost > Money::default()).map(|name| (name, group.cost));
+        sums.add_runs(group.runs, group.usage, known, group.partial);
+        if let Some(part) = parts.get_mut(index(group.bucket)) {
+            part.extend(known.map(|(currency, cost)| CostSum::new(currency, cost)));
+        }
+    }
+    let mut models: Vec<_> = models.into_iter().collect();
+    let largest = |sums: &RunSums| sums.costs.values().copied().max().unwrap_or_default();
+    models.sort_by_key(|(_, (sums, _))| std::cmp::Reverse((largest(sums), sums.usage.total(), sums.runs)));
+    let more = models.len().saturating_sub(MAX_MODELS);
+    let item = |(model, (sums, buckets)): (&str, (RunSums, Vec<Vec<CostSum>>))| ModelFigures {
+        model: model.to_owned(),
+        runs: sums.runs,
+        costs: CostSum::all(&sums),
+        partly_priced: sums.partial,
+        tokens: sums.usage.into(),
+        buckets,
+    };
+    (models.into_iter().take(MAX_MODELS).map(item).collect(), more)
 }
 
 /// Counts the open runs by what they do, and those of each worker.

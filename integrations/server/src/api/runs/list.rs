@@ -3,13 +3,14 @@
 use axum::response::Response;
 use positronic_core::record::{RunSummary, Status};
 use positronic_core::store::{
-    FoundRuns, QueryClock, QueryError, RunCursor, RunQuery, RunSearch, count_runs, find_runs,
+    FoundRuns, QueryClock, QueryError, RunCursor, RunQuery, RunSearch, RunSums, count_runs, find_runs, sum_runs,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::hits::HitItem;
 use crate::api::items::RunItem;
+use crate::api::sums::{CostSum, TokenSum};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::cursor;
@@ -36,6 +37,10 @@ pub(crate) fn routes() -> Vec<Route> {
             .large_answers()
             .query::<CountsQuery>()
             .returns::<RunCounts>(200),
+        Route::get("/api/v1/runs/sums", "Add up the costs and the tokens of runs", sums)
+            .large_answers()
+            .query::<CountsQuery>()
+            .returns::<RunSumsItem>(200),
     ]
 }
 
@@ -68,7 +73,7 @@ struct RunsQuery {
     limit: Option<usize>,
 }
 
-/// Which runs to count.
+/// Which runs to count or to add up.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct CountsQuery {
@@ -128,6 +133,21 @@ struct RunCounts {
     capped: bool,
 }
 
+/// What runs come to, open ones as they stand.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RunSumsItem {
+    /// The number of runs.
+    runs: u64,
+    /// What they have cost, by currency.
+    costs: Vec<CostSum>,
+    /// How many of them have a cost that is not known in full.
+    partly_priced: u64,
+    /// Their tokens.
+    tokens: TokenSum,
+    /// Whether there are more runs than were added up, so that the sums are only a part: only the hits of a search in events have a maximum.
+    capped: bool,
+}
+
 /// The filter of a list.
 #[derive(Serialize)]
 struct Wanted<'q> {
@@ -174,15 +194,19 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     json(&RunList { items: app.run_items(&rows).await?, next, hits, capped: !more && capped.is_some() })
 }
 
-async fn counts(cx: RequestContext) -> Result<Response, Problem> {
+/// Reads which runs to count or to add up.
+fn counted(cx: &RequestContext) -> Result<RunQuery, Problem> {
     let query: CountsQuery = cx.query()?;
     let CountsQuery { status, brain, user, tag, conversation, since, before, needs, q } = &query;
     let user = user_of(cx.caller()?, user.as_deref())?;
     let (since, before, needs, q) = (*since, *before, *needs, q.as_ref());
     let (brain, tag, conversation) = (brain.as_ref(), tag.as_ref(), conversation.as_ref());
     let status = statuses(status.as_deref())?;
-    let wanted = Wanted { status, brain, user, tag, conversation, since, before, needs, q };
-    let query = wanted.query(&cx.app)?;
+    Wanted { status, brain, user, tag, conversation, since, before, needs, q }.query(&cx.app)
+}
+
+async fn counts(cx: RequestContext) -> Result<Response, Problem> {
+    let query = counted(&cx)?;
     if !query.reads_events() {
         let counts = count_runs(cx.app.client.store(), &query).await?;
         return json(&RunCounts::of(|status| counts.of(status), false));
@@ -190,6 +214,29 @@ async fn counts(cx: RequestContext) -> Result<Response, Problem> {
     let FoundRuns { rows, capped, .. } = matching(&cx.app, &query, None, MAX_COUNTED + 1).await?;
     let count = |status| rows.iter().take(MAX_COUNTED).filter(|row| row.status == status).map(|_| 1).sum();
     json(&RunCounts::of(count, capped.is_some() || rows.len() > MAX_COUNTED))
+}
+
+async fn sums(cx: RequestContext) -> Result<Response, Problem> {
+    let query = counted(&cx)?;
+    if !query.reads_events() {
+        return json(&RunSumsItem::of(&sum_runs(cx.app.client.store(), &query).await?, false));
+    }
+    let FoundRuns { rows, capped, .. } = matching(&cx.app, &query, None, MAX_COUNTED + 1).await?;
+    let mut sums = RunSums::default();
+    rows.iter().take(MAX_COUNTED).for_each(|row| sums.add(row));
+    json(&RunSumsItem::of(&sums, capped.is_some() || rows.len() > MAX_COUNTED))
+}
+
+impl RunSumsItem {
+    fn of(sums: &RunSums, capped: bool) -> Self {
+        Self {
+            runs: sums.runs,
+            costs: CostSum::all(sums),
+            partly_priced: sums.partial,
+            tokens: sums.usage.into(),
+            capped,
+        }
+    }
 }
 
 impl RunCounts {

@@ -6,7 +6,7 @@ use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Status, T
 use positronic_core::store::{
     Append, BlobStore, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog, EventMatches,
     EventSearch, FigureFilter, Figures, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore, PendingFilter,
-    PendingItem, PostOutcome, RunCounts, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError,
+    PendingItem, PostOutcome, RunCounts, RunFilter, RunIndex, RunSums, SavedPrompts, SinkStore, Snapshot, StoreError,
     TimerFilter, TimerStore, Watcher,
 };
 use serde_json::Value;
@@ -142,6 +142,10 @@ impl RunIndex for PostgresStore {
                 Ok(counts)
             },
         ))
+    }
+
+    fn sums<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<RunSums, StoreError>> {
+        Box::pin(self.sum_runs(filter))
     }
 
     fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {

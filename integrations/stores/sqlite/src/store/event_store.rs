@@ -6,7 +6,7 @@ use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Ti
 use positronic_core::store::{
     Append, BlobStore, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog, EventMatches,
     EventSearch, FigureFilter, Figures, InboundWebhook, Lease, LeaseStore, MailboxEntry, MailboxStore, PendingFilter,
-    PendingItem, PostOutcome, RunCounts, RunFilter, RunIndex, SavedPrompts, SinkStore, Snapshot, StoreError,
+    PendingItem, PostOutcome, RunCounts, RunFilter, RunIndex, RunSums, SavedPrompts, SinkStore, Snapshot, StoreError,
     TimerFilter, TimerStore, Watcher, content_hash, verify_content,
 };
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::append::{self, Encoded};
 use crate::group::Tx;
 use crate::options::Durability;
 use crate::rows::encode;
-use crate::{blobs, due, entries, figures, mailbox, pending, query, remove, sinks, timers};
+use crate::{blobs, due, entries, figures, mailbox, pending, query, remove, sinks, sums, timers};
 
 impl EventLog for SqliteStore {
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -89,6 +89,11 @@ impl RunIndex for SqliteStore {
     fn counts<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<RunCounts, StoreError>> {
         let filter = filter.clone();
         Box::pin(self.ask(move |db| query::counts(db, &filter)))
+    }
+
+    fn sums<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<RunSums, StoreError>> {
+        let filter = filter.clone();
+        Box::pin(self.ask(move |db| sums::sums(db, &filter)))
     }
 
     fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {

@@ -94,7 +94,7 @@ fn newer_format_is_refused() {
     Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     assert_eq!(
         refused(&path),
-        "the event store `DIR/runs.db` has format 99, but this release reads only up to 2: use the release that wrote it, or a newer one"
+        "the event store `DIR/runs.db` has format 99, but this release reads only up to 3: use the release that wrote it, or a newer one"
     );
 }
 

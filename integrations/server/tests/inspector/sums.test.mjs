@@ -1,0 +1,51 @@
+// What runs come to: the sum of all that a search finds, not only of those that are shown, and the figures of each model.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { accessible, eventually, launch, open } from './browser.mjs';
+import { pricedLog, Project } from './server.mjs';
+
+const project = new Project();
+let [browser, page] = [];
+/** More than a page of the list. */
+const RUNS = 53;
+
+before(async () => {
+  for (let i = 0; i < RUNS; i++) project.import(pricedLog(`priced-${i}`, i ? [{ model: 'small', amount: '0.25', input: 999 }] : [{ model: 'large', amount: '2', input: 1999 }]));
+  browser = await launch();
+  page = await open(browser, await project.serve(0, '--no-work'));
+});
+after(async () => { await browser?.close(); await project.close(); });
+
+test('the list says what all of its runs have cost, also of those that are not shown', async () => {
+  await page.to('/runs', '.run-row');
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /53 runs[\s\S]*53 completed\s+\$15\.00\s+54k tokens$/));
+  await eventually(async () => assert.match(await page.locator('.more').innerText(), /Showing 50, there are more/));
+  await page.to('/runs?model=large', '.run-row');
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /1 run\s+1 completed\s+\$2\.00\s+2,000 tokens$/));
+  await accessible(page, 'the sum of a search');
+});
+
+test('a search that is too large to be summed says so', async () => {
+  await page.route(/\/runs\/sums/, async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...await answer.json(), capped: true } });
+  });
+  await page.to('/runs?q=well', '.run-row');
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /at least, in the first 53:\s+\$15\.00/));
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+});
+
+test('the overview has the figures of each model, which lead to its runs', async () => {
+  project.import(pricedLog('unpriced', [{ model: 'odd', input: 9 }, { model: 'small', amount: '0.05', input: 9 }]));
+  await page.to('/overview', '.tile');
+  const rows = page.getByRole('region', { name: 'By model' }).locator('tbody tr');
+  await eventually(async () => assert.deepEqual((await rows.allInnerTexts()).map((text) => text.replace(/\s+/g, ' ').trim()),
+    ['acme/small 53 52k $13.05 86.7 %', 'acme/large 1 2,000 $2.00 13.3 %', 'acme/odd 1 10 not known 0 %']), Date.now() + 15_000);
+  const cost = page.locator('.tile').filter({ has: page.getByRole('heading', { name: 'Cost', exact: true }) });
+  await eventually(async () => assert.match(await cost.locator('.series').innerText(), /small\s*large/));
+  await accessible(page, 'the figures of models');
+  await rows.filter({ hasText: 'odd' }).getByRole('link').click();
+  await page.waitForURL(/model=acme%2Fodd/);
+  await eventually(async () => assert.deepEqual(await page.locator('.run-row .mono').allInnerTexts(), ['unpriced']));
+  page.check();
+});

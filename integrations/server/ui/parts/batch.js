@@ -1,0 +1,61 @@
+// The calls of one answer that need approvals, as one card: a decision for each of them, and one for all.
+import { tags } from '../lib/dom.js';
+import { runUrl } from '../lib/page.js';
+import { icon } from '../lib/icons.js';
+import { placeWords } from '../lib/cause.js';
+import { date, line, plural, shortId } from '../lib/format.js';
+import { MOVING, isMoving, isSettled, place } from '../lib/settle.js';
+import { toolsOf } from './batches.js';
+import { when } from './common.js';
+import decide, { approve, contextOf, foldedOf, isEdited, isOpen, reject } from './decide.js';
+import { draftOf } from './drafts.js';
+
+const { a, button, code, div, footer, h2, header, input, label, p, section, span } = tags;
+
+/** What a person has entered in the foot of a card. */
+const drafts = new Map();
+
+/** What a batch asks, in words. */
+export const asksAll = (list) => `${toolsOf(list).map(([tool, n]) => (n > 1 ? `${tool} ×${n}` : tool)).join(', ')}: ${plural(list.length, 'call')} of one answer`;
+
+/** Draws the card. `draw(item)` gives the options of an item's own part. */
+export default function batch({ key, list }, { inbox = false, draw = () => ({}) } = {}) {
+  const open = list.filter(isOpen);
+  const [first] = list;
+  const expires = list.map((item) => item.expires).filter(Boolean).toSorted()[0];
+  return section.batch({ key, role: 'group', 'aria-label': asksAll(list) },
+    header(span.status.wait(icon('clock'), span(plural(list.length, 'approval'))), span.grow(), span.soft({ title: date(first.since) }, 'asked ', when(first.since)), expires && span.soft({ title: date(expires) }, 'expires ', when(expires)),
+      h2(`${plural(list.length, 'call')} of one answer`)),
+    p.meta(toolsOf(list).map(([tool, n]) => span({ key: tool }, code(tool), n > 1 && ` ×${n}`)), inbox && a({ href: runUrl(first.run) }, first.brain, ' ', shortId(first.run)), span(placeWords(first.call)), first.user && span(`for ${first.user}`)),
+    inbox && contextOf(first, true),
+    list.map((item) => decide(item, { ...draw(item), inbox, part: true })),
+    open.length > 1 && foot(key, open));
+}
+
+/** The decisions about all calls that are still open. */
+function foot(key, open) {
+  const draft = drafts.get(key) ?? {};
+  drafts.set(key, draft);
+  const folded = open.reduce((all, item) => all + foldedOf(draftOf(item)), 0);
+  const [waits, edits] = [isMoving(draft) || open.some((item) => isMoving(draftOf(item))), open.filter((item) => isEdited(item, draftOf(item))).length];
+  /** Ignores the second click of a double click, and a click on a foot that has moved. */
+  const once = (act) => ({ detail, currentTarget }) => {
+    place(currentTarget.closest('footer'), draft);
+    if (detail && isMoving(draft)) currentTarget.blur();
+    if (detail < 2 && isSettled([draft])) act();
+  };
+  const rejectAll = () => {
+    for (const item of open) draftOf(item).reason ??= draft.reason;
+    reject(open);
+  };
+  const off = { 'aria-disabled': waits ? 'true' : null, title: waits ? MOVING : null };
+  return footer({ key: 'all', drawn: (node) => place(node, draft) },
+    draft.isRejecting && div.field(label({ for: `reason-${key}` }, 'Reason for all, which the model reads', span.soft(' (optional)')), input({ id: `reason-${key}`, value: draft.reason, ref: (node) => node.focus(), oninput: ({ target }) => { draft.reason = target.value || undefined; },
+      onkeydown: (event) => {
+        if (event.key !== 'Escape' || event.isComposing) return;
+        event.preventDefault();
+        draft.isRejecting = false;
+      } })),
+    button.primary.large({ ...off, onclick: once(() => approve(open)) }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : `Approve all ${open.length}${edits ? `, ${edits} as edited` : ''}`),
+    button.large.danger({ ...off, onclick: draft.isRejecting ? once(rejectAll) : () => { draft.isRejecting = true; } }, icon('cross'), draft.isRejecting ? `Reject all ${open.length}` : `Reject all ${open.length}…`));
+}
