@@ -120,6 +120,10 @@ fn examples() -> Vec<Value> {
             "metadata": {"finish": "stop", "usage": {}}, "duration": 1
         }),
         json!({"type": "LOOP_GUARD_REPLACED", "guard": "No keys", "replaced": "sk-123"}),
+        json!({
+            "type": "LOOP_GUARD_REPLACED", "guard": "No keys", "replaced": "sk-123",
+            "input": {"message": 0, "earlier": true, "text": "[key]"}
+        }),
         json!({"type": "LOOP_ANSWER_BROKEN", "metadata": {"provider": "p", "model": "m", "finish": "stop", "usage": usage}}),
         json!({
             "type": "LOOP_ITERATION", "settings": {"hash": hash, "body": {

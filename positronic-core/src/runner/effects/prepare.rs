@@ -246,7 +246,7 @@ fn configured<'a>(
     let tools: Vec<_> = definition.tools.values().map(|tool| &tool.decl).collect();
     let compaction = definition.compaction.as_ref();
     let unread = continues.as_ref().filter(|continued| continued.unread > 0);
-    let unread = unread.map(|continued| worker.shared.prompts().unread(&continued.path, path)).unwrap_or_default();
+    let unread = unread.map(|continued| worker.shared.prompts().unread(&continued.path)).unwrap_or_default();
     ConfiguredIteration {
         input: definition.input.as_ref(),
         hidden: definition.hidden,

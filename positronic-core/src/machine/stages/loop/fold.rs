@@ -179,7 +179,9 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
     }
     match (&event.kind, &mut frame.phase) {
         (EventKind::LoopGuardReplaced { input: Some(input), .. }, LoopPhase::Prepare) => {
-            frame.replaced.push(input.message);
+            if !input.earlier {
+                frame.replaced.push(input.message);
+            }
         }
         (
             EventKind::LoopPluginChanged { .. }
