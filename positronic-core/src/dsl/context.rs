@@ -143,7 +143,7 @@ macro_rules! once_method {
             ///
             /// # Errors
             ///
-            /// The error of `work`, which is not recorded, or an [`Error`] when the value cannot be encoded as JSON, or the
+            /// The error of `work`, which is not recorded, or an [`Error`](crate::Error) when the value cannot be encoded as JSON, or the
             /// recorded one cannot be decoded as `T`.
             pub async fn once<T: Serialize + DeserializeOwned>(
                 &self,
@@ -381,7 +381,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when `data` cannot be encoded as JSON, or the call has shown 1000 files and widgets.
+    /// An [`Error`](crate::Error) when `data` cannot be encoded as JSON, or the call has shown 1000 files and widgets.
     pub fn display_widget(
         &self,
         kind: impl Into<String>,
@@ -411,7 +411,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when `data` cannot be encoded as JSON, or the call has shown 1000 files and widgets.
+    /// An [`Error`](crate::Error) when `data` cannot be encoded as JSON, or the call has shown 1000 files and widgets.
     pub fn replace_widget(
         &self,
         replaced: &PublicId,
@@ -437,7 +437,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the output cannot be encoded as JSON, or the call has shown 1000 outputs.
+    /// An [`Error`](crate::Error) when the output cannot be encoded as JSON, or the call has shown 1000 outputs.
     pub fn add_output<T: OutputType>(&self, output: &T) -> Result<PublicId> {
         let custom = CustomOutput {
             kind: T::KIND.to_owned(),
@@ -461,7 +461,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when they cannot be read.
+    /// An [`Error`](crate::Error) when they cannot be read.
     pub async fn triggers(&self) -> Result<Vec<Timer>> {
         self.scope.link.triggers().await
     }

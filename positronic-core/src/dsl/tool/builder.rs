@@ -63,7 +63,7 @@ impl<O: Options, S: State, V: Services> ToolBuilder<O, S, V> {
 about_methods!(ToolBuilder<O, S, V, A>);
 
 impl<O: Options, S: State, V: Services> ToolBuilder<O, S, V> {
-    /// Makes a tool with which the model hands the dialogue back; see [`Loop::hand_back`](super::Loop::hand_back). It has a description,
+    /// Makes a tool with which the model hands the dialogue back; see [`Loop::hand_back`](crate::dsl::Loop::hand_back). It has a description,
     /// unless one is set.
     #[must_use]
     pub fn hand_back(mut self) -> Tool<O, S, V> {
@@ -80,7 +80,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     /// loop goes on. The end of the run is a message to the loop. A loop that answers before that waits for it; an exit tool
     /// ends the loop nevertheless. When this run ends, the other is cancelled.
     ///
-    /// The model fills in the brain's options. See [`ToolContext::start`](super::ToolContext::start).
+    /// The model fills in the brain's options. See [`ToolContext::start`](crate::dsl::ToolContext::start).
     ///
     /// ```
     /// use positronic_core::prelude::*;
@@ -252,7 +252,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     /// Makes the tool with a schema and a function that gets the arguments as JSON, validated against the schema.
     ///
     /// The schema is compiled for each created tool, so create a tool once
-    /// and give it to the loop with [`Loop::tools`](super::Loop::tools). Closures of the same tool, such as that of
+    /// and give it to the loop with [`Loop::tools`](crate::dsl::Loop::tools). Closures of the same tool, such as that of
     /// [`ToolBuilder::approval`], also take a [`Value`].
     ///
     /// # Panics
