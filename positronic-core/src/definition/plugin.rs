@@ -51,6 +51,10 @@ pub trait AnyPlugin: Send + Sync {
     /// Returns whether it may refuse or replace answers.
     fn guards(&self) -> bool;
 
+    /// Applies an update that an application has sent to the state that the plugin stores; the size limit is in bytes.
+    fn update(&self, kept: Option<&PluginDocument>, update: &Value, max_bytes: usize)
+    -> Result<Option<PluginDocument>>;
+
     /// Wraps a call of a function tool, or replies instead of it.
     fn call<'a>(
         &'a self,

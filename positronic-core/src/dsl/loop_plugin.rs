@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use derive_where::derive_where;
 use futures::future::BoxFuture;
+use serde_json::Value;
 
 use super::around::CallAround;
 use super::plugin::{Plugin, PluginContext, Preparation, RequestEdit, ResponseInspection};
-use super::plugin_state::{PluginState as _, document, instance_name, owner};
+use super::plugin_state::{PluginState as _, document, instance_name, owner, read};
+use super::plugin_update::ReceivedUpdate;
 use super::services::Services;
 use super::trait_bounds::{Options, State};
 use super::usage_panic::usage_panic;
@@ -171,6 +173,17 @@ impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> AnyPlugin for Typed<
 
     fn guards(&self) -> bool {
         P::GUARDS
+    }
+
+    fn update(
+        &self,
+        kept: Option<&PluginDocument>,
+        update: &Value,
+        max_bytes: usize,
+    ) -> Result<Option<PluginDocument>> {
+        let mut state = kept.map_or_else(|| Ok(self.plugin.initial()), read::<P::State>)?;
+        state.update(&ReceivedUpdate::new(update))?;
+        document(&state, max_bytes)
     }
 
     fn call<'a>(

@@ -48,6 +48,7 @@ mod loop_plugin;
 mod output;
 mod plugin;
 mod plugin_state;
+mod plugin_update;
 mod project;
 mod question;
 mod read_only;
@@ -79,6 +80,8 @@ pub use loop_plugin::{LoopPlugin, plugin};
 pub use output::OutputType;
 pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit, ResponseInspection};
 pub use plugin_state::PluginState;
+pub(crate) use plugin_state::instance_name;
+pub use plugin_update::{PluginUpdate, ReceivedUpdate};
 #[doc(hidden)]
 pub use project::{BoundBrain, bound};
 pub use question::ModelCall;

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::plugin_update::ReceivedUpdate;
 use crate::definition::{PluginName, StateOwner, encode, encode_state};
 use crate::error::{Error, Result};
 use crate::record::{PluginDocument, PluginStates};
@@ -50,6 +51,18 @@ pub trait PluginState: Serialize + DeserializeOwned + JsonSchema + Send + Sync +
         _ = kept;
         Err(Error::new(format!("version {} cannot migrate from version {version}", Self::VERSION)))
     }
+
+    /// Takes an [update](super::PluginUpdate) that an application has sent to the run. It runs before an iteration or the end of the
+    /// loop, and after a crash perhaps again.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`], which is the default, refuses the update: `LOOP_PLUGIN_FAILED` has its message, the state stays as it was, and the
+    /// loop continues.
+    fn update(&mut self, update: &ReceivedUpdate<'_>) -> Result<()> {
+        _ = update;
+        Err(Error::new(format!("the plugin `{}` takes no updates", Self::NAME)))
+    }
 }
 
 /// Marks a plugin without state. It is named by [`Plugin::NAME`](super::Plugin::NAME), and nothing of it is recorded.
@@ -63,7 +76,7 @@ pub(super) fn has_state<P: PluginState>() -> bool {
 }
 
 /// Returns the name of an instance of the plugin with this name.
-pub(super) fn instance_name(instance: &str, plugin: &str) -> PluginName {
+pub(crate) fn instance_name(instance: &str, plugin: &str) -> PluginName {
     format!("{instance}.{plugin}").into()
 }
 

@@ -8,7 +8,7 @@ mod refusal;
 
 use serde_json::Value;
 
-use self::listener::listener;
+use self::listener::{listener, plugin_loop};
 pub use self::refusal::Refusal;
 use self::refusal::{location, subject};
 use crate::record::{
@@ -92,6 +92,16 @@ pub fn admit(
                 message_id: message_id.clone(),
                 from: Speaker::Person,
                 signal: Some(signal.id.clone()),
+                actor: signal.actor.clone(),
+            };
+            Ok(vec![NewEvent::new(path, kind)])
+        }
+        SignalKind::UpdatePlugin { to, plugin, update } => {
+            let path = plugin_loop(state, to.as_ref(), plugin)?;
+            let kind = EventKind::LoopPluginUpdate {
+                plugin: plugin.clone(),
+                update: sorted(update).into(),
+                signal: signal.id.clone(),
                 actor: signal.actor.clone(),
             };
             Ok(vec![NewEvent::new(path, kind)])

@@ -196,7 +196,7 @@ impl RunState {
                 self.add_usage(path, metadata);
                 Ok(())
             }
-            EventKind::LoopApprovalDecided { signal, .. } => {
+            EventKind::LoopApprovalDecided { signal, .. } | EventKind::LoopPluginUpdate { signal, .. } => {
                 self.stage_event(event, None)?;
                 self.accept(Some(signal), event);
                 Ok(())

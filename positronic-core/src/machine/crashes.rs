@@ -211,6 +211,7 @@ const fn is_outcome(kind: &EventKind) -> bool {
         | EventKind::BudgetDecided { .. }
         | EventKind::BudgetExpired {}
         | EventKind::LoopGuardReplaced { .. }
+        | EventKind::LoopPluginUpdate { .. }
         | EventKind::LoopPluginChanged { .. }
         | EventKind::LoopPluginFailed { .. }
         | EventKind::LoopCompacted { .. } => false,

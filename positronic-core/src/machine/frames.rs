@@ -24,7 +24,7 @@ use crate::record::{
 
 pub use call::{Call, CallPhase};
 pub use group::{GroupFrame, Winner};
-pub use r#loop::{LoopFrame, LoopPhase, Prepared, RejectedAnswer};
+pub use r#loop::{LoopFrame, LoopPhase, OpenUpdate, Prepared, RejectedAnswer};
 pub(super) use open::{OpenFrame, Visit};
 pub use undo::{Undoable, Undoing};
 

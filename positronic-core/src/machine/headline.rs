@@ -79,6 +79,8 @@ fn described(state: &RunState, event: &Event) -> Option<String> {
         E::BudgetDecided { decision, .. } => format!("more of a limit was {}", decided(*decision)),
         E::BudgetExpired {} => "the request for more of a limit expired".to_owned(),
         E::LoopGuardReplaced { guard, .. } => format!("the guard {guard} replaced what it saw"),
+        E::LoopPluginUpdate { plugin, .. } => format!("an update of the plugin {plugin} arrived"),
+        E::LoopPluginFailed { plugin, update: Some(_), .. } => format!("the plugin {plugin} refused an update"),
         E::LoopPluginFailed { plugin, .. } => format!("the plugin {plugin} failed"),
         E::LoopCompacted { .. } => "the transcript was compacted".to_owned(),
     })

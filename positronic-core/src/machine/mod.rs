@@ -67,8 +67,8 @@ pub use admit::{SchemaCheck, admit};
 pub use effect::{Effect, Next};
 #[doc(hidden)]
 pub use frames::{
-    BrainEnd, BrainFrame, Call, CallPhase, GroupFrame, Intent, LoopFrame, LoopPhase, OpenQuestion, Prepared,
-    RejectedAnswer, Stage, StepFrame, Undoable, Undoing, Values, WaitFrame, WaitOutcome, Winner,
+    BrainEnd, BrainFrame, Call, CallPhase, GroupFrame, Intent, LoopFrame, LoopPhase, OpenQuestion, OpenUpdate,
+    Prepared, RejectedAnswer, Stage, StepFrame, Undoable, Undoing, Values, WaitFrame, WaitOutcome, Winner,
 };
 #[doc(hidden)]
 pub use grants::{Grants, PendingGrant, SharedLimits, Spending};
@@ -87,7 +87,7 @@ pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use model_question::{Asking, ask};
 pub(crate) use settle::{
     Answered, ConfiguredIteration, GroupBegun, OPENING, Outcome, RefusingGuard, Replaced, Returned, SettleContext,
-    StateChanges, Validated, Veto, begin_iteration, begin_loop, offers, plugin_steps, settle,
+    StateChanges, Validated, Veto, begin_iteration, begin_loop, offers, plugin_steps, plugin_updated, settle,
 };
 pub(crate) use stages::given_up;
 pub(crate) use status::{keeps_values, waits_since};

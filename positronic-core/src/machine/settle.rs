@@ -6,6 +6,7 @@
 mod code;
 pub(super) mod context;
 mod iteration;
+mod plugins;
 mod retry;
 
 use std::time::Duration;
@@ -26,6 +27,7 @@ pub(crate) use context::SettleContext;
 use retry::{model_failed, tool_failed};
 
 pub(crate) use iteration::{ConfiguredIteration, OPENING, begin_iteration, begin_loop};
+pub(crate) use plugins::{plugin_steps, plugin_updated};
 
 /// The outcome of an effect.
 pub(crate) enum Outcome {
@@ -318,11 +320,9 @@ fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration)
     if let Some(brain) = state.owner(path) {
         new_events.extend(plugin_steps(path, &brain.plugins, &plugins));
     }
-    new_events.extend(
-        failed
-            .into_iter()
-            .map(|(plugin, message)| NewEvent::new(path.clone(), EventKind::LoopPluginFailed { plugin, message })),
-    );
+    new_events.extend(failed.into_iter().map(|(plugin, message)| {
+        NewEvent::new(path.clone(), EventKind::LoopPluginFailed { plugin, message, update: None })
+    }));
     new_events.extend(replaced.into_iter().map(|replaced| replaced.event(path)));
     new_events
         .push(NewEvent::new(path.clone(), EventKind::LoopModelResult { parts: parts.into(), metadata, duration }));
@@ -431,15 +431,6 @@ pub(crate) fn offers(state: &RunState, path: &Path, flags: CallFlags) -> bool {
         return taken_over && !wraps_up;
     }
     flags.exit || !wraps_up
-}
-
-/// Returns the events that lead from what plugins store to what they store next.
-pub(crate) fn plugin_steps(path: &Path, before: &PluginStates, after: &PluginStates) -> Vec<NewEvent> {
-    let step = |(plugin, kept): (&str, _)| {
-        let step = before.step(plugin, kept)?;
-        Some(NewEvent::new(path.clone(), EventKind::LoopPluginChanged { plugin: plugin.to_owned(), step }))
-    };
-    after.iter().filter_map(step).collect()
 }
 
 /// Says whether a person has refused an identical call of this loop.

@@ -13,8 +13,9 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use super::dialogue::extend;
-use super::messages::messages;
-use crate::record::{Message, Output, RunId, Transcript};
+use super::messages::{messages, said};
+use crate::record::encoding::skip::is_default;
+use crate::record::{FileRef, Message, Output, ReplacedInput, RunId, Transcript, UserMessage};
 
 /// How many blocks of a level become one of the next level.
 const WIDTH: usize = 16;
@@ -64,6 +65,8 @@ pub(super) enum Past {
     Said(Vec<Message>),
     /// Consecutive outputs of one loop.
     Done(Arc<[Output]>),
+    /// Messages of people that no loop has read. The guards of the next run's first loop check them.
+    Unread(Vec<UnreadMessage>),
     /// A compaction, which replaces everything before it.
     Compacted {
         /// The messages for a model without a projection of its own.
@@ -75,11 +78,23 @@ pub(super) enum Past {
     },
 }
 
+/// A message of a person that no loop has read.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct UnreadMessage {
+    pub(super) text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) files: Vec<FileRef>,
+    /// Whether it is what a guard has put in the place of a message.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) is_replaced: bool,
+}
+
 impl Past {
     fn messages(&self) -> Vec<Message> {
         match self {
             Self::Said(messages) | Self::Compacted { messages, .. } => messages.clone(),
             Self::Done(outputs) => messages(outputs),
+            Self::Unread(unread) => unread.iter().map(|UnreadMessage { text, files, .. }| said(text, files)).collect(),
         }
     }
 }
@@ -94,6 +109,38 @@ impl Turn {
     /// Returns whether it replaces everything before it.
     fn replaces(&self) -> bool {
         matches!(self.parts.first(), Some(Past::Compacted { .. }))
+    }
+
+    /// Returns whether a loop has read it, at least in part.
+    fn is_read(&self) -> bool {
+        self.parts.iter().any(|part| match part {
+            Past::Said(messages) => !messages.is_empty(),
+            Past::Done(outputs) => !outputs.is_empty(),
+            Past::Unread(_) => false,
+            Past::Compacted { .. } => true,
+        })
+    }
+
+    /// Lists its messages that no loop has read.
+    fn unread(&self) -> impl Iterator<Item = &UnreadMessage> {
+        let unread = self.parts.iter().filter_map(|part| match part {
+            Past::Unread(unread) => Some(unread),
+            Past::Said(_) | Past::Done(_) | Past::Compacted { .. } => None,
+        });
+        unread.flatten()
+    }
+
+    /// Returns it with another message in the place of an unread one.
+    fn replaced(&self, number: usize, ReplacedInput { text, files, .. }: &ReplacedInput) -> Self {
+        let mut parts = self.parts.clone();
+        let unread = parts.iter_mut().filter_map(|part| match part {
+            Past::Unread(unread) => Some(unread),
+            Past::Said(_) | Past::Done(_) | Past::Compacted { .. } => None,
+        });
+        if let Some(message) = unread.flatten().nth(number) {
+            *message = UnreadMessage { text: text.clone(), files: files.clone(), is_replaced: true };
+        }
+        Self { parts, bytes: OnceLock::new() }
     }
 
     fn messages(&self) -> impl Iterator<Item = Message> {
@@ -144,6 +191,58 @@ impl History {
         (blocks, dialogue)
     }
 
+    /// Returns the messages of people that no loop has read and no guard has replaced, with their numbers among the unread ones: those of
+    /// the last turn that a loop has read in part, and of the turns after it.
+    pub(super) fn unread(&self) -> Vec<(u32, UserMessage)> {
+        let numbered = (0..).zip(self.unread_turns().into_iter().flat_map(|(_, _, turn)| turn.unread()));
+        let unread = numbered.filter(|(_, message)| !message.is_replaced);
+        unread
+            .map(|(number, UnreadMessage { text, files, .. })| {
+                (number, UserMessage { text: text.clone(), id: None, files: files.clone() })
+            })
+            .collect()
+    }
+
+    /// Returns the last turn that a loop has read in part and the turns after it, each with its block's place and its place there.
+    fn unread_turns(&self) -> Vec<(usize, usize, &Turn)> {
+        let mut found = Vec::new();
+        let blocks = self.blocks.iter().enumerate().rev();
+        for (block, place, turn) in blocks
+            .flat_map(|(block, all)| all.turns.iter().enumerate().rev().map(move |(place, turn)| (block, place, turn)))
+        {
+            found.push((block, place, &**turn));
+            if turn.is_read() {
+                break;
+            }
+        }
+        found.reverse();
+        found
+    }
+
+    /// Returns it with what has come in the place of an unread message.
+    pub(super) fn replaced(&self, input: &ReplacedInput) -> Self {
+        let mut number = usize::try_from(input.message).unwrap_or(usize::MAX);
+        let mut blocks = self.blocks.to_vec();
+        for (block, place, turn) in self.unread_turns() {
+            let count = turn.unread().count();
+            let Some(after) = number.checked_sub(count) else {
+                if let Some(block) = blocks.get_mut(block) {
+                    let mut turns = block.turns.to_vec();
+                    if let Some(known) = turns.get_mut(place) {
+                        *known = Arc::new(turn.replaced(number, input));
+                    }
+                    // The block of the next turn is stored with it.
+                    (block.turns, block.is_stored) = (turns.into(), false);
+                }
+                break;
+            };
+            number = after;
+        }
+        let mut dialogue = Transcript::default();
+        extend(&mut dialogue, blocks.iter().flat_map(|block| block.turns.iter()).flat_map(|turn| turn.messages()));
+        Self { blocks: blocks.into(), dialogue, messages: Arc::default() }
+    }
+
     /// Returns the last block, which the store keeps for the last run.
     pub(crate) fn last_block(&self) -> Option<&TurnBlock> {
         self.blocks.last()
@@ -164,7 +263,7 @@ impl History {
         let mut messages = Vec::with_capacity(self.dialogue.len());
         for part in self.turns().flat_map(|turn| &turn.parts) {
             match part {
-                Past::Said(said) => messages.extend(said.iter().cloned()),
+                Past::Said(_) | Past::Unread(_) => messages.extend(part.messages()),
                 Past::Done(outputs) => messages.extend(project(outputs)?),
                 Past::Compacted { standing, outputs, .. } => {
                     messages.extend(standing.iter().cloned());

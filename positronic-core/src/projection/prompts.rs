@@ -6,13 +6,13 @@ mod saved;
 
 use indexmap::IndexMap;
 
-use self::continued::{HandedDialogue, handing_answer};
+use self::continued::{ContinuedDialogue, handing_answer};
 use self::record::Record;
 pub(crate) use self::saved::PromptsPart;
 use super::history::{History, Past, Turn};
 use crate::record::{
-    ContinuedLoop, Event, EventKind, Message, Output, OutputKind, Path, Prompt, PromptState, RunId, Segment, Seq,
-    Speaker, ToolResult, Transcript, UserMessage, parent_of, segments_of,
+    ContinuedLoop, Event, EventKind, Message, Output, OutputKind, Path, Prompt, PromptState, ReplacedInput, RunId,
+    Segment, Seq, Speaker, ToolResult, Transcript, UserMessage, parent_of, segments_of,
 };
 
 /// The prompts of all loops of a run, with the messages that the open ones send.
@@ -24,6 +24,8 @@ pub struct Prompts {
     /// The run before this one in its conversation.
     after: Option<RunId>,
     records: IndexMap<Path, Record>,
+    /// What guards have replaced in the history.
+    replaced: Vec<ReplacedInput>,
     /// The event up to which the prompts are saved.
     saved: Seq,
 }
@@ -46,16 +48,19 @@ impl Prompts {
 
     /// Returns a loop as parts of a conversation, with the loops that took its dialogue over and handed it back.
     fn parts_of(&self, record: &Record) -> Vec<Past> {
-        record.parts(record.prompt.output.len(), self.handed_over_by(record))
+        record.parts(record.prompt.output.len(), self.continued(record))
     }
 
-    /// Returns the dialogues that a loop has handed over, each with the place of the answer that did it.
-    fn handed_over_by(&self, record: &Record) -> Vec<HandedDialogue> {
-        let over = self.records.values().filter(|inner| inner.takes_over(&record.prompt.path));
-        let dialogues = over.filter_map(|inner| {
-            let answer = handing_answer(&record.prompt, &inner.prompt.path)?;
-            let returned = self.returned_at(inner).map(|_| self.parts_of(inner));
-            Some(HandedDialogue { answer, unread: inner.continues.as_ref()?.unread, returned })
+    /// Returns the dialogues of a loop that other loops have taken over or continue.
+    fn continued(&self, record: &Record) -> Vec<ContinuedDialogue> {
+        let dialogues = self.records.values().filter_map(|other| {
+            let unread = other.continues.as_ref().filter(|continued| continued.path == record.prompt.path)?.unread;
+            if !other.takes_over(&record.prompt.path) {
+                return Some(ContinuedDialogue { from: record.projected, unread, returned: None });
+            }
+            let from = handing_answer(&record.prompt, &other.prompt.path)?;
+            let returned = self.returned_at(other).map(|_| self.parts_of(other));
+            Some(ContinuedDialogue { from, unread, returned })
         });
         dialogues.collect()
     }
@@ -72,9 +77,16 @@ impl Prompts {
         was_returned.then(|| handing_answer(outer, &inner.prompt.path)).flatten()
     }
 
-    /// Returns the messages of people that a loop has got since the answer whose call runs another one.
-    pub(crate) fn unread(&self, path: &Path, inner: &Path) -> Vec<UserMessage> {
-        self.records.get(path).map(|record| record.unread(inner)).unwrap_or_default()
+    /// Returns the messages of people that no iteration of a loop has sent. A loop that continues its dialogue begins with them.
+    pub(crate) fn unread(&self, path: &Path) -> Vec<UserMessage> {
+        self.records.get(path).map(|record| record.unread(&self.continued(record))).unwrap_or_default()
+    }
+
+    /// Returns the messages of people that no loop has read in earlier runs of the conversation, with their numbers. The first loop of the run's
+    /// brain checks them.
+    pub(crate) fn unread_before(&self, path: &Path) -> Vec<(u32, UserMessage)> {
+        let is_first = is_of_root(path) && !self.iter().any(|other| is_of_root(&other.path) && other.path != *path);
+        if is_first { self.history.unread() } else { Vec::new() }
     }
 
     /// Sets the run, so that the ids of its prompts are unique among runs.
@@ -128,8 +140,8 @@ impl Prompts {
 
     /// Returns the conversation before a loop.
     fn history_of(&self, path: &Path, continues: Option<&ContinuedLoop>) -> History {
-        match continues.and_then(|continued| Some((self.records.get(&continued.path)?, continued.dialogue))) {
-            Some((record, dialogue)) => record.continued_by(path, dialogue, self.handed_over_by(record)),
+        match continues.and_then(|continued| Some((self.records.get(&continued.path)?, continued))) {
+            Some((record, by)) => record.continued_by(path, by, self.continued(record)),
             None if is_of_root(path) => self.history.clone(),
             None => History::default(),
         }
@@ -217,6 +229,14 @@ impl Prompts {
             None => None,
         };
         let Some((loop_at, record)) = loop_at.and_then(|at| Some((at, self.records.get_mut(at)?))) else { return };
+        if let EventKind::LoopGuardReplaced { input: Some(input), .. } = &event.kind
+            && input.earlier
+        {
+            self.history = self.history.replaced(input);
+            record.set_history(self.history.clone());
+            self.replaced.push(input.clone());
+            return;
+        }
         let before = record.prompt.state;
         record.apply(event);
         if record.prompt.state != before {

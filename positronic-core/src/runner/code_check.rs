@@ -40,9 +40,11 @@ impl CodeCheck {
             | SignalKind::Reply { .. }
             | SignalKind::ChildEnded { .. } => self.calls.as_deref(),
             SignalKind::Resume => self.brain.as_deref(),
-            SignalKind::Reject { .. } | SignalKind::Message { .. } | SignalKind::Pause | SignalKind::Cancel { .. } => {
-                None
-            }
+            SignalKind::Reject { .. }
+            | SignalKind::Message { .. }
+            | SignalKind::UpdatePlugin { .. }
+            | SignalKind::Pause
+            | SignalKind::Cancel { .. } => None,
         }
     }
 }

@@ -120,6 +120,10 @@ fn examples() -> Vec<Value> {
             "metadata": {"finish": "stop", "usage": {}}, "duration": 1
         }),
         json!({"type": "LOOP_GUARD_REPLACED", "guard": "No keys", "replaced": "sk-123"}),
+        json!({
+            "type": "LOOP_GUARD_REPLACED", "guard": "No keys", "replaced": "sk-123",
+            "input": {"message": 0, "earlier": true, "text": "[key]"}
+        }),
         json!({"type": "LOOP_ANSWER_BROKEN", "metadata": {"provider": "p", "model": "m", "finish": "stop", "usage": usage}}),
         json!({
             "type": "LOOP_ITERATION", "settings": {"hash": hash, "body": {
@@ -232,7 +236,11 @@ fn examples() -> Vec<Value> {
         json!({"type": "BUDGET_EXPIRED"}),
         json!({"type": "LOOP_PLUGIN_CHANGED", "plugin": "todo", "patch": patch["patch"]}),
         json!({"type": "LOOP_PLUGIN_CHANGED", "plugin": "todo", "version": 1, "state": {"n": 1}}),
+        json!({"type": "LOOP_PLUGIN_CHANGED", "plugin": "todo", "patch": [], "update": 7}),
+        json!({"type": "LOOP_PLUGIN_UPDATE", "plugin": "todo", "update": {"add": "milk"}, "signal": "s10"}),
+        json!({"type": "LOOP_PLUGIN_UPDATE", "plugin": "work.todo", "update": null, "signal": "s11", "actor": actor}),
         json!({"type": "LOOP_PLUGIN_FAILED", "plugin": "todo", "message": "no"}),
+        json!({"type": "LOOP_PLUGIN_FAILED", "plugin": "todo", "message": "no", "update": 7}),
         json!({"type": "LOOP_COMPACTED"}),
         json!({"type": "LOOP_COMPACTED", "keep": 4, "summary": "so far"}),
         json!({"type": "LOOP_COMPLETE", "outcome": {"type": "answered"}, "usage": {}}),
@@ -329,7 +337,7 @@ fn every_event_with_the_deepest_value_reads_back_and_deeper_ones_are_not_written
             assert!(written.is_sorted_by(|a, b| a >= b), "values deeper than the limit are refused: {example}");
         }
     }
-    insta::assert_snapshot!(kinds.into_iter().collect::<Vec<_>>().join(" "), @"BRAIN_COMPLETE BRAIN_MIGRATED BRAIN_START GROUP_START GUARD_CHECKED LOOP_APPROVAL_DECIDED LOOP_BRAIN_COMPLETE LOOP_BRAIN_START LOOP_COMPLETE LOOP_GUARD_REPLACED LOOP_ITERATION LOOP_MODEL_RESULT LOOP_OUTPUT LOOP_PLUGIN_CHANGED LOOP_RESUME LOOP_TOOL_CALL LOOP_TOOL_RESULT LOOP_WAIT REPEAT_ROUND STAGE_RESUME STAGE_WAIT STEP_COMPLETE VALUE_RECORDED");
+    insta::assert_snapshot!(kinds.into_iter().collect::<Vec<_>>().join(" "), @"BRAIN_COMPLETE BRAIN_MIGRATED BRAIN_START GROUP_START GUARD_CHECKED LOOP_APPROVAL_DECIDED LOOP_BRAIN_COMPLETE LOOP_BRAIN_START LOOP_COMPLETE LOOP_GUARD_REPLACED LOOP_ITERATION LOOP_MODEL_RESULT LOOP_OUTPUT LOOP_PLUGIN_CHANGED LOOP_PLUGIN_UPDATE LOOP_RESUME LOOP_TOOL_CALL LOOP_TOOL_RESULT LOOP_WAIT REPEAT_ROUND STAGE_RESUME STAGE_WAIT STEP_COMPLETE VALUE_RECORDED");
 }
 
 #[test]

@@ -2,15 +2,17 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use positronic_core::dsl::{IntoBrain as _, Loop, Options, Services, State, Verdict};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
+use positronic_core::projection::Prompts;
 use positronic_core::projection::timeline::{NodeKind, Timeline};
 use positronic_core::record::{
     Amounts, EndReason, EventKind, Message, ModelRequest, Path, Pending, Seq, SignalKind, Usage,
 };
-use positronic_core::runner::{Fork, Settled};
+use positronic_core::runner::{Fork, RunHandle, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::Test;
 use serde_json::{Value, json};
@@ -120,6 +122,99 @@ async fn messages_of_a_conversation_stay_replaced_in_later_runs() {
         chat.send(&brain, (), text).await.unwrap().result().await.unwrap();
     }
     assert_eq!(said(&model.requests()[2]), ["My card is [card].", WITHHELD, "Goodbye."]);
+}
+
+/// A desk whose model calls `finish` so many times, after five seconds each.
+fn finishing(times: usize) -> (Arc<ScriptedModel>, Brain<(), ()>) {
+    let finish = || Reply::call("finish", json!({})).after(Duration::from_secs(5));
+    let model = Arc::new(ScriptedModel::new(std::iter::repeat_with(finish).take(times)));
+    let desk = brain("Desk").r#loop("Chat", |cx| {
+        guarded(cx.system("Help.")).tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
+    });
+    (model, desk.build())
+}
+
+/// Sends a message to a conversation, by a process of its own, and another one while the model answers.
+async fn send(store: &MemoryStore, model: &Arc<ScriptedModel>, desk: &Brain<(), ()>, said: [&str; 2]) -> RunHandle<()> {
+    let runner = Runner::new(Arc::clone(model)).store(store.clone());
+    let run = runner.conversation("c").send(desk, (), said[0]).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    if !said[1].is_empty() {
+        run.message(said[1], "ann").await.unwrap();
+    }
+    run
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_that_no_loop_has_read_is_checked_by_the_next_run() {
+    let (store, (model, desk)) = (MemoryStore::new(), finishing(3));
+    let first = send(&store, &model, &desk, ["Hello.", "My card is 4111."]).await;
+    first.result().await.unwrap();
+    let second = send(&store, &model, &desk, ["Are you there?", "And the election?"]).await;
+    second.result().await.unwrap();
+    send(&store, &model, &desk, ["Goodbye.", ""]).await.result().await.unwrap();
+
+    let requests = model.requests();
+    assert_eq!(said(&requests[0]), ["Hello."]);
+    assert_eq!(said(&requests[1]), ["Hello.", "My card is [card].\n\nAre you there?"]);
+    assert_eq!(
+        said(&requests[2]),
+        ["Hello.", "My card is [card].\n\nAre you there?", &format!("{WITHHELD}\n\nGoodbye.")],
+        "what was replaced once is not checked again, also by another process"
+    );
+    let log = second.events(Seq(0)).await.unwrap();
+    let replaced = log.iter().find_map(|event| match &event.kind {
+        EventKind::LoopGuardReplaced { input: Some(input), .. } => Some(input.clone()),
+        _ => None,
+    });
+    assert!(replaced.is_some_and(|input| input.earlier && input.message == 0));
+    let known = Prompts::of(first.events(Seq(0)).await.unwrap().iter().map(|event| &**event));
+    let known = known.get(&Path::root().stage("Chat")).unwrap();
+    assert!(format!("{:?}", known.output).contains("My card is 4111."), "the record of its own run keeps it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_of_a_run_that_was_cancelled_before_its_guards_are_checked_by_the_next_one() {
+    let (store, (model, desk)) = (MemoryStore::new(), finishing(2));
+    let run = send(&store, &model, &desk, ["Hello.", "My card is 4111."]).await;
+    run.cancel("never mind").await.unwrap();
+    send(&store, &model, &desk, ["Again.", ""]).await.result().await.unwrap();
+
+    assert_eq!(said(&model.requests()[1]), ["Hello.\n\nMy card is [card].\n\nAgain."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unread_message_that_stops_a_run_does_not_stop_the_one_after_it() {
+    let (store, (model, desk)) = (MemoryStore::new(), finishing(2));
+    send(&store, &model, &desk, ["Hello.", "This is an attack."]).await.result().await.unwrap();
+    let stopped = send(&store, &model, &desk, ["Again.", ""]).await.result().await;
+    assert!(stopped.is_err());
+    send(&store, &model, &desk, ["Good morning.", ""]).await.result().await.unwrap();
+
+    let said = said(&model.requests()[1]).concat();
+    assert!(said.contains("Again.") && said.contains("Good morning."), "{said}");
+    assert!(!said.contains("This is an attack."), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn loop_that_continues_another_begins_with_what_that_one_has_not_read() {
+    let finish = || Reply::call("finish", json!({})).after(Duration::from_secs(5));
+    let model = Arc::new(ScriptedModel::new([finish(), Reply::text("Noted.")]));
+    let desk = brain("Desk")
+        .r#loop("Chat", |cx| {
+            let chat = cx.system("Help.").input("Hello.");
+            chat.tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
+        })
+        .r#loop("Note", |cx| guarded(cx.system("Note it.")).continue_from("Chat"));
+    let run = Test::new(Arc::clone(&model)).start(desk.build(), ()).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    run.message("My card is 4111.", "ann").await.unwrap();
+    run.result().await.unwrap();
+
+    assert_eq!(said(&model.requests()[1]), ["Hello.", "My card is [card]."]);
+    let conversation = run.prompts().conversation();
+    let said = conversation.iter().filter(|message| matches!(message, Message::User { .. })).count();
+    assert_eq!(said, 2, "it is once in the conversation: {conversation:?}");
 }
 
 #[tokio::test(start_paused = true)]

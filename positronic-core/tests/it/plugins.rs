@@ -5,8 +5,9 @@ mod instances;
 mod plugin_state;
 mod questions;
 mod services;
+mod updates;
 
-use positronic_core::dsl::{BrainBuilder, Options, Plugin, PluginState, Preparation, Services, State};
+use positronic_core::dsl::{BrainBuilder, Options, Plugin, PluginState, Preparation, ReceivedUpdate, Services, State};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{PluginDocument, SignalKind};
@@ -27,6 +28,10 @@ struct Notes {
 
 impl PluginState for Notes {
     const NAME: &'static str = "notes";
+
+    fn update(&mut self, update: &ReceivedUpdate<'_>) -> Result<()> {
+        self.take(update.read()?)
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

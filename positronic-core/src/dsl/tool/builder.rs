@@ -80,7 +80,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     /// loop goes on. The end of the run is a message to the loop. A loop that answers before that waits for it; an exit tool
     /// ends the loop nevertheless. When this run ends, the other is cancelled.
     ///
-    /// The model fills in the brain's options. See [`ToolContext::start`](super::ToolContext::start).
+    /// The model fills in the brain's options. See [`ToolContext::start`](crate::dsl::ToolContext::start).
     ///
     /// ```
     /// use positronic_core::prelude::*;

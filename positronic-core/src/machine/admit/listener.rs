@@ -1,7 +1,7 @@
-//! Which open loop of a run gets a message of a person.
+//! Which open loop of a run gets a message of a person, or an update of a plugin.
 
 use super::refusal::Refusal;
-use crate::machine::frames::{LoopFrame, LoopPhase};
+use crate::machine::frames::{LoopFrame, LoopPhase, OpenFrame};
 use crate::machine::state::RunState;
 use crate::record::Path;
 
@@ -35,4 +35,30 @@ pub(super) fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refu
         brain = frame.stage.as_brain().or(only);
     }
     Err(Refusal::NoListener("no loop of the run is open, so no loop can receive the message".to_owned()))
+}
+
+/// Finds the loop whose plugin with this name is updated: the named one, or the only open loop of a brain that stores a state of the plugin.
+pub(super) fn plugin_loop(state: &RunState, to: Option<&Path>, plugin: &str) -> Result<Path, Refusal> {
+    let mut loops = Vec::new();
+    state.for_each_open(|open| {
+        if let OpenFrame::Loop(frame) = open
+            && !matches!(frame.phase, LoopPhase::Ending(_))
+            && to.is_none_or(|to| *to == frame.path)
+            && state.owner(&frame.path).is_some_and(|brain| brain.plugins.get(plugin).is_some())
+        {
+            loops.push(&frame.path);
+        }
+    });
+    match (loops.as_slice(), to) {
+        ([only], _) => Ok(Path::clone(only)),
+        ([], None) => Err(Refusal::NoListener(format!("no open loop of the run has a state of the plugin `{plugin}`"))),
+        ([], Some(to)) => {
+            Err(Refusal::NoListener(format!("the run has no open loop `{to}` with a state of the plugin `{plugin}`")))
+        }
+        (several, _) => {
+            let several: Vec<_> = several.iter().map(|path| format!("`{path}`")).collect();
+            let several = several.join(", ");
+            Err(Refusal::NoListener(format!("several open loops have the plugin `{plugin}`: {several}; name one")))
+        }
+    }
 }

@@ -32,6 +32,17 @@ pub struct RejectedAnswer {
     pub by: MadeBy,
 }
 
+/// An update of a plugin's state that an application has sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenUpdate {
+    /// The event that accepted it.
+    pub seq: Seq,
+    /// The plugin.
+    pub plugin: String,
+    /// The update.
+    pub update: Arc<Value>,
+}
+
 /// A loop that has begun.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LoopFrame {
@@ -70,6 +81,9 @@ pub struct LoopFrame {
     /// The messages of people, by their numbers, that guards have replaced for the next iteration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<u32>,
+    /// The updates of plugins that applications have sent and no plugin has taken yet, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub updates: Vec<OpenUpdate>,
     /// The rejected answers to the iteration's request, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RejectedAnswer>,

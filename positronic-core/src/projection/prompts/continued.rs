@@ -5,66 +5,112 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::record::Record;
-use crate::projection::history::{History, Past, Turn};
-use crate::projection::messages::opening;
-use crate::record::{Assistant, Dialogue, Message, Output, OutputKind, Path, Prompt, Segment, UserMessage};
+use crate::projection::dialogue::dialogue;
+use crate::projection::history::{History, Past, Turn, UnreadMessage};
+use crate::projection::messages::{messages, opening};
+use crate::record::{
+    Assistant, ContinuedLoop, Dialogue, Message, Output, OutputKind, Path, Prompt, Segment, UserMessage,
+};
 
-/// A dialogue that a loop has handed over.
-pub(super) struct HandedDialogue {
-    /// The place of the answer that handed it over.
-    pub(super) answer: usize,
-    /// How many messages after the answer the other loop has read.
+/// A dialogue that another loop has taken over or continues.
+pub(super) struct ContinuedDialogue {
+    /// The place of the answer that handed it over, or of the first output that no iteration has sent.
+    pub(super) from: usize,
+    /// How many messages of people from there on the other loop has begun with.
     pub(super) unread: u32,
     /// What was said until it was handed back, if it was.
     pub(super) returned: Option<Vec<Past>>,
 }
 
 impl Record {
-    /// Returns its first outputs as parts of a conversation, with its opening message and the dialogues that it has handed over. A compacted
-    /// loop has only its compacted messages, and the dialogues that were handed back after them.
-    pub(super) fn parts(&self, outputs: usize, handed: Vec<HandedDialogue>) -> Vec<Past> {
-        let is_all = outputs == self.prompt.output.len();
-        if self.compacted {
-            let outputs: Arc<[Output]> = self.prompt.output.get(self.from..outputs).unwrap_or_default().into();
-            let messages = if is_all { self.next_messages() } else { self.transcript.messages() };
-            let compacted = Past::Compacted { messages, standing: self.standing.clone(), outputs };
-            let returned = handed.into_iter().filter_map(|dialogue| dialogue.returned).flatten();
-            return std::iter::once(compacted).chain(returned).collect();
-        }
-        let read = handed.iter().flat_map(|dialogue| self.after(dialogue.answer).take(as_len(dialogue.unread)));
-        let read: BTreeSet<usize> = read.collect();
-        let done = |range: Range<usize>| {
-            let places = range.filter(|place| !read.contains(place));
-            Past::Done(places.filter_map(|place| self.prompt.output.get(place).cloned()).collect())
+    /// Returns its first outputs as parts of a conversation, with its opening message, the dialogues that were handed back to it, and last what
+    /// no loop has read. A compacted loop has only its compacted messages, and the dialogues that were handed back after them.
+    pub(super) fn parts(&self, outputs: usize, continued: Vec<ContinuedDialogue>) -> Vec<Past> {
+        let taken = self.taken(&continued);
+        let unread: BTreeSet<usize> = self.left(&taken).filter(|place| *place < outputs).collect();
+        let sent = |range: Range<usize>| -> Arc<[Output]> {
+            let places = range.filter(|place| !taken.contains(place) && !unread.contains(place));
+            places.filter_map(|place| self.prompt.output.get(place).cloned()).collect()
         };
-        let mut parts: Vec<_> = opening(&self.prompt).map(|opening| Past::Said(vec![opening])).into_iter().collect();
-        let mut begin = self.from;
-        for HandedDialogue { answer, returned, .. } in handed.into_iter().filter(|dialogue| dialogue.answer < outputs) {
-            let Some(returned) = returned else { continue };
-            parts.push(done(begin..answer));
-            parts.extend(returned);
-            begin = answer;
+        let (mut parts, mut waiting) = (Vec::new(), Vec::new());
+        if self.compacted {
+            let fresh = messages(&sent(self.projected..outputs));
+            let messages = dialogue(self.transcript.messages().into_iter().chain(fresh)).messages();
+            let (standing, outputs) = (self.standing.clone(), sent(self.from..outputs));
+            parts.push(Past::Compacted { messages, standing, outputs });
+            parts.extend(continued.into_iter().filter_map(|dialogue| dialogue.returned).flatten());
+        } else {
+            match &self.prompt.input {
+                Some(text) if !self.has_answer() => waiting.push(UnreadMessage {
+                    text: text.clone(),
+                    files: self.prompt.files.clone(),
+                    is_replaced: self.replaced.contains(&0),
+                }),
+                _ => parts.extend(opening(&self.prompt).map(|opening| Past::Said(vec![opening]))),
+            }
+            let mut begin = self.from;
+            for ContinuedDialogue { from, returned, .. } in continued {
+                let Some(returned) = returned.filter(|_| from < outputs) else { continue };
+                parts.push(Past::Done(sent(begin..from)));
+                parts.extend(returned);
+                begin = from;
+            }
+            parts.push(Past::Done(sent(begin..outputs)));
         }
-        parts.push(done(begin..outputs));
+        waiting.extend(unread.into_iter().filter_map(|place| {
+            let UserMessage { text, files, .. } = self.message_at(place)?;
+            Some(UnreadMessage { text, files, is_replaced: self.replaced.contains(&self.number_at(place)) })
+        }));
+        if !waiting.is_empty() {
+            parts.push(Past::Unread(waiting));
+        }
         parts
     }
 
-    /// Returns the places of the messages of people after an output.
-    fn after(&self, place: usize) -> impl Iterator<Item = usize> {
+    /// Returns the places of the messages of people with which other loops have begun.
+    fn taken(&self, continued: &[ContinuedDialogue]) -> BTreeSet<usize> {
+        let mut taken = BTreeSet::new();
+        for ContinuedDialogue { from, unread, .. } in continued {
+            let left = self.said_from(*from).filter(|place| !taken.contains(place));
+            let begun_with: Vec<usize> = left.take(as_len(*unread)).collect();
+            taken.extend(begun_with);
+        }
+        taken
+    }
+
+    /// Returns the places of the messages of people that no iteration has sent, and with which no other loop has begun.
+    fn left(&self, taken: &BTreeSet<usize>) -> impl Iterator<Item = usize> {
+        self.said_from(self.projected).filter(|place| !taken.contains(place))
+    }
+
+    /// Returns the places of the messages of people from an output on.
+    fn said_from(&self, place: usize) -> impl Iterator<Item = usize> {
         let later = self.prompt.output.iter().enumerate().skip(place);
         later.filter(|(_, output)| matches!(output.kind, OutputKind::Message { engine: false, .. })).map(|(at, _)| at)
     }
 
-    /// Returns the messages of people since the answer whose call runs another loop.
-    pub(super) fn unread(&self, inner: &Path) -> Vec<UserMessage> {
-        let Some(answer) = handing_answer(&self.prompt, inner) else { return Vec::new() };
-        let unread = self.after(answer).filter_map(|place| match &self.prompt.output.get(place)?.kind {
+    fn message_at(&self, place: usize) -> Option<UserMessage> {
+        match &self.prompt.output.get(place)?.kind {
             OutputKind::Message { text, files, .. } => {
                 Some(UserMessage { text: text.clone(), id: None, files: files.clone() })
             }
             _ => None,
-        });
-        unread.collect()
+        }
+    }
+
+    /// Returns the number of a message among those of people, the opening one included.
+    fn number_at(&self, place: usize) -> usize {
+        usize::from(self.prompt.input.is_some()) + self.said_from(0).take_while(|earlier| *earlier < place).count()
+    }
+
+    fn has_answer(&self) -> bool {
+        self.prompt.output.iter().any(|output| output.kind.parts().is_some())
+    }
+
+    /// Returns the messages of people after the opening that no iteration has sent, and with which no other loop has begun.
+    pub(super) fn unread(&self, continued: &[ContinuedDialogue]) -> Vec<UserMessage> {
+        let taken = self.taken(continued);
+        self.left(&taken).filter_map(|place| self.message_at(place)).collect()
     }
 
     /// Returns whether it took the dialogue of another loop over.
@@ -73,10 +119,16 @@ impl Record {
     }
 
     /// Returns the conversation before a loop that continues this one: without the answer whose call runs it.
-    pub(super) fn continued_by(&self, path: &Path, part: Dialogue, handed: Vec<HandedDialogue>) -> History {
+    pub(super) fn continued_by(
+        &self,
+        path: &Path,
+        by: &ContinuedLoop,
+        mut continued: Vec<ContinuedDialogue>,
+    ) -> History {
         let outputs = handing_answer(&self.prompt, path).unwrap_or(self.prompt.output.len());
-        let history = self.history.then(None, Turn::new(self.parts(outputs, handed)));
-        match part {
+        continued.push(ContinuedDialogue { from: self.projected, unread: by.unread, returned: None });
+        let history = self.history.then(None, Turn::new(self.parts(outputs, continued)));
+        match by.dialogue {
             Dialogue::Whole => history,
             Dialogue::Last(count) => History::from(last(&history, count)),
             Dialogue::Said => History::from(said(&history)),

@@ -1,6 +1,6 @@
 //! The record of one loop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +35,8 @@ pub(super) struct Record {
     pub(super) policy: BatchPolicy,
     /// The paths of loops in nested brains that wait.
     pub(super) waiting_below: BTreeMap<Path, PromptState>,
+    /// The messages of people that guards have replaced, by their numbers.
+    pub(super) replaced: BTreeSet<usize>,
     /// How many of its first outputs are saved and do not change any more.
     pub(super) saved: usize,
     /// Whether it is saved with its end.
@@ -61,6 +63,7 @@ impl Record {
             from: 0,
             policy: BatchPolicy::default(),
             waiting_below: BTreeMap::new(),
+            replaced: BTreeSet::new(),
             saved: 0,
             is_saved: false,
             prompt: Prompt {
@@ -87,6 +90,14 @@ impl Record {
         let mut transcript = self.history.dialogue();
         extend(&mut transcript, opening(&self.prompt));
         transcript
+    }
+
+    /// Sets the conversation before it.
+    pub(super) fn set_history(&mut self, history: History) {
+        self.history = history;
+        if !self.compacted {
+            self.transcript = self.opened();
+        }
     }
 
     /// Returns the messages before those of the outputs.
@@ -126,8 +137,9 @@ impl Record {
     }
 
     /// Replaces a message that no iteration has sent.
-    fn replace(&mut self, ReplacedInput { message, text, files }: &ReplacedInput) {
+    fn replace(&mut self, ReplacedInput { message, text, files, .. }: &ReplacedInput) {
         let mut number = usize::try_from(*message).unwrap_or(usize::MAX);
+        self.replaced.insert(number);
         if self.prompt.input.is_some() {
             if number == 0 {
                 (self.prompt.input, self.prompt.files) = (Some(text.clone()), files.clone());

@@ -4,7 +4,7 @@
 //! outputs. An output is saved once, when it can no longer change: when a later iteration has begun or the loop has ended.
 //! The messages of a loop follow from its outputs, except after a compaction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,9 @@ use super::record::Record;
 use super::{History, Prompts};
 use crate::projection::dialogue::extend;
 use crate::projection::messages::messages;
-use crate::record::{BatchPolicy, ContinuedLoop, Message, Output, Path, Prompt, PromptState, RunId, Seq, Transcript};
+use crate::record::{
+    BatchPolicy, ContinuedLoop, Message, Output, Path, Prompt, PromptState, ReplacedInput, RunId, Seq, Transcript,
+};
 
 /// The changes of a run's prompts between two events.
 #[derive(Debug, Serialize, Deserialize)]
@@ -21,6 +23,9 @@ pub(crate) struct PromptsPart {
     user_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<RunId>,
+    /// What guards have replaced in the history so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    replaced: Vec<ReplacedInput>,
     records: Vec<RecordPart>,
 }
 
@@ -40,6 +45,8 @@ struct RecordPart {
     continues: Option<ContinuedLoop>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     waiting_below: BTreeMap<Path, PromptState>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    replaced: BTreeSet<usize>,
 }
 
 impl Prompts {
@@ -51,7 +58,12 @@ impl Prompts {
     /// Returns what has changed since the last part, and the event at which that ended. `next` is the next event.
     pub(crate) fn part(&mut self, next: Seq) -> (Seq, PromptsPart) {
         let records = self.records.values_mut().filter(|record| !record.is_saved).map(Record::part).collect();
-        let part = PromptsPart { user_id: self.user_id.clone(), after: self.after.clone(), records };
+        let part = PromptsPart {
+            user_id: self.user_id.clone(),
+            after: self.after.clone(),
+            replaced: self.replaced.clone(),
+            records,
+        };
         (std::mem::replace(&mut self.saved, next), part)
     }
 
@@ -69,6 +81,11 @@ impl Prompts {
         let mut prompts = Self::after(history);
         for part in parts {
             (prompts.user_id, prompts.after) = (part.user_id, part.after);
+            // They were replaced before the first iteration.
+            for input in part.replaced.into_iter().skip(prompts.replaced.len()) {
+                prompts.history = prompts.history.replaced(&input);
+                prompts.replaced.push(input);
+            }
             for record in part.records {
                 let path = record.prompt.path.clone();
                 let known = prompts.records.get_mut(&path).map(|known| std::mem::take(&mut known.prompt.output));
@@ -104,6 +121,7 @@ impl Record {
             policy: self.policy,
             continues: self.continues.clone(),
             waiting_below: self.waiting_below.clone(),
+            replaced: self.replaced.clone(),
         };
         self.saved_now();
         part
@@ -127,7 +145,7 @@ impl Record {
 impl RecordPart {
     /// Restores a record from the outputs of the parts before this one.
     fn restored(self, history: History, mut output: Vec<Output>) -> Option<Record> {
-        let Self { mut prompt, begin, projected, asking, compacted, policy, continues, waiting_below } = self;
+        let Self { mut prompt, begin, projected, asking, compacted, policy, continues, waiting_below, replaced } = self;
         output.truncate(begin);
         if output.len() != begin {
             return None;
@@ -151,6 +169,7 @@ impl RecordPart {
             from,
             policy,
             waiting_below,
+            replaced,
             saved: 0,
             is_saved: false,
         })

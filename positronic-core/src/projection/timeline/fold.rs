@@ -174,6 +174,7 @@ impl Timeline {
             // The brain of a call has recorded its end.
             EventKind::LoopBrainComplete { .. }
             | EventKind::ValueRecorded { .. }
+            | EventKind::LoopPluginUpdate { .. }
             | EventKind::LoopPluginChanged { .. } => {}
         }
     }
@@ -317,7 +318,7 @@ impl Timeline {
             EventKind::LoopStopped { cause, message } => {
                 NodeKind::Stopped { cause: cause.clone(), message: message.clone() }
             }
-            EventKind::LoopPluginFailed { plugin, message } => {
+            EventKind::LoopPluginFailed { plugin, message, .. } => {
                 NodeKind::PluginFailure { plugin: plugin.clone(), message: message.clone() }
             }
             EventKind::LoopCompacted { keep, summary } => {

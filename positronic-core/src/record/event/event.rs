@@ -321,6 +321,7 @@ impl EventKind {
             Self::BrainPaused { signal, .. }
             | Self::BrainResumed { signal, .. }
             | Self::LoopApprovalDecided { signal, .. }
+            | Self::LoopPluginUpdate { signal, .. }
             | Self::BudgetDecided { signal, .. } => Some(signal),
             _ => None,
         }

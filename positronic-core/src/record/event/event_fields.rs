@@ -112,6 +112,9 @@ pub struct ToolEntry {
 pub struct ReplacedInput {
     /// The number of the message among those of people in the loop, from 0.
     pub message: u32,
+    /// Whether it is a message of an earlier run of the conversation, which no loop has read, and the number is one among those.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub earlier: bool,
     /// The text.
     pub text: String,
     /// The files.

@@ -13,7 +13,7 @@ use super::undo::{UndoCause, UndoStep};
 use crate::record::encoding::canonical::Change;
 use crate::record::encoding::content_hash::ContentHash;
 use crate::record::encoding::skip::is_default;
-use crate::record::ids::{PublicId, SignalId, Timestamp};
+use crate::record::ids::{PublicId, Seq, SignalId, Timestamp};
 use crate::record::plugin::PluginChange;
 use crate::record::prompt::call::{ToolId, WaitSpec};
 use crate::record::prompt::continued::ContinuedLoop;
@@ -87,8 +87,9 @@ use crate::record::shape::{ArmShape, Shape};
 /// | `BUDGET_REQUESTED` | loop, brain | it reached a limit, and a person is asked for more | `kind, limit, used, shared, expires` |
 /// | `BUDGET_DECIDED` | loop, brain | the person granted or rejected more | `decision, more, reason, signal, actor` |
 /// | `BUDGET_EXPIRED` | loop, brain | the request expired | – |
-/// | `LOOP_PLUGIN_CHANGED` | iteration, call | a plugin's state changed | `plugin, version, patch` or `state` |
-/// | `LOOP_PLUGIN_FAILED` | iteration | a plugin failed and the loop continues | `plugin, message` |
+/// | `LOOP_PLUGIN_UPDATE` | loop | an application updates the state of a plugin | `plugin, update, signal, actor` |
+/// | `LOOP_PLUGIN_CHANGED` | iteration, call | a plugin's state changed | `plugin, version, patch` or `state`, `update` |
+/// | `LOOP_PLUGIN_FAILED` | iteration | a plugin failed, or refused an update, and the loop continues | `plugin, message, update` |
 /// | `LOOP_COMPACTED` | loop | older messages were summarised, or restored | `keep, summary` |
 /// | `LOOP_COMPLETE` | loop | it ended; always its last event | `outcome, usage, change` |
 ///
@@ -583,13 +584,29 @@ pub enum EventKind {
     },
     /// The request expired, which counts as a rejection.
     BudgetExpired {},
-    /// A plugin's state was changed outside of `prepare`: by an answer, or by a call.
+    /// An application updates the state of a plugin. The plugin's code takes the update before the loop's next iteration, or before the
+    /// loop ends.
+    LoopPluginUpdate {
+        /// The plugin.
+        plugin: String,
+        /// The update, as the plugin's code understands it.
+        update: Arc<Value>,
+        /// The signal.
+        signal: SignalId,
+        /// Who sent it.
+        #[serde(default, skip_serializing_if = "is_default")]
+        actor: Actor,
+    },
+    /// A plugin's state was changed outside of `prepare`: by an answer, by a call, or by an application.
     LoopPluginChanged {
         /// The plugin.
         plugin: String,
         /// The change of its state.
         #[serde(flatten)]
         step: PluginChange,
+        /// The `LOOP_PLUGIN_UPDATE` of an application that the plugin has taken with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        update: Option<Seq>,
     },
     /// A plugin failed, and the loop continues without it.
     LoopPluginFailed {
@@ -597,6 +614,9 @@ pub enum EventKind {
         plugin: String,
         /// What went wrong.
         message: String,
+        /// The `LOOP_PLUGIN_UPDATE` of an application that the plugin has refused, which is all that failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        update: Option<Seq>,
     },
     /// The older messages were summarised for the model, or restored; the record is unchanged.
     LoopCompacted {

@@ -16,7 +16,7 @@ pub struct ContinuedLoop {
     /// How much of its dialogue is read.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dialogue: Dialogue,
-    /// How many messages of people, which came after the answer with that call, the continuing loop begins with.
+    /// How many messages of people, which none of its iterations has sent, the continuing loop begins with.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unread: u32,
 }

@@ -288,6 +288,16 @@ pub enum SignalKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<FileRef>,
     },
+    /// Updates the state of a plugin. The plugin's code takes the update before its loop's next iteration, or before the loop ends.
+    UpdatePlugin {
+        /// The loop; required if several open loops have the plugin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<Path>,
+        /// The plugin's name in the log, with that of the instance before it if it has one: `work.notes`.
+        plugin: String,
+        /// The update, as JSON.
+        update: Value,
+    },
     /// Reports the end of a child run. The engine sends it when the child ends.
     ChildEnded {
         /// The child.

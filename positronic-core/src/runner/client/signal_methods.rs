@@ -5,6 +5,8 @@ use serde_json::Value;
 use super::client::Client;
 use super::handle::RunHandle;
 use super::signals::SignalError;
+use crate::dsl::{PluginState as _, PluginUpdate, instance_name};
+use crate::machine::Refusal;
 use crate::record::{Actor, Amounts, Path, RunId, Seq, SignalKind, UserMessage};
 
 /// Adds a method for each kind of signal to [`Client`], which takes the run's id first, and to [`RunHandle`].
@@ -55,6 +57,14 @@ verbs! {
     /// Sends a message to the open loop.
     message(message: impl Into<UserMessage>, by: impl Into<Actor>) => SignalKind::message(message), by;
 
+    /// Updates the state of a plugin of an open loop. The plugin takes the update before the loop's next iteration, or before the loop ends;
+    /// if it refuses it, the log has the reason (`LOOP_PLUGIN_FAILED`).
+    update_plugin(update: &impl PluginUpdate, by: impl Into<Actor>) => plugin_update(None, update)?, by;
+
+    /// Updates the state of the [instance](crate::dsl::LoopPlugin::named) of a plugin with this name, as `update_plugin` does.
+    update_plugin_named(instance: &str, update: &impl PluginUpdate, by: impl Into<Actor>) =>
+        plugin_update(Some(instance), update)?, by;
+
     /// Answers the call of this run that waits for a webhook. [`Client::deliver`] finds the run that waits for it.
     webhook(name: &str, identifier: &str, payload: Value) =>
         SignalKind::Webhook { name: name.to_owned(), identifier: identifier.to_owned(), payload }, Actor::default();
@@ -69,4 +79,14 @@ verbs! {
     /// Cancels the run: work in flight is aborted, and every open call gets a typed result. To record who cancelled it, send
     /// [`SignalKind::Cancel`].
     cancel(reason: &str) => SignalKind::Cancel { reason: Some(reason.to_owned()) }, Actor::default();
+}
+
+fn plugin_update<U: PluginUpdate>(instance: Option<&str>, update: &U) -> Result<SignalKind, Refusal> {
+    let name = U::State::NAME;
+    let plugin = instance.map_or_else(|| name.to_owned(), |instance| instance_name(instance, name).into_owned());
+    let update = serde_json::to_value(update).map_err(|error| Refusal::Misfit {
+        what: format!("the update of the plugin `{plugin}` cannot be recorded"),
+        reason: error.to_string(),
+    })?;
+    Ok(SignalKind::UpdatePlugin { to: None, plugin, update })
 }

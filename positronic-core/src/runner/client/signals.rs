@@ -43,6 +43,7 @@ pub(super) fn recordable(signal: &Signal, max_bytes: usize) -> Result<(), Refusa
         SignalKind::Webhook { payload, .. } | SignalKind::Reply { payload, .. } => {
             ("the answer", check_document(payload, max_bytes))
         }
+        SignalKind::UpdatePlugin { update, .. } => ("the update", check_document(update, max_bytes)),
         SignalKind::Message { text: said, files, .. } => ("the message", check_message(said, files, max_bytes)),
         SignalKind::Reject { reason: Some(reason), .. } | SignalKind::Cancel { reason: Some(reason) } => {
             ("the reason", check_text(reason, max_bytes))

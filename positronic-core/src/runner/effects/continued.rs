@@ -14,12 +14,15 @@ use crate::runner::worker::Worker;
 /// Returns the loop whose dialogue a loop that begins continues.
 pub(super) fn continued(worker: &Worker, path: &Path, definition: &LoopDefinition) -> Result<Option<ContinuedLoop>> {
     let Some(brain) = path.parent() else { return Ok(None) };
-    let Some((stage, dialogue)) = &definition.continue_from else { return Ok(handed_over(worker, &brain, path)) };
+    let Some((stage, dialogue)) = &definition.continue_from else { return Ok(handed_over(worker, &brain)) };
     let earlier = Path::is_stage_name(stage)
         .then(|| brain.stage(stage))
         .filter(|earlier| worker.shared.prompts().get(earlier).is_some_and(|prompt| prompt.outcome.is_some()));
     match earlier {
-        Some(path) => Ok(Some(ContinuedLoop { path, dialogue: *dialogue, unread: 0 })),
+        Some(path) => {
+            let unread = unread(worker, &path);
+            Ok(Some(ContinuedLoop { path, dialogue: *dialogue, unread }))
+        }
         None => Err(Error::new(format!(
             "it continues from `{stage}`, and no loop of the brain with this name has ended; name one that comes before it"
         ))),
@@ -27,16 +30,20 @@ pub(super) fn continued(worker: &Worker, path: &Path, definition: &LoopDefinitio
 }
 
 /// Returns the loop that handed its dialogue over to a brain, unless another loop of the brain has taken it over.
-fn handed_over(worker: &Worker, brain: &Path, loop_at: &Path) -> Option<ContinuedLoop> {
+fn handed_over(worker: &Worker, brain: &Path) -> Option<ContinuedLoop> {
     let call = worker.state.call(brain).filter(|call| call.flags.handoff)?;
-    let prompts = worker.shared.prompts();
-    if prompts.iter().any(|prompt| prompt.path.parent().as_ref() == Some(brain)) {
+    if worker.shared.prompts().iter().any(|prompt| prompt.path.parent().as_ref() == Some(brain)) {
         return None;
     }
     let dialogue = worker.frames.tool(brain, &call.tool).map(|tool| tool.dialogue).unwrap_or_default();
     let path = brain.parent()?;
-    let unread = u32::try_from(prompts.unread(&path, loop_at).len()).unwrap_or(u32::MAX);
+    let unread = unread(worker, &path);
     Some(ContinuedLoop { path, dialogue, unread })
+}
+
+/// Returns how many messages of people a loop has not read, with which the loop that continues it begins.
+fn unread(worker: &Worker, path: &Path) -> u32 {
+    u32::try_from(worker.shared.prompts().unread(path).len()).unwrap_or(u32::MAX)
 }
 
 /// Returns where the conversation was handed over, if a call runs the brain with which it stays.

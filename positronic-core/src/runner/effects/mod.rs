@@ -16,6 +16,7 @@ mod model_call;
 mod nested_brain;
 pub(super) mod perform;
 pub(super) mod plugin_hooks;
+mod plugin_updates;
 pub(super) mod prepare;
 pub(super) mod questions;
 pub(super) mod record_outcome;

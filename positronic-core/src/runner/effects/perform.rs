@@ -1,8 +1,11 @@
 //! Dispatches the effects that the worker performs at once; it checks guards, ends loops and resumes calls itself.
 
+use std::sync::Arc;
+
 use super::branch::{choose, take_arm};
 use super::group;
 use super::nested_brain::{complete_brain, finish_brain, start_brain};
+use super::plugin_updates::{has_updates, updated};
 use super::prepare::{prepare, yielded};
 use super::state_owner::states;
 use super::wait::{begin_wait, finish_wait};
@@ -28,6 +31,7 @@ pub(in crate::runner) async fn perform(worker: &mut Worker, effect: Effect) -> R
         Effect::FinishWait { path } => (path, finish_wait(worker, path)),
         Effect::FinishBrain { path } => (path, finish_brain(worker, path)),
         Effect::CompleteBrain { path } => (path, complete_brain(worker, path)),
+        Effect::CloseLoop { path, .. } if has_updates(worker, path) => return take_updates(worker, path).await,
         Effect::CloseLoop { path, outcome } => (path, close_loop(worker, path, outcome.clone())),
         Effect::Resume { path } => (path, resume_call(worker, path)),
         Effect::Append(_) | Effect::Step { .. } | Effect::Ask { .. } | Effect::Execute { .. } => return Ok(true),
@@ -48,6 +52,19 @@ fn check(worker: &mut Worker, path: &Path) -> Option<Outcome> {
         None => Err(Error::new("the brain's code has no such guard")),
     };
     Some(Outcome::Checked(checked))
+}
+
+/// Lets plugins take what was sent to them since the last iteration of their loop, before the loop ends.
+async fn take_updates(worker: &mut Worker, path: &Path) -> Result<bool, Stop> {
+    let definition = match worker.frames.loop_at(path) {
+        Some(definition) => Ok(Arc::clone(definition)),
+        None => yielded(worker, path).map(Arc::new),
+    };
+    let new_events = match definition {
+        Ok(definition) => updated(worker, path, &definition),
+        Err(error) => worker.settled(path, Outcome::NotConfigured(error)),
+    };
+    worker.append(new_events).await
 }
 
 fn close_loop(worker: &mut Worker, path: &Path, outcome: LoopOutcome) -> Option<Outcome> {

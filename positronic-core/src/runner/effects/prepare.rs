@@ -7,6 +7,7 @@ use super::guards::CheckedInputs;
 use super::guards::inputs::InputGuards;
 use super::guards::loops::handed_over_by;
 use super::plugin_hooks::{PreparedIteration, prepared};
+use super::plugin_updates::{has_updates, updated};
 use super::report;
 use crate::definition::{CompactionChange, LoopDefinition, StageBody};
 use crate::machine::{ConfiguredIteration, LoopPhase, Outcome, begin_iteration, begin_loop, limits_money, offers};
@@ -24,6 +25,10 @@ pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> 
             return worker.append_draft().await;
         }
     };
+    if has_updates(worker, &path) {
+        let new_events = updated(worker, &path, &definition);
+        return worker.append(new_events).await;
+    }
     if definition.plugins.is_empty() && !checks_inputs(worker, &path, &definition) {
         draft_configured(worker, &path, iteration, definition)?;
         return worker.append_draft().await;
@@ -99,7 +104,7 @@ fn draft_configured(
     }
 }
 
-/// Drafts an iteration that plugins have prepared, unless the loop has new messages that they have not read.
+/// Drafts an iteration that plugins have prepared, unless the loop has new messages that they have not read, or new updates of theirs.
 pub(super) fn record_prepared(
     worker: &mut Worker,
     path: &Path,
@@ -107,7 +112,8 @@ pub(super) fn record_prepared(
     iteration: u32,
     read: usize,
 ) -> Result<(), Stop> {
-    if preparing(worker, path) != Some(iteration) || read != output_count(worker, path) {
+    let is_new = preparing(worker, path) == Some(iteration) && read == output_count(worker, path);
+    if !is_new || has_updates(worker, path) {
         return Ok(());
     }
     match result {
@@ -240,7 +246,7 @@ fn configured<'a>(
     let tools: Vec<_> = definition.tools.values().map(|tool| &tool.decl).collect();
     let compaction = definition.compaction.as_ref();
     let unread = continues.as_ref().filter(|continued| continued.unread > 0);
-    let unread = unread.map(|continued| worker.shared.prompts().unread(&continued.path, path)).unwrap_or_default();
+    let unread = unread.map(|continued| worker.shared.prompts().unread(&continued.path)).unwrap_or_default();
     ConfiguredIteration {
         input: definition.input.as_ref(),
         hidden: definition.hidden,

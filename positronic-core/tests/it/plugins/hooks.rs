@@ -198,7 +198,7 @@ async fn error_after_an_answer_is_recorded_and_the_loop_continues() {
     assert_eq!(failed.len(), 2);
     assert_eq!(
         failed[0].kind,
-        EventKind::LoopPluginFailed { plugin: "broken".to_owned(), message: "it is too late".to_owned() }
+        EventKind::LoopPluginFailed { plugin: "broken".to_owned(), message: "it is too late".to_owned(), update: None }
     );
     assert_eq!(results(&story, "Work"), [success("pong")]);
 }

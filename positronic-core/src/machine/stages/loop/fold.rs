@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::approvals::denial;
 use crate::machine::frames::{
-    BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, OpenQuestion, RejectedAnswer, Values,
+    BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, OpenQuestion, OpenUpdate, RejectedAnswer, Values,
 };
 use crate::machine::known_contents::KnownContent;
 use crate::machine::stages::frame::{OwnerState, Reason};
 use crate::machine::stages::step::{question_event, question_hash, record_value};
 use crate::record::{
     ChildLink, Content, ContentHash, Decision, Event, EventKind, Finish, Iteration, LimitReached, LoopOutcome, Part,
-    Path, ResumeCause, Segment, Settings, Speaker, ToolCall, ToolResult, ToolSet,
+    Path, ResumeCause, Segment, Seq, Settings, Speaker, ToolCall, ToolResult, ToolSet,
 };
 
 impl LoopFrame {
@@ -25,9 +25,11 @@ impl LoopFrame {
                     owner.plugins.apply(plugin, step).map_err(|error| error.to_string())?;
                 }
             }
-            EventKind::LoopPluginChanged { plugin, step } => {
+            EventKind::LoopPluginChanged { plugin, step, update } => {
                 owner.plugins.apply(plugin, step).map_err(|error| error.to_string())?;
+                self.update_taken(*update)?;
             }
+            EventKind::LoopPluginFailed { update, .. } => self.update_taken(*update)?,
             _ => {}
         }
         if !event.path.is_within(&self.path) {
@@ -62,6 +64,15 @@ impl LoopFrame {
         }
     }
 
+    /// Removes the update of a plugin that the plugin has taken or refused.
+    fn update_taken(&mut self, taken: Option<Seq>) -> Result<(), Reason> {
+        if let Some(taken) = taken {
+            let place = self.updates.iter().position(|update| update.seq == taken);
+            self.updates.remove(place.ok_or("the loop has no such update")?);
+        }
+        Ok(())
+    }
+
     /// Refuses a call without a result.
     pub(super) fn check_results(&self) -> Result<(), Reason> {
         match self.batch.iter().find(|call| call.result().is_none()) {
@@ -94,6 +105,13 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             message_arrived(frame)?;
         }
         EventKind::LoopMessage { from: Speaker::Person, .. } => message_arrived(frame)?,
+        EventKind::LoopPluginUpdate { plugin, update, .. } => {
+            if matches!(frame.phase, LoopPhase::Ending(_)) {
+                return Err("the loop is ending".to_owned());
+            }
+            let (plugin, update) = (plugin.clone(), Arc::clone(update));
+            frame.updates.push(OpenUpdate { seq: event.seq, plugin, update });
+        }
         EventKind::LoopExit { call, tool } => {
             let done = frame.batch.iter().any(|other| {
                 other.path == *call && other.flags.exit && other.result().is_some_and(|result| result.is_success())
@@ -161,7 +179,9 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
     }
     match (&event.kind, &mut frame.phase) {
         (EventKind::LoopGuardReplaced { input: Some(input), .. }, LoopPhase::Prepare) => {
-            frame.replaced.push(input.message);
+            if !input.earlier {
+                frame.replaced.push(input.message);
+            }
         }
         (
             EventKind::LoopPluginChanged { .. }

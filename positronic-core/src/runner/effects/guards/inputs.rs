@@ -16,8 +16,8 @@ use crate::runner::worker::Worker;
 /// The messages that an iteration would send first, and the guards that check them.
 pub(in crate::runner) struct InputGuards {
     guards: Vec<(LoopGuard, Scope)>,
-    /// The messages, with their numbers among those of people.
-    messages: Vec<(u32, UserMessage)>,
+    /// The messages, each with whether it is of an earlier run, and its number.
+    messages: Vec<(bool, u32, UserMessage)>,
     at: Path,
 }
 
@@ -25,9 +25,9 @@ impl InputGuards {
     /// Returns what is to be checked before an iteration of a loop that has begun. Messages that a guard has replaced are not checked again.
     pub(in crate::runner) fn of(worker: &mut Worker, loop_at: &Path, iteration: u32, own: &LoopDefinition) -> Self {
         let at = loop_at.iteration(iteration);
-        let mut messages = worker.shared.prompts().unsent(loop_at, iteration);
+        let mut messages = unsent(worker, loop_at, iteration);
         if let Some(frame) = worker.state.loop_at(loop_at) {
-            messages.retain(|(number, _)| !frame.replaced.contains(number));
+            messages.retain(|(earlier, number, _)| *earlier || !frame.replaced.contains(number));
         }
         let guards = match messages.is_empty() {
             true => Vec::new(),
@@ -39,7 +39,7 @@ impl InputGuards {
     /// Checks the messages. One that stops the loop is withheld from later runs of the conversation.
     pub(in crate::runner) async fn check(self) -> CheckedInputs {
         let (mut replaced, mut stopped) = (Vec::new(), None);
-        for (number, message) in self.messages {
+        for (earlier, number, message) in self.messages {
             let (original, mut message, mut by) = (message.text.clone(), message, None);
             for (guard, scope) in &self.guards {
                 let LoopGuardCheck::Input(check) = &guard.check else { continue };
@@ -66,12 +66,22 @@ impl InputGuards {
             }
             if let Some(guard) = by {
                 let UserMessage { text, files, .. } = message;
-                let input = Some(ReplacedInput { message: number, text, files });
+                let input = Some(ReplacedInput { message: number, earlier, text, files });
                 replaced.push(Replaced { guard, value: Value::String(original), input });
             }
         }
         CheckedInputs { replaced, stopped }
     }
+}
+
+/// Returns the messages of people that an iteration would be the first to send: those of the loop, and before the first iteration of a run those of
+/// earlier runs that no loop has read.
+fn unsent(worker: &Worker, loop_at: &Path, iteration: u32) -> Vec<(bool, u32, UserMessage)> {
+    let prompts = worker.shared.prompts();
+    let before = if iteration == 0 { prompts.unread_before(loop_at) } else { Vec::new() };
+    let before = before.into_iter().map(|(number, message)| (true, number, message));
+    let own = prompts.unsent(loop_at, iteration).into_iter().map(|(number, message)| (false, number, message));
+    before.chain(own).collect()
 }
 
 /// Returns what the model reads in place of a message.
