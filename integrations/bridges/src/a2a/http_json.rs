@@ -86,7 +86,7 @@ struct PushRequest {
 /// A value of the protocol.
 #[derive(JsonSchema)]
 #[schemars(rename = "A2aValue")]
-struct Answer(#[expect(dead_code, reason = "it describes what the server encodes as values")] Value);
+struct HttpAnswer(#[expect(dead_code, reason = "it describes what the server encodes as values")] Value);
 
 /// The query of a task.
 #[derive(Deserialize, JsonSchema)]
@@ -191,7 +191,7 @@ fn scoped(route: Route) -> Route {
 }
 
 fn json(route: Route) -> Route {
-    route.returns_as::<Answer>(200, MEDIA_TYPE).returns::<Answer>(200)
+    route.returns_as::<HttpAnswer>(200, MEDIA_TYPE).returns::<HttpAnswer>(200)
 }
 
 async fn answered(shared: &Shared, cx: &RequestContext, operation: Operation) -> Result<Response, Problem> {
