@@ -44,15 +44,20 @@ fn add_answer(row: &mut RunSummary, state: &RunState, event: &Event) {
     if metadata.provider == CODE || (metadata.provider.is_empty() && name.is_empty()) {
         return;
     }
-    let model = if name.is_empty() { metadata.provider.clone() } else { format!("{}/{name}", metadata.provider) };
-    let place = row.models.iter().position(|known| *known.model == *model);
+    let provider = metadata.provider.as_str();
+    let is_it = |known: &ModelUse| match known.model.split_once('/') {
+        Some(known) => known == (provider, name),
+        None => name.is_empty() && *known.model == *provider,
+    };
+    let place = row.models.iter().position(is_it);
     if place.is_none() && row.models.len() == MODELS {
         return;
     }
     let models = Arc::make_mut(&mut row.models);
     let place = place.unwrap_or_else(|| {
         let (usage, known) = (Usage::default(), Money::default());
-        models.push(ModelUse { model: model.into(), usage, known, is_partial: false });
+        let model = if name.is_empty() { provider.into() } else { format!("{provider}/{name}").into() };
+        models.push(ModelUse { model, usage, known, is_partial: false });
         models.len() - 1
     });
     let Some(used) = models.get_mut(place) else { return };

@@ -86,10 +86,10 @@ test('a run has the card below the last call of the answer, and its key leads th
 });
 
 test('a click on the foot of a card does not hit it after it has moved', async () => {
-  three('late', 'Ned', 'Ole', 'Pam');
+  three('late', 'Nora', 'Ole', 'Pam');
   await page.to('/inbox', '.batch');
-  await ready('Ned');
-  const all = card('Ned').getByRole('button', { name: 'Approve all 3' });
+  await ready('Nora');
+  const all = card('Nora').getByRole('button', { name: 'Approve all 3' });
   await all.scrollIntoViewIfNeeded();
   // What is added above moves the foot without a drawing.
   await all.evaluate((button) => {
