@@ -41,7 +41,6 @@ mod child;
 mod context;
 mod files;
 mod guard;
-mod hand_back;
 mod handoff;
 mod r#loop;
 mod loop_plugin;

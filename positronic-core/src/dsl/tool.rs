@@ -1,6 +1,7 @@
 //! Tools, which a model can call.
 
 mod builder;
+mod hand_back;
 
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -14,7 +14,6 @@ use crate::dsl::approval::{reading, verdict};
 use crate::dsl::brain::{Brain, IntoBrain, Runnable};
 use crate::dsl::brain_tool::BrainTool;
 use crate::dsl::context::ToolContext;
-use crate::dsl::hand_back::{HAND_BACK, HandBack};
 use crate::dsl::reply::IntoReply;
 use crate::dsl::services::{Services, Within};
 use crate::dsl::trait_bounds::{Agrees, Args, IntoVerdict, Options, Standalone, State, ToolArgs, Unset};
@@ -24,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::tools::Schema;
 
 use super::Tool;
+use super::hand_back::{HAND_BACK, HandBack};
 
 /// Builds a tool. `A` is the type of its arguments, once a closure sets it.
 #[must_use = "a tool is made by `execute` or `brain`"]
