@@ -204,6 +204,32 @@ test('a browser without a link signs in with a token', async () => {
   await other.close();
 });
 
+test('nothing moves while a button is pressed', async () => {
+  await page.to('/runs', '.run-row');
+  const [held, drawn] = await page.evaluate(async () => {
+    const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    const colours = [...document.querySelectorAll('button')].find((button) => button.title.startsWith('Colours'));
+    const begins = colours.title;
+    let [pressed, held] = [0, ''];
+    // A press that lasts too long ends by itself, as it does on a machine that is busy with something else.
+    do {
+      pressed = performance.now();
+      dispatchEvent(new Event('pointerdown'));
+      colours.click();
+      await frame();
+      await frame();
+      held = colours.title === begins;
+    } while (performance.now() - pressed > 900);
+    dispatchEvent(new Event('pointerup'));
+    await frame();
+    await frame();
+    return [held, colours.title !== begins];
+  });
+  assert.ok(held, 'the page was drawn under a pressed button');
+  assert.ok(drawn, 'the page is drawn once the button is released');
+  page.check();
+});
+
 test('what is loaded works without a connection', async () => {
   await page.to(`/runs/${run}`, '.row');
   await page.context().setOffline(true);

@@ -155,14 +155,37 @@ export function perFrame(draw) {
 }
 
 const drawings = new Set();
-/** Draws the page and the open dialogs in the next frame. Each handler, answer and streamed event does so. */
-export const redraw = perFrame(() => drawings.forEach((draw) => {
+const drawAll = perFrame(() => drawings.forEach((draw) => {
   try {
     draw();
   } catch (error) {
     reportError(error);
   }
 }));
+/** For how long, in milliseconds, a press can hold the drawing back: some ends of a press are never told, such as one of a scroll bar. */
+const LONGEST_PRESS = 1000;
+let [pressed, isDue] = [0, false];
+function press() {
+  clearTimeout(pressed);
+  pressed = setTimeout(releasePress, LONGEST_PRESS);
+}
+function releasePress() {
+  clearTimeout(pressed);
+  pressed = 0;
+  if (isDue) drawAll();
+  isDue = false;
+}
+addEventListener('pointerdown', press, true);
+addEventListener('pointerup', releasePress, true);
+addEventListener('pointercancel', releasePress, true);
+// Of the window only: a press itself takes the focus from another element.
+addEventListener('blur', releasePress);
+/** Draws the page and the open dialogs in the next frame. Each handler, answer and streamed event does so. What is pressed stays in its
+ *  place until it is released: a browser gives a click to no button that has moved away from the pointer. */
+export function redraw() {
+  if (pressed) isDue = true;
+  else drawAll();
+}
 /** Adds what `redraw` draws; returns how to remove it. */
 export function onRedraw(draw) {
   drawings.add(draw);
