@@ -9,7 +9,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-const DAY: Duration = Duration::from_hours(24);
+const HOUR: Duration = Duration::from_hours(1);
 
 #[tokio::test(start_paused = true)]
 async fn cassette_plays_to_the_end() {
@@ -43,22 +43,22 @@ async fn prompts(runner: &Runner) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn trigger_waters_the_beans_every_evening_until_it_is_removed() {
+async fn trigger_waters_the_beans_every_hour_until_it_is_removed() {
     let (store, clock) = (MemoryStore::new(), TestClock::default());
     let water = || Reply::call("water", json!({"bed": "beans"}));
-    let create = Reply::call("trigger.create", json!({"what": "Water the beans.", "every": "1 day"}));
+    let create = Reply::call("trigger.create", json!({"what": "Water the beans.", "every": "1 hour"}));
     let (runner, model, service) =
-        process(&store, &clock, vec![create, Reply::text("Every day."), water(), Reply::text("Watered.")]);
+        process(&store, &clock, vec![create, Reply::text("Every hour."), water(), Reply::text("Watered.")]);
     let chat = runner.conversation("garden").user("ann");
     let nothing = || Errand { says: String::new() };
-    chat.send(gardener(), nothing(), "Water the beans every day.").await.unwrap().result().await.unwrap();
-    tokio::time::sleep(DAY + Duration::from_secs(2)).await;
+    chat.send(gardener(), nothing(), "Water the beans every hour.").await.unwrap().result().await.unwrap();
+    tokio::time::sleep(HOUR + Duration::from_secs(2)).await;
     let [timer] = &store.timers(&TimerFilter::default()).await.unwrap()[..] else { panic!("it continues") };
     model.assert_used();
     drop((service, runner));
 
-    // No process serves the garden for a week; then the beans are watered once, and the next message ends it.
-    tokio::time::sleep(7 * DAY).await;
+    // No process serves the garden for seven hours; then the beans are watered once, and the next message ends it.
+    tokio::time::sleep(7 * HOUR).await;
     let delete = Reply::call("trigger.delete", json!({"id": timer.trigger.id}));
     let replies = vec![water(), Reply::text("Watered late."), delete, Reply::text("No more.")];
     let (runner, model, service) = process(&store, &clock, replies);
@@ -68,12 +68,12 @@ async fn trigger_waters_the_beans_every_evening_until_it_is_removed() {
     let options = json!({"says": ""});
     let plan = positronic_core::dsl::IntoBrain::definition(&gardener());
     chat.send_definition(plan, options, rains).await.unwrap().result().await.unwrap();
-    tokio::time::sleep(3 * DAY).await;
+    tokio::time::sleep(3 * HOUR).await;
 
     assert_eq!(
         prompts(&runner).await,
         [
-            "garden-0: Water the beans every day. -> Every day.",
+            "garden-0: Water the beans every hour. -> Every hour.",
             "garden-1: (nobody said anything) -> Watered.",
             "garden-2: (nobody said anything) -> Watered late.",
             "garden-3: It rains now. -> No more.",
