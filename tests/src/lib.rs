@@ -1,4 +1,4 @@
-//! Tests that cross the crates. The code blocks of the guide and the READMEs run as tests of this crate's docs.
+//! Tests that cross the crates. The code blocks of the guide, the READMEs and the docs of the macros run as tests of this crate's docs.
 
 #[cfg(test)]
 mod book;
@@ -59,6 +59,10 @@ pages! {
     events: "docs/guide/events.md",
     examples: "docs/guide/examples.md",
     core: "positronic-core/README.md",
+    macros: "positronic-macros/src/lib.md",
+    macro_brain: "positronic-macros/src/brain.md",
+    macro_tool: "positronic-macros/src/tool.md",
+    macro_actions: "positronic-macros/src/actions.md",
     cli: "positronic-cli/README.md",
     anthropic: "integrations/models/anthropic/README.md",
     gemini: "integrations/models/gemini/README.md",

@@ -55,6 +55,7 @@ mod limits;
 mod long_conversations;
 mod loop_guards;
 mod loop_outputs;
+mod macros;
 mod model_texts;
 mod near_misses;
 mod nesting;

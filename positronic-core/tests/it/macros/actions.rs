@@ -1,12 +1,12 @@
 //! `Actions`: the tools of an enum, and a loop over them.
 
+use positronic_core::Actions;
 use positronic_core::dsl::{Act, Actions as _};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{CallFlags, EventKind};
 use positronic_core::runner::Settled;
 use positronic_core::testing::Test;
-use positronic_macros::Actions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -4,12 +4,12 @@ use positronic_core::definition::StateValue;
 use positronic_core::dsl::State;
 use positronic_core::prelude::*;
 use positronic_core::record::MAX_DOCUMENT_BYTES;
-use positronic_macros::tool;
+use positronic_core::tool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::bench::{Bench, iteration, names, scope};
+use super::bench::{Bench, iteration, names, scope};
 
 /// Searches the help documentation.
 ///
@@ -101,7 +101,7 @@ async fn say(the_call: Cx) -> Result<u32> {
 
 #[test]
 fn tools_with_and_without_a_context_share_one_loop() {
-    let support: Brain<(), Ticket, Acme> = positronic_macros::brain! {
+    let support: Brain<(), Ticket, Acme> = positronic_core::brain! {
         "Support"
         .services::<Acme>()
         .step("Open", async |_| Ok(Ticket::default()))

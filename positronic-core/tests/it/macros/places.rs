@@ -8,7 +8,7 @@ use std::sync::Once;
 
 use positronic_core::dsl::brain as plain;
 use positronic_core::prelude::{Brain, Result};
-use positronic_macros::{brain, tool};
+use positronic_core::{brain, tool};
 
 thread_local! {
     static WATCHING: Cell<bool> = const { Cell::new(false) };
@@ -73,7 +73,7 @@ fn duplicate_tool_names_are_reported_where_they_are_added() {
         Ok(())
     }
     let build = || brain! { "x" .loop("a", |cx| cx.system("").tools([stop(), stop()])) }; // this is it
-    let place = panics_at(|| crate::bench::iteration(build(), (), &crate::bench::scope(().into(), ())));
+    let place = panics_at(|| super::bench::iteration(build(), (), &super::bench::scope(().into(), ())));
     assert!(place.starts_with("tools([stop(), stop()])"), "{place}");
 }
 
@@ -103,6 +103,6 @@ fn loops_of_the_language_are_unchanged() {
         .loop("Say", |cx| cx.system(loop { break format!("{}", cx.state) }))
     }
     .build();
-    let scope = crate::bench::scope(5.into(), ());
-    assert_eq!(&*crate::bench::iteration(counter, (), &scope).system, "5");
+    let scope = super::bench::scope(5.into(), ());
+    assert_eq!(&*super::bench::iteration(counter, (), &scope).system, "5");
 }

@@ -7,7 +7,7 @@ use positronic_core::projection::transcript;
 use positronic_core::record::{Actor, SignalKind};
 use positronic_core::runner::Settled;
 use positronic_core::testing::Lockstep as _;
-use positronic_macros::{brain, tool};
+use positronic_core::{brain, tool};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
