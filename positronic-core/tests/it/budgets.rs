@@ -289,7 +289,8 @@ async fn every_rejected_or_expired_limit_question_applies_its_policy() {
                     run.reject(&path_of(at), "enough", "ann").await.unwrap();
                 } else {
                     // A jump: a sleep would wake the lingering worker for each renewal of its lease.
-                    tokio::time::advance(WEEK + Duration::from_secs(1)).await;
+                    tokio::time::advance(WEEK).await;
+                    tokio::time::sleep(Duration::from_secs(2)).await;
                 }
                 let story = play.story(&run).await;
 
