@@ -1,4 +1,5 @@
-#![doc = include_str!("lib.md")]
+// Without `cfg(doctest)`: the code of these documents needs the core, so `tests/src/lib.rs` tests it.
+#![cfg_attr(not(doctest), doc = include_str!("lib.md"))]
 
 mod actions;
 mod brain;
@@ -6,19 +7,19 @@ mod tool;
 
 use proc_macro::TokenStream;
 
-#[doc = include_str!("brain.md")]
+#[cfg_attr(not(doctest), doc = include_str!("brain.md"))]
 #[proc_macro]
 pub fn brain(input: TokenStream) -> TokenStream {
     brain::expand(input.into()).into()
 }
 
-#[doc = include_str!("tool.md")]
+#[cfg_attr(not(doctest), doc = include_str!("tool.md"))]
 #[proc_macro_attribute]
 pub fn tool(flags: TokenStream, function: TokenStream) -> TokenStream {
     tool::expand(flags.into(), function.into()).into()
 }
 
-#[doc = include_str!("actions.md")]
+#[cfg_attr(not(doctest), doc = include_str!("actions.md"))]
 #[proc_macro_derive(Actions, attributes(action, serde, schemars))]
 pub fn actions(item: TokenStream) -> TokenStream {
     actions::expand(item.into()).into()
