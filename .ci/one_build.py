@@ -1,5 +1,5 @@
 """Checks that `cargo run -p positronic-examples` wants each dependency with features that `cargo test` wants it with, too, so that it
-is built once for both. What differs belongs into tests/features/Cargo.toml."""
+is built once for both. What differs belongs in tests/features/Cargo.toml."""
 
 import subprocess
 import sys
