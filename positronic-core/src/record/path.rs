@@ -7,11 +7,11 @@
 //! names are never numbers, so the kind of each part is unambiguous.
 
 use std::fmt;
-use std::sync::Arc;
 
 use derive_where::derive_where;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use smol_str::{SmolStr, SmolStrBuilder};
 
 use crate::record::ids::{PublicId, RunId};
 
@@ -20,7 +20,7 @@ use crate::record::ids::{PublicId, RunId};
 #[derive_where(PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(transparent)]
 pub struct Path {
-    text: Arc<str>,
+    text: SmolStr,
     // It follows from the text. The state is looked up by paths many times an event, and each look needs it.
     #[serde(skip)]
     #[derive_where(skip)]
@@ -87,11 +87,11 @@ impl Path {
     /// Returns the path of a run's root brain.
     #[must_use]
     pub fn root() -> Self {
-        Self { text: Arc::from(""), last: Last { begin: 0, kind: LastKind::Root } }
+        Self { text: SmolStr::default(), last: Last { begin: 0, kind: LastKind::Root } }
     }
 
-    fn new(text: Arc<str>) -> Self {
-        let begin = split_last(&text).map_or(0, |(parent, _)| parent.len() + 1);
+    fn new(text: &str) -> Self {
+        let begin = split_last(text).map_or(0, |(parent, _)| parent.len() + 1);
         let kind = match text.get(begin..).filter(|last| !last.is_empty()).map(parse_segment) {
             None => LastKind::Root,
             Some(Segment::Stage(_)) => LastKind::Stage,
@@ -99,7 +99,7 @@ impl Path {
             Some(Segment::Call(iteration, index)) => LastKind::Call(iteration, index),
             Some(Segment::Question(iteration, index)) => LastKind::Question(iteration, index),
         };
-        Self { text, last: Last::new(begin, kind) }
+        Self { text: text.into(), last: Last::new(begin, kind) }
     }
 
     /// Parses a path.
@@ -122,7 +122,7 @@ impl Path {
                 }
             }
         }
-        Ok(Self::new(text.into()))
+        Ok(Self::new(text))
     }
 
     /// Returns whether `name` is a valid stage name: not empty, without `/`, and not a number (`3`, `3.1` or `3~1`).
@@ -138,7 +138,11 @@ impl Path {
             return Self { text: name.into(), last: Last::new(0, LastKind::Stage) };
         }
         let last = Last::new(self.text.len() + 1, LastKind::Stage);
-        Self { text: [&self.text, "/", name].concat().into(), last }
+        let mut text = SmolStrBuilder::new();
+        for part in [&self.text, "/", name] {
+            text.push_str(part);
+        }
+        Self { text: text.finish(), last }
     }
 
     /// Returns the path of an iteration of this loop.
@@ -161,19 +165,19 @@ impl Path {
 
     /// Adds a part of numbers. Each event of a call makes such paths, and the machinery of `format!` takes three times as long.
     fn below(&self, numbers: &[u32], between: char, kind: LastKind) -> Self {
-        let mut text = String::with_capacity(self.text.len() + 22);
+        let mut text = SmolStrBuilder::new();
         text.push_str(&self.text);
         for (number, separator) in numbers.iter().zip(['/', between]) {
             text.push(separator);
             push_number(&mut text, *number);
         }
-        Self { text: text.into(), last: Last::new(self.text.len() + 1, kind) }
+        Self { text: text.finish(), last: Last::new(self.text.len() + 1, kind) }
     }
 
     /// Returns the parent path, `None` for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
-        self.parent_text().map(|parent| Self::new(parent.into()))
+        self.parent_text().map(Self::new)
     }
 
     /// Returns the last part, `None` for the root.
@@ -206,7 +210,7 @@ impl Path {
     #[must_use]
     pub fn is_within(&self, ancestor: &Self) -> bool {
         ancestor.text.is_empty()
-            || self.text.strip_prefix(&*ancestor.text).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            || self.text.strip_prefix(ancestor.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     /// Returns the path as text.
@@ -278,11 +282,11 @@ fn short_id(text: &str) -> PublicId {
     PublicId::from(id)
 }
 
-fn push_number(text: &mut String, number: u32) {
+fn push_number(text: &mut SmolStrBuilder, number: u32) {
     if number > 9 {
         push_number(text, number / 10);
     }
-    text.extend(char::from_digit(number % 10, 10));
+    text.push(char::from(b'0' + u8::try_from(number % 10).unwrap_or_default()));
 }
 
 /// Returns the text of the parent path, without allocating.
