@@ -234,17 +234,16 @@ impl Transport {
         request_id: &OnceLock<String>,
     ) -> Result<reqwest::Response, ModelError> {
         let http = self.clients.client(&self.options, endpoint)?;
-        let mut request = http.post(endpoint.url().clone()).headers(self.headers.clone()).body(body);
-        if !endpoint.headers().is_empty() {
-            request = request.headers(endpoint.headers().clone());
-        }
         let sender = self.options.sender.as_ref();
-        let sent = match sender {
-            None => request.send().await.map_err(SendError::Http),
-            Some(sender) => match request.build() {
-                Ok(request) => sender.send(request).await,
-                Err(error) => Err(SendError::Http(error)),
-            },
+        let sent = match http.post(endpoint.url().clone()).body(body).build() {
+            Ok(mut request) => {
+                self.set_headers(endpoint, request.headers_mut());
+                match sender {
+                    None => http.execute(request).await.map_err(SendError::Http),
+                    Some(sender) => sender.send(request).await,
+                }
+            }
+            Err(error) => Err(SendError::Http(error)),
         };
         let mut response = match sent {
             Ok(response) => response,
@@ -273,6 +272,18 @@ impl Transport {
         let (body, _) = read(&mut response, LARGEST_FAILURE).await;
         let error = http_error(status.as_u16(), &body, retry_after(header, unix_seconds), id);
         Err(self.with_address(endpoint, error))
+    }
+
+    /// Adds the headers of a request to those that its URL has led to. Its builder would copy each of them twice.
+    fn set_headers(&self, endpoint: &Endpoint, of_request: &mut HeaderMap) {
+        if of_request.is_empty() {
+            of_request.clone_from(&self.headers);
+        } else {
+            of_request.extend(self.headers.clone());
+        }
+        if !endpoint.headers().is_empty() {
+            of_request.extend(endpoint.headers().clone());
+        }
     }
 
     /// Adds the URL and advice to an error that a wrong URL may explain.
