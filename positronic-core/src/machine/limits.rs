@@ -15,6 +15,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::record::{
     AskForMore, Budget, BudgetRequest, EventKind, LimitKind, LimitReached, NewEvent, OnLimit, Path, Timestamp,
 };
@@ -197,7 +199,7 @@ impl BrainFrame {
 
 /// The loops and budgets around a frame, from the outside in.
 #[derive(Default)]
-pub(super) struct Enclosing<'a>(Vec<LimitedFrame<'a>>);
+pub(super) struct Enclosing<'a>(SmallVec<[LimitedFrame<'a>; 4]>);
 
 impl<'a> Enclosing<'a> {
     pub(super) fn within<T>(

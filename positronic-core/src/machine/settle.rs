@@ -12,6 +12,7 @@ mod retry;
 use std::time::Duration;
 
 use serde_json::Value;
+use smallvec::{SmallVec, smallvec};
 
 use super::close::fail_loop;
 use super::stages::{denial, denied_before};
@@ -315,7 +316,7 @@ fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration)
         _ => 0,
     };
     name_every_call(&mut parts, calls.len());
-    let mut new_events = Vec::with_capacity(1 + 2 * calls.len());
+    let mut new_events = Vec::with_capacity(1 + calls.len());
     let mut results = Vec::new();
     if let Some(brain) = state.owner(path) {
         new_events.extend(plugin_steps(path, &brain.plugins, &plugins));
@@ -440,7 +441,7 @@ fn is_denied(frame: &LoopFrame, call: &ToolCall) -> bool {
 
 /// Gives every call exactly one part: an adapter may have left one out, or named one twice.
 fn name_every_call(parts: &mut Vec<Part>, calls: usize) {
-    let mut named = vec![false; calls];
+    let mut named: SmallVec<[bool; 16]> = smallvec![false; calls];
     parts.retain(|part| match part {
         Part::Call { index } => {
             let known = usize::try_from(*index).ok().and_then(|index| named.get_mut(index));

@@ -8,6 +8,8 @@
 //!
 //! An adapter whose API takes fewer characters than those of the provider encodes them.
 
+use smallvec::SmallVec;
+
 use crate::record::{Assistant, Message, Transcript};
 
 /// The maximum length of an id.
@@ -37,13 +39,14 @@ impl CallIds {
 
     fn name_calls(&mut self, dialogue: &Transcript, parts: &mut [Assistant]) {
         self.open.clear();
-        let mut own: Vec<&str> = Vec::new();
+        let mut own: SmallVec<[&str; 8]> = SmallVec::new();
         let calls = || parts.iter().filter_map(id);
         let all_fit = calls().all(|id| {
             let fits = is_sendable(id) && !own.contains(&id) && !dialogue.has_call(id);
             own.push(id);
             fits
         });
+        drop(own);
         if all_fit {
             return;
         }

@@ -17,6 +17,7 @@
 use serde_json::Value;
 
 use super::result_text::result_text;
+use crate::record::encoding::scratch::with_scratch;
 use crate::record::{
     Assistant, Attachment, FileRef, MadeBy, Message, Output, OutputKind, Part, Prompt, ToolId, ToolOutput,
 };
@@ -24,7 +25,8 @@ use crate::record::{
 /// Converts consecutive outputs into messages. The outputs of an iteration must be passed together.
 #[must_use]
 pub fn messages(outputs: &[Output]) -> Vec<Message> {
-    let mut messages = Vec::with_capacity(outputs.len());
+    // An answer of calls alone has no output of its own.
+    let mut messages = Vec::with_capacity(outputs.len() + 1);
     let mut rest = outputs;
     while let Some((first, after)) = rest.split_first() {
         if let (Some(parts), Some(by)) = (first.kind.parts(), first.kind.made_by()) {
@@ -75,24 +77,21 @@ fn is_of_batch(kind: &OutputKind) -> bool {
 
 fn assistant(parts: &[Part], by: &MadeBy, batch: &[Output]) -> Message {
     let calls: Vec<&ToolOutput> = batch.iter().filter_map(as_tool).collect();
-    let mut parts: Vec<_> = parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::Call { index } => {
-                let call = calls.get(usize::try_from(*index).ok()?)?;
-                Some(Assistant::Call {
-                    call: provider_id(call),
-                    name: wire_name(&call.tool),
-                    arguments: arguments_text(&call.arguments),
-                    data: call.data.clone(),
-                })
-            }
-            part => part.sent_back(),
-        })
-        .collect();
     // Allocated exactly, because it lives as long as the run, and most answers have one part.
-    parts.shrink_to_fit();
-    Message::Assistant { parts, by: by.clone() }
+    let mut sent = Vec::with_capacity(parts.len());
+    sent.extend(parts.iter().filter_map(|part| match part {
+        Part::Call { index } => {
+            let call = calls.get(usize::try_from(*index).ok()?)?;
+            Some(Assistant::Call {
+                call: provider_id(call),
+                name: wire_name(&call.tool),
+                arguments: arguments_text(&call.arguments),
+                data: call.data.clone(),
+            })
+        }
+        part => part.sent_back(),
+    }));
+    Message::Assistant { parts: sent, by: by.clone() }
 }
 
 fn as_tool(output: &Output) -> Option<&ToolOutput> {
@@ -155,9 +154,10 @@ fn arguments_text(arguments: &Value) -> String {
         Value::String(raw) => serde_json::json!({ "not_json": raw }).to_string(),
         other => {
             // Takes a third of `to_string`, whose formatter grows the text piece by piece.
-            let mut text = serde_json::to_string(other).unwrap_or_default();
-            text.shrink_to_fit();
-            text
+            with_scratch(|buffer| {
+                let written = serde_json::to_writer(&mut *buffer, other);
+                written.ok().and_then(|()| std::str::from_utf8(buffer).ok()).unwrap_or_default().to_owned()
+            })
         }
     }
 }

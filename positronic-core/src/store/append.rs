@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
+use crate::record::encoding::scratch::with_scratch;
 use crate::record::{
     Epoch, Event, EventKind, Pending, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId, stored_files,
 };
@@ -61,8 +62,12 @@ impl Append {
     /// [`StoreError::Unrecordable`] when an event cannot be serialized, [`StoreError::Failed`] when their numbers do not
     /// begin with `expected` or have a gap.
     pub fn lines(&self) -> Result<Vec<Box<str>>, StoreError> {
+        with_scratch(|buffer| self.lines_with(buffer))
+    }
+
+    fn lines_with(&self, buffer: &mut Vec<u8>) -> Result<Vec<Box<str>>, StoreError> {
         let mut lines = Vec::with_capacity(self.events.len());
-        let (mut next, mut buffer) = (self.expected, Vec::with_capacity(512));
+        let mut next = self.expected;
         for event in &self.events {
             if event.seq != next {
                 let message = format!("an event with number {} was appended as number {next}", event.seq);
@@ -74,8 +79,8 @@ impl Append {
                 StoreError::Unrecordable { event, path, reason }
             };
             buffer.clear();
-            event.write_line(&mut buffer).map_err(|error| refused(error.to_string()))?;
-            let line = std::str::from_utf8(&buffer).map_err(|error| refused(error.to_string()))?;
+            event.write_line(buffer).map_err(|error| refused(error.to_string()))?;
+            let line = std::str::from_utf8(buffer).map_err(|error| refused(error.to_string()))?;
             lines.push(line.into());
         }
         Ok(lines)

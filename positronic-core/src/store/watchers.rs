@@ -42,9 +42,11 @@ impl Watchers {
 
     /// Returns the watchers of a run. A store calls them after it has released its lock.
     pub fn of(&mut self, run: &RunId) -> Vec<Arc<dyn Watcher>> {
-        let mut watchers = live(&mut self.of_all);
+        let of_run = self.of_runs.get(run).map_or(0, Vec::len);
+        let mut watchers = Vec::with_capacity(self.of_all.len() + of_run);
+        take_live(&mut self.of_all, &mut watchers);
         if let Some(of_run) = self.of_runs.get_mut(run) {
-            watchers.append(&mut live(of_run));
+            take_live(of_run, &mut watchers);
             if of_run.is_empty() {
                 self.of_runs.remove(run);
             }
@@ -69,9 +71,10 @@ impl Watchers {
     }
 }
 
-fn live(watchers: &mut Vec<Weak<dyn Watcher>>) -> Vec<Arc<dyn Watcher>> {
+/// Removes the dropped watchers, and adds the others to a list.
+fn take_live(watchers: &mut Vec<Weak<dyn Watcher>>, live: &mut Vec<Arc<dyn Watcher>>) {
     watchers.retain(|watcher| watcher.strong_count() > 0);
-    watchers.iter().filter_map(Weak::upgrade).collect()
+    live.extend(watchers.iter().filter_map(Weak::upgrade));
 }
 
 #[cfg(test)]

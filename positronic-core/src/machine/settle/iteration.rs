@@ -1,5 +1,6 @@
 //! The outcome of a loop's configuration: the loop begins, then an iteration, with what has changed since the one before.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 use crate::machine::{LoopFrame, Prepared, RunState};
@@ -52,7 +53,7 @@ pub(crate) fn begin_iteration(
 ) -> Vec<NewEvent> {
     let frame = state.loop_at(path).filter(|frame| frame.path == *path);
     let mut new_events = match frame {
-        Some(_) => Vec::new(),
+        Some(_) => Vec::with_capacity(1),
         None => begin_loop(state, path, loop_at),
     };
     if let Some((keep, summary)) = loop_at.compaction {
@@ -115,8 +116,8 @@ fn takes_over(path: &Path, loop_at: &ConfiguredIteration<'_>) -> bool {
 
 /// Returns what has changed since the iteration before.
 fn iteration(frame: Option<&LoopFrame>, loop_at: &ConfiguredIteration<'_>) -> Iteration {
-    let first = Prepared::default();
-    let before = frame.map_or(&first, |frame| &frame.prepared);
+    let first = LazyCell::new(Prepared::default);
+    let before = frame.map_or_else(|| &*first, |frame| &frame.prepared);
     let knows = |hash: &ContentHash| frame.is_some_and(|frame| frame.knows(hash));
     let mut iteration = Iteration::default();
     if before.system != *loop_at.system {

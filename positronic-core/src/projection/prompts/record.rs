@@ -8,9 +8,9 @@ use crate::projection::dialogue::{count, dialogue, extend};
 use crate::projection::history::History;
 use crate::projection::messages::{messages, opening};
 use crate::record::{
-    AnswerWithoutText, Approval, BatchPolicy, CallState, ContinuedLoop, Event, EventKind, FileRef, Message, Output,
-    OutputKind, Path, PrecedingCalls, Prompt, PromptState, ReplacedInput, ResponseMetadata, Segment, Settings, Speaker,
-    ToolCall, ToolOutput, Transcript, Usage, UserMessage,
+    AnswerWithoutText, Approval, BatchPolicy, CallState, ContinuedLoop, Event, EventKind, FileRef, MadeBy, Message,
+    Output, OutputKind, Path, PrecedingCalls, Prompt, PromptState, ReplacedInput, ResponseMetadata, Segment, Settings,
+    Speaker, ToolCall, ToolOutput, Transcript, Usage, UserMessage,
 };
 
 /// The outputs and messages of one loop, folded from its events.
@@ -238,7 +238,9 @@ impl Record {
                     _ => 0,
                 };
                 let (parts, cost) = (Arc::clone(parts), metadata.cost.clone());
-                let kind = OutputKind::Text { iteration, parts, cost, by: metadata.made_by() };
+                let earlier = self.prompt.output.iter().rev().find_map(|output| output.kind.made_by());
+                let by = MadeBy::shared(earlier, &metadata.provider, &metadata.model, metadata.server.as_deref());
+                let kind = OutputKind::Text { iteration, parts, cost, by };
                 let output = Output { at: event.at, duration: Some(*duration), id: None, kind };
                 // A message that arrived while the model answered follows the answer: the next request
                 // refers to it.

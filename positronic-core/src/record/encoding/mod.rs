@@ -7,4 +7,5 @@ pub(in crate::record) mod document;
 pub(crate) mod micros;
 pub(crate) mod number;
 pub(in crate::record) mod ordered;
+pub(crate) mod scratch;
 pub(crate) mod skip;

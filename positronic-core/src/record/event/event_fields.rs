@@ -81,6 +81,13 @@ pub struct Iteration {
     pub plugins: IndexMap<String, PluginChange>,
 }
 
+impl Iteration {
+    /// Returns whether the request differs from that of the previous iteration in more than its messages.
+    pub(crate) const fn changes_request(&self) -> bool {
+        self.system.is_some() || self.context.is_some() || self.tools.is_some() || self.settings.is_some()
+    }
+}
+
 /// A content by its hash; the body is in the first event of the loop with that hash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Content<T> {

@@ -40,6 +40,17 @@ impl MadeBy {
         Self(is_known.then(|| Arc::new(maker())))
     }
 
+    /// Names a model as [`new`](Self::new) does, and shares the name of an earlier answer if that is the same.
+    pub(crate) fn shared(earlier: Option<&Self>, provider: &str, model: &str, server: Option<&str>) -> Self {
+        let is_it = |by: &&Self| {
+            let maker = by.0.as_deref();
+            maker.is_some_and(|maker| {
+                maker.provider == provider && maker.model == model && maker.server.as_deref() == server
+            })
+        };
+        earlier.filter(is_it).cloned().unwrap_or_else(|| Self::new(provider, model, server))
+    }
+
     /// Returns whether both name the same model.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.0 == other.0

@@ -126,11 +126,14 @@ pub(super) async fn around<'a>(
     call: &'a Invocation,
     tool: impl FnOnce() -> BoxFuture<'static, Result<UntypedReply>> + Send + 'a,
 ) -> Result<UntypedReply> {
+    let Some(definition) = definition.filter(|definition| !definition.plugins.is_empty()) else {
+        return caught(caught_now(|| Ok(tool()))?).await;
+    };
     let mut next: NextCall<'a> = Box::new(|| match caught_now(|| Ok(tool())) {
         Ok(running) => Box::pin(caught(running)),
         Err(error) => Box::pin(std::future::ready(Err(error))),
     });
-    for (name, plugin) in definition.iter().flat_map(|definition| definition.plugins.iter().rev()) {
+    for (name, plugin) in definition.plugins.iter().rev() {
         let (inner, name, scope) = (next, name.clone(), scope.clone());
         next = Box::new(move || Box::pin(async move { caught(plugin.call(name, scope, call, inner)).await }));
     }

@@ -39,9 +39,12 @@ pub(in crate::runner) fn given_up_call(worker: &Worker, effect: &Effect) -> Opti
 
 /// Starts the effects whose intents are in the log.
 pub(in crate::runner) fn start_announced(worker: &mut Worker) {
-    for effect in std::mem::take(&mut worker.announced) {
+    let mut announced = std::mem::take(&mut worker.announced);
+    for effect in announced.drain(..) {
         start_effect(worker, &effect);
     }
+    // Its room is used again.
+    worker.announced = announced;
 }
 
 /// Starts an effect whose intent is in the log.

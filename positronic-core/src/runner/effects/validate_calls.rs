@@ -79,7 +79,9 @@ async fn complete(
     };
     call.arguments = Arc::new(json);
     let tool = find_tool(&call.tool, repair, tools, definition)?;
-    call.tool = tool.decl.id.as_str().to_owned();
+    if call.tool != tool.decl.id.as_str() {
+        tool.decl.id.as_str().clone_into(&mut call.tool);
+    }
     if let Some(reason) = invalid {
         return Err(format!("the arguments {reason}"));
     }

@@ -41,7 +41,7 @@ pub(in crate::runner) fn stamp(
     at: impl Into<Stamp>,
     epoch: Option<Epoch>,
 ) -> Vec<Arc<Event>> {
-    stamp_all(NewEvent::transition(transition), first, at, epoch)
+    stamp_all(NewEvent::transition(transition), first, at, epoch).collect()
 }
 
 /// Numbers the events of several transitions.
@@ -50,17 +50,14 @@ pub(super) fn stamp_all(
     first: Seq,
     stamp: impl Into<Stamp>,
     epoch: Option<Epoch>,
-) -> Vec<Arc<Event>> {
+) -> impl Iterator<Item = Arc<Event>> {
     let Stamp { at, clock } = stamp.into();
-    let mut seq = first;
-    new_events
-        .into_iter()
-        .map(|NewEvent { path, kind, with_next }| {
-            let event = Event { seq, at, epoch, clock, with_next, path, kind };
-            seq = seq.next();
-            Arc::new(event)
-        })
-        .collect()
+    let mut next = first;
+    new_events.into_iter().map(move |NewEvent { path, kind, with_next }| {
+        let seq = next;
+        next = next.next();
+        Arc::new(Event { seq, at, epoch, clock, with_next, path, kind })
+    })
 }
 
 /// What an append carries besides its events.

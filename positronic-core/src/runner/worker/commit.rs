@@ -96,28 +96,31 @@ impl Worker {
         if announces_next {
             self.draft_next()?;
         }
-        let is_written = self.write_draft(pauses).await;
-        let draft = if matches!(is_written, Ok(true)) { std::mem::take(&mut self.draft) } else { self.drop_draft() };
-        if is_written? {
+        let events = std::mem::take(&mut self.draft.events);
+        let is_written = self.write(&events, pauses).await;
+        self.draft.events = events;
+        if matches!(is_written, Ok(true)) {
             self.unrecorded.clear();
-            self.announced.extend(draft.effects);
+            self.announced.append(&mut self.draft.effects);
+            self.draft.clear();
             return Ok(None);
         }
+        let draft = self.drop_draft();
+        is_written?;
         Ok(Some(draft.into_outcomes()))
     }
 
-    /// Writes the draft to the store. Returns `false` if another writer was first, whose events are folded in.
-    async fn write_draft(&mut self, pauses: ExponentialBuilder) -> Result<bool, Stop> {
+    /// Writes drafted events to the store. Returns `false` if another writer was first, whose events are folded in.
+    async fn write(&mut self, events: &[Arc<Event>], pauses: ExponentialBuilder) -> Result<bool, Stop> {
         let (shared, epoch) = (Arc::clone(&self.shared), self.epoch);
-        let events = self.draft.events.clone();
-        let saved = Saved::with(&shared, &self.state, &events);
+        let saved = Saved::with(&shared, &self.state, events);
         let made = |worker: &Self| {
-            let timers = timers(&shared.run, &worker.state, &events);
+            let timers = timers(&shared.run, &worker.state, events);
             let (snapshot, prompts) = (saved.snapshot.clone(), saved.prompts.clone());
             let extras = Extras { epoch: Some(epoch), timers, snapshot, prompts, ..Extras::default() };
             // In the order of `take_over`, which alone changes both.
             let (before, summary) = (shared.state(), shared.summary());
-            append_of(&shared.run, &before, &worker.state, Some(&*summary), &events, extras)
+            append_of(&shared.run, &before, &worker.state, Some(&*summary), events, extras)
         };
         let mut append = made(self);
         let summary = append.index.summary.clone();
@@ -128,14 +131,14 @@ impl Worker {
             let failed = match self.until_lost(shared.runner.store.append(&shared.run, append)).await? {
                 Ok(()) => {
                     saved.stored(&summary);
-                    shared.take_over(self.state.clone(), summary, &events);
-                    self.close_frames(&events);
+                    shared.take_over(self.state.clone(), summary, events);
+                    self.close_frames(events);
                     self.leave_quarantine();
                     return Ok(true);
                 }
                 Err(StoreError::Conflict { .. }) => match Box::pin(self.catch_up_with()).await {
                     // The append succeeded and its reply was lost.
-                    Ok(read) if read.starts_with(&events) => return Ok(true),
+                    Ok(read) if read.starts_with(events) => return Ok(true),
                     Ok(_) => {
                         shared.own.store(0, Ordering::Release);
                         return Ok(false);

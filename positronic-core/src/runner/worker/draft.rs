@@ -25,6 +25,15 @@ pub(in crate::runner) struct Draft {
 pub(super) type OutcomeEvents = (Path, Vec<NewEvent>);
 
 impl Draft {
+    /// Removes everything, and keeps the room for the next draft.
+    pub(super) fn clear(&mut self) {
+        let Self { events, effects, outcomes, stamp } = self;
+        events.clear();
+        effects.clear();
+        outcomes.clear();
+        *stamp = None;
+    }
+
     /// Returns the outcomes of a draft whose events were not appended.
     pub(super) fn into_outcomes(self) -> Vec<OutcomeEvents> {
         let new_event = |event: &Arc<Event>| {

@@ -24,15 +24,15 @@ impl Worker {
             Some(stamp) => stamp,
             None => *self.draft.stamp.insert(Stamp::of_worker(self.shared.now(), self.state.at)),
         };
-        let events = stamp_all(new_events, self.state.next, stamp, Some(self.epoch));
-        for event in &events {
+        self.draft.events.reserve(new_events.len());
+        for event in stamp_all(new_events, self.state.next, stamp, Some(self.epoch)) {
             // An illegal event is never appended.
-            if let Err(illegal) = self.state.fold(event) {
+            if let Err(illegal) = self.state.fold(&event) {
                 self.drop_draft();
                 return Err(illegal.into());
             }
+            self.draft.events.push(event);
         }
-        self.draft.events.extend(events);
         Ok(())
     }
 

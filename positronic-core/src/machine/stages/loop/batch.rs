@@ -29,17 +29,19 @@ pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, enclosing: &mut Enc
         after_exit(frame, exit, behind, out);
     }
     // Each nested brain is visited once, for its use of capacity and for its needs.
-    let inner: Vec<_> = frame.batch.iter().map(|call| visit_inner(call, now, enclosing)).collect();
+    let inner: Vec<_> = frame.batch.iter().filter_map(|call| visit_inner(call, now, enclosing)).collect();
     let mut room = Capacity::of(frame, &inner);
+    let mut inner = inner.into_iter();
     let mut before = PrecedingCalls::default();
     let mut failed = None;
-    for (call, inner) in live.iter().zip(inner) {
+    for call in live {
+        let walked = call.inner().and_then(|_| inner.next());
         if let Some(failed) = failed.filter(|_| call.flags.after_success && is_unbegun(call)) {
             out.effects.push(Effect::Append(vec![call.ended(skipped_after(failed))]));
             continue;
         }
         failed = failed.or_else(|| matches!(call.result(), Some(ToolResult::Error { .. })).then_some(call));
-        one(frame, call, now, &before, &mut room, inner, out);
+        one(frame, call, now, &before, &mut room, walked, out);
         let undecided = matches!(call.phase, CallPhase::Gated | CallPhase::Pending { .. });
         before.pass(undecided, call.result().is_some(), call.flags);
     }
@@ -78,13 +80,16 @@ struct Capacity {
 }
 
 impl Capacity {
-    fn of(frame: &LoopFrame, inner: &[Option<Next>]) -> Self {
+    /// `inner` is what the nested brains need, in order.
+    fn of(frame: &LoopFrame, inner: &[Next]) -> Self {
         let mut room = Self { free: frame.limits.parallel.max(1), running: 0, alone: false };
-        for (call, next) in frame.batch.iter().zip(inner).filter(|(call, _)| call.is_running()) {
-            if matches!((&call.phase, next), (CallPhase::Brain(inner), Some(next)) if is_suspended(inner, next)) {
-                room.running += 1;
-            } else {
-                room.take(call.flags);
+        let mut inner = inner.iter();
+        for call in frame.batch.iter().filter(|call| call.is_running()) {
+            match &call.phase {
+                CallPhase::Brain(brain) if inner.next().is_some_and(|next| is_suspended(brain, next)) => {
+                    room.running += 1
+                }
+                _ => room.take(call.flags),
             }
         }
         room

@@ -253,6 +253,20 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
 }
 
 fn iterate(frame: &mut LoopFrame, iteration: &Iteration) -> Result<(), Reason> {
+    if iteration.changes_request() {
+        prepare(frame, iteration)?;
+    }
+    if let Some(limits) = &iteration.limits {
+        frame.limits.clone_from(limits);
+    }
+    if let Some(exits) = iteration.exits {
+        frame.exits = exits;
+    }
+    Ok(())
+}
+
+/// Takes over what the request of an iteration has new.
+fn prepare(frame: &mut LoopFrame, iteration: &Iteration) -> Result<(), Reason> {
     let mut prepared = frame.prepared.clone();
     let known = frame.known_mut();
     if let Some(Content { hash, body }) = &iteration.system {
@@ -295,12 +309,6 @@ fn iterate(frame: &mut LoopFrame, iteration: &Iteration) -> Result<(), Reason> {
     }
     known.forget();
     frame.prepared = prepared;
-    if let Some(limits) = &iteration.limits {
-        frame.limits.clone_from(limits);
-    }
-    if let Some(exits) = iteration.exits {
-        frame.exits = exits;
-    }
     Ok(())
 }
 

@@ -33,9 +33,12 @@ impl LoopFrame {
 
     /// Notes where the conversation stays when the brain of a call has ended. A brain that has handed the dialogue back does not end the loop.
     pub(super) fn follow_end(&mut self, iteration: u32, index: u32, kind: &EventKind, owner: &mut OwnerState<'_>) {
+        if !self.call(iteration, index).is_some_and(|call| call.flags.handoff) {
+            return;
+        }
         let Some(Segment::Stage(stage)) = self.path.last() else { return };
         let stage = stage.to_owned();
-        let Some(call) = self.call_mut(iteration, index).filter(|call| call.flags.handoff) else { return };
+        let Some(call) = self.call_mut(iteration, index) else { return };
         let handed_back = matches!(kind, EventKind::LoopBrainComplete { handed_back: true, .. });
         if handed_back {
             (call.flags.exit, call.flags.handoff) = (false, false);
