@@ -15,11 +15,14 @@ const { a, b, button, code, details, div, h2, li, nav, ol, p, section, small, sp
 const text = (value) => (typeof value === 'string' ? value : value?.body ?? JSON.stringify(value, null, 2) ?? '');
 const prose = (...content) => div.prose({ dir: 'auto' }, content);
 
+/** How many requests are listed at once: those around the chosen one. */
+const MOST = 60;
+
 export default function requestsTab(run) {
   const { model, view: { route: { rest } } } = run;
   const path = (seq) => `${model.path}/requests${at(seq)}`;
   const open = new Map();
-  let [seq, one, whole] = [rest[0] && Number(rest[0]), null, false];
+  let [seq, one, whole, first] = [rest[0] && Number(rest[0]), null, false, 0];
   const choose = (next) => {
     if (one && seq === next) return;
     [seq, whole] = [next, false];
@@ -31,20 +34,31 @@ export default function requestsTab(run) {
   const list = resource(async () => {
     const { items } = await get(path());
     // An event of the answer leads to its request.
-    const first = seq == null ? items.at(-1) : items.findLast((item) => item.seq <= seq);
-    if (first) choose(first.seq);
+    const asked = seq == null ? items.at(-1) : items.findLast((item) => item.seq <= seq);
+    if (asked) choose(asked.seq);
+    around(items);
     return items;
   });
+  /** Lists the requests around the chosen one, if it is not among those that are listed. */
+  function around(items) {
+    const place = items.findIndex((item) => item.seq === seq);
+    if (place < first || place >= first + MOST) first = Math.max(0, Math.min(items.length - MOST, place - MOST / 2));
+  }
   const step = (by) => () => {
     const next = list.value?.[list.value.findIndex((item) => item.seq === seq) + by];
     if (next) run.go('requests', next.seq, true);
   };
+  /** A button for the requests beyond those that are listed. */
+  const further = (count, text, to) => count > 0 && button.plain.small({ key: text, onclick: () => { first = Math.max(0, Math.min(list.value.length - MOST, to)); } }, `${number(count)} ${text}`);
   return {
     keys: () => ({ j: ['Next request', step(1)], k: ['Request before', step(-1)] }),
-    route: choose,
+    route(to) {
+      choose(to);
+      if (list.value) around(list.value);
+    },
     render: () => list.show((items) => (items.length === 0 ? empty('No model was asked', 'Requests appear as the run asks models.')
-      : div.requests(nav({ 'aria-label': 'Requests' }, items.map((item) => a({ key: item.seq, href: run.url('requests', item.seq), 'aria-current': item.seq === seq && 'true' },
-        b({ title: item.path }, placeWords(item.path) || 'Run'), small(`event ${item.seq}${item.attempt ? `, attempt ${item.attempt + 1}` : ''}`)))), one?.show(shown)))),
+      : div.requests(nav({ 'aria-label': 'Requests' }, further(first, 'before', first - MOST), items.slice(first, first + MOST).map((item) => a({ key: item.seq, href: run.url('requests', item.seq), 'aria-current': item.seq === seq && 'true' },
+        b({ title: item.path }, placeWords(item.path) || 'Run'), small(`event ${item.seq}${item.attempt ? `, attempt ${item.attempt + 1}` : ''}`))), further(items.length - first - MOST, 'after', first + MOST)), one?.show(shown)))),
   };
   function shown({ seq: place, request, before, shared, curl, cassette, answer_seq: answer, model: name }) {
     const { messages = [], tools: offered = [], settings = {} } = request;

@@ -11,7 +11,7 @@ import { empty, hasEnded, resource } from '../parts/common.js';
 import { asked as askedOf, dated, KEYS, parse, texts, wordsOf, write } from '../parts/query.js';
 import { menuOf, suggestions } from '../parts/suggest.js';
 
-const { a, b, button, div, form, h1, h2, input, kbd, label, mark, nav, option, p, select, small, span } = tags;
+const { a, b, button, code, div, form, h1, h2, input, kbd, label, mark, nav, option, p, select, small, span } = tags;
 
 const FIELDS = ['q', ...Object.keys(KEYS)];
 const VIEWS = { All: {}, 'In flight': { status: 'running,waiting,paused' }, 'Needs a person': { needs: 'decision' }, 'Failed today': { status: 'failed', since: 'today' } };
@@ -32,6 +32,12 @@ const address = (filter, sort = null) => `/runs${query({ ...filter, sort })}`;
 const saved = () => JSON.parse(pref('views') ?? '{}');
 const sum = ({ capped, ...counts }) => `${number(Object.values(counts).reduce((all, one) => all + one, 0))}${capped ? '+' : ''}`;
 const inputTokens = ({ input: sent = 0, output = 0 } = {}) => sent + output;
+
+/** The command that lists the same runs. */
+function inShell(filter) {
+  const text = write(filter);
+  return `positronic runs ${/^[\w:.,/@=-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`}`;
+}
 
 /** For how long a run has worked, in milliseconds. */
 function activeOf(run) {
@@ -166,7 +172,7 @@ export default function runsView(route, frame) {
         div.grow.field(label(icon('search'), searchField(), kbd.wide('/')), menu.isOpen && suggested().items.length > 0 && menuOf(suggested(), menu.active, take)),
         select.wide({ 'aria-label': 'Time', value: filter.since ?? '', onchange: ({ target }) => go(address({ ...filter, since: target.value }, sort)) },
           Object.entries({ ...TIMES, ...(filter.since && !TIMES[filter.since] && { [filter.since]: Number.isNaN(Date.parse(filter.since)) ? filter.since : `Since ${moment(filter.since).replace(/:\d\d$/, '')}` }) }).map(([value, text]) => option({ key: value, value }, text)))),
-      div.bar.thin(p.counts.grow({ 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(`Times in ${zone()}`))],
+      div.bar.thin(p.counts.grow({ 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(query(filter) ? ['Same in the terminal: ', code(inShell(filter))] : `Times in ${zone()}`))],
     render: () => [
       data.show(shown),
       picked.size > 0 && div.bulk({ role: 'region', 'aria-label': 'Chosen runs' },
@@ -278,8 +284,11 @@ export default function runsView(route, frame) {
   function noMatch() {
     const words = wordsOf(filter.q);
     const others = words.length < 2 ? [] : words.map(({ word }) => ({ ...filter, q: word }));
-    return empty('No run matches', others.length ? 'No run has all of these words. Or look for:' : 'Change the filters.',
-      others.map((other) => a.button({ key: write(other), href: ui(address(other)) }, write(other))), a.button({ key: 'all', href: ui('/runs') }, 'Show all runs'));
+    const names = Object.keys(filter).filter((name) => name !== 'q');
+    const fewer = !others.length && Object.keys(filter).length > 1 ? names : [];
+    return empty(['No run matches ', code(write(filter))], others.length ? 'No run has all of these words. Or look for:' : fewer.length ? 'Or take a condition away:' : null,
+      others.map((other) => a.button({ key: write(other), href: ui(address(other)) }, write(other))),
+      fewer.map((name) => a.button({ key: name, href: ui(address({ ...filter, [name]: null })) }, 'Without ', write({ [name]: filter[name] }))), a.button({ key: 'all', href: ui('/runs') }, 'Show all runs'));
   }
   function heading() {
     const cell = (name, ...content) => span[`c-${name}`]({ role: 'columnheader' }, content);
