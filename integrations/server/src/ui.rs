@@ -53,6 +53,7 @@ files![
     "lib/list.js",
     "lib/page.js",
     "lib/settle.js",
+    "parts/attempts.js",
     "parts/batch.js",
     "parts/batches.js",
     "parts/change.js",

@@ -107,7 +107,7 @@ async fn overview_counts_runs_by_their_end_and_their_cause() {
 
     let refunds = shop.get(&token, "/api/v1/overview?brain=Refund").await.json();
     assert_eq!((&refunds["started"], &refunds["ended"]["failed"]), (&json!(3), &json!(0)));
-    let of_model = shop.get(&token, "/api/v1/overview?model=scripted/scripted").await.json();
+    let of_model = shop.get(&token, "/api/v1/overview?range=1h&model=scripted/scripted").await.json();
     assert_eq!((&of_model["ended"]["completed"], &of_model["ended"]["failed"]), (&json!(1), &json!(0)), "{of_model}");
     assert_eq!((&of_model["ended"]["tokens"], &of_model["models"]), (&model["tokens"], &overview["models"]));
     assert_eq!((&of_model["causes"], &of_model["waiting"]["items"]), (&json!([]), &json!(1)), "{of_model}");

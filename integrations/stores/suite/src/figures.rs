@@ -213,7 +213,7 @@ pub async fn figures_are_narrowed<S: EventStore>(open: impl Fn() -> S) {
             row.usage = of_run.usage;
             row.models = Arc::new(match number % 8 {
                 0 => Vec::new(),
-                1 | 2 => vec![used("openai/0", [7, 8, 9], 3, true), used("local", [1, 1, 1], 0, false), of_run],
+                1 | 2 => vec![used("openai/2", [7, 8, 9], 3, true), used("local", [1, 1, 1], 0, false), of_run],
                 _ => vec![of_run],
             });
             row.wake = (number % 5 != 0).then_some(Timestamp(1000 + 40 * number));
@@ -256,7 +256,9 @@ pub async fn figures_are_narrowed<S: EventStore>(open: impl Fn() -> S) {
     assert!(runs > 0 && counted.models.iter().all(|group| &*group.model == "local"), "{counted:?}");
     assert!(counted.open.iter().map(|group| group.runs).sum::<u64>() > 0 && !counted.waiting.is_empty(), "{counted:?}");
     assert_eq!(store.figures(&no_model).await, Ok(Figures::new(&no_model)), "a name without its provider");
-    for filter in [all, brain, user, nobody.clone(), local, one, model("openai/0", &filter())] {
+    for filter in
+        [all, brain, user, nobody.clone(), local, one, model("openai/0", &filter()), model("openai/2", &filter())]
+    {
         let (counted, expected) = (store.figures(&filter).await.unwrap(), memory.figures(&filter).await.unwrap());
         // A store may drop the owner of a claim without a live lease.
         let unowned = |figures: Figures| {
