@@ -1,5 +1,6 @@
 // A run as the page has it: the server's fold of its log, kept current by one stream. The page folds no events.
 import { get, follow } from '../lib/api.js';
+import { standing } from '../lib/cause.js';
 import { at } from '../lib/page.js';
 import { hasEnded } from './common.js';
 import { follow as followDrafts } from './drafts.js';
@@ -39,7 +40,7 @@ export function placeOf(node, model) {
 }
 export const isError = (node) => node.status === 'failed' || node.kind.type === 'retry';
 /** What a node does now: what runs in a run that waits, waits. */
-export const standingOf = ({ status }, { run }) => (status === 'running' && run.status === 'waiting' ? 'waiting' : status);
+export const standingOf = ({ status }, { run }) => (status === 'running' && !hasEnded(run) ? standing(run) : status);
 /** The attempts to get one answer, in their order. */
 export const attempts = (node, model) => (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind, path }) => kind.type === 'answer' && path === node.path);
 export const isLastAttempt = (node, model) => attempts(node, model).at(-1) === node;
@@ -73,6 +74,28 @@ export const isWait = ({ kind }) => Boolean(kind.approval || kind.waits?.length 
 export const amountOf = (cost) => cost?.known ?? null;
 /** The answer that a model has given in a node, if any. */
 export const answerOf = ({ outcome }) => outcome?.answer ?? outcome;
+
+/** The tokens and the known cost of all answers below a stage. They are added up once for each event. */
+export function sumsOf(stage, model) {
+  if (model.sums?.head !== model.head) {
+    const of = new Map();
+    for (const node of model.nodes) {
+      const answer = node?.kind.type === 'answer' && answerOf(node.kind);
+      if (!answer) continue;
+      const { input = 0, output = 0 } = answer.metadata?.usage ?? {};
+      const amount = amountOf(answer.cost);
+      for (let at = node; at; at = model.nodes[at.parent]) {
+        if (at.kind.type !== 'stage') continue;
+        const sum = of.get(at.id) ?? of.set(at.id, { usage: { input: 0, output: 0 }, cost: null }).get(at.id);
+        sum.usage.input += input;
+        sum.usage.output += output;
+        if (amount != null) sum.cost = String(Number(sum.cost ?? 0) + Number(amount));
+      }
+    }
+    model.sums = { head: model.head, of };
+  }
+  return model.sums.of.get(stage.id) ?? null;
+}
 
 export class RunModel {
   /** `onlink(state)` is told whether the stream is `live`, `lost` or `out`; `onrow` that the row was read. */

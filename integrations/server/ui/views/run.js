@@ -18,7 +18,10 @@ export default function runView(route, frame) {
     url: (tab, seq) => runUrl(model.id, tab, seq),
     go: (tab, seq, replace) => go(at('runs', model.id, tab, seq) + location.search.replace(/^\?since.*/, ''), replace),
     /** The item that waits first, and the place of its call in the transcript. */
-    asked: () => model.run.pending?.[0] && model.nodes.find((node) => node?.path === model.run.pending[0].call && node.status === 'waiting'),
+    asked() {
+      const [first] = model.run.pending ?? [];
+      return first && model.nodes.find((node) => node?.path === first.call && node.status === 'waiting' && (node.kind.type === 'budget') === (first.kind === 'budget'));
+    },
     /** Selects a node, or no node if it is the selected one and need not `stay`. */
     select(node, stay) {
       const opens = run.view.selected == null;
@@ -117,7 +120,7 @@ function jumpOf(run, shown) {
   const node = model.run.status === 'failed' ? failureOf(model) : model.run.status === 'waiting' ? run.asked() : null;
   if (!node || isInView(node)) return null;
   const iteration = model.nodes[node.parent]?.kind;
-  const name = iteration?.type === 'iteration' ? `Iteration ${iteration.number + 1}` : node.kind.name ?? node.kind.tool ?? 'This';
+  const name = iteration?.type === 'iteration' ? `Iteration ${iteration.number + 1}` : node.kind.name ?? node.kind.tool ?? 'A request for more';
   return div.jumpTo(button({ onclick: () => run.reveal(node) }, `${name} ${model.run.status === 'failed' ? 'failed' : 'waits'} `, tags.kbd(model.run.status === 'failed' ? 'E' : 'W')));
 }
 function isInView({ seq }) {
