@@ -42,6 +42,7 @@ macro_rules! files {
 
 files![
     "app.js",
+    "icon-waits.svg",
     "icon.svg",
     "lib/api.js",
     "lib/cause.js",

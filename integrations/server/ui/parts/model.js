@@ -102,6 +102,8 @@ export class RunModel {
   constructor(id, onlink, onrow) {
     Object.assign(this, { id, onlink, onrow, run: null, head: -1, state: 'loading', trouble: null, rows: new Set() });
     this.path = `/runs${at(id)}`;
+    this.keep = () => keepStreams(this);
+    addEventListener('pagehide', this.keep);
   }
 
   async load() {
@@ -113,6 +115,7 @@ export class RunModel {
       Object.assign(this, { run, head, nodes: [], children: new Map(), open: new Map(), reports: new Map(), counts: { call: 0, person: 0, file: 0, retry: 0 } });
       for (const node of timeline.nodes) this.take(node);
       this.total({ ...timeline, spent });
+      restoreStreams(this);
       this.follow();
     } catch (error) {
       this.trouble = error;
@@ -222,7 +225,29 @@ export class RunModel {
     this.closed = true;
     clearTimeout(this.timer);
     this.stop?.();
+    removeEventListener('pagehide', this.keep);
   }
+}
+
+/** Keeps the texts of open answers for a reload: the server sends each piece once. */
+function keepStreams({ id, nodes, open }) {
+  const streams = [...(open?.values() ?? [])].map((place) => nodes[place]).filter((node) => node?.kind.stream).map(({ seq, path, kind: { stream } }) => ({ seq, path, stream }));
+  try {
+    if (streams.length) sessionStorage.setItem(`positronic.streams.${id}`, JSON.stringify(streams));
+  } catch { /* The browser forbids storage, or the texts are too long for it. */ }
+}
+/** Gives the answers that are still open their texts from before the reload. */
+function restoreStreams({ id, nodes, open }) {
+  try {
+    const name = `positronic.streams.${id}`;
+    const streams = JSON.parse(sessionStorage.getItem(name) ?? '[]');
+    sessionStorage.removeItem(name);
+    for (const { seq, path, stream } of streams) {
+      const place = open.get(path);
+      const node = nodes[place];
+      if (node?.seq === seq && node.kind.type === 'answer' && !node.kind.outcome) nodes[place] = { ...node, kind: { ...node.kind, stream } };
+    }
+  } catch { /* The whole answer follows. */ }
 }
 
 /** Adds a piece to a stream. An older attempt's piece, and one that is there already, change nothing. */

@@ -107,7 +107,7 @@ export default function inboxView() {
     settle();
   };
   return {
-    title: () => (all().length ? `(${all().length}) Inbox` : 'Inbox'),
+    title: () => 'Inbox',
     update: () => true,
     keys: () => ({
       j: ['Next item', move(1)], k: ['Item before', move(-1)], a: ['Approve, grant or answer', act((item) => (item.kind === 'answer' ? answer : approveShown)(item))],

@@ -81,6 +81,8 @@ export default function runView(route, frame) {
     await model.load();
     if (model.run?.id === model.id && !model.closed) return openTab();
     // The short form of an id, as the page prints it, leads to the run.
+    // A server that restarts is asked again.
+    if (model.trouble?.status === 0 && !model.closed) setTimeout(() => model.closed || open(), 2000);
     if (!model.run && model.trouble?.status !== 404) return null;
     const found = model.run ? [model.run.id] : await idsOf(model.id).catch(() => []);
     if (found.length === 1 && !model.closed) go(at('runs', found[0], route.tab === 'transcript' && !route.rest.length ? null : route.tab, route.rest[0]), true);
