@@ -1,4 +1,5 @@
 // Small parts that all views use.
+import { quoted } from '../lib/cause.js';
 import { tags } from '../lib/dom.js';
 import { ago, date, micros, millis } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
@@ -19,7 +20,7 @@ const FAILURES = { 0: 'The server cannot be reached', 401: 'This browser is not 
 /** A failed request, or an error of the page itself, in words. */
 export const failure = ({ status, message }, retry) => div.empty({ role: 'alert' },
   p.big(FAILURES[status] ?? (status ? 'The request failed' : 'A part of the page failed')),
-  p.soft(status === 401 ? 'Open the link that `serve` prints when it starts. It signs in one browser, within 15 minutes.' : message), button({ onclick: retry }, 'Try again'));
+  p.soft(quoted(status === 401 ? 'Open the link that `serve` prints when it starts. It signs in one browser, within 15 minutes.' : message)), button({ onclick: retry }, 'Try again'));
 
 /** What could not be read while the server was not reached. */
 const unread = new Set();

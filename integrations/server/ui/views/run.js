@@ -120,13 +120,14 @@ function jumpOf(run, shown) {
   if (shown !== 'transcript') return null;
   const { model } = run;
   const node = model.run.status === 'failed' ? failureOf(model) : model.run.status === 'waiting' ? run.asked() : null;
-  if (!node || isInView(node)) return null;
+  if (!node || isInView(node) || [...document.querySelectorAll('.tab :is(.decide, .batch)')].some(isShown)) return null;
   const iteration = model.nodes[node.parent]?.kind;
   const name = iteration?.type === 'iteration' ? `Iteration ${iteration.number + 1}` : node.kind.name ?? node.kind.tool ?? 'A request for more';
   return div.jumpTo(button({ onclick: () => run.reveal(node) }, `${name} ${model.run.status === 'failed' ? 'failed' : 'waits'} `, tags.kbd(model.run.status === 'failed' ? 'E' : 'W')));
 }
-function isInView({ seq }) {
-  const row = document.querySelector(`.row[data-seq="${seq}"]`)?.getBoundingClientRect();
+const isInView = ({ seq }) => isShown(document.querySelector(`.row[data-seq="${seq}"]`));
+function isShown(part) {
+  const row = part?.getBoundingClientRect();
   const frame = document.getElementById('main').getBoundingClientRect();
   return Boolean(row && row.top < frame.bottom - 20 && row.bottom > frame.top + 20);
 }
