@@ -42,6 +42,7 @@ macro_rules! files {
 
 files![
     "app.js",
+    "icon-waits.svg",
     "icon.svg",
     "lib/api.js",
     "lib/cause.js",
@@ -53,6 +54,7 @@ files![
     "lib/list.js",
     "lib/page.js",
     "lib/settle.js",
+    "parts/attempts.js",
     "parts/batch.js",
     "parts/batches.js",
     "parts/change.js",

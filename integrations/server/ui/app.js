@@ -6,7 +6,7 @@ import { icon } from './lib/icons.js';
 import { caller, go, later, load, main as mainOf, PAGES, pref, say, setPref, START, TABS, ui } from './lib/page.js';
 import { shortId } from './lib/format.js';
 import { idsOf } from './parts/ids.js';
-import { failure, loading } from './parts/common.js';
+import { failure, loading, readUnread } from './parts/common.js';
 
 const { a, aside, button, div, h2, header, img, kbd, main, nav, span } = tags;
 
@@ -91,7 +91,11 @@ function draw() {
 
 function drawPage() {
   document.documentElement.dataset.theme = theme();
-  document.title = `${app.view?.title() ?? 'Runs'} · Positronic`;
+  document.title = `${app.pending ? `(${app.pending}) ` : ''}${app.view?.title() ?? 'Runs'} · Positronic`;
+  // What waits shows in the tab of the browser, too.
+  const mark = document.querySelector('link[rel=icon]');
+  const shape = app.pending ? ICON.replace('icon.svg', 'icon-waits.svg') : ICON;
+  if (!mark.href.endsWith(shape)) mark.href = shape;
   bind('This page', app.view?.keys?.() ?? {});
   render(document.getElementById('app'), side(),
     div.frame({ 'data-view': app.trouble ? null : app.name },
@@ -160,7 +164,10 @@ function followStream() {
     } },
     onstate: (state) => {
       // What changed without a connection is read again.
-      if (state === 'live' && app.link === 'lost') changed();
+      if (state === 'live' && app.link === 'lost') {
+        changed();
+        readUnread();
+      }
       frame.setLink(state);
     },
   });

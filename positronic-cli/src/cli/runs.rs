@@ -18,6 +18,7 @@ Search:
   user:ann  tag:urgent    whom a run belongs to, and its tags
   conversation:ID         the runs of a conversation
   tool:refund             runs whose models have called a tool
+  model:gpt-5-mini        runs in which a model has answered
   cost:>0.1               what the models have cost: >0.1, <=5, 0.1..5
   since:7d  before:today  runs with an event since a time, or none since: 90m, 24h, 7d, today, yesterday, 2026-11-27
   needs:decision          runs that wait for a person

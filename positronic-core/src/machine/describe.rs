@@ -9,7 +9,9 @@ use serde_json::Value;
 
 use super::headline::headline;
 use super::state::RunState;
-use crate::record::{CODE, Event, EventKind, LoopOutcome, ModelUse, Money, Part, Path, RunSummary, Segment, Usage};
+use crate::record::{
+    Actor, CODE, Event, EventKind, LoopOutcome, ModelUse, Money, Part, Path, RunSummary, Segment, Usage,
+};
 
 /// The largest number of characters of an input or a result.
 const LONGEST: usize = 160;
@@ -84,6 +86,9 @@ fn note(row: &mut RunSummary, event: &Event) {
             row.input = sentence(input);
         }
         EventKind::BrainComplete { result } if path.is_root() => row.result = gist(result).or(row.result.take()),
+        EventKind::BrainCancelled { actor, reason, .. } if path.is_root() => {
+            row.why = cancellation(actor, reason.as_deref())
+        }
         EventKind::LoopModelResult { parts, .. } if !is_below_call(path) => {
             let mut texts =
                 parts.iter().filter_map(|part| if let Part::Text { text } = part { Some(&**text) } else { None });
@@ -105,6 +110,15 @@ fn note(row: &mut RunSummary, event: &Event) {
             _ => {}
         },
         _ => {}
+    }
+}
+
+/// Returns who has cancelled a run and why; `None` if neither is known.
+fn cancellation(actor: &Actor, reason: Option<&str>) -> Option<String> {
+    match (&actor.by, reason) {
+        (Some(by), Some(reason)) => Some(format!("by {by}: {reason}")),
+        (Some(by), None) => Some(format!("by {by}")),
+        (None, reason) => reason.map(str::to_owned),
     }
 }
 

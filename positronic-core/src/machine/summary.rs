@@ -35,7 +35,9 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         status,
         why: root.and_then(|root| match &root.end {
             Some(BrainEnd::Failed(failure)) => Some(failure.message.clone()),
-            Some(BrainEnd::Completed(_) | BrainEnd::Cancelled) => None,
+            Some(BrainEnd::Completed(_)) => None,
+            // The event that cancels it says why.
+            Some(BrainEnd::Cancelled) => same.and_then(|before| before.why.clone()),
             None if state.refused.is_some() || matches!(status, Status::Waiting | Status::Paused) => {
                 why(state).map(|why| why.sentence)
             }

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::PendingItem;
 use crate::record::encoding::micros::micros;
 use crate::record::{ClaimRefusal, ModelUse, Money, RunSummary, Status, Timestamp, Usage};
 
@@ -30,6 +29,9 @@ pub struct FigureFilter {
     /// Only runs of this user.
     #[builder(default)]
     pub user: Option<String>,
+    /// Only runs in which this model has answered, as `provider/model`. The tokens and costs of figures are then those of its answers.
+    #[builder(default)]
+    pub model: Option<String>,
 }
 
 impl FigureFilter {
@@ -54,8 +56,15 @@ impl FigureFilter {
 
     /// Returns whether a run is one of those that count.
     #[must_use]
-    pub fn counts(&self, brain: &str, user: Option<&str>) -> bool {
-        self.brain.as_deref().is_none_or(|only| only == brain) && (self.user.is_none() || self.user.as_deref() == user)
+    pub fn counts(&self, row: &RunSummary) -> bool {
+        self.brain.as_deref().is_none_or(|only| only == &*row.brain)
+            && (self.user.is_none() || self.user == row.user)
+            && (self.model.is_none() || row.models.iter().any(|used| self.is_of(used)))
+    }
+
+    /// Returns whether the answers of a model count.
+    pub(super) fn is_of(&self, used: &ModelUse) -> bool {
+        self.model.as_deref().is_none_or(|only| only == &*used.model)
     }
 }
 
@@ -321,7 +330,7 @@ pub struct ModelShare<'a> {
 }
 
 impl<'a> ModelShare<'a> {
-    fn of(used: &'a ModelUse) -> Self {
+    pub(super) fn of(used: &'a ModelUse) -> Self {
         Self { model: &used.model, usage: used.usage, cost: used.known, is_partial: used.is_partial }
     }
 }
@@ -358,54 +367,4 @@ impl ModelFold {
     pub fn groups(self) -> Vec<ModelRuns> {
         self.groups.into_values().flatten().collect()
     }
-}
-
-/// Adds up the figures of a store that has its summaries in memory. The items are those that wait for a person.
-pub(super) fn figures<'a>(
-    filter: &FigureFilter,
-    rows: impl Iterator<Item = (&'a RunSummary, bool)>,
-    items: impl Iterator<Item = PendingItem>,
-) -> Figures {
-    let mut figures = Figures::new(filter);
-    let (mut ended, mut models) = (EndedFold::default(), ModelFold::default());
-    let mut open: HashMap<_, OpenRuns> = HashMap::new();
-    for (row, person) in rows.filter(|(row, _)| filter.counts(&row.brain, row.user.as_deref())) {
-        if let Some(bucket) = filter.bucket_of(row.started) {
-            figures.add_started(bucket, 1);
-        }
-        if let Some(run) = EndedRun::of(row) {
-            if let Some(bucket) = filter.bucket_of(run.ended) {
-                ended.add(bucket, &run);
-                row.models.iter().for_each(|used| models.add(bucket, run.currency, ModelShare::of(used)));
-            }
-            continue;
-        }
-        let owner = row.claim.as_ref().filter(|claim| !claim.released).map(|claim| Arc::clone(&claim.owner));
-        let one = OpenRuns {
-            status: row.status,
-            brain: Arc::clone(&row.brain),
-            owner,
-            refused: row.refused.filter(|_| row.status == Status::Running),
-            person,
-            due: row.has_work(filter.now),
-            runs: 0,
-            oldest: row.at,
-        };
-        let key = (one.status, Arc::clone(&one.brain), one.owner.clone(), one.refused, one.person, one.due);
-        let group = open.entry(key).or_insert(one);
-        group.runs += 1;
-        group.oldest = group.oldest.min(row.at);
-    }
-    (figures.ended, figures.models) = (ended.groups(), models.groups());
-    figures.open = open.into_values().collect();
-    let mut waiting: HashMap<_, WaitingItems> = HashMap::new();
-    for item in items.filter(|item| filter.counts(&item.brain, item.about.user.as_deref()) && item.at < filter.until())
-    {
-        let bucket = filter.bucket_of(item.at);
-        let group = waiting.entry(bucket).or_insert(WaitingItems { bucket, items: 0, oldest: item.at });
-        group.items += 1;
-        group.oldest = group.oldest.min(item.at);
-    }
-    figures.waiting = waiting.into_values().collect();
-    figures
 }

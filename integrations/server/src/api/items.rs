@@ -70,7 +70,7 @@ pub(crate) struct RunRow {
     pub(crate) parent: Option<String>,
     #[schemars(with = "StatusName")]
     pub(crate) status: Status,
-    /// Why it waits or was parked, or how it failed.
+    /// Why it waits or was parked, how it failed, or who cancelled it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
     /// Its last event in a few words, without texts of people and models.

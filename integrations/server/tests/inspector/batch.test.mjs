@@ -32,8 +32,8 @@ test('the calls of one answer are one card and one line of the queue', async () 
   await eventually(async () => assert.equal(await page.locator('.batch').count(), 4));
   await eventually(async () => assert.equal(await page.locator('.queue > button').count(), 5));
   await eventually(async () => assert.equal(await page.locator('.inbox > .decide').count(), 1, 'one call alone is a card of its own'));
-  await eventually(async () => assert.match(await card('Ann').innerText(), /^3 approvals[\s\S]*3 calls of one answer\s+pay ×2\s+mail\s+Till each/));
-  await eventually(async () => assert.match(await page.locator('.queue > button', { hasText: 'Till each' }).innerText(), /pay ×2, mail: 3 calls of one answer/));
+  await eventually(async () => assert.match(await card('Ann').innerText(), /^3 approvals[\s\S]*pay ×2, mail money moves\s+3 calls of one answer\s+Till each/));
+  await eventually(async () => assert.match(await page.locator('.queue > button', { hasText: 'Till each' }).innerText(), /pay ×2, mail: money moves/));
   await accessible(page, 'cards with several calls');
 });
 
@@ -75,7 +75,7 @@ test('all calls of a card are rejected with one reason, which a key does not sen
 test('a run has the card below the last call of the answer, and its key leads there', async () => {
   await page.to('/runs/run', '.row .batch');
   await eventually(async () => assert.equal(await page.locator('.row .batch').count(), 1));
-  await eventually(async () => assert.match(await page.locator('.row', { has: page.locator('.batch') }).innerText(), /mail\s+to Lea[\s\S]*Jon[\s\S]*Kim[\s\S]*Lea/));
+  await eventually(async () => assert.match(await page.locator('.row', { has: page.locator('.batch') }).innerText(), /mail\s+to: Lea[\s\S]*Jon[\s\S]*Kim[\s\S]*Lea/));
   await page.keyboard.press('d');
   await page.locator('.batch .decide:focus').waitFor();
   await ready('Jon');

@@ -30,7 +30,7 @@ test('the inbox lists what was decided today, with who did it and what they chan
   await page.getByRole('button', { name: /Decided today/ }).click();
   const list = page.locator('.inbox .decided');
   const texts = await list.locator('li').allInnerTexts();
-  assert.ok(texts.some((text) => /pay amount 7[\s\S]*5[\s\S]*approved as edited/.test(text)), texts.join('\n'));
+  assert.ok(texts.some((text) => /pay amount: 7 5[\s\S]*approved as edited/.test(text)), texts.join('\n'));
   assert.ok(texts.some((text) => /rejected: “twice” · Till till/.test(text)), texts.join('\n'));
   await eventually(async () => assert.deepEqual([await list.locator('del').innerText(), await list.locator('ins').innerText()], ['7', '5']));
   await accessible(page, 'what was decided today');

@@ -369,6 +369,8 @@ test('a run is cancelled by its dialog and by nothing else', async () => {
   await eventually(async () => assert.equal(await dialog.locator('input, textarea, select').count(), 1));
   await dialog.getByRole('button', { name: 'Cancel the run' }).click();
   await page.getByText(/^Cancelled by .*: Not needed\.$/).waitFor();
+  await page.to('/runs?status=cancelled', '.run-row');
+  await eventually(async () => assert.match(await page.locator('.run-row .cause').innerText(), /^Cancelled by .*: Not needed\.$/));
 });
 
 test('a key does not press the button that a click has missed', async () => {
@@ -554,7 +556,7 @@ test('an answer that is older than its question is named where a person decides,
     await route.fulfill({ response: answer, json: { ...whole, timeline: { ...whole.timeline, nodes } } });
   });
   await page.to('/runs/older', '.row.call');
-  await eventually(async () => assert.match(await page.locator('.row.call').innerText(), /waited 1\.0 s for orders T-1\s+—\s+text yes\s+older than its question/));
+  await eventually(async () => assert.match(await page.locator('.row.call').innerText(), /waited 1\.0 s for orders T-1\s+—\s+text: yes\s+older than its question/));
   await page.unrouteAll({ behavior: 'ignoreErrors' });
 });
 

@@ -36,6 +36,8 @@ test('the page begins with what is wrong, and since when', async () => {
   assert.equal(notes.length, 2);
   assert.match(notes[0], /^Shop failed 2 times since .*\d\d:\d\d: the stock has no order … \(HTTP 404\)\.\s+2 runs$/);
   assert.match(notes[1], /^2 decisions wait, the oldest for \d+ .+\.\s+Inbox$/);
+  await eventually(async () => assert.equal(await page.title(), '(2) Overview · Positronic'));
+  await eventually(async () => assert.match(await page.locator('link[rel=icon]').getAttribute('href'), /icon-waits\.svg$/));
   await accessible(page, 'the overview');
   page.check();
 });

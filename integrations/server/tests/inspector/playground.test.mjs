@@ -69,7 +69,7 @@ test('another call is named, and none is run', async () => {
   await prompt().fill('Search.');
   await send().click();
   await trial(2).getByText('other call').waitFor();
-  await eventually(async () => assert.match(await trial(2).innerText(), /search query tree/));
+  await eventually(async () => assert.match(await trial(2).innerText(), /search query: tree/));
   assert.equal(model.requests.length, before + 1);
 });
 

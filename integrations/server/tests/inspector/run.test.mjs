@@ -43,6 +43,7 @@ test('the failure is shown where it happened, with each attempt once and the cau
   await eventually(async () => assert.deepEqual((await row.locator('.attempts li').allInnerTexts()).map((line) => /HTTP 429|no answer/.exec(line)?.[0]), ['HTTP 429', 'HTTP 429', 'no answer']));
   await eventually(async () => assert.doesNotMatch(await page.locator('main').innerText(), /after a crash/));
   await eventually(async () => assert.match(await page.locator('.row.stage', { hasText: 'Report' }).innerText(), /not reached/));
+  await eventually(async () => assert.match(await page.locator('.row.stage', { hasText: 'Chat' }).locator('.fig').innerText(), /^2,992/, 'the tokens of all answers of the loop'));
   await accessible(page, 'a failed run');
 });
 
@@ -157,7 +158,7 @@ test('the questions of guards are no iterations, and a run in the background has
   await eventually(async () => assert.deepEqual(await page.locator('.row > .n').allInnerTexts(), ['1', '2', '3']));
   const asked = page.locator('.row.answer', { hasText: 'A guard or a plugin asks' });
   await eventually(async () => assert.equal(await asked.count(), 3));
-  await eventually(async () => assert.match(await asked.first().innerText(), /reason It promises a time\. · follows false/));
+  await eventually(async () => assert.match(await asked.first().innerText(), /reason: It promises a time\. · follows: false/));
   await eventually(async () => assert.match(await page.locator('.row.message', { hasText: 'search is done' }).innerText(), /the run in the background [\da-f]{4}/));
   await asked.first().click();
   await page.getByRole('heading', { name: 'Question of iteration 2' }).waitFor();

@@ -77,7 +77,7 @@ export class Project {
   }
 }
 
-/** Serves an OpenAI-compatible model on the loopback interface: `answer(request)` gives `{ text, calls }`, or `{ status }` for a failure. `requests` are
+/** Serves an OpenAI-compatible model on the loopback interface: `answer(request)` gives `{ text, calls }`, or `{ status }` for a failure; it begins after `held`, and ends after `end`. `requests` are
  *  the bodies that it got. */
 export async function modelServer(answer) {
   const requests = [];
@@ -86,7 +86,7 @@ export async function modelServer(answer) {
     for await (const part of request) body += part;
     const asked = JSON.parse(body);
     requests.push(asked);
-    const { text = '', calls = [], status = 200, held } = answer(asked);
+    const { text = '', calls = [], status = 200, held, end } = answer(asked);
     await held;
     if (status !== 200) {
       response.writeHead(status, { 'Content-Type': 'application/json' });
@@ -95,6 +95,7 @@ export async function modelServer(answer) {
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
     const chunk = (delta, more = {}) => response.write(`data: ${JSON.stringify({ id: 'a', object: 'chat.completion.chunk', model: asked.model, choices: [{ index: 0, delta, finish_reason: null, ...more }] })}\n\n`);
     for (const word of text.match(/\S+\s*/g) ?? []) chunk({ content: word });
+    await end;
     if (calls.length) chunk({ tool_calls: calls.map(({ name, arguments: given }, index) => ({ index, id: `call-${index}`, type: 'function', function: { name, arguments: JSON.stringify(given) } })) });
     chunk({}, { finish_reason: calls.length ? 'tool_calls' : 'stop' });
     response.write(`data: ${JSON.stringify({ id: 'a', object: 'chat.completion.chunk', model: asked.model, choices: [], usage: { prompt_tokens: 1000, completion_tokens: 100, total_tokens: 1100 } })}\n\ndata: [DONE]\n\n`);

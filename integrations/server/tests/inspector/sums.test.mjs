@@ -44,8 +44,25 @@ test('the overview has the figures of each model, which lead to its runs', async
   const cost = page.locator('.tile').filter({ has: page.getByRole('heading', { name: 'Cost', exact: true }) });
   await eventually(async () => assert.match(await cost.locator('.series').innerText(), /small\s*large/));
   await accessible(page, 'the figures of models');
-  await rows.filter({ hasText: 'odd' }).getByRole('link').click();
+  await rows.filter({ hasText: 'odd' }).getByRole('link', { name: '1', exact: true }).click();
   await page.waitForURL(/model=acme%2Fodd/);
   await eventually(async () => assert.deepEqual(await page.locator('.run-row .mono').allInnerTexts(), ['unpriced']));
+  page.check();
+});
+
+test('the overview of one model has its runs, with the tokens and the cost of its answers', async () => {
+  const tile = (name) => page.locator('.tile').filter({ has: page.getByRole('heading', { name, exact: true }) }).locator('.figure');
+  await page.to('/overview', '.tile');
+  await page.getByRole('combobox', { name: 'Model' }).selectOption('large');
+  await page.waitForURL(/overview\?model=acme%2Flarge/);
+  await eventually(async () => assert.deepEqual(await Promise.all(['Runs', 'Cost', 'Tokens'].map(async (name) => (await tile(name).locator('b').innerText()).trim())), ['1', '$2.00', '2,000']));
+  // The others can still be chosen, also after a reload.
+  await page.reload();
+  await page.locator('.tile').first().waitFor();
+  await page.getByRole('combobox', { name: 'Model' }).selectOption('small');
+  await eventually(async () => assert.match(await tile('Runs').innerText(), /^53 ended/));
+  await page.getByRole('link', { name: 'Runs', exact: true }).last().click();
+  await page.waitForURL(/runs\?model=acme%2Fsmall/);
+  await accessible(page, 'the runs of a model');
   page.check();
 });

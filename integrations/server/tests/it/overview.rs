@@ -107,6 +107,10 @@ async fn overview_counts_runs_by_their_end_and_their_cause() {
 
     let refunds = shop.get(&token, "/api/v1/overview?brain=Refund").await.json();
     assert_eq!((&refunds["started"], &refunds["ended"]["failed"]), (&json!(3), &json!(0)));
+    let of_model = shop.get(&token, "/api/v1/overview?range=1h&model=scripted/scripted").await.json();
+    assert_eq!((&of_model["ended"]["completed"], &of_model["ended"]["failed"]), (&json!(1), &json!(0)), "{of_model}");
+    assert_eq!((&of_model["ended"]["tokens"], &of_model["models"]), (&model["tokens"], &overview["models"]));
+    assert_eq!((&of_model["causes"], &of_model["waiting"]["items"]), (&json!([]), &json!(1)), "{of_model}");
     let row = shop.get(&token, "/api/v1/runs?status=failed").await.json();
     let failed = row["items"].as_array().unwrap();
     assert_eq!(failed.len(), 2);
@@ -146,7 +150,7 @@ async fn overview_refuses_unknown_parameters() {
     let shop = Shop::new();
     let token = shop.token(None, &[Scope::Read]).await;
 
-    for query in ["range=2h", "range=", "model=any", "range=24h&since=2026-01-01T00:00:00Z"] {
+    for query in ["range=2h", "range=", "models=any", "range=24h&since=2026-01-01T00:00:00Z"] {
         let refused = shop.get(&token, &format!("/api/v1/overview?{query}")).await;
         assert_eq!((refused.status, refused.problem().as_str()), (StatusCode::BAD_REQUEST, "invalid-query"), "{query}");
     }

@@ -1,6 +1,6 @@
 // Why a run stands as it does, in words: the cause first, the place after it.
 import { tags } from './dom.js';
-import { plural } from './format.js';
+import { number, plural } from './format.js';
 
 const { code, span } = tags;
 
@@ -35,20 +35,36 @@ function several(text) {
   const [[reason], what] = [[...reasons], [...tools].slice(0, 3).join(', ')];
   return `${tools.size === 1 ? `${all.length} calls of ${what}` : `${all.length} calls (${what}${tools.size > 3 ? ', …' : ''})`} need an approval${reasons.size === 1 && reason ? `: ${reason}` : ''}`;
 }
-/** What a waiting run's text says before the reason, as `[pattern, words]`. */
+/** Numbers in words of the server, with their thousands apart. */
+const grouped = (text) => text.replace(/\b\d{4,}\b/g, (digits) => number(Number(digits)));
+/** What the text of a run that waits, is paused or has used up a limit says, as `[pattern, words, place]`. */
 const WAITS = [
+  [/^(?:for )?a person's decision about more ([\w ]+) for [^(]+ \((.+) used, (.+) allowed\)\.?$/s, ([, kind, used, limit]) => grouped(`Asks for more ${kind}: ${used} used, ${limit} allowed`)],
+  [/^The run is paused since event \d+, until a person resumes it\.$/, () => 'Paused until a person resumes it'],
+  [/^.{1,200} used up its budget of ([\w ]+) in the loop `([^`]+)`: (.+)$/s, ([, kind, , limit]) => (limit.startsWith('…') ? `Budget of ${kind} used up` : grouped(`Budget of ${limit} used up`)), 2],
   [/a person's decision about .* a person's decision about /s, ({ input }) => several(input)],
   [/^(?:for )?a person's decision about (`[^`]+`)(?: at `([^`]+)`)?(?: \((.*)\))?\.?$/s, ([, tool, , reason]) => `${tool} needs an approval${reason ? `: ${reason}` : ''}`],
   [/^for a person's reply(?: \((.*)\))? at `([^`]+)`\.?$/s, ([, prompt]) => (prompt ? `Asks: ${prompt}` : 'Asks a person')],
 ];
 
-/** A cause in one sentence: without its advice, and without the address that a model was asked at. The status of the answer stays. */
+/** A cause in one sentence: without its advice, without further sentences, and without the address that a model was asked at. The status of the answer stays. */
 export function inShort(text) {
+  const known = saysItself(text);
+  if (known) return known.words;
   const bare = text.replace(/ \(https?:[^)]*\)/, '');
-  const advice = bare.indexOf('; ');
-  if (advice < 15 || advice >= bare.length) return bare;
+  const [advice, next] = [bare.indexOf('; '), /^.{15,}?[^\s.]{2}(?=[.!] \p{Lu})/su.exec(bare)?.[0].length ?? -1];
+  const end = Math.min(...[advice, next].filter((at) => at >= 15));
+  if (end === Infinity) return bare;
   const status = / \(HTTP \d+\)/.exec(bare)?.[0] ?? '';
-  return bare.slice(0, advice) + (bare.slice(0, advice).includes(status) ? '' : status);
+  return bare.slice(0, end) + (bare.slice(0, end).includes(status) ? '' : status);
+}
+/** What a text says that has words of its own here, if it has. */
+function saysItself(text) {
+  for (const [pattern, words, place] of WAITS) {
+    const found = pattern.exec(text);
+    if (found) return { words: words(found), place: place ? found[place] : / at `([^`]+)`/.exec(text)?.[1] };
+  }
+  return null;
 }
 
 /** Divides a text of the server into its cause and its place; `{ text, brief, place }`. The brief text has no advice. */
@@ -62,10 +78,8 @@ export function causeOf(why) {
     tries = Number(times ?? tries);
     text = text.slice(found[0].length);
   }
-  for (const [pattern, words] of WAITS) {
-    const found = pattern.exec(text);
-    if (found) return { text: words(found), brief: words(found), place: placeWords(/ at `([^`]+)`/.exec(text)?.[1]) };
-  }
+  const known = saysItself(text);
+  if (known) return { text: known.words, brief: known.words, place: placeWords(known.place) };
   const [brief, after] = [inShort(text), tries > 1 ? `, after ${plural(tries, 'attempt')}` : ''];
   if (tries > 1) text = `${text.replace(/\.$/, '')}, after ${plural(tries, 'attempt')}`;
   const at = place ? '' : / at `([^`/]+\/\d[^`]*)`\.?$/.exec(text)?.[1];

@@ -13,9 +13,9 @@ export function tokens(usage) {
 /** Formats an amount of money, which is text or a number of billionths. */
 export function money(amount, currency = '') {
   const value = typeof amount === 'string' ? Number(amount) : amount / 1e9;
-  const digits = value === 0 || value >= 100 ? 2 : value >= 1 ? 3 : value >= 0.0001 ? 4 : 7;
+  const digits = value === 0 || value >= 100 ? 2 : value >= 1 ? 3 : value >= 0.0001 ? 4 : value >= 0.00001 ? 6 : 8;
   const sign = { USD: '$', EUR: '€', GBP: '£' }[currency];
-  return sign ? sign + value.toFixed(digits) : `${Number(value.toFixed(digits))} ${currency}`.trim();
+  return sign ? sign + value.toFixed(digits).replace(/(\.\d{4}\d*?)0+$/, '$1') : `${Number(value.toFixed(digits))} ${currency}`.trim();
 }
 
 /** A sum of money to the cent, or as exactly as one of a single run if it is small. */
@@ -79,8 +79,8 @@ export function line(text, max = 160) {
 export function brief(value, max = 140) {
   if (value === null || typeof value !== 'object') return line(value, max);
   const text = (item) => (item === null || typeof item === 'object' ? JSON.stringify(item) : item);
-  if (Array.isArray(value)) return line(value.map((item) => line(text(item), 60)).join(', '), max);
-  return line(Object.entries(value).map(([name, item]) => `${name} ${line(text(item), 90)}`).join(' · '), max);
+  if (Array.isArray(value)) return line(value.map((item) => line(text(item), Math.max(60, Math.floor(max / value.length)))).join(', '), max);
+  return line(Object.entries(value).map(([name, item]) => `${name}: ${line(text(item), 90)}`).join(' · '), max);
 }
 
 /** Makes a tool's or field's identifier readable without changing it for machines. */

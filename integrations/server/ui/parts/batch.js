@@ -7,7 +7,7 @@ import { date, line, plural, shortId } from '../lib/format.js';
 import { MOVING, isMoving, isSettled, place } from '../lib/settle.js';
 import { toolsOf } from './batches.js';
 import { when } from './common.js';
-import decide, { approve, contextOf, foldedOf, isEdited, isOpen, reject } from './decide.js';
+import decide, { approve, asks, contextOf, foldedOf, isEdited, isOpen, reject } from './decide.js';
 import { draftOf } from './drafts.js';
 
 const { a, button, code, div, footer, h2, header, input, label, p, section, span } = tags;
@@ -18,6 +18,9 @@ const drafts = new Map();
 /** What a batch asks, in words. */
 export const asksAll = (list) => `${toolsOf(list).map(([tool, n]) => (n > 1 ? `${tool} ×${n}` : tool)).join(', ')}: ${plural(list.length, 'call')} of one answer`;
 
+/** The reasons of all calls, each once. */
+export const reasonsOf = (list) => line([...new Set(list.map(asks))].join(', '), 160);
+
 /** Draws the card. `draw(item)` gives the options of an item's own part. */
 export default function batch({ key, list }, { inbox = false, draw = () => ({}) } = {}) {
   const open = list.filter(isOpen);
@@ -25,8 +28,8 @@ export default function batch({ key, list }, { inbox = false, draw = () => ({}) 
   const expires = list.map((item) => item.expires).filter(Boolean).toSorted()[0];
   return section.batch({ key, role: 'group', 'aria-label': asksAll(list) },
     header(span.status.wait(icon('clock'), span(plural(list.length, 'approval'))), span.grow(), span.soft({ title: date(first.since) }, 'asked ', when(first.since)), expires && span.soft({ title: date(expires) }, 'expires ', when(expires)),
-      h2(`${plural(list.length, 'call')} of one answer`)),
-    p.meta(toolsOf(list).map(([tool, n]) => span({ key: tool }, code(tool), n > 1 && ` ×${n}`)), inbox && a({ href: runUrl(first.run) }, first.brain, ' ', shortId(first.run)), span(placeWords(first.call)), first.user && span(`for ${first.user}`)),
+      h2({ dir: 'auto' }, toolsOf(list).map(([tool, n], i) => [i > 0 && ', ', code({ key: tool }, tool), n > 1 && ` ×${n}`]), ' ', reasonsOf(list))),
+    p.meta(span(`${plural(list.length, 'call')} of one answer`), inbox && a({ href: runUrl(first.run) }, first.brain, ' ', shortId(first.run)), span(placeWords(first.call)), first.user && span(`for ${first.user}`)),
     inbox && contextOf(first, true),
     list.map((item) => decide(item, { ...draw(item), inbox, part: true })),
     open.length > 1 && foot(key, open));

@@ -1,4 +1,5 @@
 // Small parts that all views use.
+import { quoted } from '../lib/cause.js';
 import { tags } from '../lib/dom.js';
 import { ago, date, micros, millis } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
@@ -19,8 +20,16 @@ const FAILURES = { 0: 'The server cannot be reached', 401: 'This browser is not 
 /** A failed request, or an error of the page itself, in words. */
 export const failure = ({ status, message }, retry) => div.empty({ role: 'alert' },
   p.big(FAILURES[status] ?? (status ? 'The request failed' : 'A part of the page failed')),
-  p.soft(status === 401 ? 'Open the link that `serve` prints when it starts. It signs in one browser, within 15 minutes.' : message), button({ onclick: retry }, 'Try again'));
+  p.soft(quoted(status === 401 ? 'Open the link that `serve` prints when it starts. It signs in one browser, within 15 minutes.' : message)), button({ onclick: retry }, 'Try again'));
 
+/** What could not be read while the server was not reached. */
+const unread = new Set();
+/** Reads anew what could not be read while the server was not reached. */
+export function readUnread() {
+  const again = [...unread];
+  unread.clear();
+  again.forEach((data) => data.load());
+}
 /** Data of the server: `load` reads it anew, `show` draws it, or why it is absent. An answer that a later one overtakes is dropped. */
 export function resource(read) {
   const data = { value: null, error: null, turn: 0 };
@@ -28,6 +37,7 @@ export function resource(read) {
     const turn = ++data.turn;
     const answer = await read(data.value).then((value) => ({ value, error: null }), (error) => ({ error }));
     if (turn === data.turn) Object.assign(data, answer);
+    if (data.error?.status === 0) unread.add(data);
   };
   data.show = (draw) => (data.value ? draw(data.value) : data.error ? failure(data.error, data.load) : loading());
   data.load();

@@ -74,7 +74,7 @@ function editedWords(item, draft) {
   if (item.kind !== 'approval' || !isEdited(item, draft)) return null;
   const [given, now] = [item.arguments, draft.value].map((value) => (value !== null && typeof value === 'object' ? value : { value }));
   const names = Object.keys({ ...given, ...now }).filter((name) => JSON.stringify(given[name]) !== JSON.stringify(now[name]));
-  return names.slice(0, 3).map((name) => span({ key: name }, ` · ${name} `, given[name] !== undefined && del(brief(given[name], 40)), ' ', now[name] !== undefined && ins(brief(now[name], 40))));
+  return names.slice(0, 3).map((name) => span({ key: name }, ` · ${name}: `, given[name] !== undefined && del(brief(given[name], 40)), ' ', now[name] !== undefined && ins(brief(now[name], 40))));
 }
 
 /** Sends the decisions of several items, each of which succeeds or fails by itself. */
@@ -170,8 +170,13 @@ const eventLink = ({ run, seq }) => a({ href: runUrl(run, 'events', seq) }, `eve
 /** How much of what happened before an item was asked is shown. */
 const BEFORE = 3;
 /** What happened before an item was asked; the calls that are shown beside it are not said again. */
-export const contextOf = ({ context = [] }, isBesideCalls = false) => context.length > 0 && ul.context({ 'aria-label': 'What happened before' }, context.filter(({ kind }) => kind !== 'call' || !isBesideCalls).slice(-BEFORE).map(({ kind, text }, i) =>
-  li({ key: i }, span.soft(kind), ' ', span({ dir: 'auto' }, line(text, 220)))));
+export function contextOf({ context = [], input, user }, isBesideCalls = false) {
+  const before = context.filter(({ kind }) => kind !== 'call' || !isBesideCalls).slice(-BEFORE);
+  // What the run is about stands first, also if much has happened since.
+  const begins = input && !before.some(({ kind, text }) => kind === 'user' && line(text, 300).startsWith(input.replace(/…$/, '')));
+  const entry = ({ kind, text }, key) => li({ key }, span.soft(kind), ' ', span({ dir: 'auto' }, line(text, 220)));
+  return (begins || before.length > 0) && ul.context({ 'aria-label': 'What happened before' }, begins && li.begins({ key: 'begins' }, b(user ?? 'Asked'), ' ', span({ dir: 'auto' }, `“${input}”`)), before.map(entry));
+}
 
 /** Draws an item with its decision, `inbox` with its run. `pick` is a control that chooses the item among others; a `part` of a card leaves to
  *  the card what its parts share. */

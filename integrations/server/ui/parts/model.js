@@ -1,5 +1,6 @@
 // A run as the page has it: the server's fold of its log, kept current by one stream. The page folds no events.
 import { get, follow } from '../lib/api.js';
+import { standing } from '../lib/cause.js';
 import { at } from '../lib/page.js';
 import { hasEnded } from './common.js';
 import { follow as followDrafts } from './drafts.js';
@@ -39,7 +40,7 @@ export function placeOf(node, model) {
 }
 export const isError = (node) => node.status === 'failed' || node.kind.type === 'retry';
 /** What a node does now: what runs in a run that waits, waits. */
-export const standingOf = ({ status }, { run }) => (status === 'running' && run.status === 'waiting' ? 'waiting' : status);
+export const standingOf = ({ status }, { run }) => (status === 'running' && !hasEnded(run) ? standing(run) : status);
 /** The attempts to get one answer, in their order. */
 export const attempts = (node, model) => (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind, path }) => kind.type === 'answer' && path === node.path);
 export const isLastAttempt = (node, model) => attempts(node, model).at(-1) === node;
@@ -74,11 +75,35 @@ export const amountOf = (cost) => cost?.known ?? null;
 /** The answer that a model has given in a node, if any. */
 export const answerOf = ({ outcome }) => outcome?.answer ?? outcome;
 
+/** The tokens and the known cost of all answers below a stage. They are added up once for each event. */
+export function sumsOf(stage, model) {
+  if (model.sums?.head !== model.head) {
+    const of = new Map();
+    for (const node of model.nodes) {
+      const answer = node?.kind.type === 'answer' && answerOf(node.kind);
+      if (!answer) continue;
+      const { input = 0, output = 0 } = answer.metadata?.usage ?? {};
+      const amount = amountOf(answer.cost);
+      for (let at = node; at; at = model.nodes[at.parent]) {
+        if (at.kind.type !== 'stage') continue;
+        const sum = of.get(at.id) ?? of.set(at.id, { usage: { input: 0, output: 0 }, cost: null }).get(at.id);
+        sum.usage.input += input;
+        sum.usage.output += output;
+        if (amount != null) sum.cost = String(Number(sum.cost ?? 0) + Number(amount));
+      }
+    }
+    model.sums = { head: model.head, of };
+  }
+  return model.sums.of.get(stage.id) ?? null;
+}
+
 export class RunModel {
   /** `onlink(state)` is told whether the stream is `live`, `lost` or `out`; `onrow` that the row was read. */
   constructor(id, onlink, onrow) {
     Object.assign(this, { id, onlink, onrow, run: null, head: -1, state: 'loading', trouble: null, rows: new Set() });
     this.path = `/runs${at(id)}`;
+    this.keep = () => keepStreams(this);
+    addEventListener('pagehide', this.keep);
   }
 
   async load() {
@@ -90,6 +115,7 @@ export class RunModel {
       Object.assign(this, { run, head, nodes: [], children: new Map(), open: new Map(), reports: new Map(), counts: { call: 0, person: 0, file: 0, retry: 0 } });
       for (const node of timeline.nodes) this.take(node);
       this.total({ ...timeline, spent });
+      restoreStreams(this);
       this.follow();
     } catch (error) {
       this.trouble = error;
@@ -199,7 +225,29 @@ export class RunModel {
     this.closed = true;
     clearTimeout(this.timer);
     this.stop?.();
+    removeEventListener('pagehide', this.keep);
   }
+}
+
+/** Keeps the texts of open answers for a reload: the server sends each piece once. */
+function keepStreams({ id, nodes, open }) {
+  const streams = [...(open?.values() ?? [])].map((place) => nodes[place]).filter((node) => node?.kind.stream).map(({ seq, path, kind: { stream } }) => ({ seq, path, stream }));
+  try {
+    if (streams.length) sessionStorage.setItem(`positronic.streams.${id}`, JSON.stringify(streams));
+  } catch { /* The browser forbids storage, or the texts are too long for it. */ }
+}
+/** Gives the answers that are still open their texts from before the reload. */
+function restoreStreams({ id, nodes, open }) {
+  try {
+    const name = `positronic.streams.${id}`;
+    const streams = JSON.parse(sessionStorage.getItem(name) ?? '[]');
+    sessionStorage.removeItem(name);
+    for (const { seq, path, stream } of streams) {
+      const place = open.get(path);
+      const node = nodes[place];
+      if (node?.seq === seq && node.kind.type === 'answer' && !node.kind.outcome) nodes[place] = { ...node, kind: { ...node.kind, stream } };
+    }
+  } catch { /* The whole answer follows. */ }
 }
 
 /** Adds a piece to a stream. An older attempt's piece, and one that is there already, change nothing. */

@@ -6,6 +6,7 @@ import { icon, status } from '../lib/icons.js';
 import { causeOf, quoted } from '../lib/cause.js';
 import { brief, date, decided, micros, money, number, plural } from '../lib/format.js';
 import { copyButton, resource, took } from './common.js';
+import attemptList from './attempts.js';
 import { valueDiff, words } from './change.js';
 import { json, readable } from './json.js';
 import markdown from './markdown.js';
@@ -112,14 +113,19 @@ function answerTab(run, node, { request, open }, end, iteration) {
   const list = attempts(node, model);
   return [
     section.figures({ key: 'figures' }, figure(usage?.input || usage?.output ? `${number(usage.input ?? 0)} + ${number(usage.output ?? 0)}` : '–', `tokens in, out${usage?.cached ? ` · ${number(usage.cached)} cached` : ''}`),
-      figure(amount == null ? '–' : money(amount, model.currency), 'cost'), figure(answer?.duration != null ? micros(answer.duration) : took(node) || '–', 'time'), figure(number(node.kind.attempt + 1), node.kind.attempt ? 'attempts' : 'attempt')),
+      figure(amount == null ? '–' : money(amount, model.currency), 'cost'), figure(answer?.duration != null ? micros(answer.duration) : isNoAnswer(node, model) ? micros((node.ended ?? iteration.ended ?? node.started) - list[0].started) : took(node) || '–', 'time'), figure(number(node.kind.attempt + 1), node.kind.attempt ? 'attempts' : 'attempt')),
     div.requestAnswer({ key: 'both' },
       section({ key: 'request' }, h3('Request ', span.quiet(`to ${node.kind.model ?? 'the model'}`)), request.show((asked) => requestOf(asked, open))),
       section({ key: 'answer' }, h3('Answer ', finish && span.quiet(`ended with ${{ calls: 'a call', stop: 'its text', length: 'its length' }[finish] ?? brief(finish)}`)),
-        isNoAnswer(node, model) ? list.map(({ id, kind: { outcome, attempt } }) => p.bad({ key: id }, `Attempt ${attempt + 1}: `, quoted(outcome?.error?.message ?? outcome?.message ?? 'no answer')))
+        isNoAnswer(node, model) ? [causesOf(list).map((text) => p.bad({ key: text, dir: 'auto' }, quoted(text))), list.length > 1 && attemptList(list)]
           : answer?.parts ? answer.parts.map((part, i) => partOf(part, i, node, model)) : p.soft(node.status === 'running' ? 'The model answers…' : 'No answer.'))),
     iteration !== node && section({ key: 'state' }, h3('State changed in this iteration ', span.quiet(`events ${iteration.seq} to ${end}`)), stateOf(model, iteration.seq, end).show(({ changes }) => patchList(changes))),
   ];
+}
+/** Why attempts had no answer: each cause once. */
+function causesOf(list) {
+  const causes = new Set(list.map(({ kind: { outcome } }) => outcome?.error?.message ?? outcome?.message).filter(Boolean));
+  return causes.size ? [...causes] : ['No answer'];
 }
 function partOf(part, key, node, model) {
   if (part.type === 'call') {

@@ -36,13 +36,15 @@ function outcome(view) {
     limit ? a({ href: view.url('transcript', limit.seq) }, place) : place, result && [' ', span.quiet(`The result is what there was: ${said}`)]);
 }
 
+/** Why no worker continues a run whose last one has left no words for it. */
+const STUCK = { no_brain: 'No worker knows its brain', changed: 'The code of its brain has changed', prices: 'A price is missing for one of its limits', no_model: 'No worker has a model for it' };
 /** How the run stands, in one line. */
 function stands(view) {
   const { model } = view;
   const { run, nodes } = model;
   const { ending } = nodes[0]?.kind ?? {};
   if (ending?.type === 'cancelled') return span.lead({ dir: 'auto' }, `Cancelled by ${who(ending.actor)}${ending.reason ? `: ${ending.reason}` : '.'}`);
-  const why = run.refused?.message ?? (typeof run.refused === 'string' ? run.refused : null) ?? (ending?.type === 'failed' ? ending.message : run.why);
+  const why = run.refused?.message ?? (ending?.type === 'failed' ? ending.message : run.why) ?? STUCK[run.refused];
   if (run.status === 'completed') return outcome(view);
   if (!why) return span.lead(`${{ failed: 'Failed after', cancelled: 'Cancelled after' }[run.status] ?? 'So far'} ${sentence(model)}.`);
   const { text, brief: cause, place } = causeOf(why);
@@ -63,13 +65,16 @@ export function runHead(view) {
   const amount = (given) => money(String(given), currency);
   const ended = ['completed', 'failed', 'cancelled'].includes(run.status);
   const waits = run.status === 'waiting';
-  const last = ended ? millis(run.updated) : waits ? millis(run.since) : Date.now();
+  const last = ended ? millis(run.updated) : run.status === 'running' ? Date.now() : millis(run.since);
+  // What is neither active nor still waits: times without a worker are among it.
+  const rest = run.status !== 'running' && run.active_ms > 0 ? last - millis(run.started) - run.active_ms : 0;
+  const [waited, active] = rest >= 1000 ? [rest, run.active_ms] : [0, last - millis(run.started)];
   const retry = retryOf(view);
   const does = RETRIES[run.parked ? 'parked' : run.status];
   return [div.runHead(
     div.title(a.wide({ href: ui('/runs') }, 'Runs'), span.wide.quiet('/'), h1(run.brain), code.quiet({ title: run.id }, shortId(run.id)), status(standing(run), waits && run.pending.some(isForPerson) ? 'Waits for you' : null), stands(view), span.grow(), actions(view)),
     div.line(facts({
-      started: time({ datetime: run.started, title: date(run.started) }, moment(run.started)), [ended ? 'took' : 'active']: duration(last - millis(run.started)), waits: waits && duration(Date.now() - millis(run.since)),
+      started: time({ datetime: run.started, title: date(run.started) }, moment(run.started)), [ended && !waited ? 'took' : ['stuck', 'queued'].includes(standing(run)) ? 'open for' : 'active']: duration(active), waited: waited && duration(waited), waits: waits && duration(Date.now() - millis(run.since)),
       tokens: (usage?.input || usage?.output) && span({ title: `${number(usage.input ?? 0)} in, ${number(usage.output ?? 0)} out${usage.cached ? `, ${number(usage.cached)} cached` : ''}` }, compact((usage.input ?? 0) + (usage.output ?? 0))),
       cost: spent?.calls > 0 && (spent.calls === spent.unpriced ? span({ title: 'No price is known for its model' }, 'unknown') : `${amount(spent.known)}${spent.unpriced ? `, ${plural(spent.unpriced, 'answer')} unpriced` : ''}`),
       did: ended && run.status !== 'failed' && (run.result_text || run.result != null) && sentence(model), user: run.user, limit: budget?.max_money && amount(budget.max_money), 'token limit': budget?.max_tokens && compact(budget.max_tokens),

@@ -3,14 +3,15 @@ import { tags } from '../lib/dom.js';
 import { apiUrl, at, later, runUrl } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, quoted } from '../lib/cause.js';
-import { brief, bytes, clock, compact, date, decided, limitText, line, micros, money, number, plural, shortId, who } from '../lib/format.js';
+import { brief, bytes, clock, compact, date, decided, limitText, line, micros, moment, money, number, plural, shortId, who } from '../lib/format.js';
+import attemptList from './attempts.js';
 import { batchOf, batches, lastCall } from './batches.js';
 import { took, when } from './common.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
-import { amountOf, answerOf, attempts, isFailure, isLastAttempt, isNoAnswer, isQuestion, iterationOf, stageName, standingOf } from './model.js';
+import { amountOf, answerOf, attempts, isFailure, isLastAttempt, isNoAnswer, isQuestion, iterationOf, stageName, standingOf, sumsOf } from './model.js';
 
-const { a, b, button, code, details, div, h2, img, li, ol, p, small, span, summary, time, ul } = tags;
+const { a, b, button, code, details, div, h2, img, li, p, small, span, summary, ul } = tags;
 
 const [valueDiff, decide, batch, markdown] = [later('change'), later('decide'), later('batch'), later('markdown')];
 /** A text of a model. Until its Markdown can be drawn, it is shown as it is. */
@@ -49,9 +50,10 @@ function figures(node, model) {
   const { currency } = model;
   const { usage } = node.kind;
   const answer = answerOf(node.kind);
-  const used = answer?.metadata?.usage ?? usage;
+  const whole = node.kind.type === 'stage' ? sumsOf(node, model) : null;
+  const used = answer?.metadata?.usage ?? usage ?? whole?.usage;
   const spent = (used?.input ?? 0) + (used?.output ?? 0);
-  const cost = amountOf(answer?.cost);
+  const cost = whole ? whole.cost : amountOf(answer?.cost);
   return span.fig(span({ title: spent ? `${number(used.input ?? 0)} tokens in, ${number(used.output ?? 0)} out` : null }, spent ? compact(spent) : ''), span(cost == null ? '' : money(cost, currency)),
     span(timeOf(node, model)));
 }
@@ -197,7 +199,7 @@ const BLOCKS = {
       edited && div.edits(valueDiff(given, made.arguments)),
       waits.map(waitLine),
       progress && !result && auto(p.soft, progress),
-      result?.type === 'success' ? outputOf(result.output) : result && result.type !== 'denied' && auto(p.problem, quoted(result.message ?? result.reason)),
+      result?.type === 'success' ? outputOf(result.output) : result && result.type !== 'denied' && p.problem(auto(span, quoted(result.message ?? result.reason))),
     ];
   },
 };
@@ -233,15 +235,6 @@ function errorBox(message, list, { model, retry, dialog, selectNode }) {
       seq != null && button({ onclick: () => selectNode(list.at(-1)) }, icon('lines'), 'Show the request')));
 }
 
-/** The attempts to get an answer: when each began, how it ended, and how long the next one waited. The cause stands once above them. */
-const attemptList = (list) => ol.attempts(list.map(({ id, seq, started, ended, kind: { outcome } }, i) => {
-  const kind = outcome?.error?.kind?.replaceAll('_', ' ');
-  const next = list[i + 1];
-  const end = ended ?? outcome?.due;
-  return li({ key: id }, span(i + 1), time(started != null ? clock(started).slice(0, 8) : `event ${seq}`), span(outcome?.type === 'answered' ? 'answered' : outcome?.error?.status ? `HTTP ${outcome.error.status}` : kind ?? (outcome?.type === 'refused' ? 'not valid' : 'no answer')),
-    span.quiet(next ? next.started != null && end != null && next.started > end ? `waited ${micros(next.started - end)}` : '' : outcome?.type === 'answered' ? '' : 'gave up'));
-}));
-
 /** What a call or a stage waits for, and how that ended. */
 function waitLine({ since, waits: any, resumed, due }) {
   const ends = due ?? any[0]?.expires;
@@ -250,7 +243,7 @@ function waitLine({ since, waits: any, resumed, due }) {
     text(`${resumed ? `waited ${micros(resumed.at - since)}` : 'waits'}${what}`),
     resumed ? any.length > 0 && ['—', auto(b, resumed.cause === 'expired' ? 'expired' : brief(resumed.payload)),
       resumed.received && span.tag.warn({ title: date(resumed.received) }, 'older than its question')]
-      : ['since', when(since), ends && [any.length ? 'expires' : 'until', when(ends)]]);
+      : [`since ${moment(since)}`, ends && [any.length ? 'expires' : 'until', when(ends)]]);
 }
 
 /** The options of a member of a group, without those that the others have, too. */

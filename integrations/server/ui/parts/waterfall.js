@@ -2,7 +2,7 @@
 import { tags } from '../lib/dom.js';
 import { icon, STATUS } from '../lib/icons.js';
 import { clock, compact, duration, line, micros, money } from '../lib/format.js';
-import { amountOf, answerOf, attempts, isLastAttempt, isNoAnswer, isQuestion, iterationOf, stageName, standingOf } from './model.js';
+import { amountOf, answerOf, attempts, isLastAttempt, isNoAnswer, isQuestion, iterationOf, stageName, standingOf, sumsOf } from './model.js';
 
 const { button, div, i, span } = tags;
 
@@ -117,8 +117,9 @@ export function barRow(node, { label, segments }, axis, { depth, index, selected
   const iteration = iterationOf(node, model);
   const [shape, tone] = markOf(node, model);
   const answer = answerOf(node.kind);
-  const { input = 0, output = 0 } = answer?.metadata?.usage ?? node.kind.usage ?? {};
-  const amount = amountOf(answer?.cost);
+  const whole = node.kind.type === 'stage' ? sumsOf(node, model) : null;
+  const { input = 0, output = 0 } = answer?.metadata?.usage ?? node.kind.usage ?? whole?.usage ?? {};
+  const amount = whole ? whole.cost : amountOf(answer?.cost);
   return div.barRow({ key: node.id, id: `bar-${node.id}`, role: 'row', 'aria-rowindex': index + 1, 'aria-selected': String(selected),
     class: `${selected ? 'selected' : ''} ${node.kind.type} ${tone}`, onclick: ({ target }) => !target.closest('button') && select(node) },
   span.barLabel({ role: 'rowheader', style: { '--depth': Math.min(8, depth) }, title: label },

@@ -14,6 +14,17 @@ const { a, b, button, code, div, form, h2, input, label, p, section, span } = ta
 
 const summary = ({ tool, arguments: given, text, status: state }) => [tool, given && brief(given), text || (!tool && state?.replaceAll('_', ' '))].filter(Boolean).join(' ');
 
+/** The rows, in which all attempts to get one answer are one: the last of them, which says how many there were. */
+function onceEach(rows) {
+  const later = (one, other) => (other ? { ...other, tries: (one?.tries ?? 0) + 1 } : one);
+  return rows.reduce((list, row) => {
+    const before = list.at(-1);
+    const first = { ...row, a: later(null, row.a), b: later(null, row.b) };
+    if (row.kind !== 'answer' || before?.kind !== 'answer' || before.path !== row.path) return [...list, first];
+    return list.with(-1, { ...before, same: before.same && row.same, a: later(before.a, row.a), b: later(before.b, row.b) });
+  }, []);
+}
+
 /** The last request of a run up to an event. */
 async function requestAt(run, { seq }) {
   const path = `/runs${at(run, 'requests')}`;
@@ -43,7 +54,7 @@ export default function diffView(route) {
   const side = (name, run) => section(h2(name, ' ', a({ href: runUrl(run.id) }, run.brain), ' ', code(shortId(run.id))),
     p.line(status(standing(run)), span.soft([tokens(run.usage), run.cost?.currency && money(run.cost.amount, run.cost.currency), duration(millis(run.updated) - millis(run.started))].filter(Boolean).join(' · '))),
     p.cut({ dir: 'auto', class: run.status === 'failed' ? 'bad' : '' }, run.status === 'completed' ? plain(run.result ?? '') || 'No result' : quoted(causeOf(run.why ?? run.last).brief)));
-  const cell = (run, item) => (item ? div.cell({ dir: 'auto' }, link(run, item.seq, item.seq), line(summary(item), 300)) : div.cell.soft('only in the other run'));
+  const cell = (run, item) => (item ? div.cell({ dir: 'auto' }, item.status !== 'not_started' && item.status !== 'skipped' && link(run, item.seq, item.seq), line(summary(item), 300), item.tries > 1 && span.soft(`after ${plural(item.tries, 'attempt')}`)) : div.cell.soft('only in the other run'));
   const rowOf = (answer) => (row, i) => (!row.same || whole) && div.diffRow({ key: i, role: 'listitem', class: !row.same && 'differs' },
     div.place(span({ title: row.path }, placeWords(row.path) || 'Run'), ' ', code(row.kind)), cell(answer.a, row.a), cell(answer.b, row.b),
     row.a && row.b && summary(row.a) !== summary(row.b) && likeness(summary(row.a), summary(row.b)) > 0.3 && div.inline(words(summary(row.a), summary(row.b))));
@@ -58,7 +69,8 @@ export default function diffView(route) {
       differ && valueDiff(before, after));
   }
   const shown = (answer) => {
-    const { rows, diff } = answer;
+    const { diff } = answer;
+    const rows = onceEach(answer.rows);
     const same = rows.filter((row) => row.same).length;
     // What neither run has reached stands at the end.
     const reached = ({ a: left, b: right }) => Boolean(left?.seq || right?.seq);

@@ -56,13 +56,22 @@ function forkOf(run, seq) {
   return work;
 }
 
+/** The last event that the fork shares. The request of an iteration is fixed when the iteration begins, so that another prompt or model holds for
+ *  one without an answer only if it begins anew. */
+function pointOf({ seq, edits, model, data: { value: { asked } } }) {
+  if (edits.system === undefined && edits.model === undefined) return seq;
+  const iteration = model.nodes.findLast((node) => node?.kind.type === 'iteration' && node.seq <= seq);
+  const isAnswered = asked && iteration && asked.seq > iteration.seq && asked.answer_seq != null && asked.answer_seq <= seq;
+  return iteration && !isAnswered && iteration.seq > 0 ? iteration.seq - 1 : seq;
+}
+
 async function send(work) {
   if (work.busy) return;
   const { edits, model } = work;
   Object.assign(work, { busy: true, key: work.problem?.status === 0 ? work.key : newKey(), problem: null });
   redraw();
   try {
-    const { id } = await request('POST', `${model.path}/fork`, { body: { at: work.seq, ...edits }, headers: { 'Idempotency-Key': work.key } });
+    const { id } = await request('POST', `${model.path}/fork`, { body: { at: pointOf(work), ...edits }, headers: { 'Idempotency-Key': work.key } });
     kept.delete(`${work.run} ${work.seq}`);
     go(at('runs', id));
   } catch (problem) {

@@ -9,8 +9,8 @@ import { settle } from '../lib/settle.js';
 import decide, { asks, approveShown, edges, isEndShown, isInView, toggle } from '../parts/decide.js';
 import { decidedList } from '../parts/decided.js';
 import { draftOf, follow, isOver, withDrafts } from '../parts/drafts.js';
-import batch, { asksAll } from '../parts/batch.js';
-import { batches } from '../parts/batches.js';
+import batch, { reasonsOf } from '../parts/batch.js';
+import { batches, toolsOf } from '../parts/batches.js';
 import { empty, resource, when } from '../parts/common.js';
 import { picks } from '../parts/picks.js';
 
@@ -38,7 +38,7 @@ async function detailed(items) {
     for (let item; (item = asked.shift());) {
       // An item that has just been decided leaves the list by itself.
       const found = await get(`/runs${at(item.run)}/calls${at(item.id)}`, { context: 6 }).catch(() => null);
-      if (found) details.set(item.id, { context: found.context, arguments_schema: found.arguments_schema, allowed: found.allowed });
+      if (found) details.set(item.id, { input: found.input, context: found.context, arguments_schema: found.arguments_schema, allowed: found.allowed });
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, ask));
@@ -107,7 +107,7 @@ export default function inboxView() {
     settle();
   };
   return {
-    title: () => (all().length ? `(${all().length}) Inbox` : 'Inbox'),
+    title: () => 'Inbox',
     update: () => true,
     keys: () => ({
       j: ['Next item', move(1)], k: ['Item before', move(-1)], a: ['Approve, grant or answer', act((item) => (item.kind === 'answer' ? answer : approveShown)(item))],
@@ -132,7 +132,7 @@ export default function inboxView() {
     queue: () => data.value && aside.queue({ key: 'queue', 'aria-label': 'Queue' }, h2(span('Waiting, what expires first on top'), span(items().length)), batches(items()).map(({ key, list, list: [item], isBatch }) => button({ key, 'aria-current': list.some(({ id }) => id === selected) && 'true', onclick: () => {
       if (!list.some(({ id }) => id === selected)) selected = item.id;
       moved = true;
-    } }, icon(SHAPES[item.kind] ?? 'clock'), b({ class: list.every((one) => isOver(draftOf(one))) && 'gone', dir: 'auto' }, isBatch ? asksAll(list) : [item.kind === 'approval' && `${item.tool}: `, asks(item)]), small({ title: date(item.since) }, ago(item.since).replace(/ ago$/, '')),
+    } }, icon(SHAPES[item.kind] ?? 'clock'), b({ class: list.every((one) => isOver(draftOf(one))) && 'gone', dir: 'auto' }, isBatch ? `${toolsOf(list).map(([tool, n]) => (n > 1 ? `${tool} ×${n}` : tool)).join(', ')}: ${reasonsOf(list)}` : [item.kind === 'approval' && `${item.tool}: `, asks(item)]), small({ title: date(item.since) }, ago(item.since).replace(/ ago$/, '')),
     small(item.brain, ' ', shortId(item.run), item.user && ` · for ${item.user}`))),
       history.value?.items.length > 0 && [h2(span('Decided today'), span(history.value.items.length + (history.value.capped ? '+' : ''))), decidedList(history.value)]),
     render: () => [

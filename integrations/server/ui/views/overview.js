@@ -22,27 +22,34 @@ const PARTS = 4;
 /** How long ago a time was, by its largest unit, and a time to the minute. */
 const age = (time) => duration(Date.now() - millis(time)).split(' ').slice(0, 2).join(' ');
 const minute = (time) => moment(time).replace(/(\d\d:\d\d):\d\d$/, '$1');
-const sentence = (text) => quoted(text && text[0].toUpperCase() + text.slice(1));
+const sentenceCase = (text) => text && text[0].toUpperCase() + text.slice(1);
+const sentence = (text) => quoted(sentenceCase(text));
 const inCurrency = (costs, currency) => Number(costs.find((one) => one.currency === currency)?.amount ?? 0);
 /** A model without its provider. */
 const shortModel = (model) => model.slice(model.indexOf('/') + 1);
 const link = (to, ...content) => a({ href: ui(to) }, content);
 
 export default function overviewView(route, frame) {
-  let [range, brain, timer, readAt, titles] = ['24h', null, 0, 0, []];
-  const read = (to) => { [range, brain] = [RANGES[to.query.get('range')] ? to.query.get('range') : '24h', to.query.get('brain')]; };
+  let [range, brain, model, timer, readAt, titles, names] = ['24h', null, null, 0, 0, [], new Set()];
+  const read = (to) => { [range, brain, model] = [RANGES[to.query.get('range')] ? to.query.get('range') : '24h', to.query.get('brain'), to.query.get('model')]; };
   const address = (change) => {
-    const wanted = { range, brain, ...change };
+    const wanted = { range, brain, model, ...change };
     return `/overview${query({ ...wanted, range: wanted.range === '24h' ? null : wanted.range })}`;
   };
   read(route);
   get('/brains').then(({ items }) => { titles = items.map(({ title }) => title); }, () => {});
+  const noted = (all) => {
+    all.models.forEach((one) => names.add(one.model));
+    return all;
+  };
   const data = resource(() => {
     readAt = performance.now();
-    return get('/overview', { range, brain });
+    return get('/overview', { range, brain, model }).then(noted);
   });
+  // The figures of one model do not name the others.
+  if (model) get('/overview', { range }).then(noted, () => {});
   /** The list of the runs that a number counts. */
-  const runs = (filter = {}, from = data.value.from) => `/runs${query({ brain, since: from, ...filter })}`;
+  const runs = (filter = {}, from = data.value.from) => `/runs${query({ brain, model, since: from, ...filter })}`;
   const choose = (name) => [`Show ${RANGES[name][1]}`, () => go(address({ range: name }))];
   return {
     title: () => 'Overview',
@@ -58,17 +65,22 @@ export default function overviewView(route, frame) {
     },
     head: () => div.bar(h1('Overview'), span.grow(),
       nav.views({ 'aria-label': 'Range of time' }, Object.entries(RANGES).map(([name, [text]]) => a({ key: name, href: ui(address({ range: name })), 'aria-current': name === range && 'true' }, text))),
-      select.wide({ 'aria-label': 'Brain', value: brain ?? '', onchange: ({ target }) => go(address({ brain: target.value || null })) },
-        option({ value: '' }, 'All brains'), [...new Set([...titles, brain])].filter(Boolean).map((title) => option({ key: title, value: title }, title))),
+      choice('brain', brain, [...titles, brain]), choice('model', model, [...names, model]),
       a.button.primary({ href: ui('/brains') }, icon('plus'), 'Start a run')),
     render: () => data.show(shown),
     close: () => clearTimeout(timer),
   };
 
+  /** Chooses one of the brains or models, or all. */
+  function choice(noun, value, all) {
+    return select.wide({ 'aria-label': sentenceCase(noun), value: value ?? '', onchange: ({ target }) => go(address({ [noun]: target.value || null })) },
+      option({ value: '' }, `All ${noun}s`), [...new Set(all)].filter(Boolean).toSorted().map((name) => option({ key: name, value: name }, noun === 'model' ? shortModel(name) : name)));
+  }
+
   function shown(all) {
     const none = !all.started && !sum(all.ended) && !all.waiting.items;
     const isIdle = none && !all.queue.claimed && !all.queue.queued && !all.queue.stuck.length && !all.queue.asleep && !all.queue.paused;
-    if (isIdle) return empty(`No runs in ${RANGES[range][1]}`, brain ? `The brain ${brain} has none.` : 'Start a brain, or choose a longer range.', a.button.primary({ href: ui('/brains') }, 'Start a brain'));
+    if (isIdle) return empty(`No runs in ${RANGES[range][1]}`, brain || model ? `${[brain && `The brain ${brain}`, model && `${brain ? 'with the' : 'The'} model ${shortModel(model)}`].filter(Boolean).join(' ')} has none.` : 'Start a brain, or choose a longer range.', a.button.primary({ href: ui('/brains') }, 'Start a brain'));
     return div.overview(notes(all), tiles(all), div.halves(failures(all), standing(all)), all.models.length ? div.halves.even(byBrain(all), byModel(all)) : all.brains.length > 0 && byBrain(all));
   }
 
@@ -150,7 +162,7 @@ export default function overviewView(route, frame) {
     const stuckRuns = stuck.reduce((all, { runs: some }) => all + some, 0);
     const isLeft = queued > 0 && !workers.length;
     const [tone, shape, word] = stuckRuns ? ['bad', 'warn', `${plural(stuckRuns, 'run')} stuck`] : isLeft ? ['wait', 'warn', 'No worker has a run'] : ['good', 'check', 'Healthy'];
-    const list = (filter) => `/runs${query({ brain, ...filter })}`;
+    const list = (filter) => `/runs${query({ brain, model, ...filter })}`;
     const row = (name, ...content) => div({ key: name }, dt(name), dd(content));
     return section.panel.flush({ key: 'queue' }, header(h2.grow('Workers and queue'), span.status({ class: tone }, icon(shape), span(word))),
       workers.length > 0 && table({ 'aria-label': 'Workers with runs' }, thead(tr(th({ scope: 'col' }, 'Worker'), th.right({ scope: 'col' }, 'Runs'))),
@@ -185,8 +197,8 @@ export default function overviewView(route, frame) {
     const head = (name, more = {}) => th.right({ scope: 'col', ...more }, name);
     return section.panel.flush({ key: 'models' }, header(h2.grow('By model')), div.scroll({ tabindex: '0', role: 'region', 'aria-label': 'By model' }, table(
       thead(tr(th({ scope: 'col' }, 'Model'), head('Runs'), head('Tokens'), head(['Cost ', icon('down')], { 'aria-sort': 'descending' }), th.wide({ scope: 'col' }, 'Share of cost'))),
-      tbody(models.map(({ model, runs: own, costs, tokens, partly_priced: partly }) => tr({ key: model },
-        td(code(model)), td.right(link(runs({ model }), number(own))), td.right({ title: `${number(tokens.input)} in, ${percent(tokens.cached, tokens.input)} of them from the cache, ${number(tokens.output)} out` }, compact(tokens.input + tokens.output)),
+      tbody(models.map(({ model: name, runs: own, costs, tokens, partly_priced: partly }) => tr({ key: name },
+        td(a.name({ href: ui(address({ model: name })) }, code(name))), td.right(link(runs({ model: name }), number(own))), td.right({ title: `${number(tokens.input)} in, ${percent(tokens.cached, tokens.input)} of them from the cache, ${number(tokens.output)} out` }, compact(tokens.input + tokens.output)),
         td.right({ title: partly ? `The cost of ${plural(partly, 'run')} is not known in full` : null }, partly > 0 && costs.length > 0 && 'at least ', costs.length || !partly ? amounts(costs) : 'not known'),
         td.wide.share(span.unseen(whole ? percent(inCurrency(costs, currency), whole) : '–'), meter(whole ? inCurrency(costs, currency) / whole : 0))))))),
     rest > 0 && p.pad.soft(`${compact(rest)} further tokens are of answers whose model is not known.`),

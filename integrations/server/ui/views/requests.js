@@ -1,5 +1,5 @@
 // Requests to models as they were sent, each compared with the one before it.
-import { tags } from '../lib/dom.js';
+import { redraw, tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, may, ui } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
@@ -15,38 +15,61 @@ const { a, b, button, code, details, div, h2, li, nav, ol, p, section, small, sp
 const text = (value) => (typeof value === 'string' ? value : value?.body ?? JSON.stringify(value, null, 2) ?? '');
 const prose = (...content) => div.prose({ dir: 'auto' }, content);
 
+/** How many requests are listed at once: those around the chosen one. */
+const MOST = 60;
+
 export default function requestsTab(run) {
   const { model, view: { route: { rest } } } = run;
   const path = (seq) => `${model.path}/requests${at(seq)}`;
   const open = new Map();
-  let [seq, one, whole] = [rest[0] && Number(rest[0]), null, false];
+  let [seq, one, whole, first, shownAs] = [rest[0] && Number(rest[0]), null, false, 0, null];
   const choose = (next) => {
     if (one && seq === next) return;
     [seq, whole] = [next, false];
     one = resource(async () => {
       const request = await get(path(next));
-      return { ...request, before: request.previous != null && (await get(path(request.previous))).request };
+      // The request is shown before the one that it is compared with has come.
+      if (request.previous != null) get(path(request.previous)).then(({ request: before }) => { request.before = before; redraw(); }, () => {});
+      return request;
     });
   };
   const list = resource(async () => {
     const { items } = await get(path());
     // An event of the answer leads to its request.
-    const first = seq == null ? items.at(-1) : items.findLast((item) => item.seq <= seq);
-    if (first) choose(first.seq);
+    const asked = seq == null ? items.at(-1) : items.findLast((item) => item.seq <= seq);
+    if (asked) choose(asked.seq);
+    around(items);
     return items;
   });
+  /** Lists the requests around the chosen one, if it is not among those that are listed. */
+  function around(items) {
+    const place = items.findIndex((item) => item.seq === seq);
+    if (place < first || place >= first + MOST) first = Math.max(0, Math.min(items.length - MOST, place - MOST / 2));
+  }
   const step = (by) => () => {
     const next = list.value?.[list.value.findIndex((item) => item.seq === seq) + by];
     if (next) run.go('requests', next.seq, true);
   };
+  /** Brings the chosen request into view in the list, once. */
+  function drawn(node) {
+    const row = shownAs !== seq && node.querySelector('[aria-current]');
+    if (!row) return;
+    shownAs = seq;
+    node.scrollTo(row.offsetLeft - (node.clientWidth - row.offsetWidth) / 2, row.offsetTop - (node.clientHeight - row.offsetHeight) / 2);
+  }
+  /** A button for the requests beyond those that are listed. */
+  const further = (count, text, to) => count > 0 && button.plain.small({ key: text, onclick: () => { first = Math.max(0, Math.min(list.value.length - MOST, to)); } }, `${number(count)} ${text}`);
   return {
     keys: () => ({ j: ['Next request', step(1)], k: ['Request before', step(-1)] }),
-    route: choose,
+    route(to) {
+      choose(to);
+      if (list.value) around(list.value);
+    },
     render: () => list.show((items) => (items.length === 0 ? empty('No model was asked', 'Requests appear as the run asks models.')
-      : div.requests(nav({ 'aria-label': 'Requests' }, items.map((item) => a({ key: item.seq, href: run.url('requests', item.seq), 'aria-current': item.seq === seq && 'true' },
-        b({ title: item.path }, placeWords(item.path) || 'Run'), small(`event ${item.seq}${item.attempt ? `, attempt ${item.attempt + 1}` : ''}`)))), one?.show(shown)))),
+      : div.requests(nav({ 'aria-label': 'Requests', drawn }, further(first, 'before', first - MOST), items.slice(first, first + MOST).map((item) => a({ key: item.seq, href: run.url('requests', item.seq), 'aria-current': item.seq === seq && 'true' },
+        b({ title: item.path }, placeWords(item.path) || 'Run'), small(`event ${item.seq}${item.attempt ? `, attempt ${item.attempt + 1}` : ''}`))), further(items.length - first - MOST, 'after', first + MOST)), one?.show(shown)))),
   };
-  function shown({ seq: place, request, before, shared, curl, cassette, answer_seq: answer, model: name }) {
+  function shown({ seq: place, previous, request, before, shared, curl, cassette, answer_seq: answer, model: name }) {
     const { messages = [], tools: offered = [], settings = {} } = request;
     const { kind } = model.nodes.find((item) => item?.seq === place && item.kind.type === 'answer') ?? { kind: {} };
     const { usage, finish, response_id: id } = answerOf(kind)?.metadata ?? {};
@@ -58,13 +81,13 @@ export default function requestsTab(run) {
         cost: cost != null && money(cost, model.currency), cached: usage?.cached && number(usage.cached), duration: kind.outcome?.duration != null && micros(kind.outcome.duration),
         finish: finish && brief(finish), 'answer id': id, answer: answer != null && a({ href: run.url('events', answer) }, `event ${answer}`) }),
       p.tools(may('playground') && a.button.small({ href: ui(at('playground', model.id, place)) }, icon('flask'), 'Try again with edits'), copyButton(curl, 'Copy as curl'), cassette && copyButton(cassette, 'Copy for a cassette')),
-      system && details({ open: old !== system }, summary('System prompt ', before && small(old === system ? 'as before' : 'changed')),
+      system && details({ open: before ? old !== system : previous == null }, summary('System prompt ', before && small(old === system ? 'as before' : 'changed')),
         prose(before && old !== system ? words(old, system) : system)),
       details(summary(plural(offered.length, 'tool'), ' ', small(offered.map((tool) => tool.id ?? tool.name).join(', '))), json(offered, { open, label: 'Tools', depth: 1 })),
       Object.keys(settings).length > 0 && details(summary('Settings'), json(settings, { open, label: 'Settings' })),
       h2(plural(messages.length, 'message')),
       shared > 0 && button.fold({ 'aria-expanded': String(whole), onclick: () => { whole = !whole; } }, icon('chevron'), `${plural(shared, 'message')} as in the request before`),
-      ol.messages(messages.map((message, i) => (i >= shared || whole) && li({ key: i, class: before && i >= shared ? 'new' : '' },
+      ol.messages(messages.map((message, i) => (i >= shared || whole) && li({ key: i, class: previous != null && i >= shared ? 'new' : '' },
         i === shared && lost > 0 && p.bad(icon('warn'), ` The provider's cache breaks here: ${plural(lost, 'message')} of the request before changed.`),
         messageOf(message)))));
   }

@@ -18,7 +18,10 @@ export default function runView(route, frame) {
     url: (tab, seq) => runUrl(model.id, tab, seq),
     go: (tab, seq, replace) => go(at('runs', model.id, tab, seq) + location.search.replace(/^\?since.*/, ''), replace),
     /** The item that waits first, and the place of its call in the transcript. */
-    asked: () => model.run.pending?.[0] && model.nodes.find((node) => node?.path === model.run.pending[0].call && node.status === 'waiting'),
+    asked() {
+      const [first] = model.run.pending ?? [];
+      return first && model.nodes.find((node) => node?.path === first.call && node.status === 'waiting' && (node.kind.type === 'budget') === (first.kind === 'budget'));
+    },
     /** Selects a node, or no node if it is the selected one and need not `stay`. */
     select(node, stay) {
       const opens = run.view.selected == null;
@@ -78,6 +81,8 @@ export default function runView(route, frame) {
     await model.load();
     if (model.run?.id === model.id && !model.closed) return openTab();
     // The short form of an id, as the page prints it, leads to the run.
+    // A server that restarts is asked again.
+    if (model.trouble?.status === 0 && !model.closed) setTimeout(() => model.closed || open(), 2000);
     if (!model.run && model.trouble?.status !== 404) return null;
     const found = model.run ? [model.run.id] : await idsOf(model.id).catch(() => []);
     if (found.length === 1 && !model.closed) go(at('runs', found[0], route.tab === 'transcript' && !route.rest.length ? null : route.tab, route.rest[0]), true);
@@ -115,13 +120,14 @@ function jumpOf(run, shown) {
   if (shown !== 'transcript') return null;
   const { model } = run;
   const node = model.run.status === 'failed' ? failureOf(model) : model.run.status === 'waiting' ? run.asked() : null;
-  if (!node || isInView(node)) return null;
+  if (!node || isInView(node) || [...document.querySelectorAll('.tab :is(.decide, .batch)')].some(isShown)) return null;
   const iteration = model.nodes[node.parent]?.kind;
-  const name = iteration?.type === 'iteration' ? `Iteration ${iteration.number + 1}` : node.kind.name ?? node.kind.tool ?? 'This';
+  const name = iteration?.type === 'iteration' ? `Iteration ${iteration.number + 1}` : node.kind.name ?? node.kind.tool ?? 'A request for more';
   return div.jumpTo(button({ onclick: () => run.reveal(node) }, `${name} ${model.run.status === 'failed' ? 'failed' : 'waits'} `, tags.kbd(model.run.status === 'failed' ? 'E' : 'W')));
 }
-function isInView({ seq }) {
-  const row = document.querySelector(`.row[data-seq="${seq}"]`)?.getBoundingClientRect();
+const isInView = ({ seq }) => isShown(document.querySelector(`.row[data-seq="${seq}"]`));
+function isShown(part) {
+  const row = part?.getBoundingClientRect();
   const frame = document.getElementById('main').getBoundingClientRect();
   return Boolean(row && row.top < frame.bottom - 20 && row.bottom > frame.top + 20);
 }

@@ -11,7 +11,7 @@ import { empty, hasEnded, resource } from '../parts/common.js';
 import { asked as askedOf, dated, KEYS, parse, texts, wordsOf, write } from '../parts/query.js';
 import { menuOf, suggestions } from '../parts/suggest.js';
 
-const { a, b, button, div, form, h1, h2, input, kbd, label, mark, nav, option, p, select, small, span } = tags;
+const { a, b, button, code, div, form, h1, h2, input, kbd, label, mark, nav, option, p, select, small, span } = tags;
 
 const FIELDS = ['q', ...Object.keys(KEYS)];
 const VIEWS = { All: {}, 'In flight': { status: 'running,waiting,paused' }, 'Needs a person': { needs: 'decision' }, 'Failed today': { status: 'failed', since: 'today' } };
@@ -25,7 +25,7 @@ const MOST_SORTED = 2000;
 /** By what the runs that are shown can be sorted, and how the first ones differ from the others. The store has an index of the starts only. */
 const SORTS = {
   started: [({ started }) => millis(started), 'last started'], active: [activeOf, 'longest'],
-  waits: [({ status: now, since }) => (now === 'waiting' ? Date.now() - millis(since) : -1), 'longest waiting'],
+  waits: [(run) => waitedOf(run) ?? -1, 'longest waiting'],
   tokens: [({ usage }) => inputTokens(usage), 'most tokens'], cost: [({ cost }) => (cost?.currency ? Number(cost.amount) : -1), 'dearest'],
 };
 const address = (filter, sort = null) => `/runs${query({ ...filter, sort })}`;
@@ -33,10 +33,26 @@ const saved = () => JSON.parse(pref('views') ?? '{}');
 const sum = ({ capped, ...counts }) => `${number(Object.values(counts).reduce((all, one) => all + one, 0))}${capped ? '+' : ''}`;
 const inputTokens = ({ input: sent = 0, output = 0 } = {}) => sent + output;
 
+/** The command that lists the same runs. */
+function inShell(filter) {
+  const text = write(filter);
+  return `positronic runs ${/^[\w:.,/@=-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`}`;
+}
+
 /** For how long a run has worked, in milliseconds. */
 function activeOf(run) {
   const ends = hasEnded(run);
-  return ends && run.active_ms != null ? run.active_ms : (ends ? millis(run.updated) : run.status === 'waiting' ? millis(run.since) : Date.now()) - millis(run.started);
+  // Nobody works on it.
+  if (run.status === 'running' && !run.worker?.live) return run.active_ms || null;
+  if (run.status !== 'running' && (ends ? run.active_ms != null : run.active_ms > 0)) return run.active_ms;
+  return (ends ? millis(run.updated) : run.status === 'running' ? Date.now() : millis(run.since)) - millis(run.started);
+}
+
+/** For how long a run has waited: for what it waits for now, and what has ended, all in all for people, messages, times and workers. */
+function waitedOf(run) {
+  if (run.status === 'waiting') return Date.now() - millis(run.since);
+  const rest = hasEnded(run) && run.active_ms > 0 ? millis(run.updated) - millis(run.started) - run.active_ms : 0;
+  return rest >= 1000 ? rest : null;
 }
 
 export default function runsView(route, frame) {
@@ -166,7 +182,7 @@ export default function runsView(route, frame) {
         div.grow.field(label(icon('search'), searchField(), kbd.wide('/')), menu.isOpen && suggested().items.length > 0 && menuOf(suggested(), menu.active, take)),
         select.wide({ 'aria-label': 'Time', value: filter.since ?? '', onchange: ({ target }) => go(address({ ...filter, since: target.value }, sort)) },
           Object.entries({ ...TIMES, ...(filter.since && !TIMES[filter.since] && { [filter.since]: Number.isNaN(Date.parse(filter.since)) ? filter.since : `Since ${moment(filter.since).replace(/:\d\d$/, '')}` }) }).map(([value, text]) => option({ key: value, value }, text)))),
-      div.bar.thin(p.counts.grow({ 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(`Times in ${zone()}`))],
+      div.bar.thin(p.counts.grow({ 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(query(filter) ? ['Same in the terminal: ', code(inShell(filter))] : `Times in ${zone()}`))],
     render: () => [
       data.show(shown),
       picked.size > 0 && div.bulk({ role: 'region', 'aria-label': 'Chosen runs' },
@@ -278,8 +294,11 @@ export default function runsView(route, frame) {
   function noMatch() {
     const words = wordsOf(filter.q);
     const others = words.length < 2 ? [] : words.map(({ word }) => ({ ...filter, q: word }));
-    return empty('No run matches', others.length ? 'No run has all of these words. Or look for:' : 'Change the filters.',
-      others.map((other) => a.button({ key: write(other), href: ui(address(other)) }, write(other))), a.button({ key: 'all', href: ui('/runs') }, 'Show all runs'));
+    const names = Object.keys(filter).filter((name) => name !== 'q');
+    const fewer = !others.length && Object.keys(filter).length > 1 ? names : [];
+    return empty(['No run matches ', code(write(filter))], others.length ? 'No run has all of these words. Or look for:' : fewer.length ? 'Or take a condition away:' : null,
+      others.map((other) => a.button({ key: write(other), href: ui(address(other)) }, write(other))),
+      fewer.map((name) => a.button({ key: name, href: ui(address({ ...filter, [name]: null })) }, 'Without ', write({ [name]: filter[name] }))), a.button({ key: 'all', href: ui('/runs') }, 'Show all runs'));
   }
   function heading() {
     const cell = (name, ...content) => span[`c-${name}`]({ role: 'columnheader' }, content);
@@ -287,7 +306,7 @@ export default function runsView(route, frame) {
     return div.runHeads({ key: 'heads', role: 'row', 'aria-rowindex': 1 },
       cell('pick', input({ type: 'checkbox', tabindex: '-1', 'aria-label': 'Choose all that are shown', checked: all, onchange: () => pick(all ? [] : items()) })),
       cell('status', 'Status'), cell('brain', 'Brain'), cell('why', 'About, and how it stands'), cell('user', 'User'),
-      sorts('when', 'started', 'Started'), sorts('took', 'active', 'Active'), sorts('waits', 'waits', 'Waits'), sorts('tokens', 'tokens', 'Tokens'), sorts('cost', 'cost', 'Cost'));
+      sorts('when', 'started', 'Started'), sorts('took', 'active', 'Active'), sorts('waits', 'waits', 'Waited'), sorts('tokens', 'tokens', 'Tokens'), sorts('cost', 'cost', 'Cost'));
   }
   /** A head that sorts: the first click shows what is most on top, the second what is least. */
   function sorts(column, name, text) {
@@ -313,7 +332,7 @@ export default function runsView(route, frame) {
     const run = items()[index];
     const cell = (name, ...content) => span[`c-${name}`]({ role: 'gridcell' }, content);
     const isSelected = index === selected;
-    const [name, now] = [standing(run), Date.now()];
+    const name = standing(run);
     const tone = ['failed', 'parked', 'stuck'].includes(name) ? 'bad' : name === 'limited' || run.pending > 0 ? 'wait' : '';
     const { brief: text, place } = stands(run, name);
     const spent = inputTokens(run.usage);
@@ -325,8 +344,8 @@ export default function runsView(route, frame) {
     cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), ' ', span.mono({ title: run.id }, shortId(run.id))),
     cell('why', span.about({ dir: 'auto', title: run.input }, plain(run.input)), span.cause({ class: tone, title: run.why ?? run.result, dir: 'auto' }, text ? quoted(text) : span.quiet(plural(run.head + 1, 'event')), ' ', place && span.quiet(place)),
       hitOf(run), (run.forked_from || run.tags?.length > 0) && span.marks(run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag)))),
-    cell('user', none(run.user)), cell('when', span({ title: date(run.started) }, moment(run.started))), cell('took', duration(activeOf(run))),
-    cell('waits', run.status === 'waiting' ? span.wait(duration(now - millis(run.since))) : span.quiet('–')), cell('tokens', spent ? span({ title: `${number(spent)} tokens` }, compact(spent)) : span.quiet('–')),
+    cell('user', none(run.user)), cell('when', span({ title: date(run.started) }, moment(run.started))), cell('took', none(duration(activeOf(run)))),
+    cell('waits', run.status === 'waiting' ? span.wait(duration(waitedOf(run))) : none(duration(waitedOf(run)))), cell('tokens', spent ? span({ title: `${number(spent)} tokens` }, compact(spent)) : span.quiet('–')),
     cell('cost', run.cost?.currency ? span({ title: run.cost.partial ? 'The cost of some answers is unknown' : '' }, `${money(run.cost.amount, run.cost.currency)}${run.cost.partial ? ' +' : ''}`) : span.quiet('–')));
   }
 }
@@ -334,6 +353,7 @@ export default function runsView(route, frame) {
 /** How a run stands, briefly: the limit that cut it off, its result, or its cause and place. */
 function stands(run, name) {
   if (name === 'limited') return { brief: cutOff(run), place: run.result && `· ${plain(run.result)}` };
+  if (run.status === 'cancelled') return { brief: `Cancelled ${run.why ?? ''}` };
   return run.status === 'completed' ? { brief: plain(run.result) } : causeOf(run.refused?.message ?? run.why ?? run.last);
 }
 

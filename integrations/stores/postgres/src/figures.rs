@@ -40,25 +40,38 @@ impl PostgresStore {
 /// Each bucket is read by the index and grouped by itself: for groups of all buckets the server would sort the rows, since it
 /// does not know how few buckets there are.
 fn ended(schema: &str, filter: &FigureFilter) -> Statement {
-    let sum = |column| format!("least(sum(e.{column}), {})::bigint", i64::MAX);
+    let share = |column: &str| match filter.model {
+        Some(_) => format!("coalesce(m.{column}, e.{column})"),
+        None => format!("e.{column}"),
+    };
+    let sum = |column| format!("least(sum({}), {})::bigint", share(column), i64::MAX);
     let mut query = Select::new("SELECT b.bucket, g.* FROM generate_series(0::bigint, ".to_owned());
     query.bind(i64::from(filter.buckets) - 1);
     query.push(format!(
         ") b (bucket) CROSS JOIN LATERAL (
             SELECT e.status, e.brain, e.currency, e.cause, count(*), min(e.ended), max(e.ended), {}, {}, {}, {},
-                count(*) FILTER (WHERE e.partial), coalesce(array_agg(e.active) FILTER (WHERE e.active IS NOT NULL), '{{}}')
-            FROM {schema}.ended_runs e
+                count(*) FILTER (WHERE {}), coalesce(array_agg(e.active) FILTER (WHERE e.active IS NOT NULL), '{{}}')
+            FROM {}
             WHERE e.ended >= {from} + b.bucket * {bucket} AND e.ended < {from} + (b.bucket + 1) * {bucket}",
         sum("input"),
         sum("output"),
         sum("cached"),
         sum("cost"),
+        share("partial"),
+        ended_rows(schema, filter),
         from = filter.from.0,
         bucket = filter.micros(),
     ));
     narrow(&mut query, filter, "e.brain", "e.user_name");
+    of_model(&mut query, filter, "coalesce(m.model, e.model)");
     query.push(" GROUP BY e.status, e.brain, e.currency, e.cause) g");
     query.statement()
+}
+
+/// Names the rows of runs that are over as `e`; with a model in the filter, those of the runs with several as `m`.
+fn ended_rows(schema: &str, filter: &FigureFilter) -> String {
+    let models = format!(" LEFT JOIN {schema}.ended_models m ON e.model = '' AND m.key = e.key");
+    format!("{schema}.ended_runs e{}", if filter.model.is_some() { models.as_str() } else { "" })
 }
 
 fn ended_runs(row: &PgRow) -> Result<EndedRuns, DbError> {
@@ -95,11 +108,13 @@ fn models(schema: &str, filter: &FigureFilter) -> Statement {
         bucket = filter.micros(),
     ));
     narrow(&mut query, filter, "e.brain", "e.user_name");
+    of_model(&mut query, filter, "e.model");
     query.push(format!(
         " UNION ALL SELECT e.ended, m.model, e.currency, m.input, m.output, m.cached, m.cost, m.partial
             FROM {schema}.ended_runs e JOIN {schema}.ended_models m ON m.key = e.key WHERE e.model = '' AND {range}"
     ));
     narrow(&mut query, filter, "e.brain", "e.user_name");
+    of_model(&mut query, filter, "m.model");
     query.push(") s GROUP BY bucket, s.model, s.currency");
     query.statement()
 }
@@ -130,6 +145,7 @@ fn open(schema: &str, filter: &FigureFilter) -> Statement {
         now = filter.now.0,
     ));
     narrow(&mut query, filter, "r.brain", "r.user_name");
+    answered_by(&mut query, schema, filter);
     query.push(" GROUP BY r.status, r.brain, r.owner, refused, person, due");
     query.statement()
 }
@@ -154,11 +170,12 @@ fn waiting(schema: &str, filter: &FigureFilter) -> Statement {
         "SELECT CASE WHEN p.at >= {from} THEN (p.at - {from}) / {bucket} END AS bucket, count(*), min(p.at)
          FROM {schema}.pending p"
     ));
-    if filter.user.is_some() {
+    if filter.user.is_some() || filter.model.is_some() {
         query.push(format!(" JOIN {schema}.runs r ON r.key = p.key"));
     }
     query.push(" WHERE p.person AND p.at < ").bind(filter.until().0);
     narrow(&mut query, filter, "p.brain", "r.user_name");
+    answered_by(&mut query, schema, filter);
     query.push(" GROUP BY bucket");
     query.statement()
 }
@@ -173,10 +190,13 @@ fn started(schema: &str, filter: &FigureFilter) -> Statement {
     let (from, bucket, until) = (filter.from.0, filter.micros(), filter.until().0);
     let mut query = Select::new(format!(
         "SELECT (s.started - {from}) / {bucket} AS bucket, count(*) FROM (
-            SELECT e.started, e.brain, e.user_name FROM {schema}.ended_runs e WHERE e.ended >= {from} AND e.ended < {until}
-            UNION ALL SELECT r.started, r.brain, r.user_name FROM {schema}.runs r WHERE {OPEN}
-         ) s WHERE s.started >= {from} AND s.started < {until}"
+            SELECT e.started, e.brain, e.user_name FROM {} WHERE e.ended >= {from} AND e.ended < {until}",
+        ended_rows(schema, filter),
     ));
+    of_model(&mut query, filter, "coalesce(m.model, e.model)");
+    query.push(format!(" UNION ALL SELECT r.started, r.brain, r.user_name FROM {schema}.runs r WHERE {OPEN}"));
+    answered_by(&mut query, schema, filter);
+    query.push(format!(") s WHERE s.started >= {from} AND s.started < {until}"));
     narrow(&mut query, filter, "s.brain", "s.user_name");
     query.push(" GROUP BY bucket");
     query.statement()
@@ -188,6 +208,24 @@ fn narrow(query: &mut Select, filter: &FigureFilter, brain: &str, user: &str) {
         if let Some(wanted) = wanted {
             query.push(format!(" AND {column} = ")).bind(owned(wanted));
         }
+    }
+}
+
+/// Adds the condition on a model of a run that is over.
+fn of_model(query: &mut Select, filter: &FigureFilter, column: &str) {
+    if let Some(model) = &filter.model {
+        query.push(format!(" AND {column} = ")).bind(owned(model));
+    }
+}
+
+/// Adds the condition on the models of open runs, which only their summaries have.
+fn answered_by(query: &mut Select, schema: &str, filter: &FigureFilter) {
+    if let Some(model) = &filter.model {
+        let models = format!("json_array_elements({schema}.summary_json(r.summary) -> 'models')");
+        query
+            .push(format!(" AND EXISTS (SELECT FROM {models} used WHERE used ->> 'model' = "))
+            .bind(owned(model))
+            .push(")");
     }
 }
 

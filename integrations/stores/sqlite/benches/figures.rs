@@ -40,13 +40,21 @@ async fn measure() {
     println!(
         "figures of {RUNS} runs over a day; ms, median of {CALLS} (fastest, slowest), and ms of the processor on average"
     );
-    let (all, mut brain, mut user, mut hour) = (day(), day(), day(), day());
+    let (all, mut brain, mut user, mut hour, mut model) = (day(), day(), day(), day(), day());
+    model.model = Some("openai/gpt-5-nano".to_owned());
     brain.brain = Some("Support 0".to_owned());
     user.user = Some("user-7".to_owned());
     (hour.from, hour.bucket, hour.buckets) = (day().until(), Duration::from_mins(1), 60);
     hour.from.0 -= 3_600_000_000;
     let last_hour = hour.from;
-    for (name, filter) in [("all", all), ("of one brain", brain), ("of one user", user), ("of the last hour", hour)] {
+    let filters = [
+        ("all", all),
+        ("of one brain", brain),
+        ("of one user", user),
+        ("of a model", model),
+        ("of the last hour", hour),
+    ];
+    for (name, filter) in filters {
         measured(name, async || store.figures(&filter).await.unwrap().ended.iter().map(|group| group.runs).sum()).await;
     }
     let builder = RunFilter::builder;

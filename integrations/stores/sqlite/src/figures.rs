@@ -24,13 +24,24 @@ pub(super) fn figures(db: &Connection, filter: &FigureFilter) -> Result<Figures,
 
 /// Adds the runs that are over. They are read one by one: SQLite would sort them for groups, which takes longer.
 fn add_ended(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> Result<(), DbError> {
-    let mut select = Select::new(
-        "SELECT started, ended, status, brain, active, input, output, cached, cost, currency, partial, cause, model
-         FROM ended_runs",
-    );
-    select.and("ended >= ?", [filter.from.0.into()]);
-    select.and("ended < ?", [filter.until().0.into()]);
-    narrow(&mut select, filter, "brain", "user");
+    let share = |column: &str| match filter.model {
+        Some(_) => format!("coalesce(m.{column}, e.{column})"),
+        None => format!("e.{column}"),
+    };
+    let [input, output, cached, cost] = ["input", "output", "cached", "cost"].map(share);
+    let mut select = Select::new(&format!(
+        "SELECT e.started, e.ended, e.status, e.brain, e.active, {input}, {output}, {cached}, {cost}, e.currency, {}, e.cause, {}
+         FROM ended_runs e {}",
+        share("partial"),
+        share("model"),
+        if filter.model.is_some() { "LEFT JOIN ended_models m ON e.model = '' AND m.run = e.run" } else { "" },
+    ));
+    select.and("e.ended >= ?", [filter.from.0.into()]);
+    select.and("e.ended < ?", [filter.until().0.into()]);
+    narrow(&mut select, filter, "e.brain", "e.user");
+    if let Some(model) = &filter.model {
+        select.and("coalesce(m.model, e.model) = ?", [model.clone().into()]);
+    }
     let (mut fold, mut models, mut has_several) = (EndedFold::default(), ModelFold::default(), false);
     select.each(db, |row| {
         let run = EndedRun {
@@ -93,7 +104,7 @@ fn add_open(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> Re
     // A running run has the least time to wake, and so has a waiting one that may have unread webhooks.
     let mut select = Select::new(&format!(
         "SELECT status, brain, owner, refused, person, due, count(*), min(at) FROM (
-            SELECT status, brain, user, owner, at,
+            SELECT status, brain, user, owner, at, summary,
                 CASE WHEN status = 'running' AND json_valid(summary) THEN json_extract(summary, '$.refused') END AS refused,
                 key IN (SELECT id / {EVENTS} FROM pending WHERE person) AS person,
                 CASE status WHEN 'running' THEN 1 WHEN 'waiting' THEN coalesce(
@@ -104,6 +115,7 @@ fn add_open(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> Re
         now = filter.now.0,
     ));
     narrow(&mut select, filter, "brain", "user");
+    answered_by(&mut select, filter, "summary");
     select.group("status, brain, owner, refused, person, due");
     select.each(db, |row| {
         figures.open.push(OpenRuns {
@@ -128,6 +140,7 @@ fn add_open(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> Re
     select.and("+started >= ?", [filter.from.0.into()]);
     select.and("+started < ?", [filter.until().0.into()]);
     narrow(&mut select, filter, "brain", "user");
+    answered_by(&mut select, filter, "summary");
     select.group("bucket");
     select.each(db, |row| {
         figures.add_started(row.get(0)?, count(row.get(1)?));
@@ -137,9 +150,9 @@ fn add_open(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> Re
 
 fn add_waiting(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> Result<(), DbError> {
     let (from, bucket) = (filter.from.0, filter.micros());
-    let run = match filter.user {
-        Some(_) => format!("JOIN runs r ON r.key = p.id / {EVENTS}"),
-        None => String::new(),
+    let run = match (&filter.user, &filter.model) {
+        (None, None) => String::new(),
+        _ => format!("JOIN runs r ON r.key = p.id / {EVENTS}"),
     };
     let mut select = Select::new(&format!(
         "SELECT CASE WHEN p.at >= {from} THEN (p.at - {from}) / {bucket} END AS bucket, count(*), min(p.at)
@@ -148,6 +161,7 @@ fn add_waiting(db: &Connection, filter: &FigureFilter, figures: &mut Figures) ->
     select.and("p.person", []);
     select.and("p.at < ?", [filter.until().0.into()]);
     narrow(&mut select, filter, "p.brain", "r.user");
+    answered_by(&mut select, filter, "r.summary");
     select.group("bucket");
     select.each(db, |row| {
         let (bucket, items, oldest) = (row.get(0)?, count(row.get(1)?), Timestamp(row.get(2)?));
@@ -162,6 +176,16 @@ fn narrow(select: &mut Select, filter: &FigureFilter, brain: &str, user: &str) {
         if let Some(wanted) = wanted {
             select.and(&format!("{column} = ?"), [Value::from(wanted.clone())]);
         }
+    }
+}
+
+/// Adds the condition on the models of open runs, which only their summaries have.
+fn answered_by(select: &mut Select, filter: &FigureFilter, summary: &str) {
+    if let Some(model) = &filter.model {
+        let condition = format!(
+            "json_valid({summary}) AND EXISTS (SELECT 1 FROM json_each({summary}, '$.models') WHERE json_extract(value, '$.model') = ?)"
+        );
+        select.and(&condition, [model.clone().into()]);
     }
 }
 

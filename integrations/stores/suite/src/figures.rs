@@ -197,7 +197,7 @@ pub async fn figures_follow_the_appends<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(runs().await, (0, 0, 0));
 }
 
-/// Every store counts as the memory store does, for all runs and for those of a brain or a user.
+/// Every store counts as the memory store does, for all runs and for those of a brain, a user or a model.
 pub async fn figures_are_narrowed<S: EventStore>(open: impl Fn() -> S) {
     let (store, memory) = (open(), MemoryStore::new());
     for number in 0_i64..60 {
@@ -213,7 +213,7 @@ pub async fn figures_are_narrowed<S: EventStore>(open: impl Fn() -> S) {
             row.usage = of_run.usage;
             row.models = Arc::new(match number % 8 {
                 0 => Vec::new(),
-                1 | 2 => vec![used("openai/0", [7, 8, 9], 3, true), used("local", [1, 1, 1], 0, false), of_run],
+                1 | 2 => vec![used("openai/2", [7, 8, 9], 3, true), used("local", [1, 1, 1], 0, false), of_run],
                 _ => vec![of_run],
             });
             row.wake = (number % 5 != 0).then_some(Timestamp(1000 + 40 * number));
@@ -243,7 +243,22 @@ pub async fn figures_are_narrowed<S: EventStore>(open: impl Fn() -> S) {
     user.user = Some("user-1".to_owned());
     let mut nobody = user.clone();
     nobody.brain = Some("None".to_owned());
-    for filter in [all, brain, user, nobody.clone()] {
+    // Runs with several models have both, and some of the brain's runs have neither.
+    let model = |name: &str, filter: &FigureFilter| {
+        let mut filter = filter.clone();
+        filter.model = Some(name.to_owned());
+        filter
+    };
+    let (local, one, no_model) = (model("local", &all), model("openai/1", &brain), model("0", &all));
+    let counted = memory.figures(&local).await.unwrap().sorted();
+    let runs = counted.ended.iter().map(|group| group.runs).sum::<u64>();
+    assert_eq!(counted.ended.iter().map(|group| group.usage.total()).sum::<u64>(), 2 * runs, "only its own tokens");
+    assert!(runs > 0 && counted.models.iter().all(|group| &*group.model == "local"), "{counted:?}");
+    assert!(counted.open.iter().map(|group| group.runs).sum::<u64>() > 0 && !counted.waiting.is_empty(), "{counted:?}");
+    assert_eq!(store.figures(&no_model).await, Ok(Figures::new(&no_model)), "a name without its provider");
+    for filter in
+        [all, brain, user, nobody.clone(), local, one, model("openai/0", &filter()), model("openai/2", &filter())]
+    {
         let (counted, expected) = (store.figures(&filter).await.unwrap(), memory.figures(&filter).await.unwrap());
         // A store may drop the owner of a claim without a live lease.
         let unowned = |figures: Figures| {

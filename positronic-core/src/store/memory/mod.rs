@@ -1,6 +1,7 @@
 //! In-memory store, for tests and for runs that need not outlive their process.
 
 mod contents;
+mod figures;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use super::{
     Append, BlobStore, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, Entry, EntryFilter, EntryStore, EventLog,
     EventMatch, EventMatches, EventSearch, FigureFilter, Figures, InboundWebhook, Lease, LeaseStore, MailboxEntry,
     MailboxStore, PendingFilter, PendingItem, PostOutcome, REFUSALS, RunCounts, RunFilter, RunIndex, RunSums,
-    SavedPrompts, SinkStore, Snapshot, StoreError, TimerFilter, TimerStore, Watcher, blob, figures,
+    SavedPrompts, SinkStore, Snapshot, StoreError, TimerFilter, TimerStore, Watcher, blob,
 };
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Status, Timer, Timestamp, TriggerId};
 
@@ -174,10 +175,7 @@ impl RunIndex for MemoryStore {
     }
 
     fn figures<'a>(&'a self, filter: &'a FigureFilter) -> BoxFuture<'a, Result<Figures, StoreError>> {
-        let contents = self.shared.lock();
-        let rows = contents.runs.values().map(|stored| (&stored.summary, stored.waits_for_person()));
-        let items = contents.items().filter(|item| item.pending.kind.is_for_person());
-        ready(Ok(figures::figures(filter, rows, items)))
+        ready(Ok(figures::figures(filter, &self.shared.lock())))
     }
 
     fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {

@@ -37,6 +37,8 @@ struct OverviewQuery {
     brain: Option<String>,
     /// Only runs of this user.
     user: Option<String>,
+    /// Only runs in which this model has answered, as `provider/model`; tokens and costs are then those of its answers.
+    model: Option<String>,
 }
 
 /// A range of time up to now.
@@ -81,7 +83,7 @@ async fn overview(cx: RequestContext) -> Result<Response, Problem> {
     let user = user_of(cx.caller()?, query.user.as_deref())?.map(str::to_owned);
     let app = &cx.app;
     let mut filter = query.range.filter(app.now());
-    (filter.brain, filter.user) = (query.brain, user);
+    (filter.brain, filter.user, filter.model) = (query.brain, user, query.model);
     let store = app.client.store();
     let figures = store.figures(&filter).await?;
     // A worker is asked about once.

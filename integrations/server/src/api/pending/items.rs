@@ -86,6 +86,9 @@ pub(crate) struct PendingItem {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub(crate) older_answers: Vec<OlderAnswerItem>,
+    /// What the run is about, in one line: the message that began it, or its options. Only if one item is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<String>,
     /// The last entries of the transcript before it, if one item is read and the query asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context: Option<Vec<ContextEntry>>,
@@ -224,6 +227,7 @@ impl App {
                 PendingKind::Approval { .. } | PendingKind::Budget(_) => None,
             },
             older_answers: about.older_answers.iter().map(OlderAnswerItem::of).collect(),
+            input: None,
             context: None,
             allowed: match Allowed::to(self, caller, scope) {
                 allowed if !allowed.allowed => allowed,

@@ -25,10 +25,11 @@ pub(crate) async fn measure() {
     println!("\n{RUNS} appends, each of which ends its run, {AT_ONCE} at once: {:.1} s", begun.elapsed().as_secs_f64());
     database.connect().await.execute("ANALYZE").await.unwrap();
     println!("figures of {RUNS} runs over a day; ms, median of {CALLS}");
-    let (all, mut brain, mut user) = (day(), day(), day());
+    let (all, mut brain, mut user, mut model) = (day(), day(), day(), day());
+    model.model = Some("openai/gpt-5-nano".to_owned());
     brain.brain = Some("Support 0".to_owned());
     user.user = Some("user-7".to_owned());
-    for (name, filter) in [("all", all), ("of one brain", brain), ("of one user", user)] {
+    for (name, filter) in [("all", all), ("of one brain", brain), ("of one user", user), ("of a model", model)] {
         let (mut times, mut runs) = (Vec::new(), 0);
         for _ in 0..CALLS {
             let begun = Instant::now();

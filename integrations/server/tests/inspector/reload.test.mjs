@@ -1,0 +1,51 @@
+// A page that loses its server or is loaded anew shows what it has shown, and what was opened meanwhile recovers by itself.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { eventually, launch, open } from './browser.mjs';
+import { modelServer, Project } from './server.mjs';
+
+const project = new Project();
+let [browser, page, model, address] = [];
+let [begin, finish] = [];
+const held = new Promise((resolve) => { begin = resolve; });
+const end = new Promise((resolve) => { finish = resolve; });
+
+before(async () => {
+  model = await modelServer(() => ({ text: 'The tallest tree is a redwood.', calls: [{ name: 'done', arguments: {} }], held, end }));
+  Object.assign(project.env, { OPENAI_BASE_URL: model.address, OPENAI_API_KEY: 'none', POSITRONIC_MODEL: 'gpt-5-mini' });
+  browser = await launch();
+  address = await project.serve();
+  page = await open(browser, address);
+});
+after(async () => { await browser?.close(); await project.close(); model?.close(); });
+
+test('a reload in mid-stream keeps the text so far', async () => {
+  const run = await page.evaluate(async () => (await (await fetch('/api/v1/runs', { method: 'POST', headers: { 'Content-Type': 'application/json', 'Idempotency-Key': 'one' }, body: JSON.stringify({ brain: 'Minimal' }) })).json()).id);
+  await page.to(`/runs/${run}`, '.row.answer');
+  await page.locator('.link.live').waitFor();
+  begin();
+  const stream = page.locator('.streaming');
+  await eventually(async () => assert.match(await stream.innerText(), /redwood\./));
+  const text = await stream.innerText();
+  await page.reload();
+  await eventually(async () => assert.equal(await stream.innerText(), text));
+  finish();
+  await page.locator('.row.answer', { hasText: 'The tallest tree is a redwood.' }).waitFor();
+  await eventually(async () => assert.match(await page.locator('.run-head').innerText(), /Completed/));
+  page.check();
+});
+
+test('a view that was opened without the server recovers once it is back', async () => {
+  const to = (name) => page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
+  for (const [name, shown] of [['Brains', 'Answers one question and is done'], ['Runs', 'Minimal']]) {
+    await to('Schedules');
+    await page.getByText('No schedules').waitFor();
+    // What a view needs is loaded once the page is idle.
+    await page.waitForFunction(() => performance.getEntriesByType('resource').some(({ name: of }) => of.endsWith('/views/webhooks.js')));
+    await project.kill();
+    await to(name);
+    await page.getByText('The server cannot be reached').first().waitFor();
+    await project.serve(new URL(address).port);
+    await page.locator('#main').getByText(shown).first().waitFor({ timeout: 20_000 });
+  }
+});
