@@ -73,7 +73,7 @@ pub use child::{Child, StartChild};
 #[doc(hidden)]
 pub use context::AnyToolContext;
 pub use context::{Brains, LoopContext, LoopInputs, StepContext, ToolContext};
-pub use guard::{AskingGuardContext, GuardContext};
+pub use guard::GuardContext;
 pub use r#loop::Loop;
 pub use loop_plugin::{LoopPlugin, plugin};
 pub use output::OutputType;

@@ -43,8 +43,8 @@ impl LoopFrame {
             }
             Some(Segment::Iteration(iteration)) => iteration_event(self, iteration, event)?,
             Some(Segment::Question(iteration, index)) => {
-                if iteration != self.iteration || !self.is_asking() {
-                    return Err("no answer is checked".to_owned());
+                if !self.takes_questions(iteration) {
+                    return Err("no answer and no call is checked".to_owned());
                 }
                 question_event(&mut self.asked, index, &event.kind)?;
             }
@@ -169,6 +169,7 @@ fn next_iteration(frame: &mut LoopFrame) {
     frame.iteration += 1;
     frame.phase = LoopPhase::Prepare;
     frame.batch.clear();
+    frame.asked.clear();
     frame.expected = 0;
     frame.unread = false;
 }
@@ -235,7 +236,6 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
         (EventKind::LoopModelResult { parts, metadata, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
             frame.record_fault(parts, metadata);
             frame.refused.clear();
-            frame.asked.clear();
             let calls = parts.iter().filter(|part| matches!(part, Part::Call { .. })).count();
             frame.expected = u32::try_from(calls).unwrap_or(u32::MAX);
             if calls > 0 {
