@@ -21,6 +21,7 @@ mod lists;
 mod openapi;
 mod overview;
 mod playground;
+mod plugin_updates;
 mod policies;
 mod problems;
 mod redaction;
