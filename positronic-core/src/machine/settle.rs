@@ -437,7 +437,7 @@ fn absolute(call: &Path, mut spec: WaitSpec, valid_for: Option<Duration>, now: T
 pub(crate) fn offers(state: &RunState, path: &Path, flags: CallFlags) -> bool {
     let wraps_up = state.loop_at(path).is_some_and(|frame| frame.wrap_up.is_some());
     if flags.hand_back {
-        let taken_over = path.parent().and_then(|brain| state.call(&brain)).is_some_and(|call| call.flags.handoff);
+        let taken_over = path.parent().and_then(|brain| state.call(&brain)).is_some_and(|call| call.hands_over());
         return taken_over && !wraps_up;
     }
     flags.exit || !wraps_up

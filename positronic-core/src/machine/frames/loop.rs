@@ -200,7 +200,7 @@ impl LoopFrame {
 
     /// Returns the output of the exit tool that ended the loop.
     pub(crate) fn exit_output(&self) -> Option<&Value> {
-        let mut exits = self.batch.iter().filter(|call| call.flags.exit).filter_map(|call| call.result());
+        let mut exits = self.batch.iter().filter(|call| call.ends_loop()).filter_map(|call| call.result());
         exits.find_map(|result| match result {
             ToolResult::Success { output, .. } => Some(output),
             _ => None,

@@ -195,11 +195,11 @@ pub(crate) struct PrecedingCalls {
 }
 
 impl PrecedingCalls {
-    /// Adds the next call of the batch: whether its approval is open, whether it has a result, and its tool's flags.
-    pub(crate) const fn pass(&mut self, undecided: bool, finished: bool, flags: CallFlags) {
+    /// Adds the next call of the batch: whether its approval is open, whether it has a result, and whether its success ends the loop.
+    pub(crate) const fn pass(&mut self, undecided: bool, finished: bool, ends_loop: bool) {
         self.undecided |= undecided;
         self.unfinished |= !finished;
-        self.exit |= flags.exit;
+        self.exit |= ends_loop;
     }
 
     /// Returns whether an earlier call has no result yet.

@@ -114,7 +114,7 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         }
         EventKind::LoopExit { call, tool } => {
             let done = frame.batch.iter().any(|other| {
-                other.path == *call && other.flags.exit && other.result().is_some_and(|result| result.is_success())
+                other.path == *call && other.ends_loop() && other.result().is_some_and(|result| result.is_success())
             });
             if !done {
                 return Err(format!("`{call}` is not a successful exit call"));
@@ -427,6 +427,7 @@ fn propose(frame: &mut LoopFrame, iteration: u32, index: u32, path: &Path, call:
         tool: call.tool.clone(),
         arguments: Arc::clone(&call.arguments),
         edited: false,
+        handed_back: false,
         flags: call.flags,
         gate: call.gate.clone(),
         attempt: 0,
@@ -447,7 +448,7 @@ fn settle(frame: &mut LoopFrame) {
     if !is_complete || frame.batch.iter().any(|call| call.result().is_none()) {
         return;
     }
-    let exited = frame.batch.iter().any(|call| call.flags.exit && call.result().is_some_and(|r| r.is_success()));
+    let exited = frame.batch.iter().any(|call| call.ends_loop() && call.result().is_some_and(|r| r.is_success()));
     if !exited {
         next_iteration(frame);
     }

@@ -35,11 +35,9 @@ impl LoopFrame {
     pub(super) fn follow_end(&mut self, iteration: u32, index: u32, kind: &EventKind, owner: &mut OwnerState<'_>) {
         let Some(Segment::Stage(stage)) = self.path.last() else { return };
         let stage = stage.to_owned();
-        let Some(call) = self.call_mut(iteration, index).filter(|call| call.flags.handoff) else { return };
-        let handed_back = matches!(kind, EventKind::LoopBrainComplete { handed_back: true, .. });
-        if handed_back {
-            (call.flags.exit, call.flags.handoff) = (false, false);
-        }
+        let Some(call) = self.call_mut(iteration, index).filter(|call| call.hands_over()) else { return };
+        call.handed_back = matches!(kind, EventKind::LoopBrainComplete { handed_back: true, .. });
+        let handed_back = call.handed_back;
         // The conversation may stay with the brain of another call.
         let Some(over) = owner.handed_over.as_mut().filter(|over| over.is_of(&stage, &call.tool)) else { return };
         match kind {
