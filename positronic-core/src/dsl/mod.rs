@@ -49,6 +49,7 @@ mod plugin;
 mod plugin_state;
 mod plugin_update;
 mod project;
+mod project_webhook;
 mod question;
 mod read_only;
 mod reply;
@@ -83,6 +84,9 @@ pub(crate) use plugin_state::instance_name;
 pub use plugin_update::{PluginUpdate, ReceivedUpdate};
 #[doc(hidden)]
 pub use project::{BoundBrain, bound};
+pub use project_webhook::ProjectWebhook;
+#[doc(hidden)]
+pub use project_webhook::check_webhook_names;
 pub use question::ModelCall;
 pub use read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOptions, ReadOnly};
 pub use reply::{IntoReply, NoArgs, ToolReply};

@@ -24,6 +24,7 @@ mod playground;
 mod plugin_updates;
 mod policies;
 mod problems;
+mod project_webhooks;
 mod redaction;
 mod runs;
 mod schedules;

@@ -72,7 +72,11 @@ async fn deliver(project: Option<&Project>, args: &SendArgs, ui: &mut Ui) -> Res
             return Err(Failure::reused_id(&id));
         }
     }
-    let starts = project.filter(|project| project.starts.iter().any(|start| start.webhook == name));
+    let is_known = |project: &&Project| {
+        let starts = project.starts.iter().any(|start| start.webhook == name);
+        starts || project.webhooks.iter().any(|known| known.name() == name)
+    };
+    let starts = project.filter(is_known);
     let delivered = match starts {
         None => client.deliver(id.clone(), &name, &identifier, payload, actor).await?,
         Some(project) => {

@@ -254,6 +254,9 @@ impl WaitSpec {
     /// The webhook's name in a wait for the end of a child run, whose id is the identifier. No webhook from outside has it.
     pub const CHILD: &str = "run";
 
+    /// The webhook's name in a wait for a reply to the call or the stage itself.
+    pub(crate) const REPLY: &str = "reply";
+
     /// Creates the wait for the end of a child run.
     pub(crate) fn for_child(child: &RunId) -> Self {
         Self {
