@@ -67,10 +67,13 @@ fn update_of_a_plugin_is_sent_once_and_shown_with_its_outcome() {
         (outcome.code, outcome.out + &outcome.err)
     };
 
-    insta::assert_snapshot!(send("tone", r#"{"tone": "warm"}"#).1, @"");
-    insta::assert_snapshot!(send("tone", r#"{"tone": "warm"}"#).1, @"");
-    insta::assert_snapshot!(send("tone", "3").1, @"");
-    insta::assert_snapshot!(send("notes", "4").1, @"");
+    insta::assert_snapshot!(send("tone", r#"{"tone": "warm"}"#).1, @"sent the update of the plugin tone (event 8 of letter)");
+    insta::assert_snapshot!(send("tone", r#"{"tone": "warm"}"#).1, @"already accepted: sent the update of the plugin tone (event 8 of letter)");
+    insta::assert_snapshot!(send("tone", "3").1, @"sent the update of the plugin tone (event 9 of letter)");
+    insta::assert_snapshot!(send("notes", "4").1, @r"
+    error: no open loop of the run has a state of the plugin `notes`
+      nothing was changed; `desk show letter` shows the run
+    ");
     assert_eq!(desk.refused(&["send", "letter", "--plugin", "tone", "{"]).chars().next(), Some('2'));
 
     desk.call(&Project::new(), &["approve", "letter"]);
@@ -79,5 +82,9 @@ fn update_of_a_plugin_is_sent_once_and_shown_with_its_outcome() {
     let shown = desk.call(&Project::new(), &["report", "letter"]).out;
     let told: Vec<_> =
         shown.lines().filter(|line| line.contains("the plugin tone") || line.contains("refused")).collect();
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    - the plugin tone was updated by ann: {"tone":"warm"}
+    - the plugin tone was updated by ann: 3
+    - it refused an update: the update is not a \`positronic_cli::commands::store_tests::plugin_updates::SetTone\`: invalid type: integer \`3\`, expected struct SetTone
+    "#);
 }
