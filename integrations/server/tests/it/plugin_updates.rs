@@ -67,7 +67,8 @@ async fn update_of_a_plugin_needs_the_scope_operate_and_is_accepted_once_per_key
     });
     let token = shop.token(None, &Scope::ALL).await;
     let starter = shop.token(None, &[Scope::Read, Scope::Run]).await;
-    let (ann, lee) = (shop.token(Some("ann"), &Scope::ALL).await, shop.token(Some("lee"), &Scope::ALL).await);
+    let (ann, lee) =
+        (shop.token(Some("ann"), &Scope::ALL).await, shop.token(Some("lee"), &[Scope::Read, Scope::Run]).await);
     let (run, id) = shop.waiting_run(&ann, 7).await;
     let path = format!("/api/v1/runs/{run}/signals");
     let update = |tone: &str| json!({ "type": "update_plugin", "plugin": "tone", "update": { "tone": tone } });
@@ -95,7 +96,7 @@ async fn update_of_a_plugin_needs_the_scope_operate_and_is_accepted_once_per_key
     let taken = log.iter().find(|event| matches!(&event.kind, EventKind::LoopPluginChanged { update: Some(_), .. }));
     assert!(taken.is_some(), "the plugin has taken it");
     let timeline = shop.get(&ann, &format!("/api/v1/runs/{run}/timeline")).await.json();
-    let nodes = timeline["nodes"].as_array().unwrap_or_else(|| panic!("{timeline}"));
+    let nodes = timeline["timeline"]["nodes"].as_array().unwrap_or_else(|| panic!("{timeline}"));
     let node = nodes.iter().find(|node| node["kind"]["type"] == "plugin_update").unwrap();
     assert_eq!((&node["status"], &node["kind"]["update"]), (&json!("done"), &json!({ "tone": "[redacted]" })));
     assert_eq!(node["kind"]["actor"]["by"], "service");
