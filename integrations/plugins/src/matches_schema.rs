@@ -3,7 +3,7 @@
 use std::future::{Ready, ready};
 use std::sync::Arc;
 
-use positronic_core::dsl::{AskingGuardContext, GuardContext, Options, Services, State, Verdict};
+use positronic_core::dsl::{GuardContext, Options, Services, State, Verdict};
 use positronic_core::record::{ModelResponse, check_numbers};
 use positronic_core::tools::Schema;
 use schemars::JsonSchema;
@@ -50,7 +50,7 @@ impl MatchesSchema {
     /// last word. The whole text is the JSON, without a code fence.
     pub fn answers<O: Options, S: State, V: Services>(
         &self,
-    ) -> impl Fn(AskingGuardContext<O, S, V>, Arc<ModelResponse>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {
+    ) -> impl Fn(GuardContext<O, S, V>, Arc<ModelResponse>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {
         let schema = Arc::clone(&self.0);
         move |_, answer| {
             let checked = if answer.calls.is_empty() { check_text(&schema, &answer.text()) } else { Ok(()) };

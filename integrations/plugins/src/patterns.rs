@@ -13,7 +13,7 @@ use std::future::{Ready, ready};
 use std::ops::Range;
 use std::sync::Arc;
 
-use positronic_core::dsl::{AskingGuardContext, GuardContext, Options, Services, State, Verdict};
+use positronic_core::dsl::{GuardContext, Options, Services, State, Verdict};
 use positronic_core::record::{ModelResponse, Part, UserMessage};
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -145,7 +145,7 @@ impl Patterns {
     /// Returns a check for [`Loop::guard_input`](positronic_core::dsl::Loop::guard_input). It reads the text of a message.
     pub fn inputs<O: Options, S: State, V: Services>(
         &self,
-    ) -> impl Fn(AskingGuardContext<O, S, V>, Arc<UserMessage>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {
+    ) -> impl Fn(GuardContext<O, S, V>, Arc<UserMessage>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {
         let patterns = self.clone();
         move |_, message| {
             let mut found = Vec::new();
@@ -158,7 +158,7 @@ impl Patterns {
     /// and its refusal. Calls are checked by [`calls`](Self::calls).
     pub fn answers<O: Options, S: State, V: Services>(
         &self,
-    ) -> impl Fn(AskingGuardContext<O, S, V>, Arc<ModelResponse>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {
+    ) -> impl Fn(GuardContext<O, S, V>, Arc<ModelResponse>) -> Ready<Verdict> + Send + Sync + use<O, S, V> {
         let patterns = self.clone();
         move |_, answer| ready(patterns.of_answer(&answer))
     }

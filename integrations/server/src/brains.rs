@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use positronic_core::definition::{BrainDefinition, StartOn};
+use positronic_core::dsl::ProjectWebhook;
 use positronic_core::runner::{NoRunner, Runner};
 use serde_json::Value;
 
@@ -37,6 +38,11 @@ pub trait Brains: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Lists the webhooks of the project: none by default. A payload that does not fit its webhook, and for which no run waits, is refused.
+    fn webhooks(&self) -> Vec<ProjectWebhook> {
+        Vec::new()
+    }
+
     /// Returns the options of a start that names none: an empty object by default, or `null` for a brain without options. The
     /// brain's own defaults then apply.
     fn default_options(&self, brain: &BrainDefinition) -> Value {
@@ -56,6 +62,10 @@ impl Brains for Runner {
 
     fn starts(&self) -> Vec<Arc<StartOn>> {
         Self::starts(self).map(Arc::clone).collect()
+    }
+
+    fn webhooks(&self) -> Vec<ProjectWebhook> {
+        self.project_webhooks().cloned().collect()
     }
 }
 

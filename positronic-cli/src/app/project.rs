@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use positronic_core::definition::{ActionSet, BrainDefinition, StartOn, UnknownAction};
-use positronic_core::dsl::{Action, IntoStartInput, Payload, Runnable, Webhook};
+use positronic_core::dsl::{Action, IntoStartInput, Payload, ProjectWebhook, Runnable, Webhook};
 use positronic_core::model::Model;
 use positronic_core::record::Tier;
 use serde::de::DeserializeOwned;
@@ -30,6 +30,7 @@ pub struct Project {
     pub(crate) models: Vec<(Tier, Arc<dyn Model>)>,
     pub(crate) actions: ActionSet,
     pub(crate) starts: Vec<Arc<StartOn>>,
+    pub(crate) webhooks: Vec<ProjectWebhook>,
     pub(crate) max_document_bytes: Option<usize>,
 }
 
@@ -146,6 +147,42 @@ impl Project {
         project
     }
 
+    /// Adds the webhooks of the project, which [`webhooks!`](positronic_core::webhooks) lists. Then the stages of its brains can wait for these only, and
+    /// only these start runs and have senders: anything else is an error when a command starts. `list` shows them.
+    ///
+    /// ```no_run
+    /// use positronic_cli::Project;
+    /// use positronic_core::prelude::*;
+    ///
+    /// positronic_core::webhooks! {
+    ///     struct Hooks {
+    ///         /// The bank's notice of a payment, in cents.
+    ///         payment: Webhook<u64> = "payment",
+    ///     }
+    /// }
+    ///
+    /// fn main() -> std::process::ExitCode {
+    ///     Project::new().webhooks(Hooks::new().list()).main()
+    /// }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When the project has a webhook of one of these names.
+    #[track_caller]
+    pub fn webhooks(mut self, webhooks: impl IntoIterator<Item = ProjectWebhook>) -> Self {
+        for webhook in webhooks {
+            if self.webhooks.iter().any(|known| known.name() == webhook.name()) {
+                usage_panic(&format!(
+                    "the project has two webhooks named `{}`; give one of them another name",
+                    webhook.name()
+                ));
+            }
+            self.webhooks.push(webhook);
+        }
+        self
+    }
+
     /// Returns the webhooks that start runs of a brain.
     pub(crate) fn starts_on(&self, title: &str) -> Vec<&str> {
         self.starts.iter().filter(|start| start.brain == title).map(|start| start.webhook.as_str()).collect()
@@ -211,7 +248,43 @@ impl Project {
                 .hint(has)
             })?;
         }
+        self.check_webhooks()
+    }
+
+    /// Checks that a project that lists its webhooks has each for which a stage waits, and each that starts runs.
+    fn check_webhooks(&self) -> Result<(), Failure> {
+        for entry in &self.brains {
+            let structure = entry.definition.structure();
+            for (stage, webhook) in structure.waits() {
+                self.has_webhook(webhook).map_err(|hints| {
+                    let title = &structure.title;
+                    let message = format!(
+                        "the stage `{stage}` of the brain `{title}` waits for the webhook `{webhook}`, which the project does not list"
+                    );
+                    Failure::usage(message).hints(hints)
+                })?;
+            }
+        }
+        for start in &self.starts {
+            self.has_webhook(&start.webhook).map_err(|hints| {
+                let (webhook, brain) = (&start.webhook, &start.brain);
+                let message = format!(
+                    "the webhook `{webhook}` starts runs of the brain `{brain}`, and the project does not list it"
+                );
+                Failure::usage(message).hints(hints)
+            })?;
+        }
         Ok(())
+    }
+
+    /// Returns hints if the project lists its webhooks, and not this one.
+    pub(crate) fn has_webhook(&self, name: &str) -> Result<(), Vec<String>> {
+        let known: Vec<_> = self.webhooks.iter().map(ProjectWebhook::name).collect();
+        if known.is_empty() || known.contains(&name) {
+            return Ok(());
+        }
+        let has = format!("the project has the webhooks {}", known.join(", "));
+        Err(did_you_mean(name, known, "").into_iter().chain([has]).collect())
     }
 
     /// Sets the model of a tier, instead of the environment's. `--model` replaces the models of both tiers, `--high-model` that

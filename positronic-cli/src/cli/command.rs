@@ -102,7 +102,7 @@ pub(crate) enum Command {
     Approve(ApproveArgs),
     /// Reject pending calls
     Reject(RejectArgs),
-    /// Send a message to a run, reply to a call, or deliver a webhook
+    /// Send a message to a run, reply to a call, update a plugin, or deliver a webhook
     Send(SendArgs),
     /// Pause a run: it starts no new effects, and those in flight finish
     Pause(RunByArgs),

@@ -59,12 +59,13 @@ const SEND: &str = "\
 A webhook needs no run: it goes to the run that waits for it, starts one if the project says so, or is stored for seven days. `inbox --mail` \
 lists stored webhooks, and `send --discard ID` deletes one.
 
-A payload is JSON; @FILE reads a file, and - reads stdin.";
+A payload and an update are JSON; @FILE reads a file, and - reads stdin.";
 
 /// Usage of `send`.
 const SEND_USAGE: &str = "\
 positronic send <RUN> --message <TEXT> [--attach <FILE|URL>]...
        positronic send <RUN> --reply <CALL> <JSON>
+       positronic send <RUN> --plugin <NAME> <JSON> [--loop <LOOP>]
        positronic send [RUN] --webhook <NAME> --identifier <ID> --payload <JSON>
        positronic send --discard <ID>";
 
@@ -72,7 +73,7 @@ positronic send <RUN> --message <TEXT> [--attach <FILE|URL>]...
 #[command(
     after_help = SEND,
     override_usage = SEND_USAGE,
-    group = ArgGroup::new("what").required(true).multiple(true).args(["message", "attach", "webhook", "reply", "discard"])
+    group = ArgGroup::new("what").required(true).multiple(true).args(["message", "attach", "webhook", "reply", "plugin", "discard"])
 )]
 pub(crate) struct SendArgs {
     /// The run; not needed for a webhook
@@ -103,6 +104,13 @@ pub(crate) struct SendArgs {
     /// Answer a call that waits for a reply
     #[arg(long, value_names = ["CALL", "JSON"], num_args = 2, conflicts_with = "discard")]
     pub(crate) reply: Option<Vec<String>>,
+    /// Update the state of a plugin: its name, with that of the instance before it if it has one (work.notes), and the update as the plugin
+    /// understands it
+    #[arg(long, value_names = ["NAME", "JSON"], num_args = 2, conflicts_with_all = ["message", "attach", "webhook", "reply", "discard"])]
+    pub(crate) plugin: Option<Vec<String>>,
+    /// Loop whose plugin is updated, if several open ones have it
+    #[arg(long, value_name = "LOOP", requires = "plugin", value_parser = name)]
+    pub(crate) r#loop: Option<String>,
     /// Delete a stored webhook
     #[arg(long, value_name = "ID", conflicts_with_all = ["run", "id"])]
     pub(crate) discard: Option<String>,

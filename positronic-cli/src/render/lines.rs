@@ -100,7 +100,9 @@ impl NodeRenderer<'_> {
                 self.remark(Tone::Warn, Sign::Result, &narrator::limit(reached, self.view.currency()), indent)
             }
             NodeKind::Message { .. } => self.narrated(node, [Tone::Dim; 2], Sign::Said, indent),
-            NodeKind::Compaction { .. } => self.narrated(node, [Tone::Dim; 2], Sign::Result, indent),
+            NodeKind::Compaction { .. } | NodeKind::PluginUpdate { .. } => {
+                self.narrated(node, [Tone::Dim; 2], Sign::Result, indent)
+            }
             NodeKind::Budget(_) | NodeKind::Blocked => {
                 self.narrated(node, [Tone::Warn, Tone::Dim], Sign::Result, indent)
             }

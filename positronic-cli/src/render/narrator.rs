@@ -126,6 +126,9 @@ pub(crate) fn note(node: &Node, currency: Option<&str>) -> Vec<String> {
         NodeKind::Compaction { summary: Some(_), .. } => "older messages were summarised".to_owned(),
         NodeKind::Compaction { summary: None, .. } => "the full messages are sent again".to_owned(),
         NodeKind::PluginFailure { plugin, message } => format!("the plugin {plugin} failed: {message}"),
+        NodeKind::PluginUpdate { plugin, update, actor, .. } => {
+            format!("the plugin {plugin} was updated{}: {}", by(actor), detail(&value_line(update)))
+        }
         NodeKind::Trigger { change: TriggerChange::Set(trigger) } => {
             format!("set the trigger {}: {}", trigger.id, trigger.what)
         }
@@ -142,6 +145,7 @@ pub(crate) fn note(node: &Node, currency: Option<&str>) -> Vec<String> {
     };
     let second = match &node.kind {
         NodeKind::Budget(budget) => budget.outcome.as_ref().map(|outcome| words::budget(outcome, currency)),
+        NodeKind::PluginUpdate { refused: Some(why), .. } => Some(why.clone()),
         NodeKind::Pause { resumed, .. } => resumed.as_ref().map(|actor| format!("resumed{}", by(actor))),
         _ => None,
     };

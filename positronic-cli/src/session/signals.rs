@@ -88,6 +88,10 @@ async fn said_before(client: &Client, run: &RunId, signal: &Signal) -> Result<()
             Some(EventKind::LoopMessage { text: before, files: files_before, .. }),
             SignalKind::Message { text, files, .. },
         ) => (before, files_before) == (text, files),
+        (
+            Some(EventKind::LoopPluginUpdate { plugin: plugin_before, update: before, .. }),
+            SignalKind::UpdatePlugin { plugin, update, .. },
+        ) => (plugin_before, &**before) == (plugin, update),
         _ => false,
     };
     if same { Ok(()) } else { Err(Failure::reused_id(&signal.id)) }

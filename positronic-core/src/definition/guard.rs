@@ -1,4 +1,4 @@
-//! Guards of a loop: checks of answers, calls and results.
+//! Guards of a loop: checks of messages, answers, calls and results.
 
 use std::sync::Arc;
 
@@ -28,9 +28,9 @@ pub enum LoopGuardCheck {
     /// Checks a message of a person before the model reads it.
     Input(#[derive_where(skip)] CheckFn<CheckedInput>),
     /// Checks the tool and the arguments of a call, before a person is asked about it.
-    Call(#[derive_where(skip)] CheckFn<(String, Arc<Value>)>),
+    Call(#[derive_where(skip)] CheckFn<CheckedValue>),
     /// Checks the tool and the result of a call.
-    Result(#[derive_where(skip)] CheckFn<(String, Arc<Value>)>),
+    Result(#[derive_where(skip)] CheckFn<CheckedValue>),
 }
 
 impl LoopGuardCheck {
@@ -38,6 +38,12 @@ impl LoopGuardCheck {
     #[must_use]
     pub fn is_input(&self) -> bool {
         matches!(self, Self::Input(_))
+    }
+
+    /// Returns whether it checks calls.
+    #[must_use]
+    pub fn is_call(&self) -> bool {
+        matches!(self, Self::Call(_))
     }
 }
 
@@ -59,6 +65,17 @@ pub struct CheckedInput {
     pub at: Path,
 }
 
+/// The arguments or the output of a call that a guard checks.
+#[derive(Debug, Clone)]
+pub struct CheckedValue {
+    /// The tool.
+    pub tool: String,
+    /// The arguments or the output.
+    pub value: Arc<Value>,
+    /// Where the guard asks models about it.
+    pub at: Path,
+}
+
 /// Checks a value.
 pub type CheckFn<T> = Arc<dyn Fn(Scope, T) -> BoxFuture<'static, Result<Verdict>> + Send + Sync>;
 
@@ -70,8 +87,8 @@ pub enum Verdict {
     Pass,
     /// It does not pass, for this reason: the model is asked again, reads that a message was withheld, or the call gets the reason as its error.
     Refuse(String),
-    /// This comes in its place: the text of an answer or a message, or an output. A call is refused: its arguments cannot be replaced.
+    /// This comes in its place: the text of an answer or a message, arguments, or an output.
     Replace(Value),
-    /// The loop fails for this reason, with the code `guard`. A call or an output is refused.
+    /// The loop fails for this reason, with the code `guard`.
     Stop(String),
 }

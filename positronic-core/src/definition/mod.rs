@@ -32,7 +32,7 @@ use crate::tools::Schema;
 pub use actions::{ActionSet, UnknownAction};
 pub use document::StateValue;
 pub(crate) use document::{decode, encode, encode_state, read_value, recordable};
-pub use guard::{CheckFn, CheckedAnswer, CheckedInput, LoopGuard, LoopGuardCheck, Verdict};
+pub use guard::{CheckFn, CheckedAnswer, CheckedInput, CheckedValue, LoopGuard, LoopGuardCheck, Verdict};
 pub use plugin::{AnyPlugin, Inspected, Invocation, NextCall, PluginName, StateOwner};
 pub use scope::{AnyServices, Link, NewChild, Scope};
 pub use stage::{

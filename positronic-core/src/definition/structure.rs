@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{ArmDefinition, BrainDefinition, StageDefinition};
-use crate::record::{StageKind, StageShape};
+use crate::record::{StageKind, StageShape, WaitSpec};
 
 /// The structure of a brain: its stages, and the brains that they run.
 ///
@@ -52,6 +52,32 @@ pub struct ArmStructure {
     /// Its brain; an arm without one computes the next state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brain: Option<Structure>,
+}
+
+impl Structure {
+    /// Returns the webhooks for which the stages wait, also those of nested brains, each with the names of the stages that lead to it.
+    #[must_use]
+    pub fn waits(&self) -> Vec<(String, &str)> {
+        let mut waits = Vec::new();
+        self.collect_waits("", &mut waits);
+        waits
+    }
+
+    fn collect_waits<'a>(&'a self, around: &str, waits: &mut Vec<(String, &'a str)>) {
+        for stage in &self.stages {
+            let at = if around.is_empty() { stage.name.clone() } else { format!("{around}/{}", stage.name) };
+            let webhooks = stage.webhooks.iter().filter(|name| !is_reserved(name));
+            waits.extend(webhooks.map(|name| (at.clone(), name.as_str())));
+            for brain in stage.brain.iter().chain(stage.arms.iter().filter_map(|arm| arm.brain.as_ref())) {
+                brain.collect_waits(&at, waits);
+            }
+        }
+    }
+}
+
+/// Returns whether a wait is for a reply, a child run or a time, and not for a webhook.
+fn is_reserved(name: &str) -> bool {
+    name == WaitSpec::REPLY || name == WaitSpec::CHILD
 }
 
 impl BrainDefinition {

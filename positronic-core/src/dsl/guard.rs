@@ -1,7 +1,6 @@
 //! Guards of a loop: they check messages, answers, calls and results before those count.
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -12,7 +11,9 @@ use super::question::ModelCall;
 use super::read_only::{ChangedByToolsAndOnExit, DeclaredWithOptions, ReadOnly};
 use super::services::{Services, services};
 use super::trait_bounds::{Options, Standalone, State};
-use crate::definition::{CheckFn, CheckedAnswer, CheckedInput, LoopGuard, LoopGuardCheck, Scope, Verdict};
+use crate::definition::{
+    CheckFn, CheckedAnswer, CheckedInput, CheckedValue, LoopGuard, LoopGuardCheck, Scope, Verdict,
+};
 use crate::error::Result;
 use crate::record::{ModelResponse, Path, Prompt, RunId, UserMessage};
 
@@ -25,35 +26,16 @@ pub struct GuardContext<O = (), S = (), V = ()> {
     /// The services.
     pub services: Arc<V>,
     scope: Scope,
+    at: Path,
 }
 
 shared_methods!(GuardContext<O, S, V>);
 
-/// What a guard of messages or answers sees: a [`GuardContext`], and a way to ask a model.
-pub struct AskingGuardContext<O = (), S = (), V = ()> {
-    context: GuardContext<O, S, V>,
-    at: Path,
-}
-
-impl<O, S, V> AskingGuardContext<O, S, V> {
-    /// Creates a question to a model about the message or the answer. The question and its answer are recorded; a guard that asks the same again about
-    /// this iteration, after a crash or a refusal, gets the recorded answer. What it costs counts for the loop.
+impl<O, S, V> GuardContext<O, S, V> {
+    /// Creates a question to a model about what the guard checks. The question and its answer are recorded, and what it costs counts for the loop. A
+    /// guard that asks the same again in this iteration, after a crash or a refusal, gets the recorded answer.
     pub fn model(&self) -> ModelCall {
-        ModelCall::new(Arc::clone(&self.context.scope.link), self.at.clone())
-    }
-}
-
-impl<O, S, V> Deref for AskingGuardContext<O, S, V> {
-    type Target = GuardContext<O, S, V>;
-
-    fn deref(&self) -> &GuardContext<O, S, V> {
-        &self.context
-    }
-}
-
-impl<O, S, V> fmt::Debug for AskingGuardContext<O, S, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.context.fmt(f)
+        ModelCall::new(Arc::clone(&self.scope.link), self.at.clone())
     }
 }
 
@@ -101,13 +83,12 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// ```
     pub fn guard_answer<F, Fut, W>(self, name: impl Into<String>, check: F) -> Self
     where
-        F: Fn(AskingGuardContext<O, S, V>, Arc<ModelResponse>) -> Fut + Standalone,
+        F: Fn(GuardContext<O, S, V>, Arc<ModelResponse>) -> Fut + Standalone,
         Fut: Future<Output = W> + Send + 'static,
         W: Into<Verdict>,
     {
-        let check: CheckFn<CheckedAnswer> = Arc::new(move |scope, CheckedAnswer { answer, at }| {
-            checked(&scope, |context| check(AskingGuardContext { context, at }, answer))
-        });
+        let check: CheckFn<CheckedAnswer> =
+            Arc::new(move |scope, CheckedAnswer { answer, at }| checked(&scope, at, |cx| check(cx, answer)));
         self.guard(name.into(), LoopGuardCheck::Answer(check))
     }
 
@@ -141,42 +122,77 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// ```
     pub fn guard_input<F, Fut, W>(self, name: impl Into<String>, check: F) -> Self
     where
-        F: Fn(AskingGuardContext<O, S, V>, Arc<UserMessage>) -> Fut + Standalone,
+        F: Fn(GuardContext<O, S, V>, Arc<UserMessage>) -> Fut + Standalone,
         Fut: Future<Output = W> + Send + 'static,
         W: Into<Verdict>,
     {
-        let check: CheckFn<CheckedInput> = Arc::new(move |scope, CheckedInput { message, at }| {
-            checked(&scope, |context| check(AskingGuardContext { context, at }, message))
-        });
+        let check: CheckFn<CheckedInput> =
+            Arc::new(move |scope, CheckedInput { message, at }| checked(&scope, at, |cx| check(cx, message)));
         self.guard(name.into(), LoopGuardCheck::Input(check))
     }
 
-    /// Checks the tool and the arguments of each call, before a person is asked about it, and again after a person has edited them. A
-    /// call that is refused gets the reason as its error, and the model goes on. Arguments cannot be replaced. A guard that panics refuses.
+    /// Checks the tool and the arguments of each call, before a person is asked about it, and again after a person has edited them.
+    ///
+    /// A call that is refused gets the reason as its error, and the model goes on. [`Verdict::Replace`] runs the tool with other arguments, which have
+    /// to fit it; the log keeps those that were replaced. What a person has edited cannot be replaced, only refused. [`Verdict::Stop`], a
+    /// guard that fails and one that panics fail the brain with the code `guard`; no call of the answer runs then. A guard can ask a
+    /// [model](GuardContext::model).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use positronic_core::dsl::Verdict;
+    /// use positronic_core::prelude::*;
+    /// # use positronic_core::model::scripted::{Reply, ScriptedModel};
+    /// use serde_json::Value;
+    ///
+    /// let desk = brain("Desk").r#loop("Chat", |cx| {
+    ///     cx.system("Help.")
+    ///         .input("Look the weather up.")
+    ///         .tool("search", |t| t.read_only().execute(async |_: NoArgs, _| Ok("sunny")))
+    ///         .guard_call("No names", async |cx, tool, arguments: Arc<Value>| {
+    ///             let question = format!("Is a person named in this call of `{tool}`? {arguments}");
+    ///             match &*cx.model().system("Answer yes or no.").ask(question).await? {
+    ///                 "no" => Ok(Verdict::Pass),
+    ///                 _ => Ok(Verdict::Refuse("search without names of persons".to_owned())),
+    ///             }
+    ///         })
+    /// });
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// # let model = ScriptedModel::new([Reply::call("search", serde_json::json!({})), Reply::text("no"), Reply::text("It is sunny.")]);
+    /// # let runner = Runner::new(model);
+    /// let run = runner.start(desk, ()).await?;
+    /// run.result().await?;
+    /// assert_eq!(run.answer().as_deref(), Some("It is sunny."));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn guard_call<F, Fut, W>(self, name: impl Into<String>, check: F) -> Self
     where
         F: Fn(GuardContext<O, S, V>, String, Arc<Value>) -> Fut + Standalone,
         Fut: Future<Output = W> + Send + 'static,
         W: Into<Verdict>,
     {
-        let check: CheckFn<(String, Arc<Value>)> =
-            Arc::new(move |scope, (tool, arguments)| checked(&scope, |cx| check(cx, tool, arguments)));
-        self.guard(name.into(), LoopGuardCheck::Call(check))
+        self.guard(name.into(), LoopGuardCheck::Call(of_value(check)))
     }
 
     /// Checks the tool and what its function returns, before it is recorded: the output, and then the shorter text for the model if there is
-    /// one. An output that is refused becomes an error with the reason, and its changes of the state are dropped;
-    /// [`Verdict::Replace`] records another one in its place. The errors of tools, the answers of waits and the results of brains are not
-    /// checked. A guard that panics refuses.
+    /// one.
+    ///
+    /// An output that is refused becomes an error with the reason, and its changes of the state are dropped; [`Verdict::Replace`] records
+    /// another one in its place. [`Verdict::Stop`], a guard that fails and one that panics fail the brain with the code `guard`. The errors
+    /// of tools, the answers of waits and the results of brains are not checked.
+    ///
+    /// A guard can ask a [model](GuardContext::model). The call is under way until the verdict: after a crash meanwhile the tool runs again if it may,
+    /// and its result is `interrupted` otherwise.
     pub fn guard_result<F, Fut, W>(self, name: impl Into<String>, check: F) -> Self
     where
         F: Fn(GuardContext<O, S, V>, String, Arc<Value>) -> Fut + Standalone,
         Fut: Future<Output = W> + Send + 'static,
         W: Into<Verdict>,
     {
-        let check: CheckFn<(String, Arc<Value>)> =
-            Arc::new(move |scope, (tool, result)| checked(&scope, |cx| check(cx, tool, result)));
-        self.guard(name.into(), LoopGuardCheck::Result(check))
+        self.guard(name.into(), LoopGuardCheck::Result(of_value(check)))
     }
 
     fn guard(mut self, name: String, check: LoopGuardCheck) -> Self {
@@ -185,9 +201,20 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     }
 }
 
+/// Erases the types of a check of arguments or outputs.
+fn of_value<O: Options, S: State, V: Services, F, Fut, W>(check: F) -> CheckFn<CheckedValue>
+where
+    F: Fn(GuardContext<O, S, V>, String, Arc<Value>) -> Fut + Standalone,
+    Fut: Future<Output = W> + Send + 'static,
+    W: Into<Verdict>,
+{
+    Arc::new(move |scope, CheckedValue { tool, value, at }| checked(&scope, at, |cx| check(cx, tool, value)))
+}
+
 /// Runs a typed check.
 fn checked<O: Options, S: State, V: Services, Fut, W>(
     scope: &Scope,
+    at: Path,
     check: impl FnOnce(GuardContext<O, S, V>) -> Fut,
 ) -> futures::future::BoxFuture<'static, Result<Verdict>>
 where
@@ -196,7 +223,7 @@ where
 {
     let context = || {
         let (state, options, services) = (read_only(scope)?, options(scope)?, services(&scope.services)?);
-        Ok(GuardContext { state, options, services, scope: scope.clone() })
+        Ok(GuardContext { state, options, services, scope: scope.clone(), at })
     };
     match context() {
         Ok(context) => {

@@ -39,7 +39,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         }
     }
 
-    /// Opens the loop with a user message, a text or one with files. In the first loop of the run's brain, the message of the run follows it. A loop
+    /// Opens the loop with a user message, a text or one with files. In the first loop of the run's brain it follows the message of the run. A loop
     /// without any opens with `Begin.`, or with the text of the trigger that started the run, since providers require a user
     /// message.
     ///

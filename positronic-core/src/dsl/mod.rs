@@ -49,6 +49,7 @@ mod plugin;
 mod plugin_state;
 mod plugin_update;
 mod project;
+mod project_webhook;
 mod question;
 mod read_only;
 mod reply;
@@ -73,7 +74,7 @@ pub use child::{Child, StartChild};
 #[doc(hidden)]
 pub use context::AnyToolContext;
 pub use context::{Brains, LoopContext, LoopInputs, StepContext, ToolContext};
-pub use guard::{AskingGuardContext, GuardContext};
+pub use guard::GuardContext;
 pub use r#loop::Loop;
 pub use loop_plugin::{LoopPlugin, plugin};
 pub use output::OutputType;
@@ -83,6 +84,9 @@ pub(crate) use plugin_state::instance_name;
 pub use plugin_update::{PluginUpdate, ReceivedUpdate};
 #[doc(hidden)]
 pub use project::{BoundBrain, bound};
+pub use project_webhook::ProjectWebhook;
+#[doc(hidden)]
+pub use project_webhook::check_webhook_names;
 pub use question::ModelCall;
 pub use read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOptions, ReadOnly};
 pub use reply::{IntoReply, NoArgs, ToolReply};

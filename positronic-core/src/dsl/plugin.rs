@@ -382,7 +382,7 @@ pub struct ResponseInspection<'a, O, S, V, P> {
 }
 
 impl<O, S, V, P> ResponseInspection<'_, O, S, V, P> {
-    /// Creates a question to a model about the answer, as a [guard](super::AskingGuardContext::model) does.
+    /// Creates a question to a model about the answer, as a [guard](super::GuardContext::model) does.
     pub fn model(&self) -> ModelCall {
         ModelCall::new(Arc::clone(&self.context.scope.link), self.context.scope.path.about_answer())
     }

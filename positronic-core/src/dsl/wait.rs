@@ -33,7 +33,7 @@ use crate::tools::Schema;
 /// let wait = slack().on::<()>("thread-7");
 /// # let _ = wait;
 /// ```
-#[derive_where(Debug)]
+#[derive_where(Clone, Debug)]
 pub struct Webhook<P> {
     name: String,
     payload: PhantomData<fn() -> P>,

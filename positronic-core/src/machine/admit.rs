@@ -158,7 +158,7 @@ pub fn decided<'a>(log: impl IntoIterator<Item = &'a Event>, call: &Path) -> Opt
 }
 
 /// The webhook name of a wait for a reply to the call itself.
-pub(crate) const REPLY: &str = "reply";
+pub(crate) const REPLY: &str = WaitSpec::REPLY;
 
 fn approve(
     state: &RunState,

@@ -1,8 +1,12 @@
 //! The events that end a run, a brain or a loop from outside: results for everything open in it come first.
 
+use std::time::Duration;
+
 use super::frames::{BrainFrame, LoopFrame};
 use super::state::RunState;
-use crate::record::{Actor, EventKind, Failure, LoopOutcome, NewEvent, Path, SignalId, UndoCause};
+use crate::record::{
+    Actor, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, SignalId, ToolResult, UndoCause,
+};
 
 /// Returns the events that cancel a run, or begin to undo what it has done. A run that does that already is cancelled at once.
 pub(super) fn cancel(state: &RunState, signal: &SignalId, actor: &Actor, reason: Option<&String>) -> Vec<NewEvent> {
@@ -28,6 +32,15 @@ pub(crate) fn end_brain(frame: &BrainFrame, failure: &Failure) -> Vec<NewEvent> 
 /// Returns the event that fails the brain around a stage.
 pub(super) fn fail_owner(state: &RunState, stage: &Path, failure: Failure) -> Vec<NewEvent> {
     state.owner(stage).map(|owner| owner.failed(failure)).into_iter().collect()
+}
+
+/// Returns the events that fail a loop because a guard stops it at one of its calls, and end every other open call in it.
+pub(super) fn stop_at_call(state: &RunState, call: &Path, message: String, duration: Duration) -> Vec<NewEvent> {
+    let (result, duration) = (ToolResult::error(&*message), Some(duration));
+    let stopped = NewEvent::new(call.clone(), EventKind::LoopToolResult { result, duration, change: None });
+    let Some(frame) = state.loop_at(call) else { return vec![stopped] };
+    let ended = end_loop(frame, &Failure { code: EndReason::Guard, message, retryable: false });
+    std::iter::once(stopped).chain(ended.into_iter().filter(|event| event.path != *call)).collect()
 }
 
 /// Returns the events that fail a loop and end every open call in it.

@@ -1,4 +1,4 @@
-//! Questions that a step, a plugin that prepares an iteration, or a guard of an answer asks a model.
+//! Questions that a step, a plugin that prepares an iteration, or a guard of an answer or a call asks a model.
 //!
 //! [`ask`] answers a question from the log if a rerun asks it again, and otherwise returns the intent under which it is
 //! sent. [`answered`] and [`failed`] convert what comes of the request into events.
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::limits::{LimitVerdict, may_ask};
 use super::settle::context::SettleContext;
 use super::stages::{Frame, question_hash};
-use super::{LoopPhase, OpenQuestion, RunState};
+use super::{CallPhase, LoopPhase, OpenQuestion, RunState};
 use crate::record::{EventKind, ModelError, ModelResponse, NewEvent, Path, Question, ResponseMetadata, Segment};
 
 /// What to do with a question.
@@ -53,7 +53,7 @@ pub(crate) fn ask(
             // The limit itself ends the loop.
             Place::Preparation => return Asking::Blocked(Vec::new()),
             // What it asks about would be lost with it.
-            Place::Answer { .. } => {
+            Place::Answer { .. } | Place::Call { .. } => {
                 return Asking::Refused("the model is not called: its budget is used up".to_owned());
             }
         },
@@ -63,7 +63,7 @@ pub(crate) fn ask(
         // The fold drops questions of a preparation that were not answered.
         Place::Preparation => recorded.iter().filter(|asked| asked.answer.is_some()).count(),
         // A question whose answer was lost with its worker is sent again under its number.
-        Place::Step | Place::Answer { .. } => {
+        Place::Step | Place::Answer { .. } | Place::Call { .. } => {
             let lost = same().find(|(index, asked)| asked.answer.is_none() && !in_flight(&place.path(asks, *index)));
             lost.map_or(recorded.len(), |(index, _)| index)
         }
@@ -95,6 +95,10 @@ enum Place {
     Answer {
         iteration: u32,
     },
+    /// A guard that checks the edited arguments or the output of a call of an iteration.
+    Call {
+        iteration: u32,
+    },
 }
 
 impl Place {
@@ -107,7 +111,9 @@ impl Place {
                 matches!(of(iteration)?.phase, LoopPhase::Prepare).then_some(Self::Preparation)
             }
             Segment::Question(iteration, _) => of(iteration)?.is_asking().then_some(Self::Answer { iteration }),
-            Segment::Call(..) => None,
+            Segment::Call(iteration, _) => {
+                matches!(state.call(asks)?.phase, CallPhase::Open(_)).then_some(Self::Call { iteration })
+            }
         }
     }
 
@@ -117,7 +123,9 @@ impl Place {
         match self {
             Self::Step => asks.iteration(index),
             Self::Preparation => asks.clone(),
-            Self::Answer { iteration } => asks.parent().unwrap_or_default().question(iteration, index),
+            Self::Answer { iteration } | Self::Call { iteration } => {
+                asks.parent().unwrap_or_default().question(iteration, index)
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::Value;
 use smallvec::{SmallVec, smallvec};
 
-use super::close::fail_loop;
+use super::close::{fail_loop, stop_at_call};
 use super::stages::{denial, denied_before};
 use super::{LoopFrame, REPLY, RunState, model_question};
 use crate::error::{Error, Result};
@@ -50,6 +50,8 @@ pub(crate) enum Outcome {
     Tool(Returned),
     /// A tool has failed, which may be tried again so often.
     ToolFailed { error: Error, attempt: u32, retries: u32 },
+    /// A guard has stopped the loop at a call that was about to run, or has run.
+    CallStopped { message: String, replaced: Vec<Replaced> },
     /// It is unknown whether a tool has had its effect. `retries` limits how often it may run again.
     ToolInDoubt { reason: String, attempt: u32, retries: u32 },
     /// A model has answered a question of a step or a plugin, or given no answer.
@@ -136,9 +138,11 @@ pub(crate) struct Answered {
 pub(crate) struct Validated {
     pub(crate) call: ToolCall,
     pub(crate) refused: Option<String>,
+    /// The arguments that guards have replaced.
+    pub(crate) replaced: Vec<Replaced>,
 }
 
-/// The error of a plugin that refuses a request.
+/// The error of a plugin that refuses a request, or of a guard that stops a loop.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Veto(pub(crate) String);
@@ -193,6 +197,7 @@ fn take_broken(outcome: &mut Outcome) -> Vec<EventKind> {
         Outcome::Step { .. }
         | Outcome::Tool(_)
         | Outcome::ToolFailed { .. }
+        | Outcome::CallStopped { .. }
         | Outcome::ToolInDoubt { .. }
         | Outcome::NotConfigured(_)
         | Outcome::Chosen(_)
@@ -235,6 +240,10 @@ fn settled(
         Outcome::ToolFailed { error, attempt, retries } => {
             let Some(flags) = state.call(path).map(|call| call.flags) else { return Vec::new() };
             vec![NewEvent::new(path.clone(), tool_failed(flags, attempt, retries, &error, duration, context))]
+        }
+        Outcome::CallStopped { message, replaced } => {
+            let replaced = replaced.into_iter().map(|replaced| replaced.event(path));
+            replaced.chain(stop_at_call(state, path, message, duration)).collect()
         }
         Outcome::ToolInDoubt { reason, attempt, retries } => {
             let again = state.call(path).filter(|call| call.flags.may_repeat());
@@ -327,7 +336,7 @@ fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration)
     new_events.extend(replaced.into_iter().map(|replaced| replaced.event(path)));
     new_events
         .push(NewEvent::new(path.clone(), EventKind::LoopModelResult { parts: parts.into(), metadata, duration }));
-    for (index, Validated { call, refused }) in (0..).zip(calls) {
+    for (index, Validated { call, refused, replaced }) in (0..).zip(calls) {
         let path = loop_at.call(iteration, index);
         let denied = state.loop_at(&path).is_some_and(|frame| is_denied(frame, &call));
         let result = match refused {
@@ -336,6 +345,7 @@ fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration)
             None => None,
         };
         new_events.push(NewEvent::new(path.clone(), EventKind::LoopToolCall(Box::new(call))));
+        new_events.extend(replaced.into_iter().map(|replaced| replaced.event(&path)));
         if let Some(result) = result {
             results.push(NewEvent::new(path, EventKind::LoopToolResult { result, duration: None, change: None }));
         }
@@ -428,7 +438,7 @@ fn absolute(call: &Path, mut spec: WaitSpec, valid_for: Option<Duration>, now: T
 pub(crate) fn offers(state: &RunState, path: &Path, flags: CallFlags) -> bool {
     let wraps_up = state.loop_at(path).is_some_and(|frame| frame.wrap_up.is_some());
     if flags.hand_back {
-        let taken_over = path.parent().and_then(|brain| state.call(&brain)).is_some_and(|call| call.flags.handoff);
+        let taken_over = path.parent().and_then(|brain| state.call(&brain)).is_some_and(|call| call.hands_over());
         return taken_over && !wraps_up;
     }
     flags.exit || !wraps_up

@@ -73,7 +73,7 @@ impl Prompts {
             OutputKind::Tool(tool) => Some(tool),
             _ => None,
         });
-        let was_returned = tools.any(|tool| inner.prompt.path.is_within(&tool.path) && !tool.flags.handoff);
+        let was_returned = tools.any(|tool| inner.prompt.path.is_within(&tool.path) && tool.handed_back);
         was_returned.then(|| handing_answer(outer, &inner.prompt.path)).flatten()
     }
 
@@ -281,7 +281,7 @@ fn handed_over(prompt: &Prompt) -> Option<&Path> {
         OutputKind::Tool(tool) => Some(tool),
         _ => None,
     });
-    let mut handed = tools.filter(|tool| tool.flags.handoff);
+    let mut handed = tools.filter(|tool| tool.hands_over());
     handed.find(|tool| matches!(tool.result, Some(ToolResult::Success { .. }))).map(|tool| &tool.path)
 }
 

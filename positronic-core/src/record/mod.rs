@@ -56,8 +56,9 @@ pub use prompt::made_by::{MadeBy, Recipient};
 pub use prompt::message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub use prompt::older_answer::OlderAnswer;
 pub use prompt::part::{Citation, Part, ProviderToolUse};
-pub use prompt::prompt::{Output, OutputKind, Prompt, PromptState, ToolOutput, shown_together};
+pub use prompt::prompt::{Output, OutputKind, Prompt, PromptState, shown_together};
 pub use prompt::side_output::{CustomOutput, FileOutput, SideOutput, WidgetOutput};
+pub use prompt::tool_output::ToolOutput;
 pub use request::answer::AnswerFault;
 pub use request::provider_tool::{
     ProviderTool, WebSearchOptions, code_execution, image_generation, web_fetch, web_search,

@@ -3,7 +3,7 @@
 //! A path goes from the outside in: a stage's name, then for a loop the iteration or the call in it, then the
 //! stages of the brain that the call runs, and so on: `Chat/3.1/Ask/0.2` is the third call of iteration 0 of the loop
 //! `Ask` in the brain that was called as the second call of iteration 3 of the loop `Chat`. The root brain's path is
-//! empty. `Chat/3~0` is the first question that the guards of the loop `Chat` asked a model about the answer of iteration 3. Stage
+//! empty. `Chat/3~0` is the first question that the guards of the loop `Chat` asked a model about the answer or the calls of iteration 3. Stage
 //! names are never numbers, so the kind of each part is unambiguous.
 
 use std::fmt;
@@ -157,7 +157,7 @@ impl Path {
         self.below(&[iteration, index], '.', LastKind::Call(iteration, index))
     }
 
-    /// Returns the path of a guard's question about an answer of this loop.
+    /// Returns the path of a guard's question about an answer of this loop, or about one of its calls.
     #[must_use]
     pub fn question(&self, iteration: u32, index: u32) -> Self {
         self.below(&[iteration, index], '~', LastKind::Question(iteration, index))

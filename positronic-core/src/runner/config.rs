@@ -19,7 +19,7 @@ use super::serve::unattended::Unattended;
 use super::worker::lease::{HeldLease, LeaseKeeper};
 use super::worker::registry::RunRegistry;
 use crate::definition::{ActionSet, BrainDefinition, StartOn};
-use crate::dsl::{Action, Runnable, usage_panic};
+use crate::dsl::{Action, ProjectWebhook, Runnable, usage_panic};
 use crate::model::{Model, RetryPolicy};
 use crate::prices::PriceTable;
 use crate::record::{MAX_DOCUMENT_BYTES, Tier, sha256};
@@ -93,6 +93,8 @@ pub(super) struct Code {
     pub(super) actions: ActionSet,
     /// What webhooks start, by their name.
     pub(super) starts: IndexMap<String, Arc<StartOn>>,
+    /// The webhooks of the project, by their name.
+    pub(super) webhooks: IndexMap<String, ProjectWebhook>,
     /// Performs tool calls apart from the workers.
     pub(super) executor: Option<Arc<dyn ToolExecutor>>,
 }

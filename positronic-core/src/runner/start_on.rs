@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::catch::caught_now;
 use super::{Client, Delivered, Runner, SignalError, StartError, start};
 use crate::definition::{RunInput, StartOn};
-use crate::dsl::{IntoStartInput, Payload, Runnable, Webhook, usage_panic};
+use crate::dsl::{IntoStartInput, Payload, ProjectWebhook, Runnable, Webhook, usage_panic};
 use crate::record::{Actor, EventKind, Seq, SignalId, Start, WebhookDelivery};
 use crate::store::{InboundWebhook, StoreError};
 
@@ -129,6 +129,32 @@ impl Runner {
         self
     }
 
+    /// Registers the webhooks of a project, which [`webhooks!`](crate::webhooks) lists. A payload that does not fit its webhook, and for which no
+    /// run waits, is refused by [`Runner::deliver`] and not stored.
+    ///
+    /// # Panics
+    ///
+    /// If the runner has a webhook of one of these names.
+    #[must_use]
+    #[track_caller]
+    pub fn webhooks(mut self, webhooks: impl IntoIterator<Item = ProjectWebhook>) -> Self {
+        let code = Arc::make_mut(&mut self.code);
+        for webhook in webhooks {
+            if let Some(known) = code.webhooks.insert(webhook.name().to_owned(), webhook) {
+                usage_panic(&format!(
+                    "the runner has two webhooks named `{}`; give one of them another name",
+                    known.name()
+                ));
+            }
+        }
+        self
+    }
+
+    /// Iterates over the webhooks of the project, in the order of registration.
+    pub fn project_webhooks(&self) -> impl Iterator<Item = &ProjectWebhook> {
+        self.code.webhooks.values()
+    }
+
     /// Iterates over what webhooks start, in the order of registration.
     pub fn starts(&self) -> impl Iterator<Item = &Arc<StartOn>> {
         self.code.starts.values()
@@ -153,7 +179,10 @@ pub(super) async fn deliver(
     let client = runner.client();
     let Arrived { id, webhook, identifier, payload, actor } = arrived;
     let Some(starts) = starts else {
-        return Ok(client.deliver(id, webhook, identifier, payload, actor).await?);
+        return match runner.code.webhooks.get(webhook) {
+            Some(known) => known.deliver(&client, id, identifier, payload, actor).await,
+            None => Ok(client.deliver(id, webhook, identifier, payload, actor).await?),
+        };
     };
     if let Some(started) = started(&client, &id).await? {
         return Ok(started);
@@ -171,6 +200,34 @@ pub(super) async fn deliver(
         if let Some(mail) = client.stored_webhook(&id).await? {
             return start_run(runner, starts, &mail).await;
         }
+    }
+}
+
+impl ProjectWebhook {
+    /// Delivers it to the run that waits for it, as [`Client::deliver`] does. If none waits, a payload that does not fit is not stored.
+    ///
+    /// # Errors
+    ///
+    /// [`DeliveryError::Payload`] if the payload does not fit and no run waits for it; [`DeliveryError::Signal`] if the run that waits refuses it, or the
+    /// store fails.
+    pub async fn deliver(
+        &self,
+        client: &Client,
+        id: SignalId,
+        identifier: &str,
+        payload: Value,
+        actor: Actor,
+    ) -> Result<Delivered, DeliveryError> {
+        let delivered = client.deliver(id.clone(), self.name(), identifier, payload, actor).await?;
+        // A run of older code may have waited for another type. What an earlier delivery under the id has stored stays.
+        if let Delivered::Kept = delivered
+            && let Some(mail) = client.stored_webhook(&id).await?
+            && let Err(reason) = self.check(&mail.payload)
+        {
+            client.store().discard(&id).await?;
+            return Err(DeliveryError::Payload { webhook: self.name().to_owned(), reason });
+        }
+        Ok(delivered)
     }
 }
 

@@ -50,6 +50,7 @@ mod groups;
 mod guards;
 mod handoffs;
 mod input_guards;
+mod judged_calls;
 mod judges;
 mod limits;
 mod long_conversations;

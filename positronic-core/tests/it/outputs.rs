@@ -125,6 +125,7 @@ fn call(index: u32, state: CallState, edited: Option<Value>, result: Option<Tool
     output(OutputKind::Tool(Box::new(ToolOutput {
         path: path("Chat").call(0, index),
         flags: CallFlags::default(),
+        handed_back: false,
         approval: None,
         tool: "pay.send".to_owned(),
         arguments: std::sync::Arc::new(json!({"to": index})),

@@ -1,12 +1,13 @@
-//! The brains of a project: found by field and type, also in cycles, and replaced in a test.
+//! The brains of a project: found by field and type, also in cycles, and replaced in a test; and its webhooks.
 
 use std::sync::Arc;
 
 use positronic_core::dsl::IntoBrain as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::SignalKind;
-use positronic_core::runner::Settled;
+use positronic_core::record::{Actor, SignalId, SignalKind};
+use positronic_core::runner::{Delivered, DeliveryError, Settled};
+use positronic_core::store::{EventStore as _, MemoryStore};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -142,4 +143,80 @@ async fn test_replaces_a_brain_of_a_project() {
 
     assert_eq!(story.settled(), &Settled::Completed(json!(3)));
     assert!(shop.ledger.deeds().is_empty());
+}
+
+positronic_core::webhooks! {
+    /// The webhooks of a shop.
+    #[derive(Debug, Clone)]
+    struct ShopWebhooks {
+        /// A claim was paid.
+        ///
+        /// By the bank.
+        paid: Webhook<Claim> = "paid",
+        refused: Webhook<String> = "refused",
+    }
+}
+
+/// A brain that waits for a payment.
+fn waits_for_payment() -> Brain<(), u32> {
+    brain("Order")
+        .step("Take", async |_| Ok("order-7".to_owned()))
+        .wait("Payment", |w| w.on(ShopWebhooks::new().paid, String::clone, |claim| claim.amount), |_, amount| amount)
+        .step("Send", async |cx| Ok(cx.state))
+        .build()
+}
+
+#[test]
+fn webhooks_of_a_project_have_names_types_and_descriptions() {
+    let listed = ShopWebhooks::default().list();
+
+    let names: Vec<_> = listed.iter().map(|hook| (hook.name(), hook.description())).collect();
+    assert_eq!(names, [("paid", "A claim was paid."), ("refused", "")]);
+    assert_eq!(listed[0].payload_schema()["properties"]["amount"]["type"], "integer");
+    let structure = waits_for_payment().structure();
+    assert_eq!(structure.waits(), [("Payment".to_owned(), "paid")]);
+}
+
+#[test]
+#[should_panic(expected = "the project has two webhooks named `paid`")]
+fn two_webhooks_of_one_name_are_found_when_they_are_made() {
+    positronic_core::webhooks! {
+        struct Twice { paid: Webhook<Claim> = "paid", again: Webhook<String> = "paid" }
+    }
+    _ = Twice::new().list();
+}
+
+#[tokio::test(start_paused = true)]
+async fn payload_of_another_type_is_refused_and_not_stored_unless_a_run_waits() {
+    let store = MemoryStore::new();
+    let runner = Runner::new(ScriptedModel::new([])).store(store.clone()).brain(waits_for_payment());
+    let runner = runner.webhooks(ShopWebhooks::new().list());
+    let deliver = async |id: &str, name: &str, payload: Value| {
+        runner.deliver(SignalId::new(id), name, "order-7", payload, Actor::default()).await
+    };
+
+    let misfit = deliver("d-1", "paid", json!({ "amount": "ten" })).await.unwrap_err();
+    assert!(matches!(&misfit, DeliveryError::Payload { webhook, .. } if webhook == "paid"), "{misfit}");
+    assert!(store.mailbox().await.unwrap().is_empty(), "it is not stored");
+    assert!(matches!(deliver("d-2", "unlisted", json!(1)).await, Ok(Delivered::Kept)), "others are stored unchecked");
+    assert!(
+        matches!(deliver("d-1", "paid", json!({ "amount": 10 })).await, Ok(Delivered::Kept)),
+        "the sender corrects it"
+    );
+
+    let run = runner.start(waits_for_payment(), ()).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), 10);
+
+    // A run of older code waits for another type under the same name.
+    let older = brain("Older").wait(
+        "Payment",
+        |w| w.on(webhook::<String>("paid"), |()| "old".to_owned(), |text| text),
+        |(), text| text,
+    );
+    let run = runner.start(older, ()).await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Waiting(_)));
+    let id = SignalId::new("d-3");
+    let delivered = runner.deliver(id, "paid", "old", json!("ten"), Actor::default()).await;
+    assert!(matches!(delivered, Ok(Delivered::To { .. })), "{delivered:?}");
+    assert_eq!(run.result().await.unwrap(), "ten");
 }

@@ -36,6 +36,7 @@ const DATA: &[&str] = &[
     "reply",
     "result",
     "state",
+    "update",
     "value",
 ];
 

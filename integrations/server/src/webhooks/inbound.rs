@@ -292,7 +292,10 @@ impl Hooks {
             Err(_) => actor,
         };
         let delivered = match starts {
-            None => client.deliver(id, name, &identifier, payload, actor).await.map_err(DeliveryError::Signal)?,
+            None => match brains.webhooks().iter().find(|known| known.name() == name) {
+                Some(known) => known.deliver(client, id, &identifier, payload, actor).await?,
+                None => client.deliver(id, name, &identifier, payload, actor).await.map_err(DeliveryError::Signal)?,
+            },
             Some(start) => {
                 let found = brains.runner(&start.brain).await;
                 let runner = found.map_err(|none| HookError::NotStarted(none.to_string()))?;

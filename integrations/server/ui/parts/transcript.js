@@ -128,6 +128,7 @@ const LINES = {
   compaction: ({ keep, summary: short }) => ['', 'file', short ? details(summary(`Earlier messages are summarised; the last ${keep} stay`), prose(short))
     : 'All messages are sent in full again'],
   plugin_failure: ({ plugin, message }) => ['bad', 'warn', text(`plugin ${plugin} failed: ${message}`)],
+  plugin_update: ({ plugin, update, actor, refused }) => [refused ? 'bad' : '', refused ? 'warn' : 'person', text(`${who(actor)} updated the plugin ${plugin}:`), auto(b, brief(update)), refused && text(refused)],
   guard_replaced: ({ guard }) => ['wait', 'flag', text(`the guard ${guard} replaced it`)],
   stopped: ({ message }) => ['bad', 'warn', text(message)],
   blocked: () => ['wait', 'warn', 'The step asked a model beyond a limit; it reruns after a grant.'],

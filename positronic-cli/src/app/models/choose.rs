@@ -90,6 +90,7 @@ impl Models {
         };
         let brains = project.brains.iter().map(|entry| Arc::clone(&entry.definition));
         let runner = brains.fold(runner, Runner::definition);
+        let runner = runner.webhooks(project.webhooks.iter().cloned());
         project.starts.iter().cloned().fold(runner, Runner::start_on_definition)
     }
 

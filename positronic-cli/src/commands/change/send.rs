@@ -1,4 +1,4 @@
-//! `positronic send`: sends a message, a reply to a call or a webhook, or deletes a stored webhook.
+//! `positronic send`: sends a message, a reply to a call, an update of a plugin or a webhook, or deletes a stored webhook.
 
 use positronic_core::record::{Attachment, EventKind, SignalId, SignalKind, UserMessage};
 use positronic_core::runner::{Client, Delivered, DeliveryError, Ids as _, UuidIds};
@@ -41,6 +41,12 @@ fn kind(args: &SendArgs, attached: &[Attachment], ui: &mut Ui) -> Result<(Signal
         let done = format!("answered {call}");
         return Ok((SignalKind::Reply { call, payload }, done));
     }
+    if let Some([plugin, update]) = args.plugin.as_deref() {
+        let update = flag_json("--plugin", update, ui)?;
+        let to = args.r#loop.as_deref().map(parse_call).transpose()?;
+        let done = format!("sent the update of the plugin {plugin}");
+        return Ok((SignalKind::UpdatePlugin { to, plugin: plugin.clone(), update }, done));
+    }
     let (name, identifier, payload) = webhook(args, ui)?;
     let done = format!("delivered the webhook {name} {identifier}");
     Ok((SignalKind::Webhook { name, identifier, payload }, done))
@@ -66,7 +72,11 @@ async fn deliver(project: Option<&Project>, args: &SendArgs, ui: &mut Ui) -> Res
             return Err(Failure::reused_id(&id));
         }
     }
-    let starts = project.filter(|project| project.starts.iter().any(|start| start.webhook == name));
+    let is_known = |project: &&Project| {
+        let starts = project.starts.iter().any(|start| start.webhook == name);
+        starts || project.webhooks.iter().any(|known| known.name() == name)
+    };
+    let starts = project.filter(is_known);
     let delivered = match starts {
         None => client.deliver(id.clone(), &name, &identifier, payload, actor).await?,
         Some(project) => {

@@ -9,6 +9,7 @@ mod export;
 mod files;
 mod forks;
 mod lists;
+mod plugin_updates;
 mod results;
 mod schedules;
 mod stores;

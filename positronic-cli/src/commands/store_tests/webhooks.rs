@@ -184,3 +184,68 @@ fn show_lists_the_webhooks_for_which_the_stages_of_a_brain_wait() {
 
     assert!(shown.contains("\n  Payment  (wait paid or refused)\n"), "{shown}");
 }
+
+mod listed {
+    use positronic_core::prelude::*;
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::super::desk::{Desk, scripted};
+    use crate::app::Project;
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Payment {
+        cents: u64,
+    }
+
+    positronic_core::webhooks! {
+        struct Hooks {
+            /// The bank's notice of a payment.
+            payment: Webhook<Payment> = "payment",
+        }
+    }
+
+    fn project(hook: Webhook<Payment>) -> Project {
+        let order = brain("Order")
+            .step("Take", async |_| Ok("order-7".to_owned()))
+            .wait("Paid", |w| w.on(hook, String::clone, |paid| paid.cents), |_, cents| cents)
+            .step("Send", async |cx| Ok(cx.state));
+        scripted([]).brain(order).webhooks(Hooks::new().list())
+    }
+
+    #[test]
+    fn webhooks_of_a_project_are_listed_with_their_payloads() {
+        let listed = Desk::new().call(&project(Hooks::new().payment), &["list"]).out;
+        assert!(listed.ends_with("\nWebhooks:\npayment  The bank's notice of a payment.\n"), "{listed}");
+        let lines = Desk::new().call(&project(Hooks::new().payment), &["list", "--json"]).out;
+        let last: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        assert_eq!(last["webhook"], "payment");
+        assert_eq!(last["payload_schema"]["properties"]["cents"]["type"], "integer");
+    }
+
+    #[test]
+    fn stage_that_waits_for_a_webhook_that_the_project_does_not_list_is_refused_at_the_start() {
+        let refused = Desk::new().call(&project(webhook("paymnt")), &["run", "order"]);
+        assert_eq!(refused.code, 2, "{}", refused.err);
+        let message =
+            "the stage `Paid` of the brain `Order` waits for the webhook `paymnt`, which the project does not list";
+        assert!(refused.err.contains(message), "{}", refused.err);
+        assert!(refused.err.contains("the project has the webhooks payment"), "{}", refused.err);
+    }
+
+    #[test]
+    fn payload_that_does_not_fit_a_listed_webhook_is_refused_and_not_stored() {
+        let desk = Desk::new();
+        let send = |cents: serde_json::Value| {
+            let payload = json!({ "cents": cents }).to_string();
+            let words = ["send", "--webhook", "payment", "--identifier", "order-7", "--payload", &payload];
+            desk.call(&project(Hooks::new().payment), &words)
+        };
+        let refused = send(json!("ten"));
+        assert_eq!(refused.code, 7, "{}", refused.err);
+        assert!(refused.err.contains("the payload of the webhook `payment` is invalid"), "{}", refused.err);
+        assert_eq!(desk.json(&["inbox", "--mail"]), serde_json::Value::Null);
+        assert!(send(json!(10)).out.starts_with("no call waits for payment order-7 yet"));
+    }
+}

@@ -21,7 +21,7 @@ pub(super) fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refu
     while let Some(frame) = brain {
         if let Some(inner) = frame.stage.as_loop() {
             // The person talks to the brain that has taken the dialogue over, and the loop ends with it.
-            let taken_over = inner.batch.iter().filter(|call| call.flags.handoff).find_map(|call| call.inner());
+            let taken_over = inner.batch.iter().filter(|call| call.hands_over()).find_map(|call| call.inner());
             if taken_over.is_some() {
                 brain = taken_over;
                 continue;

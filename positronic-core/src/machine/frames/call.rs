@@ -23,6 +23,9 @@ pub struct Call {
     pub edited: bool,
     /// The tool's flags.
     pub flags: CallFlags,
+    /// Whether its brain, which took the dialogue over, has handed it back. Then the call does not end its loop.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub handed_back: bool,
     /// The required approval.
     pub gate: Option<Gate>,
     /// The try, from 0.
@@ -110,6 +113,18 @@ impl Call {
             | CallPhase::Waiting { .. }
             | CallPhase::Resumed { .. } => None,
         }
+    }
+
+    /// Returns whether its success ends its loop.
+    #[must_use]
+    pub const fn ends_loop(&self) -> bool {
+        self.flags.exit && !self.handed_back
+    }
+
+    /// Returns whether its brain takes the dialogue over, and has not handed it back.
+    #[must_use]
+    pub const fn hands_over(&self) -> bool {
+        self.flags.handoff && !self.handed_back
     }
 
     /// Returns whether it has work in flight.

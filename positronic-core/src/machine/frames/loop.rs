@@ -75,7 +75,7 @@ pub struct LoopFrame {
     /// The plugin states from which the current iteration was prepared, for the same reason.
     #[serde(default, skip_serializing_if = "PluginStates::is_empty")]
     pub seen_plugins: PluginStates,
-    /// The questions of plugins to models during the preparation of the next iteration, or of guards about its answer.
+    /// The questions of plugins to models during the preparation of the next iteration, or of guards about its answer and its calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<OpenQuestion>,
     /// The messages of people, by their numbers, that guards have replaced for the next iteration.
@@ -200,7 +200,7 @@ impl LoopFrame {
 
     /// Returns the output of the exit tool that ended the loop.
     pub(crate) fn exit_output(&self) -> Option<&Value> {
-        let mut exits = self.batch.iter().filter(|call| call.flags.exit).filter_map(|call| call.result());
+        let mut exits = self.batch.iter().filter(|call| call.ends_loop()).filter_map(|call| call.result());
         exits.find_map(|result| match result {
             ToolResult::Success { output, .. } => Some(output),
             _ => None,

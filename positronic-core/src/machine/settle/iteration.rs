@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::machine::{LoopFrame, Prepared, RunState};
 use crate::record::{
-    Content, ContentHash, ContextItem, ContinuedLoop, EventKind, Iteration, Limits, NewEvent, Path, PluginStates,
-    Settings, Speaker, ToolDecl, ToolEntry, UserMessage, hash_json, hash_text,
+    Actor, Content, ContentHash, ContextItem, ContinuedLoop, EventKind, Iteration, Limits, NewEvent, Path,
+    PluginStates, Settings, Speaker, ToolDecl, ToolEntry, UserMessage, hash_json, hash_text,
 };
 
 /// The engine's opening message of a loop to which no person or trigger has said anything. No provider accepts a request
@@ -69,15 +69,19 @@ pub(crate) fn begin_iteration(
     new_events
 }
 
-/// Begins a loop with its own input. The first loop of the run's brain also gets the message that the run was started with,
-/// after its own input if it has one, and a loop that takes a dialogue over those that were not read. Without any message, the engine opens the loop.
+/// Begins a loop with its own input. The first loop of the run's brain begins with the message that the run was started with, and its own input follows;
+/// a loop that takes a dialogue over also gets the messages that were not read. Without any message, the engine opens the loop.
 pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &ConfiguredIteration<'_>) -> Vec<NewEvent> {
     let own = loop_at.input.filter(|message| !message.is_empty()).cloned();
     let start = &state.start;
     let first = start.message.clone().filter(|first| loop_at.is_first && !first.is_empty());
-    let mut said = own.into_iter().chain(first).chain(loop_at.unread.iter().cloned());
+    let unread = loop_at.unread.iter().cloned();
+    let person = |message| (message, start.actor.clone());
+    // The code has no sender.
+    let own = own.map(|message| (message, Actor::default()));
+    let mut said = first.map(person).into_iter().chain(own).chain(unread.map(person));
     let (input, from) = match said.next() {
-        Some(first) => (Some(first), Speaker::Person),
+        Some((first, _)) => (Some(first), Speaker::Person),
         // Code answers without a message, and a loop that takes a dialogue over answers the last one.
         None if loop_at.in_code || takes_over(path, loop_at) => (None, Speaker::Person),
         None if loop_at.continues.is_some() => (Some(UserMessage::new(CONTINUE)), Speaker::Engine),
@@ -98,13 +102,13 @@ pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &ConfiguredIter
         continues: loop_at.continues.clone().map(Box::new),
         limits: loop_at.limits.clone(),
     };
-    let more = said.map(|UserMessage { text, id, files }| EventKind::LoopMessage {
+    let more = said.map(|(UserMessage { text, id, files }, actor)| EventKind::LoopMessage {
         text,
         files,
         message_id: id,
         from: Speaker::Person,
         signal: None,
-        actor: start.actor.clone(),
+        actor,
     });
     [begins].into_iter().chain(more).map(|kind| NewEvent::new(path.clone(), kind)).collect()
 }

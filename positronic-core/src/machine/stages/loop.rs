@@ -17,7 +17,9 @@ pub(crate) use rerun::given_up;
 
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};
 use crate::machine::effect::{Effect, Next};
-use crate::machine::frames::{BrainFrame, Intent, LoopFrame, LoopPhase, OpenFrame, OpenQuestion, Stage, Visit};
+use crate::machine::frames::{
+    BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, OpenFrame, OpenQuestion, Stage, Visit,
+};
 use crate::machine::limits::{Enclosing, LimitCheck, LimitedFrame};
 use crate::record::{Actor, Event, EventKind, LoopOutcome, NewEvent, Path, Segment, Seq, Speaker, Timestamp};
 
@@ -182,7 +184,7 @@ impl Frame for LoopFrame {
                 };
                 iteration == self.iteration && waits
             }
-            Some(Segment::Question(iteration, _)) => iteration == self.iteration && self.is_asking(),
+            Some(Segment::Question(iteration, _)) => self.takes_questions(iteration),
             Some(Segment::Call(iteration, index)) if path.is_within(&self.path) => {
                 self.call(iteration, index).is_some_and(|call| call.result().is_none())
             }
@@ -233,6 +235,13 @@ impl LoopFrame {
     /// Returns whether a request is under way, or its answer is checked.
     pub(in crate::machine) const fn is_asking(&self) -> bool {
         matches!(self.phase, LoopPhase::Ask { intent: Intent::Running, .. })
+    }
+
+    /// Returns whether guards can ask a model about the answer of an iteration, or about one of its calls.
+    pub(super) fn takes_questions(&self, iteration: u32) -> bool {
+        let is_open = |call: &Arc<Call>| matches!(call.phase, CallPhase::Open(_));
+        let checks = self.is_asking() || matches!(self.phase, LoopPhase::Batch) && self.batch.iter().any(is_open);
+        iteration == self.iteration && checks
     }
 
     /// Returns whether the model has answered, and the loop waits for the child runs that its calls have started in the background.

@@ -190,7 +190,7 @@ impl Record {
                 let starts = !undecided && before.lets_start(tool.flags, tool.approval.is_some(), self.policy);
                 tool.state = if starts { CallState::Queued } else { CallState::Deferred };
             }
-            before.pass(undecided, tool.result.is_some(), tool.flags);
+            before.pass(undecided, tool.result.is_some(), tool.ends_loop());
             approval |= tool.state == CallState::Pending;
             webhook |= tool.state == CallState::Waiting;
         }
@@ -273,7 +273,7 @@ impl Record {
             EventKind::LoopWait { .. } => self.set_call(path, CallState::Waiting),
             EventKind::LoopBrainComplete { handed_back: true, .. } => {
                 if let Some(tool) = self.tool(path) {
-                    (tool.flags.exit, tool.flags.handoff) = (false, false);
+                    tool.handed_back = true;
                 }
             }
             EventKind::LoopToolResult { result, duration, .. } => {
@@ -412,6 +412,7 @@ fn proposed(path: &Path, call: &ToolCall) -> ToolOutput {
         edited: None,
         state: if call.gate.is_some() { CallState::Deferred } else { CallState::Queued },
         flags: call.flags,
+        handed_back: false,
         approval: call.gate.as_ref().map(Approval::of_gate),
         result: None,
         provider_id: call.provider_id.clone(),

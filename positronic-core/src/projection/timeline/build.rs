@@ -97,6 +97,9 @@ impl Timeline {
                 let ids = widget.output.replaces.iter().chain([&widget.public_id]);
                 self.widgets.extend(ids.map(|widget| (widget.clone(), first)));
             }
+            NodeKind::PluginUpdate { .. } if node.status.is_open() => {
+                self.updates.insert(node.seq, id);
+            }
             NodeKind::Pause { resumed: None, .. } if node.status.is_open() => self.pause = Some(id),
             _ => {}
         }

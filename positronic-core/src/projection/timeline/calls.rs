@@ -125,7 +125,7 @@ impl Timeline {
                     call.state = state;
                 }
             }
-            before.pass(undecided, is_done, flags);
+            before.pass(undecided, is_done, flags.exit);
         }
     }
 

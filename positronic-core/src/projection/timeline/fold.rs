@@ -1,10 +1,12 @@
 //! The fold of events into a [`Timeline`]. Events of calls are in `calls`, answers in `stream`.
 
+use std::sync::Arc;
+
 use super::detail::{BrainNode, BudgetNode, BudgetOutcome, Ending, GroupProgress, StageNode, Waited};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::record::{
-    BrainStart, Decision, Event, EventKind, LimitKind, LimitReached, LoopOutcome, Segment, Shape, StageKind,
+    BrainStart, Decision, Event, EventKind, LimitKind, LimitReached, LoopOutcome, Segment, Seq, Shape, StageKind,
     StageShape, Timestamp, UndoCause,
 };
 
@@ -155,7 +157,8 @@ impl Timeline {
             | EventKind::LoopMaxIterations { .. }
             | EventKind::LoopLimit(_)
             | EventKind::LoopStopped { .. }
-            | EventKind::LoopPluginFailed { .. }
+            | EventKind::LoopPluginUpdate { .. }
+            | EventKind::LoopPluginFailed { update: None, .. }
             | EventKind::LoopCompacted { .. }
             | EventKind::LoopComplete { .. } => self.loop_event(here, event),
             EventKind::LoopToolCall(_)
@@ -174,8 +177,11 @@ impl Timeline {
             // The brain of a call has recorded its end.
             EventKind::LoopBrainComplete { .. }
             | EventKind::ValueRecorded { .. }
-            | EventKind::LoopPluginUpdate { .. }
-            | EventKind::LoopPluginChanged { .. } => {}
+            | EventKind::LoopPluginChanged { update: None, .. } => {}
+            EventKind::LoopPluginChanged { update: Some(update), .. } => self.update_ended(*update, None, now),
+            EventKind::LoopPluginFailed { update: Some(update), message, .. } => {
+                self.update_ended(*update, Some(message.clone()), now);
+            }
         }
     }
 
@@ -321,6 +327,12 @@ impl Timeline {
             EventKind::LoopPluginFailed { plugin, message, .. } => {
                 NodeKind::PluginFailure { plugin: plugin.clone(), message: message.clone() }
             }
+            EventKind::LoopPluginUpdate { plugin, update, actor, .. } => {
+                let (plugin, update, actor) = (plugin.clone(), Arc::clone(update), actor.clone());
+                let kind = NodeKind::PluginUpdate { plugin, update, actor, refused: None };
+                self.add(here, event, NodeStatus::Running, kind);
+                return;
+            }
             EventKind::LoopCompacted { keep, summary } => {
                 NodeKind::Compaction { keep: *keep, summary: summary.clone() }
             }
@@ -346,6 +358,16 @@ impl Timeline {
         if let Some(stage) = self.stage_mut(here).filter(|_| is_limit) {
             stage.limit = Some(id);
         }
+    }
+
+    /// Ends an update of a plugin, which has taken or refused it.
+    fn update_ended(&mut self, update: Seq, why: Option<String>, now: Timestamp) {
+        let Some(id) = self.updates.remove(&update) else { return };
+        let status = if why.is_some() { NodeStatus::Failed } else { NodeStatus::Done };
+        if let Some(Node { kind: NodeKind::PluginUpdate { refused, .. }, .. }) = self.node_mut(id) {
+            *refused = why;
+        }
+        self.close(id, status, now);
     }
 
     fn budget_event(&mut self, here: NodeId, event: &Event) {

@@ -20,9 +20,10 @@
 //! | [`Budget`](NodeKind::Budget) | `BUDGET_REQUESTED`, `BUDGET_DECIDED`, `BUDGET_EXPIRED` |
 //! | [`Blocked`](NodeKind::Blocked), [`GuardReplaced`](NodeKind::GuardReplaced), [`Stopped`](NodeKind::Stopped) | `STEP_BLOCKED`, `LOOP_GUARD_REPLACED`, `LOOP_STOPPED` |
 //! | [`Compaction`](NodeKind::Compaction), [`PluginFailure`](NodeKind::PluginFailure), [`Trigger`](NodeKind::Trigger), [`ChildRun`](NodeKind::ChildRun) | `LOOP_COMPACTED`, `LOOP_PLUGIN_FAILED`, `LOOP_TRIGGER`, `CHILD_START` |
+//! | [`PluginUpdate`](NodeKind::PluginUpdate) | `LOOP_PLUGIN_UPDATE`; `LOOP_PLUGIN_CHANGED` or `LOOP_PLUGIN_FAILED` with its number |
 //! | [`Pause`](NodeKind::Pause), [`Migration`](NodeKind::Migration), [`ClaimRefused`](NodeKind::ClaimRefused) | `BRAIN_PAUSED`, `BRAIN_RESUMED`, `BRAIN_MIGRATED`, `RUN_NOT_CLAIMED` |
 //! | none; the run's worker | `RUN_CLAIMED`, `RUN_RELEASED` |
-//! | none | `VALUE_RECORDED`, `LOOP_PLUGIN_UPDATE`, `LOOP_PLUGIN_CHANGED` |
+//! | none | `VALUE_RECORDED`, `LOOP_PLUGIN_CHANGED` of the plugin itself |
 //!
 //! Deltas begin no node: they stream into the open answer, or report the progress of a running call. A missing piece
 //! shows as [`Stream::gap`], and the event of the whole answer replaces the stream.

@@ -1,5 +1,7 @@
 //! The nodes of a timeline.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -163,7 +165,7 @@ pub enum NodeKind {
     Budget(Box<BudgetNode>),
     /// A step called a model beyond a limit, and reruns after a grant.
     Blocked,
-    /// A guard replaced an answer, or the result of a call.
+    /// A guard replaced an answer, a message of a person, or the arguments or the result of a call.
     GuardReplaced {
         /// The guard.
         guard: String,
@@ -191,6 +193,19 @@ pub enum NodeKind {
         plugin: String,
         /// What went wrong.
         message: String,
+    },
+    /// An application updates the state of a plugin. It runs until the plugin has taken the update, and has failed if the plugin has refused it.
+    PluginUpdate {
+        /// The plugin.
+        plugin: String,
+        /// The update, as the plugin's code understands it.
+        update: Arc<Value>,
+        /// Who sent it.
+        #[serde(default)]
+        actor: Actor,
+        /// Why the plugin has refused it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<String>,
     },
     /// A tool set or deleted a trigger.
     Trigger {

@@ -71,6 +71,9 @@ pub struct Timeline {
     /// The first node of each widget's row of replacements.
     #[serde(skip)]
     pub(super) widgets: HashMap<PublicId, NodeId>,
+    /// The updates that their plugins have neither taken nor refused.
+    #[serde(skip)]
+    pub(super) updates: HashMap<Seq, NodeId>,
     #[serde(skip)]
     pub(super) pause: Option<NodeId>,
     /// The nodes that began or changed since the last [`Timeline::take_changes`]; `None` while they are not tracked.
@@ -132,6 +135,7 @@ impl From<StoredTimeline> for Timeline {
             places: HashMap::new(),
             open: HashMap::new(),
             widgets: HashMap::new(),
+            updates: HashMap::new(),
             pause: None,
             changed: None,
         };

@@ -98,8 +98,9 @@ use crate::record::shape::{ArmShape, Shape};
 ///
 /// A question of a step to a model (`cx.model()`) is recorded with `LOOP_MODEL_CALL` and `LOOP_MODEL_RESULT` under
 /// the step's path and the question's number; its `question` contains the request's system prompt and text. A plugin's question
-/// is recorded under the path of the iteration that it prepares, before the `LOOP_ITERATION`. The question of a guard about an answer has a
-/// path of its own, such as `Chat/3~0`, between the `LOOP_MODEL_CALL` and the outcome of the iteration.
+/// is recorded under the path of the iteration that it prepares, before the `LOOP_ITERATION`. The question of a guard about an answer or
+/// its calls has a path of its own, such as `Chat/3~0`, between the `LOOP_MODEL_CALL` and the outcome of the iteration, or between the start and
+/// the result of a call.
 ///
 /// Only `LOOP_MODEL_RESULT`, `LOOP_ANSWER_REFUSED` and `LOOP_ANSWER_BROKEN` contain an answer's usage; for the attribution of usage see
 /// [`projection::Costs`](crate::projection::Costs).
@@ -310,12 +311,12 @@ pub enum EventKind {
         #[serde(with = "crate::record::encoding::micros")]
         duration: Duration,
     },
-    /// A guard replaced an answer, a result of a call, or a message of a person. The event of the answer or the result has what came in its
-    /// place.
+    /// A guard replaced an answer, the arguments or the result of a call, or a message of a person. The event of the answer, the call or the
+    /// result has what came in its place; that of a call is the one before.
     LoopGuardReplaced {
         /// The guard.
         guard: String,
-        /// What it replaced: the text of the answer or the message, or the result.
+        /// What it replaced: the text of the answer or the message, the arguments, or the result.
         replaced: Value,
         /// What the model reads instead of a message.
         #[serde(default, skip_serializing_if = "Option::is_none")]

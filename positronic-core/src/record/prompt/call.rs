@@ -195,11 +195,11 @@ pub(crate) struct PrecedingCalls {
 }
 
 impl PrecedingCalls {
-    /// Adds the next call of the batch: whether its approval is open, whether it has a result, and its tool's flags.
-    pub(crate) const fn pass(&mut self, undecided: bool, finished: bool, flags: CallFlags) {
+    /// Adds the next call of the batch: whether its approval is open, whether it has a result, and whether its success ends the loop.
+    pub(crate) const fn pass(&mut self, undecided: bool, finished: bool, ends_loop: bool) {
         self.undecided |= undecided;
         self.unfinished |= !finished;
-        self.exit |= flags.exit;
+        self.exit |= ends_loop;
     }
 
     /// Returns whether an earlier call has no result yet.
@@ -253,6 +253,9 @@ pub struct WaitSpec {
 impl WaitSpec {
     /// The webhook's name in a wait for the end of a child run, whose id is the identifier. No webhook from outside has it.
     pub const CHILD: &str = "run";
+
+    /// The webhook's name in a wait for a reply to the call or the stage itself.
+    pub(crate) const REPLY: &str = "reply";
 
     /// Creates the wait for the end of a child run.
     pub(crate) fn for_child(child: &RunId) -> Self {

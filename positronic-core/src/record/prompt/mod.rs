@@ -11,3 +11,4 @@ pub(in crate::record) mod older_answer;
 pub(in crate::record) mod part;
 pub(in crate::record) mod prompt;
 pub(in crate::record) mod side_output;
+pub(in crate::record) mod tool_output;

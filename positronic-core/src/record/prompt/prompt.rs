@@ -8,17 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::answer_without_text::AnswerWithoutText;
-use super::approval::Approval;
-use super::call::{CallFlags, CallState};
 use super::file::FileRef;
 use super::made_by::MadeBy;
 use super::part::Part;
 use super::side_output::{CustomOutput, FileOutput, SideOutput, WidgetOutput};
+use super::tool_output::ToolOutput;
 use crate::record::encoding::skip::{is_default, is_true};
-use crate::record::event::result::{LoopOutcome, ToolResult};
+use crate::record::event::result::LoopOutcome;
 use crate::record::ids::{PublicId, Timestamp};
 use crate::record::money::Charge;
 use crate::record::path::Path;
@@ -281,93 +278,6 @@ impl OutputKind {
     #[must_use]
     pub const fn is_aside(&self) -> bool {
         matches!(self, Self::File(_) | Self::Widget(_) | Self::Custom(_))
-    }
-}
-
-/// A call, with its result if it has one.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct ToolOutput {
-    /// The call's path.
-    pub path: Path,
-    /// The tool, or the name that the model wrote if the tool does not exist.
-    pub tool: String,
-    /// The arguments that the model proposed.
-    pub arguments: Arc<Value>,
-    /// The arguments that ran, if a person edited them.
-    #[serde(default, deserialize_with = "crate::record::encoding::canonical::present")]
-    pub edited: Option<Value>,
-    /// The state of the call.
-    pub state: CallState,
-    /// What the tool promises.
-    #[serde(default)]
-    pub flags: CallFlags,
-    /// The approval that it needs: the question, and what became of it.
-    #[serde(default)]
-    pub approval: Option<Approval>,
-    /// Its result.
-    #[serde(default)]
-    pub result: Option<ToolResult>,
-    /// The provider's id.
-    #[serde(default)]
-    pub provider_id: Option<String>,
-    /// Provider data that is sent back unchanged.
-    #[serde(default, deserialize_with = "crate::record::encoding::canonical::present")]
-    pub data: Option<Value>,
-    /// The model's answer, if it has no text and this is its first call.
-    #[serde(default)]
-    pub answer: Option<Box<AnswerWithoutText>>,
-}
-
-impl ToolOutput {
-    /// Returns the call's public id, which people and bridges use to address it; unique within its run. It follows from the
-    /// path.
-    #[must_use]
-    pub fn public_id(&self) -> PublicId {
-        self.path.public_id()
-    }
-}
-
-/// Serializes with the public id. It is a hash, which would take a fifth of the time of recording a call, so the record has none.
-impl Serialize for ToolOutput {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Fields<'a> {
-            path: &'a Path,
-            public_id: PublicId,
-            tool: &'a str,
-            arguments: &'a Value,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            edited: Option<&'a Value>,
-            state: CallState,
-            #[serde(skip_serializing_if = "CallFlags::is_plain")]
-            flags: CallFlags,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            approval: Option<&'a Approval>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            result: Option<&'a ToolResult>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            provider_id: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            data: Option<&'a Value>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            answer: Option<&'a AnswerWithoutText>,
-        }
-        let Self { path, tool, arguments, edited, state, flags, approval, result, provider_id, data, answer } = self;
-        let fields = Fields {
-            path,
-            public_id: self.public_id(),
-            tool,
-            arguments,
-            edited: edited.as_ref(),
-            state: *state,
-            flags: *flags,
-            approval: approval.as_ref(),
-            result: result.as_ref(),
-            provider_id: provider_id.as_deref(),
-            data: data.as_ref(),
-            answer: answer.as_deref(),
-        };
-        fields.serialize(serializer)
     }
 }
 

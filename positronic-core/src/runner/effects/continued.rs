@@ -31,7 +31,7 @@ pub(super) fn continued(worker: &Worker, path: &Path, definition: &LoopDefinitio
 
 /// Returns the loop that handed its dialogue over to a brain, unless another loop of the brain has taken it over.
 fn handed_over(worker: &Worker, brain: &Path) -> Option<ContinuedLoop> {
-    let call = worker.state.call(brain).filter(|call| call.flags.handoff)?;
+    let call = worker.state.call(brain).filter(|call| call.hands_over())?;
     if worker.shared.prompts().iter().any(|prompt| prompt.path.parent().as_ref() == Some(brain)) {
         return None;
     }

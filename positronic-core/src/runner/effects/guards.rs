@@ -8,17 +8,37 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::definition::{LoopDefinition, LoopGuardCheck, Scope, UntypedReply, Verdict};
+use crate::definition::{CheckedValue, LoopDefinition, LoopGuardCheck, Scope, UntypedReply, Verdict};
 use crate::error::{Error, Result};
-use crate::machine::{RefusingGuard, Replaced};
+use crate::machine::{RefusingGuard, Replaced, Veto};
 use crate::model::{DeltaSink, Piece};
-use crate::record::{ModelResponse, Part};
+use crate::record::{ModelResponse, Part, Path};
 use crate::runner::catch::{caught, caught_now};
 
-/// Why an answer does not pass, and which guard says so.
-pub(super) struct RefusedAnswer {
+/// Why an answer, a call or a result does not pass, and which guard says so.
+pub(super) struct Refused {
     pub(super) guard: RefusingGuard,
     pub(super) message: String,
+}
+
+impl Refused {
+    fn new(guard: &str, message: String, stops: bool) -> Self {
+        Self { guard: RefusingGuard { name: guard.to_owned(), stops }, message }
+    }
+
+    /// Returns the error of a call, which stops the loop if the guard does.
+    fn error(&self, what: &str) -> Error {
+        let Self { guard: RefusingGuard { name, stops }, message } = self;
+        match stops {
+            true => Error::permanent(Veto(format!("the guard `{name}` stopped the loop at the {what}: {message}"))),
+            false => Error::new(self.sentence(what)),
+        }
+    }
+
+    /// Returns what the model reads about a call that does not pass.
+    pub(super) fn sentence(&self, what: &str) -> String {
+        format!("the guard `{}` refused the {what}: {}", self.guard.name, self.message)
+    }
 }
 
 /// What guards make of the messages for an iteration.
@@ -35,13 +55,11 @@ pub(super) fn apply(
     verdict: Verdict,
     response: &mut ModelResponse,
     replaced: &mut Vec<Replaced>,
-) -> Result<(), RefusedAnswer> {
-    let refusal =
-        |message, stops| Err(RefusedAnswer { guard: RefusingGuard { name: guard.to_owned(), stops }, message });
+) -> Result<(), Refused> {
     match verdict {
         Verdict::Pass => Ok(()),
-        Verdict::Refuse(message) => refusal(message, false),
-        Verdict::Stop(message) => refusal(message, true),
+        Verdict::Refuse(message) => Err(Refused::new(guard, message, false)),
+        Verdict::Stop(message) => Err(Refused::new(guard, message, true)),
         Verdict::Replace(text) => {
             let value = Value::String(response.text());
             replaced.push(Replaced { guard: guard.to_owned(), value, input: None });
@@ -54,27 +72,50 @@ pub(super) fn apply(
     }
 }
 
-/// Checks the arguments of a call, and returns why a guard refuses it.
+/// Checks the arguments of a call, and replaces them if a guard says so. The guards ask models at a path.
 pub(super) async fn check_call(
     definition: Option<&LoopDefinition>,
     scope: &Scope,
+    at: &Path,
     tool: &str,
-    arguments: &Arc<Value>,
-) -> Result<(), String> {
+    arguments: &mut Arc<Value>,
+    replaced: &mut Vec<Replaced>,
+) -> Result<(), Refused> {
     for guard in definition.into_iter().flat_map(|definition| &definition.guards) {
         let LoopGuardCheck::Call(check) = &guard.check else { continue };
-        let given = (tool.to_owned(), Arc::clone(arguments));
+        let given = CheckedValue { tool: tool.to_owned(), value: Arc::clone(arguments), at: at.clone() };
         match verdict(caught_now(|| Ok(check(scope.clone(), given)))).await {
             Verdict::Pass => {}
-            Verdict::Refuse(message) | Verdict::Stop(message) => {
-                return Err(format!("the guard `{}` refused the call: {message}", guard.name));
-            }
-            Verdict::Replace(_) => {
-                return Err(format!("the guard `{}` cannot replace arguments; refuse the call instead", guard.name));
+            Verdict::Refuse(message) => return Err(Refused::new(&guard.name, message, false)),
+            Verdict::Stop(message) => return Err(Refused::new(&guard.name, message, true)),
+            Verdict::Replace(value) => {
+                let value = std::mem::replace(arguments, Arc::new(value));
+                replaced.push(Replaced { guard: guard.name.clone(), value: Arc::unwrap_or_clone(value), input: None });
             }
         }
     }
     Ok(())
+}
+
+/// Checks arguments that a person has edited, which no guard can replace.
+pub(super) async fn check_edited_call(
+    definition: Option<&LoopDefinition>,
+    scope: &Scope,
+    tool: &str,
+    arguments: &Arc<Value>,
+) -> Result<()> {
+    let (mut arguments, mut replaced) = (Arc::clone(arguments), Vec::new());
+    let checked = check_call(definition, scope, &scope.path, tool, &mut arguments, &mut replaced).await;
+    checked.map_err(|refused| refused.error("call"))?;
+    match replaced.first() {
+        None => Ok(()),
+        Some(Replaced { guard, .. }) => {
+            let message = format!(
+                "the guard `{guard}` cannot replace arguments that a person has edited; refuse the call instead"
+            );
+            Err(Error::new(message))
+        }
+    }
 }
 
 /// Checks the result of a call and the shorter text for the model, and replaces what a guard says.
@@ -102,12 +143,12 @@ async fn check_value(
 ) -> Result<()> {
     for guard in definition.into_iter().flat_map(|definition| &definition.guards) {
         let LoopGuardCheck::Result(check) = &guard.check else { continue };
-        let given = (tool.to_owned(), Arc::new(output.clone()));
+        let (value, at) = (Arc::new(output.clone()), scope.path.clone());
+        let given = CheckedValue { tool: tool.to_owned(), value, at };
         match verdict(caught_now(|| Ok(check(scope.clone(), given)))).await {
             Verdict::Pass => {}
-            Verdict::Refuse(message) | Verdict::Stop(message) => {
-                return Err(Error::new(format!("the guard `{}` refused the result: {message}", guard.name)));
-            }
+            Verdict::Refuse(message) => return Err(Refused::new(&guard.name, message, false).error("result")),
+            Verdict::Stop(message) => return Err(Refused::new(&guard.name, message, true).error("result")),
             Verdict::Replace(value) => {
                 let value = std::mem::replace(output, value);
                 replaced.push(Replaced { guard: guard.name.clone(), value, input: None });

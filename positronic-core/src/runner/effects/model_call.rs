@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::guards::RefusedAnswer;
+use super::guards::Refused;
 use super::guards::answers::AnswerGuards;
 use super::plugin_hooks::{Passed, inspected};
 use super::report::EffectOutcome;
@@ -54,32 +54,29 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                 Ok(Received::Valid(mut response, raw)) => {
                     let mut replaced = Vec::new();
                     let passed = passed(definition.as_deref(), &guards, &scope, &mut response, &mut replaced).await;
+                    let refused = |mut response: ModelResponse, replaced, Refused { guard, message }| {
+                        // Structured actions are shown to the model as it has written them.
+                        if let Some(raw) = raw {
+                            (response.parts, response.calls) = (raw, Vec::new());
+                        }
+                        let guard = Some(guard);
+                        EffectOutcome::Refused { response, message, guard, replaced, attempt, took: duration }
+                    };
                     let Passed { plugins, failed } = match passed {
                         Ok(passed) => passed,
-                        Err(RefusedAnswer { guard, message }) => {
-                            // Structured actions are shown to the model as it has written them.
-                            if let Some(raw) = raw {
-                                (response.parts, response.calls) = (raw, Vec::new());
-                            }
-                            let guard = Some(guard);
-                            return EffectOutcome::Refused {
-                                response,
-                                message,
-                                guard,
-                                replaced,
-                                attempt,
-                                took: duration,
-                            };
+                        Err(why) => return refused(response, replaced, why),
+                    };
+                    let proposed = std::mem::take(&mut response.calls);
+                    // A guard that stops the loop at a call refuses the answer with its calls.
+                    let stoppable = has_call_guards(definition.as_deref()).then(|| proposed.clone());
+                    let validated = validate_calls(proposed, &request.path, tools, definition.as_deref(), &scope).await;
+                    let mut calls = match validated {
+                        Ok(calls) => calls,
+                        Err(why) => {
+                            response.calls = stoppable.unwrap_or_default();
+                            return refused(response, replaced, why);
                         }
                     };
-                    let mut calls = validate_calls(
-                        std::mem::take(&mut response.calls),
-                        &request.path,
-                        tools,
-                        definition.as_deref(),
-                        &scope,
-                    )
-                    .await;
                     cut_off(&mut calls, &response, request.settings.max_output_tokens);
                     let ModelResponse { parts, metadata, .. } = response;
                     Ok(Answered { parts, metadata, calls, plugins, failed, replaced })
@@ -98,13 +95,17 @@ async fn passed(
     scope: &Scope,
     response: &mut ModelResponse,
     replaced: &mut Vec<Replaced>,
-) -> Result<Passed, RefusedAnswer> {
+) -> Result<Passed, Refused> {
     // A loop that stays with the brain that took over has no answer of its own to check.
     let Some(definition) = definition.filter(|definition| !definition.stays) else {
         return Ok(Passed { plugins: scope.plugins.clone(), failed: Vec::new() });
     };
     guards.check(response, replaced).await?;
     inspected(definition, scope.clone(), response, replaced).await
+}
+
+fn has_call_guards(definition: Option<&LoopDefinition>) -> bool {
+    definition.is_some_and(|definition| definition.guards.iter().any(|guard| guard.check.is_call()))
 }
 
 /// Returns the answer that the loop's code gives instead of a model.

@@ -7,24 +7,38 @@ use serde_json::Value;
 use super::continued::stays_with;
 use super::edited_arguments::check as check_edited;
 use super::group;
-use super::guards::check_call;
+use super::guards::check_edited_call;
+use super::report::EffectOutcome;
 use super::state_owner::states;
 use crate::definition::{AnyServices, BrainDefinition};
 use crate::error::{Error, Result};
-use crate::machine::{BrainEnd, Outcome, StateChanges};
+use crate::machine::{BrainEnd, Outcome, StateChanges, Veto};
 use crate::record::{BrainStart, Path};
 use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
 use crate::runner::worker::frames::Frames;
 use crate::runner::worker::stop::Stop;
 
+/// Begins a nested brain. The arguments of a call that a person has edited are checked first, in a task of their own.
 pub(super) async fn start_brain(worker: &mut Worker, path: Path) -> Result<bool, Stop> {
+    let checked = worker.checked_edits.remove(&path);
+    if checked.is_none() && check_edit(worker, &path) {
+        return Ok(true);
+    }
     let item = group::item(worker, &path).await?;
-    let (start, code) = match nested_brain(worker, &path, item).await {
+    let begun = match checked.unwrap_or(Ok(())) {
+        Ok(()) => nested_brain(worker, &path, item),
+        Err(refused) => Err(refused),
+    };
+    let (start, code) = match begun {
         Ok((start, definition, services)) => (Ok(start), Some((definition, services))),
         Err(error) => (Err(error), None),
     };
-    let new_events = worker.settled(&path, Outcome::BrainBegun(start));
+    let outcome = match start.as_ref().err().and_then(|error| error.source().downcast_ref::<Veto>()) {
+        Some(Veto(message)) => Outcome::CallStopped { message: message.clone(), replaced: Vec::new() },
+        None => Outcome::BrainBegun(start),
+    };
+    let new_events = worker.settled(&path, outcome);
     let appended = worker.append(new_events).await?;
     if let (true, Some((definition, services)), Some(frame)) = (appended, code, worker.state.brain(&path)) {
         worker.frames.begin(frame, definition, services);
@@ -34,7 +48,7 @@ pub(super) async fn start_brain(worker: &mut Worker, path: Path) -> Result<bool,
 
 /// Returns the first event of the brain that a stage or a call runs, with its code and its services. `item` is the options of one of
 /// a group.
-async fn nested_brain(
+fn nested_brain(
     worker: &mut Worker,
     path: &Path,
     item: Option<Value>,
@@ -48,7 +62,6 @@ async fn nested_brain(
     };
     let missing = || Error::new("the brain's code has no such brain");
     let (nested, states) = (nested.ok_or_else(missing)?, states(worker, path).ok_or_else(missing)?);
-    edited(worker, path).await?;
     let states = states?;
     let options = caught_now(|| (nested.input)(&states.document, &arguments))?;
     let services = Frames::provided(&nested.definition, worker.frames.services(&owner))?;
@@ -61,19 +74,29 @@ async fn nested_brain(
     Ok((Box::new(start), nested.definition, services))
 }
 
-/// Checks the arguments of a call that runs a brain, if a person has edited them.
-async fn edited(worker: &mut Worker, path: &Path) -> Result<()> {
+/// Begins to check the arguments of a call that runs a brain, if a person has edited them. Returns whether there is something to check.
+fn check_edit(worker: &mut Worker, path: &Path) -> bool {
     let call = worker.state.call(path).filter(|call| call.edited).cloned();
-    let Some(call) = call else { return Ok(()) };
+    let Some(call) = call else { return false };
     let tool = worker.frames.tool(path, &call.tool).cloned();
-    let (Some(tool), Some(scope)) = (tool, worker.scope(path.clone())) else { return Ok(()) };
+    let (Some(tool), Some(scope)) = (tool, worker.scope(path.clone())) else { return false };
     let loop_at = path.parent().and_then(|loop_at| worker.frames.loop_at(&loop_at).cloned());
-    let checked = async {
-        check_call(loop_at.as_deref(), &scope, &call.tool, &call.arguments).await.map_err(Error::new)?;
-        check_edited(&tool, &call.arguments, call.flags.exit, scope.clone()).await
-    };
-    let late = |_| Err(Error::new("checking the edited arguments against the approval's condition timed out"));
-    tokio::time::timeout(tool.timeout, checked).await.unwrap_or_else(late)
+    worker.used_answers.remove(path);
+    worker.launch(
+        path.clone(),
+        true,
+        Box::pin(async move {
+            let checked = async {
+                check_edited_call(loop_at.as_deref(), &scope, &call.tool, &call.arguments).await?;
+                let late =
+                    |_| Err(Error::new("checking the edited arguments against the approval's condition timed out"));
+                let checking = check_edited(&tool, &call.arguments, call.flags.exit, scope.clone());
+                tokio::time::timeout(tool.timeout, checking).await.unwrap_or_else(late)
+            };
+            EffectOutcome::Edited { result: checked.await }
+        }),
+    );
+    true
 }
 
 pub(super) fn finish_brain(worker: &mut Worker, path: &Path) -> Option<Outcome> {

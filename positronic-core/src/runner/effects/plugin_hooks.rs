@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 
-use super::guards::{RefusedAnswer, apply};
+use super::guards::{Refused, apply};
 use crate::definition::{
     AnyPlugin, Inspected, Invocation, LoopDefinition, NextCall, PluginName, Scope, UntypedReply, Verdict,
 };
@@ -96,7 +96,7 @@ pub(super) async fn inspected(
     mut scope: Scope,
     response: &mut ModelResponse,
     replaced: &mut Vec<Replaced>,
-) -> Result<Passed, RefusedAnswer> {
+) -> Result<Passed, Refused> {
     let (mut failed, mut all) = (Vec::new(), Vec::new());
     for (name, plugin) in &definition.plugins {
         let mut inspected = Inspected::default();

@@ -11,7 +11,7 @@ use super::report::EffectOutcome;
 use super::state_owner::states;
 use crate::definition::{StateValue, UntypedReply, recordable};
 use crate::error::Result;
-use crate::machine::{self, Replaced, Returned, StateChanges, settle};
+use crate::machine::{self, Replaced, Returned, StateChanges, Veto, settle};
 use crate::record::{EventKind, Path};
 use crate::runner::catch::caught_now;
 use crate::runner::detached::call::InDoubt;
@@ -51,6 +51,11 @@ pub(in crate::runner) async fn record_outcome(
         EffectOutcome::Inputs { inputs, iteration, read } => {
             return record_inputs(worker, path, inputs, iteration, read);
         }
+        EffectOutcome::Edited { result } => {
+            // The brain begins next, or the call ends, since its effect is still due.
+            worker.checked_edits.insert(path.clone(), result);
+            return Ok(());
+        }
         EffectOutcome::Question { result, took, asker } => {
             return Box::pin(record_question(worker, path, result, *asker, took)).await;
         }
@@ -85,6 +90,9 @@ fn returned(
             let retries = tool.map_or(0, |tool| tool.retries);
             if let Some(InDoubt(reason)) = error.source().downcast_ref::<InDoubt>() {
                 return Some(machine::Outcome::ToolInDoubt { reason: reason.clone(), attempt, retries });
+            }
+            if let Some(Veto(message)) = error.source().downcast_ref::<Veto>() {
+                return Some(machine::Outcome::CallStopped { message: message.clone(), replaced });
             }
             return Some(machine::Outcome::ToolFailed { error, attempt, retries });
         }

@@ -94,6 +94,10 @@ pub(in crate::runner) enum EffectOutcome {
         attempt: u32,
         took: Duration,
     },
+    /// The arguments of a call that runs a brain, which a person has edited, are checked.
+    Edited {
+        result: Result<()>,
+    },
     Question {
         result: Result<ModelResponse, ModelError>,
         took: Duration,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::edited_arguments::check as check_edited;
-use super::guards::{check_call, check_result};
+use super::guards::{check_edited_call, check_result};
 use super::plugin_hooks::around;
 use super::report::EffectOutcome;
 use crate::definition::{Invocation, LoopDefinition, Scope, ToolBody, ToolDefinition};
@@ -81,6 +81,6 @@ async fn check_edit(
     scope: &Scope,
     call: &Invocation,
 ) -> Result<()> {
-    check_call(loop_at, scope, &call.tool, &call.arguments).await.map_err(Error::new)?;
+    check_edited_call(loop_at, scope, &call.tool, &call.arguments).await?;
     check_edited(tool, &call.arguments, call.flags.exit, scope.clone()).await
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::guards::check_call;
+use super::guards::{Refused, check_call};
 use crate::definition::{GateFn, LoopDefinition, Scope, ToolDefinition};
 use crate::error::Error;
-use crate::machine::Validated;
+use crate::machine::{Replaced, Validated};
 use crate::record::{
     ArgumentMistake, CallFlags, Gate, Path, ProposedCall, Repair, Segment, ToolCall, ToolSet, check_depth,
     check_numbers,
@@ -17,14 +17,14 @@ use crate::record::{
 use crate::runner::catch::{caught, caught_now, owner_scope};
 use crate::tools::{accept_arguments, near_name, parse_arguments};
 
-/// Validates the calls of the answer at `path`, an iteration.
+/// Validates the calls of the answer at `path`, an iteration, unless a guard of one of them stops the loop.
 pub(super) async fn validate_calls(
     calls: Vec<ProposedCall>,
     path: &Path,
     tools: &ToolSet,
     definition: Option<&LoopDefinition>,
     scope: &Scope,
-) -> Vec<Validated> {
+) -> Result<Vec<Validated>, Refused> {
     let mut validated = Vec::with_capacity(calls.len());
     let loop_at = path.parent().unwrap_or_default();
     let iteration = match path.last() {
@@ -33,17 +33,17 @@ pub(super) async fn validate_calls(
     };
     for (index, call) in (0..).zip(calls) {
         let scope = || Scope { path: loop_at.call(iteration, index), ..scope.clone() };
-        validated.push(validate(call, tools, definition, scope).await);
+        validated.push(validate(call, tools, definition, (&path.about_answer(), scope)).await?);
     }
-    validated
+    Ok(validated)
 }
 
 async fn validate(
     ProposedCall { name, arguments, provider_id, data }: ProposedCall,
     tools: &ToolSet,
     definition: Option<&LoopDefinition>,
-    scope: impl Fn() -> Scope,
-) -> Validated {
+    at: (&Path, impl Fn() -> Scope),
+) -> Result<Validated, Refused> {
     let mut made = ToolCall {
         tool: name,
         arguments: Arc::default(),
@@ -53,23 +53,42 @@ async fn validate(
         gate: None,
         repair: None,
     };
-    let mut repair = Repair::default();
-    let refused = complete(&mut made, &mut repair, &arguments, tools, definition, scope).await.err();
+    let (mut repair, mut replaced) = (Repair::default(), Vec::new());
+    let completed = complete(&mut made, (&mut repair, &mut replaced), &arguments, tools, definition, at).await;
+    let refused = match completed {
+        Ok(()) => None,
+        Err(Invalid::Refused(reason)) => Some(reason),
+        Err(Invalid::Stops(refused)) => return Err(refused),
+    };
     if !repair.is_empty() {
         made.repair = Some(Box::new(repair));
     }
-    Validated { call: made, refused }
+    Ok(Validated { call: made, refused, replaced })
+}
+
+/// What is wrong with a call.
+enum Invalid {
+    /// It gets this reason as its error.
+    Refused(String),
+    /// A guard stops the loop.
+    Stops(Refused),
+}
+
+impl From<String> for Invalid {
+    fn from(reason: String) -> Self {
+        Self::Refused(reason)
+    }
 }
 
 /// Sets the tool, the arguments, the flags and the gate of a call, up to the first that is invalid.
 async fn complete(
     call: &mut ToolCall,
-    repair: &mut Repair,
+    (repair, replaced): (&mut Repair, &mut Vec<Replaced>),
     arguments: &str,
     tools: &ToolSet,
     definition: Option<&LoopDefinition>,
-    scope: impl Fn() -> Scope,
-) -> Result<(), String> {
+    (at, scope): (&Path, impl Fn() -> Scope),
+) -> Result<(), Invalid> {
     let (json, invalid) = match read_arguments(arguments) {
         Ok((json, mistakes)) => {
             repair.arguments = mistakes;
@@ -83,17 +102,39 @@ async fn complete(
         tool.decl.id.as_str().clone_into(&mut call.tool);
     }
     if let Some(reason) = invalid {
-        return Err(format!("the arguments {reason}"));
+        return Err(format!("the arguments {reason}").into());
     }
     repair.arguments.extend(fit_arguments(&mut call.arguments, tool)?);
     call.flags = tool.decl.flags;
-    call.flags.exit = call.flags.exit && ends_loop(&call.arguments, tool)?;
     // Most calls have neither a guard nor a gate.
     if definition.is_some_and(|definition| !definition.guards.is_empty()) {
-        check_call(definition, &scope(), &call.tool, &call.arguments).await?;
+        guarded(call, replaced, tool, definition, (at, scope())).await?;
     }
+    call.flags.exit = call.flags.exit && ends_loop(&call.arguments, tool)?;
     if let Some(needs_approval) = &tool.gate {
         call.gate = gate(needs_approval, &call.arguments, tool, scope()).await?;
+    }
+    Ok(())
+}
+
+/// Lets the guards check a call, with arguments that fit its tool also after they have replaced them.
+async fn guarded(
+    call: &mut ToolCall,
+    replaced: &mut Vec<Replaced>,
+    tool: &ToolDefinition,
+    definition: Option<&LoopDefinition>,
+    (at, scope): (&Path, Scope),
+) -> Result<(), Invalid> {
+    let checked = check_call(definition, &scope, at, &call.tool, &mut call.arguments, replaced).await;
+    if let Err(Refused { guard, message }) = checked {
+        return Err(match guard.stops {
+            true => Invalid::Stops(Refused { guard, message: format!("its call of `{}`: {message}", call.tool) }),
+            false => Invalid::Refused(Refused { guard, message }.sentence("call")),
+        });
+    }
+    if let Some(Replaced { guard, .. }) = replaced.last() {
+        let fit = fit_arguments(&mut call.arguments, tool);
+        fit.map_err(|reason| format!("the guard `{guard}` replaced the arguments, and {reason}"))?;
     }
     Ok(())
 }

@@ -35,6 +35,8 @@ pub(in crate::runner) struct Worker {
     pub(in crate::runner) link: Arc<RunLink>,
     pub(super) reports: Reports,
     pub(in crate::runner) used_answers: BTreeMap<Path, HashSet<usize>>,
+    /// What came of the checks of edited arguments, for calls whose brains have not begun.
+    pub(in crate::runner) checked_edits: BTreeMap<Path, crate::Result<()>>,
     /// Effects whose intents are in the log and that the worker starts next.
     pub(in crate::runner) announced: Vec<Effect>,
     pub(super) flights: BTreeMap<Path, Flight>,
@@ -78,6 +80,7 @@ impl Worker {
             link: Arc::new(RunLink::new(shared, reports.clone())),
             reports,
             used_answers: BTreeMap::new(),
+            checked_edits: BTreeMap::new(),
             announced: Vec::new(),
             flights: BTreeMap::new(),
             unrecorded: Vec::new(),

@@ -9,7 +9,8 @@ use positronic_core::dsl::{
 use positronic_core::machine::{Refusal, RunState};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{EventKind, ModelResponse, SignalKind};
+use positronic_core::projection::timeline::{Node, NodeKind, Timeline};
+use positronic_core::record::{EventKind, ModelResponse, Seq, SignalKind};
 use positronic_core::runner::{Fork, RunHandle, Settled, SignalError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -74,6 +75,43 @@ async fn plugin_takes_an_update_of_an_application_before_the_next_iteration() {
     11 Listen/0.0 LOOP_PLUGIN_CHANGED {"plugin":"notes","state":{"lines":["published milk"]}}
     13 Listen/1 LOOP_PLUGIN_CHANGED {"plugin":"notes","state":{"lines":["published milk","tea"]},"update":8}
     "#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn timeline_has_each_update_with_what_became_of_it() {
+    let play = Play::new([publish(), done()]);
+    let run = play.start(&secretary(), ()).await;
+    waits(&run).await;
+    run.update_plugin(&write("tea"), "ann").await.unwrap();
+    run.update_plugin(&write(""), "lee").await.unwrap();
+    let updates = async || {
+        let log = run.events(Seq(0)).await.unwrap();
+        let timeline = Timeline::of(log.iter().map(|event| &**event));
+        let stored: Timeline = serde_json::from_value(serde_json::to_value(&timeline).unwrap()).unwrap();
+        assert_eq!(stored, timeline, "it is read as it was written");
+        let update = |node: &Node| match &node.kind {
+            NodeKind::PluginUpdate { plugin, update, actor, refused } => {
+                let by = actor.by.as_deref().unwrap();
+                Some(format!("{by} {plugin} {update} {:?} {}", node.status, refused.as_deref().unwrap_or_default()))
+            }
+            NodeKind::PluginFailure { .. } => Some("failure".to_owned()),
+            _ => None,
+        };
+        timeline.nodes().filter_map(update).collect::<Vec<_>>()
+    };
+
+    let open = updates().await;
+    run.approve(&path("Listen/0.0"), "ann").await.unwrap();
+    settled(&run).await;
+
+    assert_eq!(open, [r#"ann notes {"write":"tea"} Running "#, r#"lee notes {"write":""} Running "#]);
+    assert_eq!(
+        updates().await,
+        [
+            r#"ann notes {"write":"tea"} Done "#,
+            r#"lee notes {"write":""} Failed it refused an update: the line is empty"#
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,10 @@
-//! `/runs/{run}/signals`: pauses, resumes, cancels a run, or sends it a message.
+//! `/runs/{run}/signals`: pauses, resumes, cancels a run, sends it a message, or updates a plugin of it.
 
 use axum::response::Response;
 use positronic_core::record::{Event, EventKind, Path, RunId, Seq, Signal, SignalId, SignalKind, UserMessage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::run::checked_code;
 use crate::api::conversations::attachments::{MAX_FILES_BODY, MessageFile};
@@ -15,20 +16,24 @@ use crate::routes::{RequestContext, Route, json};
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        Route::post("/api/v1/runs/{run}/signals", "Pause, resume or cancel a run, or send it a message", send)
-            .scopes(&[Scope::Run, Scope::Operate])
-            .takes::<NewSignal>()
-            .max_body(MAX_FILES_BODY)
-            .idempotent()
-            .returns::<Accepted>(200)
-            .problems(&[
-                ProblemType::NotAllowed,
-                ProblemType::RunClosed,
-                ProblemType::NotWaiting,
-                ProblemType::CodeDiffers,
-                ProblemType::ArgumentsInvalid,
-                ProblemType::TooLarge,
-            ]),
+        Route::post(
+            "/api/v1/runs/{run}/signals",
+            "Pause, resume or cancel a run, send it a message, or update a plugin of it",
+            send,
+        )
+        .scopes(&[Scope::Run, Scope::Operate])
+        .takes::<NewSignal>()
+        .max_body(MAX_FILES_BODY)
+        .idempotent()
+        .returns::<Accepted>(200)
+        .problems(&[
+            ProblemType::NotAllowed,
+            ProblemType::RunClosed,
+            ProblemType::NotWaiting,
+            ProblemType::CodeDiffers,
+            ProblemType::ArgumentsInvalid,
+            ProblemType::TooLarge,
+        ]),
     ]
 }
 
@@ -44,6 +49,17 @@ enum NewSignal {
     Cancel {
         #[serde(default)]
         reason: Option<String>,
+    },
+    /// Updates the state of a plugin of an open loop. The plugin takes the update, or refuses it, before the loop's next iteration, or before the
+    /// loop ends. Needs the scope `operate`.
+    UpdatePlugin {
+        /// The plugin's name, with that of the instance before it if it has one: `work.notes`.
+        plugin: String,
+        /// The update, as the plugin understands it.
+        update: Value,
+        /// The loop, if several open ones have the plugin.
+        #[serde(default)]
+        to: Option<String>,
     },
     /// Sends a message to the open loop. Needs the scope `run`.
     Message {
@@ -76,13 +92,14 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
         NewSignal::Pause {} => SignalKind::Pause,
         NewSignal::Resume {} => SignalKind::Resume,
         NewSignal::Cancel { reason } => SignalKind::Cancel { reason },
+        NewSignal::UpdatePlugin { plugin, update, to } => {
+            SignalKind::UpdatePlugin { to: loop_at(to.as_deref())?, plugin, update }
+        }
         NewSignal::Message { text, to, files } => {
             let message = UserMessage::new(text).files(app.stored_files(files).await?);
-            let to = to.as_deref().map(Path::parse).transpose();
-            let to = to.map_err(|error| Problem::new(ProblemType::InvalidBody).detail(error))?;
             match SignalKind::message(message) {
                 SignalKind::Message { text, message_id, files, .. } => {
-                    SignalKind::Message { to, text, message_id, files }
+                    SignalKind::Message { to: loop_at(to.as_deref())?, text, message_id, files }
                 }
                 other => other,
             }
@@ -102,6 +119,12 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
     let mut response = json(&Accepted { seq: seq.0 })?;
     key.mark(&mut response, known.is_some());
     Ok(response)
+}
+
+/// Parses the path of a loop.
+fn loop_at(written: Option<&str>) -> Result<Option<Path>, Problem> {
+    let path = written.map(Path::parse).transpose();
+    path.map_err(|error| Problem::new(ProblemType::InvalidBody).detail(error))
 }
 
 /// Refuses what the code of this server could not continue.
@@ -135,6 +158,10 @@ pub(crate) fn has_same_content(event: &Event, kind: &SignalKind, is_edited: bool
             EventKind::LoopMessage { text: known, files: known_files, .. },
             SignalKind::Message { text, files, to, .. },
         ) => (known, known_files) == (text, files) && to.as_ref().is_none_or(|to| *to == event.path),
+        (
+            EventKind::LoopPluginUpdate { plugin: known_plugin, update: known, .. },
+            SignalKind::UpdatePlugin { plugin, update, to },
+        ) => (known_plugin, &**known) == (plugin, update) && to.as_ref().is_none_or(|to| *to == event.path),
         (
             EventKind::LoopApprovalDecided { decision: Approved, arguments: known, .. },
             SignalKind::Approve { call, arguments },

@@ -1,10 +1,14 @@
-//! `/hooks`: inbound webhooks. The signature is the authentication.
+//! `/hooks`: inbound webhooks. The signature is the authentication of a delivery.
 
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
+use positronic_core::dsl::ProjectWebhook;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::items::List;
 
 use crate::app::App;
 use crate::bodies::cut;
@@ -23,9 +27,45 @@ pub(crate) fn routes() -> Vec<Route> {
             .problems(&[ProblemType::BadSignature, ProblemType::PayloadInvalid])
     };
     vec![
+        Route::get("/api/v1/hooks", "List the webhooks that the project knows", list).returns::<List<WebhookItem>>(200),
         hook("/api/v1/hooks/{name}", "Deliver a signed webhook that contains its identifier"),
         hook("/api/v1/hooks/{name}/{identifier}", "Deliver a signed webhook for an identifier"),
     ]
+}
+
+/// A webhook of the project.
+#[derive(Serialize, JsonSchema)]
+struct WebhookItem {
+    name: String,
+    description: String,
+    /// The JSON schema of its payload.
+    payload_schema: Value,
+    /// The brains of which it starts runs.
+    starts: Vec<String>,
+    /// The brains with a stage that waits for it. Those whose tools wait for it are not among them.
+    waits: Vec<String>,
+    /// Whether this server accepts it from a sender.
+    accepted: bool,
+}
+
+async fn list(cx: RequestContext) -> Result<Response, Problem> {
+    let (brains, hooks) = (&*cx.app.options.brains, &cx.app.options.hooks);
+    let starts = brains.starts();
+    let structures: Vec<_> = brains.definitions().iter().map(|brain| brain.structure()).collect();
+    let item = |webhook: &ProjectWebhook| {
+        let name = webhook.name();
+        let starting = starts.iter().filter(|start| start.webhook == name);
+        let waiting = structures.iter().filter(|brain| brain.waits().iter().any(|(_, wait)| *wait == name));
+        WebhookItem {
+            name: name.to_owned(),
+            description: webhook.description().to_owned(),
+            payload_schema: Value::clone(webhook.payload_schema()),
+            starts: starting.map(|start| start.brain.clone()).collect(),
+            waits: waiting.map(|brain| brain.title.clone()).collect(),
+            accepted: hooks.names().any(|known| known == name),
+        }
+    };
+    json(&List::whole(brains.webhooks().iter().map(item).collect()))
 }
 
 /// What an accepted webhook led to.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use positronic_bridges::Bridges;
 use positronic_core::definition::{BrainDefinition, StartOn};
+use positronic_core::dsl::ProjectWebhook;
 use positronic_core::runner::{Client, Clock as _, NoRunner, Runner, Server, SystemClock};
 use positronic_server::webhooks::{Hooks, HttpTransport, PrivateAddresses, WebhookSender, WebhookService};
 use positronic_server::{Brains, DeciderPolicy, Listener, Login, Options, Shutdown, Token, Url, redact_fields};
@@ -38,6 +39,12 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let monitoring = Monitoring::start(&store, ui)?;
     let webhooks = args.webhooks.as_deref().or(ui.settings.webhooks.as_deref());
     let hooks = webhooks.map_or_else(|| Ok(Hooks::default()), |path| read_webhooks(path, Settings::variable))?;
+    for sender in hooks.names() {
+        project.has_webhook(sender).map_err(|hints| {
+            let message = format!("the webhook file has the sender `{sender}`, and the project lists no such webhook");
+            Failure::usage(message).hints(hints)
+        })?;
+    }
     for start in project.starts.iter().filter(|start| !hooks.names().any(|name| name == start.webhook)) {
         let (webhook, brain) = (&start.webhook, &start.brain);
         let text =
@@ -141,6 +148,7 @@ fn page_url(address: SocketAddr, public: Option<&Url>) -> String {
 pub(super) struct ProjectBrains {
     definitions: Vec<Arc<BrainDefinition>>,
     starts: Vec<Arc<StartOn>>,
+    webhooks: Vec<ProjectWebhook>,
     starter: Runner,
     /// The options with which `run` starts a brain, by its title.
     options: HashMap<String, Value>,
@@ -175,6 +183,7 @@ impl ProjectBrains {
         Self {
             definitions: project.brains.iter().map(|entry| Arc::clone(&entry.definition)).collect(),
             starts: project.starts.clone(),
+            webhooks: project.webhooks.clone(),
             starter: Models::none().runner(project, store).submit_only(),
             options: options.collect(),
             models: RequestModels {
@@ -203,6 +212,10 @@ impl Brains for ProjectBrains {
 
     fn starts(&self) -> Vec<Arc<StartOn>> {
         self.starts.clone()
+    }
+
+    fn webhooks(&self) -> Vec<ProjectWebhook> {
+        self.webhooks.clone()
     }
 
     fn default_options(&self, brain: &BrainDefinition) -> Value {

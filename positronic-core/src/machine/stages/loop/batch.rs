@@ -20,7 +20,7 @@ use crate::record::{
 /// Computes what the calls of a batch need.
 pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
     // A rejected exit call has its result while earlier calls continue, which do not affect it.
-    let exit = frame.batch.iter().position(|call| call.flags.exit && call.result().is_some());
+    let exit = frame.batch.iter().position(|call| call.ends_loop() && call.result().is_some());
     let (live, behind) = match exit {
         Some(exit) => frame.batch.split_at(exit),
         None => (frame.batch.as_slice(), [].as_slice()),
@@ -43,7 +43,7 @@ pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, enclosing: &mut Enc
         failed = failed.or_else(|| matches!(call.result(), Some(ToolResult::Error { .. })).then_some(call));
         one(frame, call, now, &before, &mut room, walked, out);
         let undecided = matches!(call.phase, CallPhase::Gated | CallPhase::Pending { .. });
-        before.pass(undecided, call.result().is_some(), call.flags);
+        before.pass(undecided, call.result().is_some(), call.ends_loop());
     }
 }
 

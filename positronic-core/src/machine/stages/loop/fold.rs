@@ -43,8 +43,8 @@ impl LoopFrame {
             }
             Some(Segment::Iteration(iteration)) => iteration_event(self, iteration, event)?,
             Some(Segment::Question(iteration, index)) => {
-                if iteration != self.iteration || !self.is_asking() {
-                    return Err("no answer is checked".to_owned());
+                if !self.takes_questions(iteration) {
+                    return Err("no answer and no call is checked".to_owned());
                 }
                 question_event(&mut self.asked, index, &event.kind)?;
             }
@@ -114,7 +114,7 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         }
         EventKind::LoopExit { call, tool } => {
             let done = frame.batch.iter().any(|other| {
-                other.path == *call && other.flags.exit && other.result().is_some_and(|result| result.is_success())
+                other.path == *call && other.ends_loop() && other.result().is_some_and(|result| result.is_success())
             });
             if !done {
                 return Err(format!("`{call}` is not a successful exit call"));
@@ -169,6 +169,7 @@ fn next_iteration(frame: &mut LoopFrame) {
     frame.iteration += 1;
     frame.phase = LoopPhase::Prepare;
     frame.batch.clear();
+    frame.asked.clear();
     frame.expected = 0;
     frame.unread = false;
 }
@@ -235,7 +236,6 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
         (EventKind::LoopModelResult { parts, metadata, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
             frame.record_fault(parts, metadata);
             frame.refused.clear();
-            frame.asked.clear();
             let calls = parts.iter().filter(|part| matches!(part, Part::Call { .. })).count();
             frame.expected = u32::try_from(calls).unwrap_or(u32::MAX);
             if calls > 0 {
@@ -435,6 +435,7 @@ fn propose(frame: &mut LoopFrame, iteration: u32, index: u32, path: &Path, call:
         tool: call.tool.clone(),
         arguments: Arc::clone(&call.arguments),
         edited: false,
+        handed_back: false,
         flags: call.flags,
         gate: call.gate.clone(),
         attempt: 0,
@@ -455,7 +456,7 @@ fn settle(frame: &mut LoopFrame) {
     if !is_complete || frame.batch.iter().any(|call| call.result().is_none()) {
         return;
     }
-    let exited = frame.batch.iter().any(|call| call.flags.exit && call.result().is_some_and(|r| r.is_success()));
+    let exited = frame.batch.iter().any(|call| call.ends_loop() && call.result().is_some_and(|r| r.is_success()));
     if !exited {
         next_iteration(frame);
     }

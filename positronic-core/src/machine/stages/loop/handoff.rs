@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::machine::frames::{CallPhase, LoopFrame};
+use crate::machine::frames::{Call, CallPhase, LoopFrame};
 use crate::machine::stages::frame::OwnerState;
 use crate::record::{EventKind, HandedOver, Path, Segment, ToolResult};
 
@@ -33,16 +33,14 @@ impl LoopFrame {
 
     /// Notes where the conversation stays when the brain of a call has ended. A brain that has handed the dialogue back does not end the loop.
     pub(super) fn follow_end(&mut self, iteration: u32, index: u32, kind: &EventKind, owner: &mut OwnerState<'_>) {
-        if !self.call(iteration, index).is_some_and(|call| call.flags.handoff) {
+        if !self.call(iteration, index).is_some_and(Call::hands_over) {
             return;
         }
         let Some(Segment::Stage(stage)) = self.path.last() else { return };
         let stage = stage.to_owned();
         let Some(call) = self.call_mut(iteration, index) else { return };
-        let handed_back = matches!(kind, EventKind::LoopBrainComplete { handed_back: true, .. });
-        if handed_back {
-            (call.flags.exit, call.flags.handoff) = (false, false);
-        }
+        call.handed_back = matches!(kind, EventKind::LoopBrainComplete { handed_back: true, .. });
+        let handed_back = call.handed_back;
         // The conversation may stay with the brain of another call.
         let Some(over) = owner.handed_over.as_mut().filter(|over| over.is_of(&stage, &call.tool)) else { return };
         match kind {

@@ -7,7 +7,7 @@ use crate::machine::Replaced;
 use crate::record::{ModelResponse, Path};
 use crate::runner::catch::caught_now;
 use crate::runner::effects::guards::loops::guards_at;
-use crate::runner::effects::guards::{RefusedAnswer, apply, verdict};
+use crate::runner::effects::guards::{Refused, apply, verdict};
 use crate::runner::worker::Worker;
 
 /// The guards of a loop's answers, each with what it sees.
@@ -38,7 +38,7 @@ impl AnswerGuards {
         &self,
         response: &mut ModelResponse,
         replaced: &mut Vec<Replaced>,
-    ) -> Result<(), RefusedAnswer> {
+    ) -> Result<(), Refused> {
         for (guard, scope) in &self.guards {
             let LoopGuardCheck::Answer(check) = &guard.check else { continue };
             let given = CheckedAnswer { answer: Arc::new(response.clone()), at: self.at.about_answer() };

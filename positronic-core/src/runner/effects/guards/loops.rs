@@ -39,7 +39,7 @@ pub(in crate::runner) fn handed_over_by(state: &RunState, loop_at: &Path) -> Opt
     let mut at = loop_at.parent()?;
     loop {
         match (at.last()?, state.call(&at)) {
-            (_, Some(call)) => return at.parent().filter(|_| call.flags.handoff),
+            (_, Some(call)) => return at.parent().filter(|_| call.hands_over()),
             // A stage with a brain, or a member of a group.
             (Segment::Stage(_) | Segment::Call(..), None) => at = at.parent()?,
             (Segment::Iteration(_) | Segment::Question(..), None) => return None,
