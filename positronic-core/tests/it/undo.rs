@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::{BrainBuilder, IntoBrain, NoServices, Phase, TakesStages, each};
+use positronic_core::dsl::{BrainBuilder, IntoBrain, NoServices, Phase, Staged, TakesStages, Tried, Untried, each};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::{NodeKind, NodeStatus, Timeline};
@@ -24,7 +24,7 @@ fn booked<P: Phase + TakesStages>(
     ledger: &Ledger,
     what: &'static str,
     fails: &'static str,
-) -> BrainBuilder<(), Vec<String>, NoServices, P::Next> {
+) -> BrainBuilder<(), Vec<String>, NoServices, P::Next<Tried>> {
     let (does, undoes) = (ledger.clone(), ledger.clone());
     trip.step(what, move |cx| {
         let ledger = does.clone();
@@ -285,7 +285,7 @@ async fn second_cancel_ends_the_run_without_the_rest_of_the_undo() {
 }
 
 /// A brain that begins with a signal.
-fn signal() -> BrainBuilder<(), ()> {
+fn signal() -> BrainBuilder<(), (), NoServices, Staged<Untried>> {
     brain("Signal").wait("Signal", |w| w.on(webhook::<Value>("signal"), |()| "go".to_owned(), drop), |(), ()| ())
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::definition::{AnyServices, Scope, StepFn, StepStage};
+use crate::definition::{AnyServices, Scope, StepFn};
 use crate::error::{Error, Result};
 use crate::machine::Undoable;
 use crate::record::{Path, Segment};
@@ -11,7 +11,7 @@ use crate::runner::worker::frames::Frames;
 
 /// Returns the code of an undo step, which leaves the state as it is, and its scope: the state after the undone stage, with the options and
 /// services of its brain. `None` if the step undoes nothing.
-pub(super) fn undo_step(worker: &mut Worker, path: &Path) -> Option<Result<(StepStage, Scope)>> {
+pub(super) fn undo_step(worker: &mut Worker, path: &Path) -> Option<Result<(StepFn, Scope)>> {
     let brain = worker.state.owner(path)?;
     let undoable = brain.undoing.as_ref()?.current()?.clone();
     let (owner, state) = (brain.path.clone(), Value::clone(&brain.state));
@@ -24,7 +24,7 @@ pub(super) fn undo_step(worker: &mut Worker, path: &Path) -> Option<Result<(Step
             let (undone, state) = (undo(scope), state.clone());
             Box::pin(async move { undone.await.map(|_| state) })
         });
-        (StepStage::new(run), scope)
+        (run, scope)
     }))
 }
 

@@ -24,6 +24,7 @@ impl Worker {
             Some(stamp) => stamp,
             None => *self.draft.stamp.insert(Stamp::of_worker(self.shared.now(), self.state.at)),
         };
+        let new_events = self.with_tries(new_events);
         let events = stamp_all(new_events, self.state.next, stamp, Some(self.epoch));
         for event in &events {
             // An illegal event is never appended.
