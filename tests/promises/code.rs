@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use positronic_core::dsl::BrainBuilder;
+use positronic_core::dsl::{BrainBuilder, Staged, Timed};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{SignalKind, ToolResult};
@@ -63,11 +63,11 @@ fn nested(begun: Made, code: Code) -> Made {
     begun.brain("Inside", inner).map_output(|board: Board, _: Board| board)
 }
 
-fn loop_at(begun: Made, code: Code) -> Made {
+fn loop_at(begun: Made, code: Code) -> BrainBuilder<(), Board, Journal, Staged<Timed>> {
     begun.r#loop(code.stages[2], move |cx| (code.work)(cx.system("Work.")))
 }
 
-fn last(begun: Made) -> Made {
+fn last<K>(begun: BrainBuilder<(), Board, Journal, Staged<K>>) -> Made {
     begun.step("Last", async |cx| Ok(cx.state))
 }
 
@@ -345,12 +345,13 @@ async fn promise_15_changed_code_continues_with_the_authors_migration<S: Fresh>(
 }
 
 /// A loop with a brain as its tool, or without that tool.
-fn delegating(whole: bool) -> Made {
+fn delegating(whole: bool) -> Brain<(), Board, Journal> {
     let inner = brain("Inner").services::<Journal>().state(Board::default()).step("Deep", async |cx| Ok(cx.state));
-    brain("Shop").services::<Journal>().state(Board::default()).r#loop("Work", move |cx| {
+    let shop = brain("Shop").services::<Journal>().state(Board::default()).r#loop("Work", move |cx| {
         let cx = cx.system("Work.");
         if whole { cx.brain("inner", inner.clone()) } else { cx }
-    })
+    });
+    shop.build()
 }
 
 async fn promise_15_call_of_a_removed_brain_gets_a_typed_result_at_every_depth<S: Fresh>() {

@@ -38,7 +38,7 @@ pub use scope::{AnyServices, Link, NewChild, Scope};
 pub use stage::{
     ArmBody, ArmDefinition, BeginGroupFn, BeginWaitFn, BranchStage, ChooseFn, ConfigureFn, FinishGroupFn, FinishWaitFn,
     GroupBrains, GroupResults, GroupStage, GuardFn, IsDoneFn, RepeatStage, RetriedFn, StageBody, StageDefinition,
-    StepFn, StepStage, WaitStage,
+    StepFn, Tries, WaitStage,
 };
 pub(crate) use start_on::RunInput;
 pub use start_on::StartOn;

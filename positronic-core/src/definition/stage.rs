@@ -21,15 +21,17 @@ pub struct StageDefinition {
     pub body: StageBody,
     /// Undoes it after it has completed.
     pub undo: Option<StepFn>,
+    /// How it is tried.
+    pub tries: Tries,
 }
 
 /// The work of a stage.
 #[derive(Clone)]
 pub enum StageBody {
     /// Computes the next state.
-    Step(StepStage),
+    Step(StepFn),
     /// Asks a model, and computes the next state from its answer.
-    Prompt(StepStage),
+    Prompt(StepFn),
     /// Lets a model call tools.
     Loop(ConfigureFn),
     /// Runs another brain.
@@ -189,29 +191,28 @@ pub type ChooseFn = Arc<dyn Fn(&StateValue) -> Result<usize> + Send + Sync>;
 /// Checks the state of a brain, and returns the reason if it does not pass.
 pub type GuardFn = Arc<dyn Fn(&StateValue) -> Result<Option<Value>> + Send + Sync>;
 
-/// A step or a prompt as a stage.
+/// How a step, a prompt, or each brain that a stage runs is tried.
 #[derive(Clone)]
 #[derive_where(Debug)]
-pub struct StepStage {
-    /// Its work.
-    #[derive_where(skip)]
-    pub run: StepFn,
+pub struct Tries {
     /// How often it is tried again after an error that `retried` accepts.
     pub retries: u32,
     /// Says which errors are tried again.
     #[derive_where(skip)]
     pub retried: RetriedFn,
-    /// How long a try may take.
+    /// How long a try may take, or a loop.
     pub timeout: Option<Duration>,
 }
 
-impl StepStage {
-    pub(crate) fn new(run: StepFn) -> Self {
-        Self { run, retries: 3, retried: Arc::new(Error::is_transient), timeout: None }
+impl Tries {
+    /// Tries a step or a prompt again after transient errors, and nothing else.
+    pub(crate) fn of(kind: StageKind) -> Self {
+        let retries = if kind.is_step() { 3 } else { 0 };
+        Self { retries, retried: Arc::new(Error::is_transient), timeout: None }
     }
 }
 
-/// Says whether an error of a step is tried again.
+/// Says whether an error of a step or of a brain is tried again.
 pub type RetriedFn = Arc<dyn Fn(&Error) -> bool + Send + Sync>;
 
 /// A wait as a stage.
@@ -250,8 +251,10 @@ impl StageDefinition {
         let webhooks = self.body.as_wait().map(|wait| wait.webhooks.clone()).unwrap_or_default();
         let arms = self.body.arms().iter().map(ArmDefinition::shape).collect();
         let rounds = self.body.as_repeat().map_or(0, |repeat| repeat.rounds);
-        let undo = self.undo.is_some();
-        StageShape { brain, webhooks, arms, rounds, undo, ..StageShape::new(&self.name, self.body.kind()) }
+        let (undo, kind) = (self.undo.is_some(), self.body.kind());
+        // The worker limits the tries of a step, and its code is read again for each.
+        let timeout = self.tries.timeout.filter(|_| !kind.is_step());
+        StageShape { brain, webhooks, arms, rounds, undo, timeout, ..StageShape::new(&self.name, kind) }
     }
 }
 
@@ -274,14 +277,7 @@ impl StageBody {
 
     /// Returns the code of a step or a prompt.
     #[must_use]
-    pub const fn as_step(&self) -> Option<&StepStage> {
-        match self {
-            Self::Step(step) | Self::Prompt(step) => Some(step),
-            _ => None,
-        }
-    }
-
-    pub(crate) const fn as_step_mut(&mut self) -> Option<&mut StepStage> {
+    pub const fn as_step(&self) -> Option<&StepFn> {
         match self {
             Self::Step(step) | Self::Prompt(step) => Some(step),
             _ => None,

@@ -10,10 +10,11 @@ use serde_json::Value;
 
 use super::brain::{Brain, IntoBrain};
 use super::services::{IntoServices, NoServices, Requirement, Services};
+use super::stages::{Tried, Untried};
 use super::trait_bounds::{Options, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{
-    BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, StepFn, StepStage, decode, encode,
+    BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, StepFn, Tries, decode, encode,
     encode_state, read_value, recordable,
 };
 use crate::error::Error;
@@ -47,13 +48,13 @@ type BuilderTypes<O, S, V, P> = PhantomData<(fn(O, &V), fn() -> (S, P))>;
 #[derive(Debug)]
 pub struct Unstaged(());
 
-/// Marks a builder with at least one stage.
-#[derive(Debug)]
-pub struct Staged(());
-
-/// Marks a builder with stages, of which a guard can end the brain with the reason `E`.
+/// Marks a builder with at least one stage; `K` says how the last one can be tried.
 #[derive_where(Debug)]
-pub struct Guarded<E>(PhantomData<fn() -> E>);
+pub struct Staged<K = Tried>(PhantomData<fn() -> K>);
+
+/// Marks a builder with stages, of which a guard can end the brain with the reason `E`; `K` says how the last one can be tried.
+#[derive_where(Debug)]
+pub struct Guarded<E, K = Tried>(PhantomData<fn() -> (E, K)>);
 
 /// Marks a builder that takes no further stages, after the phase `P`.
 #[derive_where(Debug)]
@@ -61,8 +62,8 @@ pub struct Ended<P = Staged>(PhantomData<fn() -> P>);
 
 /// A phase of a builder.
 pub trait Phase: sealed::Sealed {
-    /// The phase after a further stage.
-    type Next: HasStages;
+    /// The phase after a further stage, of which `K` says how it can be tried.
+    type Next<K>: HasStages;
 
     /// The result for the brain's callers, if it completes with `R`.
     type Result<R: Serialize + DeserializeOwned + 'static>: DeserializeOwned + 'static;
@@ -105,42 +106,42 @@ pub trait TakesGuard<E>: Phase {
 
 impl BeforeStages for Unstaged {}
 impl TakesStages for Unstaged {}
-impl TakesStages for Staged {}
-impl<E: Serialize + DeserializeOwned + 'static> TakesStages for Guarded<E> {}
-impl HasStages for Staged {}
-impl<E: Serialize + DeserializeOwned + 'static> HasStages for Guarded<E> {}
+impl<K> TakesStages for Staged<K> {}
+impl<E: Serialize + DeserializeOwned + 'static, K> TakesStages for Guarded<E, K> {}
+impl<K> HasStages for Staged<K> {}
+impl<E: Serialize + DeserializeOwned + 'static, K> HasStages for Guarded<E, K> {}
 impl<P: HasStages> HasStages for Ended<P> {}
 
 impl Phase for Unstaged {
-    type Next = Staged;
+    type Next<K> = Staged<K>;
     type Result<R: Serialize + DeserializeOwned + 'static> = R;
 }
 
-impl Phase for Staged {
-    type Next = Self;
+impl<L> Phase for Staged<L> {
+    type Next<K> = Staged<K>;
     type Result<R: Serialize + DeserializeOwned + 'static> = R;
 }
 
-impl<E: Serialize + DeserializeOwned + 'static> Phase for Guarded<E> {
-    type Next = Self;
+impl<E: Serialize + DeserializeOwned + 'static, L> Phase for Guarded<E, L> {
+    type Next<K> = Guarded<E, K>;
     type Result<R: Serialize + DeserializeOwned + 'static> = Result<R, E>;
 }
 
 impl<P: HasStages> Phase for Ended<P> {
-    type Next = Self;
+    type Next<K> = Self;
     type Result<R: Serialize + DeserializeOwned + 'static> = P::Result<R>;
 }
 
 impl<E: Serialize + DeserializeOwned + 'static> TakesGuard<E> for Unstaged {
-    type Guarded = Guarded<E>;
+    type Guarded = Guarded<E, Untried>;
 }
 
-impl<E: Serialize + DeserializeOwned + 'static> TakesGuard<E> for Staged {
-    type Guarded = Guarded<E>;
+impl<E: Serialize + DeserializeOwned + 'static, K> TakesGuard<E> for Staged<K> {
+    type Guarded = Guarded<E, Untried>;
 }
 
-impl<E: Serialize + DeserializeOwned + 'static> TakesGuard<E> for Guarded<E> {
-    type Guarded = Self;
+impl<E: Serialize + DeserializeOwned + 'static, K> TakesGuard<E> for Guarded<E, K> {
+    type Guarded = Guarded<E, Untried>;
 }
 
 mod sealed {
@@ -148,8 +149,8 @@ mod sealed {
     pub trait Sealed {}
 
     impl Sealed for super::Unstaged {}
-    impl Sealed for super::Staged {}
-    impl<E> Sealed for super::Guarded<E> {}
+    impl<K> Sealed for super::Staged<K> {}
+    impl<E, K> Sealed for super::Guarded<E, K> {}
     impl<P> Sealed for super::Ended<P> {}
 }
 
@@ -361,23 +362,17 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         if self.definition.stage(name).is_some() {
             usage_panic(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
         }
-        self.with(|definition| definition.stages.push(StageDefinition { name: name.to_owned(), body, undo: None }))
+        let (name, tries) = (name.to_owned(), Tries::of(body.kind()));
+        self.with(|definition| definition.stages.push(StageDefinition { name, body, undo: None, tries }))
     }
 }
 
 impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
-    /// Changes the last stage, a step or a prompt.
-    #[track_caller]
-    pub(super) fn with_step(self, what: &str, change: impl FnOnce(&mut StepStage)) -> Self {
+    /// Changes how the last stage is tried.
+    pub(super) fn with_tries(self, change: impl FnOnce(&mut Tries)) -> Self {
         self.with(|definition| {
-            let title = definition.title.clone();
-            let Some(last) = definition.stages.last_mut() else { return };
-            let (name, kind) = (last.name.clone(), last.body.kind());
-            match last.body.as_step_mut() {
-                Some(step) => change(step),
-                None => usage_panic(&format!(
-                    "`{what}` follows a step or a prompt, and `{name}` of `{title}` is a {kind}; set its own limits instead"
-                )),
+            if let Some(last) = definition.stages.last_mut() {
+                change(&mut last.tries);
             }
         })
     }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::frames::{BrainEnd, BrainFrame, Stage};
+use super::grants::Grants;
 use super::stages::{Advance, Frame, OwnerState, Reason};
 use super::state::{KNOWN_SIGNALS, NotClaimed, RunState};
 use super::tree::owner_of;
@@ -295,6 +296,10 @@ impl RunState {
         brain.end = Some(end(brain)?);
         let undo = brain.take_undo();
         brain.stage = Stage::Ready;
+        if brain.again.is_some() {
+            // An open request for more ends with its try.
+            brain.grants = Grants::default();
+        }
         if !undo.is_empty()
             && let Some(owner) = owner_of(path).and_then(|owner| self.brain_mut(owner, |_| ()))
         {

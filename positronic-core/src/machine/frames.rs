@@ -76,6 +76,15 @@ pub struct BrainFrame {
     pub active: u64,
     /// When it began.
     pub began: Timestamp,
+    /// When it fails if it has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
+    /// How often its stage has tried it before, under other paths.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub attempt: u32,
+    /// When its stage tries it again, if it fails or has failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Timestamp>,
     /// The chosen arm of the current stage, a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm: Option<ArmShape>,

@@ -46,6 +46,7 @@ mod state;
 mod status;
 mod summary;
 mod tree;
+mod tries;
 mod undo;
 mod waiting;
 

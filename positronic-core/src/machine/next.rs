@@ -1,5 +1,6 @@
 //! The next effects of a run: a pure function of the state and the time.
 
+use super::close::end_brain;
 use super::crashes::{isolate, park};
 use super::effect::{Effect, Next};
 use super::frames::{BrainFrame, Intent, Stage};
@@ -34,6 +35,13 @@ pub(super) fn effects(state: &RunState, now: Timestamp) -> Next {
 impl BrainFrame {
     /// Adds the effects that it needs now.
     pub(super) fn effects<'a>(&'a self, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
+        if let Some(failure) = self.overdue(now) {
+            out.effects.push(Effect::Append(end_brain(self, &failure)));
+            return;
+        }
+        if let Some(due) = self.due.filter(|_| self.undoing.is_none()) {
+            out.wake_at(due);
+        }
         enclosing.within(LimitedFrame::all_of(self), |enclosing| self.stage_effects(now, enclosing, out));
     }
 

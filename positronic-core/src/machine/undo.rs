@@ -1,7 +1,7 @@
 //! Undo: what a brain has registered, when it is undone, and how the brain ends then.
 //!
-//! A completed stage with an undo is registered in its brain; a brain that ends hands what it has registered up to the brain around it,
-//! unless a call of a model runs it. A brain that fails or is cancelled with something registered does not end at once: `UNDO_START` replaces
+//! A completed stage with an undo is registered in its brain; a brain that ends hands what it has registered up to the brain around it, also
+//! one that a model has called. A brain that fails or is cancelled with something registered does not end at once: `UNDO_START` replaces
 //! its stages with steps that undo them, the last one first, and then it ends. A step that fails for good is noted, and the rest is undone.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::frames::{BrainFrame, Stage, Undoable, Undoing};
 use super::stages::Reason;
 use crate::record::{
-    Actor, Event, EventKind, Failure, NewEvent, Path, Segment, StageKind, StageShape, UndoCause, UndoStep,
+    Actor, Event, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, StageKind, StageShape, UndoCause, UndoStep,
 };
 
 impl BrainFrame {
@@ -51,6 +51,7 @@ impl BrainFrame {
         let open: Vec<&Self> = match &self.stage {
             Stage::Brain(brain) => vec![brain],
             Stage::Group(group) => group.open.values().map(|brain| &**brain).collect(),
+            Stage::Loop(frame) => frame.batch.iter().filter_map(|call| call.inner()).collect(),
             _ => Vec::new(),
         };
         for brain in open {
@@ -110,7 +111,8 @@ impl BrainFrame {
 
     /// Registers a stage that has completed, in place of what was registered below it.
     pub(super) fn register_undo(&mut self, event: &Event) {
-        let is_undone = self.undoing.is_none() && self.current().is_some_and(|stage| stage.undo);
+        let is_closed = matches!(event.kind, EventKind::LoopComplete { outcome: LoopOutcome::Cancelled, .. });
+        let is_undone = !is_closed && self.undoing.is_none() && self.current().is_some_and(|stage| stage.undo);
         if is_undone && let Some(path) = self.current_path() {
             debug_assert_eq!(path, event.path);
             self.undo.retain(|undoable| !undoable.path.is_within(&path));
@@ -126,12 +128,10 @@ impl BrainFrame {
         all
     }
 
-    /// Registers what a brain of its stage had registered. A brain that a call of a model runs is not undone: the model goes on.
+    /// Registers what a brain of its stage had registered.
     pub(super) fn hand_up(&mut self, all: Vec<Undoable>) {
-        if !matches!(self.stage, Stage::Loop(_)) {
-            let lifted: Vec<_> = all.into_iter().map(|undoable| self.lifted(undoable)).collect();
-            self.undo.extend(lifted);
-        }
+        let lifted: Vec<_> = all.into_iter().map(|undoable| self.lifted(undoable)).collect();
+        self.undo.extend(lifted);
     }
 }
 

@@ -1,5 +1,7 @@
 //! The shape of a brain in a run's first event, so that the machine does not need its code.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::record::encoding::content_hash::{ContentHash, hash_json};
@@ -33,6 +35,9 @@ pub struct StageShape {
     /// Whether it can be undone after it has completed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub undo: bool,
+    /// How long a loop, or each brain that the stage runs, may take, stored in microseconds.
+    #[serde(default, with = "crate::record::encoding::micros::optional", skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
 }
 
 /// One arm of a branch, or one of the brains that run at the same time.
@@ -89,7 +94,7 @@ impl StageShape {
     #[must_use]
     pub fn new(name: impl Into<String>, kind: StageKind) -> Self {
         let (webhooks, arms) = (Vec::new(), Vec::new());
-        Self { name: name.into(), kind, brain: None, webhooks, arms, rounds: 0, undo: false }
+        Self { name: name.into(), kind, brain: None, webhooks, arms, rounds: 0, undo: false, timeout: None }
     }
 }
 
@@ -115,6 +120,12 @@ impl StageKind {
         }
     }
 
+    /// Returns whether a stage of this kind runs a function of the author: a step, or a prompt.
+    #[must_use]
+    pub const fn is_step(self) -> bool {
+        matches!(self, Self::Step | Self::Prompt)
+    }
+
     /// Returns whether a stage of this kind has nothing below it but its questions to models: while it is open, it works itself.
     #[must_use]
     pub const fn is_leaf(self) -> bool {
@@ -131,14 +142,16 @@ impl Shape {
     }
 
     /// Hashes the identity of a brain: title, version, options schema, stages. The order of the options' fields does not
-    /// count.
+    /// count, nor do timeouts.
     #[must_use]
     pub fn fingerprint(&self, title: &str, version: u32, options_schema: &serde_json::Value) -> ContentHash {
+        let untimed = |stage: &StageShape| StageShape { timeout: None, ..stage.clone() };
+        let stages: Vec<StageShape> = self.0.iter().map(untimed).collect();
         hash_json(&serde_json::json!({
             "title": title,
             "version": version,
             "options": OrderedJson::of_schema(options_schema).to_value(),
-            "stages": self,
+            "stages": stages,
         }))
     }
 }

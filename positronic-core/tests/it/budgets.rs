@@ -124,12 +124,13 @@ fn unbound_tree(kind: LimitKind, depth: Depth, whose: Whose, then: Then) -> Brai
         brain(title).services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Work.")))
     };
     let inner = move || match depth {
-        Depth::Own | Depth::Called => deep("Inner"),
+        Depth::Own | Depth::Called => deep("Inner").build(),
         Depth::Staged => brain("Inner")
             .services::<Journal>()
             .state(Board::default())
             .brain("Part", deep("Part"))
-            .map_output(|board, _: Board| board),
+            .map_output(|board, _: Board| board)
+            .build(),
     };
     let outer = brain("Outer").services::<Journal>().state(Board::default()).r#loop("Work", move |cx| {
         let config = tools(cx.system("Go on."));

@@ -90,6 +90,7 @@ mod time_travel;
 mod timeline;
 mod tools;
 mod traffic;
+mod tries;
 mod unattended;
 mod undo;
 mod waiting_status;

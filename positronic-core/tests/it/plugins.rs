@@ -7,7 +7,9 @@ mod questions;
 mod services;
 mod updates;
 
-use positronic_core::dsl::{BrainBuilder, Options, Plugin, PluginState, Preparation, ReceivedUpdate, Services, State};
+use positronic_core::dsl::{
+    BrainBuilder, NoServices, Options, Plugin, PluginState, Preparation, ReceivedUpdate, Services, Staged, State, Timed,
+};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{PluginDocument, SignalKind};
@@ -70,7 +72,7 @@ fn note(line: &str) -> Reply {
     Reply::call("note", json!({ "line": line }))
 }
 
-fn secretary() -> BrainBuilder {
+fn secretary() -> BrainBuilder<(), (), NoServices, Staged<Timed>> {
     brain("Secretary")
         .r#loop("Listen", |cx| cx.system("Take notes.").context("house", "We meet at nine.").plugin(Notebook))
 }

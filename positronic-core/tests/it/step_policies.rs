@@ -72,9 +72,3 @@ async fn try_that_takes_too_long_is_dropped_and_tried_again() {
         .collect();
     assert_eq!(messages, ["it took longer than 5s"; 2]);
 }
-
-#[test]
-#[should_panic(expected = "`retry` follows a step or a prompt, and `Pause` of `Sleeper` is a sleep")]
-fn retry_of_another_stage_panics() {
-    let _ = brain("Sleeper").sleep("Pause", |()| Duration::ZERO).retry(Retry::times(3));
-}

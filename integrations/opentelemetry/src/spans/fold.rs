@@ -151,12 +151,13 @@ impl RunSpans {
             }
             EventKind::StepComplete { .. } => self.stage_end(event, Outcome::Done),
             EventKind::StepRetry { message, .. } => {
+                // A brain that is tried again fails in the next event.
                 if let Some(OpenSpan { operation: Operation::Step { retried, .. }, .. }) =
                     self.find(path, SpanRole::Stage)
                 {
                     *retried = true;
+                    self.stage_end(event, Outcome::failure("step", message.clone()));
                 }
-                self.stage_end(event, Outcome::failure("step", message.clone()));
             }
             EventKind::UndoFailed { message } => self.stage_end(event, Outcome::failure("step", message.clone())),
             EventKind::StepBlocked {} => self.stage_end(event, Outcome::Suspended),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::{BrainBuilder, IntoBrain as _, Loop, Runnable, Wait, plugin};
+use positronic_core::dsl::{BrainBuilder, IntoBrain as _, Loop, NoServices, Runnable, Staged, Timed, Wait, plugin};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, SignalKind, ToolResult};
@@ -60,7 +60,9 @@ fn chat(config: Loop<(), Vec<String>>) -> Loop<(), Vec<String>> {
     config.input("It leaks.").tools(["ask", "search_history", "search_docs", "refund"].map(tool))
 }
 
-fn support(modes: impl Fn() -> Modes<Vec<String>> + Send + Sync + 'static) -> BrainBuilder<(), Vec<String>> {
+fn support(
+    modes: impl Fn() -> Modes<Vec<String>> + Send + Sync + 'static,
+) -> BrainBuilder<(), Vec<String>, NoServices, Staged<Timed>> {
     brain("Support")
         .state(Vec::new())
         .r#loop("Chat", move |cx| chat(cx.system("You are a support agent.")).plugin(modes()))

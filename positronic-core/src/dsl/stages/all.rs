@@ -7,6 +7,7 @@ use derive_where::derive_where;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::tries::Tried;
 use crate::definition::{
     ArmBody, ArmDefinition, GroupBrains, GroupResults, GroupStage, NestedDefinition, StageBody, StateValue, decode,
     encode, encode_state,
@@ -211,7 +212,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         name: &str,
         brains: impl FnOnce(&mut All<S, V::Services>) -> M,
         next: impl Fn(S, M::Results) -> S2 + Send + Sync + 'static,
-    ) -> BrainBuilder<O, S2, V, P::Next>
+    ) -> BrainBuilder<O, S2, V, P::Next<Tried>>
     where
         P: TakesStages,
     {

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::tries::Untried;
 use crate::definition::{StageBody, StateValue, WaitStage, decode, encode_state};
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::services::Requirement;
@@ -95,7 +96,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         name: &str,
         ask: impl Fn(&S) -> Form<T, A> + Send + Sync + 'static,
         next: impl Fn(S, A) -> S2 + Send + Sync + 'static,
-    ) -> BrainBuilder<O, S2, V, P::Next>
+    ) -> BrainBuilder<O, S2, V, P::Next<Untried>>
     where
         T: DeserializeOwned + JsonSchema + 'static,
         A: FormAnswer<T> + 'static,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use derive_where::derive_where;
 use serde_json::Value;
 
+use super::tries::Tried;
 use crate::definition::{NestedDefinition, StageBody, StateValue, decode, encode, encode_state};
 use crate::dsl::brain::IntoBrain;
 use crate::dsl::brain_builder::{BrainBuilder, Phase, Staged, TakesStages};
@@ -60,7 +61,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     ///
     /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
-    pub fn brain<B>(self, name: &str, brain: B) -> BrainStage<O, S, V, B::Options, B::Result, Unmapped, P::Next>
+    pub fn brain<B>(self, name: &str, brain: B) -> BrainStage<O, S, V, B::Options, B::Result, Unmapped, P::Next<Tried>>
     where
         B: IntoBrain<Services: Within<V::Services>>,
         P: TakesStages,

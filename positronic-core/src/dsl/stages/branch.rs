@@ -6,6 +6,7 @@ use std::sync::Arc;
 use derive_where::derive_where;
 use serde_json::Value;
 
+use super::tries::Tried;
 use crate::definition::{
     ArmBody, ArmDefinition, BranchStage, ChooseFn, NestedDefinition, StageBody, StateValue, decode, encode,
     encode_state,
@@ -126,7 +127,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         self,
         name: &str,
         arms: impl FnOnce(Arms<S, S2, V::Services>) -> Branch<S, S2>,
-    ) -> BrainBuilder<O, S2, V, P::Next>
+    ) -> BrainBuilder<O, S2, V, P::Next<Tried>>
     where
         P: TakesStages,
     {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::tries::Untried;
 use crate::definition::{StageBody, StateValue, WaitStage, decode, encode_state};
 use crate::dsl::Child;
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
@@ -26,7 +27,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         name: &str,
         child: impl Fn(&S) -> Child<R> + Send + Sync + 'static,
         next: impl Fn(S, std::result::Result<R, Failure>) -> S2 + Send + Sync + 'static,
-    ) -> BrainBuilder<O, S2, V, P::Next>
+    ) -> BrainBuilder<O, S2, V, P::Next<Untried>>
     where
         P: TakesStages,
     {

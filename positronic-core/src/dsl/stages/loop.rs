@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::tries::Timed;
 use crate::definition::{Scope, StageBody};
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::context::LoopContext;
@@ -58,7 +59,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     ///
     /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
-    pub fn r#loop<F, L>(self, name: &str, configure: F) -> BrainBuilder<O, S, V, P::Next>
+    pub fn r#loop<F, L>(self, name: &str, configure: F) -> BrainBuilder<O, S, V, P::Next<Timed>>
     where
         F: Fn(LoopContext<O, S, V::Services>) -> L + Send + Sync + 'static,
         L: IntoLoop<O, S, V::Services>,

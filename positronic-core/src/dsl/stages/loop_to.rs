@@ -6,6 +6,7 @@ use std::sync::Arc;
 use derive_where::derive_where;
 use serde_json::Value;
 
+use super::tries::Timed;
 use crate::definition::{ExitFn, Scope, StageBody, StateValue, encode_state, read_value};
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::context::{LoopContext, ToolContext};
@@ -130,7 +131,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         name: &str,
         configure: F,
         next: impl Fn(S, T) -> S2 + Send + Sync + 'static,
-    ) -> BrainBuilder<O, S2, V, P::Next>
+    ) -> BrainBuilder<O, S2, V, P::Next<Timed>>
     where
         T: TypedAnswer,
         F: Fn(LoopContext<O, S, V::Services>) -> L + Send + Sync + 'static,

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::all::{MemberEnd, attempted, member, result};
+use super::tries::Tried;
 use crate::definition::{
     GroupBrains, GroupResults, GroupStage, NestedDefinition, StageBody, StateValue, encode, encode_state,
 };
@@ -144,7 +145,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         items: impl Fn(&S) -> Vec<B::Item> + Send + Sync + 'static,
         brain: B,
         next: impl Fn(S, Vec<B::Result>) -> S2 + Send + Sync + 'static,
-    ) -> BrainBuilder<O, S2, V, P::Next>
+    ) -> BrainBuilder<O, S2, V, P::Next<Tried>>
     where
         B: IntoEach<Services: Within<V::Services>>,
         P: TakesStages,

@@ -14,6 +14,7 @@ mod race;
 mod repeat;
 mod sleep;
 mod step;
+mod tries;
 mod wait;
 
 pub use all::{All, Member, Members};
@@ -26,5 +27,5 @@ pub use loop_to::{IntoLoopWithOutput, LoopWithOutput};
 pub use map::{Each, IntoEach, each};
 pub use prompt::{AskedFor, IntoQuestion, PromptContext, PromptQuestion};
 pub use race::Race;
-pub use step::Retry;
+pub use tries::{EndsInTimed, EndsInTried, Retry, Timed, Tried, Untried};
 pub use wait::Waits;

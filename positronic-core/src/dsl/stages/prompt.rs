@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use derive_where::derive_where;
 
-use crate::definition::{StageBody, StepStage, encode_state};
+use super::tries::Tried;
+use crate::definition::{StageBody, encode_state};
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::context::StepContext;
 use crate::dsl::question::ModelCall;
@@ -142,7 +143,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         name: &str,
         ask: impl Fn(PromptContext<'_, O, S, V::Services>) -> Q + Send + Sync + 'static,
         next: impl Fn(S, T) -> S2 + Send + Sync + 'static,
-    ) -> BrainBuilder<O, S2, V, P::Next>
+    ) -> BrainBuilder<O, S2, V, P::Next<Tried>>
     where
         T: TypedAnswer + Send,
         Q: IntoQuestion<T>,
@@ -152,7 +153,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         let (ask, next) = (Arc::new(ask), Arc::new(next));
         self.stage(
             name,
-            StageBody::Prompt(StepStage::new(Arc::new(move |scope| {
+            StageBody::Prompt(Arc::new(move |scope| {
                 let (ask, next) = (Arc::clone(&ask), Arc::clone(&next));
                 Box::pin(async move {
                     let max_bytes = scope.max_bytes();
@@ -161,7 +162,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
                     let answer = call.ask_for_checked(text, move |answer: &T| check(answer)).await?;
                     encode_state(&next(cx.state, answer), max_bytes)
                 })
-            }))),
+            })),
         )
     }
 }

@@ -7,6 +7,7 @@ use derive_where::derive_where;
 use serde_json::Value;
 
 use super::all::{All, items_of, result};
+use super::tries::Tried;
 use crate::definition::{GroupBrains, GroupResults, GroupStage, StageBody, StateValue, encode_state};
 use crate::dsl::brain::IntoBrain;
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
@@ -114,7 +115,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         name: &str,
         brains: impl FnOnce(Race<S, E, V::Services>) -> Race<S, E, V::Services>,
         next: impl Fn(S, E) -> S2 + Send + Sync + 'static,
-    ) -> BrainBuilder<O, S2, V, P::Next>
+    ) -> BrainBuilder<O, S2, V, P::Next<Tried>>
     where
         P: TakesStages,
     {

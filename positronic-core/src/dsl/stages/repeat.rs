@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::tries::Tried;
 use crate::definition::{NestedDefinition, RepeatStage, StageBody, StateValue, decode, encode, encode_state};
 use crate::dsl::brain::IntoBrain;
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
@@ -44,7 +45,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         input: impl Fn(&S) -> B::Options + Send + Sync + 'static,
         output: impl Fn(S, B::Result) -> S + Send + Sync + 'static,
         is_done: impl Fn(&S) -> bool + Send + Sync + 'static,
-    ) -> BrainBuilder<O, S, V, P::Next>
+    ) -> BrainBuilder<O, S, V, P::Next<Tried>>
     where
         P: TakesStages,
     {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::tries::Untried;
 use crate::definition::{StageBody, StateValue, WaitStage};
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::services::Requirement;
@@ -35,7 +36,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         self,
         name: &str,
         time: impl Fn(&S) -> Duration + Send + Sync + 'static,
-    ) -> BrainBuilder<O, S, V, P::Next>
+    ) -> BrainBuilder<O, S, V, P::Next<Untried>>
     where
         P: TakesStages,
     {
@@ -52,7 +53,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         self,
         name: &str,
         time: impl Fn(&S) -> Timestamp + Send + Sync + 'static,
-    ) -> BrainBuilder<O, S, V, P::Next>
+    ) -> BrainBuilder<O, S, V, P::Next<Untried>>
     where
         P: TakesStages,
     {
@@ -64,7 +65,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         self,
         name: &str,
         due: impl Fn(&S, Timestamp) -> Timestamp + Send + Sync + 'static,
-    ) -> BrainBuilder<O, S, V, P::Next>
+    ) -> BrainBuilder<O, S, V, P::Next<Untried>>
     where
         P: TakesStages,
     {

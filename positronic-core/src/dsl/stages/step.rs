@@ -1,16 +1,14 @@
 //! The step: a function from the state to the next one.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use derive_where::derive_where;
-
-use crate::definition::{RetriedFn, StageBody, StepStage, encode_state};
+use super::tries::Tried;
+use crate::definition::{StageBody, encode_state};
 use crate::dsl::brain_builder::{BrainBuilder, HasStages, Phase, TakesStages};
 use crate::dsl::context::StepContext;
 use crate::dsl::services::Requirement;
 use crate::dsl::trait_bounds::{Options, State};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S, V, P> {
     /// Adds a step: a function from the state to the next one.
@@ -33,7 +31,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     ///
     /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
-    pub fn step<S2, F, Fut>(self, name: &str, step: F) -> BrainBuilder<O, S2, V, P::Next>
+    pub fn step<S2, F, Fut>(self, name: &str, step: F) -> BrainBuilder<O, S2, V, P::Next<Tried>>
     where
         S2: State,
         F: Fn(StepContext<O, S, V::Services>) -> Fut + Send + Sync + 'static, // captures? move |cx| { let x = x.clone(); async move { … } }
@@ -43,71 +41,18 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         let step = Arc::new(step);
         self.stage(
             name,
-            StageBody::Step(StepStage::new(Arc::new(move |scope| {
+            StageBody::Step(Arc::new(move |scope| {
                 let step = Arc::clone(&step);
                 Box::pin(async move {
                     let max_bytes = scope.max_bytes();
                     encode_state(&step(StepContext::new(scope)?).await?, max_bytes)
                 })
-            }))),
+            })),
         )
     }
 }
 
-/// How a step or a prompt is tried again after an error.
-#[must_use = "`retry` takes it"]
-#[derive_where(Debug)]
-pub struct Retry {
-    times: u32,
-    #[derive_where(skip)]
-    retried: RetriedFn,
-}
-
-impl Retry {
-    /// Tries again so often after a transient error, with the runner's pauses.
-    pub fn times(times: u32) -> Self {
-        Self { times, retried: Arc::new(Error::is_transient) }
-    }
-
-    /// Chooses the errors after which it is tried again.
-    pub fn on(mut self, retried: impl Fn(&Error) -> bool + Send + Sync + 'static) -> Self {
-        self.retried = Arc::new(retried);
-        self
-    }
-}
-
 impl<O: Options, S: State, V: Requirement + ?Sized, P: HasStages> BrainBuilder<O, S, V, P> {
-    /// Sets how the step or prompt before it is tried again after an error; without it, three times after a transient one.
-    ///
-    /// ```
-    /// use positronic_core::dsl::Retry;
-    /// use positronic_core::prelude::*;
-    ///
-    /// let greeter = brain("Greeter")
-    ///     .step("Greet", async |_| Ok("Hello".to_owned()))
-    ///     .retry(Retry::times(5).on(|error| error.is_transient() || error.to_string().contains("busy")));
-    /// # let _ = greeter;
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the stage before it is neither a step nor a prompt.
-    #[track_caller]
-    pub fn retry(self, Retry { times, retried }: Retry) -> Self {
-        self.with_step("retry", |step| (step.retries, step.retried) = (times, retried))
-    }
-
-    /// Sets how long a try of the step or prompt before it may take. One that takes longer is dropped where it waits, and that
-    /// is a transient error: what the step has begun may have had its effect.
-    ///
-    /// # Panics
-    ///
-    /// If the stage before it is neither a step nor a prompt.
-    #[track_caller]
-    pub fn timeout(self, time: Duration) -> Self {
-        self.with_step("timeout", |step| step.timeout = Some(time))
-    }
-
     /// Sets what undoes the stage before it, after it has completed. `cx.state` is the state after that stage.
     ///
     /// When the brain fails for good or is cancelled, or a brain around it does, the completed stages are undone one after the other, the last

@@ -7,6 +7,7 @@ use derive_where::derive_where;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::tries::Untried;
 use crate::definition::{StageBody, StateValue, WaitStage, decode, encode_state};
 use crate::dsl::Webhook;
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
@@ -209,7 +210,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         name: &str,
         waits: impl FnOnce(Waits<S, E>) -> Waits<S, E>,
         next: impl Fn(S, E) -> S2 + Send + Sync + 'static,
-    ) -> BrainBuilder<O, S2, V, P::Next>
+    ) -> BrainBuilder<O, S2, V, P::Next<Untried>>
     where
         P: TakesStages,
     {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,9 @@ pub struct GroupFrame {
     pub brains: Arc<[ArmShape]>,
     /// When a race ends without a winner.
     pub due: Option<Timestamp>,
+    /// How long each try of a brain may take.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::encoding::micros::optional")]
+    pub timeout: Option<Duration>,
     /// The number of the next brain that begins.
     pub next: u32,
     /// The brains that have begun and not ended, by number.

@@ -14,7 +14,7 @@ use crate::machine::known_contents::KnownContents;
 use crate::record::encoding::skip::is_default;
 use crate::record::{
     AnswerFault, ChildRun, ContentHash, ContextItem, Limits, LoopOutcome, MadeBy, ModelRequest, Part, Path,
-    PluginStates, Seq, Settings, ToolResult, ToolSet, Transcript, Usage,
+    PluginStates, Seq, Settings, Timestamp, ToolResult, ToolSet, Transcript, Usage,
 };
 
 /// A rejected answer, which is not a valid structured action.
@@ -52,6 +52,9 @@ pub struct LoopFrame {
     pub iteration: u32,
     /// The phase of the iteration.
     pub phase: LoopPhase,
+    /// When it fails if it has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
     /// The limits.
     pub limits: Limits,
     /// The decisions on the limits.

@@ -21,7 +21,7 @@ impl SettleContext {
     }
 
     /// Says when what has failed for the `attempt`th time, from 0, is tried again, at most `limit` times.
-    pub(super) fn again(&self, attempt: u32, limit: u32) -> Option<Timestamp> {
+    pub(crate) fn again(&self, attempt: u32, limit: u32) -> Option<Timestamp> {
         let policy = RetryPolicy { limit, ..self.retry };
         let pause = policy.delay(&ModelError::new(ModelErrorKind::Server, ""), attempt, self.jitter)?;
         Some(self.now.after(pause))

@@ -20,10 +20,11 @@ impl Kind for BrainKind {
         start(owner, path, out);
     }
 
-    fn apply<'e>(&self, event: &'e Event, _: &BrainFrame) -> Result<Advance<'e>, Reason> {
+    fn apply<'e>(&self, event: &'e Event, owner: &BrainFrame) -> Result<Advance<'e>, Reason> {
         match (&event.kind, event.path.last()) {
             (EventKind::BrainStart(start), Some(Segment::Stage(_))) => {
-                Ok(Advance::Begun(Stage::Brain(Arc::new(BrainFrame::begun(event, start)))))
+                let timeout = owner.current().and_then(|stage| stage.timeout);
+                Ok(Advance::Begun(Stage::Brain(Arc::new(BrainFrame::begun(event, start).tried(0, timeout)))))
             }
             _ => Err("the nested brain has not begun".to_owned()),
         }
@@ -45,6 +46,8 @@ impl Frame for BrainFrame {
         match &self.end {
             None => self.effects(now, enclosing, out),
             Some(BrainEnd::Completed(_)) => out.effects.push(Effect::FinishBrain { path: self.path.clone() }),
+            Some(BrainEnd::Failed(_)) if self.waits_for_try(now, out) => {}
+            Some(BrainEnd::Failed(_)) if self.again.is_some() => start(owner, self.next_try(), out),
             Some(BrainEnd::Failed(failure)) => {
                 let message = format!("the brain `{}` failed: {}", self.path, failure.message);
                 owner.fail(Failure { code: EndReason::Brain, message, retryable: failure.retryable }, out);
@@ -62,6 +65,12 @@ impl Frame for BrainFrame {
                 if self.round_of_stage() == Some(*round) =>
             {
                 Ok(Advance::Again(change.as_ref()))
+            }
+            (EventKind::StepRetry { attempt, due, .. }, None) => {
+                self.note_retry(&event.path, *attempt, *due).map(|()| Advance::Stay)
+            }
+            (EventKind::BrainStart(start), Some(_)) if self.again.is_some() && event.path == self.next_try() => {
+                Ok(Advance::Begun(Stage::Brain(Arc::new(self.begun_again(event, start)))))
             }
             _ => Err("the stage is a nested brain".to_owned()),
         }
@@ -83,6 +92,9 @@ impl Frame for BrainFrame {
     }
 
     fn in_flight(&self, requests: fn(Intent) -> bool) -> bool {
+        if let Some(due) = self.again.filter(|_| self.end.is_some()) {
+            return requests(Intent::Backoff(due));
+        }
         let requests = requests_below(self.waits_for_more(), requests);
         self.stage.frame().is_some_and(|frame| frame.in_flight(requests))
     }
@@ -110,6 +122,7 @@ impl Frame for BrainFrame {
 
     fn is_failing(&self) -> bool {
         match (&self.end, &self.stage) {
+            _ if self.again.is_some() => false,
             (Some(end), _) => matches!(end, BrainEnd::Failed(_)),
             (None, Stage::Failed(_)) => true,
             (None, stage) => stage.frame().is_some_and(Frame::is_failing),
@@ -152,6 +165,9 @@ impl BrainFrame {
             iterations: 0,
             active: 0,
             began: event.at,
+            due: None,
+            attempt: 0,
+            again: None,
             arm: None,
             round: 0,
             stopped: None,
@@ -178,9 +194,12 @@ impl BrainFrame {
         }
     }
 
-    /// Takes the segment of its round from a path, and returns whether it is there.
+    /// Takes the segment of its round or its try from a path, and returns whether it is there.
     fn is_at(&self, segments: &mut Segments<'_>) -> bool {
-        self.round_of_stage().is_none_or(|round| matches!(segments.next(), Some(Segment::Call(at, 0)) if at == round))
+        match self.path.last() {
+            Some(own @ Segment::Call(..)) => segments.next() == Some(own),
+            _ => true,
+        }
     }
 
     /// Adds its failure.

@@ -46,6 +46,7 @@ impl Kind for GroupKind {
             race: stage.kind == StageKind::Race,
             brains: brains.clone().into(),
             due: *due,
+            timeout: stage.timeout,
             next: 0,
             open: BTreeMap::new(),
             done: 0,
@@ -59,7 +60,12 @@ impl Kind for GroupKind {
 impl GroupFrame {
     /// Folds the end of the brain with this number.
     pub(in crate::machine) fn ended(&mut self, index: u32) {
-        match self.open.remove(&index).and_then(|brain| Arc::unwrap_or_clone(brain).end) {
+        let is_tried_again = |brain: &Arc<BrainFrame>| brain.again.is_some() && brain.end.is_some();
+        if !self.has_outcome() && self.open.get(&index).is_some_and(is_tried_again) {
+            return;
+        }
+        let Some(brain) = self.open.remove(&index).map(Arc::unwrap_or_clone) else { return };
+        match brain.end {
             Some(BrainEnd::Completed(_)) => {
                 self.done += 1;
                 if self.race && self.winner.is_none() {
@@ -70,11 +76,19 @@ impl GroupFrame {
                 self.failed += 1;
                 let is_last = self.race && self.failed == self.count && self.due.is_none();
                 if (is_last || !self.tolerates(index)) && !self.has_outcome() {
-                    let message = format!("the brain `{}` failed: {}", self.path.call(0, index), failure.message);
+                    let message = format!("the brain `{}` failed: {}", brain.path, failure.message);
                     self.failure = Some(Failure { code: EndReason::Brain, message, retryable: failure.retryable });
                 }
             }
             Some(BrainEnd::Cancelled) | None => {}
+        }
+        self.drop_further_tries();
+    }
+
+    /// Drops the brains that would be tried again, once nothing more begins.
+    fn drop_further_tries(&mut self) {
+        if self.has_outcome() {
+            self.open.retain(|_, brain| brain.end.is_none());
         }
     }
 
@@ -114,7 +128,14 @@ impl GroupFrame {
         let works = |brain: &BrainFrame| brain.in_flight(Intent::is_busy);
         let working = self.open.values().filter(|brain| works(brain)).count();
         let mut room = self.limit.saturating_sub(u32::try_from(working).unwrap_or(u32::MAX));
-        for brain in self.open.values() {
+        for (index, brain) in &self.open {
+            if brain.end.is_some() {
+                if !brain.waits_for_try(now, out) {
+                    let path = self.path.call(brain.attempt.saturating_add(1), *index);
+                    out.effects.push(Effect::StartBrain { path });
+                }
+                continue;
+            }
             let mut next = Next::default();
             brain.effects(now, enclosing, &mut next);
             out.blocked |= next.blocked;
@@ -124,7 +145,7 @@ impl GroupFrame {
             if next.effects.is_empty() && !next.blocked {
                 continue;
             }
-            if !works(brain) {
+            if !works(brain) && brain.overdue(now).is_none() {
                 if room == 0 {
                     continue;
                 }
@@ -180,12 +201,24 @@ impl Frame for GroupFrame {
 
     fn apply<'e>(&mut self, event: &'e Event, _: OwnerState<'_>) -> Result<Advance<'e>, Reason> {
         match (&event.kind, event.path.last()) {
+            (EventKind::StepRetry { attempt, due, .. }, Some(Segment::Call(_, index))) => {
+                let brain = self.open.get_mut(&index).ok_or("the brain is not open")?;
+                Arc::make_mut(brain).note_retry(&event.path, *attempt, *due).map(|()| Advance::Stay)
+            }
+            (EventKind::BrainStart(start), Some(Segment::Call(attempt @ 1.., index))) => {
+                let is_next = |brain: &&mut Arc<BrainFrame>| {
+                    brain.end.is_some() && brain.again.is_some() && brain.attempt.saturating_add(1) == attempt
+                };
+                let before = self.open.get_mut(&index).filter(is_next).ok_or("the brain is not tried again")?;
+                *before = Arc::new(before.begun_again(event, start));
+                Ok(Advance::Stay)
+            }
             (EventKind::BrainStart(start), Some(Segment::Call(0, index))) => {
                 if index != self.next || index >= self.count || self.has_outcome() {
                     return Err(format!("the next brain is {} of {}", self.next, self.count));
                 }
                 self.next += 1;
-                self.open.insert(index, Arc::new(BrainFrame::begun(event, start)));
+                self.open.insert(index, Arc::new(BrainFrame::begun(event, start).tried(0, self.timeout)));
                 Ok(Advance::Stay)
             }
             (EventKind::StageResume { cause: ResumeCause::Expired, .. }, Some(Segment::Stage(_))) => {
@@ -193,6 +226,7 @@ impl Frame for GroupFrame {
                     return Err("the race has no end".to_owned());
                 }
                 self.winner = Some(Winner::Expired);
+                self.drop_further_tries();
                 Ok(Advance::Stay)
             }
             (EventKind::StepComplete { change, .. }, Some(Segment::Stage(_))) => {
@@ -249,13 +283,13 @@ impl Frame for GroupFrame {
     }
 
     fn child<'a>(&'a self, segments: &mut Segments<'_>, _: &mut dyn FnMut(OpenFrame<'a>)) -> Option<&'a BrainFrame> {
-        let Some(Segment::Call(0, index)) = segments.next() else { return None };
-        self.open.get(&index).map(|brain| &**brain)
+        let Some(Segment::Call(attempt, index)) = segments.next() else { return None };
+        self.open.get(&index).filter(|brain| brain.attempt == attempt).map(|brain| &**brain)
     }
 
     fn child_mut(&mut self, segments: &mut Segments<'_>, _: &mut dyn FnMut(Visit<'_>)) -> Option<&mut BrainFrame> {
-        let Some(Segment::Call(0, index)) = segments.next() else { return None };
-        self.open.get_mut(&index).map(Arc::make_mut)
+        let Some(Segment::Call(attempt, index)) = segments.next() else { return None };
+        self.open.get_mut(&index).filter(|brain| brain.attempt == attempt).map(Arc::make_mut)
     }
 
     fn visit<'a>(&'a self, _: &'a BrainFrame, visit: &mut Visitor<'_, 'a>) -> ControlFlow<()> {

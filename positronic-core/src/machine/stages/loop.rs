@@ -38,7 +38,8 @@ impl Kind for LoopKind {
     fn apply<'e>(&self, event: &'e Event, owner: &BrainFrame) -> Result<Advance<'e>, Reason> {
         match (&event.kind, event.path.last()) {
             (EventKind::LoopStart { limits, .. }, Some(Segment::Stage(_))) => {
-                let frame = LoopFrame::new(event.path.clone(), limits.clone(), Arc::clone(&owner.state));
+                let mut frame = LoopFrame::new(event.path.clone(), limits.clone(), Arc::clone(&owner.state));
+                frame.due = owner.current().and_then(|stage| stage.timeout).map(|timeout| event.at.after(timeout));
                 Ok(Advance::Begun(Stage::Loop(Arc::new(frame))))
             }
             _ => Err("the loop has not begun".to_owned()),
@@ -51,7 +52,10 @@ impl Kind for LoopKind {
 }
 
 impl Frame for LoopFrame {
-    fn next<'a>(&'a self, _: &'a BrainFrame, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
+    fn next<'a>(&'a self, owner: &'a BrainFrame, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
+        if self.is_overdue(owner.current().and_then(|stage| stage.timeout), now, out) {
+            return;
+        }
         if let Some((iteration, outcome)) = &self.wrap_up {
             // There is no iteration after the summary.
             let is_over = matches!(self.phase, LoopPhase::Prepare) && self.iteration > *iteration;

@@ -26,7 +26,8 @@ impl Kind for RepeatKind {
     fn apply<'e>(&self, event: &'e Event, owner: &BrainFrame) -> Result<Advance<'e>, Reason> {
         match (&event.kind, event.path.last()) {
             (EventKind::BrainStart(start), Some(Segment::Call(round, 0))) if round == owner.round => {
-                Ok(Advance::Begun(Stage::Brain(Arc::new(BrainFrame::begun(event, start)))))
+                let timeout = owner.current().and_then(|stage| stage.timeout);
+                Ok(Advance::Begun(Stage::Brain(Arc::new(BrainFrame::begun(event, start).tried(0, timeout)))))
             }
             _ => Err(format!("round {} has not begun", owner.round)),
         }

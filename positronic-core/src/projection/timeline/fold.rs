@@ -195,18 +195,22 @@ impl Timeline {
         }
     }
 
-    /// Adds the stage of one brain of a group, or of a round, if the event begins one.
+    /// Adds the stage of one brain of a group, of a round, or of a further try, if the event begins one.
     fn add_member(&mut self, here: NodeId, event: &Event) -> NodeId {
-        let Some(Segment::Call(round, index)) = event.path.last() else { return here };
+        let Some(Segment::Call(first, second)) = event.path.last() else { return here };
         let Some(stage) = self.stage_mut(here).filter(|stage| !stage.stage.has_iterations()) else { return here };
-        let name = match stage.stage {
-            StageKind::Repeat => format!("#{round}"),
+        let (attempt, index) = if stage.stage == StageKind::Repeat { (second, first) } else { (first, second) };
+        let mut name = match stage.stage {
+            StageKind::Brain | StageKind::Branch => stage.name.clone(),
+            StageKind::Repeat => format!("#{index}"),
             _ => {
                 let arm = usize::try_from(index).ok().and_then(|index| stage.arms.get(index));
                 arm.cloned().unwrap_or_else(|| format!("#{index}"))
             }
         };
-        if stage.stage == StageKind::Repeat {
+        if attempt > 0 {
+            name = format!("{name}, try {}", attempt.saturating_add(1));
+        } else if stage.stage == StageKind::Repeat {
             stage.group.get_or_insert_default().count += 1;
         }
         self.begin(here, event);
@@ -264,10 +268,12 @@ impl Timeline {
         if let Some(brain) = self.brain_mut(here) {
             brain.ending = Some(ending);
         }
+        let last = self.children(here).last().and_then(|last| self.node(*last));
+        let is_tried_again = last.is_some_and(|last| matches!(last.kind, NodeKind::Retry { .. }));
         if let Some(group) = self.group_of(here) {
             match status {
                 NodeStatus::Done => group.done += 1,
-                NodeStatus::Failed => group.failed += 1,
+                NodeStatus::Failed if !is_tried_again => group.failed += 1,
                 _ => {}
             }
         }

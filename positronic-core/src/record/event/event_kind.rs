@@ -45,7 +45,7 @@ use crate::record::shape::{ArmShape, Shape};
 /// | `BRAIN_PAUSED`, `BRAIN_RESUMED` | root | a person paused or resumed it | `signal, actor` |
 /// | `STEP_START` | stage | a step begins | `attempt` |
 /// | `STEP_COMPLETE` | stage | it returned, or a wait, a nested brain or a group of brains is done | `change`, `duration` |
-/// | `STEP_RETRY` | stage | it failed and will be retried | `attempt, message, due` |
+/// | `STEP_RETRY` | stage, brain | it failed and will be retried; before the `BRAIN_ERROR` of a brain | `attempt, message, due` |
 /// | `STEP_BLOCKED` | stage | it asked a model beyond a limit, and reruns when more is granted | – |
 /// | `BRANCH_CHOSEN` | stage | an arm of a branch was chosen | `name, brain` |
 /// | `GROUP_START` | stage | brains begin to run at the same time | `brains, options, limit, due` |
@@ -214,7 +214,7 @@ pub enum EventKind {
         #[serde(with = "crate::record::encoding::micros")]
         duration: Duration,
     },
-    /// A step failed and will be retried.
+    /// A step failed and will be retried; or a brain fails in the next event, and its stage will run it again under another path.
     StepRetry {
         /// The failed try, from 0.
         attempt: u32,

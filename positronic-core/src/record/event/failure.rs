@@ -42,4 +42,6 @@ pub enum EndReason {
     State,
     /// The process ended repeatedly at the same point.
     Crash,
+    /// A loop or a nested brain took longer than its timeout.
+    Timeout,
 }

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::report::EffectOutcome;
 use super::undo::undo_step;
-use crate::definition::StageBody;
+use crate::definition::{StageBody, Tries};
 use crate::error::{Error, Result};
-use crate::record::{Path, Segment};
+use crate::record::{Path, Segment, StageKind};
 use crate::runner::Clock;
 use crate::runner::catch::{caught, caught_now};
 use crate::runner::worker::Worker;
@@ -19,10 +19,11 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path) {
     let Some(Segment::Stage(name)) = path.last() else { return };
     let owner = path.parent().unwrap_or_default();
     let (step, scope) = match undo_step(worker, path) {
-        Some(Ok((step, scope))) => (Ok(step), Some(scope)),
+        Some(Ok((undo, scope))) => (Ok((undo, Tries::of(StageKind::Step))), Some(scope)),
         Some(Err(error)) => (Err(error), worker.scope(path.clone())),
         None => {
             let step = worker.frames.stage(&owner, name).and_then(StageBody::as_step).cloned();
+            let step = step.zip(worker.frames.tries(&owner, name).cloned());
             let missing = || Error::new("the brain's code has no such step");
             (step.ok_or_else(missing), worker.scope(path.clone()))
         }
@@ -34,15 +35,15 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path) {
         true,
         Box::pin(async move {
             let started = shared.now();
-            let step = match step {
+            let (run, tries) = match step {
                 Ok(step) => step,
                 Err(error) => {
                     return EffectOutcome::Step { result: Err(error), retries: 0, took: shared.since(started) };
                 }
             };
-            let result = limited(&*shared.runner.clock, step.timeout, caught((step.run)(scope))).await;
-            let is_retried = |error: &Error| caught_now(|| Ok((step.retried)(error))).unwrap_or(false);
-            let retries = result.as_ref().err().filter(|error| is_retried(error)).map_or(0, |_| step.retries);
+            let result = limited(&*shared.runner.clock, tries.timeout, caught(run(scope))).await;
+            let is_retried = |error: &Error| caught_now(|| Ok((tries.retried)(error))).unwrap_or(false);
+            let retries = result.as_ref().err().filter(|error| is_retried(error)).map_or(0, |_| tries.retries);
             EffectOutcome::Step { result, retries, took: shared.since(started) }
         }),
     );

@@ -216,14 +216,14 @@ impl Worker {
             self.frames.forget_closed(&self.state);
         }
         for event in events {
-            let is_cancelled = matches!(event.kind, EventKind::BrainCancelled { .. }) && !event.path.is_root();
-            if is_cancelled || matches!(event.kind, EventKind::UndoStart { .. }) {
+            let ends = matches!(event.kind, EventKind::BrainCancelled { .. } | EventKind::BrainError(_));
+            if (ends && !event.path.is_root()) || matches!(event.kind, EventKind::UndoStart { .. }) {
                 self.drop_flights_of(&event.path);
             }
         }
     }
 
-    /// Aborts the effects in flight in a brain that has been cancelled, or undoes its stages, while its run goes on.
+    /// Aborts the effects in flight in a brain that has failed, was cancelled, or undoes its stages, while its run goes on.
     fn drop_flights_of(&mut self, brain: &Path) {
         let is_below = |path: &&Path| path.is_within(brain);
         for path in self.flights.keys().filter(is_below).cloned().collect::<Vec<_>>() {

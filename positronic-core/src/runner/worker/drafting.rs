@@ -24,6 +24,7 @@ impl Worker {
             Some(stamp) => stamp,
             None => *self.draft.stamp.insert(Stamp::of_worker(self.shared.now(), self.state.at)),
         };
+        let new_events = self.with_tries(new_events);
         self.draft.events.reserve(new_events.len());
         for event in stamp_all(new_events, self.state.next, stamp, Some(self.epoch)) {
             // An illegal event is never appended.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::definition::{
     AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, Scope, StageBody, StateValue, ToolBody,
-    ToolDefinition,
+    ToolDefinition, Tries,
 };
 use crate::machine::{BrainFrame, Call, RunState, pending};
 use crate::record::{Path, RunId, Segment, parent_of};
@@ -90,6 +90,11 @@ impl Frames {
         Some(&self.definition(brain)?.stage(name)?.body)
     }
 
+    /// Returns how a stage is tried.
+    pub(in crate::runner) fn tries(&self, brain: &Path, name: &str) -> Option<&Tries> {
+        Some(&self.definition(brain)?.stage(name)?.tries)
+    }
+
     pub(in crate::runner) fn set_loop(&mut self, path: Path, definition: Arc<LoopDefinition>) {
         self.loops.insert(path, definition);
     }
@@ -147,7 +152,9 @@ impl Frames {
                 },
                 None => {
                     let owner = state.owner(path)?;
-                    self.stage(&owner.path, &owner.current()?.name)?.child(index).cloned()
+                    let stage = self.stage(&owner.path, &owner.current()?.name)?;
+                    let arm = owner.arm.as_ref().map(|arm| arm.name.as_str());
+                    stage.child(index).or_else(|| stage.nested(arm)).cloned()
                 }
             },
             Segment::Iteration(_) | Segment::Question(..) => None,

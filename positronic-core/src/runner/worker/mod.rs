@@ -26,6 +26,7 @@ mod saved;
 pub(super) mod shared;
 pub(super) mod stop;
 pub(super) mod timers;
+mod tries;
 mod work_loop;
 mod worker;
 

@@ -117,30 +117,21 @@ impl Frames {
         loop_at: &LoopFrame,
         brain: &BrainFrame,
         configure: &ConfigureFn,
-        mut scope: Scope,
+        scope: Scope,
         services: &AnyServices,
         link: &Arc<RunLink>,
     ) -> Result<(), Stop> {
-        scope.state = scope.state.with_json(Arc::clone(&loop_at.seen));
-        scope.plugins = loop_at.seen_plugins.clone();
         // A loop between iterations is configured after the claim, so that a crash of its closure counts.
         if matches!(loop_at.phase, LoopPhase::Prepare) {
             return Ok(());
         }
-        let mut yielded = match caught_now(|| configure(scope.clone())) {
+        let yielded = match configured_again(loop_at, brain, configure, scope).await {
             Ok(yielded) => yielded,
             Err(error) => {
                 self.broken.push((loop_at.path.clone(), error.to_string()));
                 return Ok(());
             }
         };
-        if let Some(Segment::Stage(stage)) = loop_at.path.last() {
-            stay(&mut yielded, brain, stage, Some(loop_at));
-        }
-        scope.link = Arc::new(Quiet(scope.link));
-        scope.path = loop_at.path.iteration(loop_at.iteration);
-        yielded.begun = Some(Arc::clone(&loop_at.prepared.tools));
-        yielded = found_again(yielded, scope).await;
         self.restore_calls(loop_at, &yielded, services, link).await?;
         self.set_loop(loop_at.path.clone(), Arc::new(yielded));
         Ok(())
@@ -171,6 +162,29 @@ impl Frames {
         }
         Ok(())
     }
+}
+
+/// Returns the configuration of an iteration that has begun: the author's closure reruns on the state that it saw.
+///
+/// # Errors
+///
+/// The error of the closure.
+pub(in crate::runner) async fn configured_again(
+    loop_at: &LoopFrame,
+    brain: &BrainFrame,
+    configure: &ConfigureFn,
+    mut scope: Scope,
+) -> crate::Result<LoopDefinition> {
+    scope.state = scope.state.with_json(Arc::clone(&loop_at.seen));
+    scope.plugins = loop_at.seen_plugins.clone();
+    let mut yielded = caught_now(|| configure(scope.clone()))?;
+    if let Some(Segment::Stage(stage)) = loop_at.path.last() {
+        stay(&mut yielded, brain, stage, Some(loop_at));
+    }
+    scope.link = Arc::new(Quiet(scope.link));
+    scope.path = loop_at.path.iteration(loop_at.iteration);
+    yielded.begun = Some(Arc::clone(&loop_at.prepared.tools));
+    Ok(found_again(yielded, scope).await)
 }
 
 fn tool_difference(then: &ToolDecl, now: &ToolDefinition) -> Option<String> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use positronic_core::dsl::{
-    BrainBuilder, CallAround, CallReply, IntoBrain as _, LoopPlugin, Options, Plugin, PluginContext, Preparation,
-    ResponseInspection, Services, State, plugin,
+    CallAround, CallReply, IntoBrain as _, LoopPlugin, Options, Plugin, PluginContext, Preparation, ResponseInspection,
+    Services, State, plugin,
 };
 use positronic_core::machine::RunState;
 use positronic_core::model::scripted::Reply;
@@ -49,14 +49,15 @@ fn states(log: &[Arc<Event>]) -> Value {
     serde_json::to_value(&state.root.unwrap().plugins).unwrap()
 }
 
-fn two_books() -> BrainBuilder {
-    brain("Two books").r#loop("Listen", |cx| {
+fn two_books() -> Brain<(), ()> {
+    let secretary = brain("Two books").r#loop("Listen", |cx| {
         cx.system("Take notes.").plugins([
             plugin(Notebook).named("work"),
             plugin(Notebook).named("home"),
             plugin(Notebook),
         ])
-    })
+    });
+    secretary.build()
 }
 
 #[tokio::test(start_paused = true)]
