@@ -21,6 +21,8 @@ pub struct StageDefinition {
     pub body: StageBody,
     /// Undoes it after it has completed.
     pub undo: Option<StepFn>,
+    /// Whether a loop takes tools of the run's caller.
+    pub caller_tools: bool,
 }
 
 /// The work of a stage.
@@ -251,7 +253,16 @@ impl StageDefinition {
         let arms = self.body.arms().iter().map(ArmDefinition::shape).collect();
         let rounds = self.body.as_repeat().map_or(0, |repeat| repeat.rounds);
         let undo = self.undo.is_some();
-        StageShape { brain, webhooks, arms, rounds, undo, ..StageShape::new(&self.name, self.body.kind()) }
+        let caller_tools = self.caller_tools;
+        StageShape {
+            brain,
+            webhooks,
+            arms,
+            rounds,
+            undo,
+            caller_tools,
+            ..StageShape::new(&self.name, self.body.kind())
+        }
     }
 }
 

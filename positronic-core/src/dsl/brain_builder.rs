@@ -361,7 +361,9 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         if self.definition.stage(name).is_some() {
             usage_panic(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
         }
-        self.with(|definition| definition.stages.push(StageDefinition { name: name.to_owned(), body, undo: None }))
+        self.with(|definition| {
+            definition.stages.push(StageDefinition { name: name.to_owned(), body, undo: None, caller_tools: false })
+        })
     }
 }
 
@@ -379,6 +381,20 @@ impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
                     "`{what}` follows a step or a prompt, and `{name}` of `{title}` is a {kind}; set its own limits instead"
                 )),
             }
+        })
+    }
+
+    /// Lets the last stage, a loop, take tools of the run's caller.
+    #[track_caller]
+    pub(super) fn with_caller_tools(self) -> Self {
+        self.with(|definition| {
+            let title = definition.title.clone();
+            let Some(last) = definition.stages.last_mut() else { return };
+            if last.body.as_loop().is_none() {
+                let (name, kind) = (&last.name, last.body.kind());
+                usage_panic(&format!("`caller_tools` follows a loop, and `{name}` of `{title}` is a {kind}"));
+            }
+            last.caller_tools = true;
         })
     }
 

@@ -33,6 +33,9 @@ pub struct StageShape {
     /// Whether it can be undone after it has completed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub undo: bool,
+    /// Whether a loop takes tools of the run's caller.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caller_tools: bool,
 }
 
 /// One arm of a branch, or one of the brains that run at the same time.
@@ -89,7 +92,7 @@ impl StageShape {
     #[must_use]
     pub fn new(name: impl Into<String>, kind: StageKind) -> Self {
         let (webhooks, arms) = (Vec::new(), Vec::new());
-        Self { name: name.into(), kind, brain: None, webhooks, arms, rounds: 0, undo: false }
+        Self { name: name.into(), kind, brain: None, webhooks, arms, rounds: 0, undo: false, caller_tools: false }
     }
 }
 

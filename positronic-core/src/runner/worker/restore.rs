@@ -15,6 +15,7 @@ use crate::definition::{
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState};
 use crate::record::{Change, EventKind, RunId, Segment, ToolDecl};
 use crate::runner::catch::caught_now;
+use crate::runner::effects::caller_tools;
 use crate::runner::effects::continued::stay;
 use crate::runner::effects::link::{Quiet, RunLink};
 use crate::runner::effects::plugin_hooks::found_again;
@@ -141,6 +142,7 @@ impl Frames {
         scope.path = loop_at.path.iteration(loop_at.iteration);
         yielded.begun = Some(Arc::clone(&loop_at.prepared.tools));
         yielded = found_again(yielded, scope).await;
+        caller_tools::restore(&loop_at.prepared.tools, &mut yielded);
         self.restore_calls(loop_at, &yielded, services, link).await?;
         self.set_loop(loop_at.path.clone(), Arc::new(yielded));
         Ok(())

@@ -81,8 +81,8 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
             let to = to.as_deref().map(Path::parse).transpose();
             let to = to.map_err(|error| Problem::new(ProblemType::InvalidBody).detail(error))?;
             match SignalKind::message(message) {
-                SignalKind::Message { text, message_id, files, .. } => {
-                    SignalKind::Message { to, text, message_id, files }
+                SignalKind::Message { text, message_id, files, caller_tools, .. } => {
+                    SignalKind::Message { to, text, message_id, files, caller_tools }
                 }
                 other => other,
             }
