@@ -168,6 +168,6 @@ impl Shared {
 
     /// Returns a leg that sends the events of a run from one on.
     pub(crate) fn from(&self, run: RunId, start: Seq) -> Leg {
-        Leg { run, start, seen: BTreeSet::new(), hold: self.hold, refusal: None }
+        Leg { run, start, seen: BTreeSet::new(), hold: self.hold, refusal: None, answers_calls: false }
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures::stream::{BoxStream, Stream, StreamExt as _, unfold};
 use positronic_core::machine::{BrainEnd, RunState, pending};
-use positronic_core::record::{EventKind, Failure, RunId, Seq};
+use positronic_core::record::{EventKind, Failure, PendingKind, RunId, Seq};
 use positronic_core::runner::{RunUpdate, Settled};
 use positronic_core::store::StoreError;
 use positronic_server::Problem;
@@ -58,8 +58,14 @@ pub(crate) enum LegEnd {
     Broken(Problem),
 }
 
-/// Returns how a run has settled as of a state; `None` if it works, or only a program or a time can continue it.
-pub(crate) fn settled(viewer: &Viewer, run: &RunId, state: &RunState) -> Option<LegEnd> {
+/// Returns whether an item asks the client: as a person, or for the result of one of its own tools.
+fn is_asked(kind: &PendingKind, answers_calls: bool) -> bool {
+    kind.is_for_person() || (answers_calls && kind.is_for_caller())
+}
+
+/// Returns how a run has settled as of a state; `None` if it works, or only a program or a time can continue it. `answers_calls` says
+/// whether the client answers calls of its own tools.
+pub(crate) fn settled(viewer: &Viewer, run: &RunId, state: &RunState, answers_calls: bool) -> Option<LegEnd> {
     if let Some((root, end)) = state.root.as_ref().and_then(|root| Some((root, root.end.as_ref()?))) {
         return Some(match end {
             BrainEnd::Completed(result) => {
@@ -73,7 +79,7 @@ pub(crate) fn settled(viewer: &Viewer, run: &RunId, state: &RunState) -> Option<
         return Some(LegEnd::Paused);
     }
     let items = pending(state);
-    let is_asked = items.iter().any(|item| item.kind.is_for_person());
+    let is_asked = items.iter().any(|item| is_asked(&item.kind, answers_calls));
     let questions = items.iter().map(|item| viewer.question(run, state, item));
     is_asked.then(|| LegEnd::Waiting(questions.collect()))
 }
@@ -90,6 +96,8 @@ pub(crate) struct Leg {
     pub(crate) hold: Duration,
     /// What ends the leg once it has begun.
     pub(crate) refusal: Option<Problem>,
+    /// Whether the client answers calls of its own tools, so that such a call ends the leg.
+    pub(crate) answers_calls: bool,
 }
 
 impl Leg {
@@ -195,8 +203,9 @@ impl<E: Encoder> Attached<E> {
             Settled::Cancelled => self.end(LegEnd::Cancelled),
             Settled::Waiting(_) => {
                 let questions = self.questions();
-                let asks = |question: &OpenQuestion| {
-                    question.pending.kind.is_for_person() && !self.leg.seen.contains(&question.id)
+                let asks = |OpenQuestion { id, pending, .. }: &OpenQuestion| {
+                    let is_asked = is_asked(&pending.kind, self.leg.answers_calls);
+                    is_asked && !self.leg.seen.contains(id)
                 };
                 if questions.iter().any(asks) {
                     self.end(LegEnd::Waiting(questions));

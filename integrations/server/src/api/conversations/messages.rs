@@ -276,13 +276,15 @@ async fn find_message(
         EventKind::BrainStart(begin) => {
             let start = begin.start.as_ref()?;
             let opening = start.message.as_ref().filter(|opening| opening.id.as_deref() == Some(id))?;
-            let is_same = (&opening.text, &opening.files) == (&message.text, &message.files)
+            let is_same = (&opening.text, &opening.files, &opening.caller_tools)
+                == (&message.text, &message.files, &message.caller_tools)
                 && (begin.title.as_str(), start.tags.as_slice()) == (brain.title.as_str(), tags)
                 && has_options(&begin.options);
             Some((last.run.clone(), event.seq, is_same))
         }
-        EventKind::LoopMessage { message_id: Some(known), text, files, .. } if known == id => {
-            Some((last.run.clone(), event.seq, (text, files) == (&message.text, &message.files)))
+        EventKind::LoopMessage { message_id: Some(known), text, files, caller_tools, .. } if known == id => {
+            let is_same = (text, files, caller_tools) == (&message.text, &message.files, &message.caller_tools);
+            Some((last.run.clone(), event.seq, is_same))
         }
         _ => None,
     }))
