@@ -19,11 +19,10 @@ use positronic_core::record::{EventKind, Failure, PendingKind, RunId, Seq};
 use positronic_core::runner::{RunUpdate, Settled};
 use positronic_core::store::StoreError;
 use positronic_server::Problem;
-use positronic_server::extension::{OpenQuestion, Viewer};
+use positronic_server::extension::{AnswerReader, OpenQuestion, Viewer};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::hub::Reader;
 use crate::projection::{Placed, Projection, PublicState};
 
 /// Translates items into the frames of a protocol.
@@ -109,7 +108,7 @@ impl Leg {
     pub(crate) async fn open<E: Encoder>(
         self,
         viewer: Viewer,
-        reader: Reader,
+        reader: AnswerReader,
         public_state: Option<PublicState>,
         mut encoder: E,
     ) -> Result<impl Stream<Item = E::Sent> + Send + use<E>, Problem> {
@@ -121,7 +120,7 @@ impl Leg {
             encoder.items(items);
         }
         let mut frames: VecDeque<_> = encoder.begin(&projection, self.start > Seq(0)).into();
-        frames.extend(encoder.items(projection.catch_up(reader.watched())));
+        frames.extend(encoder.items(projection.catch_up(reader.answers())));
         let state =
             Attached { leg: self, projection, encoder, updates, reader, frames, held_until: None, is_over: false };
         Ok(unfold(state, |mut attached| async move { attached.next().await.map(|frame| (frame, attached)) }))
@@ -134,7 +133,7 @@ struct Attached<E: Encoder> {
     projection: Projection,
     encoder: E,
     updates: BoxStream<'static, Result<RunUpdate, StoreError>>,
-    reader: Reader,
+    reader: AnswerReader,
     frames: VecDeque<E::Sent>,
     /// Until when the leg waits for others.
     held_until: Option<Instant>,
@@ -157,7 +156,7 @@ impl<E: Encoder> Attached<E> {
             tokio::select! {
                 update = self.updates.next() => self.update(update),
                 () = self.reader.more() => {
-                    let items = self.projection.catch_up(self.reader.watched());
+                    let items = self.projection.catch_up(self.reader.answers());
                     self.send(items);
                 }
                 () = held => self.release(),
@@ -172,7 +171,7 @@ impl<E: Encoder> Attached<E> {
                 self.held_until = None;
                 let mut items = self.projection.event(&event);
                 if matches!(event.kind, EventKind::LoopModelCall { .. }) {
-                    items.extend(self.projection.catch_up(self.reader.watched()));
+                    items.extend(self.projection.catch_up(self.reader.answers()));
                 }
                 self.send(items);
             }

@@ -94,7 +94,7 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
             }
         }
     };
-    let (viewer, reader) = (cx.viewer()?, shared.read(cx.client(), &leg));
+    let (viewer, reader) = (cx.viewer()?, cx.answers(&leg.run, leg.start));
     for run in thread.before(&leg.run) {
         let mut earlier = Projection::new(&run, viewer.clone(), None);
         for event in viewer.client().events(&run, Seq(0)).await? {

@@ -200,7 +200,7 @@ pub(super) async fn speech(
     from: Seq,
 ) -> Result<impl Stream<Item = Speech> + Send + use<>, Problem> {
     let leg = Leg { answers_calls: true, ..shared.from(row.run.clone(), from) };
-    let (viewer, reader) = (cx.viewer()?, shared.read(cx.client(), &leg));
+    let (viewer, reader) = (cx.viewer()?, cx.answers(&leg.run, leg.start));
     leg.open(viewer, reader, None, SpeechEncoder::new(rule(cx, shared, &row.brain)?)).await
 }
 
