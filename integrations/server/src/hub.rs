@@ -115,6 +115,14 @@ impl AnswersInFlight {
         }
     }
 
+    /// Returns what is known of the answers in flight that are wanted, except those of which a piece is missing.
+    pub(crate) fn all(&self, is_wanted: impl Fn(&Path, &PartialAnswer) -> bool) -> Vec<(Path, PartialAnswer)> {
+        let answers = self.answers.lock();
+        let known = answers.iter().filter(|(_, answer)| !answer.is_broken && answer.next > 0);
+        let wanted = known.filter(|(path, answer)| is_wanted(path, answer));
+        wanted.map(|(path, answer)| (path.clone(), answer.clone())).collect()
+    }
+
     fn event(&self, event: &Event) {
         let mut answers = self.answers.lock();
         match &event.kind {
