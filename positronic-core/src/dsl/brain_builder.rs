@@ -362,7 +362,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
             usage_panic(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
         }
         self.with(|definition| {
-            definition.stages.push(StageDefinition { name: name.to_owned(), body, undo: None, caller_tools: false })
+            definition.stages.push(StageDefinition { name: name.to_owned(), body, undo: None, caller_tools: false });
         })
     }
 }

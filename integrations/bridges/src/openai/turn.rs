@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use futures::Stream;
 use positronic_core::definition::BrainDefinition;
-use positronic_core::machine::pending;
 use positronic_core::record::{CallerTool, RunId, RunSummary, Seq};
 use positronic_core::runner::{Ids as _, UuidIds};
 use positronic_server::extension::{CallResult, Decision, RequestContext, ThreadMessage};
@@ -20,7 +19,7 @@ use super::speech::{Speech, SpeechEncoder};
 use crate::bridges::Shared;
 use crate::caller_result::CallerResult;
 use crate::leg::Leg;
-use crate::thread::{Thread, decide, may_decide, text_question};
+use crate::thread::{Thread, decide, may_decide, open_calls, text_question};
 
 /// The headers with the conversation of a chat: ours, and that of Open WebUI.
 const HEADERS: [&str; 2] = ["x-positronic-conversation", "x-openwebui-chat-id"];
@@ -164,12 +163,8 @@ pub(super) async fn answer(
 
 /// Refuses a message to a run that waits for results of calls.
 async fn refuse_open_calls(cx: &RequestContext, row: &RunSummary) -> Result<(), Problem> {
-    if row.status.is_over() {
-        return Ok(());
-    }
-    let run = &row.run;
-    let open = pending(&cx.client().state(run).await?).into_iter().filter(|item| item.kind.is_for_caller());
-    let open: Vec<_> = open.map(|item| format!("`{}` of `{}`", item.call.id_in(run), item.tool)).collect();
+    let (run, open) = (&row.run, open_calls(cx, row).await?);
+    let open: Vec<_> = open.iter().map(|item| format!("`{}` of `{}`", item.call.id_in(run), item.tool)).collect();
     if open.is_empty() {
         return Ok(());
     }

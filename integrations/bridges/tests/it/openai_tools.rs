@@ -134,7 +134,7 @@ async fn streamed_chat_has_the_calls_in_its_last_pieces() {
     let choices: Vec<Value> =
         pieces.map(|line| serde_json::from_str::<Value>(line).unwrap()["choices"][0].clone()).collect();
     let calls: Vec<_> =
-        choices.iter().flat_map(|choice| choice["delta"]["tool_calls"].as_array().cloned()).flatten().collect();
+        choices.iter().filter_map(|choice| choice["delta"]["tool_calls"].as_array().cloned()).flatten().collect();
     let streamed = json!({ "role": "assistant", "content": null, "tool_calls": calls });
     let results = [result(&calls[0], "sun"), result(&calls[1], "rain")];
     let done = answered(&shop, &ann, &[&[user("two"), streamed][..], &results].concat()).await;
@@ -154,7 +154,7 @@ async fn results_are_those_of_all_calls_of_the_answer_and_recorded_once() {
     let with = |results: &[Value]| [&history[..], results].concat();
     let (sun, rain) = (result(&one, "sun"), result(&two, "rain"));
 
-    let partial = refused(&shop, &ann, &with(&[sun.clone()])).await;
+    let partial = refused(&shop, &ann, &with(std::slice::from_ref(&sun))).await;
     let unknown = refused(&shop, &ann, &with(&[sun.clone(), rain.clone(), result(&json!({ "id": "x" }), "y")])).await;
     let twice = refused(&shop, &ann, &with(&[sun.clone(), sun.clone(), rain.clone()])).await;
     let message = refused(&shop, &ann, &with(&[user("never mind")])).await;

@@ -51,7 +51,8 @@ pub(super) fn check_caller_tools(state: &RunState, listener: &Path, tools: &[Cal
         return Err(Refusal::CallerTools(how));
     }
     let own = state.loop_at(listener).into_iter().flat_map(|frame| frame.prepared.tools.tools());
-    match CallerTool::collision(tools, own.filter(|tool| !tool.flags.caller)) {
+    let own: Vec<_> = own.filter(|tool| !tool.flags.caller).collect();
+    match CallerTool::collision(tools, &own) {
         Some((tool, own)) => Err(Refusal::CallerTools(format!(
             "the caller's tool `{tool}` has the name of the tool `{own}` of the loop `{listener}`; rename it"
         ))),

@@ -52,13 +52,10 @@ impl CallerTool {
     }
 
     /// Returns the first of a caller's tools whose name a provider cannot tell from that of a tool of the loop, with that one.
-    pub(crate) fn collision<'a>(
-        callers: &'a [Self],
-        own: impl Iterator<Item = &'a ToolDecl> + Clone,
-    ) -> Option<(&'a ToolId, &'a ToolId)> {
+    pub(crate) fn collision<'a>(callers: &'a [Self], own: &[&'a ToolDecl]) -> Option<(&'a ToolId, &'a ToolId)> {
         callers.iter().find_map(|tool| {
             let name = tool.id.wire_name();
-            own.clone().find(|own| own.id.wire_name() == name).map(|own| (&tool.id, &own.id))
+            own.iter().find(|own| own.id.wire_name() == name).map(|own| (&tool.id, &own.id))
         })
     }
 }

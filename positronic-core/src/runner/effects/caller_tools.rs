@@ -17,7 +17,8 @@ pub(super) fn offer(worker: &Worker, path: &Path, definition: &mut LoopDefinitio
     if tools.is_empty() || !takes(worker, path) {
         return Ok(());
     }
-    if let Some((tool, own)) = CallerTool::collision(tools, definition.tools.values().map(|tool| &tool.decl)) {
+    let own: Vec<_> = definition.tools.values().map(|tool| &tool.decl).collect();
+    if let Some((tool, own)) = CallerTool::collision(tools, &own) {
         return Err(Error::new(format!(
             "the caller's tool `{tool}` has the name of the loop's tool `{own}`; the caller has to rename it"
         )));
