@@ -69,7 +69,13 @@ async fn promise_01_invalid_decision_is_refused_and_changes_nothing<S: Fresh>() 
             |r| matches!(r, Refusal::Unasked { how, .. } if how == "waits for a decision, not for a reply"),
         ),
         (
-            vec![SignalKind::Message { to: nowhere, text: "hello".to_owned(), message_id: None, files: Vec::new() }],
+            vec![SignalKind::Message {
+                to: nowhere,
+                text: "hello".to_owned(),
+                message_id: None,
+                files: Vec::new(),
+                caller_tools: None,
+            }],
             |r| matches!(r, Refusal::NoListener(_)),
         ),
         (vec![SignalKind::Pause], |r| matches!(r, Refusal::Paused)),

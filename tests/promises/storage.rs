@@ -119,6 +119,7 @@ async fn corrupt(store: &impl EventStore, spoiled: Snapshot) {
         files: Vec::new(),
         message_id: None,
         from: positronic_core::record::Speaker::Person,
+        caller_tools: None,
         signal: None,
         actor: by("ann"),
     };

@@ -473,7 +473,7 @@ fn pauses(tools: Tools) -> Tale {
         let text = format!("about {call}");
         let to = Some(path("Work"));
         vec![
-            SignalKind::Message { to, text, message_id: None, files: Vec::new() },
+            SignalKind::Message { to, text, message_id: None, files: Vec::new(), caller_tools: None },
             SignalKind::Pause,
             SignalKind::Approve { call, arguments: None },
         ]

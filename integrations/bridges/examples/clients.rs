@@ -135,6 +135,7 @@ fn reply(request: &ModelRequest) -> Reply {
         "both" => Reply::calls([("refund", json!({ "amount": 1 })), ("refund", json!({ "amount": 2 }))]),
         "ask" => Reply::call("ask", json!({ "text": "What colour?" })),
         "hook" => Reply::call("hook", json!({})),
+        "weather" => Reply::calls(["Graz", "Bern"].map(|city| ("get_weather", json!({ "city": city })))),
         "desk" => Reply::call("desk", json!({ "order": 7 })),
         "Refund order 7." => Reply::call("refund", json!({ "amount": 70 })),
         "Refund item 1." => Reply::call("refund", json!({ "amount": 1 })),
@@ -276,6 +277,14 @@ fn report() -> Brain<(), Findings> {
         .build()
 }
 
+/// A brain that takes tools of its caller.
+fn guide() -> Brain<(), ()> {
+    let guide = brain("Guide").r#loop("Help", |cx| {
+        cx.system("Help.").tool("clock", |t| t.description("Reads the clock").execute(async |_: NoArgs, _| Ok("noon")))
+    });
+    guide.caller_tools().build()
+}
+
 /// A brain without a loop, whose result has a schema.
 fn weather() -> Brain<Place, Weather> {
     brain("Weather report")
@@ -320,7 +329,8 @@ async fn main() {
         .brain(items())
         .brain(survey())
         .brain(report())
-        .brain(weather());
+        .brain(weather())
+        .brain(guide());
     let client = runner.client();
     let token = async |subject: &str, user: Option<&str>, scopes: &[Scope]| {
         let token =

@@ -7,12 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::record::{RunId, RunSummary, Seq};
-use positronic_core::runner::Client;
 use positronic_server::extension::{LocalCaller, Route};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::hub::{Hub, Reader};
 use crate::leg::Leg;
 use crate::projection::PublicState;
 
@@ -137,7 +135,7 @@ impl Bridges {
 
     fn shared(&self) -> Arc<Shared> {
         let Self { public_state, hold, push_notifications, .. } = self.clone();
-        Arc::new(Shared { hub: Hub::default(), public_state, push_notifications, hold })
+        Arc::new(Shared { public_state, push_notifications, hold })
     }
 }
 
@@ -149,18 +147,12 @@ impl fmt::Debug for Bridges {
 
 /// What the routes of all protocols share.
 pub(crate) struct Shared {
-    hub: Hub,
     pub(crate) public_state: Option<PublicState>,
     pub(crate) push_notifications: bool,
     hold: Duration,
 }
 
 impl Shared {
-    /// Begins to read the answers of a leg's run.
-    pub(crate) fn read(&self, client: &Client, leg: &Leg) -> Reader {
-        self.hub.read(client, &leg.run, leg.start)
-    }
-
     /// Returns a leg that attaches to a run as it is now.
     pub(crate) fn attach(&self, row: &RunSummary) -> Leg {
         self.from(row.run.clone(), row.next)
@@ -168,6 +160,6 @@ impl Shared {
 
     /// Returns a leg that sends the events of a run from one on.
     pub(crate) fn from(&self, run: RunId, start: Seq) -> Leg {
-        Leg { run, start, seen: BTreeSet::new(), hold: self.hold, refusal: None }
+        Leg { run, start, seen: BTreeSet::new(), hold: self.hold, refusal: None, answers_calls: false }
     }
 }

@@ -15,15 +15,14 @@ use std::time::Duration;
 
 use futures::stream::{BoxStream, Stream, StreamExt as _, unfold};
 use positronic_core::machine::{BrainEnd, RunState, pending};
-use positronic_core::record::{EventKind, Failure, RunId, Seq};
+use positronic_core::record::{EventKind, Failure, PendingKind, RunId, Seq};
 use positronic_core::runner::{RunUpdate, Settled};
 use positronic_core::store::StoreError;
 use positronic_server::Problem;
-use positronic_server::extension::{OpenQuestion, Viewer};
+use positronic_server::extension::{AnswerReader, OpenQuestion, Viewer};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::hub::Reader;
 use crate::projection::{Placed, Projection, PublicState};
 
 /// Translates items into the frames of a protocol.
@@ -58,8 +57,14 @@ pub(crate) enum LegEnd {
     Broken(Problem),
 }
 
-/// Returns how a run has settled as of a state; `None` if it works, or only a program or a time can continue it.
-pub(crate) fn settled(viewer: &Viewer, run: &RunId, state: &RunState) -> Option<LegEnd> {
+/// Returns whether an item asks the client: as a person, or for the result of one of its own tools.
+fn is_asked(kind: &PendingKind, answers_calls: bool) -> bool {
+    kind.is_for_person() || (answers_calls && kind.is_for_caller())
+}
+
+/// Returns how a run has settled as of a state; `None` if it works, or only a program or a time can continue it. `answers_calls` says
+/// whether the client answers calls of its own tools.
+pub(crate) fn settled(viewer: &Viewer, run: &RunId, state: &RunState, answers_calls: bool) -> Option<LegEnd> {
     if let Some((root, end)) = state.root.as_ref().and_then(|root| Some((root, root.end.as_ref()?))) {
         return Some(match end {
             BrainEnd::Completed(result) => {
@@ -73,7 +78,7 @@ pub(crate) fn settled(viewer: &Viewer, run: &RunId, state: &RunState) -> Option<
         return Some(LegEnd::Paused);
     }
     let items = pending(state);
-    let is_asked = items.iter().any(|item| item.kind.is_for_person());
+    let is_asked = items.iter().any(|item| is_asked(&item.kind, answers_calls));
     let questions = items.iter().map(|item| viewer.question(run, state, item));
     is_asked.then(|| LegEnd::Waiting(questions.collect()))
 }
@@ -90,6 +95,8 @@ pub(crate) struct Leg {
     pub(crate) hold: Duration,
     /// What ends the leg once it has begun.
     pub(crate) refusal: Option<Problem>,
+    /// Whether the client answers calls of its own tools, so that such a call ends the leg.
+    pub(crate) answers_calls: bool,
 }
 
 impl Leg {
@@ -101,7 +108,7 @@ impl Leg {
     pub(crate) async fn open<E: Encoder>(
         self,
         viewer: Viewer,
-        reader: Reader,
+        reader: AnswerReader,
         public_state: Option<PublicState>,
         mut encoder: E,
     ) -> Result<impl Stream<Item = E::Sent> + Send + use<E>, Problem> {
@@ -113,7 +120,7 @@ impl Leg {
             encoder.items(items);
         }
         let mut frames: VecDeque<_> = encoder.begin(&projection, self.start > Seq(0)).into();
-        frames.extend(encoder.items(projection.catch_up(reader.watched())));
+        frames.extend(encoder.items(projection.catch_up(reader.answers())));
         let state =
             Attached { leg: self, projection, encoder, updates, reader, frames, held_until: None, is_over: false };
         Ok(unfold(state, |mut attached| async move { attached.next().await.map(|frame| (frame, attached)) }))
@@ -126,7 +133,7 @@ struct Attached<E: Encoder> {
     projection: Projection,
     encoder: E,
     updates: BoxStream<'static, Result<RunUpdate, StoreError>>,
-    reader: Reader,
+    reader: AnswerReader,
     frames: VecDeque<E::Sent>,
     /// Until when the leg waits for others.
     held_until: Option<Instant>,
@@ -149,7 +156,7 @@ impl<E: Encoder> Attached<E> {
             tokio::select! {
                 update = self.updates.next() => self.update(update),
                 () = self.reader.more() => {
-                    let items = self.projection.catch_up(self.reader.watched());
+                    let items = self.projection.catch_up(self.reader.answers());
                     self.send(items);
                 }
                 () = held => self.release(),
@@ -164,7 +171,7 @@ impl<E: Encoder> Attached<E> {
                 self.held_until = None;
                 let mut items = self.projection.event(&event);
                 if matches!(event.kind, EventKind::LoopModelCall { .. }) {
-                    items.extend(self.projection.catch_up(self.reader.watched()));
+                    items.extend(self.projection.catch_up(self.reader.answers()));
                 }
                 self.send(items);
             }
@@ -195,8 +202,9 @@ impl<E: Encoder> Attached<E> {
             Settled::Cancelled => self.end(LegEnd::Cancelled),
             Settled::Waiting(_) => {
                 let questions = self.questions();
-                let asks = |question: &OpenQuestion| {
-                    question.pending.kind.is_for_person() && !self.leg.seen.contains(&question.id)
+                let asks = |OpenQuestion { id, pending, .. }: &OpenQuestion| {
+                    let is_asked = is_asked(&pending.kind, self.leg.answers_calls);
+                    is_asked && !self.leg.seen.contains(id)
                 };
                 if questions.iter().any(asks) {
                     self.end(LegEnd::Waiting(questions));

@@ -29,7 +29,6 @@ mod ai_sdk;
 mod answer_form;
 mod bridges;
 mod caller_result;
-mod hub;
 mod last_answer;
 mod leg;
 mod mcp;

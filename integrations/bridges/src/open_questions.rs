@@ -30,6 +30,9 @@ pub(crate) fn waiting(viewer: &Viewer, run: &RunId, questions: &[OpenQuestion]) 
             path => path,
         };
         lines.push(match (kind.is_for_person(), kind) {
+            (false, kind) if kind.is_for_caller() => {
+                format!("- `{path}` waits for the result of `{}`, a tool of the run's caller.", question.pending.tool)
+            }
             (false, _) => format!("- `{path}` waits for another program."),
             (true, PendingKind::Answer { .. }) => {
                 format!("- {} Answer: positronic send {run} --reply {path} JSON", prompt(viewer, question))

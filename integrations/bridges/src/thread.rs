@@ -2,7 +2,7 @@
 //! texts are not read; they come from the log.
 
 use positronic_core::machine::pending;
-use positronic_core::record::{Event, EventKind, PendingKind, RunId, RunSummary, Seq};
+use positronic_core::record::{Event, EventKind, Pending, PendingKind, RunId, RunSummary, Seq};
 use positronic_server::extension::{Decision, OpenQuestion, RequestContext};
 use positronic_server::{Problem, ProblemType, Scope};
 use serde_json::Value;
@@ -83,6 +83,15 @@ pub(crate) async fn question(cx: &RequestContext, row: &RunSummary, id: &str) ->
     let viewer = cx.viewer()?;
     let mut open = pending(&state).into_iter().map(|item| viewer.question(&row.run, &state, &item));
     Ok(open.find(|question| question.id == id))
+}
+
+/// Returns the calls of the caller's own tools that wait for their results.
+pub(crate) async fn open_calls(cx: &RequestContext, row: &RunSummary) -> Result<Vec<Pending>, Problem> {
+    if row.status.is_over() {
+        return Ok(Vec::new());
+    }
+    let items = pending(&cx.client().state(&row.run).await?);
+    Ok(items.into_iter().filter(|item| item.kind.is_for_caller()).collect())
 }
 
 /// Returns the only open question to a person whose answer is a text.

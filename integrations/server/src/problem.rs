@@ -277,7 +277,7 @@ impl From<SignalError> for Problem {
                 | Refusal::EmptyMessage
                 | Refusal::TooLittle { .. }
                 | Refusal::ReservedId { .. } => ProblemType::ArgumentsInvalid,
-                Refusal::NotEditable { .. } => ProblemType::Unprocessable,
+                Refusal::NotEditable { .. } | Refusal::CallerTools(_) => ProblemType::Unprocessable,
                 Refusal::Impossible(_) => ProblemType::Internal,
                 _ => ProblemType::NotWaiting,
             },

@@ -260,6 +260,7 @@ mod tests {
             message_id: None,
             files: Vec::new(),
             from: positronic_core::record::Speaker::Person,
+            caller_tools: None,
             signal: None,
             actor: positronic_core::record::Actor::default(),
         };

@@ -385,6 +385,13 @@ impl BrainDefinition {
         Ok(Some(state))
     }
 
+    /// Returns whether one of its loops, or of the brains of its stages, takes tools of a run's caller.
+    #[must_use]
+    pub fn takes_caller_tools(&self) -> bool {
+        let nested = |stage: &StageDefinition| stage.body.brains().any(|nested| nested.definition.takes_caller_tools());
+        self.stages.iter().any(|stage| stage.caller_tools || nested(stage))
+    }
+
     /// Finds a stage by name.
     #[must_use]
     pub fn stage(&self, name: &str) -> Option<&StageDefinition> {

@@ -23,6 +23,8 @@ pub struct StageDefinition {
     pub undo: Option<StepFn>,
     /// How it is tried.
     pub tries: Tries,
+    /// Whether a loop takes tools of the run's caller.
+    pub caller_tools: bool,
 }
 
 /// The work of a stage.
@@ -251,10 +253,10 @@ impl StageDefinition {
         let webhooks = self.body.as_wait().map(|wait| wait.webhooks.clone()).unwrap_or_default();
         let arms = self.body.arms().iter().map(ArmDefinition::shape).collect();
         let rounds = self.body.as_repeat().map_or(0, |repeat| repeat.rounds);
-        let (undo, kind) = (self.undo.is_some(), self.body.kind());
+        let (undo, kind, caller_tools) = (self.undo.is_some(), self.body.kind(), self.caller_tools);
         // The worker limits the tries of a step, and its code is read again for each.
         let timeout = self.tries.timeout.filter(|_| !kind.is_step());
-        StageShape { brain, webhooks, arms, rounds, undo, timeout, ..StageShape::new(&self.name, kind) }
+        StageShape { brain, webhooks, arms, rounds, undo, timeout, caller_tools, ..StageShape::new(&self.name, kind) }
     }
 }
 

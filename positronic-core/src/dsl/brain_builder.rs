@@ -363,7 +363,8 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
             usage_panic(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
         }
         let (name, tries) = (name.to_owned(), Tries::of(body.kind()));
-        self.with(|definition| definition.stages.push(StageDefinition { name, body, undo: None, tries }))
+        let stage = StageDefinition { name, body, undo: None, tries, caller_tools: false };
+        self.with(|definition| definition.stages.push(stage))
     }
 }
 
@@ -373,6 +374,15 @@ impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
         self.with(|definition| {
             if let Some(last) = definition.stages.last_mut() {
                 change(&mut last.tries);
+            }
+        })
+    }
+
+    /// Lets the last stage, a loop, take tools of the run's caller.
+    pub(super) fn with_caller_tools(self) -> Self {
+        self.with(|definition| {
+            if let Some(last) = definition.stages.last_mut() {
+                last.caller_tools = true;
             }
         })
     }

@@ -8,7 +8,7 @@ mod refusal;
 
 use serde_json::Value;
 
-use self::listener::{listener, plugin_loop};
+use self::listener::{check_caller_tools, listener, plugin_loop};
 pub use self::refusal::Refusal;
 use self::refusal::{location, subject};
 use crate::record::{
@@ -84,13 +84,15 @@ pub fn admit(
         SignalKind::Message { text, files, .. } if text.trim().is_empty() && files.is_empty() => {
             Err(Refusal::EmptyMessage)
         }
-        SignalKind::Message { to, text, message_id, files } => {
+        SignalKind::Message { to, text, message_id, files, caller_tools } => {
             let path = listener(state, to.as_ref())?;
+            check_caller_tools(state, &path, caller_tools.as_deref().unwrap_or_default())?;
             let kind = EventKind::LoopMessage {
                 text: text.clone(),
                 files: files.clone(),
                 message_id: message_id.clone(),
                 from: Speaker::Person,
+                caller_tools: caller_tools.clone(),
                 signal: Some(signal.id.clone()),
                 actor: signal.actor.clone(),
             };

@@ -10,7 +10,7 @@ use super::grants::Grants;
 use super::stages::{Advance, Frame, OwnerState, Reason};
 use super::state::{KNOWN_SIGNALS, NotClaimed, RunState};
 use super::tree::owner_of;
-use crate::record::{Claim, Event, EventKind, Failure, Path, Segment, UndoCause};
+use crate::record::{CallerTool, Claim, Event, EventKind, Failure, Path, Segment, UndoCause};
 
 /// The reason why an event cannot be the next one of its run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -120,6 +120,7 @@ impl RunState {
                 self.accept(start.start.as_ref().and_then(|start| start.id.as_ref()), event);
                 if let Some(start) = &start.start {
                     self.start = start.clone();
+                    self.give_caller_tools(start.message.as_ref().and_then(|message| message.caller_tools.as_ref()));
                     self.currency = event.currency().map(Arc::from);
                 }
                 if !path.is_root() {
@@ -202,9 +203,10 @@ impl RunState {
                 self.accept(Some(signal), event);
                 Ok(())
             }
-            EventKind::LoopMessage { signal, .. } => {
+            EventKind::LoopMessage { signal, caller_tools, .. } => {
                 self.stage_event(event, None)?;
                 self.accept(signal.as_ref(), event);
+                self.give_caller_tools(caller_tools.as_ref());
                 Ok(())
             }
             EventKind::LoopResume { signal, received, .. } | EventKind::StageResume { signal, received, .. } => {
@@ -270,6 +272,13 @@ impl RunState {
         }
         self.count_active(event, active.as_deref());
         Ok(())
+    }
+
+    /// Replaces the caller's own tools, if a message gives others.
+    fn give_caller_tools(&mut self, tools: Option<&Vec<CallerTool>>) {
+        if let Some(tools) = tools {
+            self.caller_tools = Arc::new(tools.clone());
+        }
     }
 
     pub(super) fn accept(&mut self, signal: Option<&crate::record::SignalId>, event: &Event) {

@@ -36,6 +36,7 @@ pub(super) fn child_ended(
         let kind = EventKind::LoopMessage {
             text: report(&name, child, end),
             files: Vec::new(),
+            caller_tools: None,
             message_id: Some(child.as_str().to_owned()),
             from: Speaker::Child,
             signal: Some(signal.id.clone()),

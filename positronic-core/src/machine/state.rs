@@ -11,7 +11,7 @@ use super::crashed_work::CrashedWork;
 use super::frames::{BrainEnd, BrainFrame};
 use crate::record::encoding::skip::is_default;
 use crate::record::{
-    ChildLink, Claim, ClaimRefusal, Failure, OlderAnswer, Path, RunId, Seq, SignalId, Start, Timestamp,
+    CallerTool, ChildLink, Claim, ClaimRefusal, Failure, OlderAnswer, Path, RunId, Seq, SignalId, Start, Timestamp,
 };
 
 /// The number of signals in the state; the store knows earlier ones.
@@ -64,6 +64,9 @@ pub struct RunState {
     /// The child runs that were started.
     #[serde(default, skip_serializing_if = "is_default")]
     pub children: Arc<BTreeMap<RunId, ChildLink>>,
+    /// The caller's own tools, as of the last message that gave some.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caller_tools: Arc<Vec<CallerTool>>,
     /// The latest answers that are older than their questions.
     #[serde(default, skip_serializing_if = "is_default")]
     pub older_answers: Arc<Vec<OlderAnswer>>,

@@ -142,7 +142,8 @@ fn question(pending: &Pending, currency: Option<&str>) -> String {
 fn answer(wait: &WaitSpec) -> String {
     let prompt = wait.prompt.as_ref().map_or_else(String::new, |prompt| format!(" ({prompt})"));
     match (wait.webhook.as_str(), wait.person) {
-        (REPLY, _) => format!("a person's reply{prompt}"),
+        (REPLY, true) => format!("a person's reply{prompt}"),
+        (REPLY, false) => "the caller's result".to_owned(),
         (WaitSpec::CHILD, _) => format!("the end of the run `{}`", wait.identifier),
         (webhook, true) => format!("a person's answer{prompt} over `{webhook}`"),
         (webhook, false) => format!("the webhook `{webhook}`{prompt}"),

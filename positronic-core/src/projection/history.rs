@@ -198,7 +198,7 @@ impl History {
         let unread = numbered.filter(|(_, message)| !message.is_replaced);
         unread
             .map(|(number, UnreadMessage { text, files, .. })| {
-                (number, UserMessage { text: text.clone(), id: None, files: files.clone() })
+                (number, UserMessage::new(text.as_str()).files(files.iter().cloned()))
             })
             .collect()
     }

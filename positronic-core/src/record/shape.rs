@@ -38,6 +38,9 @@ pub struct StageShape {
     /// How long a loop, or each brain that the stage runs, may take, stored in microseconds.
     #[serde(default, with = "crate::record::encoding::micros::optional", skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
+    /// Whether a loop takes tools of the run's caller.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caller_tools: bool,
 }
 
 /// One arm of a branch, or one of the brains that run at the same time.
@@ -94,7 +97,8 @@ impl StageShape {
     #[must_use]
     pub fn new(name: impl Into<String>, kind: StageKind) -> Self {
         let (webhooks, arms) = (Vec::new(), Vec::new());
-        Self { name: name.into(), kind, brain: None, webhooks, arms, rounds: 0, undo: false, timeout: None }
+        let (undo, caller_tools) = (false, false);
+        Self { name: name.into(), kind, brain: None, webhooks, arms, rounds: 0, undo, timeout: None, caller_tools }
     }
 }
 

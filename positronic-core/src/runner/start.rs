@@ -31,6 +31,7 @@ use crate::record::{
     is_invisible,
 };
 use crate::store::StoreError;
+use crate::tools::{CallerToolError, check_caller_tools};
 
 /// The reason why a run did not start.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +59,15 @@ pub enum StartError {
         /// The brain's title.
         brain: String,
     },
+    /// No loop of the brain takes tools of its caller, and the message has some.
+    #[error("no loop of `{brain}` takes tools of its caller; its author opts in with `.caller_tools()` after a loop")]
+    NoCallerTools {
+        /// The brain's title.
+        brain: String,
+    },
+    /// The caller's tools cannot be taken.
+    #[error("the tools of the caller are refused: {0}")]
+    CallerTools(#[source] CallerToolError),
     /// The message is too large for the log.
     #[error("the message cannot be recorded: {0}")]
     Message(#[source] DocumentError),
@@ -165,6 +175,11 @@ pub(super) async fn start(
     if start.message.is_some() && !definition.stages.iter().any(|stage| stage.body.as_loop().is_some()) {
         return Err(StartError::NoListener { brain: definition.title.clone() });
     }
+    let caller_tools = start.message.as_ref().and_then(|message| message.caller_tools.as_deref()).unwrap_or_default();
+    if !caller_tools.is_empty() && !definition.takes_caller_tools() {
+        return Err(StartError::NoCallerTools { brain: definition.title.clone() });
+    }
+    check_caller_tools(caller_tools).map_err(StartError::CallerTools)?;
     check_names(&start)?;
     check_tags(&start.tags)?;
     let misfit = |reason| StartError::Options { brain: definition.title.clone(), reason };

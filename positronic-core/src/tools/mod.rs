@@ -5,12 +5,15 @@
 mod absent;
 mod field_order;
 mod flat;
+mod foreign;
 mod integer_bounds;
 mod mismatch;
 mod near_miss;
 mod schema;
 mod validation_work;
 
+pub(crate) use foreign::check_caller_tools;
+pub use foreign::{CallerToolError, foreign_description, foreign_schema};
 pub use integer_bounds::with_integer_bounds;
 pub(crate) use near_miss::{accept_arguments, near_name, parse_arguments};
 pub use schema::Schema;

@@ -23,6 +23,7 @@ mod branches;
 mod broken_answers;
 mod budget_events;
 mod budgets;
+mod caller_tools;
 mod cancel;
 mod children;
 mod claims;

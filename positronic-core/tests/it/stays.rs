@@ -326,7 +326,8 @@ fn tale() -> Tale {
         }),
         answers: Arc::new(|pending: &Pending| {
             let text = "The weather is fine, and my card is 4111.".to_owned();
-            let message = SignalKind::Message { to: None, text, message_id: None, files: Vec::new() };
+            let message =
+                SignalKind::Message { to: None, text, message_id: None, files: Vec::new(), caller_tools: None };
             vec![message, SignalKind::Approve { call: pending.call.clone(), arguments: None }]
         }),
     }

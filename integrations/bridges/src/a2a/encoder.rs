@@ -81,7 +81,7 @@ impl TaskEncoder {
 
     /// Returns the task as it is now.
     pub(super) fn task(&mut self, projection: &Projection) -> Value {
-        let end = settled(projection.viewer(), projection.run(), projection.state());
+        let end = settled(projection.viewer(), projection.run(), projection.state(), false);
         let has_answered = std::mem::take(&mut self.has_answered);
         let status = match end {
             Some(end) if !(has_answered && matches!(end, LegEnd::Waiting(_))) => {

@@ -27,7 +27,7 @@ pub(super) fn check_version(cx: &RequestContext) -> Result<(), Refusal> {
 pub(super) async fn send_message(shared: &Shared, cx: &RequestContext, params: SendParams) -> Result<Value, Refusal> {
     let send::Sent { row, leg, .. } = send_with_push(shared, cx, &params.message, &params.configuration).await?;
     if !params.configuration.return_immediately {
-        let mut events = Box::pin(events(shared, cx, leg, tasks::encoder(cx, shared, &row)?).await?);
+        let mut events = Box::pin(events(cx, leg, tasks::encoder(cx, shared, &row)?).await?);
         let mut last = Ok(());
         cx.wait(async {
             while let Some(event) = events.next().await {
@@ -50,14 +50,14 @@ pub(super) async fn stream_message(
         send_with_push(shared, cx, &params.message, &params.configuration).await?;
     let encoder = tasks::encoder(cx, shared, &row)?.answered(has_answered);
     let encoder = encoder.history_length(params.configuration.history_length);
-    followed(shared, cx, leg, encoder).await
+    followed(cx, leg, encoder).await
 }
 
 /// Follows a task that has not ended.
 pub(super) async fn subscribe(shared: &Shared, cx: &RequestContext, id: &str) -> Result<TaskEvents, Refusal> {
     let (row, leg) = send::subscribed(cx, shared, id).await?;
     let encoder = tasks::encoder(cx, shared, &row)?;
-    followed(shared, cx, leg, encoder).await
+    followed(cx, leg, encoder).await
 }
 
 /// Sends a message, and stores where the client wants to hear of its task.
@@ -79,16 +79,15 @@ async fn send_with_push(
 }
 
 async fn events(
-    shared: &Shared,
     cx: &RequestContext,
     leg: Leg,
     encoder: TaskEncoder,
 ) -> Result<impl Stream<Item = Result<Value, Problem>> + Send + use<>, Problem> {
-    let (viewer, reader) = (cx.viewer()?, shared.read(cx.client(), &leg));
+    let (viewer, reader) = (cx.viewer()?, cx.answers(&leg.run, leg.start));
     leg.open(viewer, reader, None, encoder).await
 }
 
-async fn followed(shared: &Shared, cx: &RequestContext, leg: Leg, encoder: TaskEncoder) -> Result<TaskEvents, Refusal> {
-    let events = events(shared, cx, leg, encoder).await?;
+async fn followed(cx: &RequestContext, leg: Leg, encoder: TaskEncoder) -> Result<TaskEvents, Refusal> {
+    let events = events(cx, leg, encoder).await?;
     Ok(events.map(|event| event.map_err(ProtocolError::within_stream)).boxed())
 }

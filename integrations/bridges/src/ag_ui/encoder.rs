@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use positronic_core::projection::result_text;
 use positronic_core::record::SideOutput;
-use positronic_server::extension::Frame;
+use positronic_server::extension::{Frame, OpenQuestion};
 use serde_json::{Map, Value, json};
 
 use super::event::{Event, Outcome, SubagentOutcome, TokenUsage};
@@ -326,7 +326,16 @@ impl Encoder for AgUi {
 
     fn end(&mut self, projection: &Projection, end: LegEnd) -> Vec<Frame> {
         let mut events = Vec::new();
+        let is_called = |question: &&OpenQuestion| question.pending.kind.is_for_caller();
+        let called: Vec<_> = match &end {
+            LegEnd::Waiting(questions) => {
+                questions.iter().filter(is_called).map(|question| projection.call_id(&question.pending.call)).collect()
+            }
+            _ => Vec::new(),
+        };
         let interrupts = match &end {
+            // What people are asked comes after the results.
+            LegEnd::Waiting(_) if !called.is_empty() => Vec::new(),
             LegEnd::Waiting(questions) => questions.iter().map(|question| interrupt(projection, question)).collect(),
             LegEnd::Paused => vec![paused()],
             _ => Vec::new(),
@@ -335,7 +344,7 @@ impl Encoder for AgUi {
         events.push(match end {
             LegEnd::Completed { result, is_state } => {
                 let result = Some(result).filter(|result| !is_state && !result.is_null());
-                self.finished(Outcome::Success, result, projection)
+                self.finished(Outcome::Success { pending_tool_call_ids: Vec::new() }, result, projection)
             }
             LegEnd::Cancelled => self.finished(Outcome::Cancelled, None, projection),
             LegEnd::Failed(failure) => Event::RunError {
@@ -345,6 +354,9 @@ impl Encoder for AgUi {
                     .and_then(|code| code.as_str().map(str::to_owned))
                     .unwrap_or_default(),
             },
+            LegEnd::Waiting(_) if !called.is_empty() => {
+                self.finished(Outcome::Success { pending_tool_call_ids: called }, None, projection)
+            }
             // The protocol has no interrupt without a question: the run waits for a time.
             LegEnd::Waiting(_) if interrupts.is_empty() => {
                 self.finished(Outcome::Interrupt { interrupts: vec![super::interrupt::sleeping()] }, None, projection)

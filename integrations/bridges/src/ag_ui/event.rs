@@ -153,11 +153,17 @@ pub(crate) enum Event {
 
 /// How a leg ends.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(crate) enum Outcome {
-    Success,
+    /// The run has completed, or waits for the results of these calls of the client's own tools.
+    Success {
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pending_tool_call_ids: Vec<String>,
+    },
     Cancelled,
-    Interrupt { interrupts: Vec<Interrupt> },
+    Interrupt {
+        interrupts: Vec<Interrupt>,
+    },
 }
 
 /// How a nested brain ends, or that it is suspended.

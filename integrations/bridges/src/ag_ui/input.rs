@@ -1,11 +1,14 @@
 //! What a client of AG-UI posts, as far as it is read.
 
+use positronic_core::record::CallerTool;
+use positronic_server::extension::CallResult;
 use positronic_server::{FieldError, Problem, ProblemType};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-/// The input of a leg. Of the messages only the newest one is read; the state, the tools and the context are not.
+/// The input of a leg. Of the messages only the newest one is read, or the results of calls of the page's tools; the state and the context are
+/// not.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AgUiRunAgentInput")]
@@ -16,6 +19,9 @@ pub(super) struct RunAgentInput {
     pub(super) run_id: String,
     #[serde(default)]
     pub(super) messages: Vec<InputMessage>,
+    /// The tools of the page, which a loop gets that takes those of its caller.
+    #[serde(default)]
+    tools: Vec<Value>,
     /// The answers to the interrupts of the leg before.
     #[serde(default)]
     pub(super) resume: Option<Vec<ResumeEntry>>,
@@ -33,6 +39,20 @@ pub(super) struct InputMessage {
     /// A text, or a list of parts.
     #[serde(default)]
     pub(super) content: Value,
+    /// The call of which a message of the role `tool` is the result.
+    #[serde(default, rename = "toolCallId")]
+    tool_call_id: Option<String>,
+}
+
+/// A tool of the page.
+#[derive(Debug, Deserialize)]
+struct InputTool {
+    name: String,
+    #[serde(default)]
+    description: String,
+    /// The JSON schema of the arguments.
+    #[serde(default)]
+    parameters: Value,
 }
 
 /// The answer to an interrupt.
@@ -84,6 +104,40 @@ impl RunAgentInput {
             }
         }
     }
+}
+
+impl RunAgentInput {
+    /// Returns the tools of the page.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidBody` if one cannot be taken.
+    pub(super) fn caller_tools(&self) -> Result<Vec<CallerTool>, Problem> {
+        let tools = self.tools.iter().enumerate().map(|(index, tool)| {
+            read_tool(tool).map_err(|detail| {
+                let errors = vec![FieldError::new(format!("/tools/{index}"), detail.clone())];
+                Problem::new(ProblemType::InvalidBody).detail(detail).errors(errors)
+            })
+        });
+        tools.collect()
+    }
+
+    /// Returns the results of these calls among the last messages.
+    pub(super) fn results(&self, calls: &[String]) -> Vec<CallResult> {
+        let last = self.messages.iter().rev().take_while(|message| message.role == "tool");
+        let results = last.filter_map(|message| {
+            let call = message.tool_call_id.as_ref().filter(|id| calls.contains(id))?;
+            Some(CallResult { call: call.clone(), result: text_of(&message.content)?.into() })
+        });
+        results.collect()
+    }
+}
+
+fn read_tool(tool: &Value) -> Result<CallerTool, String> {
+    let InputTool { name, description, parameters } =
+        InputTool::deserialize(tool).map_err(|error| format!("this is not a tool: {error}"))?;
+    let schema = if parameters.is_null() { json!({}) } else { parameters };
+    CallerTool::new(&name, &description, schema).map_err(|error| error.to_string())
 }
 
 /// Returns the text of a message's content; `None` if it has other parts.

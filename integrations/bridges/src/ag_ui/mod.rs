@@ -7,6 +7,8 @@
 //! POST {messages: […, user]} ──▶ RUN_STARTED … RUN_FINISHED {outcome: interrupt, interrupts: [{id, responseSchema}]}
 //! POST {resume: [{interruptId, status: resolved, payload}]} ──▶ RUN_STARTED, MESSAGES_SNAPSHOT … RUN_FINISHED {outcome: success}
 //! POST {resume: [{interruptId, status: resolved}]} ──▶ waits for what others decide
+//! POST {messages: […, user], tools} ──▶ RUN_STARTED … TOOL_CALL_END, RUN_FINISHED {outcome: success, pendingToolCallIds}
+//! POST {messages: […, tool]} ──▶ RUN_STARTED, MESSAGES_SNAPSHOT …
 //! POST {messages: []} ──▶ attaches to the thread: the messages, and what happens now
 //! ```
 
@@ -21,14 +23,14 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use positronic_core::record::{RunSummary, Seq};
-use positronic_server::extension::{RequestContext, Route, ThreadMessage};
+use positronic_server::extension::{CallResult, RequestContext, Route, ThreadMessage};
 use positronic_server::{Problem, ProblemType, Scope};
 
 use crate::answer_form::decision;
 use crate::bridges::Shared;
 use crate::leg::{Encoder as _, Leg};
 use crate::projection::Projection;
-use crate::thread::{Thread, decide, is_late, may_decide, question};
+use crate::thread::{Thread, decide, is_late, may_decide, open_calls, question};
 use encoder::AgUi;
 use input::{ResumeStatus, RunAgentInput};
 
@@ -63,8 +65,15 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
     let input: RunAgentInput = cx.json()?;
     let thread = Thread::find(&cx, &input.thread_id).await?;
     let mut encoder = AgUi::new(input.thread_id.clone(), input.run_id.clone());
-    let leg = match (thread.last(), &input.resume) {
+    let title = cx.param("title")?;
+    let takes_tools = cx.brains()?.iter().any(|brain| brain.title == title && brain.takes_caller_tools());
+    let results = match thread.last() {
+        Some(row) => results(&cx, row, &input).await?,
+        None => Vec::new(),
+    };
+    let mut leg = match (thread.last(), &input.resume) {
         (Some(row), Some(entries)) if !entries.is_empty() => resume(&cx, &shared, row, &input).await?,
+        (Some(row), _) if !results.is_empty() => shared.attach(row),
         (last, _) => {
             let newest = input.newest()?;
             let is_new = match &newest {
@@ -87,14 +96,17 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
                     if let Some(text) = &text {
                         encoder = encoder.without_message(text.clone());
                     }
-                    let sent = ThreadMessage::builder().thread(&input.thread_id).brain(cx.param("title")?);
-                    let sent = cx.send(sent.id(id).text(text).options(options).build()).await?;
+                    let sent = ThreadMessage::builder().thread(&input.thread_id).brain(title);
+                    let caller_tools = takes_tools.then(|| input.caller_tools()).transpose()?;
+                    let sent = sent.id(id).text(text).options(options).caller_tools(caller_tools);
+                    let sent = cx.send(sent.build()).await?;
                     shared.from(sent.run, sent.from)
                 }
             }
         }
     };
-    let (viewer, reader) = (cx.viewer()?, shared.read(cx.client(), &leg));
+    leg.answers_calls = takes_tools;
+    let (viewer, reader) = (cx.viewer()?, cx.answers(&leg.run, leg.start));
     for run in thread.before(&leg.run) {
         let mut earlier = Projection::new(&run, viewer.clone(), None);
         for event in viewer.client().events(&run, Seq(0)).await? {
@@ -103,6 +115,17 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
     }
     let frames = leg.open(viewer, reader, shared.public_state.clone(), encoder).await?;
     cx.stream(frames)
+}
+
+/// Records the results of open calls of the page's tools, and returns them.
+async fn results(cx: &RequestContext, row: &RunSummary, input: &RunAgentInput) -> Result<Vec<CallResult>, Problem> {
+    let open = open_calls(cx, row).await?;
+    let open: Vec<_> = open.iter().map(|item| item.call.id_in(&row.run).to_string()).collect();
+    let results = input.results(&open);
+    if !results.is_empty() {
+        cx.answer_calls(row, &results).await?;
+    }
+    Ok(results)
 }
 
 /// Sends the answers to interrupts, and attaches to the run as it was before.

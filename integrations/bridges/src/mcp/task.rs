@@ -94,6 +94,6 @@ async fn result(server: &ToolServer, caller: &CallerContext, row: &RunSummary) -
     for event in viewer.client().events(&row.run, Seq(0)).await? {
         updates.items(projection.event(&event));
     }
-    let end = settled(&viewer, &row.run, projection.state()).unwrap_or(LegEnd::Cancelled);
+    let end = settled(&viewer, &row.run, projection.state(), false).unwrap_or(LegEnd::Cancelled);
     Ok(outcome(&viewer, &row.run, &EndedLeg { end, answer: updates.into_answer() }, &rule))
 }

@@ -13,9 +13,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::{error, failed, refused};
-use super::history::remember;
-use super::input::{CompletionRequest, NewestMessage};
-use super::speech::{Speech, TurnEnd};
+use super::history::Remembered;
+use super::input::CompletionRequest;
+use super::speech::{AskedCall, Speech, TurnEnd};
 use super::turn::{TurnOpening, begin, by_history, named, speech};
 use crate::bridges::Shared;
 
@@ -73,18 +73,11 @@ struct ChunkHeader {
     model: String,
 }
 
-/// What an answer is remembered by.
-struct Remembered {
-    cx: Arc<RequestContext>,
-    newest: NewestMessage,
-    conversation: String,
-}
-
-impl Remembered {
-    async fn remember(&self, brain: &str, said: &str) {
-        if let Err(problem) = remember(&self.cx, brain, &self.newest, said, &self.conversation).await {
-            tracing::warn!(kind = problem.kind().slug(), "cannot remember the conversation of a chat completion");
-        }
+/// Returns the calls of the caller's tools with which an answer ends.
+fn calls_of(end: &TurnEnd) -> &[AskedCall] {
+    match end {
+        TurnEnd::Called(calls) => calls,
+        _ => &[],
     }
 }
 
@@ -92,7 +85,13 @@ async fn complete(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response,
     let request: CompletionRequest = cx.json()?;
     request.check()?;
     let newest = request.newest()?;
-    let opening = TurnOpening { brain: &request.model, newest: &newest, options: request.options.clone() };
+    let opening = TurnOpening {
+        brain: &request.model,
+        newest: &newest,
+        options: request.options.clone(),
+        caller_tools: request.caller_tools()?,
+        asked: newest.last_calls(),
+    };
     let named = named(cx, request.metadata.as_ref());
     let turn = match &named {
         Some(conversation) => begin(cx, conversation, opening, None).await?,
@@ -108,21 +107,34 @@ async fn complete(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response,
         return cx.stream(frames(speech, header, remembered, usage));
     }
     let (text, over) = cx.wait(whole(speech)).await?;
-    remembered.remember(&header.model, &text).await;
     let (end, usage) = over.ok_or(ProblemType::TimedOut)?;
+    remembered.remember(&header.model, &text, calls_of(&end)).await;
+    let mut calls = Vec::new();
     let refusal = match end {
         TurnEnd::Completed => None,
+        TurnEnd::Called(asked) => {
+            calls = asked;
+            None
+        }
         TurnEnd::Waiting(refusal) => Some(refusal),
         TurnEnd::Failed(message) => return failed(cx, "run_failed", &message),
         TurnEnd::Cancelled => return failed(cx, "run_cancelled", "the run was cancelled"),
         TurnEnd::Broken(message) => return failed(cx, "run_unavailable", &message),
     };
-    let content = Some(text).filter(|text| !text.is_empty() || refusal.is_none());
-    let message = json!({ "role": "assistant", "content": content, "refusal": refusal });
-    let choice = json!({ "index": 0, "message": message, "finish_reason": "stop", "logprobs": null });
+    let content = Some(text).filter(|text| !text.is_empty() || (refusal.is_none() && calls.is_empty()));
+    let mut message = json!({ "role": "assistant", "content": content, "refusal": refusal });
+    let finish_reason = if calls.is_empty() { "stop" } else { "tool_calls" };
+    if let (false, Some(fields)) = (calls.is_empty(), message.as_object_mut()) {
+        fields.insert("tool_calls".to_owned(), calls.iter().map(tool_call).collect());
+    }
+    let choice = json!({ "index": 0, "message": message, "finish_reason": finish_reason, "logprobs": null });
     let ChunkHeader { id, created, model } = header;
     let object = "chat.completion";
     cx.answer(200, &Completion { id, object, created, model, choices: json!([choice]), usage: usage_of(&usage) })
+}
+
+fn tool_call(AskedCall { id, tool, arguments }: &AskedCall) -> Value {
+    json!({ "id": id, "type": "function", "function": { "name": tool, "arguments": arguments } })
 }
 
 fn id(run: &str, from: Seq) -> String {
@@ -183,7 +195,7 @@ fn frames(
                 Speech::TextEnded { .. } => {}
                 Speech::Over { end, usage } => {
                     // The client may send the next message at once.
-                    remembered.remember(&header.model, &joined.said).await;
+                    remembered.remember(&header.model, &joined.said, calls_of(&end)).await;
                     frames.extend(header.end(end, with_usage.then_some(&usage)));
                     frames.push_back(Frame::word("[DONE]"));
                 }
@@ -212,6 +224,16 @@ impl ChunkHeader {
     fn end(&self, end: TurnEnd, usage: Option<&Usage>) -> Vec<Frame> {
         let mut frames = match end {
             TurnEnd::Completed => vec![self.piece(&json!({}), Some("stop"))],
+            TurnEnd::Called(calls) => {
+                let pieces = (0..).zip(&calls).map(|(index, call): (u32, _)| {
+                    let mut call = tool_call(call);
+                    if let Some(fields) = call.as_object_mut() {
+                        fields.insert("index".to_owned(), index.into());
+                    }
+                    self.piece(&json!({ "tool_calls": [call] }), None)
+                });
+                pieces.chain([self.piece(&json!({}), Some("tool_calls"))]).collect()
+            }
             TurnEnd::Waiting(refusal) => vec![self.piece(&json!({ "refusal": refusal }), Some("stop"))],
             TurnEnd::Failed(message) => return vec![Frame::json(&error(&message, "run_error", "run_failed", None))],
             TurnEnd::Cancelled => {

@@ -1,6 +1,8 @@
 //! Finds the conversation that a chat continues whose client sends all messages each time and no id: an answer's conversation is stored
 //! under the hash of the messages and the answer. The hash is of what the caller itself has been sent, so that it finds nothing else.
 
+use std::sync::Arc;
+
 use positronic_core::record::{RunSummary, Seq, Timestamp, sha256};
 use positronic_core::store::{Entry, EntryFilter, StoreError};
 use positronic_server::extension::RequestContext;
@@ -8,7 +10,8 @@ use positronic_server::{Problem, ProblemType, REDACTED};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::input::NewestMessage;
+use super::newest::{Entry as Said, Newest};
+use super::speech::AskedCall;
 
 const KIND: &str = "openai_chat";
 /// How long a chat can be continued, in microseconds: 30 days.
@@ -32,36 +35,46 @@ impl KnownChat {
     }
 }
 
-fn key(cx: &RequestContext, brain: &str, said: &[(String, String)]) -> Result<String, Problem> {
+/// What an answer is remembered by.
+pub(super) struct Remembered {
+    pub(super) cx: Arc<RequestContext>,
+    pub(super) newest: Newest,
+    pub(super) conversation: String,
+}
+
+impl Remembered {
+    /// Stores the conversation of an answer to the brain's caller: a text and calls.
+    pub(super) async fn remember(&self, brain: &str, said: &str, calls: &[AskedCall]) {
+        let Self { cx, newest, conversation } = self;
+        if let Err(problem) = remember(cx, brain, newest, (said, calls), conversation).await {
+            tracing::warn!(kind = problem.kind().slug(), "cannot remember the conversation of an answer");
+        }
+    }
+}
+
+fn key(cx: &RequestContext, brain: &str, said: &[Said]) -> Result<String, Problem> {
     let caller = cx.caller()?;
     let known = json!([caller.subject(), caller.user_id(), brain, said]);
     Ok(sha256(known.to_string().as_bytes()))
 }
 
 /// Finds the conversation of the messages before the newest one.
-pub(super) async fn find(
-    cx: &RequestContext,
-    brain: &str,
-    newest: &NewestMessage,
-) -> Result<Option<KnownChat>, Problem> {
+pub(super) async fn find(cx: &RequestContext, brain: &str, newest: &Newest) -> Result<Option<KnownChat>, Problem> {
     let entry = cx.client().store().entry(KIND, &key(cx, brain, &newest.before)?).await?;
     Ok(entry.and_then(|entry| serde_json::from_value(entry.value).ok()))
 }
 
-/// Stores the conversation of an answer.
-pub(super) async fn remember(
+async fn remember(
     cx: &RequestContext,
     brain: &str,
-    newest: &NewestMessage,
-    answer: &str,
+    newest: &Newest,
+    (answer, calls): (&str, &[AskedCall]),
     conversation: &str,
 ) -> Result<(), Problem> {
     let Some(last) = cx.conversation_rows(conversation).await?.into_iter().next() else { return Ok(()) };
-    let mut said = newest.before.clone();
-    said.push(("user".to_owned(), newest.text.trim().to_owned()));
     // The client sends back what it got.
     let answer = cx.viewer()?.redacted(&answer.to_owned()).unwrap_or_else(|| REDACTED.to_owned());
-    said.push(("assistant".to_owned(), answer.trim().to_owned()));
+    let said = newest.answered(&answer, calls.iter().map(|call| call.id.as_str()));
     let (store, key, at) = (cx.client().store(), key(cx, brain, &said)?, cx.client().now());
     let answered = KnownChat { conversation: conversation.to_owned(), at, run: last.run.to_string(), next: last.next };
     let value = serde_json::to_value(answered).map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use positronic_core::record::sha256;
+use positronic_core::record::CallerTool;
 use positronic_server::{Problem, ProblemType};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use super::caller_tools::{GivenTools, caller_tools};
+use super::newest::{Newest, SaidMessage, newest};
 
 /// A request for a chat completion.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -14,7 +17,7 @@ use serde_json::{Value, json};
 pub(super) struct CompletionRequest {
     /// The title of a brain.
     pub(super) model: String,
-    /// The newest one goes to the run. The texts before only find the conversation; system texts are not read.
+    /// The newest one goes to the run, or the results of the last calls do. Those before only find the conversation; system texts are not read.
     pub(super) messages: Vec<SaidMessage>,
     #[serde(default)]
     pub(super) stream: Option<bool>,
@@ -26,20 +29,18 @@ pub(super) struct CompletionRequest {
     /// The options of the brain, for a new run.
     #[serde(default)]
     pub(super) options: Option<Value>,
+    /// The caller's own tools, functions only: a brain whose loop takes them calls them, and the answer is their calls.
+    #[serde(default)]
+    tools: Option<Vec<Value>>,
+    /// `auto` or `none`.
+    #[serde(default)]
+    tool_choice: Option<Value>,
+    /// `true`: an answer may have several calls.
+    #[serde(default)]
+    parallel_tool_calls: Option<bool>,
     #[serde(flatten)]
     #[schemars(skip)]
     rest: BTreeMap<String, Value>,
-}
-
-/// A message of a chat.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[schemars(rename = "OpenAiMessage")]
-pub(super) struct SaidMessage {
-    #[serde(default)]
-    pub(super) role: String,
-    /// A text, or a list of parts with texts.
-    #[serde(default)]
-    pub(super) content: Value,
 }
 
 /// Options of a stream.
@@ -56,7 +57,7 @@ pub(super) struct StreamOptions {
 pub(super) struct ResponseRequest {
     /// The title of a brain.
     pub(super) model: String,
-    /// A text, or a list of items, of which the newest user's message goes to the run.
+    /// A text, or a list of items, of which the newest user's message goes to the run, or the outputs of the last calls do.
     #[serde(default)]
     pub(super) input: Value,
     #[serde(default)]
@@ -71,30 +72,18 @@ pub(super) struct ResponseRequest {
     /// The options of the brain, for a new run.
     #[serde(default)]
     pub(super) options: Option<Value>,
+    /// The caller's own tools, functions only: a brain whose loop takes them calls them, and the answer is their calls.
+    #[serde(default)]
+    tools: Option<Vec<Value>>,
+    /// `auto` or `none`.
+    #[serde(default)]
+    tool_choice: Option<Value>,
+    /// `true`: an answer may have several calls.
+    #[serde(default)]
+    parallel_tool_calls: Option<bool>,
     #[serde(flatten)]
     #[schemars(skip)]
     rest: BTreeMap<String, Value>,
-}
-
-/// A user's message, and the texts before it.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct NewestMessage {
-    pub(super) text: String,
-    /// Roles and texts of users and assistants before the message.
-    pub(super) before: Vec<(String, String)>,
-}
-
-impl NewestMessage {
-    /// Returns the id of the message: the same one if a client sends the request again.
-    pub(super) fn id(&self, conversation: &str) -> String {
-        let message = json!([conversation, self.before, self.text]);
-        format!("openai-{}", sha256(message.to_string().as_bytes()))
-    }
-
-    /// Returns whether an assistant has answered before.
-    pub(super) fn has_answers(&self) -> bool {
-        self.before.iter().any(|(role, _)| role == "assistant")
-    }
 }
 
 impl CompletionRequest {
@@ -106,9 +95,17 @@ impl CompletionRequest {
         check(&self.rest, "response_format")
     }
 
-    /// Returns the newest message.
-    pub(super) fn newest(&self) -> Result<NewestMessage, Problem> {
+    /// Returns what is said last.
+    pub(super) fn newest(&self) -> Result<Newest, Problem> {
         newest(&self.messages, "messages")
+    }
+
+    /// Returns the caller's tools.
+    pub(super) fn caller_tools(&self) -> Result<Vec<CallerTool>, Problem> {
+        let Self { tools, tool_choice, parallel_tool_calls, .. } = self;
+        let given =
+            GivenTools { tools: tools.as_deref(), choice: tool_choice.as_ref(), parallel: *parallel_tool_calls };
+        caller_tools(&given, Some("function"))
     }
 }
 
@@ -124,10 +121,18 @@ impl ResponseRequest {
         check(&self.rest, "response_format")
     }
 
-    /// Returns the newest message.
-    pub(super) fn newest(&self) -> Result<NewestMessage, Problem> {
+    /// Returns the caller's tools.
+    pub(super) fn caller_tools(&self) -> Result<Vec<CallerTool>, Problem> {
+        let Self { tools, tool_choice, parallel_tool_calls, .. } = self;
+        let given =
+            GivenTools { tools: tools.as_deref(), choice: tool_choice.as_ref(), parallel: *parallel_tool_calls };
+        caller_tools(&given, None)
+    }
+
+    /// Returns what is said last.
+    pub(super) fn newest(&self) -> Result<Newest, Problem> {
         if let Value::String(text) = &self.input {
-            return Ok(NewestMessage { text: text.clone(), before: Vec::new() });
+            return newest(&[SaidMessage::of_user(text)], "input");
         }
         let items = Vec::<SaidMessage>::deserialize(&self.input);
         let items = items.map_err(|error| invalid("input", &format!("expected a text or messages: {error}")))?;
@@ -135,13 +140,10 @@ impl ResponseRequest {
     }
 }
 
-/// Refuses tools and formats: the brain has its own.
+/// Refuses the older form of tools, and formats.
 fn check(rest: &BTreeMap<String, Value>, format: &str) -> Result<(), Problem> {
-    let is_given = |name: &str| rest.get(name).is_some_and(|given| !given.is_null() && *given != json!([]));
-    for name in ["tools", "functions"] {
-        if is_given(name) {
-            return Err(unsupported(name, "a brain uses its own tools; it cannot call those of its caller"));
-        }
+    if rest.get("functions").is_some_and(|given| !given.is_null() && *given != json!([])) {
+        return Err(unsupported("functions", "give the tools in `tools`"));
     }
     let kind = rest.get(format).and_then(|format| format.get("type")).and_then(Value::as_str);
     if kind.is_some_and(|kind| kind != "text") {
@@ -150,44 +152,13 @@ fn check(rest: &BTreeMap<String, Value>, format: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-fn newest(messages: &[SaidMessage], param: &str) -> Result<NewestMessage, Problem> {
-    let Some((last, before)) = messages.split_last().filter(|(last, _)| last.role == "user") else {
-        return Err(invalid(param, "the last message has to be one of the user"));
-    };
-    let text = text_of(&last.content).ok_or_else(|| invalid(param, "a bridge takes messages of text only"))?;
-    if text.trim().is_empty() {
-        return Err(invalid(param, "the message of the user is empty"));
-    }
-    let said = |message: &&SaidMessage| matches!(message.role.as_str(), "user" | "assistant");
-    let known =
-        |message: &SaidMessage| (message.role.clone(), text_of(&message.content).unwrap_or_default().trim().to_owned());
-    Ok(NewestMessage { text, before: before.iter().filter(said).map(known).collect() })
-}
-
-/// Returns the text of a message's content; `None` if it has other parts.
-fn text_of(content: &Value) -> Option<String> {
-    match content {
-        Value::Null => Some(String::new()),
-        Value::String(text) => Some(text.clone()),
-        Value::Array(parts) => {
-            let texts = parts.iter().map(|part| match part.get("type").and_then(Value::as_str) {
-                Some("text" | "input_text" | "output_text") => part.get("text").and_then(Value::as_str),
-                Some("refusal") => Some(""),
-                _ => None,
-            });
-            Some(texts.collect::<Option<Vec<_>>>()?.join("\n"))
-        }
-        _ => None,
-    }
-}
-
-fn unsupported(param: &str, detail: &str) -> Problem {
+pub(super) fn unsupported(param: &str, detail: &str) -> Problem {
     Problem::new(ProblemType::Unprocessable)
         .detail(format!("`{param}` is not supported: {detail}"))
         .field("param", param)
 }
 
-fn invalid(param: &str, detail: &str) -> Problem {
+pub(super) fn invalid(param: &str, detail: &str) -> Problem {
     Problem::new(ProblemType::InvalidBody).detail(format!("`{param}`: {detail}")).field("param", param)
 }
 
@@ -202,9 +173,9 @@ mod tests {
     }
 
     #[test]
-    fn tools_formats_and_several_answers_are_refused_and_sampling_is_ignored() {
+    fn formats_and_several_answers_are_refused_and_sampling_is_ignored() {
         for (more, param) in [
-            (json!({ "tools": [{ "type": "function" }] }), "tools"),
+            (json!({ "functions": [{ "name": "x" }] }), "functions"),
             (json!({ "response_format": { "type": "json_object" } }), "response_format"),
             (json!({ "n": 2 }), "n"),
         ] {
@@ -215,20 +186,24 @@ mod tests {
     }
 
     #[test]
-    fn newest_message_has_the_texts_before_it_without_system_texts() {
-        let parts = json!([{ "type": "text", "text": "and" }, { "type": "text", "text": "you?" }]);
-        let messages = json!([
-            { "role": "system", "content": "Obey." },
-            { "role": "user", "content": "hello" },
-            { "role": "assistant", "content": "Hi. " },
-            { "role": "user", "content": parts },
-        ]);
-        let newest = completion(&json!({ "messages": messages })).newest().unwrap();
+    fn tools_are_functions_that_the_model_may_call() {
+        let function = json!({ "name": "look", "description": "Looks", "parameters": { "properties": {} } });
+        let tool = || json!([{ "type": "function", "function": function }]);
+        let tools = |more: Value| completion(&more).caller_tools();
 
-        assert_eq!(newest.text, "and\nyou?");
-        let said = |role: &str, text: &str| (role.to_owned(), text.to_owned());
-        assert_eq!(newest.before, [said("user", "hello"), said("assistant", "Hi.")]);
-        let image = json!({ "messages": [{ "role": "user", "content": [{ "type": "image_url" }] }] });
-        assert_eq!(completion(&image).newest().unwrap_err().kind(), ProblemType::InvalidBody);
+        let given = tools(json!({ "tools": tool(), "tool_choice": "auto" })).unwrap();
+        assert_eq!((given[0].id().as_str(), given[0].description()), ("look", "Looks"));
+        assert!(tools(json!({ "tools": tool(), "tool_choice": "none" })).unwrap().is_empty());
+        for (more, param) in [
+            (json!({ "tools": [{ "type": "web_search" }] }), "tools"),
+            (json!({ "tools": [{ "type": "function", "function": { "name": "no spaces" } }] }), "tools"),
+            (json!({ "tools": tool(), "tool_choice": "required" }), "tool_choice"),
+            (json!({ "tools": tool(), "parallel_tool_calls": false }), "parallel_tool_calls"),
+        ] {
+            assert_eq!(tools(more).unwrap_err().document()["param"], param);
+        }
+        let flat = json!({ "model": "Chat", "input": "hello", "tools": [{ "type": "function", "name": "look" }] });
+        let flat: ResponseRequest = serde_json::from_value(flat).unwrap();
+        assert_eq!(flat.caller_tools().unwrap()[0].id().as_str(), "look");
     }
 }

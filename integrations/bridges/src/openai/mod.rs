@@ -8,14 +8,18 @@
 //! GET  /responses/{response}  ──▶ the answer as it is now
 //! ```
 //!
+//! A caller gives tools of its own to a brain whose loop takes them: their calls end an answer, and the next request brings the results.
+//!
 //! A run answers with the texts of its own loops, and with its result if it has said nothing. What waits for a person ends the answer
 //! with a refusal that says where it is decided. Of the history that clients send only a hash is used, to find the conversation.
 
+mod caller_tools;
 mod chat;
 mod error;
 mod history;
 mod input;
 mod models;
+mod newest;
 mod response;
 mod responses;
 mod responses_stream;

@@ -1,13 +1,16 @@
 //! A response of OpenAI's Responses API: the items of one turn, as far as the run has come.
 
-use positronic_core::record::{EventKind, RunId, RunSummary, Seq, Speaker, Usage};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use positronic_core::record::{Event, EventKind, Path, RunId, RunSummary, Seq, Speaker, Usage};
 use positronic_server::extension::RequestContext;
 use positronic_server::{Problem, ProblemType};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::speech::{Speech, SpeechEncoder, TurnEnd};
+use super::speech::{AskedCall, Speech, SpeechEncoder, TurnEnd, asked_calls};
 use super::turn::rule;
 use crate::bridges::Shared;
 use crate::leg::{Encoder as _, settled};
@@ -27,7 +30,7 @@ pub(super) struct ResponseObject {
     incomplete_details: Value,
     instructions: Value,
     metadata: Value,
-    model: String,
+    pub(super) model: String,
     pub(super) output: Vec<Value>,
     parallel_tool_calls: bool,
     previous_response_id: Option<String>,
@@ -36,6 +39,9 @@ pub(super) struct ResponseObject {
     tools: Vec<Value>,
     top_p: Value,
     usage: Value,
+    /// The calls of the caller's tools among the output.
+    #[serde(skip)]
+    pub(super) asked: Vec<AskedCall>,
     /// The text in progress, with its id.
     #[serde(skip)]
     open: Option<(String, String)>,
@@ -53,6 +59,11 @@ pub(super) enum Growth {
     /// A text is complete.
     TextDone {
         index: usize,
+    },
+    /// The run waits for the result of a call of one of the caller's tools.
+    Called {
+        index: usize,
+        call: AskedCall,
     },
     /// The run waits, and has refused to answer for now.
     Refused {
@@ -96,6 +107,7 @@ impl ResponseObject {
             tools: Vec::new(),
             top_p: Value::Null,
             usage: Value::Null,
+            asked: Vec::new(),
             open: None,
         }
     }
@@ -131,6 +143,10 @@ impl ResponseObject {
                 let failed = |message: &str| json!({ "code": "server_error", "message": message });
                 match end {
                     TurnEnd::Completed => self.status = "completed",
+                    TurnEnd::Called(calls) => {
+                        self.status = "completed";
+                        grown.extend(calls.into_iter().map(|call| self.called(call)));
+                    }
                     TurnEnd::Cancelled => self.status = "cancelled",
                     TurnEnd::Failed(message) | TurnEnd::Broken(message) => {
                         (self.status, self.error) = ("failed", failed(&message));
@@ -147,6 +163,22 @@ impl ResponseObject {
                 grown
             }
         }
+    }
+
+    /// Adds a call.
+    fn called(&mut self, call: AskedCall) -> Growth {
+        let index = self.output.len();
+        self.output.push(self.call_item(index, &call, &call.arguments, "completed"));
+        self.asked.push(call.clone());
+        Growth::Called { index, call }
+    }
+
+    /// Returns a call of the output.
+    pub(super) fn call_item(&self, index: usize, call: &AskedCall, arguments: &str, status: &str) -> Value {
+        json!({
+            "id": self.item_id(index), "type": "function_call", "status": status,
+            "call_id": call.id, "name": call.tool, "arguments": arguments,
+        })
     }
 
     /// Completes the text in progress.
@@ -169,7 +201,7 @@ impl ResponseObject {
         json!({ "id": id, "type": "message", "role": "assistant", "status": status, "content": content })
     }
 
-    /// Returns the id of a message of the output.
+    /// Returns the id of an item of the output.
     pub(super) fn item_id(&self, index: usize) -> String {
         format!("msg_{}_{index}", self.id.trim_start_matches("resp_"))
     }
@@ -199,26 +231,26 @@ pub(super) async fn read(
 ) -> Result<ResponseObject, Problem> {
     let (viewer, mut speaker) = (cx.viewer()?, SpeechEncoder::new(rule(cx, shared, &row.brain)?));
     let (mut projection, mut response) = (Projection::new(&row.run, viewer, None), ResponseObject::new(row, from));
-    let (mut has_begun, mut is_past) = (false, false);
-    for event in cx.client().events(&row.run, Seq(0)).await? {
+    let log = cx.client().events(&row.run, Seq(0)).await?;
+    let (mut has_begun, next_turn) = (false, next_turn(&log, from));
+    for event in log.iter().take_while(|event| next_turn.is_none_or(|next| event.seq < next)) {
         if !has_begun && event.seq >= from {
             speaker.begin(&projection, from > Seq(0));
             has_begun = true;
         }
-        is_past |= event.seq > from && is_message(&event.kind);
-        if is_past {
-            break;
-        }
-        for said in speaker.items(projection.event(&event)) {
+        for said in speaker.items(projection.event(event)) {
             if has_begun {
                 response.add(said);
             }
         }
     }
-    if is_past {
+    if next_turn.is_some() {
         response.close();
+        for call in asked_calls(&projection) {
+            response.called(call);
+        }
         response.status = "completed";
-    } else if let Some(end) = settled(projection.viewer(), &row.run, projection.state()) {
+    } else if let Some(end) = settled(projection.viewer(), &row.run, projection.state(), true) {
         for said in speaker.end(&projection, end) {
             response.add(said);
         }
@@ -228,13 +260,20 @@ pub(super) async fn read(
     Ok(response)
 }
 
-/// Returns whether an event is a message of a user, which begins another turn.
-pub(super) fn is_message(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::LoopMessage { from: Speaker::Person, .. })
-}
-
-/// Returns whether a run has a later turn than the one from an event on.
-pub(super) async fn has_later_turn(cx: &RequestContext, run: &RunId, from: Seq) -> Result<bool, Problem> {
-    let log = cx.client().events(run, from).await?;
-    Ok(log.iter().any(|event| event.seq > from && is_message(&event.kind)))
+/// Returns the first event of the turn after the one from an event on: a user's message, or results of calls of the caller's tools. Those that
+/// a turn begins with were appended together.
+pub(super) fn next_turn(log: &[Arc<Event>], from: Seq) -> Option<Seq> {
+    let calls: HashSet<&Path> = log
+        .iter()
+        .filter(|event| matches!(&event.kind, EventKind::LoopToolCall(call) if call.flags.caller))
+        .map(|event| &event.path)
+        .collect();
+    let is_result = |event: &Event| matches!(event.kind, EventKind::LoopResume { .. }) && calls.contains(&event.path);
+    let mut is_opening = true;
+    let begins = log.iter().filter(|event| event.seq >= from).find(|event| {
+        is_opening &= is_result(event);
+        let is_message = matches!(event.kind, EventKind::LoopMessage { from: Speaker::Person, .. });
+        (is_message && event.seq > from) || (is_result(event) && !is_opening)
+    });
+    begins.map(|event| event.seq)
 }

@@ -9,10 +9,12 @@ use positronic_server::extension::{RequestContext, Route};
 use positronic_server::{Problem, ProblemType, Scope};
 
 use super::error::refused;
+use super::history::Remembered;
 use super::input::ResponseRequest;
-use super::response::{ResponseObject, has_later_turn, read, turn_of};
+use super::newest::Said;
+use super::response::{ResponseObject, next_turn, read, turn_of};
 use super::responses_stream::events;
-use super::turn::{Turn, TurnOpening, begin, by_history, named, speech};
+use super::turn::{Turn, TurnOpening, answer, begin, by_history, named, speech};
 use crate::bridges::Shared;
 
 /// The maximum bytes of a body.
@@ -24,6 +26,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
     vec![
         Route::post("/api/v1/openai/v1/responses", "Answer a request of OpenAI's Responses API", move |cx| {
             let shared = Arc::clone(&create);
+            let cx = Arc::new(cx);
             async move { of(&cx, created(&shared, &cx).await) }
         })
         .scopes(&[Scope::Run])
@@ -64,12 +67,25 @@ fn of(cx: &RequestContext, answer: Result<Response, Problem>) -> Result<Response
     answer.or_else(|problem| refused(cx, &problem))
 }
 
-async fn created(shared: &Shared, cx: &RequestContext) -> Result<Response, Problem> {
+async fn created(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response, Problem> {
     let request: ResponseRequest = cx.json()?;
     request.check()?;
     let newest = request.newest()?;
-    let opening = TurnOpening { brain: &request.model, newest: &newest, options: request.options.clone() };
+    let opening = TurnOpening {
+        brain: &request.model,
+        newest: &newest,
+        options: request.options.clone(),
+        caller_tools: request.caller_tools()?,
+        asked: newest.last_calls(),
+    };
     let turn = match (&request.previous_response_id, named(cx, request.metadata.as_ref())) {
+        (Some(previous), _) if let Said::Results(results) = &newest.said => {
+            let (run, from) = turn_of(previous)?;
+            let row = cx.run_row(&run).await?;
+            let asked: Vec<_> = read(cx, shared, &row, from).await?.asked.into_iter().map(|call| call.id).collect();
+            let conversation = row.conversation.clone().unwrap_or_default();
+            answer(cx, &row, &conversation, results, &asked).await?
+        }
         (Some(previous), _) => {
             let conversation = continued(cx, previous).await?;
             begin(cx, &conversation, opening, None).await?
@@ -82,9 +98,10 @@ async fn created(shared: &Shared, cx: &RequestContext) -> Result<Response, Probl
     let background = request.background == Some(true);
     let previous = request.previous_response_id.clone();
     let response = ResponseObject::new(&row, from).requested(previous.clone(), background);
+    let remembered = Remembered { cx: Arc::clone(cx), newest, conversation };
     if request.stream == Some(true) {
         let speech = speech(cx, shared, &row, from).await?.boxed();
-        return cx.stream(events(speech, response));
+        return cx.stream(events(speech, response, remembered));
     }
     if background {
         let response = read(cx, shared, &row, from).await?;
@@ -99,8 +116,7 @@ async fn created(shared: &Shared, cx: &RequestContext) -> Result<Response, Probl
         response
     });
     let response = response.await?;
-    let said = response.text();
-    super::history::remember(cx, &request.model, &newest, &said, &conversation).await?;
+    remembered.remember(&request.model, &response.text(), &response.asked).await;
     cx.answer(200, &response)
 }
 
@@ -113,7 +129,8 @@ async fn continued(cx: &RequestContext, previous: &str) -> Result<String, Proble
         return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
     };
     let last = cx.conversation_rows(&conversation).await?.into_iter().next();
-    if last.is_none_or(|last| last.run != run) || has_later_turn(cx, &run, from).await? {
+    let log = cx.client().events(&run, Seq(0)).await?;
+    if last.is_none_or(|last| last.run != run) || next_turn(&log, from).is_some() {
         let detail = "the conversation has continued since the previous response; fork its run to continue from there";
         return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
     }

@@ -6,6 +6,7 @@ use futures::stream::{BoxStream, Stream, StreamExt as _, unfold};
 use positronic_server::extension::Frame;
 use serde_json::{Value, json};
 
+use super::history::Remembered;
 use super::response::{Growth, ResponseObject, text_part};
 use super::speech::Speech;
 
@@ -22,17 +23,25 @@ struct Events {
 pub(super) fn events(
     speech: BoxStream<'static, Speech>,
     response: ResponseObject,
+    remembered: Remembered,
 ) -> impl Stream<Item = Frame> + Send + 'static {
     let mut events = Events { response, next: 0, text: String::new() };
     let created = events.whole("response.created");
     let first = VecDeque::from([created, events.whole("response.in_progress")]);
-    unfold((speech, events, first), |(mut speech, mut events, mut frames)| async move {
+    unfold((speech, events, first, remembered), |(mut speech, mut events, mut frames, remembered)| async move {
         loop {
             if let Some(frame) = frames.pop_front() {
-                return Some((frame, (speech, events, frames)));
+                return Some((frame, (speech, events, frames, remembered)));
             }
             let said = speech.next().await?;
-            for grown in events.response.add(said) {
+            let is_over = matches!(said, Speech::Over { .. });
+            let grown = events.response.add(said);
+            if is_over {
+                // The client may send the next request at once.
+                let response = &events.response;
+                remembered.remember(&response.model, &response.text(), &response.asked).await;
+            }
+            for grown in grown {
                 frames.extend(events.grown(grown));
             }
         }
@@ -56,6 +65,19 @@ impl Events {
                 let text = std::mem::take(&mut self.text);
                 let done = self.part("response.output_text.done", index, json!({ "text": text, "logprobs": [] }));
                 [vec![done], self.end(index, &text_part(&text))].concat()
+            }
+            Growth::Called { index, call } => {
+                let begun = self.response.call_item(index, &call, "", "in_progress");
+                let done = self.response.call_item(index, &call, &call.arguments, "completed");
+                let (id, arguments) = (self.response.item_id(index), &call.arguments);
+                let delta = json!({ "item_id": id, "output_index": index, "delta": arguments });
+                let whole = json!({ "item_id": id, "output_index": index, "name": call.tool, "arguments": arguments });
+                vec![
+                    self.event("response.output_item.added", json!({ "output_index": index, "item": begun })),
+                    self.event("response.function_call_arguments.delta", delta),
+                    self.event("response.function_call_arguments.done", whole),
+                    self.event("response.output_item.done", json!({ "output_index": index, "item": done })),
+                ]
             }
             Growth::Refused { index, refusal } => {
                 let part = |refusal: &str| json!({ "type": "refusal", "refusal": refusal });

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use positronic_core::machine::pending;
 use positronic_core::record::Usage;
 use serde_json::Value;
 
@@ -22,12 +23,34 @@ pub(super) enum Speech {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TurnEnd {
     Completed,
+    /// The run waits for the results of these calls of the caller's own tools.
+    Called(Vec<AskedCall>),
     /// The run waits; the text says for what, and where it is decided.
     Waiting(String),
     Failed(String),
     Cancelled,
     /// The turn cannot be followed; the run may continue.
     Broken(String),
+}
+
+/// A call of one of the caller's own tools.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct AskedCall {
+    pub(super) id: String,
+    pub(super) tool: String,
+    /// The arguments, as JSON.
+    pub(super) arguments: String,
+}
+
+/// Returns the calls of the caller's own tools that wait for their results.
+pub(super) fn asked_calls(projection: &Projection) -> Vec<AskedCall> {
+    let open = pending(projection.state()).into_iter().filter(|item| item.kind.is_for_caller());
+    let asked = open.map(|item| AskedCall {
+        id: projection.call_id(&item.call),
+        tool: item.tool,
+        arguments: projection.redacted(&item.arguments).to_string(),
+    });
+    asked.collect()
 }
 
 /// Encodes a leg.
@@ -103,6 +126,9 @@ impl Encoder for SpeechEncoder {
                     said.push(Speech::TextEnded { id });
                 }
                 TurnEnd::Completed
+            }
+            LegEnd::Waiting(questions) if questions.iter().any(|question| question.pending.kind.is_for_caller()) => {
+                TurnEnd::Called(asked_calls(projection))
             }
             LegEnd::Waiting(questions) => TurnEnd::Waiting(waiting(projection.viewer(), projection.run(), &questions)),
             LegEnd::Paused => {

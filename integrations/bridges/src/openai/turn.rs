@@ -5,19 +5,21 @@ use std::sync::Arc;
 
 use futures::Stream;
 use positronic_core::definition::BrainDefinition;
-use positronic_core::record::{RunId, RunSummary, Seq};
+use positronic_core::record::{CallerTool, RunId, RunSummary, Seq};
 use positronic_core::runner::{Ids as _, UuidIds};
-use positronic_server::extension::{Decision, RequestContext, ThreadMessage};
+use positronic_server::extension::{CallResult, Decision, RequestContext, ThreadMessage};
 use positronic_server::{Problem, ProblemType};
 use serde_json::Value;
 
 use super::history::{self, KnownChat};
-use super::input::NewestMessage;
+use super::input::unsupported;
 use super::models::unknown;
+use super::newest::{Newest, Said};
 use super::speech::{Speech, SpeechEncoder};
 use crate::bridges::Shared;
 use crate::caller_result::CallerResult;
-use crate::thread::{Thread, decide, may_decide, text_question};
+use crate::leg::Leg;
+use crate::thread::{Thread, decide, may_decide, open_calls, text_question};
 
 /// The headers with the conversation of a chat: ours, and that of Open WebUI.
 const HEADERS: [&str; 2] = ["x-positronic-conversation", "x-openwebui-chat-id"];
@@ -36,8 +38,12 @@ pub(super) struct Turn {
 /// What a turn begins with.
 pub(super) struct TurnOpening<'a> {
     pub(super) brain: &'a str,
-    pub(super) newest: &'a NewestMessage,
+    pub(super) newest: &'a Newest,
     pub(super) options: Option<Value>,
+    /// The caller's own tools.
+    pub(super) caller_tools: Vec<CallerTool>,
+    /// The calls of the last answer, each of which needs a result.
+    pub(super) asked: Vec<String>,
 }
 
 /// Returns the conversation that a request names.
@@ -59,7 +65,7 @@ pub(super) fn new_conversation() -> String {
 
 /// Begins a turn of a chat without a named conversation: it continues the one in which the caller got the last answer.
 pub(super) async fn by_history(cx: &RequestContext, opening: TurnOpening<'_>) -> Result<Turn, Problem> {
-    if !opening.newest.has_answers() {
+    if !opening.newest.has_answers() && matches!(opening.newest.said, Said::Message(_)) {
         return begin(cx, &new_conversation(), opening, None).await;
     }
     let Some(known) = history::find(cx, opening.brain, opening.newest).await? else {
@@ -71,16 +77,34 @@ pub(super) async fn by_history(cx: &RequestContext, opening: TurnOpening<'_>) ->
     begin(cx, &conversation, opening, Some(&known)).await
 }
 
-/// Sends the newest message to a conversation. `known` is how the caller has left it.
+/// Sends to a conversation what is said last. `known` is how the caller has left it.
 pub(super) async fn begin(
     cx: &RequestContext,
     conversation: &str,
     opening: TurnOpening<'_>,
     known: Option<&KnownChat>,
 ) -> Result<Turn, Problem> {
-    let TurnOpening { brain: title, newest, options } = opening;
+    let TurnOpening { brain: title, newest, options, caller_tools, asked } = opening;
     let definition = brain(cx, title)?;
     let thread = Thread::find(cx, conversation).await?;
+    let text = match &newest.said {
+        Said::Message(text) => text,
+        Said::Results(results) => {
+            let Some(row) = thread.last() else {
+                let detail = format!("the conversation `{conversation}` has no call that could have a result");
+                return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
+            };
+            return answer(cx, row, conversation, results, &asked).await;
+        }
+    };
+    let takes_tools = definition.takes_caller_tools();
+    if !caller_tools.is_empty() && !takes_tools {
+        let detail = format!(
+            "the brain `{title}` does not take tools of its caller; leave them out, or let its author opt in with `.caller_tools()` after \
+             the loop"
+        );
+        return Err(unsupported("tools", &detail));
+    }
     if !thread.is_conversation() {
         let detail = "this is the id of a run outside of a conversation, which takes no messages here";
         return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
@@ -90,12 +114,12 @@ pub(super) async fn begin(
         && let Some(question) = text_question(cx, row).await?
     {
         may_decide(cx, row)?;
-        let reply = Decision::Reply { payload: newest.text.as_str().into(), wait: None };
-        decide(cx, row, &question, reply, &format!("openai/{question}/{}", newest.text)).await?;
+        let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
+        decide(cx, row, &question, reply, &format!("openai/{question}/{text}")).await?;
         return Ok(turn(row.run.clone(), row.next));
     }
     let has_history = !newest.before.is_empty();
-    let id = if has_history { newest.id(conversation) } else { UuidIds.signal().to_string() };
+    let id = if has_history { newest.id(conversation, text) } else { UuidIds.signal().to_string() };
     let is_repeated = has_history && thread.has_message(cx, &id).await?;
     if let (Some(known), Some(last), false) = (known, thread.last(), is_repeated)
         && !known.is_latest(last)
@@ -104,12 +128,51 @@ pub(super) async fn begin(
             "the conversation has continued since the last of these messages; fork its run to continue from there";
         return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
     }
+    if !is_repeated && let Some(row) = thread.last() {
+        refuse_open_calls(cx, row).await?;
+    }
     let has_loop = definition.stages.iter().any(|stage| stage.body.as_loop().is_some());
     let (text, options) =
-        if has_loop { (Some(newest.text.clone()), options) } else { (None, Some(options_in(&newest.text, options)?)) };
+        if has_loop { (Some(text.clone()), options) } else { (None, Some(options_in(text, options)?)) };
     let sent = ThreadMessage::builder().thread(conversation).brain(title).id(id).text(text).options(options);
-    let sent = cx.send(sent.build()).await?;
+    // A request without tools takes back those of the one before.
+    let sent = cx.send(sent.caller_tools(takes_tools.then_some(caller_tools)).build()).await?;
     Ok(turn(sent.run, sent.from))
+}
+
+/// Records the results of calls of the caller's tools: of all that the last answer asked for.
+pub(super) async fn answer(
+    cx: &RequestContext,
+    row: &RunSummary,
+    conversation: &str,
+    results: &[CallResult],
+    asked: &[String],
+) -> Result<Turn, Problem> {
+    let missing = asked.iter().filter(|id| !results.iter().any(|result| result.call == **id));
+    let missing: Vec<_> = missing.map(|id| format!("`{id}`")).collect();
+    if !missing.is_empty() {
+        let detail = format!(
+            "the results of the calls {} are missing; send one for each call of the last answer",
+            missing.join(", ")
+        );
+        return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
+    }
+    let from = cx.answer_calls(row, results).await?;
+    Ok(Turn { conversation: conversation.to_owned(), run: row.run.clone(), from })
+}
+
+/// Refuses a message to a run that waits for results of calls.
+async fn refuse_open_calls(cx: &RequestContext, row: &RunSummary) -> Result<(), Problem> {
+    let (run, open) = (&row.run, open_calls(cx, row).await?);
+    let open: Vec<_> = open.iter().map(|item| format!("`{}` of `{}`", item.call.id_in(run), item.tool)).collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let detail = format!(
+        "the run waits for the results of the calls {}; send them, without a further message, or cancel the run: positronic cancel {run}",
+        open.join(", ")
+    );
+    Err(Problem::new(ProblemType::NotWaiting).detail(detail))
 }
 
 /// Reads the options of a brain without a loop, which takes no message.
@@ -131,8 +194,8 @@ pub(super) async fn speech(
     row: &RunSummary,
     from: Seq,
 ) -> Result<impl Stream<Item = Speech> + Send + use<>, Problem> {
-    let leg = shared.from(row.run.clone(), from);
-    let (viewer, reader) = (cx.viewer()?, shared.read(cx.client(), &leg));
+    let leg = Leg { answers_calls: true, ..shared.from(row.run.clone(), from) };
+    let (viewer, reader) = (cx.viewer()?, cx.answers(&leg.run, leg.start));
     leg.open(viewer, reader, None, SpeechEncoder::new(rule(cx, shared, &row.brain)?)).await
 }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use positronic_core::record::{Delta, DeltaKind, Part, Path, Segment};
+use positronic_server::extension::{AnswersInFlight, PartialAnswer};
 use serde_json::Value;
 
 use super::{Item, Placed, Projection, TextKind};
-use crate::hub::{PartialAnswer, Watched};
 
 /// What was sent of an answer in flight.
 #[derive(Debug)]
@@ -62,12 +62,12 @@ impl Projection {
     }
 
     /// Shows what the hub has of the answers in flight beyond what was sent. With redaction nothing is shown before it is whole.
-    pub(crate) fn catch_up(&mut self, watched: &Watched) -> Vec<Placed> {
+    pub(crate) fn catch_up(&mut self, answers: &AnswersInFlight) -> Vec<Placed> {
         if !self.viewer.redacts() {
             let in_flight = self.attempts.iter().filter(|(path, _)| !self.is_hidden(path));
             let in_flight: Vec<_> = in_flight.map(|(path, attempt)| (path.clone(), *attempt)).collect();
             for (path, attempt) in in_flight {
-                watched.read(&path, |partial| {
+                answers.read(&path, |partial| {
                     if partial.attempt == attempt {
                         self.continue_with(&path, partial);
                     }

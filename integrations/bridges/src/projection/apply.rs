@@ -170,7 +170,7 @@ impl Projection {
     }
 
     /// Redacts a value that may become a part of a text.
-    pub(super) fn redacted(&self, value: &Value) -> Value {
+    pub(crate) fn redacted(&self, value: &Value) -> Value {
         self.viewer.redacted(value).unwrap_or_else(|| REDACTED.into())
     }
 

@@ -391,3 +391,29 @@ test('a thread of another user does not exist, and a reader can neither start no
 test('the client knows every event and every field', () => {
   assert.deepEqual(warnings, []);
 });
+
+test('tools of the page run in the page, and their results continue the run', async () => {
+  const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+  const tools = [{ name: 'get_weather', description: 'Reads the weather', parameters: schema }];
+  const agent = client('Guide');
+  const result = (toolCallId) => {
+    agent.addMessage({ id: randomUUID(), role: 'tool', toolCallId, content: 'sun' });
+    return agent.leg({ tools });
+  };
+  agent.addMessage({ id: randomUUID(), role: 'user', content: 'weather' });
+
+  await agent.leg({ tools });
+  const asked = agent.end().outcome;
+  const cities = agent.of('TOOL_CALL_ARGS').map(({ delta }) => JSON.parse(delta).city);
+  await result(asked.pendingToolCallIds[0]);
+  const left = agent.end().outcome;
+  await result(asked.pendingToolCallIds[1]);
+  const other = client('Chat');
+  other.addMessage({ id: randomUUID(), role: 'user', content: 'hello' });
+  await other.leg({ tools });
+
+  assert.deepEqual([asked.type, cities], ['success', ['Graz', 'Bern']]);
+  assert.deepEqual(left, { type: 'success', pendingToolCallIds: [asked.pendingToolCallIds[1]] });
+  assert.deepEqual([agent.end().outcome, agent.texts().at(-1)], [{ type: 'success' }, 'Done.']);
+  assert.equal(other.texts().at(-1), 'You said "hello".', 'a loop that takes no tools of its caller gets none');
+});

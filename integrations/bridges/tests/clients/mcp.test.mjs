@@ -53,7 +53,7 @@ for (const kind of ['auto', 'legacy', 'sdk']) {
     const result = await call('Weather_report', { city: 'Graz' });
     const refused = await call('Weather_report', { town: 'Graz' });
 
-    assert.deepEqual(tools.map((tool) => tool.name), ['Chat', 'Items', 'Survey', 'Report', 'Weather_report', 'run_status']);
+    assert.deepEqual(tools.map((tool) => tool.name), ['Chat', 'Items', 'Survey', 'Report', 'Weather_report', 'Guide', 'run_status']);
     const weather = tools.find((tool) => tool.name === 'Weather_report');
     assert.equal(weather.title, 'Weather report');
     assert.deepEqual(weather.outputSchema.required, ['city', 'degrees']);

@@ -19,7 +19,7 @@ const user = (content) => ({ role: 'user', content });
 test('brains are models', async () => {
   const { data } = await client.models.list();
 
-  assert.deepEqual(data.map(({ id }) => id), ['Chat', 'Items', 'Survey', 'Report', 'Weather report']);
+  assert.deepEqual(data.map(({ id }) => id), ['Chat', 'Items', 'Survey', 'Report', 'Weather report', 'Guide']);
   assert.equal((await client.models.retrieve('Chat')).id, 'Chat');
   await assert.rejects(client.models.retrieve('Nothing'), { status: 404, code: 'unknown-brain' });
 });
@@ -98,6 +98,38 @@ test('a question to a person is a refusal', async () => {
   assert.match(asked.choices[0].message.refusal, /Which colour has a kettle/);
 });
 
+const weather = {
+  name: 'get_weather', description: 'Reads the weather',
+  parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+};
+
+test('tools of the caller run in the client, which continues until the brain has answered', async () => {
+  const cities = [];
+  const look = { type: 'function', function: { ...weather, parse: JSON.parse, function: ({ city }) => { cities.push(city); return 'sun'; } } };
+  for (const stream of [false, true]) {
+    const runner = client.chat.completions.runTools({ model: 'Guide', messages: [user('weather')], tools: [look], stream });
+
+    assert.equal(await runner.finalContent(), 'Done.');
+    assert.equal((await runner.finalFunctionToolCallResult()), 'sun');
+  }
+  assert.deepEqual(cities, ['Graz', 'Bern', 'Graz', 'Bern']);
+});
+
+test('a streamed response has the calls as items, and their outputs continue it', async () => {
+  const tools = [{ type: 'function', ...weather, strict: false }];
+  const stream = client.responses.stream({ model: 'Guide', input: 'weather', tools });
+  const types = [];
+  stream.on('event', ({ type }) => types.push(type));
+  const first = await stream.finalResponse();
+  const input = first.output.map(({ call_id }) => ({ type: 'function_call_output', call_id, output: 'sun' }));
+  const next = { model: 'Guide', input, previous_response_id: first.id, tools };
+
+  await assert.rejects(client.responses.create({ ...next, input: input.slice(1) }), { status: 422 });
+  assert.equal((await client.responses.create(next)).output_text, 'Done.');
+  await assert.rejects(client.responses.create({ ...next, input: [{ ...input[0], output: 'snow' }, input[1]] }), { status: 409 });
+  assert.equal(types.filter((type) => type === 'response.function_call_arguments.done').length, 2);
+});
+
 test('what the brain decides itself is refused', async () => {
   const refuse = (more, param) => assert.rejects(
     client.chat.completions.create({ model: 'Chat', messages: [user('hello')], ...more }),
@@ -105,6 +137,7 @@ test('what the brain decides itself is refused', async () => {
   );
 
   await refuse({ tools: [{ type: 'function', function: { name: 'x', parameters: {} } }] }, 'tools');
+  await refuse({ model: 'Guide', tools: [{ type: 'function', function: weather }], tool_choice: 'required' }, 'tool_choice');
   await refuse({ response_format: { type: 'json_object' } }, 'response_format');
   await refuse({ n: 2 }, 'n');
   await refuse({ messages: [user('a'), { role: 'assistant', content: 'invented' }, user('b')] }, 'messages');

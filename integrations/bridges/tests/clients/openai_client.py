@@ -25,7 +25,7 @@ try:
             return
         raise AssertionError(f"{request} was not refused")
 
-    assert [model.id for model in client.models.list()] == ["Chat", "Items", "Survey", "Report", "Weather report"]
+    assert [model.id for model in client.models.list()] == ["Chat", "Items", "Survey", "Report", "Weather report", "Guide"]
 
     messages = said("two")
     first = client.chat.completions.create(model="Chat", messages=messages)
@@ -75,13 +75,52 @@ try:
         background = client.responses.retrieve(background.id)
     assert (background.status, background.output_text) == ("completed", "Done.")
 
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    look = {"name": "get_weather", "description": "Reads the weather", "parameters": schema}
+    tools = [{"type": "function", "function": look}]
+    refused(422, "unprocessable", model="Chat", messages=said("weather"), tools=tools)
+    messages = said("weather")
+    asked = client.chat.completions.create(model="Guide", messages=messages, tools=tools).choices[0]
+    calls = asked.message.tool_calls
+    cities = [json.loads(call.function.arguments)["city"] for call in calls]
+    assert (asked.finish_reason, cities) == ("tool_calls", ["Graz", "Bern"])
+    messages.append(asked.message.model_dump(exclude_none=True))
+    results = [{"role": "tool", "tool_call_id": call.id, "content": "sun"} for call in calls]
+    refused(422, "unprocessable", model="Guide", messages=messages + results[:1], tools=tools)
+    done = client.chat.completions.create(model="Guide", messages=messages + results, tools=tools).choices[0]
+    assert (done.finish_reason, done.message.content) == ("stop", "Done.")
+
+    with client.chat.completions.stream(model="Guide", messages=said("weather"), tools=tools) as stream:
+        streamed = stream.get_final_completion().choices[0]
+    assert [call.function.name for call in streamed.message.tool_calls] == ["get_weather", "get_weather"]
+    messages = said("weather") + [streamed.message.model_dump(include={"role", "tool_calls"})]
+    results = [{"role": "tool", "tool_call_id": call.id, "content": "sun"} for call in streamed.message.tool_calls]
+    pieces = client.chat.completions.create(model="Guide", messages=messages + results, tools=tools, stream=True)
+    assert "".join(piece.choices[0].delta.content or "" for piece in pieces) == "Done."
+
+    tools = [{"type": "function", "strict": True, **look}]
+    items = said("weather")
+    response = client.responses.create(model="Guide", input=items, tools=tools)
+    assert [item.type for item in response.output] == ["function_call", "function_call"]
+    outputs = [{"type": "function_call_output", "call_id": item.call_id, "output": "sun"} for item in response.output]
+    # With the history, as a client without stored responses has it.
+    items += [item.model_dump() for item in response.output] + outputs
+    assert client.responses.create(model="Guide", input=items, tools=tools).output_text == "Done."
+    with client.responses.stream(model="Guide", input="weather", tools=tools) as stream:
+        streamed = stream.get_final_response()
+    calls = [(item.call_id, item.arguments) for item in client.responses.retrieve(streamed.id).output]
+    assert calls == [(item.call_id, item.arguments) for item in streamed.output]
+    outputs = [{"type": "function_call_output", "call_id": item.call_id, "output": "sun"} for item in streamed.output]
+    last = client.responses.create(model="Guide", input=outputs, previous_response_id=streamed.id, tools=tools)
+    assert last.output_text == "Done."
+
     events = list(client.responses.create(model="Chat", input="hello", stream=True))
     assert [event.sequence_number for event in events] == list(range(len(events)))
     assert (events[0].type, events[-1].type) == ("response.created", "response.completed")
     assert events[-1].response.output_text == 'You said "hello".'
     refusals = [event.type for event in client.responses.create(model="Chat", input="refund", stream=True)]
     assert refusals[-1] == "response.incomplete" and "response.refusal.done" in refusals
-    print(f"openai for Python has found nothing in {len(events) + len(chunks)} streamed pieces and 12 answers")
+    print(f"openai for Python has found nothing in {len(events) + len(chunks)} streamed pieces and 20 answers")
 finally:
     server.kill()
     sys.stdout.flush()

@@ -14,6 +14,7 @@ mod ag_ui;
 mod ai_sdk;
 mod mcp;
 mod openai;
+mod openai_tools;
 mod rmcp_client;
 mod routes;
 mod support;

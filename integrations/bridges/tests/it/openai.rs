@@ -124,7 +124,7 @@ async fn response_is_the_run_of_its_user_and_has_one_continuation() {
 }
 
 #[tokio::test]
-async fn tools_of_a_caller_and_unknown_brains_are_refused_in_the_form_of_the_protocol() {
+async fn tools_without_a_loop_that_takes_them_and_unknown_brains_are_refused_in_the_form_of_the_protocol() {
     let shop = Shop::new();
     let ann = shop.token(Some("ann"), &ALL).await;
     let mut tools = chat(&[("user", "hello")]);

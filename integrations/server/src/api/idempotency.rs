@@ -69,7 +69,7 @@ impl Key {
 
     /// Returns the id of what the request creates: a UUID (version 8) of the caller, the key and the place. A key of one
     /// caller says nothing about those of others.
-    pub(super) fn id(&self, place: &str) -> String {
+    pub(crate) fn id(&self, place: &str) -> String {
         let mut bytes = [0_u8; 16];
         let parts = serde_json::json!([self.subject, self.user, place, self.key]);
         let hash = sha256(parts.to_string().as_bytes());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::record::{RunId, RunSummary, Seq, UserMessage};
+use positronic_core::record::{CallerTool, RunId, RunSummary, Seq, UserMessage};
 use positronic_core::runner::{Client, RunHandle};
 use positronic_core::store::{RunCounts, RunFilter};
 use serde_json::Value;
@@ -13,6 +13,7 @@ use crate::api::{
     user_of,
 };
 use crate::auth::Scope;
+use crate::hub::AnswerReader;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::RequestContext;
 
@@ -41,6 +42,9 @@ pub struct ThreadMessage {
     /// The files beside the text; they need one.
     #[builder(default)]
     pub files: Vec<MessageFile>,
+    /// The caller's own tools from this message on; `None` leaves those that it has given before.
+    #[builder(default)]
+    pub caller_tools: Option<Vec<CallerTool>>,
 }
 
 /// The run that has got a message.
@@ -60,6 +64,12 @@ impl RequestContext {
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.app.client
+    }
+
+    /// Begins to read the answers of a run in flight, whose next event is `next`.
+    #[must_use]
+    pub fn answers(&self, run: &RunId, next: Seq) -> AnswerReader {
+        self.app.hub.read(&self.app.client, run, next)
     }
 
     /// Returns the caller as the reader of an answer that lasts longer than the request.
@@ -126,7 +136,7 @@ impl RequestContext {
     /// options do not match its schema, there are files without a text, or the thread belongs to another user.
     pub async fn send(&self, message: ThreadMessage) -> Result<SentTo, Problem> {
         self.require(Scope::Run)?;
-        let ThreadMessage { thread, brain, text, id, options, files } = message;
+        let ThreadMessage { thread, brain, text, id, options, files, caller_tools } = message;
         let (app, caller) = (&self.app, self.caller()?);
         let definition = app.brain(&brain)?;
         app.may_start(caller, &brain)?;
@@ -148,7 +158,8 @@ impl RequestContext {
             let detail = format!("the id of a message has 1 to {MAX_ID} bytes");
             return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
         }
-        let message = UserMessage::new(text).files(app.stored_files(files).await?);
+        let mut message = UserMessage::new(text).files(app.stored_files(files).await?);
+        message.caller_tools = caller_tools;
         let request = MessageRequest { definition, options, user: None, tags: Vec::new(), message };
         let key = Key::named(caller, id);
         let SentMessage { run, from, is_replay } = send_once(self, &key, &thread, request).await?;

@@ -16,6 +16,7 @@
 //! let options = Options::builder().routes(vec![hello.scopes(&[Scope::Read]).streams()]).build();
 //! ```
 
+mod caller_calls;
 mod context;
 mod decision;
 mod http;
@@ -26,6 +27,8 @@ mod subscription;
 mod viewer;
 
 pub use crate::api::MessageFile;
+pub use crate::hub::{AnswerReader, AnswersInFlight, PartialAnswer};
+pub use caller_calls::CallResult;
 pub use context::{SentTo, ThreadMessage};
 pub use decision::Decision;
 pub use http::StreamPlace;

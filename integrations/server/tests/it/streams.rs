@@ -1,9 +1,14 @@
 //! Live streams: no gap, no duplicate, and an end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use positronic_core::record::Seq;
+use futures::future::BoxFuture;
+use positronic_core::model::{DeltaSink, Model, Piece};
+use positronic_core::prelude::*;
+use positronic_core::record::{DeltaKind, ModelError, ModelRequest, ModelResponse, Part, Seq};
+use positronic_core::store::MemoryStore;
 use positronic_server::{Options, Scope, Shutdown, Token};
 use serde_json::{Value, json};
 
@@ -36,7 +41,11 @@ async fn follower_that_reconnects_at_any_event_gets_each_event_once_and_then_204
     let next = shop.client.store().run(&run).await.unwrap().next;
     assert_eq!(seqs(&frames), (0..next.0).collect::<Vec<_>>());
     assert_eq!(frames.last().unwrap().event, "end");
-    assert!(frames.iter().all(|frame| frame.id.is_some() != matches!(&*frame.event, "delta" | "settled" | "end")));
+    assert!(
+        frames
+            .iter()
+            .all(|frame| frame.id.is_some() != matches!(&*frame.event, "delta" | "partial" | "settled" | "end"))
+    );
     for last in 0..next.0 - 1 {
         let (_, rest) = shop.stream(&token, &path, Some(&last.to_string())).await;
         assert_eq!(seqs(&rest.all().await), (last + 1..next.0).collect::<Vec<_>>());
@@ -220,4 +229,75 @@ async fn long_answers_count_as_streams() {
     drop(open);
     assert_eq!(lines().await.status, StatusCode::OK);
     assert_eq!(lines().await.status, StatusCode::OK, "the place is free again");
+}
+
+/// A model that stops in the middle of its answer.
+struct Halting(Arc<tokio::sync::Semaphore>);
+
+impl Model for Halting {
+    fn name(&self) -> String {
+        "test/halting".to_owned()
+    }
+
+    fn wire(&self, _: &ModelRequest) -> String {
+        String::new()
+    }
+
+    fn call<'a>(
+        &'a self,
+        _: &'a ModelRequest,
+        deltas: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        Box::pin(async move {
+            let piece = |text: &str| {
+                deltas.piece(Piece { part: 0, kind: DeltaKind::Text, call: None, tool: None, text: text.to_owned() });
+            };
+            while !deltas.has_reader() {
+                tokio::task::yield_now().await;
+            }
+            piece("One ");
+            piece("two ");
+            self.0.acquire().await.unwrap().forget();
+            piece("three.");
+            let parts = vec![Part::Text { text: "One two three.".to_owned() }];
+            Ok(ModelResponse { parts, ..ModelResponse::default() })
+        })
+    }
+}
+
+#[tokio::test]
+async fn page_that_reloads_in_the_middle_of_an_answer_gets_its_text() {
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let talk = brain("Talk").r#loop("Chat", |cx| cx.system("Count."));
+    let runner = Runner::new(Halting(Arc::clone(&gate))).store(MemoryStore::new()).brain(talk);
+    let shop = Shop::of(runner, |runner| Options::builder().brains(runner).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let started = shop.post(&token, "/api/v1/runs", json!({ "brain": "Talk" })).await.json();
+    let path = format!("/api/v1/runs/{}/timeline", started["id"].as_str().unwrap());
+    let data = |frame: &Frame| serde_json::from_str::<Value>(&frame.data).unwrap();
+    let (_, mut first) = shop.stream(&token, &path, None).await;
+    loop {
+        let frame = first.next().await.unwrap();
+        let has_all = frame.data.contains("One two ") || data(&frame)["text"] == "two ";
+        if has_all {
+            break;
+        }
+    }
+    drop(first);
+
+    let (_, mut again) = shop.stream(&token, &path, None).await;
+    let mut text = String::new();
+    while text != "One two " {
+        let frame = again.next().await.unwrap();
+        if frame.event == "partial" {
+            let partial = data(&frame);
+            partial["pieces"][0]["text"].as_str().unwrap().clone_into(&mut text);
+        }
+    }
+    gate.add_permits(1);
+    let rest = again.all().await;
+
+    let pieces: Vec<_> = rest.iter().filter(|frame| frame.event == "delta").map(data).collect();
+    assert_eq!((pieces.len(), &pieces[0]["n"], &pieces[0]["text"]), (1, &json!(2), &json!("three.")));
+    assert_eq!(rest.last().unwrap().event, "end");
 }

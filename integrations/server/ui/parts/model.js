@@ -134,7 +134,7 @@ export class RunModel {
     }
     this.stop = follow(`${this.path}/timeline`, {
       after: this.head,
-      events: { nodes: (change) => this.merge(change), delta: (delta) => this.delta(delta), settled: () => this.refresh() },
+      events: { nodes: (change) => this.merge(change), delta: (delta) => this.delta(delta), partial: (answer) => this.partial(answer), settled: () => this.refresh() },
       onstate: (state) => {
         this.state = state;
         this.refresh();
@@ -182,6 +182,13 @@ export class RunModel {
     } else if (node?.kind.type === 'answer') {
       change({ stream: joined(node.kind.stream, delta) });
     }
+  }
+
+  /** Takes the open answer as far as it is, in place of the pieces before. */
+  partial({ path, attempt, generation, next, pieces }) {
+    const node = this.nodes[this.open.get(path)];
+    if (node?.kind.type !== 'answer') return;
+    this.nodes[node.id] = { ...node, kind: { ...node.kind, stream: { attempt, generation, pieces: next, parts: pieces } } };
   }
 
   /** Reads the run's row again: its status and what waits come from the server only. */

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use positronic_core::record::{CallFlags, ToolDecl, check_depth, is_invisible};
-use positronic_core::tools::Schema;
+use positronic_core::record::{CallFlags, ToolDecl};
+use positronic_core::tools::{Schema, foreign_description, foreign_schema};
 use rmcp::model::{Tool, ToolAnnotations};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::connection::ServerTools;
 use super::error::McpError;
@@ -14,9 +14,6 @@ use super::names::{NAME, printable, renamed, rest_of, tool_name};
 use super::options::McpOptions;
 use super::policy::Policy;
 use super::server_identity::McpSeen;
-
-/// The maximum characters of a tool's description that a model reads: some 2,000 tokens, many times the usual size.
-const DESCRIPTION: usize = 8 << 10;
 
 /// A snapshot of a server's tools.
 #[derive(Debug)]
@@ -140,17 +137,11 @@ fn name_of(server: &str, own: &str, options: &McpOptions) -> Result<String, McpE
 /// Reads a tool's declaration; the error says why the tool cannot be offered.
 fn read(server: &str, name: String, tool: Tool, options: &McpOptions) -> Result<Listed, String> {
     let own = tool.name.into_owned();
-    let mut schema = Value::Object(Arc::unwrap_or_clone(tool.input_schema));
-    let schema = usable(&mut schema).map(|()| Schema::new(schema)).and_then(|schema| {
-        schema.compile()?;
-        Ok(Arc::new(schema))
-    })?;
+    let schema = foreign_schema(Value::Object(Arc::unwrap_or_clone(tool.input_schema)))?;
     let annotations = tool.annotations.as_ref();
     let policy = Policy::of(server, &own, options, annotations);
     let title = tool.title.or_else(|| annotations.and_then(|of| of.title.clone())).map(|title| printable(&title, NAME));
-    let description = tool.description.map(std::borrow::Cow::into_owned).unwrap_or_default();
-    // A model reads invisible characters that people do not see, so a server must not hide instructions in them.
-    let description = description.chars().filter(|char| !is_invisible(*char)).take(DESCRIPTION).collect();
+    let description = foreign_description(tool.description.as_deref().unwrap_or_default());
     Ok(Listed { tool: own, name, title, description, schema, policy })
 }
 
@@ -170,43 +161,4 @@ pub(super) fn recalled(server: &str, decl: &ToolDecl, options: &McpOptions) -> O
     let policy = Policy::of(server, &tool, options, options.trust_annotations.then_some(&claims));
     let schema = Arc::new(Schema::new(Value::clone(&decl.parameters)));
     Some(Listed { tool, name, title: decl.title.clone(), description: decl.description.clone(), schema, policy })
-}
-
-/// Makes a schema describe an object, as providers require, and removes invisible characters from its annotations.
-fn usable(schema: &mut Value) -> Result<(), String> {
-    check_depth(schema)?;
-    show_annotations(schema);
-    schema.sort_all_objects();
-    let Some(fields) = schema.as_object_mut() else { return Err("it is not an object".to_owned()) };
-    match fields.get("type") {
-        Some(Value::String(kind)) if kind == "object" => Ok(()),
-        Some(other) => Err(format!("its type is {other}, but arguments must be an object")),
-        None => {
-            fields.insert("type".to_owned(), json!("object"));
-            schema.sort_all_objects();
-            Ok(())
-        }
-    }
-}
-
-/// The keywords whose texts a model reads and no check does.
-const ANNOTATIONS: [&str; 3] = ["description", "title", "$comment"];
-
-/// Removes invisible characters from the annotations of a schema and of all within it.
-fn show_annotations(schema: &mut Value) {
-    match schema {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                match value {
-                    Value::String(text) if ANNOTATIONS.contains(&name.as_str()) => {
-                        text.retain(|letter| !is_invisible(letter));
-                    }
-                    _ if matches!(name.as_str(), "enum" | "const") => {}
-                    value => show_annotations(value),
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(show_annotations),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }

@@ -32,7 +32,7 @@ pub(crate) async fn send(project: Option<&Project>, args: &SendArgs, ui: &mut Ui
 
 fn kind(args: &SendArgs, attached: &[Attachment], ui: &mut Ui) -> Result<(SignalKind, String), Failure> {
     if let Some(UserMessage { text, files, .. }) = message(args.message.as_ref(), attached) {
-        let kind = SignalKind::Message { to: None, text, message_id: args.id.clone(), files };
+        let kind = SignalKind::Message { to: None, text, message_id: args.id.clone(), files, caller_tools: None };
         return Ok((kind, "sent the message".to_owned()));
     }
     if let Some([written, payload]) = args.reply.as_deref() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::tries::Timed;
+use super::tries::{EndsInLoop, Timed};
 use crate::definition::{Scope, StageBody};
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::context::LoopContext;
@@ -71,6 +71,28 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
             configure(LoopContext::new(scope)?).into_loop()?.into_definition(&declared, &*link)
         };
         self.stage(name, StageBody::Loop(Arc::new(configured)))
+    }
+}
+
+impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> {
+    /// Lets the loop before it take tools of the run's caller: a message to the run gives them
+    /// ([`UserMessage::caller_tools`](crate::record::UserMessage::caller_tools)), the model sees them beside the loop's own, and a call of one waits
+    /// for the caller's result. The arguments are checked against the caller's schema first.
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    ///
+    /// let helper = brain("Helper").r#loop("Chat", |cx| cx.system("Help the user.")).caller_tools();
+    /// # let _ = helper;
+    /// ```
+    ///
+    /// Without it, a run refuses such a message. A caller's tool with the name of one of the loop's tools fails the run when the loop begins, and
+    /// a message to an open loop is refused.
+    pub fn caller_tools(self) -> Self
+    where
+        P: EndsInLoop,
+    {
+        self.with_caller_tools()
     }
 }
 

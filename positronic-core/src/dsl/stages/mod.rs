@@ -27,5 +27,5 @@ pub use loop_to::{IntoLoopWithOutput, LoopWithOutput};
 pub use map::{Each, IntoEach, each};
 pub use prompt::{AskedFor, IntoQuestion, PromptContext, PromptQuestion};
 pub use race::Race;
-pub use tries::{EndsInTimed, EndsInTried, Retry, Timed, Tried, Untried};
+pub use tries::{EndsInLoop, EndsInTimed, EndsInTried, Retry, Timed, Tried, Untried};
 pub use wait::Waits;

@@ -41,8 +41,18 @@ pub trait EndsInTried: HasStages {}
 )]
 pub trait EndsInTimed: HasStages {}
 
+/// A phase of a builder whose last stage is a loop.
+#[diagnostic::on_unimplemented(
+    message = "`caller_tools` follows a loop",
+    label = "the last stage of this brain is none",
+    note = "write it right after the `loop` that takes tools of the run's caller"
+)]
+pub trait EndsInLoop: HasStages {}
+
 impl EndsInTried for Staged<Tried> {}
 impl<E: Serialize + DeserializeOwned + 'static> EndsInTried for Guarded<E, Tried> {}
+impl EndsInLoop for Staged<Timed> {}
+impl<E: Serialize + DeserializeOwned + 'static> EndsInLoop for Guarded<E, Timed> {}
 impl EndsInTimed for Staged<Tried> {}
 impl EndsInTimed for Staged<Timed> {}
 impl<E: Serialize + DeserializeOwned + 'static> EndsInTimed for Guarded<E, Tried> {}

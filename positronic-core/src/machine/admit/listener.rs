@@ -3,7 +3,7 @@
 use super::refusal::Refusal;
 use crate::machine::frames::{LoopFrame, LoopPhase, OpenFrame};
 use crate::machine::state::RunState;
-use crate::record::Path;
+use crate::record::{CallerTool, Path, Segment, StageShape};
 
 /// Finds the loop that receives a message: the named one, or the only open loop of the outermost brain that has one; after a handoff, that of
 /// the brain that has taken the dialogue over.
@@ -35,6 +35,29 @@ pub(super) fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refu
         brain = frame.stage.as_brain().or(only);
     }
     Err(Refusal::NoListener("no loop of the run is open, so no loop can receive the message".to_owned()))
+}
+
+/// Refuses tools of the caller for a loop that takes none, or has a tool with the name of one of them.
+pub(super) fn check_caller_tools(state: &RunState, listener: &Path, tools: &[CallerTool]) -> Result<(), Refusal> {
+    if tools.is_empty() {
+        return Ok(());
+    }
+    let stages = state.owner(listener).map(|owner| owner.stages.0.as_slice()).unwrap_or_default();
+    let takes = |stage: &StageShape| stage.caller_tools && listener.last() == Some(Segment::Stage(&stage.name));
+    if !stages.iter().any(takes) {
+        let how = format!(
+            "the loop `{listener}` does not take tools of its caller; its author opts in with `.caller_tools()` after it"
+        );
+        return Err(Refusal::CallerTools(how));
+    }
+    let own = state.loop_at(listener).into_iter().flat_map(|frame| frame.prepared.tools.tools());
+    let own: Vec<_> = own.filter(|tool| !tool.flags.caller).collect();
+    match CallerTool::collision(tools, &own) {
+        Some((tool, own)) => Err(Refusal::CallerTools(format!(
+            "the caller's tool `{tool}` has the name of the tool `{own}` of the loop `{listener}`; rename it"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Finds the loop whose plugin with this name is updated: the named one, or the only open loop of a brain that stores a state of the plugin.

@@ -90,6 +90,9 @@ pub enum Refusal {
     /// No open loop can receive a message, or there are several.
     #[error("{0}")]
     NoListener(String),
+    /// The loop does not take the tools that come with the message, and why.
+    #[error("{0}")]
+    CallerTools(String),
     /// The message is empty.
     #[error("the message is empty; send a text")]
     EmptyMessage,

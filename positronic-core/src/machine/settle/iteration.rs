@@ -92,7 +92,7 @@ pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &ConfiguredIter
         }
     };
     let (input, message_id, files) =
-        input.map_or_else(Default::default, |UserMessage { text, id, files }| (Some(text), id, files));
+        input.map_or_else(Default::default, |UserMessage { text, id, files, .. }| (Some(text), id, files));
     let begins = EventKind::LoopStart {
         input,
         from,
@@ -102,11 +102,12 @@ pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &ConfiguredIter
         continues: loop_at.continues.clone().map(Box::new),
         limits: loop_at.limits.clone(),
     };
-    let more = said.map(|(UserMessage { text, id, files }, actor)| EventKind::LoopMessage {
+    let more = said.map(|(UserMessage { text, id, files, .. }, actor)| EventKind::LoopMessage {
         text,
         files,
         message_id: id,
         from: Speaker::Person,
+        caller_tools: None,
         signal: None,
         actor,
     });

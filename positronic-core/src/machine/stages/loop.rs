@@ -261,6 +261,7 @@ fn engine_message(frame: &LoopFrame, text: String) -> Effect {
         files: Vec::new(),
         message_id: None,
         from: Speaker::Engine,
+        caller_tools: None,
         signal: None,
         actor: Actor::default(),
     };

@@ -92,7 +92,7 @@ impl Record {
     fn message_at(&self, place: usize) -> Option<UserMessage> {
         match &self.prompt.output.get(place)?.kind {
             OutputKind::Message { text, files, .. } => {
-                Some(UserMessage { text: text.clone(), id: None, files: files.clone() })
+                Some(UserMessage::new(text.as_str()).files(files.iter().cloned()))
             }
             _ => None,
         }

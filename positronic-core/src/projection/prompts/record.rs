@@ -130,9 +130,7 @@ impl Record {
         let numbered = (0..).zip(opening.into_iter().chain(later));
         let unsent = numbered.filter(|(_, (.., is_unsent))| *is_unsent);
         unsent
-            .map(|(number, (text, files, _))| {
-                (number, UserMessage { text: text.clone(), id: None, files: files.clone() })
-            })
+            .map(|(number, (text, files, _))| (number, UserMessage::new(text.as_str()).files(files.iter().cloned())))
             .collect()
     }
 

@@ -16,6 +16,7 @@ use crate::record::encoding::skip::is_default;
 use crate::record::ids::{PublicId, Seq, SignalId, Timestamp};
 use crate::record::plugin::PluginChange;
 use crate::record::prompt::call::{ToolId, WaitSpec};
+use crate::record::prompt::caller_tool::CallerTool;
 use crate::record::prompt::continued::ContinuedLoop;
 use crate::record::prompt::file::FileRef;
 use crate::record::prompt::part::Part;
@@ -79,7 +80,7 @@ use crate::record::shape::{ArmShape, Shape};
 /// | `LOOP_APPROVAL_EXPIRED` | call | the request expired | – |
 /// | `LOOP_WAIT` | call | a call waits | `waits, output, change` |
 /// | `LOOP_RESUME` | call | an answer arrived, or the wait expired | `cause, wait, payload, signal, actor` |
-/// | `LOOP_MESSAGE` | loop | a message to the loop arrived | `text, files, message_id, from, signal, actor` |
+/// | `LOOP_MESSAGE` | loop | a message to the loop arrived | `text, files, message_id, from, caller_tools, signal, actor` |
 /// | `LOOP_EXIT` | loop | an exit tool ended the loop | `call, tool` |
 /// | `LOOP_MAX_ITERATIONS` | loop | the limit of iterations ended it | `limit` |
 /// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used, of, shared, unpriced` |
@@ -536,6 +537,9 @@ pub enum EventKind {
         /// The sender.
         #[serde(default, skip_serializing_if = "is_default")]
         from: Speaker,
+        /// The sender's own tools from this message on; `None` leaves those that it has given before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        caller_tools: Option<Vec<CallerTool>>,
         /// The signal with the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<SignalId>,

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::record::encoding::skip::{is_default, is_true};
 use crate::record::ids::{RunId, Timestamp};
+use crate::record::path::Path;
 use crate::record::run::limits::BatchPolicy;
 
 /// The id of a tool: 1 to 64 letters, digits, `_`, `-` and `.`. People and events see the id; a provider sees
@@ -110,6 +111,9 @@ pub struct CallFlags {
     /// The call is skipped if a call before it in its batch has failed, since the model did not know that when it asked for it.
     #[serde(skip_serializing_if = "is_default")]
     pub after_success: bool,
+    /// The run's caller answers the call, with a tool of its own.
+    #[serde(skip_serializing_if = "is_default")]
+    pub caller: bool,
 }
 
 impl CallFlags {
@@ -223,7 +227,7 @@ impl PrecedingCalls {
 /// A wait of a call or a stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitSpec {
-    /// The webhook's name; `reply` for a reply to the call itself.
+    /// The webhook's name; `reply` for a reply to the call itself: by a person, or by the run's caller.
     pub webhook: String,
     /// Distinguishes this wait from others for the same webhook.
     pub identifier: String,
@@ -262,6 +266,20 @@ impl WaitSpec {
         Self {
             webhook: Self::CHILD.to_owned(),
             identifier: child.as_str().to_owned(),
+            fresh: false,
+            person: false,
+            prompt: None,
+            schema: Arc::new(Value::Bool(true)),
+            expires: None,
+            otherwise: None,
+        }
+    }
+
+    /// Creates the wait of a call of a caller's tool, for its result.
+    pub(crate) fn for_caller(call: &Path) -> Self {
+        Self {
+            webhook: Self::REPLY.to_owned(),
+            identifier: call.as_str().to_owned(),
             fresh: false,
             person: false,
             prompt: None,

@@ -3,6 +3,7 @@
 pub(in crate::record) mod answer_without_text;
 pub(in crate::record) mod approval;
 pub(in crate::record) mod call;
+pub(crate) mod caller_tool;
 pub(in crate::record) mod continued;
 pub(in crate::record) mod file;
 pub(in crate::record) mod made_by;

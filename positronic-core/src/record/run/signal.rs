@@ -12,6 +12,7 @@ use super::webhook_delivery::WebhookDelivery;
 use crate::record::encoding::skip::is_default;
 use crate::record::ids::{RunId, SignalId};
 use crate::record::path::Path;
+use crate::record::prompt::caller_tool::CallerTool;
 use crate::record::prompt::file::FileRef;
 
 /// The sender of something, and its channel. Every field may be unknown. A name converts into the actor of that name.
@@ -159,6 +160,9 @@ pub struct UserMessage {
     /// The files, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileRef>,
+    /// The sender's own tools from this message on, in place of those that it has given before; `None` leaves them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller_tools: Option<Vec<CallerTool>>,
 }
 
 impl UserMessage {
@@ -185,6 +189,14 @@ impl UserMessage {
     #[must_use]
     pub fn files(mut self, files: impl IntoIterator<Item = FileRef>) -> Self {
         self.files.extend(files);
+        self
+    }
+
+    /// Gives the loop that takes the message tools of its sender, who answers their calls. The author of the loop opts in with
+    /// [`caller_tools`](crate::dsl::BrainBuilder::caller_tools). They hold until another message of the run gives others.
+    #[must_use]
+    pub fn caller_tools(mut self, tools: impl IntoIterator<Item = CallerTool>) -> Self {
+        self.caller_tools = Some(tools.into_iter().collect());
         self
     }
 
@@ -287,6 +299,9 @@ pub enum SignalKind {
         /// The files.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<FileRef>,
+        /// The sender's own tools from this message on; `None` leaves those that it has given before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        caller_tools: Option<Vec<CallerTool>>,
     },
     /// Updates the state of a plugin. The plugin's code takes the update before its loop's next iteration, or before the loop ends.
     UpdatePlugin {
@@ -320,8 +335,8 @@ pub enum SignalKind {
 impl SignalKind {
     /// Creates a message to the open loop of the run.
     pub fn message(message: impl Into<UserMessage>) -> Self {
-        let UserMessage { text, id, files } = message.into();
-        Self::Message { to: None, text, message_id: id, files }
+        let UserMessage { text, id, files, caller_tools } = message.into();
+        Self::Message { to: None, text, message_id: id, files, caller_tools }
     }
 }
 

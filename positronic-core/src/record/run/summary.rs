@@ -329,6 +329,12 @@ impl PendingKind {
         !waits.is_empty() && waits.iter().all(|wait| wait.webhook == WaitSpec::CHILD)
     }
 
+    /// Returns whether the run's caller answers it, with the result of a tool of its own.
+    #[must_use]
+    pub fn is_for_caller(&self) -> bool {
+        self.waits().iter().any(|wait| wait.webhook == WaitSpec::REPLY && !wait.person)
+    }
+
     /// Returns whether a person can decide or answer.
     #[must_use]
     pub fn is_for_person(&self) -> bool {

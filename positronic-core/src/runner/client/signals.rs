@@ -10,7 +10,7 @@ use crate::record::{
 use crate::runner::Clock;
 use crate::runner::worker::append::{Extras, append, append_of, follow, stamp};
 use crate::store::{EventStore, InboundWebhook, StoreError};
-use crate::tools::check_json;
+use crate::tools::{check_caller_tools, check_json};
 
 /// The reason why a signal was not accepted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -44,7 +44,13 @@ pub(super) fn recordable(signal: &Signal, max_bytes: usize) -> Result<(), Refusa
             ("the answer", check_document(payload, max_bytes))
         }
         SignalKind::UpdatePlugin { update, .. } => ("the update", check_document(update, max_bytes)),
-        SignalKind::Message { text: said, files, .. } => ("the message", check_message(said, files, max_bytes)),
+        SignalKind::Message { text: said, files, caller_tools, .. } => {
+            check_caller_tools(caller_tools.as_deref().unwrap_or_default()).map_err(|error| Refusal::Misfit {
+                what: "the tools of the caller are refused".to_owned(),
+                reason: error.to_string(),
+            })?;
+            ("the message", check_message(said, files, max_bytes))
+        }
         SignalKind::Reject { reason: Some(reason), .. } | SignalKind::Cancel { reason: Some(reason) } => {
             ("the reason", check_text(reason, max_bytes))
         }

@@ -4,6 +4,7 @@
 
 pub(super) mod ask;
 mod branch;
+pub(super) mod caller_tools;
 mod charge;
 mod child_run;
 pub(super) mod continued;

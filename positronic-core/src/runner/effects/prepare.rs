@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::caller_tools;
 use super::continued::{continued, stay};
 use super::guards::CheckedInputs;
 use super::guards::inputs::InputGuards;
@@ -156,6 +157,9 @@ fn draft_failure(worker: &mut Worker, path: &Path, error: crate::Error) -> Resul
 
 fn draft_iteration(worker: &mut Worker, path: &Path, number: u32, prepared: PreparedIteration) -> Result<(), Stop> {
     let PreparedIteration { mut definition, plugins } = prepared;
+    if let Err(error) = caller_tools::offer(worker, path, &mut definition) {
+        return draft_failure(worker, path, error);
+    }
     let model = worker.shared.runner.model_of(definition.settings.tier);
     if let Some(decisions) = &mut definition.settings.structured_actions {
         decisions.form.get_or_insert_with(|| model.action_format());

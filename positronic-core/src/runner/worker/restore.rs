@@ -15,6 +15,7 @@ use crate::definition::{
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState};
 use crate::record::{Change, EventKind, RunId, Segment, ToolDecl};
 use crate::runner::catch::caught_now;
+use crate::runner::effects::caller_tools;
 use crate::runner::effects::continued::stay;
 use crate::runner::effects::link::{Quiet, RunLink};
 use crate::runner::effects::plugin_hooks::found_again;
@@ -184,7 +185,9 @@ pub(in crate::runner) async fn configured_again(
     scope.link = Arc::new(Quiet(scope.link));
     scope.path = loop_at.path.iteration(loop_at.iteration);
     yielded.begun = Some(Arc::clone(&loop_at.prepared.tools));
-    Ok(found_again(yielded, scope).await)
+    let mut yielded = found_again(yielded, scope).await;
+    caller_tools::restore(&loop_at.prepared.tools, &mut yielded);
+    Ok(yielded)
 }
 
 fn tool_difference(then: &ToolDecl, now: &ToolDefinition) -> Option<String> {

@@ -16,9 +16,10 @@ use super::attachments::{MAX_FILES_BODY, MessageFile};
 use super::message_key;
 use crate::api::idempotency::Key;
 use crate::api::items::{PageQuery, RunItem};
-use crate::api::runs::events::{EVENTS, Update, updates};
+use crate::api::runs::events::EVENTS;
 use crate::api::runs::list::page;
 use crate::api::runs::start::{conversation, given_options, of_conversation, user_for};
+use crate::api::runs::updates::{Update, updates};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{Problem, ProblemType};
@@ -276,13 +277,15 @@ async fn find_message(
         EventKind::BrainStart(begin) => {
             let start = begin.start.as_ref()?;
             let opening = start.message.as_ref().filter(|opening| opening.id.as_deref() == Some(id))?;
-            let is_same = (&opening.text, &opening.files) == (&message.text, &message.files)
+            let is_same = (&opening.text, &opening.files, &opening.caller_tools)
+                == (&message.text, &message.files, &message.caller_tools)
                 && (begin.title.as_str(), start.tags.as_slice()) == (brain.title.as_str(), tags)
                 && has_options(&begin.options);
             Some((last.run.clone(), event.seq, is_same))
         }
-        EventKind::LoopMessage { message_id: Some(known), text, files, .. } if known == id => {
-            Some((last.run.clone(), event.seq, (text, files) == (&message.text, &message.files)))
+        EventKind::LoopMessage { message_id: Some(known), text, files, caller_tools, .. } if known == id => {
+            let is_same = (text, files, caller_tools) == (&message.text, &message.files, &message.caller_tools);
+            Some((last.run.clone(), event.seq, is_same))
         }
         _ => None,
     }))

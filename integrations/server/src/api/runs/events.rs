@@ -8,15 +8,16 @@ use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::{Stream, StreamExt as _, unfold};
-use positronic_core::record::{DeltaKind, Event, Path, RunId, Seq};
-use positronic_core::runner::{Client, RunUpdate, Settled};
+use positronic_core::record::{Event, Path, RunId, Seq};
+use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json as value};
 
 use super::list::page;
+use super::updates::{Update, updates};
 use crate::api::items::head;
 use crate::lines::{SharedLines, redacted_line};
 use crate::problem::{Problem, ProblemType};
@@ -275,45 +276,4 @@ fn follow(cx: &RequestContext, after: Option<u64>, selection: Selection) -> Resu
         }
     });
     sse::stream(cx, events)
-}
-
-/// An update of a followed run.
-pub(crate) enum Update {
-    Event(Arc<Event>),
-    Other(sse::Event),
-}
-
-/// Follows a run: its events, and deltas, settled states and the end as server-sent events.
-pub(crate) fn updates(cx: &RequestContext, run: &RunId, from: Seq) -> impl Stream<Item = Update> + Send + use<> {
-    let (reporter, redacts) = (cx.reporter.clone(), cx.app.options.redact.is_some());
-    cx.app.client.follow(run, from).flat_map(move |update| {
-        let updates = match update {
-            Ok(RunUpdate::Event(event)) => vec![Update::Event(event)],
-            Ok(RunUpdate::Delta(mut delta)) => {
-                // A field may be split between pieces of an answer. The progress of a tool is a whole text.
-                if redacts && delta.kind != DeltaKind::Progress {
-                    delta.text.clear();
-                }
-                vec![Update::Other(sse::event("delta", &delta))]
-            }
-            Ok(RunUpdate::Settled(settled)) => settled_updates(&settled),
-            Ok(_) => Vec::new(),
-            Err(error) => vec![Update::Other(sse::failed(&reporter, &error.into()))],
-        };
-        futures::stream::iter(updates)
-    })
-}
-
-fn settled_updates(settled: &Settled) -> Vec<Update> {
-    let (status, is_over) = match settled {
-        Settled::Completed(_) => ("completed", true),
-        Settled::Failed(_) => ("failed", true),
-        Settled::Cancelled => ("cancelled", true),
-        Settled::Waiting(_) => ("waiting", false),
-        Settled::Paused => ("paused", false),
-        Settled::Stopped(_) => ("stopped", false),
-    };
-    let settled = Update::Other(sse::event("settled", &value!({ "status": status })));
-    let end = is_over.then(|| Update::Other(sse::end()));
-    [settled].into_iter().chain(end).collect()
 }

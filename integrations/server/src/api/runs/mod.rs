@@ -17,4 +17,5 @@ pub(crate) mod signals;
 pub(crate) mod start;
 pub(crate) mod state;
 pub(crate) mod timeline;
+pub(crate) mod updates;
 pub(crate) mod wait;

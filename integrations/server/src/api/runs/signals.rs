@@ -98,8 +98,8 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
         NewSignal::Message { text, to, files } => {
             let message = UserMessage::new(text).files(app.stored_files(files).await?);
             match SignalKind::message(message) {
-                SignalKind::Message { text, message_id, files, .. } => {
-                    SignalKind::Message { to: loop_at(to.as_deref())?, text, message_id, files }
+                SignalKind::Message { text, message_id, files, caller_tools, .. } => {
+                    SignalKind::Message { to: loop_at(to.as_deref())?, text, message_id, files, caller_tools }
                 }
                 other => other,
             }

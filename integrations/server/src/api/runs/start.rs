@@ -192,9 +192,11 @@ pub(crate) fn of_start(error: StartError) -> Problem {
         }
         StartError::Started { .. } => Problem::new(ProblemType::KeyReused).detail(error),
         StartError::Store(error) => error.into(),
-        StartError::NoListener { .. } | StartError::Message(_) | StartError::State { .. } => {
-            Problem::new(ProblemType::Unprocessable).detail(error)
-        }
+        StartError::NoListener { .. }
+        | StartError::NoCallerTools { .. }
+        | StartError::CallerTools(_)
+        | StartError::Message(_)
+        | StartError::State { .. } => Problem::new(ProblemType::Unprocessable).detail(error),
         other => Problem::new(ProblemType::Internal).detail(other),
     }
 }

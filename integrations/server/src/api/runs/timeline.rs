@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json as json_of};
 
-use super::events::{EVENTS, Update, updates};
+use super::events::EVENTS;
+use super::updates::{Update, updates};
 use crate::api::items::value;
 use crate::app::App;
 use crate::folds::Fold;

@@ -3,9 +3,11 @@
 //! Approvals are requested all at once, except under `Strict`, one at a time. An approved call runs at once. A call without
 //! approval runs unless an undecided one precedes it (`Gated`), or at once (`Eager`), or in order (`Strict`);
 //! a read-only call never waits for an approval. An exit tool is a barrier: it starts when every call before it has a
-//! result, and no call after it ever starts.
+//! result, and no call after it ever starts. A call of a caller's tool does not run: it waits for the caller's result.
 
 use std::sync::Arc;
+
+use serde_json::Value;
 
 use super::approvals::{self, denial, denied_before};
 use crate::machine::effect::{Effect, Next};
@@ -15,6 +17,7 @@ use crate::machine::stages::brain::{nests_too_deep, too_deep};
 use crate::machine::stages::frame::Frame;
 use crate::record::{
     Actor, BatchPolicy, CallFlags, EventKind, NewEvent, PrecedingCalls, ResumeCause, Timestamp, ToolId, ToolResult,
+    WaitSpec,
 };
 
 /// Computes what the calls of a batch need.
@@ -142,6 +145,13 @@ fn one(
                 } else {
                     out.wake_at(expires);
                 }
+            }
+        }
+        CallPhase::Open(_) if call.flags.caller => {
+            if before.lets_start(call.flags, call.gate.is_some(), frame.limits.policy) {
+                let (waits, output) = (vec![WaitSpec::for_caller(&call.path)], Value::Null);
+                let wait = EventKind::LoopWait { waits, output, change: None };
+                out.effects.push(Effect::Append(vec![NewEvent::new(call.path.clone(), wait)]));
             }
         }
         CallPhase::Open(Intent::Doubtful) if !call.may_rerun() => {

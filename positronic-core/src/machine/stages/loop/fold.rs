@@ -385,7 +385,11 @@ fn call_event(frame: &mut LoopFrame, iteration: u32, index: u32, event: &Event) 
             }
         },
         (EventKind::LoopApprovalWithdrawn { .. } | EventKind::LoopApprovalExpired {}, CallPhase::Pending { .. }) => {}
-        (EventKind::LoopWait { waits, output, .. }, CallPhase::Open(Intent::Running | Intent::Doubtful)) => {
+        (EventKind::LoopWait { waits, output, .. }, CallPhase::Open(intent))
+            if matches!(intent, Intent::Running | Intent::Doubtful) || call.flags.caller =>
+        {
+            // The caller runs its tool itself.
+            call.started.get_or_insert(event.at);
             call.phase =
                 CallPhase::Waiting { since: event.seq, at: event.at, waits: waits.clone(), output: output.clone() };
         }

@@ -1,5 +1,5 @@
-//! The texts of answers in flight, kept in memory while they stream. Legs take what they have not sent from here, so that one that
-//! joins late gets the text before, and a slow one gets several pieces as one. The first leg of a run that attaches in the middle of
+//! The texts of answers in flight, kept in memory while they stream, for all streams of a run: those of the API and those of further routes. One that
+//! joins late gets the text before, and a slow one gets several pieces as one. The first reader of a run that attaches in the middle of
 //! an answer gets it when it is whole.
 //!
 //! One task per run follows the deltas as long as the run has a reader, and afterwards until the run settles, so that a page that
@@ -17,11 +17,11 @@ use tokio::sync::{Notify, watch};
 
 /// The runs with readers, by id. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Hub(Arc<Mutex<HashMap<RunId, Arc<Watched>>>>);
+pub(crate) struct Hub(Arc<Mutex<HashMap<RunId, Arc<AnswersInFlight>>>>);
 
 /// What is in flight in a run.
 #[derive(Debug, Default)]
-pub(crate) struct Watched {
+pub struct AnswersInFlight {
     answers: Mutex<HashMap<Path, PartialAnswer>>,
     readers: AtomicUsize,
     left: Notify,
@@ -31,44 +31,48 @@ pub(crate) struct Watched {
 
 /// A reader of a run; the run is watched as long as it has one.
 #[derive(Debug)]
-pub(crate) struct Reader {
-    watched: Arc<Watched>,
+pub struct AnswerReader {
+    watched: Arc<AnswersInFlight>,
     grown: watch::Receiver<u64>,
 }
 
 /// The pieces of an answer, joined: one for each of its parts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PartialAnswer {
-    pub(crate) attempt: u32,
-    pub(crate) generation: u32,
+#[non_exhaustive]
+pub struct PartialAnswer {
+    /// The try of the request.
+    pub attempt: u32,
+    /// How often the answer has restarted within the try.
+    pub generation: u32,
     /// The number of the next piece.
-    pub(crate) next: u32,
-    pub(crate) pieces: Vec<Delta>,
+    pub next: u32,
+    /// The text of each part so far.
+    pub pieces: Vec<Delta>,
     /// Whether a piece is missing.
     is_broken: bool,
 }
 
 impl Hub {
     /// Adds a reader of a run, whose next event is `next`.
-    pub(crate) fn read(&self, client: &Client, run: &RunId, next: Seq) -> Reader {
+    pub(crate) fn read(&self, client: &Client, run: &RunId, next: Seq) -> AnswerReader {
         let mut runs = self.0.lock();
         if let Some(known) = runs.get(run) {
             known.readers.fetch_add(1, Ordering::AcqRel);
-            return Reader::of(Arc::clone(known));
+            return AnswerReader::of(Arc::clone(known));
         }
-        let watched = Arc::new(Watched { readers: AtomicUsize::new(1), ..Watched::default() });
+        let watched = Arc::new(AnswersInFlight { readers: AtomicUsize::new(1), ..AnswersInFlight::default() });
         runs.insert(run.clone(), Arc::clone(&watched));
         let updates = client.follow(run, next);
         let (hub, run, own) = (self.clone(), run.clone(), Arc::clone(&watched));
         drop(runs);
         tokio::spawn(async move { hub.watch(&run, &own, updates).await });
-        Reader::of(watched)
+        AnswerReader::of(watched)
     }
 
     async fn watch<E>(
         &self,
         run: &RunId,
-        watched: &Watched,
+        watched: &AnswersInFlight,
         mut updates: impl futures::Stream<Item = Result<RunUpdate, E>> + Unpin,
     ) {
         let (mut is_settled, mut has_ended) = (false, false);
@@ -93,7 +97,7 @@ impl Hub {
     }
 
     /// Forgets a run without readers.
-    fn forget(&self, run: &RunId, watched: &Watched) -> bool {
+    fn forget(&self, run: &RunId, watched: &AnswersInFlight) -> bool {
         let mut runs = self.0.lock();
         let is_unread = watched.readers.load(Ordering::Acquire) == 0;
         if is_unread {
@@ -103,12 +107,20 @@ impl Hub {
     }
 }
 
-impl Watched {
+impl AnswersInFlight {
     /// Reads what is known of the answer to a request, if no piece of it is missing.
-    pub(crate) fn read(&self, path: &Path, read: impl FnOnce(&PartialAnswer)) {
+    pub fn read(&self, path: &Path, read: impl FnOnce(&PartialAnswer)) {
         if let Some(answer) = self.answers.lock().get(path).filter(|answer| !answer.is_broken) {
             read(answer);
         }
+    }
+
+    /// Returns what is known of the answers in flight that are wanted, except those of which a piece is missing.
+    pub(crate) fn all(&self, is_wanted: impl Fn(&Path, &PartialAnswer) -> bool) -> Vec<(Path, PartialAnswer)> {
+        let answers = self.answers.lock();
+        let known = answers.iter().filter(|(_, answer)| !answer.is_broken && answer.next > 0);
+        let wanted = known.filter(|(path, answer)| is_wanted(path, answer));
+        wanted.map(|(path, answer)| (path.clone(), answer.clone())).collect()
     }
 
     fn event(&self, event: &Event) {
@@ -154,25 +166,27 @@ impl Watched {
     }
 }
 
-impl Reader {
-    fn of(watched: Arc<Watched>) -> Self {
+impl AnswerReader {
+    fn of(watched: Arc<AnswersInFlight>) -> Self {
         let grown = watched.grown.subscribe();
         Self { watched, grown }
     }
 
-    pub(crate) fn watched(&self) -> &Watched {
+    /// Returns the answers in flight.
+    #[must_use]
+    pub fn answers(&self) -> &AnswersInFlight {
         &self.watched
     }
 
     /// Waits for a further piece. Cancel-safe.
-    pub(crate) async fn more(&mut self) {
+    pub async fn more(&mut self) {
         if self.grown.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 }
 
-impl Drop for Reader {
+impl Drop for AnswerReader {
     fn drop(&mut self) {
         self.watched.readers.fetch_sub(1, Ordering::AcqRel);
         self.watched.left.notify_one();
