@@ -87,7 +87,7 @@ fn note(row: &mut RunSummary, event: &Event) {
         }
         EventKind::BrainComplete { result } if path.is_root() => row.result = gist(result).or(row.result.take()),
         EventKind::BrainCancelled { actor, reason, .. } if path.is_root() => {
-            row.why = cancellation(actor, reason.as_deref())
+            row.why = cancellation(actor, reason.as_deref());
         }
         EventKind::LoopModelResult { parts, .. } if !is_below_call(path) => {
             let mut texts =

@@ -224,7 +224,7 @@ fn run_row(row: &RunSummary, live: bool, quotes: bool) -> RunRow {
         parent: row.parent.as_ref().map(ToString::to_string),
         forked_from: row.forked_from.as_ref().map(|(run, seq)| Origin { run: run.to_string(), seq: seq.0 }),
         status: row.status,
-        why: row.why.clone(),
+        why: row.why.clone().filter(|_| quotes || row.status != Status::Cancelled),
         last: row.last.clone(),
         input: row.input.as_deref().filter(|_| quotes).map(str::to_owned),
         result: row.result.as_deref().filter(|_| quotes).map(str::to_owned),

@@ -97,6 +97,8 @@ async fn runs_are_filtered_and_counted() {
     shop.post(&token, &format!("/api/v1/runs/{cancelled}/signals"), cancel).await;
     shop.end(&cancelled).await;
 
+    let row = shop.get(&token, &format!("/api/v1/runs/{cancelled}")).await.json();
+    assert!(row["why"].as_str().is_some_and(|why| why.ends_with("too late")), "{row}");
     let ids = async |query: &str| {
         let list = shop.get(&token, &format!("/api/v1/runs?{query}")).await.json();
         let ids = list["items"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap().to_owned());

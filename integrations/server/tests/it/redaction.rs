@@ -235,6 +235,7 @@ async fn texts_are_redacted_before_they_are_cut() {
     let kinds: Vec<_> =
         pending.json()["context"].as_array().unwrap().iter().map(|entry| entry["kind"].clone()).collect();
     assert_eq!(kinds, ["user", "assistant"]);
+    assert_eq!(pending.json().get("input"), None, "one line cannot be redacted");
     for answer in [pending, diff] {
         assert!(answer.text.contains("long long") && answer.text.contains(REDACTED), "{answer:?}");
         assert!(!answer.text.contains(SECRET), "{answer:?}");
