@@ -203,7 +203,7 @@ fn brain_without_a_loop_is_refused_and_one_with_an_input_receives_the_message() 
     let model = scripted([Reply::text("Done."), Reply::text("Done.")]);
     let outcome = desk.say(&project(&model), "hello\nhello?", &["chat", "busy"]);
     assert_eq!((outcome.code, outcome.out.as_str()), (0, "Done.\nDone.\n"));
-    assert_eq!(user_messages(&model), (vec!["Work!\n\nhello".to_owned(), "Work!\n\nhello?".to_owned()], 3));
+    assert_eq!(user_messages(&model), (vec!["hello\n\nWork!".to_owned(), "hello?\n\nWork!".to_owned()], 3));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::request_for;
-use positronic_core::record::{EventKind, Message, ModelRequest, RunId, Seq, Status, Timestamp, UserMessage};
+use positronic_core::record::{Event, EventKind, Message, ModelRequest, RunId, Seq, Status, Timestamp, UserMessage};
 use positronic_core::runner::{Busy, ConversationError, Settled};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{Append, Index, MemoryStore};
@@ -237,7 +237,7 @@ async fn only_one_of_two_processes_begins_the_next_prompt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn message_keeps_the_senders_id_and_follows_the_loops_input() {
+async fn message_keeps_the_senders_id_and_is_the_input_also_of_a_loop_with_its_own() {
     let store = MemoryStore::new();
     let runner = echoing(&store);
     let chat = runner.conversation("c");
@@ -251,18 +251,24 @@ async fn message_keeps_the_senders_id_and_follows_the_loops_input() {
     chat.send_definition(definition, Value::Null, opening).await.unwrap().settled().await;
 
     let log = runner.client().events(&RunId::new("c-0"), Seq(0)).await.unwrap();
-    let id = log.iter().find_map(|event| match &event.kind {
-        EventKind::LoopStart { message_id, .. } => message_id.clone(),
-        _ => None,
-    });
-    assert_eq!(id.as_deref(), Some("m-1"));
-    assert_eq!(said(&runner, "c").await[1], "c-1 fixed: fixed\n\nand this after 3", "it is one message for the model");
+    let begun = |log: &[std::sync::Arc<Event>]| {
+        log.iter().find_map(|event| match &event.kind {
+            EventKind::LoopStart { input, message_id, .. } => Some((input.clone()?, message_id.clone()?)),
+            _ => None,
+        })
+    };
+    assert_eq!(begun(&log), Some(("hello".to_owned(), "m-1".to_owned())));
+    let said = said(&runner, "c").await;
+    assert_eq!(said[1], "c-1 and this: and this\n\nfixed after 3", "it is one message for the model");
     let log = runner.client().events(&RunId::new("c-1"), Seq(0)).await.unwrap();
-    let taken = log.iter().find_map(|event| match &event.kind {
-        EventKind::LoopMessage { text, message_id, .. } => Some((text.as_str(), message_id.as_deref())),
+    assert_eq!(begun(&log), Some(("and this".to_owned(), "m-2".to_owned())));
+    let own = log.iter().find_map(|event| match &event.kind {
+        EventKind::LoopMessage { text, message_id, actor, .. } => {
+            Some((text.as_str(), message_id, actor.by.as_deref()))
+        }
         _ => None,
     });
-    assert_eq!(taken, Some(("and this", Some("m-2"))));
+    assert_eq!(own, Some(("fixed", &None, None)), "the code has no sender");
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

@@ -66,8 +66,8 @@ async fn message_to_a_brain_with_an_input_joins_the_dialogue() {
     let run = play.test.runner().start_with(&own, (), start).await.unwrap();
     let story = play.story(&run).await;
 
-    assert_eq!(said(&play), [["Begin."], ["Read the book.\n\nThe red one."]], "nested loops accept no messages");
-    assert!(story.transcript().contains("user: Read the book.\nuser: The red one.\n"), "{}", story.transcript());
+    assert_eq!(said(&play), [["Begin."], ["The red one.\n\nRead the book."]], "nested loops accept no messages");
+    assert!(story.transcript().contains("user: The red one.\nuser: Read the book.\n"), "{}", story.transcript());
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, SignalId, SignalKind};
 use positronic_core::runner::{Delivered, DeliveryError, Settled};
-use positronic_core::store::{EventStore as _, MemoryStore};
+use positronic_core::store::{MailboxStore as _, MemoryStore};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -198,8 +198,8 @@ async fn next_prompt_has_the_summary_and_latest_iterations_in_the_models_project
     assistant: 1
     tool: own: this is page 4
     assistant: 1
-    user: Read the book.
     user: two
+    user: Read the book.
     ");
 }
 
