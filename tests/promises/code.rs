@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use positronic_core::dsl::{BrainBuilder, Staged, Timed};
+use positronic_core::dsl::{BrainBuilder, IntoBrain, Staged, Timed};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{SignalKind, ToolResult};
@@ -85,11 +85,13 @@ async fn waiting() -> Bench {
 }
 
 /// Continues with changed code; the call is approved first, so that there is work.
-async fn resumed(brain: Made) -> (Bench, Journal, Result<RunHandle<Value>, ResumeError>) {
+async fn resumed(
+    brain: impl IntoBrain<Options = (), Result = Board, Services = Journal>,
+) -> (Bench, Journal, Result<RunHandle<Value>, ResumeError>) {
     let (bench, journal) = (waiting().await, Journal::default());
     bench.client("people").signal(&run_id(), approve("Work/0.0"), by("ann")).await.unwrap();
     let before = bench.log().await;
-    let process = bench.process("second", says).brain(brain.bind(journal.clone()));
+    let process = bench.process("second", says).brain(brain.into_brain().bind(journal.clone()));
     let resumed = process.resume(&run_id()).await;
     if resumed.is_err() {
         let mut log = bench.log().await;
@@ -103,7 +105,8 @@ async fn resumed(brain: Made) -> (Bench, Journal, Result<RunHandle<Value>, Resum
 }
 
 /// Checks that changed code is refused with an error that names the difference.
-async fn refused(brain: Made, difference: &str) {
+async fn refused(brain: impl IntoBrain<Options = (), Result = Board, Services = Journal>, difference: &str) {
+    let brain = brain.into_brain();
     let (bench, journal, resumed) = resumed(brain.clone()).await;
     let Err(ResumeError::Changed { difference: named }) = resumed else { panic!("{resumed:?} for {difference}") };
     assert!(named.contains(difference), "{named}");
@@ -120,7 +123,7 @@ async fn refused(brain: Made, difference: &str) {
 }
 
 /// Checks that a run continues with changed code, and that the approved call runs.
-async fn assert_continues(brain: Made) {
+async fn assert_continues(brain: impl IntoBrain<Options = (), Result = Board, Services = Journal>) {
     let (bench, journal, resumed) = resumed(brain).await;
     let settled = settled(&resumed.unwrap()).await;
     assert!(matches!(settled, Settled::Completed(_)), "{settled:?}");

@@ -9,20 +9,39 @@
 //! The time after a worker's last event does not count if another worker continues the run.
 
 use super::active_frame::ActiveFrame;
+use super::conversation_budget::{budget_of, shared_of};
 use super::stages::Frame as _;
 use super::state::RunState;
 use crate::record::encoding::micros::micros;
-use crate::record::{Event, Path};
+use crate::record::{Budget, Event, EventKind, LimitKind, Path};
 
 impl RunState {
     /// Returns the frames with a time limit that are active until an event.
     pub(super) fn active_before(&self, event: &Event) -> Vec<Path> {
         let mut active = Vec::new();
-        let counts = event.epoch.is_none() || event.clock() > self.worker_at;
+        let counts = !self.untimed && (event.epoch.is_none() || event.clock() > self.worker_at);
         if let Some(root) = self.root.as_deref().filter(|_| counts && self.paused.is_none()) {
             root.collect_active(false, &mut active);
         }
         active
+    }
+
+    /// Notes whether an event brings a limit of time. Without one nothing that is open is visited for each event, and that can be thousands of
+    /// brains.
+    pub(super) fn note_time_limit(&mut self, event: &Event) {
+        let is_timed = |budget: &Budget| budget.limit(LimitKind::Time).is_some();
+        match &event.kind {
+            EventKind::BrainStart(start) => {
+                let shared = shared_of(start).is_some_and(|shared| shared.budget.limit(LimitKind::Time).is_some());
+                let is_timed = shared || budget_of(start).is_some_and(|own| is_timed(&own));
+                self.untimed = (event.path.is_root() || self.untimed) && !is_timed;
+            }
+            EventKind::LoopStart { limits, .. } => self.untimed &= !is_timed(&limits.budget),
+            EventKind::LoopIteration(iteration) => {
+                self.untimed &= !iteration.limits.as_ref().is_some_and(|limits| is_timed(&limits.budget));
+            }
+            _ => {}
+        }
     }
 
     /// Counts the time before an event. `active` are the frames that were active until then; `None` without a worker.

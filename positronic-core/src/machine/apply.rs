@@ -264,6 +264,7 @@ impl RunState {
             | EventKind::LoopCompacted { .. } => self.stage_event(event, None),
         };
         applied?;
+        self.note_time_limit(event);
         // A signal is not the worker's, and a claim may migrate the run.
         let begun = event.epoch.is_some() && !matches!(event.kind, EventKind::BrainMigrated { .. });
         self.restoring = claims || (self.restoring && !begun);

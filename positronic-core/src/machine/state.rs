@@ -45,6 +45,9 @@ pub struct RunState {
     /// `None` without a signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_worker: Option<Vec<ActiveFrame>>,
+    /// Whether no event so far has brought a limit of time, so that no active time is counted.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub untimed: bool,
     /// The work during which the process ended, without an outcome since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub crashed: Vec<CrashedWork>,

@@ -61,6 +61,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     ///
     /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
+    #[expect(clippy::type_complexity, reason = "each parameter has its reading at the type")]
     pub fn brain<B>(self, name: &str, brain: B) -> BrainStage<O, S, V, B::Options, B::Result, Unmapped, P::Next<Tried>>
     where
         B: IntoBrain<Services: Within<V::Services>>,

@@ -125,10 +125,10 @@ impl GroupFrame {
     /// Adds the effects of the open brains: those that work go on, and others take the remaining room, in order. Returns how many
     /// more may begin.
     fn open_effects<'a>(&'a self, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) -> u32 {
-        let works = |brain: &BrainFrame| brain.in_flight(Intent::is_busy);
-        let working = self.open.values().filter(|brain| works(brain)).count();
+        let works: Vec<bool> = self.open.values().map(|brain| brain.in_flight(Intent::is_busy)).collect();
+        let working = works.iter().filter(|works| **works).count();
         let mut room = self.limit.saturating_sub(u32::try_from(working).unwrap_or(u32::MAX));
-        for (index, brain) in &self.open {
+        for ((index, brain), works) in self.open.iter().zip(works) {
             if brain.end.is_some() {
                 if !brain.waits_for_try(now, out) {
                     let path = self.path.call(brain.attempt.saturating_add(1), *index);
@@ -145,7 +145,7 @@ impl GroupFrame {
             if next.effects.is_empty() && !next.blocked {
                 continue;
             }
-            if !works(brain) && brain.overdue(now).is_none() {
+            if !works && brain.overdue(now).is_none() {
                 if room == 0 {
                     continue;
                 }

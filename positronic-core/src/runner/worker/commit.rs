@@ -212,8 +212,9 @@ impl Worker {
     }
 
     fn close_frames(&mut self, events: &[Arc<Event>]) {
-        if events.iter().any(|event| closes(&event.kind)) {
-            self.frames.forget_closed(&self.state);
+        let closing: Vec<&Path> = events.iter().filter(|event| closes(&event.kind)).map(|event| &event.path).collect();
+        if !closing.is_empty() {
+            self.frames.forget_closed(&self.state, &closing);
         }
         for event in events {
             let ends = matches!(event.kind, EventKind::BrainCancelled { .. } | EventKind::BrainError(_));

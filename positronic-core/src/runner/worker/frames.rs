@@ -192,17 +192,20 @@ impl Frames {
         }
     }
 
-    /// Removes closed frames.
-    pub(super) fn forget_closed(&mut self, state: &RunState) {
+    /// Removes the frames that events at these paths have closed. To find one in the state takes longer than to compare paths, and
+    /// thousands can be open.
+    pub(super) fn forget_closed(&mut self, state: &RunState, closing: &[&Path]) {
+        let is_affected = |path: &Path| closing.iter().any(|closed| path.is_within(closed));
         if self.brains.len() > 1 {
-            self.brains.retain(|path, _| state.brain(path).is_some());
+            self.brains.retain(|path, _| !is_affected(path) || state.brain(path).is_some());
         }
         if !self.items.is_empty() {
             let is_open = |path: &Path| state.owner(path).and_then(|owner| owner.stage.as_group()).is_some();
             self.items.retain(|path, _| is_open(path));
         }
         if !self.loops.is_empty() {
-            self.loops.retain(|path, _| state.loop_at(path).is_some_and(|frame| frame.path == *path));
+            let is_open = |path: &Path| state.loop_at(path).is_some_and(|frame| frame.path == *path);
+            self.loops.retain(|path, _| !is_affected(path) || is_open(path));
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::definition::{
     ToolDefinition, encode,
 };
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState};
-use crate::record::{Change, EventKind, RunId, Segment, ToolDecl};
+use crate::record::{Change, EventKind, Path, RunId, Segment, ToolDecl};
 use crate::runner::catch::caught_now;
 use crate::runner::effects::caller_tools;
 use crate::runner::effects::continued::stay;
@@ -35,7 +35,7 @@ pub(super) async fn restore(
             biased;
             frames = &mut restored => {
                 worker.frames = frames?;
-                worker.frames.forget_closed(&worker.state);
+                worker.frames.forget_closed(&worker.state, &[&Path::root()]);
                 return Ok(true);
             }
             () = shared.runner.state.registry.left() => return Err(Stop::Leaves),

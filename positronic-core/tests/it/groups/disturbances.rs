@@ -287,3 +287,15 @@ async fn outcome_that_lockstep_holds_is_recorded_when_a_race_drops_what_it_waits
     run.webhook("bank", "order-7", json!({ "amount": 4 })).await.unwrap();
     assert_eq!(run.result().await.unwrap(), ("Bank(4)".to_owned(), 2));
 }
+
+#[tokio::test(start_paused = true)]
+async fn hundreds_of_items_at_once_keep_their_order() {
+    let item = brain("Item")
+        .options::<u32>()
+        .step("Begin", async |cx| Ok(*cx.options))
+        .r#loop("Ask", |cx| cx.system("Answer.").input("How long is this?"));
+    let items = 300_u32;
+    let all = brain("All").map("Items", move |()| (0..items).collect(), each(item).limit(items), |(), all| all);
+    let run = test().start(all, ()).await;
+    assert_eq!(run.result().await.unwrap(), (0..items).collect::<Vec<_>>());
+}
