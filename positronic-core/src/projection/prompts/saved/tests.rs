@@ -125,11 +125,12 @@ async fn dialogue(line: &str, compaction: bool) -> Vec<Arc<Event>> {
     let mut assistant = brain("Assistant").step("Begin", async |_| Ok(()));
     for (number, turn) in dialogue["turns"].as_array().unwrap().iter().enumerate() {
         let (user, tools) = (turn["user"].as_str().unwrap().to_owned(), tools.clone());
-        let with_turn = assistant.r#loop(&format!("Turn {number}"), move |cx| {
+        let turns = assistant.r#loop(&format!("Turn {number}"), move |cx| {
             let config = cx.system("Help.").input(&user).tools(tools.clone()).unlimited();
             if compaction { config.plugin(Shortening) } else { config }
         });
-        assistant = with_turn.step(&format!("After turn {number}"), async |_| Ok(()));
+        // The type of a builder names its last stage.
+        assistant = turns.step(&format!("Then {number}"), async |_| Ok(()));
     }
     let model = move |request: &crate::record::ModelRequest| {
         if request.tools.tools().is_empty() {
