@@ -70,7 +70,7 @@ fn message_without_a_loop_is_refused_and_a_loop_with_an_input_receives_both() {
     assert_eq!((refused.code, own.code), (2, 0), "{}", own.err);
     let messages = model.requests().remove(0).messages.messages();
     assert!(
-        matches!(messages.as_slice(), [Message::User { text, .. }] if text == "What is there?\n\nHello"),
+        matches!(messages.as_slice(), [Message::User { text, .. }] if text == "Hello\n\nWhat is there?"),
         "{messages:?}"
     );
 }

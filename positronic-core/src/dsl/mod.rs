@@ -92,9 +92,10 @@ pub use read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOpti
 pub use reply::{IntoReply, NoArgs, ToolReply};
 pub use services::{Bound, IntoServices, NoServices, Provides, Requirement, Services, Within};
 pub use stages::{
-    All, Arm, Arms, AskedFor, BrainStage, Branch, Each, EndsInLoop, EndsInTimed, EndsInTried, Form, FormAnswer, GuardCheck,
-    IntoEach, IntoLoop, IntoLoopWithOutput, IntoQuestion, LoopWithOutput, Mapped, Member, Members, NestedOptions,
-    PromptContext, PromptQuestion, Race, Retry, Skipped, Timed, Tried, Unmapped, Untried, Waits, each, form,
+    All, Arm, Arms, AskedFor, BrainStage, Branch, Each, EndsInLoop, EndsInTimed, EndsInTried, Form, FormAnswer,
+    GuardCheck, IntoEach, IntoLoop, IntoLoopWithOutput, IntoQuestion, LoopWithOutput, Mapped, Member, Members,
+    NestedOptions, PromptContext, PromptQuestion, Race, Retry, Skipped, Timed, Tried, Unmapped, Untried, Waits, each,
+    form,
 };
 pub use start_on::{IntoStartInput, StartInput};
 pub use tool::{Action, IntoTool, Tool, ToolBuilder};

@@ -334,7 +334,7 @@ impl Record {
     /// Removes the answer before a position, if it has no text: its first call, which is inserted there, then contains it.
     fn take_answer_without_text(&mut self, before: usize) -> Option<Box<AnswerWithoutText>> {
         let place = before.checked_sub(1)?;
-        let answer = AnswerWithoutText::of(self.prompt.output.get(place)?)?;
+        let answer = self.prompt.output.get(place)?.answer_without_text()?;
         self.prompt.output.remove(place);
         Some(Box::new(answer))
     }

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::made_by::MadeBy;
 use super::part::Part;
-use super::prompt::{Output, OutputKind};
 use crate::record::money::Charge;
 
 /// A model's answer of calls, apart from the calls: what it contains is not for people.
@@ -26,14 +25,4 @@ pub struct AnswerWithoutText {
     /// Its duration from its request, stored in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::encoding::micros::optional")]
     pub duration: Option<Duration>,
-}
-
-impl AnswerWithoutText {
-    /// Takes the answer out of a text's entry; `None` if it contains something that people read.
-    pub(crate) fn of(output: &Output) -> Option<Self> {
-        let OutputKind::Text { iteration, parts, cost, by } = &output.kind else { return None };
-        let (iteration, parts, cost, by) = (*iteration, Arc::clone(parts), cost.clone(), by.clone());
-        let is_silent = !parts.iter().any(Part::is_for_people);
-        is_silent.then_some(Self { iteration, parts, cost, by, duration: output.duration })
-    }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::answer_without_text::AnswerWithoutText;
 use super::file::FileRef;
 use super::made_by::MadeBy;
 use super::part::Part;
@@ -220,6 +221,16 @@ impl SideOutput {
             Self::Widget(widget) => OutputKind::Widget(Box::new(widget)),
             Self::Custom(custom) => OutputKind::Custom(Box::new(custom)),
         }
+    }
+}
+
+impl Output {
+    /// Takes the answer out of a text's entry; `None` if it contains something that people read.
+    pub(crate) fn answer_without_text(&self) -> Option<AnswerWithoutText> {
+        let OutputKind::Text { iteration, parts, cost, by } = &self.kind else { return None };
+        let (iteration, parts, cost, by) = (*iteration, Arc::clone(parts), cost.clone(), by.clone());
+        let is_silent = !parts.iter().any(Part::is_for_people);
+        is_silent.then_some(AnswerWithoutText { iteration, parts, cost, by, duration: self.duration })
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .problems(&[ProblemType::BadSignature, ProblemType::PayloadInvalid])
     };
     vec![
-        Route::get("/api/v1/hooks", "List the webhooks that the project knows", list).returns::<List<WebhookItem>>(200),
+        Route::get("/api/v1/hooks", "List the webhooks that the project knows", list).returns::<List<HookItem>>(200),
         hook("/api/v1/hooks/{name}", "Deliver a signed webhook that contains its identifier"),
         hook("/api/v1/hooks/{name}/{identifier}", "Deliver a signed webhook for an identifier"),
     ]
@@ -35,7 +35,7 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// A webhook of the project.
 #[derive(Serialize, JsonSchema)]
-struct WebhookItem {
+struct HookItem {
     name: String,
     description: String,
     /// The JSON schema of its payload.
@@ -56,7 +56,7 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
         let name = webhook.name();
         let starting = starts.iter().filter(|start| start.webhook == name);
         let waiting = structures.iter().filter(|brain| brain.waits().iter().any(|(_, wait)| *wait == name));
-        WebhookItem {
+        HookItem {
             name: name.to_owned(),
             description: webhook.description().to_owned(),
             payload_schema: Value::clone(webhook.payload_schema()),

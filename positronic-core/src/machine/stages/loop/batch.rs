@@ -90,7 +90,7 @@ impl Capacity {
         for call in frame.batch.iter().filter(|call| call.is_running()) {
             match &call.phase {
                 CallPhase::Brain(brain) if inner.next().is_some_and(|next| is_suspended(brain, next)) => {
-                    room.running += 1
+                    room.running += 1;
                 }
                 _ => room.take(call.flags),
             }
