@@ -50,13 +50,13 @@ pub(super) type Entry = (String, String);
 /// What is said last, and the history before it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Newest {
-    pub(super) said: Said,
+    pub(super) said: NewestInput,
     pub(super) before: Vec<Entry>,
 }
 
 /// What is said last.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Said {
+pub(super) enum NewestInput {
     /// A user's message.
     Message(String),
     /// The results of calls.
@@ -138,8 +138,8 @@ impl Newest {
     pub(super) fn answered<'a>(&self, text: &str, calls: impl IntoIterator<Item = &'a str>) -> Vec<Entry> {
         let mut history = self.before.clone();
         match &self.said {
-            Said::Message(text) => history.push((USER.to_owned(), text.trim().to_owned())),
-            Said::Results(results) => {
+            NewestInput::Message(text) => history.push((USER.to_owned(), text.trim().to_owned())),
+            NewestInput::Results(results) => {
                 history.extend(
                     results.iter().map(|result| result_entry(&result.call, result.result.as_str().unwrap_or_default())),
                 );
@@ -158,8 +158,11 @@ pub(super) fn newest(messages: &[SaidMessage], param: &str) -> Result<Newest, Pr
     for message in before {
         message.add_to(&mut history);
     }
-    let said =
-        if results > 0 { Said::Results(results_of(last, param)?) } else { Said::Message(message_of(last, param)?) };
+    let said = if results > 0 {
+        NewestInput::Results(results_of(last, param)?)
+    } else {
+        NewestInput::Message(message_of(last, param)?)
+    };
     Ok(Newest { said, before: history })
 }
 
@@ -228,7 +231,7 @@ mod tests {
         ]));
 
         let newest = newest.unwrap();
-        assert_eq!(newest.said, Said::Message("and\nyou?".to_owned()));
+        assert_eq!(newest.said, NewestInput::Message("and\nyou?".to_owned()));
         assert_eq!(newest.before, [entry(USER, "hello"), entry(ASSISTANT, "Hi.")]);
         let image = json!([{ "role": "user", "content": [{ "type": "image_url" }] }]);
         assert_eq!(read(image).unwrap_err().kind(), ProblemType::InvalidBody);

@@ -11,7 +11,7 @@ use positronic_server::{Problem, ProblemType, Scope};
 use super::error::refused;
 use super::history::Remembered;
 use super::input::ResponseRequest;
-use super::newest::Said;
+use super::newest::NewestInput;
 use super::response::{ResponseObject, next_turn, read, turn_of};
 use super::responses_stream::events;
 use super::turn::{Turn, TurnOpening, answer, begin, by_history, named, speech};
@@ -79,7 +79,7 @@ async fn created(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response, 
         asked: newest.last_calls(),
     };
     let turn = match (&request.previous_response_id, named(cx, request.metadata.as_ref())) {
-        (Some(previous), _) if let Said::Results(results) = &newest.said => {
+        (Some(previous), _) if let NewestInput::Results(results) = &newest.said => {
             let (run, from) = turn_of(previous)?;
             let row = cx.run_row(&run).await?;
             let asked: Vec<_> = read(cx, shared, &row, from).await?.asked.into_iter().map(|call| call.id).collect();

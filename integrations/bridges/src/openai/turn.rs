@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::history::{self, KnownChat};
 use super::input::unsupported;
 use super::models::unknown;
-use super::newest::{Newest, Said};
+use super::newest::{Newest, NewestInput};
 use super::speech::{Speech, SpeechEncoder};
 use crate::bridges::Shared;
 use crate::caller_result::CallerResult;
@@ -65,7 +65,7 @@ pub(super) fn new_conversation() -> String {
 
 /// Begins a turn of a chat without a named conversation: it continues the one in which the caller got the last answer.
 pub(super) async fn by_history(cx: &RequestContext, opening: TurnOpening<'_>) -> Result<Turn, Problem> {
-    if !opening.newest.has_answers() && matches!(opening.newest.said, Said::Message(_)) {
+    if !opening.newest.has_answers() && matches!(opening.newest.said, NewestInput::Message(_)) {
         return begin(cx, &new_conversation(), opening, None).await;
     }
     let Some(known) = history::find(cx, opening.brain, opening.newest).await? else {
@@ -88,8 +88,8 @@ pub(super) async fn begin(
     let definition = brain(cx, title)?;
     let thread = Thread::find(cx, conversation).await?;
     let text = match &newest.said {
-        Said::Message(text) => text,
-        Said::Results(results) => {
+        NewestInput::Message(text) => text,
+        NewestInput::Results(results) => {
             let Some(row) = thread.last() else {
                 let detail = format!("the conversation `{conversation}` has no call that could have a result");
                 return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
