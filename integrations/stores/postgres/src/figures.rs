@@ -221,7 +221,7 @@ fn of_model(query: &mut Select, filter: &FigureFilter, column: &str) {
 /// Adds the condition on the models of open runs, which only their summaries have.
 fn answered_by(query: &mut Select, schema: &str, filter: &FigureFilter) {
     if let Some(model) = &filter.model {
-        let models = format!("json_array_elements({schema}.summary_json(r.summary) -> 'models')");
+        let models = format!("jsonb_array_elements({schema}.summary_json(r.summary) -> 'models')");
         query
             .push(format!(" AND EXISTS (SELECT FROM {models} used WHERE used ->> 'model' = "))
             .bind(owned(model))

@@ -89,13 +89,13 @@ async fn people_see_the_same_with_all_four_apis() {
         variable: "OPENAI_BASE_URL",
         rules: chat::check,
         encode: wire_forms::chat,
-        picture: |body| &body["messages"][2]["content"][0]["image_url"]["url"],
+        picture: |body| &body["messages"][1]["content"][0]["image_url"]["url"],
     };
     let responses = Api {
         model: "openai-responses/gpt-5-mini",
         rules: responses::check,
         encode: wire_forms::responses,
-        picture: |body| &body["input"][1]["content"][0]["image_url"],
+        picture: |body| &body["input"][0]["content"][0]["image_url"],
         ..chat
     };
     let messages = Api {
@@ -103,14 +103,14 @@ async fn people_see_the_same_with_all_four_apis() {
         variable: "ANTHROPIC_BASE_URL",
         rules: anthropic::check,
         encode: wire_forms::messages,
-        picture: |body| &body["messages"][0]["content"][1]["source"]["data"],
+        picture: |body| &body["messages"][0]["content"][0]["source"]["data"],
     };
     let generate_content = Api {
         model: "gemini/gemini-3.8-flash",
         variable: "GEMINI_BASE_URL",
         rules: gemini::check,
         encode: wire_forms::generate_content,
-        picture: |body| &body["contents"][0]["parts"][1]["inlineData"]["data"],
+        picture: |body| &body["contents"][0]["parts"][0]["inlineData"]["data"],
     };
 
     let seen = played(chat).await;
