@@ -116,9 +116,9 @@ async fn people_see_the_same_with_all_four_apis() {
     let seen = played(chat).await;
     insta::assert_snapshot!(seen, @r#"
     # Chat
-    user: The espresso machine of my order A-1001 leaks. Can I have my money back?
     user: This is how it looks.
     user: [file leak.png, image/png, 9 bytes]
+    user: The espresso machine of my order A-1001 leaks. Can I have my money back?
     assistant: Let me see.
     check_order_status({"order_id":"A-1001"}) -> {"arrived":12,"id":"A-1001","item":"espresso machine","price":249}
     search_knowledge_base({"query":"leaks refunds"}) -> Refunds: within 30 days the whole price, after that half of it.
