@@ -59,7 +59,7 @@ async function show() {
   const to = route();
   if (app.name === to.name && app.view.update?.(to)) return redraw();
   app.trouble = null;
-  const view = await load(to.name).then((module) => module.default, fail);
+  const view = await load(to.name).then((module) => module.default, (error) => turn === app.turn && failToLoad(error));
   if (!view || turn !== app.turn) return;
   app.view?.close?.();
   app.name = to.name;
@@ -78,6 +78,18 @@ function fail(error) {
   app.view?.close?.();
   Object.assign(app, { trouble: error, view: null, name: '' });
   redraw();
+}
+
+/** Shows why a view does not load. A server that was away may have another version of it, so the page is loaded anew once the server answers. */
+async function failToLoad(error) {
+  const answers = () => get('/session').then(() => true, ({ status }) => status !== 0);
+  if (await answers()) return fail(error);
+  const away = new Problem(0, { title: 'The server cannot be reached.' });
+  fail(away);
+  while (app.trouble === away) {
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    if (app.trouble === away && await answers()) location.reload();
+  }
 }
 
 function draw() {

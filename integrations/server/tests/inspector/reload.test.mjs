@@ -40,12 +40,23 @@ test('a view that was opened without the server recovers once it is back', async
   for (const [name, shown] of [['Brains', 'Answers one question and is done'], ['Runs', 'Minimal']]) {
     await to('Schedules');
     await page.getByText('No schedules').waitFor();
-    // What a view needs is loaded once the page is idle.
-    await page.waitForFunction(() => performance.getEntriesByType('resource').some(({ name: of }) => of.endsWith('/views/webhooks.js')));
     await project.kill();
     await to(name);
     await page.getByText('The server cannot be reached').first().waitFor();
     await project.serve(new URL(address).port);
     await page.locator('#main').getByText(shown).first().waitFor({ timeout: 20_000 });
   }
+});
+
+test('a view whose code was not loaded before the server went away recovers, too', async () => {
+  await page.route('**/views/brains.js', (route) => route.abort());
+  await page.to('/schedules', 'h1');
+  await page.reload();
+  await page.getByText('No schedules').waitFor();
+  await project.kill();
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Brains' }).click();
+  await page.getByText('The server cannot be reached').first().waitFor();
+  await page.unroute('**/views/brains.js');
+  await project.serve(new URL(address).port);
+  await page.locator('#main').getByText('Answers one question and is done').first().waitFor({ timeout: 20_000 });
 });
