@@ -49,7 +49,6 @@ mod plugin;
 mod plugin_state;
 mod plugin_update;
 mod project;
-mod project_webhook;
 mod question;
 mod read_only;
 mod reply;
@@ -82,11 +81,11 @@ pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit, ResponseInspec
 pub use plugin_state::PluginState;
 pub(crate) use plugin_state::instance_name;
 pub use plugin_update::{PluginUpdate, ReceivedUpdate};
+pub use project::ProjectWebhook;
+#[doc(hidden)]
+pub use project::check_webhook_names;
 #[doc(hidden)]
 pub use project::{BoundBrain, bound};
-pub use project_webhook::ProjectWebhook;
-#[doc(hidden)]
-pub use project_webhook::check_webhook_names;
 pub use question::ModelCall;
 pub use read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOptions, ReadOnly};
 pub use reply::{IntoReply, NoArgs, ToolReply};

@@ -1,4 +1,6 @@
-//! The brains of a project as one typed value, which its services hold.
+//! The brains and webhooks of a project, each as one typed value, which its services hold.
+
+mod webhook;
 
 use std::sync::Arc;
 
@@ -6,6 +8,8 @@ use serde_json::Value;
 
 use super::brain::{Brain, IntoBrain};
 use super::services::{Services, Within};
+
+pub use webhook::{ProjectWebhook, check_webhook_names};
 
 /// A brain of a project without its types, bound to the project's services.
 pub type BoundBrain = Brain<Value, Value>;

@@ -5,6 +5,7 @@
 
 mod call;
 mod group;
+pub(super) mod known_contents;
 mod r#loop;
 mod open;
 mod undo;

@@ -36,7 +36,6 @@ mod failed_place;
 mod frames;
 mod grants;
 mod headline;
-mod known_contents;
 mod limits;
 mod model_question;
 mod next;

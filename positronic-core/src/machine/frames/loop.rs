@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::call::Call;
 use super::{Intent, OpenQuestion};
 
+use super::known_contents::KnownContents;
 use crate::machine::grants::{Grants, Spending};
-use crate::machine::known_contents::KnownContents;
 use crate::record::encoding::skip::is_default;
 use crate::record::{
     AnswerFault, ChildRun, ContentHash, ContextItem, Limits, LoopOutcome, MadeBy, ModelRequest, Part, Path,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::approvals::denial;
+use crate::machine::frames::known_contents::KnownContent;
 use crate::machine::frames::{
     BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, OpenQuestion, OpenUpdate, RejectedAnswer, Values,
 };
-use crate::machine::known_contents::KnownContent;
 use crate::machine::stages::frame::{OwnerState, Reason};
 use crate::machine::stages::step::{question_event, question_hash, record_value};
 use crate::record::{

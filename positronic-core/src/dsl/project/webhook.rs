@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::trait_bounds::Payload;
-use super::usage_panic::usage_panic;
-use super::wait::Webhook;
+use crate::dsl::trait_bounds::Payload;
+use crate::dsl::usage_panic::usage_panic;
+use crate::dsl::wait::Webhook;
 use crate::tools::Schema;
 
 /// A webhook of a project without the type of its payload: what [`webhooks!`](crate::webhooks) lists.
