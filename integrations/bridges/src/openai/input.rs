@@ -95,7 +95,7 @@ impl CompletionRequest {
         check(&self.rest, "response_format")
     }
 
-    /// Returns what is said last.
+    /// Returns the newest input.
     pub(super) fn newest(&self) -> Result<Newest, Problem> {
         newest(&self.messages, "messages")
     }
@@ -129,7 +129,7 @@ impl ResponseRequest {
         caller_tools(&given, None)
     }
 
-    /// Returns what is said last.
+    /// Returns the newest input.
     pub(super) fn newest(&self) -> Result<Newest, Problem> {
         if let Value::String(text) = &self.input {
             return newest(&[SaidMessage::of_user(text)], "input");

@@ -47,14 +47,14 @@ const RESULT: &str = "result";
 /// An entry of a history: who says it, and a text, the id of a call, or that with its result.
 pub(super) type Entry = (String, String);
 
-/// What is said last, and the history before it.
+/// The newest input, and the history before it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Newest {
     pub(super) said: NewestInput,
     pub(super) before: Vec<Entry>,
 }
 
-/// What is said last.
+/// The newest input of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum NewestInput {
     /// A user's message.
@@ -128,7 +128,7 @@ impl Newest {
         self.before.iter().any(|(role, _)| role == ASSISTANT || role == CALL)
     }
 
-    /// Returns the calls of the last answer, if nothing follows it but what is said last.
+    /// Returns the calls of the last answer, if nothing but the newest input follows it.
     pub(super) fn last_calls(&self) -> Vec<String> {
         let calls = self.before.iter().rev().take_while(|(role, _)| role == CALL);
         calls.map(|(_, id)| id.clone()).collect()
@@ -150,7 +150,7 @@ impl Newest {
     }
 }
 
-/// Reads what is said last in a list of messages.
+/// Reads the newest input in a list of messages.
 pub(super) fn newest(messages: &[SaidMessage], param: &str) -> Result<Newest, Problem> {
     let results = messages.iter().rev().take_while(|message| message.result().is_some()).count();
     let (before, last) = messages.split_at(messages.len() - results.max(usize::from(!messages.is_empty())));

@@ -77,7 +77,7 @@ pub(super) async fn by_history(cx: &RequestContext, opening: TurnOpening<'_>) ->
     begin(cx, &conversation, opening, Some(&known)).await
 }
 
-/// Sends to a conversation what is said last. `known` is how the caller has left it.
+/// Sends the newest input to a conversation. `known` is how the caller has left it.
 pub(super) async fn begin(
     cx: &RequestContext,
     conversation: &str,
