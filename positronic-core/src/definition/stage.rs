@@ -25,6 +25,9 @@ pub struct StageDefinition {
     pub tries: Tries,
     /// Whether a loop takes tools of the run's caller.
     pub caller_tools: bool,
+    /// The webhooks for which the tools of a loop wait, as its author declares them. Each iteration makes the tools, so nothing else says
+    /// so before a run.
+    pub webhooks: Vec<String>,
 }
 
 /// The work of a stage.
