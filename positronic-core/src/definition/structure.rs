@@ -8,8 +8,7 @@ use crate::record::{StageKind, StageShape, WaitSpec};
 
 /// The structure of a brain: its stages, and the brains that they run.
 ///
-/// The tools of a loop are not part of it: its closure decides on them before each iteration. Their webhooks are, where the author declares them
-/// with `waits_for`.
+/// The tools of a loop are not part of it: its closure decides on them before each iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Structure {
