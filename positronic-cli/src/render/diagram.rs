@@ -46,6 +46,7 @@ pub(crate) fn waits(kind: StageKind, webhooks: &[String]) -> String {
         [] => String::new(),
         // A form is a question to a person, which says enough.
         _ if kind == StageKind::AskPerson => String::new(),
+        webhooks if kind == StageKind::Loop => format!(", tools wait for {}", webhooks.join(" or ")),
         webhooks => format!(" {}", webhooks.join(" or ")),
     }
 }
@@ -128,7 +129,9 @@ mod tests {
                 b.choose(move |n| if *n > 3 { check } else { small })
             })
             .guard("Any", |n| *n > 0)
-            .repeat("Again", 3, check(), |n| *n, |n, one| n + one, |n| *n > 5);
+            .repeat("Again", 3, check(), |n| *n, |n, one| n + one, |n| *n > 5)
+            .r#loop("Chat", |cx| cx.system("Help."))
+            .waits_for(&webhook::<u32>("payment"));
         outer.definition().structure()
     }
 
@@ -143,8 +146,9 @@ mod tests {
         │  │  └─ Look "closely"  (step)
         │  └→ Small
         ├─ Any  (guard)
-        └─ Again  (repeat Check, at most 3 rounds)
-           └─ Look "closely"  (step)
+        ├─ Again  (repeat Check, at most 3 rounds)
+        │  └─ Look "closely"  (step)
+        └─ Chat  (loop, tools wait for payment)
         "#);
     }
 
@@ -165,9 +169,11 @@ mod tests {
           subgraph s3["Again (repeat Check, at most 3 rounds)"]
             s3_0["Look #quot;closely#quot; (step)"]
           end
+          s4(["Chat (loop, tools wait for payment)"])
           s0 --> s1
           s1 --> s2
           s2 --> s3
+          s3 --> s4
         "#);
     }
 }

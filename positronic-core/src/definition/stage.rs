@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{LoopDefinition, NestedDefinition, Scope, StateFn, StateValue};
 use crate::error::{Error, Result};
-use crate::record::{ArmShape, Failure, StageKind, StageShape, Timestamp, WaitSpec};
+use crate::record::{ArmShape, Failure, StageKind, StageShape, Timestamp, WaitDeadline, WaitSpec};
 
 /// One stage of a definition.
 #[derive(Clone)]
@@ -25,6 +25,9 @@ pub struct StageDefinition {
     pub tries: Tries,
     /// Whether a loop takes tools of the run's caller.
     pub caller_tools: bool,
+    /// The webhooks for which the tools of a loop wait, as its author declares them. Each iteration makes the tools, so nothing else says
+    /// so before a run.
+    pub webhooks: Vec<String>,
 }
 
 /// The work of a stage.
@@ -234,7 +237,8 @@ pub struct WaitStage {
 }
 
 /// Computes what a stage waits for, and until when.
-pub type BeginWaitFn = Arc<dyn Fn(&StateValue, Timestamp) -> Result<(Vec<WaitSpec>, Option<Timestamp>)> + Send + Sync>;
+pub type BeginWaitFn =
+    Arc<dyn Fn(&StateValue, Timestamp) -> Result<(Vec<WaitSpec>, Option<WaitDeadline>)> + Send + Sync>;
 
 /// Computes the next state from the index of the answered wait and its payload, or from the end of the time.
 pub type FinishWaitFn = Arc<dyn Fn(&StateValue, Option<(u32, &Value)>) -> Result<Value> + Send + Sync>;

@@ -35,7 +35,7 @@ pub struct StageStructure {
     /// The arms of a branch, or the brains of a group that has several, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<ArmStructure>,
-    /// The webhooks for which it waits; `reply` for a person's reply.
+    /// The webhooks for which it waits; `reply` for a person's reply. Of a loop, those for which its tools wait, as its author declares them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<String>,
     /// The maximum number of rounds of a `repeat`.
@@ -91,7 +91,8 @@ impl BrainDefinition {
 
 impl StageDefinition {
     fn structure(&self) -> StageStructure {
-        let StageShape { name, kind, webhooks, rounds, .. } = self.shape();
+        let StageShape { name, kind, mut webhooks, rounds, .. } = self.shape();
+        webhooks.extend_from_slice(&self.webhooks);
         let brain = self.body.nested(None).map(|nested| nested.definition.structure());
         let arms = self.body.arms().iter().map(ArmDefinition::structure).collect();
         StageStructure { name, kind, brain, arms, webhooks, rounds: (rounds > 0).then_some(rounds) }

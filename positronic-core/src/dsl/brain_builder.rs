@@ -363,7 +363,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
             usage_panic(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
         }
         let (name, tries) = (name.to_owned(), Tries::of(body.kind()));
-        let stage = StageDefinition { name, body, undo: None, tries, caller_tools: false };
+        let stage = StageDefinition { name, body, undo: None, tries, caller_tools: false, webhooks: Vec::new() };
         self.with(|definition| definition.stages.push(stage))
     }
 }
@@ -374,6 +374,17 @@ impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
         self.with(|definition| {
             if let Some(last) = definition.stages.last_mut() {
                 change(&mut last.tries);
+            }
+        })
+    }
+
+    /// Adds a webhook for which the tools of the last stage, a loop, wait.
+    pub(super) fn with_webhook(self, name: &str) -> Self {
+        self.with(|definition| {
+            if let Some(last) = definition.stages.last_mut()
+                && !last.webhooks.iter().any(|known| known == name)
+            {
+                last.webhooks.push(name.to_owned());
             }
         })
     }

@@ -80,6 +80,7 @@ impl RunState {
         }
         let claims = matches!(event.kind, EventKind::RunClaimed { .. });
         let was_claimed = self.claim.as_ref().is_some_and(|claim| !claim.released);
+        self.postpone_in_fork(event);
         // A fork begins without the crashes of its origin.
         if self.start.forked_from.as_ref().is_some_and(|(_, at)| event.seq == at.next()) {
             self.crashed.clear();

@@ -294,6 +294,9 @@ pub struct WaitFrame {
     /// When it ends without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
+    /// Whether the author has named that time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fixed: bool,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<WaitOutcome>,

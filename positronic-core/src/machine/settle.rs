@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::record::{
     ArmShape, BrainStart, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError, ModelResponse,
     NewEvent, Part, Path, PluginStates, ReplacedInput, ResponseMetadata, RoutingStep, Segment, StageKind, Timestamp,
-    ToolCall, ToolResult, TriggerChange, WaitSpec,
+    ToolCall, ToolResult, TriggerChange, WaitDeadline, WaitSpec,
 };
 
 pub(crate) use context::SettleContext;
@@ -69,7 +69,7 @@ pub(crate) enum Outcome {
     /// A guard has passed, or has a reason why it has not.
     Checked(Result<Option<Value>>),
     /// What a stage waits for, and until when.
-    WaitBegun(Result<(Vec<WaitSpec>, Option<Timestamp>)>),
+    WaitBegun(Result<(Vec<WaitSpec>, Option<WaitDeadline>)>),
     /// The next state after the end of a wait; `None` if it stays.
     WaitEnded(Result<Option<Change>>),
     /// The first event of a nested brain, or why it cannot start.

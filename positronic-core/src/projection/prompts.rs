@@ -28,6 +28,10 @@ pub struct Prompts {
     replaced: Vec<ReplacedInput>,
     /// The event up to which the prompts are saved.
     saved: Seq,
+    /// Whether the records of loops are dropped once the brain of a group or a round around them has ended.
+    drops_ended: bool,
+    /// The dropped brains with records in a saved part.
+    dropped: Vec<Path>,
 }
 
 impl Prompts {
@@ -93,6 +97,31 @@ impl Prompts {
     #[must_use]
     pub fn in_run(self, run: &RunId) -> Self {
         Self { run: Some(run.clone()), ..self }
+    }
+
+    /// Drops the prompts of a group's brain, and of a round, when it ends: no later stage reads them, and a group can have any number.
+    #[must_use]
+    pub(crate) const fn dropping_ended(mut self) -> Self {
+        self.drops_ended = true;
+        self
+    }
+
+    /// Drops the prompts of a brain that has ended, unless a loop called it.
+    fn drop_ended(&mut self, brain: &Path) {
+        let is_in_group = matches!(brain.last(), Some(Segment::Call(..)))
+            && parent_of(brain.as_str()).is_some_and(|stage| !self.records.contains_key(stage));
+        if !self.drops_ended || !is_in_group {
+            return;
+        }
+        let mut is_in_part = false;
+        self.records.retain(|path, record| {
+            let is_inside = path.is_within(brain);
+            is_in_part |= is_inside && record.is_in_part;
+            !is_inside
+        });
+        if is_in_part {
+            self.dropped.push(brain.clone());
+        }
     }
 
     /// Folds a whole log.
@@ -219,6 +248,9 @@ impl Prompts {
                 }
                 self.records.insert(event.path.clone(), record);
                 return;
+            }
+            EventKind::BrainComplete { .. } | EventKind::BrainError { .. } | EventKind::BrainCancelled { .. } => {
+                return self.drop_ended(&event.path);
             }
             _ => {}
         }

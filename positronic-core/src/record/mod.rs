@@ -48,7 +48,7 @@ pub use plugin::{PluginChange, PluginDocument, PluginStates};
 pub use prompt::answer_without_text::AnswerWithoutText;
 pub use prompt::approval::{Approval, ApprovalOutcome};
 pub(crate) use prompt::call::PrecedingCalls;
-pub use prompt::call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
+pub use prompt::call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitDeadline, WaitSpec};
 pub use prompt::caller_tool::CallerTool;
 pub use prompt::continued::{ContinuedLoop, Dialogue, HandedOver};
 pub(crate) use prompt::file::stored_files;

@@ -254,7 +254,8 @@ async fn begin_run(
         Some(before) => Prompts::after(load::history(&*runner.store, &before, &runner.state.histories).await?),
         None => Prompts::default(),
     }
-    .in_run(run);
+    .in_run(run)
+    .dropping_ended();
     let begin = vec![NewEvent::new(Path::root(), EventKind::BrainStart(Box::new(begin)))];
     let claim = vec![NewEvent::new(Path::root(), EventKind::RunClaimed { owner, trace })];
     let mut events = stamp(begin, Seq(0), now, None);

@@ -45,6 +45,7 @@ mod failures;
 mod faults;
 mod files;
 mod first;
+mod fork_deadlines;
 mod format_1;
 mod fuzz;
 mod groups;

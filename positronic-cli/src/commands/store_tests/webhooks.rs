@@ -235,6 +235,36 @@ mod listed {
     }
 
     #[test]
+    fn webhooks_of_tools_are_shown_and_checked_where_their_loop_declares_them() {
+        let chat = |hook: &Webhook<Payment>| {
+            let order = brain("Order").r#loop("Chat", |cx| cx.system("Help.").input("Pay.")).waits_for(hook);
+            scripted([]).brain(order).webhooks(Hooks::new().list())
+        };
+        let shown = Desk::new().call(&chat(&Hooks::new().payment), &["show", "order"]).out;
+        assert!(shown.contains("Chat  (loop, tools wait for payment)"), "{shown}");
+        let refused = Desk::new().call(&chat(&webhook("paymnt")), &["run", "order"]);
+        assert_eq!(refused.code, 2, "{}", refused.err);
+        assert!(
+            refused.err.contains("the stage `Chat` of the brain `Order` waits for the webhook `paymnt`"),
+            "{}",
+            refused.err
+        );
+    }
+
+    #[test]
+    fn sender_of_a_webhook_that_the_project_does_not_list_is_refused_by_serve() {
+        let desk = Desk::new();
+        let senders = desk.path("senders.toml");
+        std::fs::write(&senders, "[payment]\nscheme = \"unsigned\"\n[paymnt]\nscheme = \"unsigned\"\n").unwrap();
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--webhooks", &senders];
+        let refused = desk.call(&project(Hooks::new().payment), &serve);
+        assert_eq!(refused.code, 2, "{}", refused.err);
+        let message = "the webhook file has the sender `paymnt`, and the project lists no such webhook";
+        assert!(refused.err.contains(message), "{}", refused.err);
+        assert!(refused.err.contains("did you mean `payment`?"), "{}", refused.err);
+    }
+
+    #[test]
     fn payload_that_does_not_fit_a_listed_webhook_is_refused_and_not_stored() {
         let desk = Desk::new();
         let send = |cents: serde_json::Value| {

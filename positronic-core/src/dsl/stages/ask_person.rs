@@ -16,7 +16,7 @@ use crate::dsl::services::Requirement;
 use crate::dsl::trait_bounds::{Options, State};
 use crate::error::{Error, Result};
 use crate::machine::REPLY;
-use crate::record::{StageKind, WaitSpec};
+use crate::record::{StageKind, WaitDeadline, WaitSpec};
 use crate::tools::Schema;
 
 /// A question to a person with the fields of `T`. The answer is an `A`: `T`, or an `Option` of it if the form has a deadline.
@@ -120,7 +120,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
                         expires: None,
                         otherwise: None,
                     };
-                    Ok((vec![wait], within.map(|time| now.after(time))))
+                    Ok((vec![wait], within.map(|time| WaitDeadline::after(now, time))))
                 }),
                 finish: Arc::new(move |state: &StateValue, answer: Option<(u32, &Value)>| {
                     let answer = answer.map(|(_, payload)| decode("the answer", payload)).transpose()?;

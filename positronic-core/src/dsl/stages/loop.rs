@@ -8,7 +8,8 @@ use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::context::LoopContext;
 use crate::dsl::r#loop::Loop;
 use crate::dsl::services::{Requirement, Services};
-use crate::dsl::trait_bounds::{Options, State};
+use crate::dsl::trait_bounds::{Options, Payload, State};
+use crate::dsl::wait::Webhook;
 use crate::error::Result;
 
 /// The return value of a loop's closure: its configuration, or a `Result` of it.
@@ -93,6 +94,35 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
         P: EndsInLoop,
     {
         self.with_caller_tools()
+    }
+
+    /// Declares a webhook for which tools of the loop before it wait. Each iteration makes the tools, so without it only a run shows
+    /// that. [`Brain::structure`](crate::dsl::Brain::structure), `positronic show` and the API list it, and a project that lists its webhooks
+    /// has it or does not start.
+    ///
+    /// It changes no run: a tool can wait for other webhooks, too, which the inbox then shows.
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    ///
+    /// let letter = webhook::<String>("letter");
+    /// let ask = letter.clone();
+    /// let desk = brain("Desk")
+    ///     .r#loop("Chat", move |cx| {
+    ///         let letter = ask.clone();
+    ///         cx.system("Help the customer.").tool("ask", move |t| {
+    ///             t.wait(move |_: &NoArgs, _| [letter.on("desk")]).execute(async |_, _| Ok("asked"))
+    ///         })
+    ///     })
+    ///     .waits_for(&letter)
+    ///     .build();
+    /// assert_eq!(desk.structure().stages[0].webhooks, ["letter"]);
+    /// ```
+    pub fn waits_for<T: Payload>(self, webhook: &Webhook<T>) -> Self
+    where
+        P: EndsInLoop,
+    {
+        self.with_webhook(webhook.name())
     }
 }
 

@@ -10,7 +10,7 @@ use crate::definition::{StageBody, StateValue, WaitStage};
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::services::Requirement;
 use crate::dsl::trait_bounds::{Options, State};
-use crate::record::{StageKind, Timestamp};
+use crate::record::{StageKind, Timestamp, WaitDeadline};
 
 impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S, V, P> {
     /// Adds a sleep for a time that follows from the state. The time at which it ends is computed once and is in the log, so a
@@ -40,7 +40,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     where
         P: TakesStages,
     {
-        self.sleeping(name, move |state, now| now.after(time(state)))
+        self.sleeping(name, move |state, now| WaitDeadline::after(now, time(state)))
     }
 
     /// Adds a sleep until a time that follows from the state, as [`sleep`](Self::sleep). A time that is over ends it at once.
@@ -57,14 +57,14 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     where
         P: TakesStages,
     {
-        self.sleeping(name, move |state, _| time(state))
+        self.sleeping(name, move |state, _| WaitDeadline::at(time(state)))
     }
 
     #[track_caller]
     fn sleeping(
         self,
         name: &str,
-        due: impl Fn(&S, Timestamp) -> Timestamp + Send + Sync + 'static,
+        due: impl Fn(&S, Timestamp) -> WaitDeadline + Send + Sync + 'static,
     ) -> BrainBuilder<O, S, V, P::Next<Untried>>
     where
         P: TakesStages,

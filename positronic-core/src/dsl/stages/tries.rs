@@ -43,9 +43,9 @@ pub trait EndsInTimed: HasStages {}
 
 /// A phase of a builder whose last stage is a loop.
 #[diagnostic::on_unimplemented(
-    message = "`caller_tools` follows a loop",
+    message = "`caller_tools` and `waits_for` follow a loop",
     label = "the last stage of this brain is none",
-    note = "write it right after the `loop` that takes tools of the run's caller"
+    note = "write it right after the `loop` that takes tools of the run's caller, or whose tools wait for the webhook"
 )]
 pub trait EndsInLoop: HasStages {}
 

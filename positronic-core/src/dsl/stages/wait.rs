@@ -16,7 +16,7 @@ use crate::dsl::trait_bounds::{Options, Payload, State};
 use crate::dsl::usage_panic::usage_panic;
 use crate::error::{Error, Result};
 use crate::machine::REPLY;
-use crate::record::{StageKind, Timestamp, WaitSpec, first_hidden};
+use crate::record::{StageKind, Timestamp, WaitDeadline, WaitSpec, first_hidden};
 use crate::tools::Schema;
 
 /// Lists the answers for which a stage waits, in a brain with the state `S`. Each becomes an event `E`.
@@ -49,7 +49,7 @@ type SpecFn<S> = Box<dyn Fn(&S, WaitSpec) -> WaitSpec + Send + Sync>;
 /// Makes an event of a payload.
 type EventFn<E> = Box<dyn Fn(&Value) -> Result<E> + Send + Sync>;
 /// Computes the end of a wait from the state and the time.
-type DueFn<S> = Box<dyn Fn(&S, Timestamp) -> Timestamp + Send + Sync>;
+type DueFn<S> = Box<dyn Fn(&S, Timestamp) -> WaitDeadline + Send + Sync>;
 
 impl<S: State, E: 'static> Waits<S, E> {
     /// Waits for a webhook, with the identifier that the state gives this wait.
@@ -90,7 +90,7 @@ impl<S: State, E: 'static> Waits<S, E> {
 
     /// Ends the wait after this time without an answer.
     pub fn after(self, time: Duration, event: impl Fn() -> E + Send + Sync + 'static) -> Self {
-        self.due(move |_, now| now.after(time), event)
+        self.due(move |_, now| WaitDeadline::after(now, time), event)
     }
 
     /// Ends the wait at a time without an answer.
@@ -99,12 +99,12 @@ impl<S: State, E: 'static> Waits<S, E> {
         time: impl Fn(&S) -> Timestamp + Send + Sync + 'static,
         event: impl Fn() -> E + Send + Sync + 'static,
     ) -> Self {
-        self.due(move |state, _| time(state), event)
+        self.due(move |state, _| WaitDeadline::at(time(state)), event)
     }
 
     fn due(
         mut self,
-        due: impl Fn(&S, Timestamp) -> Timestamp + Send + Sync + 'static,
+        due: impl Fn(&S, Timestamp) -> WaitDeadline + Send + Sync + 'static,
         event: impl Fn() -> E + Send + Sync + 'static,
     ) -> Self {
         self.end = Some(TimeOver { due: Box::new(due), event: Box::new(event) });
@@ -117,7 +117,7 @@ impl<S: State, E: 'static> Waits<S, E> {
         self
     }
 
-    fn begin(&self, state: &S, now: Timestamp) -> Result<(Vec<WaitSpec>, Option<Timestamp>)> {
+    fn begin(&self, state: &S, now: Timestamp) -> Result<(Vec<WaitSpec>, Option<WaitDeadline>)> {
         let waits = self.answers.iter().map(|answer| answer.begin(state, self.fresh)).collect::<Result<_>>()?;
         Ok((waits, self.end.as_ref().map(|end| (end.due)(state, now))))
     }

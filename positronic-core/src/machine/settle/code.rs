@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::machine::close::{self, fail_loop};
 use crate::machine::{BrainEnd, CallPhase, REPLY, RunState};
 use crate::record::{
-    ArmShape, BrainStart, Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, Timestamp,
-    ToolResult, WaitSpec,
+    ArmShape, BrainStart, Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, ToolResult,
+    WaitDeadline, WaitSpec,
 };
 
 /// Begins the nested brain of a stage or a call, or fails the brain around the stage, or the call.
@@ -113,10 +113,11 @@ pub(super) fn check(state: &RunState, path: &Path, checked: Result<Option<Value>
 pub(super) fn begin_wait(
     state: &RunState,
     path: &Path,
-    begun: Result<(Vec<WaitSpec>, Option<Timestamp>)>,
+    begun: Result<(Vec<WaitSpec>, Option<WaitDeadline>)>,
 ) -> Vec<NewEvent> {
     match begun {
         Ok((waits, due)) => {
+            let (due, fixed) = (due.map(|due| due.at), due.is_some_and(|due| due.is_fixed));
             let valid = |mut wait: WaitSpec| {
                 wait.expires = due;
                 if wait.webhook == REPLY {
@@ -125,7 +126,7 @@ pub(super) fn begin_wait(
                 wait
             };
             let waits = waits.into_iter().map(valid).collect();
-            vec![NewEvent::new(path.clone(), EventKind::StageWait { waits, due })]
+            vec![NewEvent::new(path.clone(), EventKind::StageWait { waits, due, fixed })]
         }
         Err(error) => fail_owner(state, path, EndReason::Step, format!("the wait `{path}` cannot begin: {error}")),
     }

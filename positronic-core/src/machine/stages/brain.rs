@@ -2,8 +2,10 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};
+use super::postpone::postpone;
 use crate::machine::conversation_budget::{budget_of, shared_of};
 use crate::machine::effect::{Effect, Next};
 use crate::machine::frames::{BrainEnd, BrainFrame, Intent, OpenFrame, Stage, Visit};
@@ -79,6 +81,21 @@ impl Frame for BrainFrame {
     fn doubt(&mut self, crashed: bool, shared: Option<Seq>) {
         if let Some(frame) = self.stage.frame_mut() {
             frame.doubt(crashed, shared);
+        }
+    }
+
+    fn postpone(&mut self, by: Duration) {
+        if self.due.is_some() {
+            // Its time is counted from its beginning.
+            self.began = self.began.after(by);
+        }
+        postpone(&mut self.due, by);
+        self.grants.postpone(by);
+        if let Some(shared) = &mut self.shared {
+            Arc::make_mut(shared).grants.postpone(by);
+        }
+        if let Some(frame) = self.stage.frame_mut() {
+            frame.postpone(by);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -38,6 +39,9 @@ pub(in crate::machine) trait Frame {
     /// Marks the work in flight as doubtful: its worker ended, by a crash or regularly. `shared` is the last event that a fork
     /// shares.
     fn doubt(&mut self, crashed: bool, shared: Option<Seq>);
+
+    /// Moves the deadlines of what is open: it is part of a fork, which begins later.
+    fn postpone(&mut self, by: Duration);
 
     /// Adds the events that end everything open in it from outside, deepest first.
     fn close(&self, _why: &str, _new_events: &mut Vec<NewEvent>) {}

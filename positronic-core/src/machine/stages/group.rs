@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::brain::{nests_too_deep, too_deep};
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor};
+use super::postpone::postpone;
 use crate::machine::effect::{Effect, Next};
 use crate::machine::frames::{BrainEnd, BrainFrame, GroupFrame, Intent, OpenFrame, Stage, Visit, Winner};
 use crate::machine::limits::Enclosing;
@@ -242,6 +244,13 @@ impl Frame for GroupFrame {
     fn doubt(&mut self, crashed: bool, shared: Option<Seq>) {
         for brain in self.open.values_mut() {
             Arc::make_mut(brain).doubt(crashed, shared);
+        }
+    }
+
+    fn postpone(&mut self, by: Duration) {
+        postpone(&mut self.due, by);
+        for brain in self.open.values_mut() {
+            Arc::make_mut(brain).postpone(by);
         }
     }
 

@@ -10,12 +10,14 @@ mod rerun;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(in crate::machine) use approvals::{denial, denied_before};
 use faults::EMPTY;
 pub(crate) use rerun::given_up;
 
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};
+use super::postpone::{postpone, postpone_waits};
 use crate::machine::effect::{Effect, Next};
 use crate::machine::frames::{
     BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, OpenFrame, OpenQuestion, Stage, Visit,
@@ -134,6 +136,19 @@ impl Frame for LoopFrame {
         }
         for call in self.batch.iter_mut().filter(|call| call.is_in_doubt(shared)) {
             Arc::make_mut(call).doubt(crashed, shared);
+        }
+    }
+
+    fn postpone(&mut self, by: Duration) {
+        postpone(&mut self.due, by);
+        self.grants.postpone(by);
+        for call in self.batch.iter_mut().filter(|call| call.result().is_none()) {
+            match &mut Arc::make_mut(call).phase {
+                CallPhase::Pending { expires, .. } => postpone(expires, by),
+                CallPhase::Waiting { waits, .. } => postpone_waits(waits, by),
+                CallPhase::Brain(inner) => Arc::make_mut(inner).postpone(by),
+                CallPhase::Gated | CallPhase::Open(_) | CallPhase::Resumed { .. } | CallPhase::Done(_) => {}
+            }
         }
     }
 

@@ -10,6 +10,7 @@ mod frame;
 mod group;
 mod guard;
 mod r#loop;
+mod postpone;
 mod repeat;
 mod step;
 mod table;

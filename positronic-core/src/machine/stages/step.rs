@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -56,6 +57,8 @@ impl Frame for StepFrame {
     fn doubt(&mut self, _: bool, _: Option<Seq>) {
         self.intent.doubt();
     }
+
+    fn postpone(&mut self, _: Duration) {}
 
     fn in_flight(&self, _: fn(Intent) -> bool) -> bool {
         self.intent.is_busy()

@@ -2,8 +2,10 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Visitor};
+use super::postpone::{postpone, postpone_waits};
 use crate::machine::effect::{Effect, Next};
 use crate::machine::frames::{BrainFrame, Intent, OpenFrame, Stage, WaitFrame, WaitOutcome};
 use crate::machine::limits::Enclosing;
@@ -17,12 +19,14 @@ impl Kind for WaitKind {
     }
 
     fn apply<'e>(&self, event: &'e Event, _: &BrainFrame) -> Result<Advance<'e>, Reason> {
-        let EventKind::StageWait { waits, due } = &event.kind else { return Err("the wait has not begun".to_owned()) };
+        let EventKind::StageWait { waits, due, fixed } = &event.kind else {
+            return Err("the wait has not begun".to_owned());
+        };
         if waits.is_empty() && due.is_none() {
             return Err("nothing could end the wait".to_owned());
         }
-        let (since, began, waits, due) = (event.seq, event.at, waits.clone(), *due);
-        Ok(Advance::Begun(Stage::Wait(Box::new(WaitFrame { since, began, waits, due, end: None }))))
+        let (since, began, waits, due, fixed) = (event.seq, event.at, waits.clone(), *due, *fixed);
+        Ok(Advance::Begun(Stage::Wait(Box::new(WaitFrame { since, began, waits, due, fixed, end: None }))))
     }
 }
 
@@ -68,6 +72,13 @@ impl Frame for WaitFrame {
     }
 
     fn doubt(&mut self, _: bool, _: Option<Seq>) {}
+
+    fn postpone(&mut self, by: Duration) {
+        if !self.fixed {
+            postpone(&mut self.due, by);
+            postpone_waits(&mut self.waits, by);
+        }
+    }
 
     fn in_flight(&self, _: fn(Intent) -> bool) -> bool {
         false

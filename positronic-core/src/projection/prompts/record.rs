@@ -41,6 +41,8 @@ pub(super) struct Record {
     pub(super) saved: usize,
     /// Whether it is saved with its end.
     pub(super) is_saved: bool,
+    /// Whether a saved part has it.
+    pub(super) is_in_part: bool,
 }
 
 impl Record {
@@ -66,6 +68,7 @@ impl Record {
             replaced: BTreeSet::new(),
             saved: 0,
             is_saved: false,
+            is_in_part: false,
             prompt: Prompt {
                 id: path.public_id(),
                 path,

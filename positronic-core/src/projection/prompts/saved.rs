@@ -26,6 +26,9 @@ pub(crate) struct PromptsPart {
     /// What guards have replaced in the history so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     replaced: Vec<ReplacedInput>,
+    /// The brains of earlier parts that have ended and whose loops are not needed any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    dropped: Vec<Path>,
     records: Vec<RecordPart>,
 }
 
@@ -62,6 +65,7 @@ impl Prompts {
             user_id: self.user_id.clone(),
             after: self.after.clone(),
             replaced: self.replaced.clone(),
+            dropped: std::mem::take(&mut self.dropped),
             records,
         };
         (std::mem::replace(&mut self.saved, next), part)
@@ -70,8 +74,9 @@ impl Prompts {
     /// Forgets that parts were saved, so that the next one contains everything.
     pub(crate) fn forget_parts(&mut self) {
         self.saved = Seq(0);
+        self.dropped.clear();
         for record in self.records.values_mut() {
-            (record.saved, record.is_saved) = (0, false);
+            (record.saved, record.is_saved, record.is_in_part) = (0, false, false);
         }
     }
 
@@ -86,6 +91,7 @@ impl Prompts {
                 prompts.history = prompts.history.replaced(&input);
                 prompts.replaced.push(input);
             }
+            prompts.records.retain(|path, _| !part.dropped.iter().any(|brain| path.is_within(brain)));
             for record in part.records {
                 let path = record.prompt.path.clone();
                 let known = prompts.records.get_mut(&path).map(|known| std::mem::take(&mut known.prompt.output));
@@ -128,7 +134,7 @@ impl Record {
     }
 
     fn saved_now(&mut self) {
-        (self.saved, self.is_saved) = (self.settled_outputs(), self.prompt.outcome.is_some());
+        (self.saved, self.is_saved, self.is_in_part) = (self.settled_outputs(), self.prompt.outcome.is_some(), true);
     }
 
     /// Sets what a part does not contain.
@@ -172,6 +178,7 @@ impl RecordPart {
             replaced,
             saved: 0,
             is_saved: false,
+            is_in_part: false,
         })
     }
 }

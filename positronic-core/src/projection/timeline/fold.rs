@@ -119,7 +119,7 @@ impl Timeline {
                     self.skip_after(here);
                 }
             }
-            EventKind::StageWait { waits, due } => {
+            EventKind::StageWait { waits, due, .. } => {
                 self.begin(here, event);
                 if let Some(stage) = self.stage_mut(here) {
                     stage.waited = Some(Waited::since(now, waits, *due));

@@ -503,6 +503,9 @@ pub enum EventKind {
         /// When the stage ends without an answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         due: Option<Timestamp>,
+        /// Whether the author has named that time, and not how long the stage waits: a fork keeps it.
+        #[serde(default, skip_serializing_if = "is_default")]
+        fixed: bool,
     },
     /// A waiting stage resumes.
     StageResume {

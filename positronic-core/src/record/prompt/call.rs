@@ -224,6 +224,29 @@ impl PrecedingCalls {
     }
 }
 
+/// When the wait of a stage ends without an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitDeadline {
+    /// The time.
+    pub at: Timestamp,
+    /// Whether the author has named it: a fork keeps it, and does not count from its own beginning.
+    pub is_fixed: bool,
+}
+
+impl WaitDeadline {
+    /// Creates the end of a wait that takes as long.
+    #[must_use]
+    pub fn after(now: Timestamp, time: std::time::Duration) -> Self {
+        Self { at: now.after(time), is_fixed: false }
+    }
+
+    /// Creates the end of a wait until a time.
+    #[must_use]
+    pub const fn at(at: Timestamp) -> Self {
+        Self { at, is_fixed: true }
+    }
+}
+
 /// A wait of a call or a stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitSpec {

@@ -133,6 +133,9 @@ pub struct Start {
     /// The run and the event number it was forked from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<(RunId, crate::record::ids::Seq)>,
+    /// The event numbers at which earlier forks of what it shares begin.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub earlier_forks: Vec<crate::record::ids::Seq>,
     /// Overrides of the brain's code.
     #[serde(skip_serializing_if = "is_default")]
     pub overrides: Overrides,

@@ -2,6 +2,8 @@
 //!
 //! A fork shares whole transitions of its origin. What began in the same append, such as a call after the answer that asked for
 //! it, is a transition of its own, so a fork right before it begins it anew.
+//!
+//! The shared events keep their times. Deadlines that are open count from the fork's first event of its own: what was left of them is left again.
 
 use std::sync::Arc;
 
@@ -85,6 +87,9 @@ pub(super) async fn fork_log(
     let mut past: Vec<_> = log.iter().take(at.next().index()).map(|event| Event::clone(event)).collect();
     if let Some(EventKind::BrainStart(start)) = past.first_mut().map(|event| &mut event.kind) {
         let origin = start.start.get_or_insert_default();
+        let earlier = origin.forked_from.take().map(|(_, at)| at.next());
+        origin.earlier_forks.extend(earlier);
+        origin.earlier_forks.retain(|begins| *begins <= at);
         // It shares the history and is not part of the conversation.
         (origin.id, origin.conversation, origin.forked_from) = (None, None, Some((run.clone(), at)));
         (origin.overrides, origin.actor) = (overrides, actor);

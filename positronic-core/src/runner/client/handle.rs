@@ -117,7 +117,8 @@ impl<R> RunHandle<R> {
         why(&self.shared.state())
     }
 
-    /// Returns the current prompts of the run's loops.
+    /// Returns the current prompts of the run's loops, without those of a group's brains and of rounds that have ended: the log has them, for
+    /// [`Prompts::of`].
     #[must_use]
     pub fn prompts(&self) -> Prompts {
         self.shared.prompts().clone()

@@ -94,7 +94,7 @@ pub(in crate::runner) async fn whole(
     };
     let saved = saved_prompts(store, run, &history).await?;
     let (from, prompts) = saved.unwrap_or_else(|| (Seq(0), Prompts::after(history)));
-    let mut prompts = prompts.in_run(run);
+    let mut prompts = prompts.in_run(run).dropping_ended();
     let first = from.min(state.next);
     // One more read than the row requires: the log may have grown since.
     let last = Seq(summary.next.0.saturating_sub(first.0)).index() / CHUNK;

@@ -42,7 +42,7 @@ struct HookItem {
     payload_schema: Value,
     /// The brains of which it starts runs.
     starts: Vec<String>,
-    /// The brains with a stage that waits for it. Those whose tools wait for it are not among them.
+    /// The brains with a stage that waits for it, or a loop that declares that its tools do.
     waits: Vec<String>,
     /// Whether this server accepts it from a sender.
     accepted: bool,

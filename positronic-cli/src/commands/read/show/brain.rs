@@ -105,7 +105,8 @@ fn stages(out: &mut dyn Write, definition: &BrainDefinition, depth: usize) -> io
             Some(nested) => writeln!(out, "{indent}{}  ({} {})", stage.name, stage.body.kind(), nested.title)?,
             None => {
                 let kind = stage.body.kind();
-                writeln!(out, "{indent}{}  ({kind}{})", stage.name, diagram::waits(kind, &stage.shape().webhooks))?;
+                let webhooks = [stage.shape().webhooks, stage.webhooks.clone()].concat();
+                writeln!(out, "{indent}{}  ({kind}{})", stage.name, diagram::waits(kind, &webhooks))?;
             }
         }
         if let Some(nested) = nested {

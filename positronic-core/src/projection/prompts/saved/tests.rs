@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::dsl::{Options, Plugin, PluginState, Preparation, Runnable, Services, State};
+use crate::dsl::{Options, Plugin, PluginState, Preparation, Runnable, Services, State, each};
 use crate::model::scripted::{Reply, ScriptedModel};
 use crate::prelude::*;
-use crate::record::{AnswerWithoutText, Event, OutputKind};
+use crate::record::{AnswerWithoutText, Event, OutputKind, Segment};
 use crate::runner::Settled;
 
 /// Replaces older messages by the model's summary.
@@ -72,8 +72,8 @@ fn makes_the_messages_of_texts(prompt: &Prompt) {
 }
 
 /// Saves a part every `every` events and compares after each event.
-fn check(log: &[Arc<Event>], history: &History, every: u64) {
-    let mut folded = Prompts::after(history.clone());
+fn check(log: &[Arc<Event>], history: &History, every: u64, as_worker: fn(Prompts) -> Prompts) {
+    let mut folded = as_worker(Prompts::after(history.clone()));
     let (mut parts, mut end) = (Vec::new(), Seq(0));
     for event in log {
         folded.apply(event);
@@ -85,7 +85,7 @@ fn check(log: &[Arc<Event>], history: &History, every: u64) {
             parts.push(part);
             end = next;
         }
-        let mut restored = Prompts::restored(history.clone(), parts.iter().map(stored), end).unwrap();
+        let mut restored = as_worker(Prompts::restored(history.clone(), parts.iter().map(stored), end).unwrap());
         for event in log.iter().filter(|event| end <= event.seq && event.seq < next) {
             restored.apply(event);
         }
@@ -96,7 +96,7 @@ fn check(log: &[Arc<Event>], history: &History, every: u64) {
 fn check_everywhere(log: &[Arc<Event>], lengths: &[u64]) {
     let history = History::from(vec![Message::user("Hello."), Message::user("Are you there?")]);
     for every in lengths {
-        check(log, &history, *every);
+        check(log, &history, *every, |prompts| prompts);
     }
 }
 
@@ -231,4 +231,38 @@ async fn saved_prompts_of_a_dialogue_that_was_handed_over_equal_the_fold_of_thei
     let log = run.events(Seq(0)).await.unwrap();
     assert!(log.iter().any(|event| event.kind.name() == "LOOP_COMPACTED"));
     check_everywhere(&log, &[1, 2, 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_keeps_prompts_of_open_items_and_rounds_only() {
+    let item = brain("Item").options::<u32>().r#loop("Ask", |cx| {
+        cx.system("Answer.").input("How long?").tool("look", |t| t.execute(async |_: NoArgs, _| Ok("seen")))
+    });
+    let round = brain("Round").options::<u32>().r#loop("Ask", |cx| cx.system("Improve.").input("Once more."));
+    let all = brain("All")
+        .map("Items", |()| (0..20).collect(), each(item.result(|()| 1_u32)).limit(3), |(), all| all.len())
+        .repeat("Rounds", 4, round.result(|()| 1_u32), |_| 0, |count, _| count + 1, |count| *count >= 23)
+        .r#loop("Report", |cx| cx.system("Report.").input("What came out?"));
+    let says = |request: &crate::record::ModelRequest| match (&*request.system, request.path.last()) {
+        ("Answer.", Some(Segment::Iteration(0))) => Reply::call("look", json!({})),
+        (system, _) => Reply::text(system),
+    };
+    let run = Runner::new(ScriptedModel::from_fn(says)).start(&all, ()).await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Completed(_)), "{:?}", run.settled().await);
+    let log = run.events(Seq(0)).await.unwrap();
+    for every in [1, 7, 40] {
+        check(&log, &History::default(), every, Prompts::dropping_ended);
+    }
+
+    let (mut folded, whole) =
+        (Prompts::default().in_run(run.id()).dropping_ended(), Prompts::of(log.iter().map(|event| &**event)));
+    let most = log.iter().map(|event| {
+        folded.apply(event);
+        folded.iter().count()
+    });
+
+    assert_eq!(most.max(), Some(3));
+    assert_eq!(shown(&run.prompts()), shown(&folded));
+    let left: Vec<_> = folded.iter().map(|prompt| prompt.path.to_string()).collect();
+    assert_eq!((left, whole.iter().count()), (vec!["Report".to_owned()], 24));
 }
