@@ -118,6 +118,16 @@ for (const kind of ['auto', 'legacy', 'sdk']) {
     assert.equal(later.content[0].text, 'Done.');
   });
 
+  test(`${kind}: a call that outlasts its wait says what the run waits for, and how it is answered`, async () => {
+    const { call } = await connect(kind);
+
+    const waiting = await call('Chat', { message: 'hook' });
+
+    assert.equal(waiting.isError, true);
+    assert.match(text(waiting), /waits for another program: the webhook `program`.*positronic send --webhook program --identifier 7 --payload JSON/);
+    assert.doesNotMatch(text(waiting), /continues|still works/);
+  });
+
   test(`${kind}: a run of another user does not exist`, async () => {
     const { call } = await connect(kind);
     const ben = await connect(kind, undefined, server.ben);
