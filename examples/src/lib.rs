@@ -4,7 +4,8 @@
 //! lets a model call brains as tools, [`release`] changes a loop's tools with the state, [`warranty`] has every kind of stage except those that run several brains, which are in [`offers`], and [`support`] combines
 //! approvals, waits for a customer, and brains as tools and as stages.
 //!
-//! [`kitchen`] and [`weather`] are for a chat: `chat kitchen`. [`flags`] looks at a picture.
+//! [`kitchen`] and [`weather`] are for a chat: `chat kitchen`. [`flags`] looks at a picture. [`concierge`]
+//! uses tools of the program that talks to it.
 //!
 //! Plugins of the library: [`toolsets`] offers tools in sets that the model activates and deactivates,
 //! [`modes`] lets a loop work in one mode at a time, [`compaction`] keeps a long conversation short, [`blueprints`]
@@ -25,6 +26,7 @@ pub mod agentloop;
 pub mod analyst;
 pub mod blueprints;
 pub mod compaction;
+pub mod concierge;
 pub mod delegate;
 pub mod flags;
 pub mod kitchen;

@@ -6,8 +6,8 @@ use positronic_cli::Project;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
 use positronic_examples::{
-    agentloop, analyst, blueprints, compaction, delegate, flags, kitchen, library, memory, minimal, modes, nested,
-    offers, release, rover, support, toolsets, triggers, warranty, weather,
+    agentloop, analyst, blueprints, compaction, concierge, delegate, flags, kitchen, library, memory, minimal, modes,
+    nested, offers, release, rover, support, toolsets, triggers, warranty, weather,
 };
 use positronic_plugins::MemoryFacts;
 
@@ -35,6 +35,8 @@ fn main() -> ExitCode {
         .cassette(flags::TITLE, flags::CASSETTE)
         .brain(kitchen::kitchen())
         .cassette(kitchen::TITLE, kitchen::CASSETTE)
+        .brain(concierge::concierge())
+        .cassette(concierge::TITLE, concierge::CASSETTE)
         .brain(toolsets::assistant())
         .cassette(toolsets::TITLE, toolsets::CASSETTE)
         .brain(modes::helpdesk())

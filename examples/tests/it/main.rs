@@ -8,6 +8,7 @@ mod blueprints;
 #[cfg(unix)]
 mod chat;
 mod compaction;
+mod concierge;
 mod crash;
 mod delegate;
 mod durable;

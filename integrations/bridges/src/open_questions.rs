@@ -1,6 +1,6 @@
 //! What a run waits for in words, and where it is decided: for clients that cannot decide it themselves.
 
-use positronic_core::record::{PendingKind, RunId};
+use positronic_core::record::{PendingKind, RunId, WaitSpec};
 use positronic_server::REDACTED;
 use positronic_server::extension::{OpenQuestion, Viewer};
 
@@ -20,28 +20,56 @@ pub(crate) fn prompt(viewer: &Viewer, question: &OpenQuestion) -> String {
     }
 }
 
-/// Says what a run waits for, and with which command each question is answered.
-pub(crate) fn waiting(viewer: &Viewer, run: &RunId, questions: &[OpenQuestion]) -> String {
+/// Says what a run waits for, and with which command of a program each question is answered.
+pub(crate) fn waiting(viewer: &Viewer, program: &str, run: &RunId, questions: &[OpenQuestion]) -> String {
     let mut lines = vec![format!("The run {run} waits.")];
     for question in questions {
-        let kind = &question.pending.kind;
-        let path = match question.pending.call.as_str() {
+        let pending = &question.pending;
+        let path = match pending.call.as_str() {
             "" => ".",
             path => path,
         };
-        lines.push(match (kind.is_for_person(), kind) {
-            (false, kind) if kind.is_for_caller() => {
-                format!("- `{path}` waits for the result of `{}`, a tool of the run's caller.", question.pending.tool)
+        lines.push(match &pending.kind {
+            kind if kind.is_for_caller() => {
+                format!("- `{path}` waits for the result of `{}`, a tool of the run's caller.", pending.tool)
             }
-            (false, _) => format!("- `{path}` waits for another program."),
-            (true, PendingKind::Answer { .. }) => {
-                format!("- {} Answer: positronic send {run} --reply {path} JSON", prompt(viewer, question))
+            PendingKind::Answer { waits } if !pending.kind.is_for_person() => {
+                let webhooks: Vec<_> = waits.iter().map(|wait| webhook(viewer, program, wait)).collect();
+                format!("- `{path}` waits for another program: {}", webhooks.join(", or "))
             }
-            (true, _) => format!(
-                "- {} Decide: positronic approve {run} {path}, or: positronic reject {run} {path}",
+            PendingKind::Answer { .. } => {
+                format!("- {} Answer: {program} send {run} --reply {path} JSON", prompt(viewer, question))
+            }
+            PendingKind::Approval { .. } | PendingKind::Budget(_) => format!(
+                "- {} Decide: {program} approve {run} {path}, or: {program} reject {run} {path}",
                 prompt(viewer, question)
             ),
         });
     }
     lines.join("\n")
+}
+
+/// Names a webhook, and the command that sends it in place of the other program.
+fn webhook(viewer: &Viewer, program: &str, wait: &WaitSpec) -> String {
+    let identifier = if viewer.redacts() { REDACTED } else { &wait.identifier };
+    let (name, identifier) = (shell_word(&wait.webhook), shell_word(identifier));
+    format!(
+        "the webhook `{}`. To send it by hand: {program} send --webhook {name} --identifier {identifier} --payload JSON",
+        wait.webhook
+    )
+}
+
+/// Quotes a word for a shell unless it is plain.
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Says that a run is paused, and with which command of a program a person resumes it.
+pub(crate) fn paused(program: &str, run: &RunId) -> String {
+    format!("The run {run} is paused. A person can resume it: {program} resume {run}")
 }

@@ -152,9 +152,14 @@ pub(crate) fn provider_tool(used: &ProviderToolUse) -> String {
     format!("{}{}", used.tool, why(input))
 }
 
-/// Reports that no worker has claimed a run, and how to continue it; a `run` that asks releases its run meanwhile.
+/// Reports that no worker has claimed a run, and how to continue it. A `run` that asks releases its run meanwhile, and a server claims it soon.
 pub(crate) fn no_worker(work: &str) -> String {
-    format!("no worker has claimed the run; unless a `run` or `work` is open for it, continue it with: {work}")
+    format!("no worker has claimed the run; unless a `run`, `work` or `serve` is open for it, continue it with: {work}")
+}
+
+/// Reports that the worker which had a run before continues it.
+pub(crate) fn live_worker(name: &str) -> String {
+    format!("the worker {name}, which had the run before, is alive and continues it")
 }
 
 /// Renders a run's status, and whether it is unclaimed, or a limit has cut off its last loop.

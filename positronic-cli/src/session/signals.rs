@@ -10,7 +10,7 @@ use super::pending::answer_commands;
 use crate::app::{Failure, Project, ProjectStore, Ui, code_check, find_run};
 use crate::cli::{By, Exit};
 use crate::render::ShortIds;
-use crate::render::words::{code_changed, no_worker};
+use crate::render::words::{code_changed, live_worker, no_worker};
 
 /// Sends signals to a run, all or none, and prints the event that accepts each. What the project's code could not carry out is
 /// refused.
@@ -125,11 +125,16 @@ async fn refused(error: SignalError, client: &Client, row: &RunSummary, ui: &Ui)
     Ok(failure.hints(hints))
 }
 
-/// Renders the command that continues an unclaimed run with work.
+/// Says what continues an unclaimed run with work: the live worker that had it before, or else a command.
 async fn rest(client: &Client, row: &RunSummary, ui: &Ui) -> Result<Option<String>, StoreError> {
     let row = client.store().run(&row.run).await?;
     if !row.has_work(SystemClock.now()) || client.worker(&row).await?.is_some() {
         return Ok(None);
+    }
+    if let Some(claim) = &row.claim
+        && client.store().is_lease_live(&claim.owner).await?
+    {
+        return Ok(Some(live_worker(&claim.owner)));
     }
     let short = ShortIds::of(client, [&row.run]).await?;
     let work = ui.command(&["work", short.get(&row.run)]);

@@ -25,6 +25,8 @@ pub struct StageDefinition {
     pub tries: Tries,
     /// Whether a loop takes tools of the run's caller.
     pub caller_tools: bool,
+    /// How long a call of one of them waits for its result.
+    pub caller_timeout: Option<Duration>,
     /// The webhooks for which the tools of a loop wait, as its author declares them. Each iteration makes the tools, so nothing else says
     /// so before a run.
     pub webhooks: Vec<String>,
@@ -260,7 +262,17 @@ impl StageDefinition {
         let (undo, kind, caller_tools) = (self.undo.is_some(), self.body.kind(), self.caller_tools);
         // The worker limits the tries of a step, and its code is read again for each.
         let timeout = self.tries.timeout.filter(|_| !kind.is_step());
-        StageShape { brain, webhooks, arms, rounds, undo, timeout, caller_tools, ..StageShape::new(&self.name, kind) }
+        StageShape {
+            brain,
+            webhooks,
+            arms,
+            rounds,
+            undo,
+            timeout,
+            caller_tools,
+            caller_timeout: self.caller_timeout,
+            ..StageShape::new(&self.name, kind)
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use derive_where::derive_where;
 use serde::Serialize;
@@ -363,7 +364,15 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
             usage_panic(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
         }
         let (name, tries) = (name.to_owned(), Tries::of(body.kind()));
-        let stage = StageDefinition { name, body, undo: None, tries, caller_tools: false, webhooks: Vec::new() };
+        let stage = StageDefinition {
+            name,
+            body,
+            undo: None,
+            tries,
+            caller_tools: false,
+            caller_timeout: None,
+            webhooks: Vec::new(),
+        };
         self.with(|definition| definition.stages.push(stage))
     }
 }
@@ -389,11 +398,12 @@ impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
         })
     }
 
-    /// Lets the last stage, a loop, take tools of the run's caller.
-    pub(super) fn with_caller_tools(self) -> Self {
+    /// Lets the last stage, a loop, take tools of the run's caller, whose calls wait for so long.
+    pub(super) fn with_caller_tools(self, timeout: Option<Duration>) -> Self {
         self.with(|definition| {
             if let Some(last) = definition.stages.last_mut() {
                 last.caller_tools = true;
+                last.caller_timeout = timeout;
             }
         })
     }

@@ -41,6 +41,9 @@ pub struct StageShape {
     /// Whether a loop takes tools of the run's caller.
     #[serde(default, skip_serializing_if = "is_default")]
     pub caller_tools: bool,
+    /// How long a call of one of them waits for its result, stored in microseconds; without an end if not set.
+    #[serde(default, with = "crate::record::encoding::micros::optional", skip_serializing_if = "Option::is_none")]
+    pub caller_timeout: Option<Duration>,
 }
 
 /// One arm of a branch, or one of the brains that run at the same time.
@@ -97,8 +100,18 @@ impl StageShape {
     #[must_use]
     pub fn new(name: impl Into<String>, kind: StageKind) -> Self {
         let (webhooks, arms) = (Vec::new(), Vec::new());
-        let (undo, caller_tools) = (false, false);
-        Self { name: name.into(), kind, brain: None, webhooks, arms, rounds: 0, undo, timeout: None, caller_tools }
+        Self {
+            name: name.into(),
+            kind,
+            brain: None,
+            webhooks,
+            arms,
+            rounds: 0,
+            undo: false,
+            timeout: None,
+            caller_tools: false,
+            caller_timeout: None,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tools of a run's caller: the model sees them beside those of the loop, and a call of one waits for the caller's result.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use positronic_core::machine::{Refusal, pending};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -63,6 +64,28 @@ fn asked<R>(run: &RunHandle<R>) -> Vec<Path> {
 fn requests(log: &[Arc<Event>]) -> Vec<ModelRequest> {
     let asked = log.iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. }));
     asked.map(|event| request_at(log.iter().map(|event| &**event), event.seq).unwrap()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_without_a_result_expires_and_the_loop_continues() {
+    let runner = runner(MemoryStore::new());
+    let brain = brain("Helper").r#loop("Chat", |cx| {
+        cx.system("Help.").tool("clock", |t| t.description("Reads the clock").execute(async |_: NoArgs, _| Ok("noon")))
+    });
+    let run = runner.start_with(brain.caller_tools_within(Duration::from_secs(60)), (), said("weather")).await.unwrap();
+    run.settled().await;
+    let open = pending(&run.state());
+
+    run.result().await.unwrap();
+
+    assert!(open.iter().all(|item| item.kind.is_for_caller()), "{open:?}");
+    let log = runner.client().events(run.id(), Seq(0)).await.unwrap();
+    let expired = log.iter().filter(|event| {
+        matches!(&event.kind, EventKind::LoopToolResult { result, .. } if *result == ToolResult::error("the caller has sent no result in time"))
+    });
+    assert_eq!(expired.count(), 2);
+    let late = run.reply(&open[0].call, json!("late"), "ann").await;
+    assert!(matches!(late, Err(SignalError::Refused(_))), "{late:?}");
 }
 
 async fn log_of(runner: &Runner, run: &RunHandle<Value>) -> Vec<Arc<Event>> {

@@ -7,28 +7,33 @@ use serde_json::json;
 use super::event::Interrupt;
 use crate::answer_form::{person, response_schema};
 use crate::leg::PAUSED;
+use crate::open_questions::prompt;
 use crate::projection::Projection;
 
 /// Returns a pending item as an interrupt.
 pub(super) fn interrupt(projection: &Projection, question: &OpenQuestion) -> Interrupt {
     let pending = &question.pending;
+    let asked = || prompt(projection.viewer(), question);
     let (reason, message) = match &pending.kind {
-        PendingKind::Approval { gate, .. } => ("tool_call", Some(gate.reason.clone())),
-        PendingKind::Budget(_) => {
-            ("positronic:budget", Some("The run has reached a limit and asks for more.".to_owned()))
-        }
-        PendingKind::Answer { waits } => match person(waits) {
-            Some((_, wait)) => ("input_required", wait.prompt.clone()),
-            None => ("positronic:webhook", None),
-        },
+        PendingKind::Approval { .. } => ("tool_call", Some(asked())),
+        PendingKind::Budget(_) => ("positronic:budget", Some(asked())),
+        PendingKind::Answer { waits } if person(waits).is_some() => ("input_required", Some(asked())),
+        PendingKind::Answer { .. } => ("positronic:webhook", None),
     };
     let mut metadata = json!({
         "run": projection.run().as_str(),
         "path": pending.call.as_str(),
         "answerable": pending.kind.is_for_person() && question.refused.is_none(),
     });
-    if let (Some(reason), Some(fields)) = (&question.refused, metadata.as_object_mut()) {
-        fields.insert("refused".to_owned(), reason.as_str().into());
+    if let Some(fields) = metadata.as_object_mut() {
+        if let PendingKind::Approval { gate, .. } = &pending.kind {
+            fields.insert("tool".to_owned(), pending.tool.as_str().into());
+            fields.insert("arguments".to_owned(), projection.redacted(&pending.arguments));
+            fields.insert("reason".to_owned(), gate.reason.as_str().into());
+        }
+        if let Some(refused) = &question.refused {
+            fields.insert("refused".to_owned(), refused.as_str().into());
+        }
     }
     Interrupt {
         id: question.id.clone(),

@@ -12,20 +12,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use positronic_core::record::{RunId, RunSummary, Seq};
+use positronic_core::record::{RunId, RunSummary, Seq, Status};
 use positronic_core::runner::RunUpdate;
 use positronic_server::extension::{NewRun, OpenQuestion, RequestContext as CallerContext};
 use positronic_server::{Problem, REDACTED};
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolResponse, ClientCapabilities, CreateTaskResult, InputRequest, InputRequiredResult, InputResponses,
-    ProgressNotificationParam, ProtocolVersion,
+    CallToolResponse, CallToolResult, ClientCapabilities, CreateTaskResult, InputRequest, InputRequiredResult,
+    InputResponses, ProgressNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use tokio::time::{Instant, interval_at, sleep_until};
 
-use super::outcome::{outcome, refused, still_runs, waits};
+use super::outcome::{outcome, refused, still_open, waits};
 use super::question::{decision, form, is_answerable};
 use super::server::{ToolServer, answers, error_of};
 use super::task;
@@ -76,7 +76,7 @@ impl BrainCall<'_> {
         let over = self.over(leg, &mut Progress::default(), SHORT).await?;
         if let Some(over) = over.filter(|over| !matches!(over.end, LegEnd::Waiting(_) | LegEnd::Paused)) {
             let rule = self.server.rule(self.caller, brain)?;
-            return Ok(outcome(&self.caller.viewer()?, run, &over, &rule).into());
+            return Ok(outcome(&self.caller.viewer()?, self.program(), run, &over, &rule).into());
         }
         Ok(CreateTaskResult::new(task::task(&self.caller.run_row(run).await?)).into())
     }
@@ -106,7 +106,22 @@ impl BrainCall<'_> {
 
     /// Says what a run waits for whose questions the person has closed.
     async fn unanswered(&self, row: &RunSummary) -> Result<CallToolResponse, Problem> {
-        Ok(waits(&self.caller.viewer()?, &row.run, &task::questions(self.caller, &row.run).await?).into())
+        let questions = task::questions(self.caller, &row.run).await?;
+        Ok(waits(&self.caller.viewer()?, self.program(), &row.run, &questions).into())
+    }
+
+    /// Says what a run does that outlasts the call.
+    async fn outlasted(&self, run: &RunId) -> Result<CallToolResult, Problem> {
+        let questions = task::questions(self.caller, run).await?;
+        if questions.is_empty() {
+            return Ok(still_open(&self.caller.run_row(run).await?));
+        }
+        Ok(waits(&self.caller.viewer()?, self.program(), run, &questions))
+    }
+
+    /// The program whose commands decide what a run asks.
+    fn program(&self) -> &str {
+        &self.server.shared.command
     }
 
     async fn follow(&self, leg: Leg, brain: &str) -> Result<CallToolResponse, ErrorData> {
@@ -119,7 +134,7 @@ impl BrainCall<'_> {
         let mut progress = Progress::default();
         loop {
             let Some(over) = self.over(leg, &mut progress, self.server.longest_call).await? else {
-                return Ok(Ok(still_runs(&run).into()));
+                return Ok(Ok(self.outlasted(&run).await?.into()));
             };
             let questions: Vec<_> = match &over.end {
                 LegEnd::Waiting(questions) => questions.iter().filter(|open| is_answerable(open)).collect(),
@@ -129,7 +144,7 @@ impl BrainCall<'_> {
                 Forms::Requested if !questions.is_empty() => {
                     let row = self.caller.run_row(&run).await?;
                     if !self.ask(&run, &questions).await? {
-                        return Ok(Ok(outcome(&viewer, &run, &over, &rule).into()));
+                        return Ok(Ok(outcome(&viewer, self.program(), &run, &over, &rule).into()));
                     }
                     leg = self.server.shared.attach(&row);
                 }
@@ -138,7 +153,7 @@ impl BrainCall<'_> {
                     return Ok(Ok(InputRequiredResult::new(Some(forms), Some(run.to_string())).into()));
                 }
                 Forms::None | Forms::Requested | Forms::Returned => {
-                    return Ok(Ok(outcome(&viewer, &run, &over, &rule).into()));
+                    return Ok(Ok(outcome(&viewer, self.program(), &run, &over, &rule).into()));
                 }
             }
         }
@@ -146,7 +161,7 @@ impl BrainCall<'_> {
 
     /// Follows a leg to its end; `None` if the call has lasted too long, or its client no longer wants it.
     async fn over(&self, leg: Leg, progress: &mut Progress, longest: Duration) -> Result<Option<EndedLeg>, Problem> {
-        let reader = self.caller.answers(&leg.run, leg.start);
+        let (run, reader) = (leg.run.clone(), self.caller.answers(&leg.run, leg.start));
         let mut updates = pin!(leg.open(self.caller.viewer()?, reader, None, CallUpdates::default()).await?);
         let longest = Instant::now() + longest;
         let mut alive = interval_at(Instant::now() + ALIVE, ALIVE);
@@ -157,7 +172,7 @@ impl BrainCall<'_> {
                     Some(CallUpdate::Progress(text)) => self.report(progress, text).await,
                     None => return Ok(None),
                 },
-                _ = alive.tick() => self.report(progress, "the run continues".to_owned()).await,
+                _ = alive.tick() => self.report(progress, alive_text(&self.caller.run_row(&run).await?)).await,
                 () = sleep_until(longest) => return Ok(None),
                 () = self.context.ct.cancelled() => return Ok(None),
             }
@@ -232,6 +247,15 @@ impl BrainCall<'_> {
             Some(version) if version.as_str() >= ProtocolVersion::V_2026_07_28.as_str() => Forms::Returned,
             _ => Forms::Requested,
         }
+    }
+}
+
+/// Says that a run is alive, and what it waits for.
+fn alive_text(row: &RunSummary) -> String {
+    match (row.status, &row.why) {
+        (Status::Waiting, Some(why)) => why.clone(),
+        (Status::Waiting, None) => "the run waits".to_owned(),
+        _ => "the run continues".to_owned(),
     }
 }
 

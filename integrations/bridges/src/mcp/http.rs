@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use futures::future::{BoxFuture, ready};
 use futures::stream::once;
@@ -85,7 +85,7 @@ pub(crate) fn routes(shared: &Arc<Shared>, longest_call: Duration) -> Vec<Route>
             .problems(&[ProblemType::NotFound, ProblemType::TooManyStreams]),
         Route::delete(PATH, "End a session of MCP", handler())
             .scopes(&[Scope::Read])
-            .returns_nothing(202)
+            .returns_nothing(204)
             .problems(&[ProblemType::NotFound]),
     ]
 }
@@ -101,6 +101,7 @@ async fn handle(transport: Arc<SessionService>, cx: CallerContext) -> Result<Res
         None => transport.make_room(&owner).await?,
     }
     let (place, mut request) = (cx.stream_place()?, cx.request());
+    let ends_session = request.method() == Method::DELETE;
     if cx.header(METHOD) == Some(LISTEN)
         && let Some(message) = renamed(cx.json()?)
     {
@@ -112,10 +113,17 @@ async fn handle(transport: Arc<SessionService>, cx: CallerContext) -> Result<Res
     let own = Arc::clone(&transport);
     let mut answering: BoxFuture<'static, Response> =
         Box::pin(async move { own.service.handle(request).await.map(Body::new) });
-    let response = match tokio::time::timeout(PATIENCE, &mut answering).await {
+    let mut response = match tokio::time::timeout(PATIENCE, &mut answering).await {
         Ok(response) => response,
         Err(_) => late(answering),
     };
+    // The session has ended when the transport answers, and clients take nothing but 200 and 204 for that.
+    if ends_session && response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        if let Some(session) = cx.header(SESSION) {
+            transport.owners.lock().remove(session);
+        }
+    }
     if let Some(session) = response.headers().get(SESSION).and_then(|session| session.to_str().ok()) {
         transport.owners.lock().insert(session.to_owned(), owner);
     }

@@ -1,6 +1,6 @@
 //! How a call of a brain ends, as the result of a tool.
 
-use positronic_core::record::{FileRef, RunId, RunSummary};
+use positronic_core::record::{FileRef, RunId, RunSummary, Status};
 use positronic_server::extension::{OpenQuestion, Viewer};
 use positronic_server::{Problem, REDACTED};
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
@@ -10,16 +10,22 @@ use super::tools::RUN_STATUS;
 use super::update::EndedLeg;
 use crate::caller_result::{CallerResult, as_text};
 use crate::leg::LegEnd;
-use crate::open_questions::waiting;
+use crate::open_questions::{paused, waiting};
 
 /// Returns the result of a call whose run is over, or can be continued only from elsewhere.
-pub(super) fn outcome(viewer: &Viewer, run: &RunId, over: &EndedLeg, rule: &CallerResult) -> CallToolResult {
+pub(super) fn outcome(
+    viewer: &Viewer,
+    program: &str,
+    run: &RunId,
+    over: &EndedLeg,
+    rule: &CallerResult,
+) -> CallToolResult {
     match &over.end {
         LegEnd::Completed { result, is_state } => completed(viewer, run, over, rule, (result, *is_state)),
         LegEnd::Failed(failure) => error(format!("The run {run} has failed: {}", redacted(viewer, &failure.message))),
         LegEnd::Cancelled => error(format!("The run {run} was cancelled.")),
-        LegEnd::Waiting(questions) => waits(viewer, run, questions),
-        LegEnd::Paused => error(format!("The run {run} is paused. A person can resume it: positronic resume {run}")),
+        LegEnd::Waiting(questions) => waits(viewer, program, run, questions),
+        LegEnd::Paused => error(paused(program, run)),
         LegEnd::Broken(problem) => refused(problem),
     }
 }
@@ -62,16 +68,20 @@ fn redacted(viewer: &Viewer, text: &str) -> String {
 }
 
 /// Says what a run waits for and how it is decided. It is an error, since the call has no result; the model must not decide it.
-pub(super) fn waits(viewer: &Viewer, run: &RunId, questions: &[OpenQuestion]) -> CallToolResult {
-    let waiting = waiting(viewer, run, questions);
+pub(super) fn waits(viewer: &Viewer, program: &str, run: &RunId, questions: &[OpenQuestion]) -> CallToolResult {
+    let waiting = waiting(viewer, program, run, questions);
     error(format!("{waiting}\nTell the user. Afterwards `{RUN_STATUS}` with this run returns its result."))
 }
 
-/// Says that a run continues without its caller.
-pub(super) fn still_runs(run: &RunId) -> CallToolResult {
-    error(format!(
-        "The run {run} has no result yet and continues. `{RUN_STATUS}` with this run returns its result later."
-    ))
+/// Says what a run does that outlasts the call: it works, or waits for a time.
+pub(super) fn still_open(row: &RunSummary) -> CallToolResult {
+    let run = &row.run;
+    let state = match (row.status, &row.why) {
+        (Status::Waiting, Some(why)) => format!("{why}; it continues by itself"),
+        (Status::Waiting, None) => "waits; it continues by itself".to_owned(),
+        _ => "still works".to_owned(),
+    };
+    error(format!("The run {run} has no result yet: {state}. `{RUN_STATUS}` with this run returns its result later."))
 }
 
 /// Describes a run that has not ended.

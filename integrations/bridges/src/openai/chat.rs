@@ -91,6 +91,7 @@ async fn complete(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response,
         options: request.options.clone(),
         caller_tools: request.caller_tools()?,
         asked: newest.last_calls(),
+        program: &shared.command,
     };
     let named = named(cx, request.metadata.as_ref());
     let turn = match &named {
@@ -141,35 +142,17 @@ fn id(run: &str, from: Seq) -> String {
     format!("chatcmpl-{run}-{from}")
 }
 
-/// Separates the texts of an answer.
-struct JoinedTexts {
-    said: String,
-    last: Option<String>,
-}
-
-impl JoinedTexts {
-    /// Adds a piece of a text, and returns it with what separates it from the text before.
-    fn add(&mut self, id: &str, text: &str) -> String {
-        let is_new = self.last.as_deref() != Some(id);
-        let between = if is_new && !self.said.is_empty() { "\n\n" } else { "" };
-        self.last = Some(id.to_owned());
-        let piece = format!("{between}{text}");
-        self.said.push_str(&piece);
-        piece
-    }
-}
-
 /// Collects an answer.
 async fn whole(mut speech: BoxStream<'static, Speech>) -> (String, Option<(TurnEnd, Usage)>) {
-    let mut joined = JoinedTexts { said: String::new(), last: None };
+    let mut answer = String::new();
     while let Some(said) = speech.next().await {
         match said {
-            Speech::Text { id, text } => _ = joined.add(&id, &text),
+            Speech::Text { text, .. } => answer.push_str(&text),
             Speech::TextEnded { .. } => {}
-            Speech::Over { end, usage } => return (joined.said, Some((end, usage))),
+            Speech::Over { end, usage } => return (answer, Some((end, usage))),
         }
     }
-    (joined.said, None)
+    (answer, None)
 }
 
 fn frames(
@@ -179,23 +162,24 @@ fn frames(
     with_usage: bool,
 ) -> impl futures::Stream<Item = Frame> + Send + 'static {
     let first = header.piece(&json!({ "role": "assistant", "content": "" }), None);
-    let state = (speech, header, remembered, JoinedTexts { said: String::new(), last: None }, VecDeque::from([first]));
+    let state = (speech, header, remembered, String::new(), VecDeque::from([first]));
     unfold(Some(state), move |state| async move {
-        let (mut speech, header, remembered, mut joined, mut frames) = state?;
+        let (mut speech, header, remembered, mut answer, mut frames) = state?;
         loop {
             if let Some(frame) = frames.pop_front() {
                 let is_last = frame == Frame::word("[DONE]");
-                let next = (!is_last).then_some((speech, header, remembered, joined, frames));
+                let next = (!is_last).then_some((speech, header, remembered, answer, frames));
                 return Some((frame, next));
             }
             match speech.next().await? {
-                Speech::Text { id, text } => {
-                    frames.push_back(header.piece(&json!({ "content": joined.add(&id, &text) }), None));
+                Speech::Text { text, .. } => {
+                    answer.push_str(&text);
+                    frames.push_back(header.piece(&json!({ "content": text }), None));
                 }
                 Speech::TextEnded { .. } => {}
                 Speech::Over { end, usage } => {
                     // The client may send the next message at once.
-                    remembered.remember(&header.model, &joined.said, calls_of(&end)).await;
+                    remembered.remember(&header.model, &answer, calls_of(&end)).await;
                     frames.extend(header.end(end, with_usage.then_some(&usage)));
                     frames.push_back(Frame::word("[DONE]"));
                 }

@@ -192,7 +192,7 @@ impl ResponseObject {
     /// Returns the texts of the output.
     pub(super) fn text(&self) -> String {
         let texts = self.output.iter().filter_map(|item| item.pointer("/content/0/text").and_then(Value::as_str));
-        texts.collect::<Vec<_>>().join("\n\n")
+        texts.collect()
     }
 
     /// Returns a message of the output.
@@ -229,7 +229,8 @@ pub(super) async fn read(
     row: &RunSummary,
     from: Seq,
 ) -> Result<ResponseObject, Problem> {
-    let (viewer, mut speaker) = (cx.viewer()?, SpeechEncoder::new(rule(cx, shared, &row.brain)?));
+    let (viewer, mut speaker) =
+        (cx.viewer()?, SpeechEncoder::new(rule(cx, shared, &row.brain)?, Arc::clone(&shared.command)));
     let (mut projection, mut response) = (Projection::new(&row.run, viewer, None), ResponseObject::new(row, from));
     let log = cx.client().events(&row.run, Seq(0)).await?;
     let (mut has_begun, next_turn) = (false, next_turn(&log, from));

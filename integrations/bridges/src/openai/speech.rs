@@ -1,6 +1,7 @@
 //! What a run says in one turn: the texts of its own loops, then how the turn ends.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use positronic_core::machine::pending;
 use positronic_core::record::Usage;
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use crate::caller_result::{CallerResult, as_text};
 use crate::leg::{Encoder, LegEnd};
-use crate::open_questions::waiting;
+use crate::open_questions::{paused, waiting};
 use crate::projection::{Item, Placed, Projection, TextKind};
 
 /// What a run says.
@@ -57,15 +58,28 @@ pub(super) fn asked_calls(projection: &Projection) -> Vec<AskedCall> {
 #[derive(Debug)]
 pub(super) struct SpeechEncoder {
     rule: CallerResult,
+    /// The program that decides what the run asks.
+    program: Arc<str>,
     texts: HashSet<String>,
-    has_spoken: bool,
+    /// The text whose piece came last.
+    last: Option<String>,
     /// The usage before the turn.
     before: Usage,
 }
 
 impl SpeechEncoder {
-    pub(super) fn new(rule: CallerResult) -> Self {
-        Self { rule, texts: HashSet::new(), has_spoken: false, before: Usage::default() }
+    pub(super) fn new(rule: CallerResult, program: Arc<str>) -> Self {
+        Self { rule, program, texts: HashSet::new(), last: None, before: Usage::default() }
+    }
+
+    /// Returns a piece of a text. A text after another one begins with an empty line, since clients put all texts of an answer together.
+    fn piece(&mut self, id: String, text: &str) -> Speech {
+        let separator = match &self.last {
+            Some(last) if *last != id => "\n\n",
+            _ => "",
+        };
+        self.last = Some(id.clone());
+        Speech::Text { id, text: format!("{separator}{text}") }
     }
 
     fn usage(&self, projection: &Projection) -> Usage {
@@ -95,8 +109,7 @@ impl Encoder for SpeechEncoder {
                     self.texts.insert(id);
                 }
                 Item::TextDelta { id, text } if self.texts.contains(&id) => {
-                    self.has_spoken = true;
-                    said.push(Speech::Text { id, text });
+                    said.push(self.piece(id, &text));
                 }
                 Item::TextEnded { id } if self.texts.remove(&id) => said.push(Speech::TextEnded { id }),
                 // What was sent cannot be taken back; the text that replaces it is another one.
@@ -110,7 +123,7 @@ impl Encoder for SpeechEncoder {
     }
 
     fn begin(&mut self, projection: &Projection, _: bool) -> Vec<Speech> {
-        self.has_spoken = false;
+        self.last = None;
         self.before = usage_of(projection);
         Vec::new()
     }
@@ -120,7 +133,7 @@ impl Encoder for SpeechEncoder {
         let end = match end {
             LegEnd::Completed { result, is_state } => {
                 let shown = self.rule.shown(projection.viewer(), &result, is_state);
-                if let Some(result) = shown.filter(|_| !self.has_spoken) {
+                if let Some(result) = shown.filter(|_| self.last.is_none()) {
                     let id = format!("{}:result", projection.run());
                     said.push(Speech::Text { id: id.clone(), text: as_text(&result) });
                     said.push(Speech::TextEnded { id });
@@ -130,11 +143,10 @@ impl Encoder for SpeechEncoder {
             LegEnd::Waiting(questions) if questions.iter().any(|question| question.pending.kind.is_for_caller()) => {
                 TurnEnd::Called(asked_calls(projection))
             }
-            LegEnd::Waiting(questions) => TurnEnd::Waiting(waiting(projection.viewer(), projection.run(), &questions)),
-            LegEnd::Paused => {
-                let run = projection.run();
-                TurnEnd::Waiting(format!("The run {run} is paused. A person can resume it: positronic resume {run}"))
+            LegEnd::Waiting(questions) => {
+                TurnEnd::Waiting(waiting(projection.viewer(), &self.program, projection.run(), &questions))
             }
+            LegEnd::Paused => TurnEnd::Waiting(paused(&self.program, projection.run())),
             LegEnd::Failed(failure) => TurnEnd::Failed(failure.message),
             LegEnd::Cancelled => TurnEnd::Cancelled,
             LegEnd::Broken(problem) => {

@@ -44,6 +44,8 @@ pub(super) struct TurnOpening<'a> {
     pub(super) caller_tools: Vec<CallerTool>,
     /// The calls of the last answer, each of which needs a result.
     pub(super) asked: Vec<String>,
+    /// The program whose commands clients are told.
+    pub(super) program: &'a str,
 }
 
 /// Returns the conversation that a request names.
@@ -84,7 +86,7 @@ pub(super) async fn begin(
     opening: TurnOpening<'_>,
     known: Option<&KnownChat>,
 ) -> Result<Turn, Problem> {
-    let TurnOpening { brain: title, newest, options, caller_tools, asked } = opening;
+    let TurnOpening { brain: title, newest, options, caller_tools, asked, program } = opening;
     let definition = brain(cx, title)?;
     let thread = Thread::find(cx, conversation).await?;
     let text = match &newest.said {
@@ -129,7 +131,7 @@ pub(super) async fn begin(
         return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
     }
     if !is_repeated && let Some(row) = thread.last() {
-        refuse_open_calls(cx, row).await?;
+        refuse_open_calls(cx, program, row).await?;
     }
     let has_loop = definition.stages.iter().any(|stage| stage.body.as_loop().is_some());
     let (text, options) =
@@ -162,14 +164,14 @@ pub(super) async fn answer(
 }
 
 /// Refuses a message to a run that waits for results of calls.
-async fn refuse_open_calls(cx: &RequestContext, row: &RunSummary) -> Result<(), Problem> {
+async fn refuse_open_calls(cx: &RequestContext, program: &str, row: &RunSummary) -> Result<(), Problem> {
     let (run, open) = (&row.run, open_calls(cx, row).await?);
     let open: Vec<_> = open.iter().map(|item| format!("`{}` of `{}`", item.call.id_in(run), item.tool)).collect();
     if open.is_empty() {
         return Ok(());
     }
     let detail = format!(
-        "the run waits for the results of the calls {}; send them, without a further message, or cancel the run: positronic cancel {run}",
+        "the run waits for the results of the calls {}; send them, without a further message, or cancel the run: {program} cancel {run}",
         open.join(", ")
     );
     Err(Problem::new(ProblemType::NotWaiting).detail(detail))
@@ -196,7 +198,7 @@ pub(super) async fn speech(
 ) -> Result<impl Stream<Item = Speech> + Send + use<>, Problem> {
     let leg = Leg { answers_calls: true, ..shared.from(row.run.clone(), from) };
     let (viewer, reader) = (cx.viewer()?, cx.answers(&leg.run, leg.start));
-    leg.open(viewer, reader, None, SpeechEncoder::new(rule(cx, shared, &row.brain)?)).await
+    leg.open(viewer, reader, None, SpeechEncoder::new(rule(cx, shared, &row.brain)?, Arc::clone(&shared.command))).await
 }
 
 /// Returns which result of a brain callers get.

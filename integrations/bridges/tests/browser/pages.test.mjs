@@ -48,6 +48,8 @@ async function open(name, thread = '') {
       await page.shows(/leek omelette with rice\?/);
       await page.say('Please order the cheese.');
       await page.getByRole('button', { name: 'Yes', exact: true }).waitFor();
+      // The person who decides reads what the call does.
+      await page.shows(/May `?order`? run with .*a piece of mountain cheese.*12/);
     },
   });
 }

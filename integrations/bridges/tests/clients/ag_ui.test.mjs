@@ -129,7 +129,9 @@ test('an approval is an interrupt; an approved call runs', async () => {
   const [interrupt] = agent.interrupts();
 
   assert.equal(interrupt.reason, 'tool_call');
-  assert.equal(interrupt.message, 'it costs money');
+  assert.equal(interrupt.message, 'May `refund` run with {"amount":100}? It needs an approval: it costs money.');
+  const { tool, arguments: given, reason } = interrupt.metadata.positronic;
+  assert.deepEqual([tool, given, reason], ['refund', { amount: 100 }, 'it costs money']);
   assert.equal(interrupt.toolCallId, agent.of('TOOL_CALL_START')[0].toolCallId);
   assert.ok(interrupt.responseSchema.properties.editedArgs.properties.amount);
   assert.equal(agent.messages.filter((message) => message.role === 'reasoning').length, 1);
@@ -233,6 +235,7 @@ test('an approval in a brain among the tools belongs to its subagent', async () 
   assert.equal(started.name, 'Desk');
   assert.equal(started.parentToolCallId, agent.of('TOOL_CALL_START')[0].toolCallId);
   assert.equal(interrupt.subagentRunId, started.subagentRunId);
+  assert.match(interrupt.message, /`refund` run with {"amount":70}/);
   assert.deepEqual(agent.of('SUBAGENT_FINISHED')[0].outcome, { type: 'suspended', interruptIds: [interrupt.id] });
 
   await agent.answer({ approved: true });
@@ -249,6 +252,7 @@ test('approvals inside of a map are interrupts of their own subagents', async ()
 
   assert.equal(open.length, 2);
   assert.equal(new Set(open.map((item) => item.subagentRunId)).size, 2);
+  assert.deepEqual(open.map((item) => item.metadata.positronic.arguments.amount).sort(), [1, 2]);
   await agent.answer({ approved: true }, { approved: false });
   assert.deepEqual(agent.end().outcome, { type: 'success' });
   assert.equal(agent.of('SUBAGENT_FINISHED').length, 2);

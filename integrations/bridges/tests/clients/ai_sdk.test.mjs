@@ -140,7 +140,7 @@ test('an approved call runs after the automatic resend', async () => {
   await own.sendMessage({ text: 'refund' });
   const call = own.call();
   assert.equal(call.state, 'approval-requested');
-  assert.equal(call.toolName, 'refund');
+  assert.deepEqual([call.toolName, call.input, call.approval.requestReason], ['refund', { amount: 100 }, 'it costs money']);
 
   await own.addToolApprovalResponse({ id: call.approval.id, approved: true });
   await own.reaches('output-available');
@@ -179,6 +179,7 @@ test('a call of a nested brain asks as a call of its own', async () => {
   const own = chat('Chat');
   await own.sendMessage({ text: 'desk' });
   assert.equal(own.call().state, 'approval-requested');
+  assert.deepEqual([own.call().toolName, own.call().input, own.call().approval.requestReason], ['refund', { amount: 70 }, 'it costs money']);
   assert.equal(own.parts('data-brain')[0].data.title, 'Desk');
 
   await own.addToolApprovalResponse({ id: own.call().approval.id, approved: true });

@@ -151,14 +151,14 @@ test('a client that listens to a task is told what it asks and how it ends', asy
   assert.equal(heard.at(-1).result.content[0].text, 'Done.');
 });
 
-test('a call that waits for a program ends with the id of its run', async () => {
+test('a call that outlasts its wait says which program the run waits for, and how it is answered', async () => {
   const { call } = await connect('auto');
 
   const result = await call('Chat', { message: 'hook' });
   const status = await call('run_status', { run: runOf(result) });
 
   assert.equal(result.isError, true);
-  assert.match(text(result), /continues/);
+  assert.match(text(result), /waits for another program: the webhook `program`.*positronic send --webhook program --identifier 7 --payload JSON/);
   assert.match(text(status), /waits for another program/);
   await server.webhook();
 });

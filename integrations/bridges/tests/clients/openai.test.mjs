@@ -147,7 +147,7 @@ test('a response is continued by its id, once', async () => {
   const first = await client.responses.create({ model: 'Chat', input: 'two' });
   const second = await client.responses.create({ model: 'Chat', input: 'thanks', previous_response_id: first.id });
 
-  assert.equal(first.output_text, 'Adding.Done.');
+  assert.equal(first.output_text, 'Adding.\n\nDone.');
   assert.equal(second.output_text, 'You said "thanks".');
   await assert.rejects(client.responses.create({ model: 'Chat', input: 'other', previous_response_id: first.id }), { status: 409 });
   assert.deepEqual((await client.responses.retrieve(first.id)).output, first.output);

@@ -50,7 +50,13 @@ try:
     refused(422, "unprocessable", model="Chat", messages=said("hello"), tools=[tool])
 
     response = client.responses.create(model="Chat", input="two")
-    assert (response.status, response.output_text) == ("completed", "Adding.Done.")
+    assert (response.status, response.output_text) == ("completed", "Adding.\n\nDone.")
+    with client.responses.stream(model="Chat", input="two") as stream:
+        pieces = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
+        assert pieces == stream.get_final_response().output_text == response.output_text
+    history = [*said("two"), *[item.model_dump() for item in response.output], *said("thanks")]
+    assert client.responses.create(model="Chat", input=history).output_text == 'You said "thanks".'
+    response = client.responses.create(model="Chat", input="two")
     further = client.responses.create(model="Chat", input="thanks", previous_response_id=response.id)
     assert further.output_text == 'You said "thanks".'
     assert client.responses.retrieve(response.id).output == response.output

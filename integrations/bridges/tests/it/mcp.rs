@@ -113,6 +113,48 @@ async fn client_without_forms_gets_the_command_that_decides() {
     assert!(text.contains("positronic approve") && text.contains("Chat/0.0"), "{text}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn call_that_outlasts_its_wait_names_the_webhook_and_the_command_of_the_program() {
+    let program = brain("Order").r#loop("Chat", |cx| {
+        cx.system("Order.").tool("confirm", |t| {
+            t.description("Waits for the shop")
+                .wait(|_: &NoArgs, _| [webhook::<String>("shop").on("order 7")])
+                .execute(async |_, _| Ok("sent"))
+        })
+    });
+    let model = ScriptedModel::new([Reply::call("confirm", json!({})), Reply::text("Done.")]);
+    let runner = Runner::new(model).store(MemoryStore::new()).brain(program);
+    let shop = Shop::of(runner, &Bridges::builder().command("acme").build(), &[]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let params = json!({ "name": "Order", "arguments": { "message": "go" } });
+
+    let answer = rpc(&shop, &ann, "tools/call", params, json!({})).await;
+
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(answer["result"]["isError"], true, "the call has no result yet: {text}");
+    assert!(text.contains("waits for another program: the webhook `shop`"), "{text}");
+    assert!(text.contains("acme send --webhook shop --identifier 'order 7' --payload JSON"), "{text}");
+}
+
+#[tokio::test]
+async fn ended_session_answers_without_content() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let params = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+    });
+    let first = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let begun = shop.send_with(&ann, "POST", PATH, Some(first), &[BOTH]).await;
+    let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let headers = [("mcp-session-id", session.as_str())];
+
+    let ended = shop.send_with(&ann, "DELETE", PATH, None, &headers).await;
+    let again = shop.send_with(&ann, "DELETE", PATH, None, &headers).await;
+
+    assert_eq!(ended.status(), StatusCode::NO_CONTENT, "clients warn about anything but 200 and 204");
+    assert_eq!(again.status(), StatusCode::NOT_FOUND);
+}
+
 /// Sends a request in the protocol without sessions, and returns its answer.
 async fn rpc(shop: &Shop, token: &str, method: &str, params: Value, capabilities: Value) -> Value {
     messages(shop, token, method, params, capabilities).await.pop().unwrap()

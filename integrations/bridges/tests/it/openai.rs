@@ -1,8 +1,9 @@
 //! OpenAI's API as a facade: by our own adapters, and request by request.
 
 use axum::http::StatusCode;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::RunId;
+use positronic_core::record::{Message, RunId};
 use positronic_core::store::MemoryStore;
 use positronic_openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_server::Scope;
@@ -139,4 +140,38 @@ async fn tools_without_a_loop_that_takes_them_and_unknown_brains_are_refused_in_
     assert_eq!((missing, &none["error"]["code"]), (StatusCode::NOT_FOUND, &json!("unknown-brain")));
     let known = shop.client.store().run(&RunId::new("x")).await;
     assert!(known.is_err(), "nothing has begun");
+}
+
+#[tokio::test]
+async fn texts_of_an_answer_are_apart_whichever_way_a_client_puts_them_together() {
+    let look = brain("Look").r#loop("Chat", |cx| {
+        cx.system("Look.").tool("look", |t| t.description("Looks").execute(async |_: NoArgs, _| Ok("seen")))
+    });
+    let model = ScriptedModel::from_fn(|request| match request.messages.messages().pop() {
+        Some(Message::User { .. }) => Reply::call("look", json!({})).and_text("I look."),
+        _ => Reply::text("I see."),
+    });
+    let runner = Runner::new(model).store(MemoryStore::new()).brain(look);
+    let shop = Shop::of(runner, &positronic_bridges::Bridges::builder().build(), &[]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+
+    let body = json!({ "model": "Look", "messages": [{ "role": "user", "content": "go" }] });
+    let (_, chat) = post(&shop, &ann, "/chat/completions", body).await;
+    let (_, response) = post(&shop, &ann, "/responses", json!({ "model": "Look", "input": "go" })).await;
+    let (_, streamed) = shop
+        .send(
+            &ann,
+            "POST",
+            &format!("{BASE}/responses"),
+            Some(json!({ "model": "Look", "input": "go", "stream": true })),
+        )
+        .await;
+
+    assert_eq!(chat["choices"][0]["message"]["content"], "I look.\n\nI see.");
+    let texts: Vec<_> = response["output"].as_array().unwrap().iter().map(|item| &item["content"][0]["text"]).collect();
+    assert_eq!(texts, ["I look.", "\n\nI see."]);
+    let events = streamed.lines().filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
+    let deltas = events.filter(|event| event["type"] == "response.output_text.delta");
+    let deltas: String = deltas.map(|event| event["delta"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(deltas, "I look.\n\nI see.");
 }

@@ -27,6 +27,34 @@ fn waiting_run_is_stored_and_prints_how_to_continue() {
     ");
 }
 
+#[cfg(feature = "sqlite")]
+#[test]
+fn decision_beside_the_worker_that_continues_the_run_asks_for_no_other() {
+    let desk = Desk::new();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let ask = brain("Ask").r#loop("Chat", |cx| {
+        cx.system("Pay.")
+            .input("Pay.")
+            .tool("pay", |t| t.requires_approval("it costs money").execute(async |_: NoArgs, _| Ok("paid")))
+    });
+    let (worker, run) = runtime.block_on(async {
+        let store = positronic_sqlite::SqliteStore::open(desk.path("runs.db")).unwrap();
+        let model = ScriptedModel::new([Reply::call("pay", json!({})), Reply::text("Paid.")]);
+        let worker = positronic_core::runner::Runner::new(model).store(store).linger(Duration::ZERO);
+        let run = worker.start(ask, ()).await.unwrap();
+        run.settled().await;
+        (worker, run)
+    });
+
+    let approved = desk.call(&Project::new(), &["approve", run.id().as_str()]);
+    runtime.block_on(run.result()).unwrap();
+    drop(worker);
+
+    assert_eq!(approved.code, 0, "{}", approved.err);
+    assert!(!approved.err.contains("desk work"), "the worker continues the run: {}", approved.err);
+    assert!(approved.err.is_empty() || approved.err.contains("is alive and continues it"), "{}", approved.err);
+}
+
 #[test]
 fn work_continues_a_run_that_another_process_decided() {
     let desk = Desk::new();

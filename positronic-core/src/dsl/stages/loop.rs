@@ -1,6 +1,7 @@
 //! The loop stage of a brain: its closure, which configures each iteration.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::tries::{EndsInLoop, Timed};
 use crate::definition::{Scope, StageBody};
@@ -78,7 +79,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
 impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> {
     /// Lets the loop before it take tools of the run's caller: a message to the run gives them
     /// ([`UserMessage::caller_tools`](crate::record::UserMessage::caller_tools)), the model sees them beside the loop's own, and a call of one waits
-    /// for the caller's result. The arguments are checked against the caller's schema first.
+    /// for the caller's result, without an end: [`caller_tools_within`](Self::caller_tools_within) sets one. The arguments are checked against the caller's schema first.
     ///
     /// ```
     /// use positronic_core::prelude::*;
@@ -93,7 +94,26 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     where
         P: EndsInLoop,
     {
-        self.with_caller_tools()
+        self.with_caller_tools(None)
+    }
+
+    /// Lets the loop before it take tools of the run's caller, as [`caller_tools`](Self::caller_tools), and ends a call without a result after a
+    /// time: its result is an error, which the model reads, and the loop continues. A result that comes later is refused.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use positronic_core::prelude::*;
+    ///
+    /// let helper = brain("Helper").r#loop("Chat", |cx| cx.system("Help the user."));
+    /// let helper = helper.caller_tools_within(Duration::from_secs(3600));
+    /// # let _ = helper;
+    /// ```
+    pub fn caller_tools_within(self, time: Duration) -> Self
+    where
+        P: EndsInLoop,
+    {
+        self.with_caller_tools(Some(time))
     }
 
     /// Declares a webhook for which tools of the loop before it wait. Each iteration makes the tools, so without it only a run shows

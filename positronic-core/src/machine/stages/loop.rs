@@ -103,7 +103,10 @@ impl Frame for LoopFrame {
             }
             LoopPhase::Batch => {
                 let before = out.effects.len();
-                enclosing.within([LimitedFrame::Loop(self)], |enclosing| batch::next(self, now, enclosing, out));
+                let caller_timeout = owner.current().and_then(|stage| stage.caller_timeout);
+                enclosing.within([LimitedFrame::Loop(self)], |enclosing| {
+                    batch::next(self, caller_timeout, now, enclosing, out);
+                });
                 if out.effects.len() == before && self.is_batch_blocked() {
                     enclosing.at_limit(self, LimitCheck::Iteration, now, out);
                 }

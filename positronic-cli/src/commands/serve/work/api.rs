@@ -51,6 +51,8 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
             format!("the webhook `{webhook}` starts no run of `{brain}` here: --webhooks lists no sender of this name");
         ui.log_line(&log.notice(Level::Warn, SystemClock.now(), &text).unwrap_or_default())?;
     }
+    let bridges =
+        Bridges::builder().protocols(args.bridge.clone()).push_notifications(true).command(&ui.program).build();
     let options = Options::builder()
         .brains(ProjectBrains::of(project, &store, &args.model, ui))
         .login(login.clone())
@@ -60,7 +62,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
         .webhook_addresses(addresses(args))
         .trusted_proxies(args.trusted_proxy.clone())
         .cors_origins(args.cors_origin.clone())
-        .routes(Bridges::builder().protocols(args.bridge.clone()).push_notifications(true).build().routes())
+        .routes(bridges.routes())
         .deciders(args.deciders.iter().cloned().collect::<DeciderPolicy>())
         .shutdown(shutdown.clone());
     let mut options = if args.redact.is_empty() {

@@ -6,6 +6,7 @@
 //! result, and no call after it ever starts. A call of a caller's tool does not run: it waits for the caller's result.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -20,8 +21,14 @@ use crate::record::{
     WaitSpec,
 };
 
-/// Computes what the calls of a batch need.
-pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
+/// Computes what the calls of a batch need. `caller_timeout` is how long a call of a caller's tool waits.
+pub(super) fn next<'a>(
+    frame: &'a LoopFrame,
+    caller_timeout: Option<Duration>,
+    now: Timestamp,
+    enclosing: &mut Enclosing<'a>,
+    out: &mut Next,
+) {
     // A rejected exit call has its result while earlier calls continue, which do not affect it.
     let exit = frame.batch.iter().position(|call| call.ends_loop() && call.result().is_some());
     let (live, behind) = match exit {
@@ -44,10 +51,23 @@ pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, enclosing: &mut Enc
             continue;
         }
         failed = failed.or_else(|| matches!(call.result(), Some(ToolResult::Error { .. })).then_some(call));
-        one(frame, call, now, &before, &mut room, walked, out);
+        if call.flags.caller && matches!(call.phase, CallPhase::Open(_)) {
+            if before.lets_start(call.flags, call.gate.is_some(), frame.limits.policy) {
+                let expires = caller_timeout.map(|timeout| now.after(timeout));
+                out.effects.push(Effect::Append(vec![wait_for_caller(call, expires)]));
+            }
+        } else {
+            one(frame, call, now, &before, &mut room, walked, out);
+        }
         let undecided = matches!(call.phase, CallPhase::Gated | CallPhase::Pending { .. });
         before.pass(undecided, call.result().is_some(), call.ends_loop());
     }
+}
+
+/// Begins the wait of a call for its caller's result.
+fn wait_for_caller(call: &Call, expires: Option<Timestamp>) -> NewEvent {
+    let (waits, output) = (vec![WaitSpec { expires, ..WaitSpec::for_caller(&call.path) }], Value::Null);
+    NewEvent::new(call.path.clone(), EventKind::LoopWait { waits, output, change: None })
 }
 
 /// Returns whether a call has neither begun nor ended.
@@ -147,13 +167,6 @@ fn one(
                 }
             }
         }
-        CallPhase::Open(_) if call.flags.caller => {
-            if before.lets_start(call.flags, call.gate.is_some(), frame.limits.policy) {
-                let (waits, output) = (vec![WaitSpec::for_caller(&call.path)], Value::Null);
-                let wait = EventKind::LoopWait { waits, output, change: None };
-                out.effects.push(Effect::Append(vec![NewEvent::new(call.path.clone(), wait)]));
-            }
-        }
         CallPhase::Open(Intent::Doubtful) if !call.may_rerun() => {
             out.effects.push(Effect::Append(vec![call.interrupted()]));
         }
@@ -203,7 +216,12 @@ fn one(
                     };
                     let mut new_events = vec![NewEvent::new(call.path.clone(), resume)];
                     if wait.otherwise.is_none() {
-                        new_events.push(call.ended(ToolResult::error("the wait expired")));
+                        let what = if call.flags.caller {
+                            "the caller has sent no result in time"
+                        } else {
+                            "the wait expired"
+                        };
+                        new_events.push(call.ended(ToolResult::error(what)));
                     }
                     out.effects.push(Effect::Append(new_events));
                 } else {
