@@ -206,7 +206,7 @@ test('two windows decide, and the second one reads what the first one has decide
   await eventually(async () => assert.equal(await card(other).locator('.primary').getAttribute('aria-disabled'), null));
   await card(other).getByRole('button', { name: 'Approve' }).click();
   await card(other).waitFor({ state: 'detached' });
-  await sees(card(page), /approved this[\s\S]*Your decision was not recorded/);
+  await sees(card(page), /approved this[\s\S]*Your draft was not sent/);
   await eventually(async () => assert.equal(await card(page).getByLabel('Reason').inputValue(), 'the second one is not'));
   await page.keyboard.type(' a e');
   await me.click(card(page).getByRole('button', { name: 'Dismiss' }));

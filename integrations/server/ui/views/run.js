@@ -154,11 +154,23 @@ function keys(run) {
     const answer = list.findLast(({ seq }) => seq <= (model.nodes[view.selected]?.seq ?? Infinity)) ?? list[0];
     if (answer) go(at('playground', model.id, answer.seq));
   };
+  /** A key of the item whose form has the focus; without one, a key of the run. */
+  const orItem = (act, otherwise) => async () => {
+    const id = document.activeElement?.closest('.decide')?.id;
+    const item = id && model.run.pending?.find((one) => `item-${one.id}` === id);
+    if (!item) return otherwise?.();
+    const parts = await import('../parts/decide.js');
+    if (parts.isInView(item)) act(item, parts);
+    return redraw();
+  };
   const parent = model.run.forked_from;
+  const nextFailure = to(isFailure, 1, () => model.run.status === 'failed' && failureOf(model));
   return {
     ...Object.fromEntries(Object.entries(TABS).map(([tab, text], i) => [i + 1, [text, () => run.go(tab)]])),
     '[': ['Iteration before', to(begins, -1)], ']': ['Next iteration', to(begins, 1)],
-    e: ['Next failure', to(isFailure, 1, () => model.run.status === 'failed' && failureOf(model))],
+    e: [run.asked() ? 'Next failure; edit the arguments of the item that has the focus' : 'Next failure', orItem((item, { toggle }) => item.editable && toggle(item, 'edit'), nextFailure)],
+    ...(run.asked() && { a: ['Approve the item that has the focus', orItem((item, { approveShown }) => item.kind !== 'answer' && approveShown(item))], 'mod+Enter': ['Decide as the form shows', orItem((item, { approveShown }) => approveShown(item))],
+      r: ['Reject the item that has the focus…', orItem((item, { toggle }) => item.kind !== 'answer' && toggle(item, 'reject'))] }),
     w: ['Next wait', to(isWait, 1, () => model.run.status === 'waiting' && run.asked())], u: ['What it is part of', up], t: ['The whole run', () => run.go('transcript')],
     ...(parent && { P: ['The run it was forked from', () => go(`/runs/${parent.run}`)] }), ...(may('playground') && { p: ['Try the answer again with edits', trial] }), f: ['Fork here', () => run.dialog('fork')],
     ...(run.retry && may('operate') && { r: ['Retry…', () => askRetry(run)] }), ...(run.asked() && { d: ['Decide', run.decide] }),
