@@ -181,6 +181,10 @@ test('follow a link to a place, go back, and reload', async () => {
   const place = page.url();
   await page.reload();
   await sees(page.locator('.beside.pane'), /Answer of iteration 5/);
+  // Back closes what has opened last.
+  await page.goBack();
+  await page.locator('.beside.pane').waitFor({ state: 'detached' });
+  await page.locator('.row.answer').first().waitFor();
   await page.goBack();
   await page.locator('.run-row').first().waitFor();
   await eventually(async () => assert.match(page.url(), /runs\?brain=Minimal$/));
