@@ -124,7 +124,7 @@ export default function overviewView(route, frame) {
       tile('Failed', runs({ status: 'failed' }), number(ended.failed), `${percent(ended.failed, sum(ended))} of those that ended`, { format: number, series: [{ name: 'failed', tone: 'failed', of: of((one) => one.ended.failed) }] }),
       tile('Waiting for a person', '/inbox', number(waiting.items), waiting.items ? `oldest ${age(waiting.oldest)}, in ${plural(waiting.runs, 'run')}, by when they began to wait` : 'nothing waits',
         { kind: 'steps', format: number, series: [{ name: 'waiting now', tone: 'waits', of: of((one) => one.waiting) }] }),
-      tile('Cost', runs(), amounts(ended.costs), [ended.costs.length === 1 && sum(ended) > 0 && `${cash(ended.costs[0].amount / sum(ended), currency)} a run`, ended.partly_priced > 0 && `${plural(ended.partly_priced, 'run')} with a partly unknown cost`].filter(Boolean).join(' · ') || 'cost unknown',
+      tile('Cost', runs(), amounts(ended.costs), [ended.costs.length === 1 && sum(ended) > 0 && `${cash(ended.costs[0].amount / sum(ended), currency)} a run`, ended.partly_priced > 0 && `${plural(ended.partly_priced, 'run')} partly unknown`].filter(Boolean).join(' · ') || 'cost unknown',
         { format: (n) => cash(n, currency), series: costSeries(currency, models, of((one) => inCurrency(one.ended.costs, currency))) }, ended.costs.length > 1 || models.length > 1),
       tile('Tokens', runs(), compact(input + output), `${percent(cached, input)} of the input from the cache`, { format: compact, series: [
         { name: 'cached', tone: 's3', of: of((one) => one.ended.tokens.cached) }, { name: 'in', tone: 's2', of: of((one) => Math.max(0, one.ended.tokens.input - one.ended.tokens.cached)) },

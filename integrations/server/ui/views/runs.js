@@ -328,7 +328,7 @@ export default function runsView(route, frame) {
     // In one line there is room for few words before the marked one.
     if (found.length > 1 && found[0].length > BEFORE) found[0] = `…${found[0].slice(-BEFORE)}`;
     const part = found.map((one, i) => (i % 2 ? mark({ key: i }, one) : one));
-    return span.hit({ dir: 'auto' }, a({ href: runUrl(id, 'events', hit.seq), tabindex: '-1' }, `event ${hit.seq}`), ' ', small(hit.type.toLowerCase().replaceAll('_', ' ')), ' ', hit.field && !['tool', 'type'].includes(hit.field) && [span.quiet(hit.field), ' '], part);
+    return span.hit({ dir: 'auto' }, a({ href: runUrl(id, hit.type === 'LOOP_TOOL_CALL' ? 'transcript' : 'events', hit.seq), tabindex: '-1' }, `event ${hit.seq}`), ' ', small(hit.type.toLowerCase().replaceAll('_', ' ')), ' ', hit.field && !['tool', 'type'].includes(hit.field) && [span.quiet(hit.field), ' '], part);
   }
   function row(index) {
     const run = items()[index];
