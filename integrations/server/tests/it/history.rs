@@ -49,7 +49,7 @@ async fn decisions_of_the_runs_of_others_are_not_listed() {
 }
 
 #[tokio::test]
-async fn search_prefers_the_call_with_the_text() {
+async fn search_says_which_event_has_the_text() {
     let shop = Shop::new();
     let token = shop.token(None, &Scope::ALL).await;
     let (run, _) = shop.waiting_run(&token, 4711).await;
@@ -59,11 +59,24 @@ async fn search_prefers_the_call_with_the_text() {
 
     assert_eq!(found["items"].as_array().unwrap().len(), 1, "{found}");
     let hit = &found["hits"][0];
-    // The options have it, too.
-    assert_eq!((&hit["run"], &hit["type"]), (&json!(run), &json!("LOOP_TOOL_CALL")));
+    assert_eq!((&hit["run"], &hit["seq"], &hit["type"]), (&json!(run), &json!(0), &json!("BRAIN_START")));
     assert_eq!((&hit["field"], &hit["text"]), (&json!("number"), &json!("4711")));
     let by_id = shop.get(&token, &format!("/api/v1/runs?q={other}")).await.json();
     assert_eq!((by_id["items"].as_array().unwrap().len(), &by_id["hits"]), (1, &Value::Null));
+}
+
+#[tokio::test]
+async fn search_prefers_the_call_with_the_text() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    // The options have the number as well, in an earlier event.
+    let (run, _) = shop.waiting_run(&token, 100).await;
+
+    let found = shop.get(&token, "/api/v1/runs?q=100").await.json();
+
+    let hit = &found["hits"][0];
+    assert_eq!((&hit["run"], &hit["type"]), (&json!(run), &json!("LOOP_TOOL_CALL")));
+    assert_eq!((&hit["field"], &hit["text"]), (&json!("amount"), &json!("100")));
 }
 
 #[tokio::test]
