@@ -92,14 +92,14 @@ export default function requestsTab(run) {
       shared > 0 && button.fold({ 'aria-expanded': String(whole), onclick: () => { whole = !whole; } }, icon('chevron'), `${plural(shared, 'message')} as in the request before`),
       ol.messages(messages.map((message, i) => (i >= shared || whole) && li({ key: i, class: previous != null && i >= shared ? 'new' : '' },
         i === shared && lost > 0 && p.bad(icon('warn'), ` The provider's cache breaks here: ${plural(lost, 'message')} of the request before changed.`),
-        messageOf(message))))), node && answered(node, answer));
+        messageOf(message))))), node && answered(node));
   }
   /** What the request has got, beside it where there is room. */
-  function answered(node, end) {
+  function answered(node) {
     const { kind: { outcome } } = node;
     const call = ({ index }) => run.model.nodes.find((item) => item?.path === `${node.path}.${index}`)?.kind;
     const failed = outcome?.error?.message ?? outcome?.message ?? (isNoAnswer(node, run.model) && run.model.nodes[0].kind.ending?.message);
-    return section.got({ 'aria-label': 'Answer' }, h2('Answer', end != null && [' ', a({ href: run.url('events', end) }, `event ${end}`)]),
+    return section.got({ 'aria-label': 'Answer' }, h2('Answer'),
       failed ? p.bad({ dir: 'auto' }, quoted(causeOf(failed).text)) : (answerOf(node.kind)?.parts ?? []).map((part, i) => (part.type === 'call' ? p({ key: i }, icon('tool'), ' ', b.mono(call(part)?.tool ?? 'call'), ' ', span.soft({ dir: 'auto' }, brief(call(part)?.arguments ?? ''))) : part.text && div.prose({ key: i, dir: 'auto' }, part.text))),
       !failed && !answerOf(node.kind)?.parts?.length && p.soft(node.status === 'running' ? 'The model answers…' : 'No answer.'),
       p(a({ href: run.url('transcript', node.seq) }, `Show in the transcript: ${placeOf(node, run.model)}`)));
