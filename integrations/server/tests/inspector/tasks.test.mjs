@@ -122,7 +122,7 @@ test('find the refund of 249', async () => {
   await page.keyboard.press('Enter');
   await sees(row('refund').locator('.hit'), /event \d+[\s\S]*249/);
   await me.click(row('refund').locator('.hit a'));
-  await sees(page.locator('.detail'), /refund[\s\S]*249/);
+  await sees(page.locator('.beside.pane'), /refund[\s\S]*249/);
   me.took(2);
 });
 
