@@ -19,7 +19,7 @@ after(async () => { await browser?.close(); await project.close(); });
 
 test('the inbox lists what was decided today, with who did it and what they changed', async () => {
   await page.to('/inbox', '.decide');
-  await eventually(async () => assert.match(await page.locator('.queue .decided').innerText(), /refund[\s\S]*the cassette/));
+  await eventually(async () => assert.match(await page.locator('.queue .decided').innerText(), /refund[\s\S]*the recording/));
   const before = await page.locator('.queue .decided li').count();
   await page.evaluate(async () => {
     const { items } = await (await fetch('/api/v1/pending')).json();
@@ -49,11 +49,11 @@ test('a fork shows what becomes different, what happens again and what both runs
   await prompt.fill(`${before}\nNever refund more than the price.`);
   await eventually(async () => assert.deepEqual(await page.locator('.lines-diff .come').allInnerTexts(), ['+ Never refund more than the price.']));
   await eventually(async () => assert.equal(await page.locator('.lines-diff .out').count(), 0));
-  await page.getByText(/reach the world or a person/).waitFor();
+  await page.locator('.effects .tag', { hasText: /reach the world or a person/ }).waitFor();
   const stands = await page.locator('.shared-rows li a').allInnerTexts();
   assert.equal(stands.filter((text) => text === 'new from here').length, 1, stands.join());
   assert.equal(stands[0], 'shared');
-  assert.equal(stands.at(-1), 'left behind');
+  assert.equal(stands.at(-1), 'not shared');
   await accessible(page, 'the fork');
   await page.getByLabel('Model').fill('other-model');
   const sent = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/fork'));

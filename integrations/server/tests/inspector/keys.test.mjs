@@ -55,7 +55,7 @@ test('an item that is decided while a person types the reason stays with it, and
   project.command('approve', 'typed', 'Chat/0.0');
   await item('Ann').locator('.note.lost').waitFor();
   await page.keyboard.type(REST);
-  await eventually(async () => assert.match(await item('Ann').locator('.note.lost').innerText(), / approved this[\s\S]*was not recorded/));
+  await eventually(async () => assert.match(await item('Ann').locator('.note.lost').innerText(), / approved this[\s\S]*Your draft was not sent/));
   await eventually(async () => assert.equal(await item('Ann').getByLabel('Reason').inputValue(), START + REST));
   await eventually(async () => assert.equal(await item('Ann').getByRole('button', { name: /Approve|Reject/ }).count(), 0));
   await page.keyboard.press('Control+Enter');

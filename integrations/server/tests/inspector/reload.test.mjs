@@ -19,7 +19,7 @@ before(async () => {
 });
 after(async () => { await browser?.close(); await project.close(); model?.close(); });
 
-test('a reload in mid-stream keeps the text so far', async () => {
+test('a reload in mid-stream keeps the text so far, and a new window has it', async () => {
   const run = await page.evaluate(async () => (await (await fetch('/api/v1/runs', { method: 'POST', headers: { 'Content-Type': 'application/json', 'Idempotency-Key': 'one' }, body: JSON.stringify({ brain: 'Minimal' }) })).json()).id);
   await page.to(`/runs/${run}`, '.row.answer');
   await page.locator('.link.live').waitFor();
@@ -29,6 +29,10 @@ test('a reload in mid-stream keeps the text so far', async () => {
   const text = await stream.innerText();
   await page.reload();
   await eventually(async () => assert.equal(await stream.innerText(), text));
+  const other = await page.context().newPage();
+  await other.goto(page.url());
+  await eventually(async () => assert.equal(await other.locator('.streaming').innerText(), text));
+  await other.close();
   finish();
   await page.locator('.row.answer', { hasText: 'The tallest tree is a redwood.' }).waitFor();
   await eventually(async () => assert.match(await page.locator('.run-head').innerText(), /Completed/));

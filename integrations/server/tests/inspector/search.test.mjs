@@ -67,17 +67,17 @@ test('a tool that has asked a person is suggested, and finds the runs that calle
   assert.deepEqual(await ids(), ['till']);
 });
 
-test('a hit shows the words around the text, and leads to its event', async () => {
+test('a hit is the call with the text, shows the words around it and leads to it', async () => {
   await page.to('/runs?q=249', '.run-row');
   await eventually(async () => assert.equal(await page.locator('.run-row').count(), 1));
   const hit = page.locator('.run-row .hit');
-  await eventually(async () => assert.match(await hit.innerText(), /^event \d+ .*249/));
+  await eventually(async () => assert.match(await hit.innerText(), /^event \d+ loop tool call .*249/));
   await eventually(async () => assert.equal(await hit.locator('mark').innerText(), '249'));
   await accessible(page, 'hits of a search');
   const seq = /event (\d+)/.exec(await hit.innerText())[1];
   await hit.getByRole('link').click();
-  await page.waitForURL(new RegExp(`/events/${seq}$`));
-  await page.locator('.detail', { hasText: '249' }).waitFor();
+  await page.waitForURL(new RegExp(`/transcript/${seq}$`));
+  await page.locator('.beside.pane', { hasText: '249' }).waitFor();
 });
 
 test('the columns sort what is shown, and say when that is not all', async () => {
@@ -100,7 +100,7 @@ test('the columns sort what is shown, and say when that is not all', async () =>
   await eventually(async () => assert.equal(await page.getByRole('columnheader', { name: 'Tokens' }).getAttribute('aria-sort'), 'ascending'));
   await page.getByRole('columnheader', { name: 'Started' }).getByRole('button').click();
   await page.waitForURL(/\/runs$/);
-  assert.deepEqual(await ids(), started);
+  await eventually(async () => assert.deepEqual(await ids(), started));
 
   await page.route(/\/api\/v1\/runs\?/, async (route) => {
     const answer = await route.fetch();

@@ -122,7 +122,7 @@ test('find the refund of 249', async () => {
   await page.keyboard.press('Enter');
   await sees(row('refund').locator('.hit'), /event \d+[\s\S]*249/);
   await me.click(row('refund').locator('.hit a'));
-  await sees(page.locator('.detail'), /refund[\s\S]*249/);
+  await sees(page.locator('.beside.pane'), /refund[\s\S]*249/);
   me.took(2);
 });
 
@@ -181,6 +181,10 @@ test('follow a link to a place, go back, and reload', async () => {
   const place = page.url();
   await page.reload();
   await sees(page.locator('.beside.pane'), /Answer of iteration 5/);
+  // Back closes what has opened last.
+  await page.goBack();
+  await page.locator('.beside.pane').waitFor({ state: 'detached' });
+  await page.locator('.row.answer').first().waitFor();
   await page.goBack();
   await page.locator('.run-row').first().waitFor();
   await eventually(async () => assert.match(page.url(), /runs\?brain=Minimal$/));
@@ -206,7 +210,7 @@ test('two windows decide, and the second one reads what the first one has decide
   await eventually(async () => assert.equal(await card(other).locator('.primary').getAttribute('aria-disabled'), null));
   await card(other).getByRole('button', { name: 'Approve' }).click();
   await card(other).waitFor({ state: 'detached' });
-  await sees(card(page), /approved this[\s\S]*Your decision was not recorded/);
+  await sees(card(page), /approved this[\s\S]*Your draft was not sent/);
   await eventually(async () => assert.equal(await card(page).getByLabel('Reason').inputValue(), 'the second one is not'));
   await page.keyboard.type(' a e');
   await me.click(card(page).getByRole('button', { name: 'Dismiss' }));

@@ -66,6 +66,20 @@ async fn search_says_which_event_has_the_text() {
 }
 
 #[tokio::test]
+async fn search_prefers_the_call_with_the_text() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    // The options have the number as well, in an earlier event.
+    let (run, _) = shop.waiting_run(&token, 100).await;
+
+    let found = shop.get(&token, "/api/v1/runs?q=100").await.json();
+
+    let hit = &found["hits"][0];
+    assert_eq!((&hit["run"], &hit["type"]), (&json!(run), &json!("LOOP_TOOL_CALL")));
+    assert_eq!((&hit["field"], &hit["text"]), (&json!("amount"), &json!("100")));
+}
+
+#[tokio::test]
 async fn digits_are_not_found_in_the_times_of_events() {
     let shop = Shop::new();
     let token = shop.token(None, &Scope::ALL).await;

@@ -6,7 +6,9 @@ import { settle } from './settle.js';
 const { button, dd, div, dl, dt, footer, h2, h3, input, kbd, label, section, span } = tags;
 
 const FIELDS = 'input, textarea, select';
-const PRETTY = { Enter: '↵', Escape: 'esc', ArrowLeft: '←', ArrowRight: '→', 'mod+k': navigator.platform?.startsWith('Mac') ? '⌘ K' : 'Ctrl K' };
+/** The key that makes a command of another one, as it is written on the keyboard. */
+export const MOD = navigator.platform?.startsWith('Mac') ? '⌘' : 'Ctrl';
+const PRETTY = { Enter: '↵', Escape: 'esc', ArrowLeft: '←', ArrowRight: '→', 'mod+k': `${MOD} K`, 'mod+Enter': `${MOD} ↵` };
 
 const maps = {};
 let [prefix, forget] = ['', 0];

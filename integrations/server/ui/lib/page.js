@@ -40,10 +40,20 @@ export function later(name) {
 }
 
 export const main = () => document.getElementById('main');
-/** Goes to an address of the page, as a link does. */
-export function go(path, replace = false) {
-  history[replace ? 'replaceState' : 'pushState'](null, '', ui(path));
-  dispatchEvent(new PopStateEvent('popstate'));
+/** Goes to an address of the page, as a link does. What `opens` on the page is closed by `close`, or by the browser's Back. */
+export function go(path, replace = false, opens = false) {
+  if (returning) return returning.then(() => go(path, replace, opens));
+  if (replace) history.replaceState(history.state, '', ui(path));
+  else history.pushState(opens ? { opens } : null, '', ui(path));
+  return dispatchEvent(new PopStateEvent('popstate'));
+}
+/** The browser goes back. Until it has, no other address is gone to. */
+let returning = null;
+/** Closes what has opened on the page: goes back to where it was opened, or to an address in its place if the page has begun with it. */
+export function close(path) {
+  if (!history.state?.opens) return go(path, true);
+  returning = new Promise((done) => addEventListener('popstate', done, { once: true })).then(() => { returning = null; });
+  return history.back();
 }
 
 const settings = new Map();

@@ -1,7 +1,8 @@
 // Differences: of texts by words, and of values by their fields.
 import { tags } from '../lib/dom.js';
+import { date } from '../lib/format.js';
 
-const { dd, del, div, dl, dt, ins, p, span } = tags;
+const { dd, del, div, dl, dt, ins, p, span, table, tbody, td, th, thead, tr } = tags;
 
 /** The largest table for a comparison by words. Longer texts are replaced as a whole. */
 const LARGEST = 250_000;
@@ -55,7 +56,7 @@ export function linesDiff(a, b) {
   const line = (mark, text, i) => div[mark]({ key: `${mark} ${i}` }, { out: '− ', come: '+ ', kept: '  ' }[mark], text);
   const before = x.slice(Math.max(0, start - AROUND), start);
   const after = x.slice(x.length - end, x.length - end + AROUND);
-  return div.linesDiff({ role: 'group', 'aria-label': 'What is changed', dir: 'auto' }, before.map((text, i) => line('kept', text, i)), x.slice(start, x.length - end).map((text, i) => line('out', text, i)),
+  return div.linesDiff({ tabindex: '0', role: 'group', 'aria-label': 'What is changed', dir: 'auto' }, before.map((text, i) => line('kept', text, i)), x.slice(start, x.length - end).map((text, i) => line('out', text, i)),
     y.slice(start, y.length - end).map((text, i) => line('come', text, i)), after.map((text, i) => line('kept', text, `after ${i}`)));
 }
 
@@ -68,6 +69,10 @@ function changes(a, b, path = []) {
   return Object.keys({ ...a, ...b }).flatMap((name) => changes(field(a, name), field(b, name), [...path, name]));
 }
 
+/** Where the times of events begin, in microseconds: no other number is as large. */
+const TIMES = 1e15;
+/** A value as a person reads it: a time of an event as one. */
+const readable = (value) => (typeof value === 'number' && value > TIMES && Number.isInteger(value) ? date(value) : text(value));
 export const text = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
 /** Draws the first items of a list, and says how many there are. */
 export const some = (list, most, draw) => [draw(list.slice(0, most)), list.length > most && p.soft(`Showing ${most} of ${list.length}.`)];
@@ -76,7 +81,28 @@ export const some = (list, most, draw) => [draw(list.slice(0, most)), list.lengt
 export function valueDiff(a, b) {
   const list = changes(a, b);
   if (!list.length) return p.soft('No difference.');
-  return some(list, 60, (shown) => dl.diff(shown.map(({ path, from, to }) => div({ key: path.join('\n') }, dt(path.map((name) => (/[ ›]/.test(name) ? JSON.stringify(name) : name)).join(' › ') || 'value'),
+  return some(list, 60, (shown) => dl.diff(shown.map(({ path, from, to }) => div({ key: path.join('\n') }, dt(nameOf(path)),
     dd(typeof from === 'string' && typeof to === 'string' ? words(from, to) : [from !== undefined && del(text(from)), ' ', to !== undefined && ins(text(to))])))));
+}
+const nameOf = (path) => path.map((name) => (/[ ›]/.test(name) ? JSON.stringify(name) : name)).join(' › ') || 'value';
+
+/** How much of two equal beginnings and ends is shown around what differs. */
+const BESIDE = 60;
+/** Two texts, each with what only it has marked. */
+function apart(a, b) {
+  let [start, end] = [0, 0];
+  while (start < Math.min(a.length, b.length) && a[start] === b[start]) start++;
+  while (end < Math.min(a.length, b.length) - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
+  // Whole words differ.
+  while (start > 0 && /\S/.test(a[start - 1])) start--;
+  while (end > 0 && /\S/.test(a[a.length - end])) end--;
+  return [[a, del], [b, ins]].map(([whole, mark]) => [start > BESIDE && '…', whole.slice(Math.max(0, start - BESIDE), start), mark(whole.slice(start, whole.length - end).slice(0, 600)), whole.slice(whole.length - end).slice(0, BESIDE), end > BESIDE && '…']);
+}
+
+/** Draws the fields in which two values differ, side by side under the names of both. */
+export function sideBySide([one, other], a, b) {
+  const cells = ({ from, to }) => (typeof from === 'string' && typeof to === 'string' ? apart(from, to) : [from === undefined ? span.soft('absent') : del(readable(from)), to === undefined ? span.soft('absent') : ins(readable(to))]);
+  return some(changes(a, b), 12, (shown) => div.scroll({ tabindex: '0', role: 'region', 'aria-label': 'What differs' }, table.sides(thead(tr(['Field', one, other].map((name) => th({ scope: 'col' }, name)))),
+    tbody(shown.map((change) => tr({ key: change.path.join('\n') }, th({ scope: 'row' }, nameOf(change.path)), cells(change).map((content) => td({ dir: 'auto' }, content))))))));
 }
 export default valueDiff;

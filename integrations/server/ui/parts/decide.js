@@ -2,7 +2,7 @@
 import { tags, redraw } from '../lib/dom.js';
 import { newKey, Problem, request } from '../lib/api.js';
 import { later, main, runUrl, say } from '../lib/page.js';
-import { isField, release } from '../lib/keys.js';
+import { isField, MOD, release } from '../lib/keys.js';
 import { icon } from '../lib/icons.js';
 import { placeWords } from '../lib/cause.js';
 import { brief, date, limitText, line, plural, shortId, who } from '../lib/format.js';
@@ -11,7 +11,7 @@ import { when } from './common.js';
 import { dismiss, draftOf, isOver, nodeOf } from './drafts.js';
 import { whole } from './json.js';
 
-const { a, b, button, code, del, div, footer, h2, h3, header, input, ins, label, li, p, section, span, ul } = tags;
+const { a, b, button, code, del, div, footer, h2, h3, header, input, ins, kbd, label, li, p, section, span, ul } = tags;
 
 // Most items are decided without a form.
 const form = later('form');
@@ -71,10 +71,11 @@ export const asks = (item) => item.message ?? KINDS[item.kind].asks(item);
 
 /** The changed fields of an edited item, in its heading: a person must not approve another value than is read there. */
 function editedWords(item, draft) {
-  if (item.kind !== 'approval' || !isEdited(item, draft)) return null;
+  if (item.kind !== 'approval' || !(isEdited(item, draft) || draft.mode === 'edit')) return null;
+  if (!isEdited(item, draft)) return span.edited({ key: 'edited' });
   const [given, now] = [item.arguments, draft.value].map((value) => (value !== null && typeof value === 'object' ? value : { value }));
   const names = Object.keys({ ...given, ...now }).filter((name) => JSON.stringify(given[name]) !== JSON.stringify(now[name]));
-  return names.slice(0, 3).map((name) => span({ key: name }, ` · ${name}: `, given[name] !== undefined && del(brief(given[name], 40)), ' ', now[name] !== undefined && ins(brief(now[name], 40))));
+  return span.edited({ key: 'edited' }, names.slice(0, 3).map((name, i) => span({ key: name }, `${i ? ' · ' : ''}${name}: `, given[name] !== undefined && del(brief(given[name], 40)), ' ', now[name] !== undefined && ins(brief(now[name], 40)))));
 }
 
 /** Sends the decisions of several items, each of which succeeds or fails by itself. */
@@ -83,7 +84,7 @@ async function send(items, bodyOf) {
   // Decisions without an answer may have arrived, so that their repetition has the same key.
   const text = JSON.stringify(body);
   if (text !== last.text) last = { text, key: newKey() };
-  for (const item of items) Object.assign(draftOf(item), { busy: true, problem: null });
+  for (const item of items) Object.assign(draftOf(item), { busy: true, tried: true, problem: null });
   release();
   const answer = await request('POST', '/decisions', { body, headers: { 'Idempotency-Key': last.key } }).catch((problem) => ({ problem }));
   items.forEach((item, i) => {
@@ -105,9 +106,10 @@ export const foldedOf = ({ open }) => [...open.values()].filter((shown) => !show
 /** How long an approval waits after folded arguments have shown, so that a person can look first. */
 const LOOK = 800;
 const isLooking = ({ shown }) => performance.now() - shown < LOOK;
-/** Approves all items, after the arguments that a reader has folded are shown again. */
-export function approve(items) {
-  if (!isSettled(items.map(draftOf))) return;
+/** Approves all items, after the arguments that a reader has folded are shown again. A key that is pressed in a field of an item is meant for it, so it
+ *  need not have stood still: `isMeant`. */
+export function approve(items, isMeant = false) {
+  if (!isMeant && !isSettled(items.map(draftOf))) return;
   const wrong = items.map(invalid).find(Boolean);
   if (wrong) return wrong.reportValidity();
   const folded = items.map(draftOf).filter(foldedOf);
@@ -142,9 +144,12 @@ export function isEndShown(item) {
   return false;
 }
 /** Approves an item by a key, which shows all of a long item first. */
-export const approveShown = (item) => isEndShown(item) && approve([item]);
-export function reject(items) {
-  if (!isSettled(items.map(draftOf))) return;
+export function approveShown(item, isMeant) {
+  if (isEndShown(item)) approve([item], isMeant);
+  else say('The item goes on below. Press again once you have read it.', true);
+}
+export function reject(items, isMeant = false) {
+  if (!isMeant && !isSettled(items.map(draftOf))) return;
   const list = items.filter((item) => isOpen(item) && item.kind !== 'answer');
   if (list.length) send(list, (_, { reason }) => ({ reject: true, reason }));
 }
@@ -165,6 +170,12 @@ const once = (item, act) => ({ detail, currentTarget }) => {
   // A key presses a button only as it would decide by itself.
   if (detail === 1 || (detail === 0 && isInView(item) && isEndShown(item))) act();
 };
+
+/** Leaves a field for its item, which has keys if it takes the focus; otherwise the page has them. */
+function leaveField({ target, currentTarget }) {
+  target.blur();
+  currentTarget.focus({ preventScroll: true });
+}
 
 const eventLink = ({ run, seq }) => a({ href: runUrl(run, 'events', seq) }, `event ${seq}`);
 /** How much of what happened before an item was asked is shown. */
@@ -190,20 +201,28 @@ export default function decide(item, { inbox = false, part = false, selected = f
     if (!field) return;
     draft.begins = false;
     field.focus();
+    // The buttons show, too, where there is room: a key decides only what is shown to its end.
+    const [top, bottom] = edges();
+    const { bottom: end, height } = node.getBoundingClientRect();
+    if (end <= bottom || height > bottom - top) return;
+    main().scrollBy(0, end - bottom + 8);
+    settle();
   };
   const onkeydown = (event) => {
     if (isOver(draft)) return;
-    const isText = event.target.matches('input:not([type=checkbox]), textarea, select');
-    if (isRejecting && event.key === 'Escape' && !event.isComposing) {
+    if (event.key === 'Escape' && !event.isComposing && draft.mode !== 'view') {
       event.preventDefault();
-      return toggle(item, 'reject');
+      // The first Escape leaves the field, and the keys of the item work again.
+      if (!isRejecting && isField(event.target)) return leaveField(event);
+      if (isRejecting || event.currentTarget === event.target) toggle(item, draft.mode);
+      return event.currentTarget.focus({ preventScroll: true });
     }
-    if (!isText || event.key !== 'Enter' || event.repeat || event.isComposing || !(event.metaKey || event.ctrlKey)) return;
+    if (!isField(event.target) || event.key !== 'Enter' || event.repeat || event.isComposing || !(event.metaKey || event.ctrlKey)) return;
     event.preventDefault();
-    if (isRejecting) no();
-    else approveShown(item);
+    if (isRejecting) reject([item], true);
+    else approveShown(item, true);
   };
-  return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', tabindex: inbox ? null : '-1', 'aria-label': `${asks(item)} ${item.tool}`, class: selected && 'selected', onkeydown, drawn },
+  return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', tabindex: inbox ? null : '-1', 'aria-label': `${asks(item)} ${item.tool}`, class: [selected && 'selected', draft.mode === 'edit' && 'editing'].filter(Boolean).join(' '), onkeydown, drawn },
     header(!part && [span.status.wait(icon('clock'), span(KIND_WORDS[item.kind](item))), span.grow(), span.soft({ title: date(item.since) }, 'asked ', when(item.since)),
       item.expires && span.soft({ title: date(item.expires) }, 'expires ', when(item.expires))], h2({ dir: 'auto' }, item.kind === 'approval' && [code(item.tool), ' '], asks(item), editedWords(item, draft)), part && eventLink(item)),
     !part && p.meta(item.kind !== 'approval' && item.tool && code(item.tool), inbox && a({ href: runUrl(item.run) }, item.brain, ' ', shortId(item.run)), span(placeWords(item.call)), item.user && span(`for ${item.user}`),
@@ -215,11 +234,12 @@ export default function decide(item, { inbox = false, part = false, selected = f
     outcome(item, draft),
     draft.stays && isOver(draft) ? footer({ key: 'closed' }, button({ onclick: once(item, () => isSettled([draft]) && dismiss(item)), 'aria-disabled': waits ? 'true' : null, title: waits ? MOVING : null }, 'Dismiss')) : !item.allowed.allowed ? p.soft(item.allowed.reason) : !isOver(draft) && footer(
       button.primary.large({ onclick: once(item, yes), disabled: !isShown(item),
-        'aria-disabled': waits || draft.busy || isLooking(draft) ? 'true' : null, title: waits ? MOVING : 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
+        'aria-disabled': waits || draft.busy || isLooking(draft) ? 'true' : null, title: waits ? MOVING : `a, or ${MOD} ↵ in a field` }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
       item.kind !== 'answer' && button.large.danger({ 'aria-disabled': waits || draft.busy ? 'true' : null, title: waits ? MOVING : 'r', onclick: isRejecting ? once(item, no) : () => toggle(item, 'reject') },
         icon('cross'), isRejecting ? 'Reject' : 'Reject…'),
       item.editable && button.plain({ onclick: () => toggle(item, 'edit'), title: 'e', 'aria-pressed': String(draft.mode === 'edit') },
         draft.mode === 'edit' ? 'Close the form' : 'Edit arguments'),
+      !draft.busy && (item.kind !== 'approval' || draft.mode !== 'view') && span.soft.wide({ key: 'hint' }, kbd(`${MOD} ↵`), isRejecting ? ' rejects' : item.kind === 'approval' ? ' approves the form' : ' sends it', draft.mode !== 'view' && [', ', kbd('Esc'), isRejecting ? ' closes the field' : ' leaves the field']),
       draft.busy && span.soft({ role: 'status' }, 'Sending…'), pick && [span.grow(), pick]));
 }
 
@@ -239,18 +259,19 @@ function body(item, draft) {
       } }),
     (kind !== 'approval' || isEditing) && schemaForm(schema(item, draft) ?? {}, { value: draft.value ?? value(item), id: `value-${id}`, named: kind === 'approval',
       errors: draft.problem?.body?.errors, onchange: (edit) => { draft.value = edit(draft.value ?? value(item)); } }),
-    kind === 'approval' && isEdited(item, draft) && div.edits(h3('Your edits'), valueDiff(given, draft.value)),
+    // Its place is there before the first edit, and scrolls: what can be pressed must not move while one types.
+    kind === 'approval' && (isEditing || isEdited(item, draft)) && div.edits({ key: 'edits', ...(isEditing && { tabindex: '0', role: 'region', 'aria-label': 'Your edits', style: { '--rows': Math.min(3, Object.keys({ ...item.arguments_schema?.properties, ...given }).length || 1) } }) }, h3('Your edits'), isEdited(item, draft) ? valueDiff(given, draft.value) : p.soft('None yet.')),
     draft.mode === 'reject' && div.field(label({ for: `reason-${id}` }, 'Reason, which the model reads', span.soft(' (optional)')),
       input({ id: `reason-${id}`, value: draft.reason, oninput: ({ target }) => { draft.reason = target.value || undefined; } })),
   ];
 }
 
-function outcome(item, { sent, problem }) {
+function outcome(item, { sent, tried, value, reason, problem }) {
   if (sent) return p.note({ role: 'status' }, icon('clock'), SENT);
   if (!problem) return null;
   const { decision: made, errors = [] } = problem.body ?? {};
   return div.note.lost({ role: 'alert' }, icon(made ? 'person' : 'warn'), div(
     made ? [b(`${who(made)} ${made.verdict} this`), ' ', when(made.at), ` (${date(made.at)}).`, made.reason && p(`“${made.reason}”`),
-      made.arguments && valueDiff(item.arguments, made.arguments), p.soft('Your decision was not recorded.')] : problem.message,
+      made.arguments && valueDiff(item.arguments, made.arguments), (tried || value !== undefined || reason) && p.soft(tried ? 'Your decision was not recorded.' : 'Your draft was not sent.')] : problem.message,
     ul(errors.map(({ pointer, detail }) => li({ key: pointer }, code(pointer || '/'), ' ', detail)))));
 }

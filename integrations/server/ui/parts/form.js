@@ -147,9 +147,10 @@ function control(at, value, props, change) {
   if (at.type === 'string' || (!at.type && typeof value === 'string')) {
     // A text may be empty, if it is there.
     const own = { ...props, required: props.required && value == null && placeholder === null, placeholder, value, dir: 'auto', autocomplete: 'off', oninput: ({ target }) => change(target.value || props.required ? target.value : undefined) };
-    // A field that has the focus stays what it is.
-    const known = document.activeElement?.id === props.id && document.activeElement.tagName;
-    return (known ? known === 'TEXTAREA' : /^.{61}|\n/s.test(value ?? placeholder ?? '') || at.maxLength > 200) ? textarea({ ...own, rows: Math.min(10, 2 + (value ?? placeholder ?? '').length / 70) }) : input({ ...own, type: 'text' });
+    // A field that is shown stays what it is and as high as it is, whatever is typed.
+    const known = document.getElementById(props.id);
+    const isLong = known ? known.tagName === 'TEXTAREA' : /^.{61}|\n/s.test(value ?? placeholder ?? '') || at.maxLength > 200;
+    return isLong ? textarea({ ...own, rows: known?.rows ?? Math.floor(Math.min(10, 2 + (value ?? placeholder ?? '').length / 70)) }) : input({ ...own, type: 'text' });
   }
   // Any other schema is edited as JSON. An incomplete text is invalid, and stays until the value itself changes.
   const write = (node) => {

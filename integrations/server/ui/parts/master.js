@@ -9,7 +9,12 @@ const { a, button, div, li, p, span, ul } = tags;
 
 /** `row` draws an entry of the list, `detail` the chosen one, which `read` gets; `add` is the request for a new one. */
 export function masterView(route, { title, path, none, hint, id = (item) => item.id, add, row, read, detail }) {
-  const list = resource(() => get(path));
+  const list = resource(async () => {
+    const found = await get(path);
+    // Where there is room for an entry beside the list, the first one is shown.
+    if (chosen === undefined && found.items.length && matchMedia('(min-width: 1100px)').matches) show(id(found.items[0]));
+    return found;
+  });
   let [chosen, one] = [];
   const show = (next) => {
     if (next === chosen) return;
@@ -31,6 +36,7 @@ export function masterView(route, { title, path, none, hint, id = (item) => item
     title: () => chosen ?? title,
     update(to) {
       show(to.rest[0]);
+      if (chosen === undefined) list.load();
       return true;
     },
     change,

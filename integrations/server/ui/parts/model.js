@@ -44,6 +44,13 @@ export const standingOf = ({ status }, { run }) => (status === 'running' && !has
 /** The attempts to get one answer, in their order. */
 export const attempts = (node, model) => (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind, path }) => kind.type === 'answer' && path === node.path);
 export const isLastAttempt = (node, model) => attempts(node, model).at(-1) === node;
+/** The failed attempts of one kind of work that a retry ends: those right before it with the same message, and itself. */
+export function retriesOf(node, model) {
+  const all = (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind, path }) => kind.type === 'retry' && path === node.path);
+  const last = all.indexOf(node);
+  const other = all.findLastIndex(({ kind }, i) => i < last && kind.message !== node.kind.message);
+  return { alike: all.slice(other + 1, last + 1), next: all[last + 1] };
+}
 /** Whether an answer is the last attempt of an iteration that has failed. */
 export const isNoAnswer = (node, model) => node.kind.type === 'answer' && node.status !== 'done' && model.nodes[node.parent]?.status === 'failed' && isLastAttempt(node, model);
 /** Whether something failed here, and not only in what is below it. */
@@ -161,7 +168,7 @@ export class RunModel {
     else if (open.get(node.path) === node.id) open.delete(node.path);
     for (const rows of this.rows) rows.take(node);
     // A later attempt takes the place of those before it, and the end of an iteration says how they ended.
-    const list = node.kind.type === 'answer' && node.kind.attempt > 0 ? attempts(node, this).slice(0, -1) : [];
+    const list = node.kind.type === 'retry' ? retriesOf(node, this).alike.slice(0, -1) : node.kind.type === 'answer' && node.kind.attempt > 0 ? attempts(node, this).slice(0, -1) : [];
     for (const other of list) for (const rows of this.rows) rows.take(other);
   }
 

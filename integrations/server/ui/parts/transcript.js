@@ -3,13 +3,13 @@ import { tags } from '../lib/dom.js';
 import { apiUrl, at, later, runUrl } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, quoted } from '../lib/cause.js';
-import { brief, bytes, clock, compact, date, decided, limitText, line, micros, moment, money, number, plural, shortId, who } from '../lib/format.js';
+import { brief, bytes, clock, compact, date, decided, limitText, line, micros, millis, moment, money, number, plural, shortId, who } from '../lib/format.js';
 import attemptList from './attempts.js';
 import { batchOf, batches, lastCall } from './batches.js';
 import { took, when } from './common.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
-import { amountOf, answerOf, attempts, isFailure, isLastAttempt, isNoAnswer, isQuestion, iterationOf, stageName, standingOf, sumsOf } from './model.js';
+import { amountOf, answerOf, attempts, isFailure, isLastAttempt, isNoAnswer, isQuestion, iterationOf, retriesOf, stageName, standingOf, sumsOf } from './model.js';
 
 const { a, b, button, code, details, div, h2, img, li, p, small, span, summary, ul } = tags;
 
@@ -17,10 +17,11 @@ const [valueDiff, decide, batch, markdown] = [later('change'), later('decide'), 
 /** A text of a model. Until its Markdown can be drawn, it is shown as it is. */
 const said = (value) => (markdown.isLoaded() ? markdown(value) : [prose(value), markdown('')]);
 
-/** Whether a node has a row. Of several attempts the last one has it, which names the others. */
+/** Whether a node has a row. Of several attempts the last one has it, which names the others, and of retries for one reason too. */
 export function shows(node, model) {
   const { kind, status: state, parent } = node;
   if (kind.type === 'answer') return isLastAttempt(node, model);
+  if (kind.type === 'retry') return retriesOf(node, model).next?.kind.message !== kind.message;
   if (kind.type === 'stage') return state !== 'not_started' || parent === 0;
   return !['brain', 'iteration'].includes(kind.type);
 }
@@ -94,7 +95,7 @@ export function row(node, depth, view) {
     },
   }, () => {
     const stamp = node.status !== 'not_started' && a.seq({ href: view.url('events', node.seq), title: `Event ${node.seq}`, 'aria-label': `Event ${node.seq}` }, node.seq);
-    const words = LINES[type]?.(node.kind, id, node);
+    const words = LINES[type]?.(node.kind, id, node, model);
     const [tone, shape, ...content] = words ?? [];
     return [place === 0 && p.parallelNote(togetherWords(beside)), step != null && span.n({ title: `Iteration ${step}` }, step), stamp, figures(node, model),
       words ? eventLine({ class: tone }, shape && icon(shape), content) : BLOCKS[type]?.(node, view) ?? eventLine({}, type), pending.map((item) => decide(item, { pick: view.picker(item) })), parts.length > 0 && batch({ key: card.key, list: parts }, { draw: (item) => ({ pick: view.picker(item) }) })];
@@ -111,6 +112,8 @@ function togetherWords(calls) {
 const auto = (tag, value) => tag({ dir: 'auto' }, value);
 const prose = (value) => auto(p.prose, value);
 const text = (value) => auto(span, value);
+/** When a failed attempt is followed by the next one. */
+const again = (due) => span.soft(millis(due) > Date.now() ? 'Tries again ' : 'Tried again ', when(due));
 const output = ({ output: { kind, fallback }, replaced_by: later }) => ['', 'file', span.tag(kind), text(fallback), later?.length > 0 && span.soft('replaced later')];
 const used = ({ kind, used: amount, limit }) => `${limitText(kind, amount)} of ${limitText(kind, limit)} are used`;
 
@@ -119,7 +122,10 @@ const eventLine = (props, ...parts) => div.eventLine(props, parts.flat(Infinity)
 
 /** Nodes of one line: its tone, its icon, its words. */
 const LINES = {
-  retry: ({ attempt, message, due }) => ['bad', 'retry', text(`attempt ${attempt + 1} failed: ${message}`), span.soft('again ', when(due))],
+  retry: ({ attempt, message, due }, _, node, model) => {
+    const { length } = retriesOf(node, model).alike;
+    return ['bad', 'retry', text(`${length > 1 ? `${length} attempts` : `Attempt ${attempt + 1}`} failed: ${message}`), again(due)];
+  },
   file: ({ file }, run) => ['', null, fileChip(file, run)],
   widget: output,
   custom: output,
@@ -172,14 +178,14 @@ const BLOCKS = {
     const before = attempts(node, view.model).slice(0, -1);
     if (isNoAnswer(node, view.model)) return noAnswer(node, view);
     const ends = { refused: () => p.problem(icon('warn'), outcome.guard ? `refused by the guard ${outcome.guard}: ` : 'not a valid action: ', outcome.message),
-      failed: () => p.problem(icon('retry'), outcome.error.message, ' Asked again ', when(outcome.due), '.'),
+      failed: () => p.problem(icon('retry'), outcome.error.message, ' ', again(outcome.due)),
       abandoned: () => p.soft('No answer: the request was sent again after a crash, or its loop ended.') };
     const parts = answer?.parts?.map((part) => PARTS[part.type]?.(part, view.model.id)) ?? [];
     const calls = answer?.parts?.filter(({ type }) => type === 'call').length;
     const isSilent = outcome?.type === 'answered' && !answer.parts.some((part) => !['call', 'opaque'].includes(part.type) && (part.text ?? 'x').trim());
     return [
       div.label(icon('model'), isSilent ? span(`No text, ${plural(calls, 'call')}`) : question && span(asker(node)), (question || modelOf(stageOf(node, view.model), view.model) !== model) && span.meta(model), !outcome && status('running', 'answers…')),
-      before.length > 0 && details(summary(`${plural(before.length + 1, 'attempt')}: `, quoted(before[0].kind.outcome?.error?.message ?? before[0].kind.outcome?.message ?? 'no answer')), attemptList([...before, node])),
+      before.length > 0 && details(summary(`${plural(before.length + 1, 'attempt')}: `, quoted(before.at(-1).kind.outcome?.error?.message ?? before.at(-1).kind.outcome?.message ?? 'no answer')), attemptList([...before, node])),
       question && details(summary(line(question.text, 120)), question.system && prose(question.system), prose(question.text)),
       question && answer?.parts && verdict(answer.parts),
       stream?.parts.map((part) => div.streaming(STREAMED[part.kind]?.(part), text(part.text))),

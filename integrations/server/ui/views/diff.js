@@ -6,7 +6,7 @@ import { causeOf, placeWords, plain, quoted, standing } from '../lib/cause.js';
 import { status } from '../lib/icons.js';
 import { brief, duration, line, millis, money, plural, shortId, tokens } from '../lib/format.js';
 import { empty, pageHead, resource } from '../parts/common.js';
-import { likeness, valueDiff, words } from '../parts/change.js';
+import { likeness, sideBySide, valueDiff, words } from '../parts/change.js';
 import { idsOf } from '../parts/ids.js';
 import { patchList } from '../parts/patch.js';
 
@@ -24,6 +24,9 @@ function onceEach(rows) {
     return list.with(-1, { ...before, same: before.same && row.same, a: later(before.a, row.a), b: later(before.b, row.b) });
   }, []);
 }
+
+/** What is compared of an event. */
+const fieldsOf = ({ path, body }) => ({ ...(path !== undefined && { path }), ...body });
 
 /** The last request of a run up to an event. */
 async function requestAt(run, { seq }) {
@@ -64,6 +67,7 @@ export default function diffView(route) {
     const differ = JSON.stringify(before) !== JSON.stringify(after);
     const start = (name, run, part) => (part ? [link(run, part.seq, `${name}, event ${part.seq}`), ': ', span.soft([placeWords(part.path ?? part.body.path), part.body.type.toLowerCase().replaceAll('_', ' ')].filter(Boolean).join(', '))] : `${name} has ended`);
     return (x || y) && section.panel(h2('First difference'), p(start('A', left, x), ' · ', start('B', right, y)),
+      x && y && sideBySide([`A, event ${x.seq}`, `B, event ${y.seq}`], fieldsOf(x), fieldsOf(y)),
       requests && p.soft('The requests to the models before it, ', requests.map(({ seq }, i) => [i ? ' and ' : '',
         a({ key: i, href: runUrl([left, right][i].id, 'requests', seq) }, `event ${seq} of ${'AB'[i]}`)]), differ ? ', differ:' : ', are equal.'),
       differ && valueDiff(before, after));
@@ -77,8 +81,9 @@ export default function diffView(route) {
     const inOrder = [...rows.filter(reached), ...rows.filter((row) => !reached(row))];
     const [x, y] = answer.parts.map((part) => part?.seq);
     const until = x ?? y;
+    const fork = [answer.a, answer.b].find(({ forked_from: origin }) => origin && [answer.a.id, answer.b.id].includes(origin.run));
     return [div.columns(side('A', answer.a), side('B', answer.b)),
-      p.lead(same < rows.length ? [until > 0 && b(`The runs are the same up to event ${until - 1}${x === y ? '' : ` of ${x == null ? 'B' : 'A'}`}. `), `${plural(same, 'row')} ${same === 1 ? 'is' : 'are'} equal, ${rows.length - same} differ.`] : b('Both runs did the same.')),
+      p.lead(same < rows.length ? [fork && `${fork === answer.b ? 'B is a fork of A' : 'A is a fork of B'} after event ${fork.forked_from.seq}. `, until > 0 && b(`They did the same up to event ${until - 1}${x === y ? '' : ` of ${x == null ? 'B' : 'A'}`}. `), `${plural(same, 'row')} ${same === 1 ? 'is' : 'are'} equal, ${rows.length - same} ${rows.length - same === 1 ? 'differs' : 'differ'}.`] : [b('Both runs did the same.'), until !== undefined && ' They differ only in what is recorded beside it.']),
       diff.given && section(h2('Options'), valueDiff(diff.given[0].options, diff.given[1].options)),
       divergence(answer),
       div.diffRows({ role: 'list', 'aria-label': 'Rows' }, inOrder.map(rowOf(answer))),

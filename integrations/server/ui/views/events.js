@@ -52,8 +52,9 @@ export default function eventsTab(run) {
   const event = (index) => (found ? found.items[index] : pages.get(Math.floor(index / PAGE))?.[index % PAGE]);
   const index = () => (found ? found.items.findIndex(({ seq }) => seq === selected) : selected ?? -1);
   const select = (seq) => {
+    const opens = selected == null;
     selected = seq;
-    run.go('events', seq, true);
+    run.open(opens, seq);
   };
   const show = (seq) => {
     select(seq);
@@ -91,8 +92,9 @@ export default function eventsTab(run) {
   load();
   const keys = list.keys('event', index, (to) => select(found ? found.items[to]?.seq : to));
   return {
-    keys: () => ({ ...search.keys, ...keys }),
+    keys: () => ({ ...search.keys, ...keys, ...(selected != null && { Escape: ['Close the event', () => select(null)] }) }),
     route: (seq) => { selected = seq; },
+    deselect: () => { selected = null; },
     reveal: ({ seq }) => show(seq),
     render: () => [search.render(),
       div.filters(filterBy('type', 'Type', 'LOOP_TOOL_CALL, …'), filterBy('path', 'Path', 'Chat/3.0'),

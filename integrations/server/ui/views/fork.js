@@ -1,13 +1,14 @@
 // A fork: what becomes different, what happens again, and what both runs share. The address names the run and the last common event.
 import { tags, redraw } from '../lib/dom.js';
 import { get, newKey, request } from '../lib/api.js';
+import { MOD } from '../lib/keys.js';
 import { at, go, may, runUrl, ui } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
 import { placeWords, plain } from '../lib/cause.js';
 import { brief, line, money, plural, shortId } from '../lib/format.js';
 import { empty, resource } from '../parts/common.js';
 import { linesDiff, valueDiff } from '../parts/change.js';
-import { effects } from '../parts/effects.js';
+import { effects, effectsInShort } from '../parts/effects.js';
 import schemaForm from '../parts/form.js';
 import { json } from '../parts/json.js';
 import { amountOf, answerOf, isLastAttempt, RunModel } from '../parts/model.js';
@@ -30,7 +31,7 @@ export default function forkView(route) {
       open(to);
       return true;
     },
-    head: () => div.bar(work?.data.value ? [a.quiet({ href: runUrl(work.run) }, work.model.run.brain, ' ', span.mono(shortId(work.run))), span.quiet('/'), h1.cut(`Fork ${work.data.value.place ? `from ${work.data.value.place}` : `at event ${work.seq}`}`), span.grow(),
+    head: () => div.bar(work?.data.value ? [a.quiet({ href: runUrl(work.run) }, work.model.run.brain, ' ', span.mono(shortId(work.run))), span.quiet('/'), h1.cut(`Fork ${work.data.value.place ? `from ${work.data.value.place}` : `after event ${planOf(work).at}`}`), span.grow(),
       work.data.value.asked && nav.views({ 'aria-label': 'What to do with it' },
         a.wide({ href: ui(at('fork', work.run, work.seq)), 'aria-current': 'true' }, 'Fork the run'), may('playground') && a({ href: ui(at('playground', work.run, work.data.value.asked.seq)) }, 'Try the answer once'))] : h1('Fork')),
     render: () => (work ? work.data.show(() => draw(work)) : empty('Choose where to fork', 'Select an event of a run, and press F.', a.button({ href: ui('/runs') }, 'Runs'))),
@@ -41,7 +42,7 @@ export default function forkView(route) {
 function forkOf(run, seq) {
   const key = `${run} ${seq}`;
   const edits = kept.get(key) ?? kept.set(key, {}).get(key);
-  const work = { run, seq, edits, busy: false, problem: null, key: null, open: new Map(), model: new RunModel(run, () => {}, () => {}) };
+  const work = { run, seq, edits, busy: false, problem: null, key: null, open: new Map(), plans: new Map(), model: new RunModel(run, () => {}, () => {}) };
   const { model } = work;
   work.data = resource(async () => {
     await model.load();
@@ -51,6 +52,7 @@ function forkOf(run, seq) {
     // The system prompt of the last request before the fork, so that a change begins with what was sent.
     const last = items.findLast((item) => item.seq <= Math.max(seq, plan.at));
     const [asked, state] = await Promise.all([last && get(`${model.path}/requests${at(last.seq)}`), get(`${model.path}/state`, { at: Math.min(plan.at, model.head) })]);
+    work.plans.set(seq, plan);
     return { plan, asked, brain, state: state.state, place: placeWords(last?.path) };
   });
   return work;
@@ -63,6 +65,17 @@ function pointOf({ seq, edits, model, data: { value: { asked } } }) {
   const iteration = model.nodes.findLast((node) => node?.kind.type === 'iteration' && node.seq <= seq);
   const isAnswered = asked && iteration && asked.seq > iteration.seq && asked.answer_seq != null && asked.answer_seq <= seq;
   return iteration && !isAnswered && iteration.seq > 0 ? iteration.seq - 1 : seq;
+}
+
+/** What a fork at the present point repeats. Until that is read, what one without edits does. */
+function planOf(work) {
+  const { plans, model, data: { value: { plan } } } = work;
+  const point = pointOf(work);
+  if (!plans.has(point)) {
+    plans.set(point, null);
+    get(`${model.path}/fork`, { at: point }).then((read) => plans.set(point, read), () => plans.delete(point)).finally(redraw);
+  }
+  return plans.get(point) ?? plan;
 }
 
 async function send(work) {
@@ -82,7 +95,8 @@ async function send(work) {
 }
 
 function draw(work) {
-  const { edits, model, data: { value: { plan, asked, brain, state } }, problem } = work;
+  const { edits, model, data: { value: { asked, brain, state } }, problem } = work;
+  const plan = planOf(work);
   const set = (name, value) => {
     if (value === undefined) delete edits[name];
     else edits[name] = value;
@@ -96,7 +110,7 @@ function draw(work) {
   };
   return div.try({ key: `${work.run} ${work.seq}` },
     form.tryForm({ 'aria-label': 'The fork', onsubmit: submit, onkeydown: (event) => { if (event.key === 'Enter' && (event.metaKey || event.ctrlKey) && !event.repeat) submit(event); } },
-      p.soft('The new run shares the log up to this event. The old run stays as it is.'),
+      p.soft('The new run shares the log up to ', a({ href: runUrl(work.run, 'events', plan.at) }, `event ${plan.at}`), '. The old run stays as it is.'),
       system !== null && div.field(label({ for: 'fork-system' }, 'System prompt ', span.quiet(edits.system === undefined ? 'as it was sent last' : 'changed')),
         textarea({ id: 'fork-system', class: 'code', rows: Math.min(18, 3 + system.split('\n').length), spellcheck: 'false', dir: 'auto', maxlength: 100_000, value: edits.system ?? system, oninput: ({ target }) => set('system', target.value === system ? undefined : target.value) }),
         edits.system === undefined ? small('Unchanged, each loop keeps its own. A changed one holds for all loops from here on.') : [linesDiff(system, edits.system), small('Holds for all loops from here on.')]),
@@ -110,7 +124,7 @@ function draw(work) {
         } }), edits.options !== undefined && div.edits(valueDiff(options, edits.options))),
       div.panel.again(effects(plan)),
       problem && p.problem({ role: 'alert' }, problem.message, problem.body?.differences && valueDiff({}, problem.body.differences)),
-      allowed ? div.sendLine(button.primary.large({ disabled: work.busy }, icon('fork'), work.busy ? 'Sending…' : 'Fork and run'), span.grow(), kbd.wide('Ctrl ↵')) : p.note(icon('warn'), reason)),
+      allowed ? div.sendLine(button.primary.large({ disabled: work.busy }, icon('fork'), work.busy ? 'Sending…' : 'Fork and run'), span.grow.soft({ key: 'in-short' }, effectsInShort(plan)), kbd.wide(`${MOD} ↵`)) : p.note(icon('warn'), reason)),
     section.trials({ 'aria-label': 'What both runs share', tabindex: '0' }, shared(work, plan), costs(work, plan),
       state != null && JSON.stringify(state) !== '{}' && section({ key: 'state' }, h2('State at this point'), div.well(json(state, { open: work.open, label: 'State', depth: 2 })))));
 }
@@ -127,7 +141,7 @@ function shared({ model, seq }, plan) {
     const iteration = model.nodes[node.parent]?.kind;
     const said = answerOf(node.kind)?.parts?.find(({ type, text }) => type === 'text' && text.trim())?.text;
     const calls = callsOf(node, model);
-    const stands = node.seq > Math.max(seq, plan.at) ? (node === begins && !current ? 'new from here' : 'left behind') : node.seq > plan.at || node.seq === seq ? 'new from here' : 'shared';
+    const stands = node.seq > Math.max(seq, plan.at) ? (node === begins && !current ? 'new from here' : 'not shared') : node.seq > plan.at || node.seq === seq ? 'new from here' : 'shared';
     return li({ key: node.id, class: stands.replaceAll(' ', '-') }, span.n(iteration?.type === 'iteration' ? iteration.number + 1 : ''),
       span.cut(said ? span({ dir: 'auto' }, line(plain(said), 80)) : !calls.length && span.quiet('No answer'), calls.length > 0 && [' ', code([...new Set(calls.map(({ kind }) => kind.tool))].join(', ')), calls.length === 1 && span.quiet(' ', brief(calls[0].kind.arguments, 40))]),
       a({ href: runUrl(model.id, 'transcript', node.seq) }, stands));

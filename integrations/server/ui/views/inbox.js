@@ -5,6 +5,7 @@ import { at, go, main, pref, runUrl, say, setPref } from '../lib/page.js';
 import { ago, date, shortId, who } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { placeWords, quoted } from '../lib/cause.js';
+import { MOD } from '../lib/keys.js';
 import { settle } from '../lib/settle.js';
 import decide, { asks, approveShown, edges, isEndShown, isInView, toggle } from '../parts/decide.js';
 import { decidedList } from '../parts/decided.js';
@@ -113,6 +114,7 @@ export default function inboxView() {
       j: ['Next item', move(1)], k: ['Item before', move(-1)], a: ['Approve, grant or answer', act((item) => (item.kind === 'answer' ? answer : approveShown)(item))],
       r: ['Reject…', act((item) => item.kind !== 'answer' && toggle(item, 'reject'))], e: ['Edit the arguments', act((item) => item.editable && toggle(item, 'edit'))],
       x: ['Choose several of one tool', act((item) => several.canPick(item) && isEndShown(item) && several.pick(item))],
+      'mod+Enter': ['Decide as the form shows', act((item) => (item.kind === 'answer' && draftOf(item).value === undefined ? answer : approveShown)(item))],
       Enter: ['Open the run', act(({ run, seq }) => go(at('runs', run, 'transcript', seq)))],
     }),
     /** What runs have recorded since is part of the context of their items. */
@@ -128,7 +130,7 @@ export default function inboxView() {
       data.value && span.count(all().filter(test).length + (data.value.next ? '+' : '')))),
       button({ key: DECIDED, 'aria-pressed': String(shows === DECIDED), onclick: () => show(DECIDED) }, DECIDED, history.value && span.count(history.value.items.length + (history.value.capped ? '+' : '')))),
     'Notification' in globalThis && Notification.permission !== 'denied' && button.wide({ 'aria-pressed': String(pref('notify') === 'on'), onclick: notify }, icon('bell'), pref('notify') === 'on' ? 'Notifications on' : 'Notify me'),
-    span.keyHints.wide(Object.entries({ j: '', k: 'move', e: 'edit', a: 'approve', r: 'reject' }).map(([key, does]) => [kbd(key.toUpperCase()), ' ', does, ' '])))],
+    span.keyHints.wide(Object.entries({ j: '', k: 'move', e: 'edit', a: 'approve', r: 'reject', [`${MOD} ↵`]: 'send from a field' }).map(([key, does]) => [kbd(key.length > 1 ? key : key.toUpperCase()), ' ', does, ' '])))],
     queue: () => data.value && aside.queue({ key: 'queue', 'aria-label': 'Queue' }, h2(span('Waiting, what expires first on top'), span(items().length)), batches(items()).map(({ key, list, list: [item], isBatch }) => button({ key, 'aria-current': list.some(({ id }) => id === selected) && 'true', onclick: () => {
       if (!list.some(({ id }) => id === selected)) selected = item.id;
       moved = true;

@@ -124,12 +124,12 @@ export default function overviewView(route, frame) {
       tile('Failed', runs({ status: 'failed' }), number(ended.failed), `${percent(ended.failed, sum(ended))} of those that ended`, { format: number, series: [{ name: 'failed', tone: 'failed', of: of((one) => one.ended.failed) }] }),
       tile('Waiting for a person', '/inbox', number(waiting.items), waiting.items ? `oldest ${age(waiting.oldest)}, in ${plural(waiting.runs, 'run')}, by when they began to wait` : 'nothing waits',
         { kind: 'steps', format: number, series: [{ name: 'waiting now', tone: 'waits', of: of((one) => one.waiting) }] }),
-      tile('Cost', runs(), amounts(ended.costs), [ended.costs.length === 1 && sum(ended) > 0 && `${cash(ended.costs[0].amount / sum(ended), currency)} a run`, ended.partly_priced > 0 && `${plural(ended.partly_priced, 'run')} with an unknown part`].filter(Boolean).join(' · ') || 'no cost is known',
+      tile('Cost', runs(), amounts(ended.costs), [ended.costs.length === 1 && sum(ended) > 0 && `${cash(ended.costs[0].amount / sum(ended), currency)} a run`, ended.partly_priced > 0 && `${plural(ended.partly_priced, 'run')} partly unknown`].filter(Boolean).join(' · ') || 'cost unknown',
         { format: (n) => cash(n, currency), series: costSeries(currency, models, of((one) => inCurrency(one.ended.costs, currency))) }, ended.costs.length > 1 || models.length > 1),
       tile('Tokens', runs(), compact(input + output), `${percent(cached, input)} of the input from the cache`, { format: compact, series: [
         { name: 'cached', tone: 's3', of: of((one) => one.ended.tokens.cached) }, { name: 'in', tone: 's2', of: of((one) => Math.max(0, one.ended.tokens.input - one.ended.tokens.cached)) },
         { name: 'out', tone: 's1', of: of((one) => one.ended.tokens.output) }] }, true),
-      tile('Active time of a run', runs(), ended.active ? micros(ended.active.p50) : '–', ended.active ? `p50 · p95 ${micros(ended.active.p95)}` : 'no time is known', { kind: 'lines', format: micros, series: [
+      tile('Active time of a run', runs(), ended.active ? micros(ended.active.p50) : '–', ended.active ? `p50 · p95 ${micros(ended.active.p95)}` : 'time unknown', { kind: 'lines', format: micros, series: [
         { name: 'p50', tone: 's1', of: of((one) => one.ended.active?.p50 ?? null) }, { name: 'p95', tone: 's2', of: of((one) => one.ended.active?.p95 ?? null) }] }, true));
   }
   /** The cost by the two dearest models and all others, or as a whole. */
@@ -161,14 +161,14 @@ export default function overviewView(route, frame) {
     const { claimed, queued, oldest, stuck, asleep, paused } = queue;
     const stuckRuns = stuck.reduce((all, { runs: some }) => all + some, 0);
     const isLeft = queued > 0 && !workers.length;
-    const [tone, shape, word] = stuckRuns ? ['bad', 'warn', `${plural(stuckRuns, 'run')} stuck`] : isLeft ? ['wait', 'warn', 'No worker has a run'] : ['good', 'check', 'Healthy'];
+    const [tone, shape, word] = stuckRuns ? ['bad', 'warn', `${plural(stuckRuns, 'run')} stuck`] : isLeft ? ['wait', 'warn', 'No worker has a run'] : workers.length ? ['good', 'check', 'Runs are worked on'] : ['quiet', 'check', 'Nothing to do'];
     const list = (filter) => `/runs${query({ brain, model, ...filter })}`;
     const row = (name, ...content) => div({ key: name }, dt(name), dd(content));
     return section.panel.flush({ key: 'queue' }, header(h2.grow('Workers and queue'), span.status({ class: tone }, icon(shape), span(word))),
       workers.length > 0 && table({ 'aria-label': 'Workers with runs' }, thead(tr(th({ scope: 'col' }, 'Worker'), th.right({ scope: 'col' }, 'Runs'))),
         tbody(workers.map(({ owner, runs: own }) => tr({ key: owner }, td(code(owner)), td.right(number(own)))))),
       dl.pad(
-        row('Working', claimed ? link(list({ status: 'running' }), plural(claimed, 'run')) : 'no run; workers without runs are not known here'),
+        row('Working', claimed ? link(list({ status: 'running' }), plural(claimed, 'run')) : 'no run; workers without a run do not show here'),
         row('Queue', queued ? [link(list({ status: 'running' }), plural(queued, 'run')), ` ${queued === 1 ? 'waits' : 'wait'} for a worker, the oldest for ${age(oldest)}`] : 'no run waits for a worker'),
         row('Stuck', stuck.length ? stuck.map(({ brain: title, reason, runs: some }, i) => div({ key: i }, link(list({ status: 'running', brain: title }), plural(some, 'run')), `: ${WHY_STUCK[reason] ?? reason} `, code(title))) : 'none'),
         row('Asleep', asleep ? [link(list({ status: 'waiting' }), plural(asleep, 'run')), ' until a time or a webhook'] : 'none'),
@@ -199,9 +199,9 @@ export default function overviewView(route, frame) {
       thead(tr(th({ scope: 'col' }, 'Model'), head('Runs'), head('Tokens'), head(['Cost ', icon('down')], { 'aria-sort': 'descending' }), th.wide({ scope: 'col' }, 'Share of cost'))),
       tbody(models.map(({ model: name, runs: own, costs, tokens, partly_priced: partly }) => tr({ key: name },
         td(a.name({ href: ui(address({ model: name })) }, code(name))), td.right(link(runs({ model: name }), number(own))), td.right({ title: `${number(tokens.input)} in, ${percent(tokens.cached, tokens.input)} of them from the cache, ${number(tokens.output)} out` }, compact(tokens.input + tokens.output)),
-        td.right({ title: partly ? `The cost of ${plural(partly, 'run')} is not known in full` : null }, partly > 0 && costs.length > 0 && 'at least ', costs.length || !partly ? amounts(costs) : 'not known'),
+        td.right({ title: partly ? `The cost of ${plural(partly, 'run')} is partly unknown` : null }, partly > 0 && costs.length > 0 && 'at least ', costs.length || !partly ? amounts(costs) : 'unknown'),
         td.wide.share(span.unseen(whole ? percent(inCurrency(costs, currency), whole) : '–'), meter(whole ? inCurrency(costs, currency) / whole : 0))))))),
-    rest > 0 && p.pad.soft(`${compact(rest)} further tokens are of answers whose model is not known.`),
+    rest > 0 && p.pad.soft(`${compact(rest)} further tokens are of answers whose model is unknown.`),
     more > 0 && p.pad.soft(`${plural(more, 'further model')}, each with a lower cost.`));
   }
 }

@@ -102,7 +102,7 @@ function costOf({ estimate: known }) {
   if (known.error) return span.bad(known.error.message);
   const { cost, max_cost: most, input_tokens: sent, output_tokens: answered, from_record: isRecorded, model, as_of: day } = known;
   const amount = (of) => money(of.amount, of.currency);
-  const price = !cost ? `The price of ${model} is not known` : answered == null ? `from ${amount(cost)} on` : `about ${amount(cost)}`;
+  const price = !cost ? `Cost unknown: no price of ${model}` : answered == null ? `from ${amount(cost)} on` : `about ${amount(cost)}`;
   return span({ title: `${isRecorded ? 'Tokens by the recorded answer and the lengths of the requests' : 'Tokens by the length of the request'}, without the provider's cache${day ? `; prices of ${day}` : ''}` },
     `${price}: ${number(sent)} tokens in${answered == null ? '' : `, ${number(answered)} out`}`, most && span.quiet(`, at most ${amount(most)}`));
 }
@@ -150,6 +150,6 @@ const CHOICES = { auto: 'the model decides', required: 'it must call one', none:
 function spent(trials) {
   const costs = trials.map(({ item }) => item?.answer?.cost).filter(Boolean);
   const unknown = trials.length - costs.length;
-  if (!costs.length) return 'The cost is not known.';
-  return `${plural(trials.length, 'request')} for ${money(String(costs.reduce((sum, { amount }) => sum + Number(amount), 0)), costs[0].currency)}${unknown ? `, the cost of ${number(unknown)} is not known` : ''}.`;
+  if (!costs.length) return 'The cost is unknown.';
+  return `${plural(trials.length, 'request')} for ${money(String(costs.reduce((sum, { amount }) => sum + Number(amount), 0)), costs[0].currency)}${unknown ? `, the cost of ${number(unknown)} is unknown` : ''}.`;
 }

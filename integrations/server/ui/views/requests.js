@@ -3,10 +3,10 @@ import { redraw, tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, may, ui } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
-import { placeWords } from '../lib/cause.js';
+import { causeOf, placeWords, quoted } from '../lib/cause.js';
 import { brief, micros, money, number, plural } from '../lib/format.js';
 import { copyButton, empty, facts, resource } from '../parts/common.js';
-import { amountOf, answerOf } from '../parts/model.js';
+import { amountOf, answerOf, isNoAnswer, placeOf } from '../parts/model.js';
 import { json } from '../parts/json.js';
 import { words } from '../parts/change.js';
 
@@ -71,12 +71,14 @@ export default function requestsTab(run) {
   };
   function shown({ seq: place, previous, request, before, shared, curl, cassette, answer_seq: answer, model: name }) {
     const { messages = [], tools: offered = [], settings = {} } = request;
-    const { kind } = model.nodes.find((item) => item?.seq === place && item.kind.type === 'answer') ?? { kind: {} };
+    const node = run.model.nodes.find((item) => item?.seq === place && item.kind.type === 'answer');
+    const { kind } = node ?? { kind: {} };
     const { usage, finish, response_id: id } = answerOf(kind)?.metadata ?? {};
     const cost = amountOf(answerOf(kind)?.cost);
     const [system, old] = [text(request.system), before && text(before.system)];
     const lost = before ? before.messages.length - shared : 0;
-    return section.request({ 'aria-label': `Request at event ${place}` },
+    const isAgain = before && shared === messages.length;
+    return section.request({ 'aria-label': `Request at event ${place}` }, div.asked(
       facts({ model: name, tokens: (usage?.input || usage?.output) && `${number(usage.input ?? 0)} + ${number(usage.output ?? 0)}`,
         cost: cost != null && money(cost, model.currency), cached: usage?.cached && number(usage.cached), duration: kind.outcome?.duration != null && micros(kind.outcome.duration),
         finish: finish && brief(finish), 'answer id': id, answer: answer != null && a({ href: run.url('events', answer) }, `event ${answer}`) }),
@@ -86,10 +88,21 @@ export default function requestsTab(run) {
       details(summary(plural(offered.length, 'tool'), ' ', small(offered.map((tool) => tool.id ?? tool.name).join(', '))), json(offered, { open, label: 'Tools', depth: 1 })),
       Object.keys(settings).length > 0 && details(summary('Settings'), json(settings, { open, label: 'Settings' })),
       h2(plural(messages.length, 'message')),
+      isAgain && p.soft('The same messages as before were sent again.'),
       shared > 0 && button.fold({ 'aria-expanded': String(whole), onclick: () => { whole = !whole; } }, icon('chevron'), `${plural(shared, 'message')} as in the request before`),
       ol.messages(messages.map((message, i) => (i >= shared || whole) && li({ key: i, class: previous != null && i >= shared ? 'new' : '' },
         i === shared && lost > 0 && p.bad(icon('warn'), ` The provider's cache breaks here: ${plural(lost, 'message')} of the request before changed.`),
-        messageOf(message)))));
+        messageOf(message))))), node && answered(node));
+  }
+  /** What the request has got, beside it where there is room. */
+  function answered(node) {
+    const { kind: { outcome } } = node;
+    const call = ({ index }) => run.model.nodes.find((item) => item?.path === `${node.path}.${index}`)?.kind;
+    const failed = outcome?.error?.message ?? outcome?.message ?? (isNoAnswer(node, run.model) && run.model.nodes[0].kind.ending?.message);
+    return section.got({ 'aria-label': 'Answer' }, h2('Answer'),
+      failed ? p.bad({ dir: 'auto' }, quoted(causeOf(failed).text)) : (answerOf(node.kind)?.parts ?? []).map((part, i) => (part.type === 'call' ? p({ key: i }, icon('tool'), ' ', b.mono(call(part)?.tool ?? 'call'), ' ', span.soft({ dir: 'auto' }, brief(call(part)?.arguments ?? ''))) : part.text && div.prose({ key: i, dir: 'auto' }, part.text))),
+      !failed && !answerOf(node.kind)?.parts?.length && p.soft(node.status === 'running' ? 'The model answers…' : 'No answer.'),
+      p(a({ href: run.url('transcript', node.seq) }, `Show in the transcript: ${placeOf(node, run.model)}`)));
   }
   function messageOf({ role, name, text: said, parts = [], files = [], ...others }) {
     return [span.role(role, name && code(' ', name)), said != null && prose(said),

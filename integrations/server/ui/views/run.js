@@ -1,6 +1,6 @@
 // One run: its head, its log in five readings, and beside them what is selected.
 import { tags, redraw } from '../lib/dom.js';
-import { at, go, later, load, may, runUrl, TABS } from '../lib/page.js';
+import { at, close, go, later, load, may, runUrl, TABS } from '../lib/page.js';
 import { batches, lastCall } from '../parts/batches.js';
 import { idsOf } from '../parts/ids.js';
 import { RunModel, failureOf, foldedAtFirst, isFailure, isLastAttempt, isWait, iterationOf } from '../parts/model.js';
@@ -16,7 +16,7 @@ export default function runView(route, frame) {
   const run = {
     model, view: { route, selected: null, folded: null },
     url: (tab, seq) => runUrl(model.id, tab, seq),
-    go: (tab, seq, replace) => go(at('runs', model.id, tab, seq) + location.search.replace(/^\?since.*/, ''), replace),
+    go: (tab, seq, replace, opens) => go(address(tab, seq), replace, opens),
     /** The item that waits first, and the place of its call in the transcript. */
     asked() {
       const [first] = model.run.pending ?? [];
@@ -28,7 +28,13 @@ export default function runView(route, frame) {
       run.view.selected = run.view.selected === node.id && !stay ? null : node.id;
       // The pane makes the rows narrower, so that what was clicked may move out of view.
       if (opens) requestAnimationFrame(() => requestAnimationFrame(() => document.querySelector('.tab .selected')?.scrollIntoView({ block: 'nearest' })));
-      run.go(run.view.route.tab, run.view.selected == null ? null : node.seq, true);
+      run.open(opens, run.view.selected == null ? null : node.seq);
+    },
+    /** Notes in the address what is selected. A selection that opens a pane is a step of the history, another one takes its place. */
+    open(opens, seq) {
+      const { tab: name } = run.view.route;
+      if (seq == null) close(address(name));
+      else run.go(name, seq, !opens, opens);
     },
     reveal(node) {
       run.select(node, true);
@@ -50,6 +56,7 @@ export default function runView(route, frame) {
     /** Opens a dialog of the run; a fork is a view of its own. */
     dialog: (name, seq = run.view.route.rest[0] ?? model.head) => (name === 'fork' ? go(at('fork', model.id, seq)) : load('actions').then((dialogs) => dialogs[name](model, Number(seq)), frame.fail)),
   };
+  const address = (name, seq) => at('runs', model.id, name, seq) + location.search.replace(/^\?since.*/, '');
   let [tab, shown, wantsForm] = [null, '', null];
   /** Goes to the form of the node that is to be decided, once its tab is drawn. */
   function toForm() {
@@ -98,7 +105,11 @@ export default function runView(route, frame) {
       const isOther = to.tab !== run.view.route.tab;
       run.view.route = to;
       if (tab && isOther) openTab();
-      else if (to.rest[0] != null && shown === to.tab) tab.route?.(Number(to.rest[0]));
+      else if (shown === to.tab && ['transcript', 'waterfall', 'events'].includes(shown)) {
+        if (to.rest[0] != null) tab.route?.(Number(to.rest[0]));
+        else if (tab.deselect) tab.deselect();
+        else run.view.selected = null;
+      } else if (to.rest[0] != null && shown === to.tab) tab.route?.(Number(to.rest[0]));
       return true;
     },
     keys: () => (tab ? { ...keys(run), ...tab.keys() } : {}),
@@ -154,11 +165,23 @@ function keys(run) {
     const answer = list.findLast(({ seq }) => seq <= (model.nodes[view.selected]?.seq ?? Infinity)) ?? list[0];
     if (answer) go(at('playground', model.id, answer.seq));
   };
+  /** A key of the item whose form has the focus; without one, a key of the run. */
+  const orItem = (act, otherwise) => async () => {
+    const id = document.activeElement?.closest('.decide')?.id;
+    const item = id && model.run.pending?.find((one) => `item-${one.id}` === id);
+    if (!item) return otherwise?.();
+    const parts = await import('../parts/decide.js');
+    if (parts.isInView(item)) act(item, parts);
+    return redraw();
+  };
   const parent = model.run.forked_from;
+  const nextFailure = to(isFailure, 1, () => model.run.status === 'failed' && failureOf(model));
   return {
     ...Object.fromEntries(Object.entries(TABS).map(([tab, text], i) => [i + 1, [text, () => run.go(tab)]])),
     '[': ['Iteration before', to(begins, -1)], ']': ['Next iteration', to(begins, 1)],
-    e: ['Next failure', to(isFailure, 1, () => model.run.status === 'failed' && failureOf(model))],
+    e: [run.asked() ? 'Next failure; edit the arguments of the item that has the focus' : 'Next failure', orItem((item, { toggle }) => item.editable && toggle(item, 'edit'), nextFailure)],
+    ...(run.asked() && { a: ['Approve the item that has the focus', orItem((item, { approveShown }) => item.kind !== 'answer' && approveShown(item))], 'mod+Enter': ['Decide as the form shows', orItem((item, { approveShown }) => approveShown(item))],
+      r: ['Reject the item that has the focus…', orItem((item, { toggle }) => item.kind !== 'answer' && toggle(item, 'reject'))] }),
     w: ['Next wait', to(isWait, 1, () => model.run.status === 'waiting' && run.asked())], u: ['What it is part of', up], t: ['The whole run', () => run.go('transcript')],
     ...(parent && { P: ['The run it was forked from', () => go(`/runs/${parent.run}`)] }), ...(may('playground') && { p: ['Try the answer again with edits', trial] }), f: ['Fork here', () => run.dialog('fork')],
     ...(run.retry && may('operate') && { r: ['Retry…', () => askRetry(run)] }), ...(run.asked() && { d: ['Decide', run.decide] }),

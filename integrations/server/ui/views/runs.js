@@ -273,12 +273,14 @@ export default function runsView(route, frame) {
     const isKnown = sums.of === query(filter) && sums.found;
     const { costs, tokens, partly_priced: partly, capped } = next && isKnown ? sums.found : sumOf(rows);
     const [used, amounts] = [inputTokens(tokens), costs.map(({ amount, currency }) => cash(amount, currency)).join(' + ')];
-    const isLeast = partly > 0 && `The cost of ${plural(partly, 'run')} is not known in full`;
+    const isLeast = partly > 0 && `The cost of ${plural(partly, 'run')} is partly unknown`;
     const figures = [amounts && span({ key: 'cost', title: isLeast || null }, !capped && isLeast && 'at least ', amounts), used > 0 && span({ key: 'tokens', title: `${number(used)} tokens` }, `${compact(used)} tokens`)].filter(Boolean);
     return figures.length > 0 && [next && !isKnown && span({ key: 'of' }, `the ${number(rows.length)} shown:`), capped && span({ key: 'least', title: 'The search has read as many events as one request may' }, `at least, in the first ${number(sums.found.runs)}:`), figures];
   }
   function counted({ counts, items: rows, next }) {
-    return [b(`${sum(counts)} ${sum(counts) === '1' ? 'run' : 'runs'}`), Object.keys(STATUS).filter((name) => counts[name]).map((name) => a({ key: name, href: ui(address({ ...filter, status: name })),
+    // The other statuses stay beside it, so that one can be chosen.
+    const own = filter.status ? { ...Object.fromEntries(filter.status.split(',').map((name) => [name, counts[name] ?? 0])), capped: counts.capped } : counts;
+    return [b(`${sum(own)} ${sum(own) === '1' ? 'run' : 'runs'}`), Object.keys(STATUS).filter((name) => counts[name]).map((name) => a({ key: name, href: ui(address({ ...filter, status: name })),
       class: STATUS[name][1], 'aria-current': filter.status === name && 'true' }, `${number(counts[name])}${counts.capped ? '+' : ''} ${name}`)), spent({ items: rows, next })];
   }
   function shown({ items: rows, next, capped }) {
@@ -298,7 +300,7 @@ export default function runsView(route, frame) {
     const fewer = !others.length && Object.keys(filter).length > 1 ? names : [];
     return empty(['No run matches ', code(write(filter))], others.length ? 'No run has all of these words. Or look for:' : fewer.length ? 'Or take a condition away:' : null,
       others.map((other) => a.button({ key: write(other), href: ui(address(other)) }, write(other))),
-      fewer.map((name) => a.button({ key: name, href: ui(address({ ...filter, [name]: null })) }, 'Without ', write({ [name]: filter[name] }))), a.button({ key: 'all', href: ui('/runs') }, 'Show all runs'));
+      fewer.map((name) => a.button({ key: name, href: ui(address({ ...filter, [name]: null })) }, 'Without ', write({ [name]: filter[name] }))), a.button({ key: 'all', href: ui('/runs') }, 'Clear the search'));
   }
   function heading() {
     const cell = (name, ...content) => span[`c-${name}`]({ role: 'columnheader' }, content);
@@ -326,7 +328,7 @@ export default function runsView(route, frame) {
     // In one line there is room for few words before the marked one.
     if (found.length > 1 && found[0].length > BEFORE) found[0] = `…${found[0].slice(-BEFORE)}`;
     const part = found.map((one, i) => (i % 2 ? mark({ key: i }, one) : one));
-    return span.hit({ dir: 'auto' }, a({ href: runUrl(id, 'events', hit.seq), tabindex: '-1' }, `event ${hit.seq}`), ' ', small(hit.type.toLowerCase().replaceAll('_', ' ')), ' ', hit.field && !['tool', 'type'].includes(hit.field) && [span.quiet(hit.field), ' '], part);
+    return span.hit({ dir: 'auto' }, a({ href: runUrl(id, hit.type === 'LOOP_TOOL_CALL' ? 'transcript' : 'events', hit.seq), tabindex: '-1' }, `event ${hit.seq}`), ' ', small(hit.type.toLowerCase().replaceAll('_', ' ')), ' ', hit.field && !['tool', 'type'].includes(hit.field) && [span.quiet(hit.field), ' '], part);
   }
   function row(index) {
     const run = items()[index];

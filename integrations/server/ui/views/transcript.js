@@ -5,7 +5,7 @@ import { settle } from '../lib/settle.js';
 import { withDrafts } from '../parts/drafts.js';
 import { nodeList } from '../parts/rows.js';
 import { nests, row, shows } from '../parts/transcript.js';
-import { empty } from '../parts/common.js';
+import { empty, hasEnded } from '../parts/common.js';
 import { readable } from '../parts/json.js';
 import { brief } from '../lib/format.js';
 import { searchBar } from './search.js';
@@ -46,6 +46,9 @@ export default function transcriptTab(run) {
   // A run that failed or waits opens there.
   let [seen, wanted] = [model.head, view.selected ?? run.place()?.id];
   const isChosen = view.selected != null;
+  /** Whether the end stays in view while the run grows: of a run that works when it is opened, until the reader scrolls up, selects a row or stops it. */
+  let [follows, stopped, top] = [wanted == null && model.run.status === 'running', false, 0];
+  const isFollowing = () => follows && view.selected == null && !hasEnded(model.run);
   const places = () => [...document.querySelectorAll('.decide footer')].map((node) => node.getBoundingClientRect().top).join();
   const toEnd = () => {
     const before = places();
@@ -54,27 +57,51 @@ export default function transcriptTab(run) {
       rows.list.paint();
     }
     if (places() !== before) settle();
-    seen = model.head;
+    [seen, follows, stopped, top] = [model.head, true, false, main().scrollTop];
   };
+  const stop = () => { [follows, stopped] = [false, true]; };
+  const onscroll = () => {
+    const { scrollTop } = main();
+    if (isAtEnd()) follows ||= !stopped && !hasEnded(model.run);
+    else if (scrollTop < top - 1) follows = false;
+    top = scrollTop;
+  };
+  main().addEventListener('scroll', onscroll, { passive: true });
   const drawn = () => {
     if (wanted != null && (isChosen || model.nodes.length > 12)) rows.reveal(model.nodes[wanted]);
     wanted = null;
+    if (isFollowing() && main().scrollHeight - main().scrollTop - main().clientHeight > 2) requestAnimationFrame(() => isFollowing() && toEnd());
     if (isAtEnd()) seen = model.head;
   };
+  /** Says whether the end is followed, and changes it. */
+  function followButton() {
+    const fresh = model.head - seen;
+    if (hasEnded(model.run) || (fresh <= 0 && (model.run.status !== 'running' || model.nodes.length <= 12))) return null;
+    if (isFollowing()) return button.jump.following({ key: 'jump', onclick: stop }, 'Following the end: stop');
+    if (fresh <= 0 && view.selected != null) return null;
+    return (!isAtEnd() || stopped) && button.jump({ key: 'jump', onclick: toEnd }, fresh > 0 ? `${fresh} new, jump to the end` : 'Follow the end', tags.kbd('End'));
+  }
   return {
-    reveal: rows.reveal, route, close: rows.close,
+    reveal(node) {
+      follows = false;
+      rows.reveal(node);
+    },
+    route,
+    close() {
+      main().removeEventListener('scroll', onscroll);
+      rows.close();
+    },
     keys: () => ({ ...search.keys, ...rows.keys, End: ['Jump to the end', toEnd], Home: [null, () => main().scrollTo(0, 0)],
       o: ['Show or hide below', () => view.selected != null && rows.fold(model.nodes[view.selected])] }),
     render() {
       if (!several && model.run.pending?.length > 1) loadPicks();
       // Before the new rows are drawn, the view is at the end of the old ones.
-      if (seen < model.head && isAtEnd() && model.run.status !== 'completed') requestAnimationFrame(toEnd);
+      if (seen < model.head && isAtEnd() && !stopped && !hasEnded(model.run)) requestAnimationFrame(() => stopped || toEnd());
       return [search.render(),
         ends(model),
         model.nodes.length < 2 ? empty('Nothing has happened yet', 'The transcript fills as the run works.')
           : [p.columnHeads({ 'aria-hidden': 'true' }, span('tokens'), span('cost'), span('time')), div.mapped({ key: 'flow', drawn }, rows.list.view({ role: 'list', 'aria-label': 'Transcript', 'aria-rowcount': null }), model.nodes.length > 40 && minimap(run))],
-        seen < model.head && !isAtEnd() && ['running', 'waiting'].includes(model.run.status)
-          && button.jump({ key: 'jump', onclick: toEnd }, `${model.head - seen} new, jump to the end`),
+        followButton(),
         several?.bar()];
     },
   };

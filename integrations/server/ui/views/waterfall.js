@@ -55,6 +55,7 @@ export default function waterfallTab(run) {
   const toggleAll = () => change(() => { unfolded = new Set(unfolded.size ? [] : axis.gaps.map((gap) => gap.from)); });
   return {
     reveal: rows.reveal, close: rows.close,
+    route: (seq) => { if (model.nodes[view.selected]?.seq !== seq) view.selected = model.nodeAt(seq)?.id ?? null; },
     keys: () => ({ ...rows.keys, 0: ['Whole time', whole], z: [null, whole], u: ['Fold or unfold idle times', toggleAll], o: ['Show or hide below', () => view.selected != null && fold(model.nodes[view.selected])],
       Enter: ['Show in the transcript', () => view.selected != null && run.go('transcript', model.nodes[view.selected].seq)] }),
     render() {

@@ -1,6 +1,6 @@
 //! Where a search has found its text: the event, and its field with the words around the text.
 
-use positronic_core::store::EventMatch;
+use positronic_core::store::{EventMatch, EventSearch, EventStore, RunFilter, StoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -10,6 +10,8 @@ use crate::redact::Redact;
 /// How many characters before and after the text are shown.
 const BEFORE: usize = 60;
 const AFTER: usize = 120;
+/// How many events of a run are compared to find a call.
+const MAX_COMPARED: usize = 500;
 /// The fields that every event has: their numbers are not searched, since a number of a person would be found in every time.
 const NUMBERS: [&str; 3] = ["seq", "at", "epoch"];
 
@@ -43,7 +45,9 @@ impl HitItem {
         let word = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (r#type, path) = (word("type"), word("path"));
         let wanted = wanted.to_lowercase();
-        let (field, text) = match find(&event, "", &wanted) {
+        // A person rather looks for what was called than for what was said of it.
+        let of_call = event.get("arguments").and_then(|given| find(given, "arguments", &wanted));
+        let (field, text) = match of_call.or_else(|| find(&event, "", &wanted)) {
             Some((field, text)) => (field.to_owned(), around(&text, &wanted)),
             // The text goes over several fields.
             None => (
@@ -53,6 +57,28 @@ impl HitItem {
         };
         Some(Self { run: hit.run.to_string(), seq: hit.seq.0, r#type, path, field, text })
     }
+}
+
+/// Finds the first call of the run whose arguments have the text. Returns `None` if the match is one, and if the run has none.
+pub(crate) async fn call_of(
+    store: &dyn EventStore,
+    hit: &EventMatch,
+    wanted: &str,
+) -> Result<Option<EventMatch>, StoreError> {
+    let wanted = wanted.to_lowercase();
+    if is_call_with(&hit.line, &wanted) {
+        return Ok(None);
+    }
+    let mut within = RunFilter::default();
+    within.prefix = Some(hit.run.as_str().to_owned());
+    let found = store.search(&EventSearch::new(&wanted, MAX_COMPARED).within(within)).await?.found;
+    Ok(found.into_iter().find(|other| other.run == hit.run && is_call_with(&other.line, &wanted)))
+}
+
+fn is_call_with(line: &str, wanted: &str) -> bool {
+    let Ok(event) = serde_json::from_str::<Value>(line) else { return false };
+    let is_call = event.get("type").and_then(Value::as_str) == Some("LOOP_TOOL_CALL");
+    is_call && event.get("arguments").is_some_and(|given| find(given, "", wanted).is_some())
 }
 
 fn has(text: &str, wanted: &str) -> bool {
