@@ -81,7 +81,7 @@ impl Serialize for ToolOutput {
             #[serde(skip_serializing_if = "Option::is_none")]
             edited: Option<&'a Value>,
             state: CallState,
-            #[serde(skip_serializing_if = "CallFlags::is_plain")]
+            #[serde(skip_serializing_if = "is_default")]
             flags: CallFlags,
             #[serde(skip_serializing_if = "is_default")]
             handed_back: bool,
