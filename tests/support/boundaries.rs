@@ -16,8 +16,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::projection::timeline::Timeline;
 use positronic_core::projection::transcript;
 use positronic_core::record::{
-    Event, EventKind, ModelRequest, ModelResponse, OutputFormat, Part, Path, Pending, PendingKind, ProposedCall, RunId,
-    Seq, Signal, SignalId, SignalKind, Start, Timestamp, ToolResult,
+    Event, EventKind, Message, ModelRequest, ModelResponse, OutputFormat, Part, Path, Pending, PendingKind,
+    ProposedCall, RunId, Seq, Signal, SignalId, SignalKind, Start, Timestamp, ToolResult,
 };
 use positronic_core::runner::{Clock, Ids, ResumeError, RunHandle, Runner, Settled};
 use positronic_core::store::{EventStore, MemoryStore};
@@ -273,6 +273,20 @@ impl Tale {
 fn wires(sent: &[ModelRequest]) -> BTreeSet<(String, String)> {
     let model = ScriptedModel::from_fn(|_| Reply::text(""));
     sent.iter().map(|request| (request.path.to_string(), model.wire(request))).collect()
+}
+
+/// Lists the kinds of events with their paths, one a line.
+pub(crate) fn kinds(log: &[Arc<Event>]) -> String {
+    let line = |event: &Arc<Event>| format!("{} {}", event.kind.name(), event.path).trim().to_owned();
+    log.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the text of a request's last message.
+pub(crate) fn last_text(request: &ModelRequest) -> String {
+    match request.messages.read().last().map(|entry| &entry.message) {
+        Some(Message::User { text, .. } | Message::Tool { text, .. }) => text.clone(),
+        Some(Message::Assistant { .. }) | None => String::new(),
+    }
 }
 
 /// Returns the calls that were interrupted, with their arguments.

@@ -265,12 +265,16 @@ fn recorded_run_can_be_played() {
 
 #[test]
 fn terminal_controls_are_not_echoed() {
+    // A store of its own: the working folder may have one of an older format.
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings { store: Some(folder.path().join("runs.db")), ..Settings::default() };
+    assert_eq!(call_with(&project(), &["run", "broken"], settings.clone()).code, 1);
     for arguments in [
         &["show", "\u{1b}[2Jno\u{9b}31m"][..],
         &["run", "idle", "-o", "\u{1b}]0;x\u{7}"],
         &["run", "idle", "--cassette", "\u{1b}[2J"],
     ] {
-        let outcome = call(&project(), arguments);
+        let outcome = call_with(&project(), arguments, settings.clone());
         assert!(outcome.err.contains('␛'), "{:?}", outcome.err);
         assert!(!outcome.err.contains(|letter: char| letter.is_control() && letter != '\n'), "{:?}", outcome.err);
     }

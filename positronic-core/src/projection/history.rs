@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dialogue::extend;
 use super::messages::{messages, said};
+use crate::record::encoding::canonical::encoded_len;
 use crate::record::encoding::skip::is_default;
 use crate::record::{FileRef, Message, Output, ReplacedInput, RunId, Transcript, UserMessage};
 
@@ -148,7 +149,7 @@ impl Turn {
     }
 
     fn bytes(&self) -> usize {
-        *self.bytes.get_or_init(|| serde_json::to_vec(self).map_or(usize::MAX, |encoded| encoded.len()))
+        *self.bytes.get_or_init(|| encoded_len(self))
     }
 }
 

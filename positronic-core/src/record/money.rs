@@ -109,9 +109,9 @@ impl Serialize for Money {
 
 impl<'de> Deserialize<'de> for Money {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Amount;
+        struct MoneyVisitor;
 
-        impl de::Visitor<'_> for Amount {
+        impl de::Visitor<'_> for MoneyVisitor {
             type Value = Money;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -136,7 +136,7 @@ impl<'de> Deserialize<'de> for Money {
             }
         }
 
-        deserializer.deserialize_any(Amount)
+        deserializer.deserialize_any(MoneyVisitor)
     }
 }
 

@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::record::encoding::canonical::{Change, ChangeError};
+use crate::record::encoding::skip::is_default;
 
 /// The stored state of a plugin.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PluginDocument {
     /// The version of the plugin's state type that wrote it.
-    #[serde(default, skip_serializing_if = "is_first")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub version: u32,
     /// The state, canonical JSON.
     pub state: Arc<Value>,
@@ -27,7 +28,7 @@ pub struct PluginStates(Arc<BTreeMap<String, PluginDocument>>);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PluginChange {
     /// The version of the new state.
-    #[serde(default, skip_serializing_if = "is_first")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub version: u32,
     /// The change; the first one starts from `null`.
     #[serde(flatten)]
@@ -81,11 +82,6 @@ impl PluginStates {
         self.set(plugin, document);
         Ok(())
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_first(version: &u32) -> bool {
-    *version == 0
 }
 
 #[cfg(test)]

@@ -52,10 +52,20 @@ impl Runner {
         options: B::Options,
         start: Start,
     ) -> Result<RunHandle<B::Result>, StartError> {
-        let definition = brain.definition();
-        let options = encode(&options, self.settings.max_document_bytes)
-            .map_err(|error| StartError::Options { brain: definition.title.clone(), reason: error.to_string() })?;
+        let (definition, options) = self.erased(&brain, &options)?;
         Ok(self.start_definition(definition, options, start).await?.typed())
+    }
+
+    /// Returns a brain and its options without their types.
+    pub(super) fn erased<B: Runnable>(
+        &self,
+        brain: &B,
+        options: &B::Options,
+    ) -> Result<(Arc<BrainDefinition>, Value), StartError> {
+        let definition = brain.definition();
+        let options = encode(options, self.settings.max_document_bytes)
+            .map_err(|error| StartError::Options { brain: definition.title.clone(), reason: error.to_string() })?;
+        Ok((definition, options))
     }
 
     /// Starts a run of an untyped brain; its options and its result are JSON.

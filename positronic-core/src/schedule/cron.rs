@@ -1,7 +1,5 @@
 //! Cron expressions in a time zone.
 
-use std::fmt;
-
 use croner::Cron;
 use croner::parser::CronParser;
 use jiff::Zoned;
@@ -44,7 +42,8 @@ pub struct CronExpression {
 }
 
 /// The reason why a cron expression is invalid.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{reason}", field.map_or_else(String::new, |field| format!("the {field} at position {position}: ")))]
 #[non_exhaustive]
 pub struct CronError {
     /// The byte at which the invalid part begins, counted from 0.
@@ -54,17 +53,6 @@ pub struct CronError {
     /// What is invalid.
     pub reason: String,
 }
-
-impl fmt::Display for CronError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.field {
-            Some(field) => write!(f, "the {field} at position {}: {}", self.position, self.reason),
-            None => f.write_str(&self.reason),
-        }
-    }
-}
-
-impl std::error::Error for CronError {}
 
 impl CronExpression {
     /// Parses an expression.

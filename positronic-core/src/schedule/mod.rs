@@ -31,6 +31,6 @@ pub use policy::{CatchUp, Overlap, Schedule};
 pub use preview::{PreviewedTime, TimeShift, preview};
 pub use record::ScheduleRecord;
 pub use spec::{DateRange, Interval, ScheduleSpec, SpecError};
-pub use state::{BackfillError, BrokenSchedule, MAX_QUEUED, Observed, PausedSchedule, QueuedTick, RunEnd, StartedTick};
+pub use state::{BackfillError, BrokenSchedule, MAX_QUEUED, Observed, PausedSchedule, QueuedTick, StartedTick};
 pub use tick::{Tick, TickOutcome, TickReason};
 pub(crate) use tick::{tick_key, time_key};

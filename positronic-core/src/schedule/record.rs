@@ -8,11 +8,11 @@ use super::catch_up::catch_up;
 use super::due::{due, jitter};
 use super::policy::{CatchUp, Overlap, Schedule};
 use super::spec::SpecError;
-use super::state::{BrokenSchedule, MAX_QUEUED, Observed, PausedSchedule, QueuedTick, RunEnd, StartedTick};
+use super::state::{BrokenSchedule, MAX_QUEUED, Observed, PausedSchedule, QueuedTick, StartedTick};
 use super::tick::{Tick, TickOutcome, TickReason};
 use super::times::Times;
 use crate::record::encoding::skip::is_default;
-use crate::record::{RunId, Scheduled, TickCause, Timestamp};
+use crate::record::{RunId, Scheduled, Status, TickCause, Timestamp};
 
 /// The most runs whose end is awaited; with [`Overlap::Allow`] there may be more.
 const MAX_RUNNING: usize = 100;
@@ -144,15 +144,15 @@ impl ScheduleRecord {
     }
 
     /// Removes ended runs, and pauses the schedule after too many failures.
-    fn note_ends(&mut self, now: Timestamp, ended: &BTreeMap<RunId, RunEnd>) {
+    fn note_ends(&mut self, now: Timestamp, ended: &BTreeMap<RunId, Status>) {
         let (over, running) =
             std::mem::take(&mut self.running).into_iter().partition(|tick: &StartedTick| ended.contains_key(&tick.run));
         self.running = running;
         for StartedTick { run, .. } in Vec::<StartedTick>::from_iter(over) {
             match ended.get(&run) {
-                Some(RunEnd::Completed) => self.failures = 0,
-                Some(RunEnd::Failed) => self.failures = self.failures.saturating_add(1),
-                Some(RunEnd::Cancelled) | None => continue,
+                Some(Status::Completed) => self.failures = 0,
+                Some(Status::Failed) => self.failures = self.failures.saturating_add(1),
+                _ => continue,
             }
             if let Some(most) = self.schedule.pause_on_failure
                 && self.failures >= most.max(1)

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::policy::Overlap;
 use super::spec::SpecError;
 use crate::record::encoding::skip::is_default;
-use crate::record::{RunId, Scheduled, TickCause, Timestamp};
+use crate::record::{RunId, Scheduled, Status, TickCause, Timestamp};
 
 /// The most ticks that wait for an earlier run, or for a server that can start them.
 pub const MAX_QUEUED: usize = 100;
@@ -69,23 +69,11 @@ pub struct StartedTick {
     pub run: RunId,
 }
 
-/// How a run of a schedule ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RunEnd {
-    /// It completed.
-    Completed,
-    /// It failed.
-    Failed,
-    /// It was cancelled, or removed.
-    Cancelled,
-}
-
 /// What a store knows of the runs and ticks of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observed {
-    /// Which of the runs in [`ScheduleRecord::running`](super::ScheduleRecord::running) have ended, and how.
-    pub ended: BTreeMap<RunId, RunEnd>,
+    /// Which of the runs in [`ScheduleRecord::running`](super::ScheduleRecord::running) have ended, and how; one that was removed counts as cancelled.
+    pub ended: BTreeMap<RunId, Status>,
     /// Which ticks in [`ScheduleRecord::queue`](super::ScheduleRecord::queue) have a run, because a server crashed before it noted the start.
     pub begun: Vec<Scheduled>,
     /// The nominal times that have a tick.

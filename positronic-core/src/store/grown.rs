@@ -47,8 +47,7 @@ impl GrownRuns {
 
     fn watching(store: &dyn EventStore, grown: Self) -> Arc<Self> {
         let grown = Arc::new(grown);
-        let watcher: Arc<dyn Watcher> = Arc::clone(&grown) as Arc<dyn Watcher>;
-        store.watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        store.watch(None, Arc::downgrade(&grown) as Weak<dyn Watcher>);
         grown
     }
 

@@ -16,6 +16,8 @@ use positronic_core::store::MemoryStore;
 use positronic_core::testing::{Story, Test};
 use serde_json::{Value, json};
 
+use crate::support::boundaries::kinds;
+
 /// A brain that counts how often it begins.
 fn survey(begun: &Arc<AtomicU32>) -> Brain<String, usize> {
     let begun = Arc::clone(begun);
@@ -112,11 +114,6 @@ async fn child_is_joined_more_than_once() {
 
 fn test() -> Test {
     Test::new(ScriptedModel::from_fn(|request| panic!("{request:?}")))
-}
-
-fn kinds(log: &[Arc<Event>]) -> String {
-    let line = |event: &Arc<Event>| format!("{} {}", event.kind.name(), event.path).trim().to_owned();
-    log.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the children of a run.

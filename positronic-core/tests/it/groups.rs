@@ -11,7 +11,7 @@ use positronic_core::machine::pending;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::{NodeKind, NodeStatus, Timeline};
-use positronic_core::record::{Amounts, EndReason, Event, EventKind, Failure, Path, Seq, SignalKind};
+use positronic_core::record::{Amounts, EndReason, EventKind, Failure, Path, Seq, SignalKind};
 use positronic_core::runner::{Fork, ResumeError, Retried, RetryError, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::Test;
@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::boundaries::{Ledger, Tale};
+use crate::support::boundaries::{Ledger, Tale, kinds};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Paid {
@@ -65,11 +65,6 @@ fn paid(order: u32, amount: u32) -> SignalKind {
         identifier: format!("order-{order}"),
         payload: json!({ "amount": amount }),
     }
-}
-
-fn kinds(log: &[Arc<Event>]) -> String {
-    let line = |event: &Arc<Event>| format!("{} {}", event.kind.name(), event.path).trim().to_owned();
-    log.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Both brains of a group, one of which waits.

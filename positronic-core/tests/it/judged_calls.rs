@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::support::boundaries::{Ledger, Tale};
+use crate::support::boundaries::{Ledger, Tale, kinds, last_text};
 use crate::support::disturbances;
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -80,10 +80,8 @@ fn desk(ledger: &Ledger) -> Brain<(), u32> {
 
 /// Answers as the model and as the judge.
 fn says(request: &ModelRequest) -> Reply {
-    let last = request.messages.read().iter().last().map(|entry| serde_json::to_value(&entry.message).unwrap());
-    let last = last.unwrap()["text"].as_str().unwrap_or_default().to_owned();
     if &*request.system == "Judge." {
-        return Reply::text(match &*last {
+        return Reply::text(match &*last_text(request) {
             r#"pay {"amount":500}"# => "it is too much",
             r#"look "customer 2""# => "it names a customer",
             _ => "fine",
@@ -111,11 +109,6 @@ fn tale() -> Tale {
             vec![SignalKind::Approve { call: pending.call.clone(), arguments: Some(json!({ "amount": 60 })) }]
         }),
     }
-}
-
-fn kinds(log: &[Arc<Event>]) -> String {
-    let line = |event: &Arc<Event>| format!("{} {}", event.kind.name(), event.path).trim().to_owned();
-    log.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn results(log: &[Arc<Event>]) -> Vec<ToolResult> {

@@ -8,14 +8,14 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::{NodeKind, Timeline};
 use positronic_core::record::{
-    EndReason, Event, EventKind, ModelError, ModelErrorKind, ModelResponse, Path, Seq, Usage,
+    EndReason, Event, EventKind, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Path, Seq, Usage,
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::Test;
 use serde_json::Value;
 
-use crate::support::boundaries::{Ledger, Tale};
+use crate::support::boundaries::{Ledger, Tale, kinds, last_text};
 use crate::support::disturbances;
 
 /// A brain whose answers a model judges.
@@ -34,8 +34,8 @@ fn doctor() -> Brain<(), ()> {
 }
 
 /// Answers as the model and as the judge.
-fn says(system: &str, last: &str) -> Reply {
-    Reply::text(match (system, last) {
+fn says(request: &ModelRequest) -> Reply {
+    Reply::text(match (&*request.system, &*last_text(request)) {
         ("Judge.", "Take two pills.") => "it is advice",
         ("Judge.", _) => "fine",
         (_, last) if last.contains("it is advice") => "Please see a doctor.",
@@ -44,15 +44,7 @@ fn says(system: &str, last: &str) -> Reply {
 }
 
 fn model() -> ScriptedModel {
-    ScriptedModel::from_fn(|request| {
-        let last = request.messages.read().iter().last().map(|entry| serde_json::to_value(&entry.message).unwrap());
-        says(&request.system, last.unwrap()["text"].as_str().unwrap_or_default())
-    })
-}
-
-fn kinds(log: &[Arc<Event>]) -> String {
-    let line = |event: &Arc<Event>| format!("{} {}", event.kind.name(), event.path).trim().to_owned();
-    log.iter().map(line).collect::<Vec<_>>().join("\n")
+    ScriptedModel::from_fn(says)
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,10 +162,7 @@ fn tale() -> Tale {
         definition: doctor().definition(),
         options: Value::Null,
         ledger: Ledger::default(),
-        says: Arc::new(|request| {
-            let last = request.messages.read().iter().last().map(|entry| serde_json::to_value(&entry.message).unwrap());
-            says(&request.system, last.unwrap()["text"].as_str().unwrap_or_default())
-        }),
+        says: Arc::new(says),
         answers: Arc::new(|pending| panic!("{pending:?}")),
     }
 }

@@ -13,18 +13,13 @@ use positronic_core::store::MemoryStore;
 use positronic_core::testing::Test;
 use serde_json::{Value, json};
 
-use crate::support::boundaries::{Baseline, Ledger, Tale};
+use crate::support::boundaries::{Baseline, Ledger, Tale, kinds};
 use crate::support::disturbances;
 
 const HOUR: Duration = Duration::from_hours(1);
 
 fn test() -> Test {
     Test::new(ScriptedModel::from_fn(|_| Reply::text("yes")))
-}
-
-fn kinds(log: &[Arc<Event>]) -> String {
-    let line = |event: &Arc<Event>| format!("{} {}", event.kind.name(), event.path).trim().to_owned();
-    log.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn busy() -> Error {

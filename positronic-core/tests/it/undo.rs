@@ -6,12 +6,12 @@ use positronic_core::dsl::{BrainBuilder, IntoBrain, NoServices, Phase, Staged, T
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::{NodeKind, NodeStatus, Timeline};
-use positronic_core::record::{Event, EventKind, Seq, Signal, SignalKind, Status};
+use positronic_core::record::{EventKind, Seq, Signal, SignalKind, Status};
 use positronic_core::runner::{RetryError, Settled, UndoError};
 use positronic_core::testing::Test;
 use serde_json::{Value, json};
 
-use crate::support::boundaries::{Baseline, Ledger, Tale};
+use crate::support::boundaries::{Baseline, Ledger, Tale, kinds};
 use crate::support::disturbances;
 
 /// Books and cancels by the ledger. `fails` is what cannot be booked.
@@ -54,11 +54,6 @@ fn test() -> Test {
 
 fn deeds(ledger: &Ledger) -> String {
     ledger.deeds().into_iter().map(|(_, deed)| deed).collect::<Vec<_>>().join(", ")
-}
-
-fn kinds(log: &[Arc<Event>]) -> String {
-    let line = |event: &Arc<Event>| format!("{} {}", event.kind.name(), event.path).trim().to_owned();
-    log.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test(start_paused = true)]

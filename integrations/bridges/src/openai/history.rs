@@ -10,7 +10,7 @@ use positronic_server::{Problem, ProblemType, REDACTED};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::newest::{Entry as Said, Newest};
+use super::newest::{HistoryEntry, Newest};
 use super::speech::AskedCall;
 
 const KIND: &str = "openai_chat";
@@ -52,7 +52,7 @@ impl Remembered {
     }
 }
 
-fn key(cx: &RequestContext, brain: &str, said: &[Said]) -> Result<String, Problem> {
+fn key(cx: &RequestContext, brain: &str, said: &[HistoryEntry]) -> Result<String, Problem> {
     let caller = cx.caller()?;
     let known = json!([caller.subject(), caller.user_id(), brain, said]);
     Ok(sha256(known.to_string().as_bytes()))

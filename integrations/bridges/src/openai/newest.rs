@@ -45,13 +45,13 @@ const CALL: &str = "call";
 const RESULT: &str = "result";
 
 /// An entry of a history: who says it, and a text, the id of a call, or that with its result.
-pub(super) type Entry = (String, String);
+pub(super) type HistoryEntry = (String, String);
 
 /// The newest input, and the history before it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Newest {
     pub(super) said: NewestInput,
-    pub(super) before: Vec<Entry>,
+    pub(super) before: Vec<HistoryEntry>,
 }
 
 /// The newest input of a client.
@@ -79,7 +79,7 @@ impl SaidMessage {
         }
     }
 
-    fn add_to(&self, history: &mut Vec<Entry>) {
+    fn add_to(&self, history: &mut Vec<HistoryEntry>) {
         if let Some((call, text)) = self.result() {
             history.push(result_entry(call, &text.unwrap_or_default()));
             return;
@@ -97,12 +97,12 @@ impl SaidMessage {
     }
 }
 
-fn result_entry(call: &str, text: &str) -> Entry {
+fn result_entry(call: &str, text: &str) -> HistoryEntry {
     (RESULT.to_owned(), format!("{call}\n{text}"))
 }
 
 /// Adds an assistant's text and calls to a history. The texts of one answer may come as several messages.
-fn add_answer<'a>(history: &mut Vec<Entry>, text: &str, calls: impl IntoIterator<Item = &'a str>) {
+fn add_answer<'a>(history: &mut Vec<HistoryEntry>, text: &str, calls: impl IntoIterator<Item = &'a str>) {
     let (text, calls) = (text.trim(), calls.into_iter().map(|id| (CALL.to_owned(), id.to_owned())).collect::<Vec<_>>());
     match history.last_mut() {
         Some((role, known)) if role == ASSISTANT => {
@@ -135,7 +135,7 @@ impl Newest {
     }
 
     /// Returns the history up to an answer to it, which may have calls.
-    pub(super) fn answered<'a>(&self, text: &str, calls: impl IntoIterator<Item = &'a str>) -> Vec<Entry> {
+    pub(super) fn answered<'a>(&self, text: &str, calls: impl IntoIterator<Item = &'a str>) -> Vec<HistoryEntry> {
         let mut history = self.before.clone();
         match &self.said {
             NewestInput::Message(text) => history.push((USER.to_owned(), text.trim().to_owned())),
@@ -216,7 +216,7 @@ mod tests {
         newest(&serde_json::from_value::<Vec<SaidMessage>>(messages).unwrap(), "messages")
     }
 
-    fn entry(role: &str, text: &str) -> Entry {
+    fn entry(role: &str, text: &str) -> HistoryEntry {
         (role.to_owned(), text.to_owned())
     }
 

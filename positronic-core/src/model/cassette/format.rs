@@ -98,7 +98,7 @@ pub(super) struct CassetteFile {
 pub(super) struct RecordedExchange {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<String>,
-    #[serde(skip_serializing_if = "is_first")]
+    #[serde(skip_serializing_if = "is_default")]
     pub(super) attempt: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) request: Option<RequestLine>,
@@ -106,11 +106,6 @@ pub(super) struct RecordedExchange {
     pub(super) reply: Option<ReplyLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<ModelError>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_first(attempt: &u32) -> bool {
-    *attempt == 0
 }
 
 /// The difference of a request from the previous one of the same loop.

@@ -1,7 +1,6 @@
 //! Token estimate of a request.
 
-use std::io::{self, Write};
-
+use crate::record::encoding::canonical::encoded_len;
 use crate::record::{Assistant, Message, ModelRequest, OutputFormat};
 
 /// Approximate bytes per token, in English and in JSON.
@@ -16,11 +15,11 @@ pub fn estimate_tokens(request: &ModelRequest) -> u64 {
     let context = request.context.iter().map(|item| item.text.len());
     let mut bytes: usize = request.system.len() + context.sum::<usize>();
     for tool in request.tools.tools() {
-        bytes += tool.id.as_str().len() + tool.description.len() + json_len(&tool.parameters);
+        bytes += tool.id.as_str().len() + tool.description.len() + encoded_len(&tool.parameters);
     }
     bytes += match &request.settings.output {
         OutputFormat::Text => 0,
-        OutputFormat::JsonSchema { schema, .. } => json_len(schema),
+        OutputFormat::JsonSchema { schema, .. } => encoded_len(schema),
         OutputFormat::JsonText { schema, .. } => schema.len(),
     };
     let messages = request.messages.read();
@@ -41,32 +40,11 @@ fn message_len(message: &Message) -> usize {
             .iter()
             .map(|part| match part {
                 Assistant::Text { text } => text.len(),
-                Assistant::Reasoning { text, data } => text.len().max(data.as_ref().map_or(0, json_len)),
+                Assistant::Reasoning { text, data } => text.len().max(data.as_ref().map_or(0, encoded_len)),
                 Assistant::Call { name, arguments, .. } => name.len() + arguments.len(),
-                Assistant::File { data, .. } => data.as_ref().map_or(0, json_len),
-                Assistant::Opaque { data } => json_len(data),
+                Assistant::File { data, .. } => data.as_ref().map_or(0, encoded_len),
+                Assistant::Opaque { data } => encoded_len(data),
             })
             .sum(),
     }
-}
-
-/// Counts the bytes of a value's JSON without allocating it.
-fn json_len(value: &serde_json::Value) -> usize {
-    struct Count(usize);
-
-    impl Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut count = Count(0);
-    // Counting cannot fail.
-    _ = serde_json::to_writer(&mut count, value);
-    count.0
 }

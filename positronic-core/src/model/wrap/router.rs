@@ -65,22 +65,16 @@ impl Router {
     }
 
     async fn ask(&self, request: &ModelRequest, deltas: &dyn DeltaSink) -> Result<ModelResponse, ModelError> {
-        let Some(rule) = self.rule(request) else {
-            let name = self.default.name();
-            let target = Target::First(&name);
-            let mut outcome = self.default.call(&sent(request, target), deltas).await;
-            if let Ok(response) = &mut outcome {
-                mark(response, target);
-            }
-            return outcome;
-        };
-        let name = rule.model.name();
-        let target = Target::Other(&name);
-        let mut outcome = rule.model.call(&sent(request, target), deltas).await;
+        let rule = self.rule(request);
+        let model = rule.map_or(&self.default, |rule| &rule.model);
+        let name = model.name();
+        let target = if rule.is_some() { Target::Other(&name) } else { Target::First(&name) };
+        let mut outcome = model.call(&sent(request, target), deltas).await;
         if let Ok(response) = &mut outcome {
             mark(response, target);
         }
-        after(vec![RoutingStep::Routed { rule: rule.name.clone(), model: name }], outcome)
+        let steps = rule.map(|rule| RoutingStep::Routed { rule: rule.name.clone(), model: name.clone() });
+        after(steps.into_iter().collect(), outcome)
     }
 }
 

@@ -4,10 +4,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::super::dialogue::join;
-use super::schema::schema;
+use super::schema::{schema, text};
 use crate::machine::RejectedAnswer;
 use crate::record::{
     ActionFormat, Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Part, Settings, StructuredActions,
@@ -200,8 +198,4 @@ fn words(part: &Assistant) -> Option<&str> {
         Assistant::Text { text } => Some(text),
         _ => None,
     }
-}
-
-fn text(text: &str) -> String {
-    Value::from(text).to_string()
 }

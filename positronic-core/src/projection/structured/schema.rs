@@ -106,7 +106,7 @@ fn lead_to(schema: &mut Value, place: &str) -> bool {
     found
 }
 
-fn text(text: &str) -> String {
+pub(super) fn text(text: &str) -> String {
     Value::from(text).to_string()
 }
 

@@ -97,7 +97,8 @@ impl Change {
     }
 }
 
-fn encoded_len<T: Serialize>(value: &T) -> usize {
+/// Counts the bytes of a value's JSON without allocating it.
+pub(crate) fn encoded_len<T: Serialize>(value: &T) -> usize {
     struct ByteCounter(usize);
     impl std::io::Write for ByteCounter {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

@@ -20,12 +20,7 @@ impl ContentHash {
     }
 
     fn of(bytes: &[u8]) -> Self {
-        use fmt::Write as _;
-        let mut text = String::with_capacity(32);
-        for byte in Sha256::digest(bytes).iter().take(16) {
-            _ = write!(text, "{byte:02x}");
-        }
-        Self(text.into())
+        Self(format!("{:.32x}", Sha256::digest(bytes)).into())
     }
 }
 
@@ -44,12 +39,7 @@ impl fmt::Display for ContentHash {
 /// Returns the full SHA-256 of bytes, as 64 hexadecimal digits.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        _ = write!(text, "{byte:02x}");
-    }
-    text
+    format!("{:x}", Sha256::digest(bytes))
 }
 
 /// Hashes a text.

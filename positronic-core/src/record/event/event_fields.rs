@@ -188,7 +188,7 @@ pub struct ToolCall {
     )]
     pub data: Option<Value>,
     /// The tool's flags.
-    #[serde(default, skip_serializing_if = "CallFlags::is_plain")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub flags: CallFlags,
     /// The required approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::record::encoding::skip::{is_default, is_true};
+use crate::record::encoding::skip::{is_default, is_true, yes};
 use crate::record::ids::{RunId, Timestamp};
 use crate::record::path::Path;
 use crate::record::run::limits::BatchPolicy;
@@ -117,11 +117,6 @@ pub struct CallFlags {
 }
 
 impl CallFlags {
-    /// Returns whether no flag is set.
-    pub(crate) fn is_plain(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Returns whether a text no longer ends a loop with this tool. Handoffs and tools that hand back do not count, since such a loop can also
     /// answer.
     pub(crate) const fn is_plain_exit(self) -> bool {
@@ -164,10 +159,6 @@ pub struct Gate {
     /// Whether the person may edit the arguments.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub editable: bool,
-}
-
-const fn yes() -> bool {
-    true
 }
 
 /// The state of an open call.

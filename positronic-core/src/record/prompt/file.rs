@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use derive_where::derive_where;
+use serde::{Deserialize, Serialize};
 
 use crate::record::encoding::content_hash::sha256;
 use crate::record::encoding::skip::is_default;
@@ -201,10 +202,14 @@ pub(crate) fn stored_files(json: &str) -> impl Iterator<Item = &str> {
 /// A file in a message for a model, or in a model's answer, with its bytes if they are loaded.
 ///
 /// The runner loads the bytes of a stored file before it sends a request; only the [`FileRef`] is serialized.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
+#[derive_where(PartialEq)]
+#[serde(transparent)]
 pub struct Attachment {
     file: FileRef,
     /// Shared by all clones, so that the bytes are loaded once.
+    #[serde(skip)]
+    #[derive_where(skip)]
     bytes: Arc<OnceLock<Arc<[u8]>>>,
 }
 
@@ -263,27 +268,9 @@ impl From<FileRef> for Attachment {
     }
 }
 
-impl PartialEq for Attachment {
-    fn eq(&self, other: &Self) -> bool {
-        self.file == other.file
-    }
-}
-
 impl fmt::Debug for Attachment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.file.fmt(f)
-    }
-}
-
-impl Serialize for Attachment {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.file.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Attachment {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        FileRef::deserialize(deserializer).map(Self::from)
     }
 }
 

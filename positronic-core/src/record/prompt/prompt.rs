@@ -15,7 +15,7 @@ use super::made_by::MadeBy;
 use super::part::Part;
 use super::side_output::{CustomOutput, FileOutput, SideOutput, WidgetOutput};
 use super::tool_output::ToolOutput;
-use crate::record::encoding::skip::{is_default, is_true};
+use crate::record::encoding::skip::{is_default, is_true, yes};
 use crate::record::event::result::LoopOutcome;
 use crate::record::ids::{PublicId, Timestamp};
 use crate::record::money::Charge;
@@ -290,8 +290,4 @@ impl OutputKind {
     pub const fn is_aside(&self) -> bool {
         matches!(self, Self::File(_) | Self::Widget(_) | Self::Custom(_))
     }
-}
-
-const fn yes() -> bool {
-    true
 }

@@ -81,7 +81,7 @@ impl Serialize for ToolOutput {
             #[serde(skip_serializing_if = "Option::is_none")]
             edited: Option<&'a Value>,
             state: CallState,
-            #[serde(skip_serializing_if = "CallFlags::is_plain")]
+            #[serde(skip_serializing_if = "is_default")]
             flags: CallFlags,
             #[serde(skip_serializing_if = "is_default")]
             handed_back: bool,
@@ -96,34 +96,20 @@ impl Serialize for ToolOutput {
             #[serde(skip_serializing_if = "Option::is_none")]
             answer: Option<&'a AnswerWithoutText>,
         }
-        let Self {
-            path,
-            tool,
-            arguments,
-            edited,
-            state,
-            flags,
-            handed_back,
-            approval,
-            result,
-            provider_id,
-            data,
-            answer,
-        } = self;
         let fields = Fields {
-            path,
+            path: &self.path,
             public_id: self.public_id(),
-            tool,
-            arguments,
-            edited: edited.as_ref(),
-            state: *state,
-            flags: *flags,
-            handed_back: *handed_back,
-            approval: approval.as_ref(),
-            result: result.as_ref(),
-            provider_id: provider_id.as_deref(),
-            data: data.as_ref(),
-            answer: answer.as_deref(),
+            tool: &self.tool,
+            arguments: &self.arguments,
+            edited: self.edited.as_ref(),
+            state: self.state,
+            flags: self.flags,
+            handed_back: self.handed_back,
+            approval: self.approval.as_ref(),
+            result: self.result.as_ref(),
+            provider_id: self.provider_id.as_deref(),
+            data: self.data.as_ref(),
+            answer: self.answer.as_deref(),
         };
         fields.serialize(serializer)
     }

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use derive_where::derive_where;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -59,10 +60,16 @@ pub struct ContextItem {
 }
 
 /// The tools of a request, with their cached encoding.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[derive_where(PartialEq)]
+#[serde(transparent)]
 pub struct ToolSet {
     tools: Vec<ToolDecl>,
+    #[serde(skip)]
+    #[derive_where(skip)]
     wire: WireCache,
+    #[serde(skip)]
+    #[derive_where(skip)]
     memo: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -118,12 +125,6 @@ impl ToolSet {
 impl fmt::Debug for ToolSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.tools.iter().map(|tool| &tool.id)).finish()
-    }
-}
-
-impl PartialEq for ToolSet {
-    fn eq(&self, other: &Self) -> bool {
-        self.tools == other.tools
     }
 }
 
@@ -266,16 +267,4 @@ pub enum DeltaKind {
     Arguments,
     /// The progress of a running tool.
     Progress,
-}
-
-impl Serialize for ToolSet {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.tools.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for ToolSet {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::deserialize(deserializer).map(Self::new)
-    }
 }

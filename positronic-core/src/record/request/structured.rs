@@ -1,6 +1,6 @@
 //! Structured actions: answers as one JSON object with an action, its input and the reasoning.
 
-use crate::record::encoding::skip::is_default;
+use crate::record::encoding::skip::{is, is_default};
 use serde::{Deserialize, Serialize};
 
 /// Settings for answers with structured actions, `{reasoning, action, input}`, instead of tool calls. The
@@ -19,17 +19,12 @@ pub struct StructuredActions {
     pub form: Option<ActionFormat>,
     /// How often the model is asked again after an invalid answer; 3.
     #[builder(default = DEFAULT_RETRIES)]
-    #[serde(skip_serializing_if = "is_default_retries")]
+    #[serde(skip_serializing_if = "is::<DEFAULT_RETRIES>")]
     pub retries: u32,
 }
 
 /// As in the design of structured actions.
 const DEFAULT_RETRIES: u32 = 3;
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_default_retries(retries: &u32) -> bool {
-    *retries == DEFAULT_RETRIES
-}
 
 impl Default for StructuredActions {
     fn default() -> Self {

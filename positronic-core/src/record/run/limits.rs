@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use crate::record::encoding::skip::is_default;
+use crate::record::encoding::skip::{is, is_default};
 use crate::record::ids::Timestamp;
 use crate::record::money::Money;
 use crate::record::path::Path;
@@ -25,7 +25,7 @@ pub struct Limits {
     pub max_failures: Option<u32>,
     /// How often in a row the model is asked again after a useless answer that a retry may improve: an empty one,
     /// or cut-off calls; and in an iteration after a guard has refused an answer. The default is 2.
-    #[serde(skip_serializing_if = "is_default_retries")]
+    #[serde(skip_serializing_if = "is::<DEFAULT_ANSWER_RETRIES>")]
     pub answer_retries: u32,
     /// The effect of any other useless answer: fail the brain, the default, or end the loop.
     #[serde(skip_serializing_if = "is_error")]
@@ -34,7 +34,7 @@ pub struct Limits {
     #[serde(skip_serializing_if = "is_default")]
     pub wrap_up: bool,
     /// How many calls of a batch run concurrently. The default is 8.
-    #[serde(skip_serializing_if = "is_default_parallel")]
+    #[serde(skip_serializing_if = "is::<DEFAULT_PARALLEL>")]
     pub parallel: u32,
     /// How the calls of a batch wait for each other's approvals.
     #[serde(skip_serializing_if = "is_default")]
@@ -61,18 +61,8 @@ const DEFAULT_PARALLEL: u32 = 8;
 const DEFAULT_ANSWER_RETRIES: u32 = 2;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_default_retries(value: &u32) -> bool {
-    *value == DEFAULT_ANSWER_RETRIES
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
 fn is_error(value: &OnLimit) -> bool {
     *value == OnLimit::Error
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_default_parallel(value: &u32) -> bool {
-    *value == DEFAULT_PARALLEL
 }
 
 /// The effect of reaching a limit without a granted extension.

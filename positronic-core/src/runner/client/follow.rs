@@ -8,7 +8,6 @@ use tokio::sync::watch;
 
 use super::follower::{Followed, Follower};
 use super::shared_log::SettledAt;
-use crate::machine::{BrainEnd, RunState, pending};
 use crate::record::{Delta, Event, EventKind, RunId, Seq, Status};
 use crate::runner::worker::load;
 use crate::runner::worker::shared::{Shared, WorkerPhase};
@@ -136,13 +135,13 @@ impl Updates {
             None => {}
         }
         let settled = match self.source.settled(&self.follower).await? {
-            Known::Settled(settled) if self.settled.as_ref() != Some(&settled) => settled,
-            Known::Settled(_) | Known::Not => {
+            SettledAt::Settled(settled) if self.settled.as_ref() != Some(&settled) => settled,
+            SettledAt::Settled(_) | SettledAt::Not { .. } => {
                 self.wait().await;
                 return Ok(None);
             }
             // It is read first.
-            Known::Grown(next) => {
+            SettledAt::Grown(next) => {
                 self.follower.bell().ring(next);
                 return Ok(None);
             }
@@ -169,38 +168,30 @@ const fn is_of_claims(kind: &EventKind) -> bool {
     matches!(kind, EventKind::RunClaimed { .. } | EventKind::RunReleased { .. } | EventKind::RunNotClaimed { .. })
 }
 
-/// Whether a run has settled.
-enum Known {
-    Settled(Settled),
-    Not,
-    /// The log has unread events before this number.
-    Grown(Seq),
-}
-
 impl Source {
     /// Returns whether the run has settled as of the follower's position.
-    async fn settled(&mut self, follower: &Follower) -> Result<Known, StoreError> {
+    async fn settled(&mut self, follower: &Follower) -> Result<SettledAt, StoreError> {
         let position = follower.position();
-        Ok(match self {
+        match self {
             Self::Handle { shared, sent, phase } => {
                 let (phase, at) = phase.borrow_and_update().clone();
                 let state = shared.state();
                 if state.next > position {
-                    return Ok(Known::Grown(state.next));
+                    return Ok(SettledAt::Grown(state.next));
                 }
                 let is_current = at == state.next && at.0 >= sent.load(Ordering::Acquire);
-                match phase {
-                    WorkerPhase::Stopped(reason) => Known::Settled(Settled::Stopped(reason)),
-                    WorkerPhase::Ended => Known::Settled(Settled::of(&state)),
+                Ok(match phase {
+                    WorkerPhase::Stopped(reason) => SettledAt::Settled(Settled::Stopped(reason)),
+                    WorkerPhase::Ended => SettledAt::Settled(Settled::of(&state)),
                     WorkerPhase::Suspended if is_current && Settled::is_settled(&state, position) => {
-                        Known::Settled(Settled::of(&state))
+                        SettledAt::Settled(Settled::of(&state))
                     }
-                    WorkerPhase::Suspended | WorkerPhase::Working => Known::Not,
-                }
+                    WorkerPhase::Suspended | WorkerPhase::Working => SettledAt::Not { is_final: false },
+                })
             }
             Self::Log { store, run, asked } => {
                 if *asked == Some(position) {
-                    return Ok(Known::Not);
+                    return Ok(SettledAt::Not { is_final: true });
                 }
                 let ask = || settled_at(Arc::clone(store), run.clone(), position);
                 let found = match follower.shared() {
@@ -208,13 +199,9 @@ impl Source {
                     None => ask().await?,
                 };
                 *asked = found.is_final().then_some(position);
-                match found {
-                    SettledAt::Settled(state) => Known::Settled(Settled::of(&state)),
-                    SettledAt::Not { .. } => Known::Not,
-                    SettledAt::Grown(next) => Known::Grown(next),
-                }
+                Ok(found)
             }
-        })
+        }
     }
 }
 
@@ -232,23 +219,5 @@ async fn settled_at(store: Arc<dyn EventStore>, run: RunId, position: Seq) -> Re
         return Ok(SettledAt::Grown(state.next));
     }
     let is_settled = Settled::is_settled(&state, state.next);
-    Ok(if is_settled { SettledAt::Settled(Arc::new(state)) } else { SettledAt::Not { is_final: true } })
-}
-
-impl Settled {
-    /// Returns whether a run without work makes no progress by itself as of event `next`: it does if only a time has to pass.
-    pub(in crate::runner) fn is_settled(state: &RunState, next: Seq) -> bool {
-        state.next == next && !matches!(Self::of(state), Self::Waiting(pending) if pending.is_empty())
-    }
-
-    /// Returns the settled state from a run's state.
-    pub(super) fn of(state: &RunState) -> Self {
-        match state.root.as_ref().and_then(|root| root.end.as_ref()) {
-            Some(BrainEnd::Completed(result)) => Self::Completed(result.clone()),
-            Some(BrainEnd::Failed(failure)) => Self::Failed(failure.clone()),
-            Some(BrainEnd::Cancelled) => Self::Cancelled,
-            None if state.paused.is_some() => Self::Paused,
-            None => Self::Waiting(pending(state)),
-        }
-    }
+    Ok(if is_settled { SettledAt::Settled(Settled::of(&state)) } else { SettledAt::Not { is_final: true } })
 }

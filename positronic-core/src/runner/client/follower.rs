@@ -76,8 +76,7 @@ impl Follower {
     /// Reads a run from an event's number on, with the deltas from now on.
     pub(super) fn new(store: &Arc<dyn EventStore>, live: &LiveDeltas, run: &RunId, next: Seq) -> Self {
         let bell = Arc::<LogBell>::default();
-        let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
-        store.watch(Some(run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        store.watch(Some(run), Arc::downgrade(&bell) as Weak<dyn Watcher>);
         let live = live.of(run);
         Self {
             store: Arc::clone(store),

@@ -9,6 +9,7 @@ use derive_where::derive_where;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::settled::Settled;
 use super::signals::SignalError;
 use crate::definition::StateValue;
 use crate::machine::{RunState, Waiting, pending, status, why};
@@ -26,23 +27,6 @@ pub struct RunHandle<R> {
     /// taken for the answer to it.
     sent: Arc<AtomicU64>,
     result: PhantomData<fn() -> R>,
-}
-
-/// The current or final state of a run that makes no progress by itself.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Settled {
-    /// It completed with this result.
-    Completed(Value),
-    /// It failed.
-    Failed(Failure),
-    /// It was cancelled.
-    Cancelled,
-    /// It waits for these items.
-    Waiting(Vec<Pending>),
-    /// It is paused.
-    Paused,
-    /// Its worker stopped for this reason; the log has everything until then.
-    Stopped(ResumeError),
 }
 
 /// The reason why a run has no result.

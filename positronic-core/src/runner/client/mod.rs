@@ -11,6 +11,7 @@ pub(super) mod handle;
 pub(super) mod live;
 mod records;
 pub(super) mod retry;
+pub(super) mod settled;
 mod shared_log;
 mod signal_methods;
 pub(super) mod signals;

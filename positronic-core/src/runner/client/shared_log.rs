@@ -13,7 +13,7 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use parking_lot::Mutex;
 
-use crate::machine::RunState;
+use super::settled::Settled;
 use crate::record::{Event, RunId, Seq};
 use crate::store::{EventStore, StoreError};
 
@@ -38,8 +38,8 @@ enum SettledQuery {
 /// Whether a run has settled as of a position in its log.
 #[derive(Clone)]
 pub(super) enum SettledAt {
-    /// It has, in this state.
-    Settled(Arc<RunState>),
+    /// It has.
+    Settled(Settled),
     /// It has not; `is_final` says whether only a further event can change that.
     Not { is_final: bool },
     /// The log has unread events before this number.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::error::ConversationError;
-use crate::definition::{BrainDefinition, encode};
+use crate::definition::BrainDefinition;
 use crate::dsl::Runnable;
 use crate::machine::{BrainFrame, RunState};
 use crate::record::{
@@ -144,7 +144,7 @@ impl Conversation {
         message: impl Into<UserMessage>,
     ) -> Result<RunHandle<B::Result>, ConversationError> {
         let opening = message.into();
-        let (definition, options) = erased(&brain, &options, self.runner.settings.max_document_bytes)?;
+        let (definition, options) = self.runner.erased(&brain, &options)?;
         Ok(self.send_definition(definition, options, opening).await?.typed())
     }
 
@@ -158,7 +158,7 @@ impl Conversation {
         brain: B,
         options: B::Options,
     ) -> Result<RunHandle<B::Result>, ConversationError> {
-        let (definition, options) = erased(&brain, &options, self.runner.settings.max_document_bytes)?;
+        let (definition, options) = self.runner.erased(&brain, &options)?;
         Ok(self.start_definition(definition, options).await?.typed())
     }
 
@@ -426,15 +426,4 @@ enum Because {
     Fired(Fired),
     /// A call of [`Conversation::start`].
     Nothing,
-}
-
-fn erased<B: Runnable>(
-    brain: &B,
-    options: &B::Options,
-    max_bytes: usize,
-) -> Result<(Arc<BrainDefinition>, Value), StartError> {
-    let definition = brain.definition();
-    let options = encode(options, max_bytes)
-        .map_err(|error| StartError::Options { brain: definition.title.clone(), reason: error.to_string() })?;
-    Ok((definition, options))
 }

@@ -13,7 +13,7 @@ use crate::record::{
 use crate::runner::serve::triggers::may_retry;
 use crate::runner::worker::load;
 use crate::runner::{ConversationError, FireError, Firing, RunHandle, Runner, SignalError, StartError};
-use crate::schedule::{Observed, RunEnd, ScheduleRecord, time_key};
+use crate::schedule::{Observed, ScheduleRecord, time_key};
 use crate::store::{EventStore, StoreError};
 
 /// Who starts and cancels runs of a schedule.
@@ -116,17 +116,13 @@ impl Schedules {
     }
 
     /// Returns which runs have ended, and how.
-    async fn ended(&self, runs: Vec<RunId>) -> Result<BTreeMap<RunId, RunEnd>, StoreError> {
+    async fn ended(&self, runs: Vec<RunId>) -> Result<BTreeMap<RunId, Status>, StoreError> {
         let mut ended = BTreeMap::new();
         for run in runs {
             let end = match self.client.store().run(&run).await {
-                Ok(row) => match row.status {
-                    Status::Completed => RunEnd::Completed,
-                    Status::Failed => RunEnd::Failed,
-                    Status::Cancelled => RunEnd::Cancelled,
-                    Status::Running | Status::Waiting | Status::Paused => continue,
-                },
-                Err(StoreError::NoSuchRun { .. }) => RunEnd::Cancelled,
+                Ok(row) if row.status.is_over() => row.status,
+                Ok(_) => continue,
+                Err(StoreError::NoSuchRun { .. }) => Status::Cancelled,
                 Err(error) => return Err(error),
             };
             ended.insert(run, end);

@@ -114,13 +114,12 @@ impl WithoutHandle {
     /// Waits for work and continues the run, or waits until it has ended or is attended to elsewhere.
     async fn wait(self) {
         let Runner { store, clock, unattended, .. } = &self.runner.runner;
-        let bell = Arc::new(RunBell::default());
-        let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
-        store.watch(Some(&self.run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        let bell = Arc::new(Notify::new());
+        store.watch(Some(&self.run), Arc::downgrade(&bell) as Weak<dyn Watcher>);
         // It is checked at once: an answer may have just arrived. Boxed, so that a waiting run takes little memory.
         while let Checked::Waits(wake) = Box::pin(self.check()).await {
             tokio::select! {
-                () = bell.0.notified() => {}
+                () = bell.notified() => {}
                 () = sleep_until(&**clock, wake) => {}
             }
         }
@@ -175,11 +174,8 @@ enum Checked {
 }
 
 /// Wakes the task of a run when its log grows. An append during a check is not lost: the next wait ends at once.
-#[derive(Default)]
-struct RunBell(Notify);
-
-impl Watcher for RunBell {
+impl Watcher for Notify {
     fn appended(&self, _: &RunId, _: Seq) {
-        self.0.notify_one();
+        self.notify_one();
     }
 }

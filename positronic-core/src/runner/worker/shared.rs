@@ -97,8 +97,7 @@ impl Shared {
             served,
             feeds: OnceLock::new(),
         });
-        let watcher: Arc<dyn Watcher> = Arc::clone(&shared) as Arc<dyn Watcher>;
-        shared.runner.store.watch(Some(&shared.run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        shared.runner.store.watch(Some(&shared.run), Arc::downgrade(&shared) as Weak<dyn Watcher>);
         shared
     }
 

@@ -63,11 +63,8 @@ pub struct FoundRuns {
 ///
 /// Only errors of the store itself.
 pub async fn find_runs(store: &dyn EventStore, search: &RunSearch<'_>) -> Result<FoundRuns, StoreError> {
-    let mut filter = search.query.filter().clone();
+    let mut filter = conditions(store, search.query).await?;
     filter.after.clone_from(&search.after);
-    if let Some(written) = &filter.brain {
-        filter.brain = Some(title(store, written).await?);
-    }
     let needles = &search.query.needles;
     let Some((first, others)) = needles.split_first() else {
         filter.limit = Some(search.most);

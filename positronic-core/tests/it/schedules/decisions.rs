@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use positronic_core::record::{RunId, Timestamp};
+use positronic_core::record::{RunId, Status, Timestamp};
 use positronic_core::schedule::{
-    BackfillError, CatchUp, MAX_QUEUED, Observed, Overlap, RunEnd, Schedule, ScheduleRecord, ScheduleSpec, SpecError,
+    BackfillError, CatchUp, MAX_QUEUED, Observed, Overlap, Schedule, ScheduleRecord, ScheduleSpec, SpecError,
 };
 
 use super::workshop::{HOUR, MINUTE, at};
@@ -34,7 +34,7 @@ impl Desk {
         self.look(&[])
     }
 
-    fn look(&mut self, ended: &[(RunId, RunEnd)]) -> Vec<String> {
+    fn look(&mut self, ended: &[(RunId, Status)]) -> Vec<String> {
         let ended = ended.iter().cloned().collect();
         let observed = Observed { ended, ..Observed::default() };
         self.record.advance(self.now, &observed).unwrap();
@@ -56,7 +56,7 @@ impl Desk {
     }
 
     /// Looks after the running runs have ended.
-    fn ends(&mut self, how: RunEnd) -> Vec<String> {
+    fn ends(&mut self, how: Status) -> Vec<String> {
         let running: Vec<_> = self.record.running.iter().map(|tick| (tick.run.clone(), how)).collect();
         self.look(&running)
     }
@@ -85,7 +85,7 @@ fn skip_starts_nothing_while_a_run_or_an_earlier_tick_is_open() {
     assert!(desk.after(HOUR).is_empty());
     assert!(desk.after(HOUR).is_empty());
     assert!(desk.waiting().is_empty());
-    assert!(desk.ends(RunEnd::Completed).is_empty(), "what was skipped does not start later");
+    assert!(desk.ends(Status::Completed).is_empty(), "what was skipped does not start later");
     assert_eq!(desk.after(HOUR), ["04:00"]);
 }
 
@@ -98,7 +98,7 @@ fn buffer_one_lets_one_tick_wait_for_the_end_of_the_run() {
         assert!(desk.after(HOUR).is_empty());
         assert_eq!(desk.waiting(), ["02:00"]);
     }
-    assert_eq!(desk.ends(RunEnd::Failed), ["02:00"], "it has waited for hours, and is not late");
+    assert_eq!(desk.ends(Status::Failed), ["02:00"], "it has waited for hours, and is not late");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn buffer_all_lets_at_most_a_hundred_ticks_wait_in_order() {
     }
     assert_eq!((desk.waiting().len(), &*desk.waiting()[0]), (MAX_QUEUED, "02:00"));
     for expected in ["02:00", "03:00", "04:00"] {
-        assert_eq!(desk.ends(RunEnd::Completed), [expected], "one after the other");
+        assert_eq!(desk.ends(Status::Completed), [expected], "one after the other");
         desk.start();
     }
 }
@@ -126,7 +126,7 @@ fn cancel_other_cancels_the_run_and_keeps_the_latest_tick() {
     assert_eq!(desk.record.cancels().cloned().collect::<Vec<_>>(), first);
     desk.after(HOUR);
     assert_eq!(desk.waiting(), ["03:00"]);
-    assert_eq!(desk.ends(RunEnd::Cancelled), ["03:00"]);
+    assert_eq!(desk.ends(Status::Cancelled), ["03:00"]);
 }
 
 #[test]
@@ -188,14 +188,14 @@ fn pause_ends_waiting_and_resumption_starts_nothing_of_it() {
     desk.now = desk.now.after(MINUTE);
     assert!(desk.record.resume(desk.now).unwrap());
     assert!(!desk.record.resume(desk.now).unwrap());
-    assert!(desk.ends(RunEnd::Completed).is_empty());
+    assert!(desk.ends(Status::Completed).is_empty());
     assert_eq!(desk.after(HOUR), ["06:00"]);
 }
 
 #[test]
 fn failures_in_a_row_pause_the_schedule() {
     let mut desk = Desk::with(|schedule| schedule.pause_on_failure(2));
-    for (ends, is_paused) in [(RunEnd::Failed, false), (RunEnd::Completed, false), (RunEnd::Failed, false)] {
+    for (ends, is_paused) in [(Status::Failed, false), (Status::Completed, false), (Status::Failed, false)] {
         desk.after(HOUR);
         desk.start();
         desk.ends(ends);
@@ -203,11 +203,11 @@ fn failures_in_a_row_pause_the_schedule() {
     }
     desk.after(HOUR);
     desk.start();
-    desk.ends(RunEnd::Cancelled);
+    desk.ends(Status::Cancelled);
     assert_eq!((desk.record.failures, desk.record.paused.is_some()), (1, false), "a cancelled run does not count");
     desk.after(HOUR);
     desk.start();
-    desk.ends(RunEnd::Failed);
+    desk.ends(Status::Failed);
     let paused = desk.record.paused.clone().unwrap();
     let reason = "2 runs in a row have failed, the last one is report-20260101T050000Z";
     assert_eq!((paused.by, paused.reason.as_deref()), (None, Some(reason)));
@@ -225,7 +225,7 @@ fn changed_times_count_from_now_and_other_changes_keep_the_place() {
     assert!(desk.look(&[]).is_empty(), "nothing of the past starts");
     assert_eq!((desk.after(10 * MINUTE), desk.record.version), (vec!["02:40".to_owned()], 2));
     desk.start();
-    desk.ends(RunEnd::Completed);
+    desk.ends(Status::Completed);
 
     desk.now = at("2026-01-01T02:50:01Z");
     desk.record.set(often.message("Hurry!"), desk.now).unwrap();
@@ -277,7 +277,7 @@ fn backfill_starts_past_times_one_after_the_other() {
     for expected in ["22:00", "23:00", "00:00"] {
         assert_eq!(desk.look(&[]), [expected]);
         desk.start();
-        desk.ends(RunEnd::Completed);
+        desk.ends(Status::Completed);
     }
     // An own tick of the schedule is not late because of it.
     assert_eq!(desk.after(30 * MINUTE), ["01:00"]);
@@ -326,7 +326,7 @@ fn clock_that_goes_back_and_forward_again_starts_no_time_before_the_schedule_was
     desk.record.set(Schedule::new("Report").every(10 * MINUTE).catch_up(all), desk.now).unwrap();
     desk.now = at("2026-01-01T12:30:00Z");
     assert!(desk.look(&[]).is_empty());
-    desk.ends(RunEnd::Completed);
+    desk.ends(Status::Completed);
     assert_eq!(desk.after(HOUR + 10 * MINUTE), ["13:40"]);
 }
 
@@ -348,7 +348,7 @@ fn all_missed_times_start_one_after_the_other_with_any_overlap_that_waits() {
         let mut started = desk.after(4 * HOUR);
         for _ in 0..3 {
             desk.start();
-            started.extend(desk.ends(RunEnd::Completed));
+            started.extend(desk.ends(Status::Completed));
         }
         assert_eq!(started, ["01:00", "02:00", "03:00", "04:00"], "{overlap:?}");
         desk.start();
