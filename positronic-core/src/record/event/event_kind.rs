@@ -10,7 +10,7 @@ use super::event_fields::{BrainStart, Decision, Iteration, Question, ReplacedInp
 use super::failure::Failure;
 use super::result::{LoopOutcome, ToolResult};
 use super::undo::{UndoCause, UndoStep};
-use crate::record::encoding::canonical::Change;
+use crate::record::encoding::canonical::{self, Change};
 use crate::record::encoding::content_hash::ContentHash;
 use crate::record::encoding::skip::is_default;
 use crate::record::ids::{PublicId, Seq, SignalId, Timestamp};
@@ -370,11 +370,7 @@ pub enum EventKind {
     /// A brain called as a tool ended, successfully or not.
     LoopBrainComplete {
         /// Its result.
-        #[serde(
-            default,
-            deserialize_with = "crate::record::encoding::canonical::present",
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
         /// Its error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -413,11 +409,7 @@ pub enum EventKind {
         /// What was decided.
         decision: Decision,
         /// The edited arguments, if a person edited them.
-        #[serde(
-            default,
-            deserialize_with = "crate::record::encoding::canonical::present",
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
         /// The reason of a rejection.
         #[serde(default, skip_serializing_if = "Option::is_none")]

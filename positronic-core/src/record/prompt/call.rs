@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::record::encoding::canonical;
 use crate::record::encoding::skip::{is_default, is_true, yes};
 use crate::record::ids::{RunId, Timestamp};
 use crate::record::path::Path;
@@ -260,11 +261,7 @@ pub struct WaitSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
     /// The call's result when the wait expires; an error if not set.
-    #[serde(
-        default,
-        deserialize_with = "crate::record::encoding::canonical::present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
     pub otherwise: Option<Value>,
 }
 
@@ -277,23 +274,19 @@ impl WaitSpec {
 
     /// Creates the wait for the end of a child run.
     pub(crate) fn for_child(child: &RunId) -> Self {
-        Self {
-            webhook: Self::CHILD.to_owned(),
-            identifier: child.as_str().to_owned(),
-            fresh: false,
-            person: false,
-            prompt: None,
-            schema: Arc::new(Value::Bool(true)),
-            expires: None,
-            otherwise: None,
-        }
+        Self::of_program(Self::CHILD, child.as_str())
     }
 
     /// Creates the wait of a call of a caller's tool, for its result.
     pub(crate) fn for_caller(call: &Path) -> Self {
+        Self::of_program(Self::REPLY, call.as_str())
+    }
+
+    /// Creates a wait for any payload, without a question and an expiry.
+    fn of_program(webhook: &str, identifier: &str) -> Self {
         Self {
-            webhook: Self::REPLY.to_owned(),
-            identifier: call.as_str().to_owned(),
+            webhook: webhook.to_owned(),
+            identifier: identifier.to_owned(),
             fresh: false,
             person: false,
             prompt: None,

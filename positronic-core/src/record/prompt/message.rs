@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 
 use super::file::Attachment;
 use super::made_by::{MadeBy, Recipient};
+use crate::record::encoding::canonical;
 
 /// One message of a conversation with a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,11 +104,7 @@ pub enum Assistant {
         /// The visible part of the reasoning.
         text: String,
         /// Provider data that is sent back unchanged.
-        #[serde(
-            default,
-            deserialize_with = "crate::record::encoding::canonical::present",
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
     /// A call.
@@ -119,11 +116,7 @@ pub enum Assistant {
         /// The arguments, encoded as JSON.
         arguments: String,
         /// Provider data that is sent back unchanged.
-        #[serde(
-            default,
-            deserialize_with = "crate::record::encoding::canonical::present",
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
     /// A file that the model made.
@@ -131,11 +124,7 @@ pub enum Assistant {
         /// The file.
         file: Attachment,
         /// Provider data that is sent back unchanged.
-        #[serde(
-            default,
-            deserialize_with = "crate::record::encoding::canonical::present",
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
     /// An item that only the provider understands.
