@@ -287,9 +287,12 @@ test('neither a key nor a click decides just after the window has got the focus'
     button.click();
   });
   assert.equal((await decided('popup')).length, 0);
-  await settled();
-  await page.keyboard.press('a');
-  await asked.waitFor({ state: 'detached' });
+  // The buttons may not have been drawn anew yet, so that the first press comes too early.
+  await eventually(async () => {
+    await settled();
+    await page.keyboard.press('a');
+    await asked.waitFor({ state: 'detached', timeout: 1000 });
+  });
   assert.equal((await decided('popup')).length, 1);
 });
 

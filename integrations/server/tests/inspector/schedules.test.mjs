@@ -29,7 +29,7 @@ test('a schedule is added with a preview of its next times', async () => {
   await page.to('/schedules', '.empty');
   await page.getByRole('button', { name: 'Add a schedule' }).click();
   await field('schedule name').fill('nightly');
-  await dialog().getByLabel('brain', { exact: true }).selectOption('Support');
+  await dialog().getByRole('combobox', { name: 'brain', exact: true }).selectOption('Support');
   await eventually(async () => assert.equal(await dialog().getByRole('combobox', { name: /^When/ }).inputValue(), 'daily'));
   await dialog().getByLabel('At', { exact: true }).fill('02:30');
   await dialog().getByText(/02:30/).first().waitFor();
