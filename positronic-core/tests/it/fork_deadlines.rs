@@ -81,6 +81,21 @@ async fn approval_and_wait_of_a_call_expire_as_long_after_a_fork() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn request_for_more_of_a_limit_expires_as_long_after_a_fork() {
+    let limited = brain("Limited").r#loop("Chat", |cx| {
+        let config = cx.system("Help.").input("Work.").max_iterations(1).ask_for_more_within(2 * HOUR);
+        config.tool("work", |t| t.execute(async |_: NoArgs, _| Ok("done")))
+    });
+    ends_two_hours_after_each_fork(limited.build(), "BUDGET_REQUESTED").await;
+
+    let brains = brain("Limited").budget(|budget| budget.max_iterations(1).ask_for_more_within(2 * HOUR));
+    let brains = brains.r#loop("Chat", |cx| {
+        cx.system("Help.").input("Work.").tool("work", |t| t.execute(async |_: NoArgs, _| Ok("done")))
+    });
+    ends_two_hours_after_each_fork(brains.build(), "BUDGET_REQUESTED").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn waits_and_sleeps_of_stages_end_as_long_after_a_fork() {
     let wait = brain("Wait").state("o-7".to_owned()).wait(
         "Paid",
