@@ -29,7 +29,7 @@ pub struct StageDefinition {
     pub caller_timeout: Option<Duration>,
     /// The webhooks for which the tools of a loop wait, as its author declares them. Each iteration makes the tools, so nothing else says
     /// so before a run.
-    pub webhooks: Vec<String>,
+    pub tool_webhooks: Vec<String>,
 }
 
 /// The work of a stage.
@@ -256,7 +256,7 @@ impl StageDefinition {
     #[must_use]
     pub fn shape(&self) -> StageShape {
         let brain = self.body.nested(None).map(|nested| nested.definition.fingerprint());
-        let webhooks = self.body.as_wait().map(|wait| wait.webhooks.clone()).unwrap_or_default();
+        let webhooks = self.body.webhooks().to_vec();
         let arms = self.body.arms().iter().map(ArmDefinition::shape).collect();
         let rounds = self.body.as_repeat().map_or(0, |repeat| repeat.rounds);
         let (undo, kind, caller_tools) = (self.undo.is_some(), self.body.kind(), self.caller_tools);
@@ -274,9 +274,19 @@ impl StageDefinition {
             ..StageShape::new(&self.name, kind)
         }
     }
+
+    /// Returns the webhooks for which the stage waits, and those for which the tools of a loop wait, as its author declares them.
+    #[must_use]
+    pub fn webhooks(&self) -> Vec<String> {
+        [self.body.webhooks(), &self.tool_webhooks].concat()
+    }
 }
 
 impl StageBody {
+    fn webhooks(&self) -> &[String] {
+        self.as_wait().map_or(&[], |wait| &wait.webhooks)
+    }
+
     /// Returns the stage's kind.
     #[must_use]
     pub const fn kind(&self) -> StageKind {

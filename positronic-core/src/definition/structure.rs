@@ -91,8 +91,8 @@ impl BrainDefinition {
 
 impl StageDefinition {
     fn structure(&self) -> StageStructure {
-        let StageShape { name, kind, mut webhooks, rounds, .. } = self.shape();
-        webhooks.extend_from_slice(&self.webhooks);
+        let StageShape { name, kind, rounds, .. } = self.shape();
+        let webhooks = self.webhooks();
         let brain = self.body.nested(None).map(|nested| nested.definition.structure());
         let arms = self.body.arms().iter().map(ArmDefinition::structure).collect();
         StageStructure { name, kind, brain, arms, webhooks, rounds: (rounds > 0).then_some(rounds) }

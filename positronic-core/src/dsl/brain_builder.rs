@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
 
 use derive_where::derive_where;
 use serde::Serialize;
@@ -15,8 +14,8 @@ use super::stages::{Tried, Untried};
 use super::trait_bounds::{Options, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{
-    BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, StepFn, Tries, decode, encode,
-    encode_state, read_value, recordable,
+    BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, Tries, decode, encode, encode_state,
+    read_value, recordable,
 };
 use crate::error::Error;
 use crate::record::{Budget, Path};
@@ -371,56 +370,26 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
             tries,
             caller_tools: false,
             caller_timeout: None,
-            webhooks: Vec::new(),
+            tool_webhooks: Vec::new(),
         };
         self.with(|definition| definition.stages.push(stage))
     }
 }
 
 impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
-    /// Changes how the last stage is tried.
-    pub(super) fn with_tries(self, change: impl FnOnce(&mut Tries)) -> Self {
+    /// Changes the last stage.
+    pub(super) fn with_last<S2>(self, change: impl FnOnce(&mut StageDefinition)) -> BrainBuilder<O, S2, V, P> {
         self.with(|definition| {
             if let Some(last) = definition.stages.last_mut() {
-                change(&mut last.tries);
-            }
-        })
-    }
-
-    /// Adds a webhook for which the tools of the last stage, a loop, wait.
-    pub(super) fn with_webhook(self, name: &str) -> Self {
-        self.with(|definition| {
-            if let Some(last) = definition.stages.last_mut()
-                && !last.webhooks.iter().any(|known| known == name)
-            {
-                last.webhooks.push(name.to_owned());
-            }
-        })
-    }
-
-    /// Lets the last stage, a loop, take tools of the run's caller, whose calls wait for so long.
-    pub(super) fn with_caller_tools(self, timeout: Option<Duration>) -> Self {
-        self.with(|definition| {
-            if let Some(last) = definition.stages.last_mut() {
-                last.caller_tools = true;
-                last.caller_timeout = timeout;
-            }
-        })
-    }
-
-    /// Sets what undoes the last stage.
-    pub(super) fn with_undo(self, undo: StepFn) -> Self {
-        self.with(|definition| {
-            if let Some(last) = definition.stages.last_mut() {
-                last.undo = Some(undo);
+                change(last);
             }
         })
     }
 
     /// Changes the last stage, a nested brain.
     pub(super) fn with_nested<S2>(self, change: impl FnOnce(&mut NestedDefinition)) -> BrainBuilder<O, S2, V, P> {
-        self.with(|definition| {
-            if let Some(StageBody::Brain(nested)) = definition.stages.last_mut().map(|stage| &mut stage.body) {
+        self.with_last(|last| {
+            if let StageBody::Brain(nested) = &mut last.body {
                 change(nested);
             }
         })

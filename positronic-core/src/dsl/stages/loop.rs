@@ -79,7 +79,8 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
 impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> {
     /// Lets the loop before it take tools of the run's caller: a message to the run gives them
     /// ([`UserMessage::caller_tools`](crate::record::UserMessage::caller_tools)), the model sees them beside the loop's own, and a call of one waits
-    /// for the caller's result, without an end: [`caller_tools_within`](Self::caller_tools_within) sets one. The arguments are checked against the caller's schema first.
+    /// for the caller's result, for as long as it takes; [`caller_tools_within`](Self::caller_tools_within) sets a limit. The arguments are checked
+    /// against the caller's schema first.
     ///
     /// ```
     /// use positronic_core::prelude::*;
@@ -94,7 +95,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     where
         P: EndsInLoop,
     {
-        self.with_caller_tools(None)
+        self.with_last(|last| (last.caller_tools, last.caller_timeout) = (true, None))
     }
 
     /// Lets the loop before it take tools of the run's caller, as [`caller_tools`](Self::caller_tools), and ends a call without a result after a
@@ -113,7 +114,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     where
         P: EndsInLoop,
     {
-        self.with_caller_tools(Some(time))
+        self.with_last(|last| (last.caller_tools, last.caller_timeout) = (true, Some(time)))
     }
 
     /// Declares a webhook for which tools of the loop before it wait. Each iteration makes the tools, so without it only a run shows
@@ -142,7 +143,12 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     where
         P: EndsInLoop,
     {
-        self.with_webhook(webhook.name())
+        let name = webhook.name();
+        self.with_last(|last| {
+            if !last.tool_webhooks.iter().any(|known| known == name) {
+                last.tool_webhooks.push(name.to_owned());
+            }
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::tries::Tried;
-use crate::definition::{StageBody, encode_state};
+use crate::definition::{StageBody, StepFn, encode_state};
 use crate::dsl::brain_builder::{BrainBuilder, HasStages, Phase, TakesStages};
 use crate::dsl::context::StepContext;
 use crate::dsl::services::Requirement;
@@ -80,12 +80,13 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: HasStages> BrainBuilder<O
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
         let undo = Arc::new(undo);
-        self.with_undo(Arc::new(move |scope| {
+        let undo: StepFn = Arc::new(move |scope| {
             let undo = Arc::clone(&undo);
             Box::pin(async move {
                 undo(StepContext::new(scope)?).await?;
                 Ok(serde_json::Value::Null)
             })
-        }))
+        });
+        self.with_last(|last| last.undo = Some(undo))
     }
 }

@@ -108,7 +108,7 @@ impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
     where
         P: EndsInTried,
     {
-        self.with_tries(|tries| (tries.retries, tries.retried) = (times, retried))
+        self.with_last(|last| (last.tries.retries, last.tries.retried) = (times, retried))
     }
 
     /// Sets how long the stage before it may take: each try of a step or a prompt, each try of each brain that a stage runs, or a loop.
@@ -121,6 +121,6 @@ impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
     where
         P: EndsInTimed,
     {
-        self.with_tries(|tries| tries.timeout = Some(time))
+        self.with_last(|last| last.tries.timeout = Some(time))
     }
 }

@@ -105,8 +105,7 @@ fn stages(out: &mut dyn Write, definition: &BrainDefinition, depth: usize) -> io
             Some(nested) => writeln!(out, "{indent}{}  ({} {})", stage.name, stage.body.kind(), nested.title)?,
             None => {
                 let kind = stage.body.kind();
-                let webhooks = [stage.shape().webhooks, stage.webhooks.clone()].concat();
-                writeln!(out, "{indent}{}  ({kind}{})", stage.name, diagram::waits(kind, &webhooks))?;
+                writeln!(out, "{indent}{}  ({kind}{})", stage.name, diagram::waits(kind, &stage.webhooks()))?;
             }
         }
         if let Some(nested) = nested {
