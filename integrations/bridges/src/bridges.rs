@@ -102,10 +102,10 @@ pub struct Bridges {
     /// since most clients give up after 60.
     #[builder(default = crate::mcp::LONGEST_CALL)]
     longest_call: Duration,
-    /// The program whose commands decide what a run asks, as clients without forms read it: `positronic` by default, else the name of a
-    /// project's binary.
-    #[builder(default = Arc::from("positronic"), setter(transform = |command: impl AsRef<str>| Arc::from(command.as_ref())))]
-    command: Arc<str>,
+    /// The program in the commands that clients without forms are shown, such as `positronic approve RUN`: `positronic` by default. A
+    /// project with a binary of its own gives its name.
+    #[builder(default = Arc::from("positronic"), setter(transform = |program: impl AsRef<str>| Arc::from(program.as_ref())))]
+    program: Arc<str>,
 }
 
 impl Bridges {
@@ -138,8 +138,8 @@ impl Bridges {
     }
 
     fn shared(&self) -> Arc<Shared> {
-        let Self { public_state, hold, push_notifications, command, .. } = self.clone();
-        Arc::new(Shared { public_state, push_notifications, command, hold })
+        let Self { public_state, hold, push_notifications, program, .. } = self.clone();
+        Arc::new(Shared { public_state, push_notifications, program, hold })
     }
 }
 
@@ -153,8 +153,8 @@ impl fmt::Debug for Bridges {
 pub(crate) struct Shared {
     pub(crate) public_state: Option<PublicState>,
     pub(crate) push_notifications: bool,
-    /// The program that decides what a run asks.
-    pub(crate) command: Arc<str>,
+    /// The program in commands that clients are shown.
+    pub(crate) program: Arc<str>,
     hold: Duration,
 }
 

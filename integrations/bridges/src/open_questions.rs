@@ -1,5 +1,7 @@
 //! What a run waits for in words, and where it is decided: for clients that cannot decide it themselves.
 
+use std::borrow::Cow;
+
 use positronic_core::record::{PendingKind, RunId, WaitSpec};
 use positronic_server::REDACTED;
 use positronic_server::extension::{OpenQuestion, Viewer};
@@ -52,21 +54,12 @@ pub(crate) fn waiting(viewer: &Viewer, program: &str, run: &RunId, questions: &[
 /// Names a webhook, and the command that sends it in place of the other program.
 fn webhook(viewer: &Viewer, program: &str, wait: &WaitSpec) -> String {
     let identifier = if viewer.redacts() { REDACTED } else { &wait.identifier };
-    let (name, identifier) = (shell_word(&wait.webhook), shell_word(identifier));
+    let quoted = |word| shlex::try_quote(word).unwrap_or(Cow::Borrowed(word));
+    let (name, identifier) = (quoted(&wait.webhook), quoted(identifier));
     format!(
         "the webhook `{}`. To send it by hand: {program} send --webhook {name} --identifier {identifier} --payload JSON",
         wait.webhook
     )
-}
-
-/// Quotes a word for a shell unless it is plain.
-fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 /// Says that a run is paused, and with which command of a program a person resumes it.

@@ -119,9 +119,9 @@ impl BrainCall<'_> {
         Ok(waits(&self.caller.viewer()?, self.program(), run, &questions))
     }
 
-    /// The program whose commands decide what a run asks.
+    /// Returns the program in commands that clients are shown.
     fn program(&self) -> &str {
-        &self.server.shared.command
+        &self.server.shared.program
     }
 
     async fn follow(&self, leg: Leg, brain: &str) -> Result<CallToolResponse, ErrorData> {

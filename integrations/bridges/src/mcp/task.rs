@@ -68,7 +68,7 @@ pub(super) async fn status(
     if questions.is_empty() {
         return Ok(in_progress(row));
     }
-    Ok(waits(&caller.viewer()?, &server.shared.command, &row.run, &questions))
+    Ok(waits(&caller.viewer()?, &server.shared.program, &row.run, &questions))
 }
 
 /// Cancels a run. One that is over stays as it is.
@@ -95,5 +95,5 @@ async fn result(server: &ToolServer, caller: &CallerContext, row: &RunSummary) -
         updates.items(projection.event(&event));
     }
     let end = settled(&viewer, &row.run, projection.state(), false).unwrap_or(LegEnd::Cancelled);
-    Ok(outcome(&viewer, &server.shared.command, &row.run, &EndedLeg { end, answer: updates.into_answer() }, &rule))
+    Ok(outcome(&viewer, &server.shared.program, &row.run, &EndedLeg { end, answer: updates.into_answer() }, &rule))
 }

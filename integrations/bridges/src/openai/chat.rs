@@ -91,7 +91,7 @@ async fn complete(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response,
         options: request.options.clone(),
         caller_tools: request.caller_tools()?,
         asked: newest.last_calls(),
-        program: &shared.command,
+        program: &shared.program,
     };
     let named = named(cx, request.metadata.as_ref());
     let turn = match &named {

@@ -230,7 +230,7 @@ pub(super) async fn read(
     from: Seq,
 ) -> Result<ResponseObject, Problem> {
     let (viewer, mut speaker) =
-        (cx.viewer()?, SpeechEncoder::new(rule(cx, shared, &row.brain)?, Arc::clone(&shared.command)));
+        (cx.viewer()?, SpeechEncoder::new(rule(cx, shared, &row.brain)?, Arc::clone(&shared.program)));
     let (mut projection, mut response) = (Projection::new(&row.run, viewer, None), ResponseObject::new(row, from));
     let log = cx.client().events(&row.run, Seq(0)).await?;
     let (mut has_begun, next_turn) = (false, next_turn(&log, from));

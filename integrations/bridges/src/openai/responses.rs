@@ -77,7 +77,7 @@ async fn created(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response, 
         options: request.options.clone(),
         caller_tools: request.caller_tools()?,
         asked: newest.last_calls(),
-        program: &shared.command,
+        program: &shared.program,
     };
     let turn = match (&request.previous_response_id, named(cx, request.metadata.as_ref())) {
         (Some(previous), _) if let NewestInput::Results(results) = &newest.said => {

@@ -58,7 +58,7 @@ pub(super) fn asked_calls(projection: &Projection) -> Vec<AskedCall> {
 #[derive(Debug)]
 pub(super) struct SpeechEncoder {
     rule: CallerResult,
-    /// The program that decides what the run asks.
+    /// The program in commands that clients are shown.
     program: Arc<str>,
     texts: HashSet<String>,
     /// The text whose piece came last.

@@ -44,7 +44,7 @@ pub(super) struct TurnOpening<'a> {
     pub(super) caller_tools: Vec<CallerTool>,
     /// The calls of the last answer, each of which needs a result.
     pub(super) asked: Vec<String>,
-    /// The program whose commands clients are told.
+    /// The program in commands that clients are shown.
     pub(super) program: &'a str,
 }
 
@@ -198,7 +198,7 @@ pub(super) async fn speech(
 ) -> Result<impl Stream<Item = Speech> + Send + use<>, Problem> {
     let leg = Leg { answers_calls: true, ..shared.from(row.run.clone(), from) };
     let (viewer, reader) = (cx.viewer()?, cx.answers(&leg.run, leg.start));
-    leg.open(viewer, reader, None, SpeechEncoder::new(rule(cx, shared, &row.brain)?, Arc::clone(&shared.command))).await
+    leg.open(viewer, reader, None, SpeechEncoder::new(rule(cx, shared, &row.brain)?, Arc::clone(&shared.program))).await
 }
 
 /// Returns which result of a brain callers get.

@@ -124,7 +124,7 @@ async fn call_that_outlasts_its_wait_names_the_webhook_and_the_command_of_the_pr
     });
     let model = ScriptedModel::new([Reply::call("confirm", json!({})), Reply::text("Done.")]);
     let runner = Runner::new(model).store(MemoryStore::new()).brain(program);
-    let shop = Shop::of(runner, &Bridges::builder().command("acme").build(), &[]);
+    let shop = Shop::of(runner, &Bridges::builder().program("acme").build(), &[]);
     let ann = shop.token(Some("ann"), &ALL).await;
     let params = json!({ "name": "Order", "arguments": { "message": "go" } });
 

@@ -1,5 +1,7 @@
 //! Examples and descriptions of options, derived from their schema.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::schema::Shape;
@@ -72,10 +74,5 @@ fn samples(shape: &Shape<'_>, prefix: &str, depth: usize, flags: &mut Vec<String
 
 /// Quotes a word for a shell if needed.
 pub(crate) fn shell_word(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@,+=".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), Cow::into_owned)
 }

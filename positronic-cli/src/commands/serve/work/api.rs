@@ -52,7 +52,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
         ui.log_line(&log.notice(Level::Warn, SystemClock.now(), &text).unwrap_or_default())?;
     }
     let bridges =
-        Bridges::builder().protocols(args.bridge.clone()).push_notifications(true).command(&ui.program).build();
+        Bridges::builder().protocols(args.bridge.clone()).push_notifications(true).program(&ui.program).build();
     let options = Options::builder()
         .brains(ProjectBrains::of(project, &store, &args.model, ui))
         .login(login.clone())

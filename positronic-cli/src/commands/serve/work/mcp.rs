@@ -32,7 +32,7 @@ pub(crate) async fn mcp(project: &Project, args: &McpArgs, ui: &mut Ui) -> Resul
     let server = Server::new(client.clone(), runners.streaming_to(client));
     let mut events = server.events();
     // The protocol has stdout; everything else goes to stderr.
-    let bridges = Bridges::builder().command(&ui.program).build();
+    let bridges = Bridges::builder().program(&ui.program).build();
     let mut serving = Box::pin(bridges.serve_mcp(caller, tokio::io::stdin(), tokio::io::stdout()));
     let mut interrupts = interrupts();
     let served = loop {
