@@ -97,6 +97,31 @@ async fn thread_of_another_user_does_not_exist() {
 }
 
 #[tokio::test]
+async fn run_of_another_user_is_no_thread() {
+    let shop = Shop::new();
+    let scopes = [Scope::Read, Scope::Run, Scope::Decide];
+    let (ann, ben) = (shop.token(Some("ann"), &scopes).await, shop.token(Some("ben"), &scopes).await);
+    let (_, started) = shop.send(&ann, "POST", "/api/v1/runs", Some(json!({ "brain": "Refund" }))).await;
+    let run = problem(&started)["id"].as_str().unwrap().to_owned();
+    let part = json!({ "type": "text", "text": "hello" });
+    let message = json!({ "id": "x", "role": "user", "parts": [part] });
+    let task = json!({ "messageId": "m", "role": "ROLE_USER", "contextId": run, "parts": [{ "text": "hello" }] });
+    let completion = json!({ "model": "Refund", "messages": [{ "role": "user", "content": "hello" }], "metadata": { "conversation": run } });
+
+    for (path, body) in [
+        ("ag-ui/Refund", input(&run, json!({}))),
+        ("ag-ui/Refund", input(&run, said("hello"))),
+        ("ai-sdk/Refund", json!({ "id": run, "messages": [message] })),
+        ("a2a/Refund/message:send", json!({ "message": task })),
+        ("openai/v1/chat/completions", completion),
+    ] {
+        let (status, text) = shop.send(&ben, "POST", &format!("/api/v1/{path}"), Some(body)).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{path}: {text}");
+    }
+    assert!(shop.client.conversations().runs(&run).await.unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn reader_can_attach_and_can_neither_speak_nor_decide() {
     let shop = Shop::new();
     let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await;
