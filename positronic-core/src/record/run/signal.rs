@@ -109,7 +109,7 @@ pub struct Start {
     /// The previous run in the conversation; its prompts and those before are the history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<RunId>,
-    /// The message that opens the first loop of the run's brain, after the loop's own input. A brain without a loop refuses it.
+    /// The message that opens the first loop of the run's brain, in place of the loop's own input. A brain without a loop refuses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<UserMessage>,
     /// The trigger that started it.
