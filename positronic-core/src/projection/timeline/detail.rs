@@ -311,11 +311,14 @@ pub struct Waited {
     /// When it ends without an answer, if it is not a call's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
+    /// Whether the author has named that time.
+    #[serde(skip)]
+    pub(super) is_fixed: bool,
 }
 
 impl Waited {
     pub(super) fn since(since: Timestamp, waits: &[WaitSpec], due: Option<Timestamp>) -> Self {
-        Self { since, waits: waits.to_vec(), resumed: None, due }
+        Self { since, waits: waits.to_vec(), resumed: None, due, is_fixed: false }
     }
 
     /// Folds the event that ends it.

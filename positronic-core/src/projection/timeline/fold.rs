@@ -13,6 +13,7 @@ use crate::record::{
 impl Timeline {
     /// Applies the next event of the log.
     pub fn apply(&mut self, event: &Event) {
+        self.postpone_in_fork(event);
         (self.seq, self.last) = (Some(event.seq), event.at);
         if self.currency.is_none()
             && let Some(currency) = event.currency()
@@ -119,10 +120,10 @@ impl Timeline {
                     self.skip_after(here);
                 }
             }
-            EventKind::StageWait { waits, due, .. } => {
+            EventKind::StageWait { waits, due, fixed } => {
                 self.begin(here, event);
                 if let Some(stage) = self.stage_mut(here) {
-                    stage.waited = Some(Waited::since(now, waits, *due));
+                    stage.waited = Some(Waited { is_fixed: *fixed, ..Waited::since(now, waits, *due) });
                 }
                 self.set_status(here, NodeStatus::Waiting);
             }

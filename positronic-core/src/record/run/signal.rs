@@ -142,6 +142,14 @@ pub struct Start {
     pub overrides: Overrides,
 }
 
+impl Start {
+    /// Returns whether the event with this number is the first one of a fork itself: of the run, or of an earlier fork that it shares. There
+    /// deadlines move.
+    pub(crate) fn begins_fork(&self, seq: crate::record::ids::Seq) -> bool {
+        self.forked_from.as_ref().is_some_and(|(_, at)| at.next() == seq) || self.earlier_forks.contains(&seq)
+    }
+}
+
 /// A message of a user: a text, files, or both.
 ///
 /// Where a method takes `impl Into<UserMessage>`, a text is enough.
