@@ -192,6 +192,12 @@ impl Prompts {
         self.records.values().map(|record| &record.prompt)
     }
 
+    /// Iterates over the prompts of the loops that people talk to, in the order in which they began: those of the run's brain, and those that took the
+    /// dialogue of such a loop over.
+    pub fn spoken(&self) -> impl DoubleEndedIterator<Item = &Prompt> {
+        self.iter().filter(|prompt| self.is_spoken(&prompt.path))
+    }
+
     /// Returns the messages that the current iteration of a loop sends.
     #[must_use]
     pub fn transcript(&self, path: &Path) -> Transcript {
