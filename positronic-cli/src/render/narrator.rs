@@ -10,7 +10,7 @@ use positronic_core::projection::timeline::{
 };
 use positronic_core::record::{
     ApprovalOutcome, CODE, Citation, LimitReached, LoopOutcome, ProviderToolUse, ResumeCause, Segment, Speaker,
-    StageKind, ToolResult, TriggerChange, Usage, WaitSpec,
+    StageKind, ToolResult, TriggerChange, UndoCause, Usage, WaitSpec,
 };
 
 use super::cost_line::cost;
@@ -267,7 +267,14 @@ fn of_brain(brain: &BrainNode) -> Vec<String> {
         Some((word, rest)) => format!("{word}{rest}"),
         None => "completed".to_owned(),
     });
-    std::iter::once(format!("{} starts{with}", brain.title)).chain(end).collect()
+    let undoes = brain.undoing.as_ref().map(|cause| {
+        let why = match cause {
+            UndoCause::Failed(failure) => Some(&failure.message),
+            UndoCause::Cancelled { reason, .. } => reason.as_ref(),
+        };
+        why.map_or_else(|| "undoes what it has done".to_owned(), |why| format!("undoes what it has done: {why}"))
+    });
+    std::iter::once(format!("{} starts{with}", brain.title)).chain(undoes).chain(end).collect()
 }
 
 fn of_stage(timeline: &Timeline, node: &Node, stage: &StageNode) -> Vec<String> {

@@ -194,6 +194,7 @@ impl Prompts {
 
     /// Iterates over the prompts of the loops that people talk to, in the order in which they began: those of the run's brain, and those that took the
     /// dialogue of such a loop over.
+    #[must_use]
     pub fn spoken(&self) -> impl DoubleEndedIterator<Item = &Prompt> {
         self.iter().filter(|prompt| self.is_spoken(&prompt.path))
     }

@@ -56,6 +56,9 @@ impl Timeline {
                     UndoCause::Cancelled { .. } => NodeStatus::Interrupted,
                 };
                 self.close_below(here, status, now);
+                if let Some(brain) = self.brain_mut(here) {
+                    brain.undoing = Some(cause.clone());
+                }
                 let shapes = steps.iter().map(|step| StageShape::new(&step.name, StageKind::Step));
                 self.add_stages(here, event, &Shape(shapes.collect()));
             }
@@ -223,7 +226,7 @@ impl Timeline {
         let here = self.add_member(here, event);
         self.begin(here, event);
         let (title, options) = (start.title.clone(), start.options.clone());
-        let brain = BrainNode { title, version: start.version, options, ending: None };
+        let brain = BrainNode { title, version: start.version, options, ..BrainNode::default() };
         if let Some(node) = self.node_mut(here) {
             match &mut node.kind {
                 NodeKind::Brain(root) => *root = brain,
