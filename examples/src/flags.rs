@@ -1,7 +1,7 @@
 //! A picture in a message: the model looks at a flag, and looks up its country.
 //!
-//! A step stores the bundled picture, and the loop begins with it. On the command line, `run flags --attach photo.png` adds
-//! another one. The log has a picture's name, type, size and hash, and the event store its bytes.
+//! A step stores the bundled picture, and the loop begins with it. On the command line, `run flags --attach photo.png` takes
+//! another one in its place. The log has a picture's name, type, size and hash, and the event store its bytes.
 
 use positronic_core::prelude::*;
 use positronic_core::record::{FileRef, UserMessage};

@@ -189,7 +189,7 @@ fn json_names_the_run_of_each_event_and_sums_up_each_answer() {
 }
 
 #[test]
-fn brain_without_a_loop_is_refused_and_one_with_an_input_receives_the_message() {
+fn brain_without_a_loop_is_refused_and_the_message_takes_the_place_of_an_input() {
     let desk = Desk::new();
 
     let outcome = desk.say(&project(&scripted([])), "hello", &["chat", "loopless"]);
@@ -203,7 +203,7 @@ fn brain_without_a_loop_is_refused_and_one_with_an_input_receives_the_message() 
     let model = scripted([Reply::text("Done."), Reply::text("Done.")]);
     let outcome = desk.say(&project(&model), "hello\nhello?", &["chat", "busy"]);
     assert_eq!((outcome.code, outcome.out.as_str()), (0, "Done.\nDone.\n"));
-    assert_eq!(user_messages(&model), (vec!["hello\n\nWork!".to_owned(), "hello?\n\nWork!".to_owned()], 3));
+    assert_eq!(user_messages(&model), (vec!["hello".to_owned(), "hello?".to_owned()], 3));
 }
 
 #[test]
@@ -424,4 +424,26 @@ fn recorded_conversation_is_played_and_continued_by_a_second_process() {
 
     assert_eq!((again.code, later.code), (0, 0), "{}{}", again.err, later.err);
     assert_eq!(again.out + &later.out, first.out);
+}
+
+#[test]
+fn answer_of_a_brain_that_took_the_dialogue_over_is_printed_and_exported() {
+    let desk = Desk::new();
+    let front = || {
+        let billing = brain("Billing").r#loop("Talk", |cx| cx.system("You know all bills.")).build();
+        brain("Front")
+            .r#loop("Chat", move |cx| cx.system("You hand over.").handoff("billing", billing.clone()))
+            .result(|()| 7)
+    };
+    let model =
+        scripted([Reply::call("billing", json!({})).and_text("One moment."), Reply::text("You get 7 EUR back.")]);
+    let project = Project::new().brain(front()).model(Tier::Normal, model as Arc<dyn Model>);
+
+    let said = desk.say(&project, "My bill is wrong.\n", &["chat", "front", "-c", "c"]);
+
+    assert_eq!((said.code, said.out.as_str()), (0, "One moment.\n\nYou get 7 EUR back.\n"), "{}", said.err);
+    let exported = desk.look(&["conversations", "export", "c", "--format", "markdown"]).out;
+    assert!(exported.contains("**Assistant:**\n\n> You get 7 EUR back."), "{exported}");
+    let exported = desk.look(&["conversations", "export", "c", "--format", "json"]).out;
+    assert!(exported.contains("You get 7 EUR back."), "{exported}");
 }

@@ -57,7 +57,7 @@ fn message_opens_the_first_loop() {
 }
 
 #[test]
-fn message_without_a_loop_is_refused_and_a_loop_with_an_input_receives_both() {
+fn message_without_a_loop_is_refused_and_opens_a_loop_in_place_of_its_input() {
     let model = Arc::new(ScriptedModel::new([Reply::text("There is a tree.")]));
 
     let refused = run(&model, &["idle", "--message", "Hello"], false);
@@ -69,10 +69,7 @@ fn message_without_a_loop_is_refused_and_a_loop_with_an_input_receives_both() {
     ");
     assert_eq!((refused.code, own.code), (2, 0), "{}", own.err);
     let messages = model.requests().remove(0).messages.messages();
-    assert!(
-        matches!(messages.as_slice(), [Message::User { text, .. }] if text == "Hello\n\nWhat is there?"),
-        "{messages:?}"
-    );
+    assert!(matches!(messages.as_slice(), [Message::User { text, .. }] if text == "Hello"), "{messages:?}");
 }
 
 #[test]

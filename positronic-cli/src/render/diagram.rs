@@ -32,16 +32,17 @@ fn stages(text: &mut String, structure: &Structure, indent: &str) {
 }
 
 /// Names the kind of a stage, with what else identifies it.
-fn kind(stage: &StageStructure) -> String {
+pub(crate) fn kind(stage: &StageStructure) -> String {
     let kind = stage.kind;
     let brain = stage.brain.as_ref().map(|brain| &brain.title).filter(|title| **title != stage.name);
     let brain = brain.map_or_else(String::new, |title| format!(" {title}"));
     let rounds = stage.rounds.map_or_else(String::new, |rounds| format!(", at most {rounds} rounds"));
-    format!("({kind}{brain}{rounds}{})", waits(kind, &stage.webhooks))
+    let undo = if stage.undo { ", can be undone" } else { "" };
+    format!("({kind}{brain}{rounds}{}{undo})", waits(kind, &stage.webhooks))
 }
 
 /// Names the webhooks for which a stage waits.
-pub(crate) fn waits(kind: StageKind, webhooks: &[String]) -> String {
+fn waits(kind: StageKind, webhooks: &[String]) -> String {
     match webhooks {
         [] => String::new(),
         // A form is a question to a person, which says enough.
@@ -129,6 +130,8 @@ mod tests {
                 b.choose(move |n| if *n > 3 { check } else { small })
             })
             .guard("Any", |n| *n > 0)
+            .step("Book", async |cx| Ok(cx.state))
+            .compensate(async |_| Ok(()))
             .repeat("Again", 3, check(), |n| *n, |n, one| n + one, |n| *n > 5)
             .r#loop("Chat", |cx| cx.system("Help."))
             .waits_for(&webhook::<u32>("payment"));
@@ -146,6 +149,7 @@ mod tests {
         │  │  └─ Look "closely"  (step)
         │  └→ Small
         ├─ Any  (guard)
+        ├─ Book  (step, can be undone)
         ├─ Again  (repeat Check, at most 3 rounds)
         │  └─ Look "closely"  (step)
         └─ Chat  (loop, tools wait for payment)
@@ -166,14 +170,16 @@ mod tests {
             s1_1["Small"]
           end
           s2{{"Any (guard)"}}
-          subgraph s3["Again (repeat Check, at most 3 rounds)"]
-            s3_0["Look #quot;closely#quot; (step)"]
+          s3["Book (step, can be undone)"]
+          subgraph s4["Again (repeat Check, at most 3 rounds)"]
+            s4_0["Look #quot;closely#quot; (step)"]
           end
-          s4(["Chat (loop, tools wait for payment)"])
+          s5(["Chat (loop, tools wait for payment)"])
           s0 --> s1
           s1 --> s2
           s2 --> s3
           s3 --> s4
+          s4 --> s5
         "#);
     }
 }

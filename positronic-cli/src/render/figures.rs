@@ -20,6 +20,11 @@ pub(crate) fn seconds(length: Duration) -> String {
     if length.as_secs() < 60 { format!("{} s", length.as_secs()) } else { duration(length) }
 }
 
+/// Writes the time up to a deadline, to the nearest second: a deadline is computed a moment before its event.
+pub(crate) fn until_due(left: Duration) -> String {
+    seconds(left.saturating_add(Duration::from_millis(500)))
+}
+
 /// Writes how long ago something was, or how long it takes, in the largest unit that fits: `12s`, `3m`, `5h`, `2d`.
 pub(crate) fn age(length: Duration) -> String {
     let seconds = length.as_secs();

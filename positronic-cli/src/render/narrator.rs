@@ -10,11 +10,11 @@ use positronic_core::projection::timeline::{
 };
 use positronic_core::record::{
     ApprovalOutcome, CODE, Citation, LimitReached, LoopOutcome, ProviderToolUse, ResumeCause, Segment, Speaker,
-    StageKind, ToolResult, TriggerChange, Usage, WaitSpec,
+    StageKind, ToolResult, TriggerChange, UndoCause, Usage, WaitSpec,
 };
 
 use super::cost_line::cost;
-use super::figures::{amount, duration, many, seconds, tokens, used_of};
+use super::figures::{amount, duration, many, tokens, until_due, used_of};
 use super::routing::routing_summary;
 use super::shown_answer::{ShownAnswer, ShownPart};
 use super::view::failure;
@@ -172,7 +172,7 @@ pub(crate) fn of_call(call: &CallNode) -> Vec<String> {
 /// Lists what a call or a stage waits for, and how that ended.
 fn of_wait(Waited { since, waits, resumed, due, .. }: &Waited) -> Vec<String> {
     let begins = match (waits.as_slice(), due) {
-        ([], Some(due)) => format!("sleeps for {}", seconds(due.since(*since))),
+        ([], Some(due)) => format!("sleeps for {}", until_due(due.since(*since))),
         (waits, _) => waits_for(waits),
     };
     let ends = resumed.as_ref().map(|end| match end.cause {
@@ -218,7 +218,7 @@ pub(crate) fn loop_limit(timeline: &Timeline, stage: &StageNode) -> Option<Strin
 pub(crate) fn retry(attempt: u32, message: &str, left: Option<Duration>) -> String {
     let left = left.map_or_else(String::new, |left| match left.as_secs() {
         0 => format!(" in {}", duration(left)),
-        _ => format!(" in {}", seconds(left)),
+        _ => format!(" in {}", until_due(left)),
     });
     format!("{}; try {}{left}", message.trim(), u64::from(attempt) + 2)
 }
@@ -267,7 +267,14 @@ fn of_brain(brain: &BrainNode) -> Vec<String> {
         Some((word, rest)) => format!("{word}{rest}"),
         None => "completed".to_owned(),
     });
-    std::iter::once(format!("{} starts{with}", brain.title)).chain(end).collect()
+    let undoes = brain.undoing.as_ref().map(|cause| {
+        let why = match cause {
+            UndoCause::Failed(failure) => Some(&failure.message),
+            UndoCause::Cancelled { reason, .. } => reason.as_ref(),
+        };
+        why.map_or_else(|| "undoes what it has done".to_owned(), |why| format!("undoes what it has done: {why}"))
+    });
+    std::iter::once(format!("{} starts{with}", brain.title)).chain(undoes).chain(end).collect()
 }
 
 fn of_stage(timeline: &Timeline, node: &Node, stage: &StageNode) -> Vec<String> {

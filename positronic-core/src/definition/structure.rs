@@ -41,6 +41,9 @@ pub struct StageStructure {
     /// The maximum number of rounds of a `repeat`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u32>,
+    /// Whether it can be undone after it has completed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undo: bool,
 }
 
 /// One arm of a branch, or one brain of a group.
@@ -91,11 +94,11 @@ impl BrainDefinition {
 
 impl StageDefinition {
     fn structure(&self) -> StageStructure {
-        let StageShape { name, kind, rounds, .. } = self.shape();
+        let StageShape { name, kind, rounds, undo, .. } = self.shape();
         let webhooks = self.webhooks();
         let brain = self.body.nested(None).map(|nested| nested.definition.structure());
         let arms = self.body.arms().iter().map(ArmDefinition::structure).collect();
-        StageStructure { name, kind, brain, arms, webhooks, rounds: (rounds > 0).then_some(rounds) }
+        StageStructure { name, kind, brain, arms, webhooks, rounds: (rounds > 0).then_some(rounds), undo }
     }
 }
 

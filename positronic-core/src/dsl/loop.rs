@@ -39,9 +39,10 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         }
     }
 
-    /// Opens the loop with a user message, a text or one with files. In the first loop of the run's brain it follows the message of the run. A loop
-    /// without any opens with `Begin.`, or with the text of the trigger that started the run, since providers require a user
-    /// message.
+    /// Opens the loop with a user message, a text or one with files. If a person has started the run with a message, as in a conversation, that message opens
+    /// the first loop of the run's brain in its place; what a model needs to know in both cases belongs in the system prompt or in
+    /// [`context`](Self::context). A loop without any opens with `Begin.`, or with the text of the trigger that started the run, since providers
+    /// require a user message.
     ///
     /// ```
     /// use positronic_core::prelude::*;

@@ -197,32 +197,47 @@ impl BrainFrame {
     }
 }
 
-/// The loops and budgets around a frame, from the outside in.
+/// What is around a frame whose effects are computed.
 #[derive(Default)]
-pub(super) struct Enclosing<'a>(SmallVec<[LimitedFrame<'a>; 4]>);
+pub(super) struct Enclosing<'a> {
+    /// The loops and budgets, from the outside in.
+    bounds: SmallVec<[LimitedFrame<'a>; 4]>,
+    /// The path of the only effect that is looked for.
+    only: Option<&'a Path>,
+}
 
 impl<'a> Enclosing<'a> {
+    /// Looks for the effect at a path only.
+    pub(super) fn toward(path: &'a Path) -> Self {
+        Self { only: Some(path), ..Self::default() }
+    }
+
+    /// Returns whether the effects of one brain of a group are looked for.
+    pub(super) fn leads_to(&self, brain: &Path) -> bool {
+        self.only.is_none_or(|only| only.is_within(brain))
+    }
+
     pub(super) fn within<T>(
         &mut self,
         bounds: impl IntoIterator<Item = LimitedFrame<'a>>,
         f: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        let enclosing = self.0.len();
-        self.0.extend(bounds);
+        let enclosing = self.bounds.len();
+        self.bounds.extend(bounds);
         let result = f(self);
-        self.0.truncate(enclosing);
+        self.bounds.truncate(enclosing);
         result
     }
 
     /// Returns whether something around waits for more or is about to end, together with an outer loop.
     pub(super) fn exhausted(&self, before: LimitCheck) -> bool {
-        let last = self.0.iter().rposition(|bound| matches!(bound, LimitedFrame::Loop(_)));
-        let outer = last.and_then(|last| self.0.get(..=last)).unwrap_or_default();
+        let last = self.bounds.iter().rposition(|bound| matches!(bound, LimitedFrame::Loop(_)));
+        let outer = last.and_then(|last| self.bounds.get(..=last)).unwrap_or_default();
         outer.iter().any(|bound| bound.reached(before).is_some())
     }
 
     fn binding_limit(&self, before: LimitCheck) -> Option<(LimitedFrame<'a>, LimitReached)> {
-        binding_limit(&self.0, before)
+        binding_limit(&self.bounds, before)
     }
 
     /// Requests more if a budget with `ask_for_more` is used up, and returns whether new work must wait.

@@ -85,6 +85,7 @@ pub(crate) use detached::detached;
 pub(crate) use failed_place::{FailedPlace, failed_place};
 pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use model_question::{Asking, ask};
+pub(crate) use next::is_due;
 pub(crate) use settle::{
     Answered, ConfiguredIteration, GroupBegun, OPENING, Outcome, RefusingGuard, Replaced, Returned, SettleContext,
     StateChanges, Validated, Veto, begin_iteration, begin_loop, offers, plugin_steps, plugin_updated, settle,

@@ -19,14 +19,27 @@ pub fn next(state: &RunState, now: Timestamp) -> Next {
     }
 }
 
+/// Returns whether an effect is due, without a visit of the other brains of the groups around it. Whether these leave room was decided when the effect
+/// became due.
+pub(crate) fn is_due(state: &RunState, effect: &Effect, now: Timestamp) -> bool {
+    match effect.path().filter(|_| state.crashed.is_empty()) {
+        Some(path) => effects_around(state, now, Enclosing::toward(path)).effects.contains(effect),
+        None => next(state, now).effects.contains(effect),
+    }
+}
+
 /// Computes the effects without a look at crashes.
 pub(super) fn effects(state: &RunState, now: Timestamp) -> Next {
+    effects_around(state, now, Enclosing::default())
+}
+
+fn effects_around<'a>(state: &'a RunState, now: Timestamp, mut enclosing: Enclosing<'a>) -> Next {
     let mut out = Next::default();
     if let Some(root) = &state.root
         && state.paused.is_none()
         && root.end.is_none()
     {
-        root.effects(now, &mut Enclosing::default(), &mut out);
+        root.effects(now, &mut enclosing, &mut out);
         isolate(state, &mut out);
     }
     out

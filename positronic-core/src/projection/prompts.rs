@@ -12,7 +12,7 @@ pub(crate) use self::saved::PromptsPart;
 use super::history::{History, Past, Turn};
 use crate::record::{
     ContinuedLoop, Event, EventKind, Message, Output, OutputKind, Path, Prompt, PromptState, ReplacedInput, RunId,
-    Segment, Seq, Speaker, ToolResult, Transcript, UserMessage, parent_of, segments_of,
+    Segment, Seq, Speaker, Start, Timestamp, ToolResult, Transcript, UserMessage, parent_of, segments_of,
 };
 
 /// The prompts of all loops of a run, with the messages that the open ones send.
@@ -23,6 +23,10 @@ pub struct Prompts {
     user_id: Option<String>,
     /// The run before this one in its conversation.
     after: Option<RunId>,
+    /// How the run was started, if it is a fork.
+    fork: Option<Box<Start>>,
+    /// The time of the last event.
+    at: Timestamp,
     records: IndexMap<Path, Record>,
     /// What guards have replaced in the history.
     replaced: Vec<ReplacedInput>,
@@ -188,6 +192,13 @@ impl Prompts {
         self.records.values().map(|record| &record.prompt)
     }
 
+    /// Iterates over the prompts of the loops that people talk to, in the order in which they began: those of the run's brain, and those that took the
+    /// dialogue of such a loop over.
+    #[must_use]
+    pub fn spoken(&self) -> impl DoubleEndedIterator<Item = &Prompt> {
+        self.iter().filter(|prompt| self.is_spoken(&prompt.path))
+    }
+
     /// Returns the messages that the current iteration of a loop sends.
     #[must_use]
     pub fn transcript(&self, path: &Path) -> Transcript {
@@ -221,11 +232,17 @@ impl Prompts {
 
     /// Folds one event.
     pub fn apply(&mut self, event: &Event) {
+        if self.fork.as_ref().is_some_and(|start| start.begins_fork(event.seq)) {
+            let by = event.at.since(self.at);
+            self.records.values_mut().for_each(|record| record.postpone(by));
+        }
+        self.at = event.at;
         match &event.kind {
             EventKind::BrainStart(start) => {
                 if let Some(start) = &start.start {
                     self.user_id.clone_from(&start.user);
                     self.after.clone_from(&start.after);
+                    self.fork = start.forked_from.is_some().then(|| Box::new(start.clone()));
                 }
                 return;
             }

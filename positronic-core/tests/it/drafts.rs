@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use positronic_core::dsl::each;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Event, EventKind, OutputKind, Seq};
+use positronic_core::record::{Event, EventKind, OutputKind, Segment, Seq};
 use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::{Fault, FaultyStore, Lockstep as _};
 use serde_json::{Value, json};
@@ -165,4 +166,42 @@ async fn results_after_a_crash_are_in_the_log_before_a_configuration_runs() {
 
     let appends = appends.lock().unwrap();
     assert!(appends.contains(&vec!["LOOP_TOOL_RESULT"]), "{appends:?}");
+}
+
+fn eight_items() -> Brain<(), usize> {
+    let item = brain("Item").options::<u32>().step("Work", async |cx| Ok(*cx.options));
+    brain("All").map("Items", |()| (0..8).collect::<Vec<u32>>(), each(item).limit(8), |(), all| all.len()).build()
+}
+
+#[tokio::test]
+async fn brains_of_a_group_begin_and_end_in_common_appends() {
+    let appends = Appends::default();
+    let runner = Runner::new(ScriptedModel::new([])).store(noting(MemoryStore::new(), &appends)).lockstep(true);
+
+    assert_eq!(runner.start(eight_items(), ()).await.unwrap().result().await.unwrap(), 8);
+
+    let appends = appends.lock().unwrap();
+    let begin: Vec<_> = [["BRAIN_START"; 8], ["STEP_START"; 8]].concat();
+    assert!(appends.contains(&begin), "{appends:?}");
+    assert!(appends.contains(&vec!["BRAIN_COMPLETE"; 8]), "{appends:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_crash_the_first_brain_of_a_group_ends_in_an_append_of_its_own() {
+    let runner = Runner::new(ScriptedModel::new([])).lockstep(true);
+    let run = runner.start(eight_items(), ()).await.unwrap();
+    run.result().await.unwrap();
+    let log = run.events(Seq(0)).await.unwrap();
+    // The process ended while the author's code computed the result of an item.
+    let worked =
+        log.iter().rposition(|event| matches!(event.path.last(), Some(Segment::Stage(name)) if name == "Work"));
+    let appends = Appends::default();
+    let second = Runner::new(ScriptedModel::new([])).store(noting(MemoryStore::new(), &appends)).brain(&eight_items());
+    second.client().import(run.id(), &log[..=worked.unwrap()]).await.unwrap();
+
+    second.resume(run.id()).await.unwrap().settled().await;
+
+    let appends = appends.lock().unwrap();
+    assert!(appends.contains(&vec!["BRAIN_COMPLETE"]), "{appends:?}");
+    assert!(appends.contains(&vec!["BRAIN_COMPLETE"; 7]), "it was no crash of the others: {appends:?}");
 }

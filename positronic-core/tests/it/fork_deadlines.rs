@@ -5,7 +5,8 @@ use std::time::Duration;
 use positronic_core::dsl::each;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{ModelRequest, RunId, Seq, Timestamp};
+use positronic_core::projection::timeline::{NodeKind, Timeline};
+use positronic_core::record::{ModelRequest, OutputKind, RunId, Seq, Timestamp};
 use positronic_core::runner::Fork;
 use positronic_core::testing::TestClock;
 use serde::Serialize;
@@ -137,4 +138,44 @@ async fn time_that_the_author_named_stays_in_a_fork() {
 
     let (_, began, ended) = times(&runner, fork.id(), "STAGE_RESUME", asleep.next().0 as usize).await;
     assert_eq!((began, ended), (TestClock::BEGIN.after(3 * HOUR), TestClock::BEGIN.after(3 * HOUR)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_and_timelines_of_a_fork_show_the_time_that_holds() {
+    let runner = runner();
+    let gated = brain("Gated").r#loop("Chat", |cx| cx.system("Help.").input("Pay.").tools([gated(Some(2 * HOUR))]));
+    let waits = brain("Waits").state("o-7".to_owned()).wait(
+        "Paid",
+        |w| w.on(webhook::<u32>("paid"), String::clone, |_| ()).after(2 * HOUR, || ()),
+        |_, ()| (),
+    );
+    let (gated, waits) = (gated.build(), waits.build());
+    for (run, event) in
+        [(runner.start(&gated, ()).await, "LOOP_APPROVAL_REQUESTED"), (runner.start(&waits, ()).await, "STAGE_WAIT")]
+    {
+        let run = run.unwrap();
+        run.settled().await;
+        let at = times(&runner, run.id(), event, 0).await.0;
+        tokio::time::sleep(48 * HOUR).await;
+
+        let fork = runner.fork(run.id(), at, Fork::default()).await.unwrap();
+
+        fork.settled().await;
+        let log = runner.client().events(fork.id(), Seq(0)).await.unwrap();
+        let due = log[at.0 as usize + 1].at.after(2 * HOUR);
+        let timeline = Timeline::of(log.iter().map(AsRef::as_ref));
+        let shown = timeline.nodes().find_map(|node| match &node.kind {
+            NodeKind::Call(call) => call.approval.as_ref()?.expires,
+            NodeKind::Stage(stage) => stage.waited.as_ref()?.due,
+            _ => None,
+        });
+        assert_eq!(shown, Some(due), "{event}");
+        for prompt in fork.prompts().iter() {
+            let expires = prompt.output.iter().find_map(|output| match &output.kind {
+                OutputKind::Tool(tool) => tool.approval.as_ref()?.expires,
+                _ => None,
+            });
+            assert_eq!(expires, Some(due), "{event}");
+        }
+    }
 }

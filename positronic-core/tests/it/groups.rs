@@ -92,8 +92,8 @@ async fn results_of_all_have_their_own_types_and_the_names_of_their_brains() {
     RUN_CLAIMED
     GROUP_START Both
     BRAIN_START Both/0.0
-    STEP_START Both/0.0/Begin
     BRAIN_START Both/0.1
+    STEP_START Both/0.0/Begin
     STEP_START Both/0.1/Ask
     LOOP_MODEL_CALL Both/0.1/Ask/0
     LOOP_MODEL_RESULT Both/0.1/Ask/0

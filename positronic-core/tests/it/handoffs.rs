@@ -138,6 +138,10 @@ async fn brain_that_takes_a_dialogue_over_reads_it_without_the_answer_that_hands
     let ends: Vec<_> = ends.collect();
     assert_eq!(ends, ["Chat/1.0/Talk \"answered\"", "Chat/1.0/File \"answered\"", "Chat \"exited\""]);
 
+    let prompts = chat.prompts().await.unwrap();
+    let spoken: Vec<_> = prompts.iter().map(|(_, prompt)| prompt.path.as_str()).collect();
+    assert_eq!(spoken, ["Chat", "Chat/1.0/Talk"], "a loop that continues no dialogue talks to nobody");
+
     let next = chat.send(&desk(Dialogue::Whole), (), "Thank you.").await.unwrap();
     next.result().await.unwrap();
     insta::assert_snapshot!(&asked.of("You know who can help.")[2], @r#"

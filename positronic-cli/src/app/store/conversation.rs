@@ -62,7 +62,7 @@ impl Recorded {
         let mut prompts = Vec::new();
         for (row, log) in &self.runs {
             let recorded = Prompts::default().in_run(&row.run).with(log.iter().map(|event| &**event));
-            for prompt in recorded.iter().filter(|prompt| is_own(&prompt.path)) {
+            for prompt in recorded.spoken() {
                 let (run, brain, started, status) = (&row.run, &row.brain, row.started, row.status);
                 prompts
                     .push(json!({"run": run, "brain": brain, "started": started, "status": status, "prompt": prompt}));

@@ -200,6 +200,7 @@ fn completed_run_is_undone_in_a_run_of_its_own() {
     assert_eq!(serde_json::from_str::<Value>(&again.out).unwrap(), json!({"run": "one~undo", "forked_from": "one"}));
     let worked = desk.call(&trip(), &["work", "one~undo"]);
     assert!(worked.err.contains("Undo Hotel") && worked.err.contains("the hotel does not answer"), "{}", worked.err);
+    assert!(worked.err.contains("undoes what it has done: a person undoes it"), "{}", worked.err);
     let shown = desk.call(&Project::new(), &["show", "one~undo"]).out;
     assert!(shown.contains("✓ Undo Flight") && shown.contains("cancelled"), "{shown}");
     let refused = desk.refused(&["undo", "one~undo"]);

@@ -113,8 +113,15 @@ impl Run<'_> {
                 let decided = decided.map_or_else(String::new, |said| format!("\n  - *{}*", escaped(&said)));
                 self.item(&(self::call(call) + &decided));
                 for child in self.view.children(id) {
-                    let is_output = |kind: &NodeKind| !matches!(kind, NodeKind::Stage(_) | NodeKind::Budget(_));
-                    self.node(child, self.view.node(child).is_some_and(|node| is_output(&node.kind)));
+                    match self.view.node(child).map(|node| &node.kind) {
+                        // It talks to the same person.
+                        Some(NodeKind::Stage(stage)) if call.flags.handoff && !stage.hidden => {
+                            let is_loop = stage.stage.has_iterations();
+                            self.view.children(child).into_iter().for_each(|node| self.node(node, is_loop));
+                        }
+                        Some(NodeKind::Stage(_) | NodeKind::Budget(_)) | None => self.node(child, false),
+                        Some(_) => self.node(child, true),
+                    }
                 }
             }
             NodeKind::File { file, .. } => self.item(&markdown::file(file)),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::machine::{LoopFrame, Prepared, RunState};
 use crate::record::{
-    Actor, Content, ContentHash, ContextItem, ContinuedLoop, EventKind, Iteration, Limits, NewEvent, Path,
-    PluginStates, Settings, Speaker, ToolDecl, ToolEntry, UserMessage, hash_json, hash_text,
+    Content, ContentHash, ContextItem, ContinuedLoop, EventKind, Iteration, Limits, NewEvent, Path, PluginStates,
+    Settings, Speaker, ToolDecl, ToolEntry, UserMessage, hash_json, hash_text,
 };
 
 /// The engine's opening message of a loop to which no person or trigger has said anything. No provider accepts a request
@@ -69,19 +69,16 @@ pub(crate) fn begin_iteration(
     new_events
 }
 
-/// Begins a loop with its own input. The first loop of the run's brain begins with the message that the run was started with, and its own input follows;
-/// a loop that takes a dialogue over also gets the messages that were not read. Without any message, the engine opens the loop.
+/// Begins a loop with the message of a person, which is its input: in the first loop of the run's brain the one that the run was started with. Without one it
+/// begins with the input that its author gives it, and without that the engine opens it. A loop that takes a dialogue over also gets the
+/// messages that were not read.
 pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &ConfiguredIteration<'_>) -> Vec<NewEvent> {
-    let own = loop_at.input.filter(|message| !message.is_empty()).cloned();
     let start = &state.start;
-    let first = start.message.clone().filter(|first| loop_at.is_first && !first.is_empty());
-    let unread = loop_at.unread.iter().cloned();
-    let person = |message| (message, start.actor.clone());
-    // The code has no sender.
-    let own = own.map(|message| (message, Actor::default()));
-    let mut said = first.map(person).into_iter().chain(own).chain(unread.map(person));
+    let first = start.message.as_ref().filter(|_| loop_at.is_first);
+    let opening = first.filter(|message| !message.is_empty()).or(loop_at.input).filter(|message| !message.is_empty());
+    let mut said = opening.into_iter().chain(&loop_at.unread).cloned();
     let (input, from) = match said.next() {
-        Some((first, _)) => (Some(first), Speaker::Person),
+        Some(first) => (Some(first), Speaker::Person),
         // Code answers without a message, and a loop that takes a dialogue over answers the last one.
         None if loop_at.in_code || takes_over(path, loop_at) => (None, Speaker::Person),
         None if loop_at.continues.is_some() => (Some(UserMessage::new(CONTINUE)), Speaker::Engine),
@@ -102,14 +99,14 @@ pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &ConfiguredIter
         continues: loop_at.continues.clone().map(Box::new),
         limits: loop_at.limits.clone(),
     };
-    let more = said.map(|(UserMessage { text, id, files, .. }, actor)| EventKind::LoopMessage {
+    let more = said.map(|UserMessage { text, id, files, .. }| EventKind::LoopMessage {
         text,
         files,
         message_id: id,
         from: Speaker::Person,
         caller_tools: None,
         signal: None,
-        actor,
+        actor: start.actor.clone(),
     });
     [begins].into_iter().chain(more).map(|kind| NewEvent::new(path.clone(), kind)).collect()
 }

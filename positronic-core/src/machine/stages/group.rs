@@ -130,7 +130,8 @@ impl GroupFrame {
         let works: Vec<bool> = self.open.values().map(|brain| brain.in_flight(Intent::is_busy)).collect();
         let working = works.iter().filter(|works| **works).count();
         let mut room = self.limit.saturating_sub(u32::try_from(working).unwrap_or(u32::MAX));
-        for ((index, brain), works) in self.open.iter().zip(works) {
+        let brains = self.open.iter().zip(works).filter(|((_, brain), _)| enclosing.leads_to(&brain.path));
+        for ((index, brain), works) in brains.collect::<Vec<_>>() {
             if brain.end.is_some() {
                 if !brain.waits_for_try(now, out) {
                     let path = self.path.call(brain.attempt.saturating_add(1), *index);

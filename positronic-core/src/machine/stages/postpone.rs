@@ -13,10 +13,8 @@ use crate::record::{Event, Timestamp, WaitSpec};
 impl RunState {
     /// Moves the deadlines that are open, if an event is the first one of a fork itself.
     pub(in crate::machine) fn postpone_in_fork(&mut self, event: &Event) {
-        let start = &self.start;
-        let forks = start.forked_from.iter().map(|(_, at)| at.next()).chain(start.earlier_forks.iter().copied());
         let by = event.at.since(self.at);
-        if let Some(root) = self.root.as_mut().filter(|_| forks.into_iter().any(|first| first == event.seq)) {
+        if let Some(root) = self.root.as_mut().filter(|_| self.start.begins_fork(event.seq)) {
             Arc::make_mut(root).postpone(by);
         }
     }

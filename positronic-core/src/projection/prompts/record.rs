@@ -317,6 +317,15 @@ impl Record {
         }
     }
 
+    /// Moves the ends of open questions for approvals.
+    pub(super) fn postpone(&mut self, by: Duration) {
+        for output in &mut self.prompt.output {
+            if let OutputKind::Tool(tool) = &mut output.kind {
+                tool.approval.iter_mut().for_each(|approval| approval.postpone(by));
+            }
+        }
+    }
+
     /// Folds an approval event of a call.
     pub(super) fn approval(&mut self, path: &Path, event: &Event) {
         if let Some(tool) = self.tool(path) {

@@ -41,7 +41,7 @@ impl Timeline {
             EventKind::LoopBrainStart { title, options } => {
                 (call.state, call.attempts) = (CallState::Running, call.attempts.saturating_add(1));
                 let (title, options) = (title.clone(), options.clone());
-                call.brain = Some(BrainNode { title, version: 0, options, ending: None });
+                call.brain = Some(BrainNode { title, options, ..BrainNode::default() });
                 self.begin(here, event);
             }
             EventKind::LoopApprovalRequested { .. } => {

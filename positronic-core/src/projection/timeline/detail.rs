@@ -13,7 +13,7 @@ use crate::record::encoding::skip::is_default;
 use crate::record::{
     Actor, Amounts, Approval, BatchPolicy, BudgetRequest, CallFlags, CallState, Decision, DeltaKind, Event, EventKind,
     Failure, FileRef, LoopOutcome, ModelError, Part, PublicId, Question, Repair, ResponseMetadata, ResumeCause,
-    SignalId, StageKind, Timestamp, ToolResult, Usage, WaitSpec, WidgetOutput,
+    SignalId, StageKind, Timestamp, ToolResult, UndoCause, Usage, WaitSpec, WidgetOutput,
 };
 
 /// A brain: the run's own, or a nested one.
@@ -28,6 +28,9 @@ pub struct BrainNode {
     /// Its options.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub options: Value,
+    /// Why it undoes what it has done, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoing: Option<UndoCause>,
     /// How it ended; `None` while it has not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
@@ -311,11 +314,14 @@ pub struct Waited {
     /// When it ends without an answer, if it is not a call's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
+    /// Whether the author has named that time.
+    #[serde(skip)]
+    pub(super) is_fixed: bool,
 }
 
 impl Waited {
     pub(super) fn since(since: Timestamp, waits: &[WaitSpec], due: Option<Timestamp>) -> Self {
-        Self { since, waits: waits.to_vec(), resumed: None, due }
+        Self { since, waits: waits.to_vec(), resumed: None, due, is_fixed: false }
     }
 
     /// Folds the event that ends it.

@@ -13,6 +13,7 @@ use crate::record::{
 impl Timeline {
     /// Applies the next event of the log.
     pub fn apply(&mut self, event: &Event) {
+        self.postpone_in_fork(event);
         (self.seq, self.last) = (Some(event.seq), event.at);
         if self.currency.is_none()
             && let Some(currency) = event.currency()
@@ -55,6 +56,9 @@ impl Timeline {
                     UndoCause::Cancelled { .. } => NodeStatus::Interrupted,
                 };
                 self.close_below(here, status, now);
+                if let Some(brain) = self.brain_mut(here) {
+                    brain.undoing = Some(cause.clone());
+                }
                 let shapes = steps.iter().map(|step| StageShape::new(&step.name, StageKind::Step));
                 self.add_stages(here, event, &Shape(shapes.collect()));
             }
@@ -119,10 +123,10 @@ impl Timeline {
                     self.skip_after(here);
                 }
             }
-            EventKind::StageWait { waits, due, .. } => {
+            EventKind::StageWait { waits, due, fixed } => {
                 self.begin(here, event);
                 if let Some(stage) = self.stage_mut(here) {
-                    stage.waited = Some(Waited::since(now, waits, *due));
+                    stage.waited = Some(Waited { is_fixed: *fixed, ..Waited::since(now, waits, *due) });
                 }
                 self.set_status(here, NodeStatus::Waiting);
             }
@@ -222,7 +226,7 @@ impl Timeline {
         let here = self.add_member(here, event);
         self.begin(here, event);
         let (title, options) = (start.title.clone(), start.options.clone());
-        let brain = BrainNode { title, version: start.version, options, ending: None };
+        let brain = BrainNode { title, version: start.version, options, ..BrainNode::default() };
         if let Some(node) = self.node_mut(here) {
             match &mut node.kind {
                 NodeKind::Brain(root) => *root = brain,

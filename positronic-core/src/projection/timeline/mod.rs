@@ -35,6 +35,7 @@ mod build;
 mod calls;
 mod detail;
 mod fold;
+mod forks;
 mod node;
 mod stream;
 mod tree;

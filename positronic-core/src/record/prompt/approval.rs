@@ -1,5 +1,7 @@
 //! A person's approval of a call: the question, and what became of it.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -97,6 +99,13 @@ impl Approval {
                 Some(arguments)
             }
             _ => None,
+        }
+    }
+
+    /// Moves the end of an open question.
+    pub(crate) fn postpone(&mut self, by: Duration) {
+        if self.is_pending() {
+            self.expires = self.expires.map(|expires| expires.after(by));
         }
     }
 

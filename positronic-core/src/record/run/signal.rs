@@ -109,7 +109,7 @@ pub struct Start {
     /// The previous run in the conversation; its prompts and those before are the history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<RunId>,
-    /// The message that opens the first loop of the run's brain, after the loop's own input. A brain without a loop refuses it.
+    /// The message that opens the first loop of the run's brain, in place of the loop's own input. A brain without a loop refuses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<UserMessage>,
     /// The trigger that started it.
@@ -140,6 +140,14 @@ pub struct Start {
     /// Overrides of the brain's code.
     #[serde(skip_serializing_if = "is_default")]
     pub overrides: Overrides,
+}
+
+impl Start {
+    /// Returns whether the event with this number is the first one of a fork itself: of the run, or of an earlier fork that it shares. There
+    /// deadlines move.
+    pub(crate) fn begins_fork(&self, seq: crate::record::ids::Seq) -> bool {
+        self.forked_from.as_ref().is_some_and(|(_, at)| at.next() == seq) || self.earlier_forks.contains(&seq)
+    }
 }
 
 /// A message of a user: a text, files, or both.

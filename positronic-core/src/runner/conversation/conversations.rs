@@ -63,7 +63,7 @@ impl Conversations {
         RunPages::new(self.client.store(), RunFilter::builder().conversation(id).build()).all().await
     }
 
-    /// Returns the prompts of a conversation in order: those of the loops of its runs' own brains.
+    /// Returns the prompts of a conversation in order: those of the loops that people talk to, as [`Prompts::spoken`](crate::projection::Prompts::spoken) lists them.
     ///
     /// # Errors
     ///
@@ -73,8 +73,7 @@ impl Conversations {
         for row in self.runs(id).await?.into_iter().rev() {
             let log = self.client.events(&row.run, Seq(0)).await?;
             let of_run = Prompts::default().in_run(&row.run).with(log.iter().map(|event| &**event));
-            let own = of_run.iter().filter(|prompt| prompt.path.parent().is_some_and(|owner| owner.is_root()));
-            prompts.extend(own.map(|prompt| (row.run.clone(), prompt.clone())));
+            prompts.extend(of_run.spoken().map(|prompt| (row.run.clone(), prompt.clone())));
         }
         Ok(prompts)
     }

@@ -22,8 +22,13 @@ use crate::runner::worker::stop::Stop;
 /// Begins a nested brain. The arguments of a call that a person has edited are checked first, in a task of their own.
 pub(super) async fn start_brain(worker: &mut Worker, path: Path) -> Result<bool, Stop> {
     let checked = worker.checked_edits.remove(&path);
-    if checked.is_none() && check_edit(worker, &path) {
-        return Ok(true);
+    if checked.is_none() && worker.state.call(&path).is_some_and(|call| call.edited) {
+        if !worker.append_drafted().await? {
+            return Ok(false);
+        }
+        if check_edit(worker, &path) {
+            return Ok(true);
+        }
     }
     let item = group::item(worker, &path).await?;
     let begun = match checked.unwrap_or(Ok(())) {
@@ -39,7 +44,7 @@ pub(super) async fn start_brain(worker: &mut Worker, path: Path) -> Result<bool,
         None => Outcome::BrainBegun(start),
     };
     let new_events = worker.settled(&path, outcome);
-    let appended = worker.append(new_events).await?;
+    let appended = worker.append_together(new_events).await?;
     if let (true, Some((definition, services)), Some(frame)) = (appended, code, worker.state.brain(&path)) {
         worker.frames.begin(frame, definition, services);
     }
@@ -74,10 +79,9 @@ fn nested_brain(
     Ok((Box::new(start), nested.definition, services))
 }
 
-/// Begins to check the arguments of a call that runs a brain, if a person has edited them. Returns whether there is something to check.
+/// Begins to check the arguments of a call that runs a brain, which a person has edited. Returns whether there is something to check.
 fn check_edit(worker: &mut Worker, path: &Path) -> bool {
-    let call = worker.state.call(path).filter(|call| call.edited).cloned();
-    let Some(call) = call else { return false };
+    let Some(call) = worker.state.call(path).cloned() else { return false };
     let tool = worker.frames.tool(path, &call.tool).cloned();
     let (Some(tool), Some(scope)) = (tool, worker.scope(path.clone())) else { return false };
     let loop_at = path.parent().and_then(|loop_at| worker.frames.loop_at(&loop_at).cloned());

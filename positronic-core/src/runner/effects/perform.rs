@@ -17,7 +17,7 @@ use crate::runner::catch::{caught_now, owner_scope};
 use crate::runner::worker::Worker;
 use crate::runner::worker::stop::Stop;
 
-/// Performs an effect and appends its outcome. Returns `false` if another writer was first or the effect is obsolete.
+/// Performs an effect, and drafts or appends its outcome. Returns `false` if another writer was first or the effect is obsolete.
 pub(in crate::runner) async fn perform(worker: &mut Worker, effect: Effect) -> Result<bool, Stop> {
     let (path, outcome) = match &effect {
         Effect::Prepare { path, iteration } => return prepare(worker, path.clone(), *iteration).await,
@@ -41,7 +41,7 @@ pub(in crate::runner) async fn perform(worker: &mut Worker, effect: Effect) -> R
         // Superseded by an earlier effect.
         return Ok(false);
     }
-    worker.append(new_events).await
+    worker.append_together(new_events).await
 }
 
 fn check(worker: &mut Worker, path: &Path) -> Option<Outcome> {

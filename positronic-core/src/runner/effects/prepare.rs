@@ -23,7 +23,7 @@ pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> 
         Ok(definition) => definition,
         Err(error) => {
             draft_failure(worker, &path, error)?;
-            return worker.append_draft().await;
+            return worker.append_together(Vec::new()).await;
         }
     };
     if has_updates(worker, &path) {
@@ -32,7 +32,10 @@ pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> 
     }
     if definition.plugins.is_empty() && !checks_inputs(worker, &path, &definition) {
         draft_configured(worker, &path, iteration, definition)?;
-        return worker.append_draft().await;
+        return worker.append_together(Vec::new()).await;
+    }
+    if !worker.append_drafted().await? {
+        return Ok(false);
     }
     // A plugin or a guard may ask a model, which requires a loop that has begun.
     if worker.state.loop_at(&path).is_none_or(|frame| frame.path != path) {

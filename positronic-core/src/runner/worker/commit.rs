@@ -17,12 +17,28 @@ use crate::runner::clock::pauses;
 use crate::runner::serve::quarantine::crashes_of;
 use crate::store::StoreError;
 
+/// The number of events from which on a draft is appended.
+const FULL: usize = 64;
+
 impl Worker {
     /// Appends a transition and the intents of the effects that it makes due. Returns `false` if another writer was
     /// first: its events are folded in, nothing was appended, and the caller decides again.
     pub(in crate::runner) async fn append(&mut self, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
         self.draft(new_events)?;
         self.append_draft().await
+    }
+
+    /// Drafts the outcome of an effect that the worker performs itself, and appends it with those of further ones. Each is appended alone after a crash,
+    /// so that what the author's code of one has computed is not lost when that of the next one ends the process again.
+    pub(in crate::runner) async fn append_together(&mut self, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
+        self.draft(new_events)?;
+        let waits = (1..FULL).contains(&self.draft.events.len()) && self.shared.state().crashed.is_empty();
+        if waits { Ok(true) } else { self.append_draft().await }
+    }
+
+    /// Appends what has been drafted, if there is anything, as [`append`](Self::append) does.
+    pub(in crate::runner) async fn append_drafted(&mut self) -> Result<bool, Stop> {
+        if self.draft.events.is_empty() { Ok(true) } else { self.append_draft().await }
     }
 
     /// Appends the draft as [`append`](Self::append) does.

@@ -102,7 +102,7 @@ impl Worker {
     }
 
     /// Begins effects together: first one append with the events that follow from the state and the intents, then
-    /// the effects in flight, then those that are performed at once.
+    /// the effects in flight, then those that the worker performs itself, whose outcomes are appended together.
     async fn begin(&mut self, mut effects: Vec<Effect>) -> Result<(), Stop> {
         let decided = self.state.next;
         if self.draft_announced(&mut effects)? {
@@ -113,13 +113,13 @@ impl Worker {
             start_announced(self);
         }
         for effect in effects {
-            // The appends since then may have made this effect obsolete.
+            // The events since then may have made this effect obsolete.
             let stale = self.state.next != decided && !self.is_due(&effect);
             if stale || !perform(self, effect).await? {
-                return Ok(());
+                break;
             }
         }
-        Ok(())
+        self.append_drafted().await.map(drop)
     }
 
     /// Aborts the preparation of iterations by plugins, which may take any time and are not in the log. Only the

@@ -15,7 +15,7 @@ use super::registry::RunGuard;
 use super::shared::Shared;
 use super::stop::Stop;
 use crate::definition::{Scope, StateValue};
-use crate::machine::{Effect, Outcome, RunState, SettleContext, next, settle};
+use crate::machine::{Effect, Outcome, RunState, SettleContext, is_due, settle};
 use crate::record::{Epoch, NewEvent, Path};
 use crate::runner::effects::link::RunLink;
 use crate::runner::effects::report::{self, Report, Reports};
@@ -163,7 +163,7 @@ impl Worker {
 
     /// Returns whether the machine still asks for an effect.
     pub(in crate::runner) fn is_due(&self, effect: &Effect) -> bool {
-        next(&self.state, self.shared.now().max(self.state.at)).effects.contains(effect)
+        is_due(&self.state, effect, self.shared.now().max(self.state.at))
     }
 
     /// Returns the state of the brain around a stage.

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use positronic_core::definition::BrainDefinition;
+use positronic_core::dsl::Structure;
 use positronic_core::record::RunId;
 use serde_json::json;
 
@@ -72,7 +73,7 @@ fn write(out: &mut dyn Write, entry: &ProjectBrain, starts_on: &[&str], program:
         writeln!(out, "{}", definition.description)?;
     }
     writeln!(out, "\nStages")?;
-    stages(out, definition, 1)?;
+    stages(out, &definition.structure(), 1)?;
     let fields = fields(definition.options.json());
     if !fields.is_empty() {
         writeln!(out, "\nOptions")?;
@@ -97,24 +98,17 @@ fn write(out: &mut dyn Write, entry: &ProjectBrain, starts_on: &[&str], program:
     Ok(())
 }
 
-fn stages(out: &mut dyn Write, definition: &BrainDefinition, depth: usize) -> io::Result<()> {
-    for stage in &definition.stages {
+fn stages(out: &mut dyn Write, structure: &Structure, depth: usize) -> io::Result<()> {
+    for stage in &structure.stages {
         let indent = "  ".repeat(depth);
-        let nested = stage.body.nested(None).map(|nested| &nested.definition);
-        match nested.filter(|nested| nested.title != stage.name) {
-            Some(nested) => writeln!(out, "{indent}{}  ({} {})", stage.name, stage.body.kind(), nested.title)?,
-            None => {
-                let kind = stage.body.kind();
-                writeln!(out, "{indent}{}  ({kind}{})", stage.name, diagram::waits(kind, &stage.webhooks()))?;
-            }
+        writeln!(out, "{indent}{}  {}", stage.name, diagram::kind(stage))?;
+        if let Some(brain) = &stage.brain {
+            stages(out, brain, depth + 1)?;
         }
-        if let Some(nested) = nested {
-            stages(out, nested, depth + 1)?;
-        }
-        for arm in stage.body.arms() {
+        for arm in &stage.arms {
             writeln!(out, "{indent}  → {}", arm.name)?;
-            if let Some(nested) = arm.nested() {
-                stages(out, &nested.definition, depth + 2)?;
+            if let Some(brain) = &arm.brain {
+                stages(out, brain, depth + 2)?;
             }
         }
     }
