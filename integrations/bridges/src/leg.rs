@@ -16,10 +16,10 @@ use std::time::Duration;
 use futures::stream::{BoxStream, Stream, StreamExt as _, unfold};
 use positronic_core::machine::{BrainEnd, RunState, pending};
 use positronic_core::record::{EventKind, Failure, PendingKind, RunId, Seq};
-use positronic_core::runner::{RunUpdate, Settled};
+use positronic_core::runner::{AnswerReader, RunUpdate, Settled};
 use positronic_core::store::StoreError;
 use positronic_server::Problem;
-use positronic_server::extension::{AnswerReader, OpenQuestion, Viewer};
+use positronic_server::extension::{OpenQuestion, Viewer};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -100,7 +100,7 @@ pub(crate) struct Leg {
 }
 
 impl Leg {
-    /// Attaches to the run. `reader` began to read before what the client wants to follow was sent, or as soon as its run was known.
+    /// Attaches to the run.
     ///
     /// # Errors
     ///
@@ -108,11 +108,11 @@ impl Leg {
     pub(crate) async fn open<E: Encoder>(
         self,
         viewer: Viewer,
-        reader: AnswerReader,
         public_state: Option<PublicState>,
         mut encoder: E,
     ) -> Result<impl Stream<Item = E::Sent> + Send + use<E>, Problem> {
         let updates = viewer.client().follow(&self.run, self.start);
+        let reader = viewer.client().answers(&self.run);
         let log = viewer.client().events(&self.run, Seq(0)).await?;
         let mut projection = Projection::new(&self.run, viewer, public_state);
         for event in log.iter().take_while(|event| event.seq < self.start) {

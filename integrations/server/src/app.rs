@@ -14,7 +14,6 @@ use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
 use crate::bodies::Bodies;
 use crate::folds::Folds;
 use crate::forks::Forks;
-use crate::hub::Hub;
 use crate::lines::SharedLines;
 use crate::options::Options;
 use crate::problem::{Problem, ProblemType, Reporter};
@@ -48,7 +47,6 @@ pub(crate) struct App {
     pub(crate) folds: Folds,
     pub(crate) states: CachedStates,
     pub(crate) forks: Forks,
-    pub(crate) hub: Hub,
     pub(crate) lines: SharedLines,
     pub(crate) readiness: Readiness,
     pub(crate) code_checks: RunCache<KnownCheck>,
@@ -78,7 +76,6 @@ impl App {
             folds,
             states,
             forks: Forks::default(),
-            hub: Hub::default(),
             lines: SharedLines::default(),
             readiness: Readiness::default(),
             code_checks: RunCache::new(CODE_CHECKS),

@@ -31,7 +31,6 @@ mod cursor;
 pub mod extension;
 mod folds;
 mod forks;
-mod hub;
 mod lines;
 mod long_answer;
 mod openapi;

@@ -140,6 +140,9 @@ const nextTheme = () => setPref('theme', THEMES[(THEMES.indexOf(theme()) + 1) % 
 const nextZone = () => setPref('utc', pref('utc') === 'on' ? 'off' : 'on');
 const signOut = () => request('DELETE', '/session').then(() => location.reload(), (error) => say(error.message, true));
 
+/** Where a search has found its words. */
+const hitWords = (hit) => hit && `${hit.field ? `${hit.field}: ` : ''}${hit.text}`;
+
 /** The palette, once it is loaded: the letters after its key are typed into it at once. */
 let palette = null;
 const loadPalette = () => load('palette').then((module) => { palette = module.default; });
@@ -148,11 +151,11 @@ function openPalette() {
   const own = Object.entries(app.view?.keys?.() ?? {}).filter(([, [text]]) => text).map(([hint, [text, act]]) => ({ text, hint, act }));
   const more = { 'Colours: next': nextTheme, [`Times: ${pref('utc') === 'on' ? 'local' : 'UTC'}`]: nextZone, Keys: help, 'Sign out': signOut };
   const commands = [...own, ...pages, ...Object.entries(more).map(([text, act]) => ({ text, act }))];
-  const found = (run) => ({ text: `${run.brain} ${shortId(run.id)}`, about: run.input, hint: run.status, act: () => go(`/runs/${run.id}`) });
+  const found = (run, hits = []) => ({ text: `${run.brain} ${shortId(run.id)}`, about: hitWords(hits.find((hit) => hit.run === run.id)) ?? run.input, hint: run.status, act: () => go(`/runs/${run.id}`) });
   const find = async (q) => {
-    const [{ items }, ids] = await Promise.all([get('/runs', { q, limit: 6 }), idsOf(q.trim())]);
+    const [{ items, hits }, ids] = await Promise.all([get('/runs', { q, limit: 6 }), idsOf(q.trim())]);
     const ended = await Promise.all(ids.slice(0, 3).map((id) => get(`/runs/${id}`)));
-    return [...ended, ...items.filter(({ id }) => !ids.includes(id))].map(found);
+    return [...ended, ...items.filter(({ id }) => !ids.includes(id))].map((run) => found(run, hits));
   };
   if (palette) palette(commands, find);
   else loadPalette().then(openPalette, fail);

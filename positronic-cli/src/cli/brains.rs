@@ -138,7 +138,7 @@ pub(crate) struct ModelArgs {
     /// The model of loops in the high tier [default: POSITRONIC_HIGH_MODEL, else the normal model; with --model, that one]
     #[arg(long, value_name = "MODEL")]
     pub(crate) high_model: Option<String>,
-    /// Play a recording instead of asking a model
+    /// Play a cassette instead of asking a model
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "high_model", "action_format", "max_output_tokens", "reasoning", "headers", "proxy"])]
     pub(crate) cassette: Option<PathBuf>,
     /// Request format of structured actions, for brains that use them [default: POSITRONIC_ACTION_FORMAT, else schema]

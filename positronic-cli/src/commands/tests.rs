@@ -312,7 +312,7 @@ fn all_problems_of_a_command_line_are_reported_at_once() {
     5
     error: no model is configured, and `Idle` has no bundled cassette
       set the key of a provider, such as OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or OPENAI_BASE_URL for another compatible endpoint
-      or run without a key: --cassette FILE plays a recording of --record FILE
+      or run without a key: --cassette FILE plays a cassette that --record FILE has written
     ");
     insta::assert_snapshot!(told(&["run", "help desk", "-o", "customer=ada", "--cassette", "missing.jsonl"]), @r"
     5

@@ -156,7 +156,7 @@ fn gist(document: &Value) -> Option<Arc<str>> {
     let mut left = LOOKED_AT;
     let mut longest = None;
     find_sentence(document, &mut left, &mut longest);
-    if let Some(text) = longest.filter(|text| text.trim().contains(char::is_whitespace)) {
+    if let Some(text) = longest {
         return sentence(text);
     }
     let plain = |value: &Value| match value {
@@ -180,7 +180,10 @@ fn find_sentence<'a>(value: &'a Value, left: &mut usize, longest: &mut Option<&'
     }
     *left -= 1;
     match value {
-        Value::String(text) if longest.is_none_or(|longest| longest.len() < text.len()) => *longest = Some(text),
+        // A text without spaces, such as a path, is no sentence.
+        Value::String(text) if text.trim().contains(char::is_whitespace) => {
+            *longest = longest.filter(|longest| longest.len() >= text.len()).or(Some(text));
+        }
         Value::Array(items) => items.iter().for_each(|item| find_sentence(item, left, longest)),
         Value::Object(fields) => fields.values().for_each(|field| find_sentence(field, left, longest)),
         _ => {}
@@ -202,6 +205,10 @@ mod tests {
             (
                 json!({"id": "C-7", "outcome": {"resolved": "The tank is broken; it was paid back. Really."}}),
                 Some("The tank is broken; it was paid back."),
+            ),
+            (
+                json!({"finished": true, "folder": "/srv/agents/01a22588-75f2-7709-a8af-829c20bb29d2", "summary": "It is 4,662 m."}),
+                Some("It is 4,662 m."),
             ),
             (json!({"city": "Ghent", "nights": 2, "train": {"price": 58}}), Some("city Ghent, nights 2")),
             (json!(["red", "green"]), Some("red, green")),

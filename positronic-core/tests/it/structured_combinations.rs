@@ -279,3 +279,22 @@ async fn structured_loop_ends_at_the_step_limit_with_a_partial_result() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn system_prompt_that_was_sent_describes_the_actions_once_when_it_is_sent_again() {
+    let helper = |system: String| {
+        brain("Helper").r#loop("Chat", move |cx| {
+            let config = cx.system(system.as_str()).input("Hello.").structured_actions();
+            config.tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("bye")))
+        })
+    };
+    let model = Arc::new(ScriptedModel::new([act("finish", json!({})), act("finish", json!({}))]));
+    let runner = Runner::new(Arc::clone(&model));
+    runner.start(&helper("Help.".to_owned()), ()).await.unwrap().settled().await;
+    let sent = model.requests()[0].system.to_string();
+
+    runner.start(&helper(sent.replacen("Help.", "Help them.", 1)), ()).await.unwrap().settled().await;
+
+    let again = model.requests()[1].system.to_string();
+    assert_eq!(again, sent.replacen("Help.", "Help them.", 1));
+}

@@ -83,8 +83,7 @@ async fn events(
     leg: Leg,
     encoder: TaskEncoder,
 ) -> Result<impl Stream<Item = Result<Value, Problem>> + Send + use<>, Problem> {
-    let (viewer, reader) = (cx.viewer()?, cx.answers(&leg.run, leg.start));
-    leg.open(viewer, reader, None, encoder).await
+    leg.open(cx.viewer()?, None, encoder).await
 }
 
 async fn followed(cx: &RequestContext, leg: Leg, encoder: TaskEncoder) -> Result<TaskEvents, Refusal> {

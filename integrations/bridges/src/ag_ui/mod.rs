@@ -106,14 +106,14 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
         }
     };
     leg.answers_calls = takes_tools;
-    let (viewer, reader) = (cx.viewer()?, cx.answers(&leg.run, leg.start));
+    let viewer = cx.viewer()?;
     for run in thread.before(&leg.run) {
         let mut earlier = Projection::new(&run, viewer.clone(), None);
         for event in viewer.client().events(&run, Seq(0)).await? {
             encoder.items(earlier.event(&event));
         }
     }
-    let frames = leg.open(viewer, reader, shared.public_state.clone(), encoder).await?;
+    let frames = leg.open(viewer, shared.public_state.clone(), encoder).await?;
     cx.stream(frames)
 }
 

@@ -163,8 +163,7 @@ async fn has_new_event(cx: &RequestContext, row: &RunSummary, seq: Seq) -> Resul
 }
 
 async fn stream(cx: &RequestContext, shared: &Shared, leg: Leg, is_new_turn: bool) -> Result<Response, Problem> {
-    let (viewer, reader) = (cx.viewer()?, cx.answers(&leg.run, leg.start));
-    let frames = leg.open(viewer, reader, shared.public_state.clone(), AiSdk::new(is_new_turn)).await?;
+    let frames = leg.open(cx.viewer()?, shared.public_state.clone(), AiSdk::new(is_new_turn)).await?;
     cx.stream_with_header(HEADER, frames)
 }
 

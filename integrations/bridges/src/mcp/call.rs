@@ -161,8 +161,8 @@ impl BrainCall<'_> {
 
     /// Follows a leg to its end; `None` if the call has lasted too long, or its client no longer wants it.
     async fn over(&self, leg: Leg, progress: &mut Progress, longest: Duration) -> Result<Option<EndedLeg>, Problem> {
-        let (run, reader) = (leg.run.clone(), self.caller.answers(&leg.run, leg.start));
-        let mut updates = pin!(leg.open(self.caller.viewer()?, reader, None, CallUpdates::default()).await?);
+        let run = leg.run.clone();
+        let mut updates = pin!(leg.open(self.caller.viewer()?, None, CallUpdates::default()).await?);
         let longest = Instant::now() + longest;
         let mut alive = interval_at(Instant::now() + ALIVE, ALIVE);
         loop {

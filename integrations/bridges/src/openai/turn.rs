@@ -197,8 +197,7 @@ pub(super) async fn speech(
     from: Seq,
 ) -> Result<impl Stream<Item = Speech> + Send + use<>, Problem> {
     let leg = Leg { answers_calls: true, ..shared.from(row.run.clone(), from) };
-    let (viewer, reader) = (cx.viewer()?, cx.answers(&leg.run, leg.start));
-    leg.open(viewer, reader, None, SpeechEncoder::new(rule(cx, shared, &row.brain)?, Arc::clone(&shared.program))).await
+    leg.open(cx.viewer()?, None, SpeechEncoder::new(rule(cx, shared, &row.brain)?, Arc::clone(&shared.program))).await
 }
 
 /// Returns which result of a brain callers get.

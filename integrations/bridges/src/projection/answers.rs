@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use positronic_core::record::{Delta, DeltaKind, Part, Path, Segment};
-use positronic_server::extension::{AnswersInFlight, PartialAnswer};
+use positronic_core::runner::{AnswersInFlight, PartialAnswer};
 use serde_json::Value;
 
 use super::{Item, Placed, Projection, TextKind};
@@ -52,7 +52,7 @@ fn text_of(part: &Part) -> Option<(TextKind, &str)> {
 }
 
 impl Projection {
-    /// Shows the progress of a tool. Pieces of answers come from the hub.
+    /// Shows the progress of a tool. Pieces of answers are read from the worker.
     pub(crate) fn progress(&mut self, delta: &Delta) -> Vec<Placed> {
         if delta.kind == DeltaKind::Progress && !self.is_hidden(&delta.path) {
             let call = self.call_id(&delta.path);
@@ -61,7 +61,7 @@ impl Projection {
         std::mem::take(&mut self.items)
     }
 
-    /// Shows what the hub has of the answers in flight beyond what was sent. With redaction nothing is shown before it is whole.
+    /// Shows what the worker keeps of the answers in flight beyond what was sent. With redaction nothing is shown before it is whole.
     pub(crate) fn catch_up(&mut self, answers: &AnswersInFlight) -> Vec<Placed> {
         if !self.viewer.redacts() {
             let in_flight = self.attempts.iter().filter(|(path, _)| !self.is_hidden(path));

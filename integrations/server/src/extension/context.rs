@@ -13,7 +13,6 @@ use crate::api::{
     user_of,
 };
 use crate::auth::Scope;
-use crate::hub::AnswerReader;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::RequestContext;
 
@@ -64,12 +63,6 @@ impl RequestContext {
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.app.client
-    }
-
-    /// Begins to read the answers of a run in flight, whose next event is `next`.
-    #[must_use]
-    pub fn answers(&self, run: &RunId, next: Seq) -> AnswerReader {
-        self.app.hub.read(&self.app.client, run, next)
     }
 
     /// Returns the caller as the reader of an answer that lasts longer than the request.

@@ -27,7 +27,6 @@ mod subscription;
 mod viewer;
 
 pub use crate::api::MessageFile;
-pub use crate::hub::{AnswerReader, AnswersInFlight, PartialAnswer};
 pub use caller_calls::CallResult;
 pub use context::{SentTo, ThreadMessage};
 pub use decision::Decision;

@@ -1,5 +1,6 @@
 // Two runs side by side, a fork beside its origin, and what a list says of its search.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { accessible, eventually, launch, open } from './browser.mjs';
 import { Project, refusedLog, waitingLog } from './server.mjs';
@@ -11,6 +12,10 @@ before(async () => {
   project.import(refusedLog('one', 'The order is on its way.'));
   project.import(refusedLog('two', 'The order is late.'));
   for (const [run, amount] of [['large', 249], ['small', 120]]) project.import(waitingLog(run, { calls: [{ tool: 'refund', arguments: { amount, order: 'A-1' } }] }));
+  // A fork whose second request has another system prompt, and whose answers are the same.
+  const prompt = (name, text) => refusedLog(name, 'The order is on its way.').map((line) => (line.includes('"Chat/1","type":"LOOP_ITERATION"') ? JSON.stringify({ ...JSON.parse(line), system: { hash: createHash('sha256').update(text).digest('hex').slice(0, 32), body: text } }) : line));
+  project.import(prompt('plain', 'Be brief.\nBe kind.'));
+  project.import(prompt('edited', 'Be brief.\nBe polite.'));
   browser = await launch();
   page = await open(browser, await project.serve(0, '--no-work'));
 });
@@ -27,22 +32,42 @@ test('the first difference shows the fields that differ, side by side', async ()
   await eventually(async () => assert.deepEqual(await page.locator('.sides :is(del, ins)').allInnerTexts(), ['on its way.', 'late.']));
 });
 
+test('two runs with other prompts say so, and show the lines that differ', async () => {
+  await page.to('/diff?a=plain&b=edited', '.lead');
+  await page.getByText('The system prompt differs from iteration 2 on; the answers are the same.').waitFor();
+  await eventually(async () => assert.deepEqual(await page.locator('.lines-diff :is(.out, .come)').allInnerTexts(), ['− Be kind.', '+ Be polite.']));
+  await accessible(page, 'the comparison of two prompts');
+});
+
 test('a search counts the runs that match it, and an empty one says what was searched', async () => {
   await page.to('/runs?status=failed', '.run-row');
-  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^2 runs/));
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^4 runs/));
   await page.to('/runs?status=running', '.empty');
   await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^0 runs/));
   await eventually(async () => assert.match(await page.locator('.empty').innerText(), /No run matches status:running/));
   await page.getByRole('link', { name: 'Clear the search' }).click();
   await page.locator('.run-row').first().waitFor();
-  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^4 runs/));
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^6 runs/));
   page.check();
 });
 
 test('a fork names one event, and says what it repeats while its prompt changes', async () => {
   await page.to('/fork/one/12', '.send-line');
   await eventually(async () => assert.match(await page.locator('.send-line').innerText(), /Repeats|no effect/));
-  const shared = await page.locator('.try-form a', { hasText: /^event \d+$/ }).innerText();
-  assert.match(shared, /^event \d+$/);
+  const shared = page.locator('.try-form a', { hasText: /^event \d+$/ });
+  await eventually(async () => assert.match(await shared.innerText(), /^event \d+$/));
+  page.check();
+});
+
+test('a fork at a request begins its iteration anew once its prompt is changed, and says from which event on', async () => {
+  await page.to('/fork/edited/18', '.send-line');
+  const shared = page.locator('.try-form a', { hasText: /^event \d+$/ });
+  await eventually(async () => assert.equal(await shared.innerText(), 'event 18'));
+  const prompt = page.getByLabel('System prompt');
+  const before = await prompt.inputValue();
+  await prompt.fill(`${before}\nBe quick.`);
+  await eventually(async () => assert.equal(await shared.innerText(), 'event 16', 'the event before the iteration'));
+  await prompt.fill(before);
+  await eventually(async () => assert.equal(await shared.innerText(), 'event 18'));
   page.check();
 });

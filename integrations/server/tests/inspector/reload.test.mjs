@@ -1,14 +1,20 @@
 // A page that loses its server or is loaded anew shows what it has shown, and what was opened meanwhile recovers by itself.
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { eventually, launch, open } from './browser.mjs';
 import { modelServer, Project } from './server.mjs';
 
 const project = new Project();
 let [browser, page, model, address] = [];
+/** Begins and ends the answer of the run of a test. */
 let [begin, finish] = [];
-const held = new Promise((resolve) => { begin = resolve; });
-const end = new Promise((resolve) => { finish = resolve; });
+let [held, end] = [];
+function answer() {
+  held = new Promise((resolve) => { begin = resolve; });
+  end = new Promise((resolve) => { finish = resolve; });
+}
 
 before(async () => {
   model = await modelServer(() => ({ text: 'The tallest tree is a redwood.', calls: [{ name: 'done', arguments: {} }], held, end }));
@@ -19,8 +25,25 @@ before(async () => {
 });
 after(async () => { await browser?.close(); await project.close(); model?.close(); });
 
+const start = () => page.evaluate(async () => (await (await fetch('/api/v1/runs', { method: 'POST', headers: { 'Content-Type': 'application/json', 'Idempotency-Key': crypto.randomUUID() }, body: JSON.stringify({ brain: 'Minimal' }) })).json()).id);
+
+test('the first window that is opened in mid-stream has the text so far', async () => {
+  answer();
+  begin();
+  const run = await start();
+  // The worker writes what has come beside the store.
+  const live = `${project.store}-live`;
+  await eventually(async () => assert.match(readdirSync(live).map((name) => readFileSync(join(live, name), 'utf8')).join(), /redwood/));
+  await page.to(`/runs/${run}`, '.row.answer');
+  await eventually(async () => assert.match(await page.locator('.streaming').innerText(), /The tallest tree is a redwood\./));
+  finish();
+  await eventually(async () => assert.match(await page.locator('.run-head').innerText(), /Completed/));
+  page.check();
+});
+
 test('a reload in mid-stream keeps the text so far, and a new window has it', async () => {
-  const run = await page.evaluate(async () => (await (await fetch('/api/v1/runs', { method: 'POST', headers: { 'Content-Type': 'application/json', 'Idempotency-Key': 'one' }, body: JSON.stringify({ brain: 'Minimal' }) })).json()).id);
+  answer();
+  const run = await start();
   await page.to(`/runs/${run}`, '.row.answer');
   await page.locator('.link.live').waitFor();
   begin();

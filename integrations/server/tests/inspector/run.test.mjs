@@ -1,5 +1,6 @@
 // The page of a run: its cause first, numbered iterations, the failure where it happened, safe Markdown, the pane, and keys that go where they say.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { accessible, eventually, launch, open } from './browser.mjs';
 import { modelServer, Project, refusedLog, waitingLog } from './server.mjs';
@@ -204,5 +205,41 @@ test('several calls of a run are decided at once, without its being left', async
   await cards.first().waitFor({ state: 'detached' });
   const made = await page.evaluate(async () => (await (await fetch('/api/v1/runs/asking/events?type=LOOP_APPROVAL_DECIDED')).json()).items.map(({ path, decision }) => [path, decision]));
   assert.deepEqual(made, [['Chat/0.0', 'rejected'], ['Chat/0.1', 'rejected']]);
+  page.check();
+});
+
+test('the request of what is selected opens, with its answer beside it where there is room', async () => {
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.to('/runs/refused/transcript/9', '.row.selected');
+  await page.getByRole('navigation', { name: 'Views of the run' }).getByRole('link', { name: 'Requests' }).click();
+  const [asked, got] = [page.locator('.request .asked'), page.locator('.request .got')];
+  await eventually(async () => assert.match(await got.innerText(), /^Answer\s+check[\s\S]*search[\s\S]*Show in the transcript: Chat, iteration 2$/));
+  await page.waitForURL(/\/requests\/9$/);
+  const boxes = () => Promise.all([asked, got].map((part) => part.boundingBox()));
+  await eventually(async () => { const [left, right] = await boxes(); assert.ok(right.x >= left.x + left.width && right.y < left.y + left.height); });
+  await accessible(page, 'a request beside its answer');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await eventually(async () => { const [left, right] = await boxes(); assert.ok(right.y >= left.y + left.height, 'below it on a phone'); });
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.to('/runs/refused/requests/22', '.got');
+  await eventually(async () => assert.match(await page.locator('.got .bad').innerText(), /^Rate limit reached for model/));
+  page.check();
+});
+
+test('an attempt is compared with the request before its iteration, and a failed step says why in its place', async () => {
+  const [system, at] = [{ hash: createHash('sha256').update('Be brief.').digest('hex').slice(0, 32), body: 'Be brief.' }, 1_795_000_000_000_000];
+  const error = { kind: 'rate_limited', message: 'Rate limit reached', status: 429 };
+  const log = (run, events) => {
+    const lines = events.map((event, seq) => ({ seq, at: at + seq * 1000, ...event }));
+    project.import([{ positronic_run: 1, run, brain: 'Desk', events: lines.length }, ...lines].map((line) => JSON.stringify(line)));
+  };
+  log('again', [{ type: 'BRAIN_START', title: 'Desk', fingerprint: '0'.repeat(32), stages: [{ name: 'Chat', kind: 'loop' }], options: {} }, { path: 'Chat', type: 'LOOP_START', input: 'Begin.', limits: {} },
+    { path: 'Chat/0', type: 'LOOP_ITERATION', system, tools: [] }, { path: 'Chat/0', type: 'LOOP_MODEL_CALL', model: 'test/model' }, { path: 'Chat/0', type: 'LOOP_MODEL_RETRY', attempt: 0, error, due: at + 9000 }, { path: 'Chat/0', type: 'LOOP_MODEL_CALL', attempt: 1, model: 'test/model' }]);
+  await page.to('/runs/again/transcript/5', '.beside .sent');
+  await eventually(async () => assert.match(await page.locator('.beside .pane-body').innerText(), /System prompt\n[\s\S]*Begin\./));
+  assert.doesNotMatch(await page.locator('.beside').innerText(), /as in the request before/);
+  log('step', [{ type: 'BRAIN_START', title: 'Desk', fingerprint: '0'.repeat(32), stages: [{ name: 'Load', kind: 'step' }], options: {} }, { path: 'Load', type: 'STEP_START' }, { type: 'BRAIN_ERROR', code: 'step', message: 'the brain `Desk` failed: there is no order', retryable: false }]);
+  await page.to('/runs/step', '.error-box');
+  await eventually(async () => assert.match(await page.locator('.row.stage .error-box').innerText(), /there is no order/i));
   page.check();
 });

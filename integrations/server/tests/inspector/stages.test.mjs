@@ -21,7 +21,7 @@ test('a form is filled in where a person decides, and the run goes on', async ()
   await eventually(async () => assert.match(await form.innerText(), /c-7: broken: the seal of the handle\. Refund\?/));
   await accessible(page, 'a form');
   await form.getByLabel('Comment').fill('Sorry.');
-  await form.getByLabel('refund').check();
+  await form.getByLabel('refund').selectOption('Yes');
   await form.getByRole('button', { name: 'Send answer' }).click();
   await form.waitFor({ state: 'detached' });
   await page.to('/runs/claim');
@@ -56,7 +56,7 @@ test('a question of a stage is answered in its run, on a phone too: no pane cove
   await eventually(async () => assert.equal(await page.locator('.beside.pane').count(), 0));
   await accessible(page, 'a question in a run on a phone');
   await form.getByLabel('Comment').fill('Sorry.');
-  await form.getByLabel('refund').check();
+  await form.getByLabel('refund').selectOption('Yes');
   await form.getByRole('button', { name: 'Send answer' }).click();
   await form.waitFor({ state: 'detached' });
   // What was asked and answered is read in words.

@@ -36,7 +36,7 @@ test('the head of a run says what it did, and the transcript how', async () => {
   await page.locator('.inout summary', { hasText: 'Result' }).click();
   await eventually(async () => assert.match(await page.getByRole('region', { name: 'Result' }).innerText(), /The tank is broken; 249 euros were paid back\./));
   const refund = await page.locator('.row.call', { hasText: 'a refund of 249 euros' }).innerText();
-  assert.match(refund, /approved by the recording/);
+  assert.match(refund, /approved by the cassette/);
   await accessible(page, 'the transcript');
 });
 

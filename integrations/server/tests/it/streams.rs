@@ -12,7 +12,7 @@ use positronic_core::store::MemoryStore;
 use positronic_server::{Options, Scope, Shutdown, Token};
 use serde_json::{Value, json};
 
-use crate::support::{Frame, Shop};
+use crate::support::{Frame, Frames, Shop};
 
 fn seqs(frames: &[Frame]) -> Vec<u64> {
     frames.iter().filter_map(|frame| frame.id).collect()
@@ -232,7 +232,48 @@ async fn long_answers_count_as_streams() {
 }
 
 /// A model that stops in the middle of its answer.
-struct Halting(Arc<tokio::sync::Semaphore>);
+struct Halting {
+    /// Whether it begins only once the run has a reader.
+    needs_reader: bool,
+    /// Says that it has stopped.
+    halts: Arc<tokio::sync::Semaphore>,
+    /// Lets it continue.
+    gate: Arc<tokio::sync::Semaphore>,
+}
+
+impl Halting {
+    /// Starts a run whose model stops, and returns its shop, its token, the path of its timeline, and what says that it stops and lets it continue.
+    async fn run(needs_reader: bool) -> (Shop, String, String, [Arc<tokio::sync::Semaphore>; 2]) {
+        let [halts, gate] = [(), ()].map(|()| Arc::new(tokio::sync::Semaphore::new(0)));
+        let model = Self { needs_reader, halts: Arc::clone(&halts), gate: Arc::clone(&gate) };
+        let talk = brain("Talk").r#loop("Chat", |cx| cx.system("Count."));
+        let runner = Runner::new(model).store(MemoryStore::new()).brain(talk);
+        let shop = Shop::of(runner, |runner| Options::builder().brains(runner).build());
+        let token = shop.token(None, &Scope::ALL).await;
+        let started = shop.post(&token, "/api/v1/runs", json!({ "brain": "Talk" })).await.json();
+        let path = format!("/api/v1/runs/{}/timeline", started["id"].as_str().unwrap());
+        (shop, token, path, [halts, gate])
+    }
+}
+
+/// Reads a stream up to the text so far, and then the rest of it, which begins with the next piece.
+async fn joins_in_the_middle(mut frames: Frames, gate: &tokio::sync::Semaphore) {
+    let data = |frame: &Frame| serde_json::from_str::<Value>(&frame.data).unwrap();
+    let mut text = String::new();
+    while text != "One two " {
+        let frame = frames.next().await.unwrap();
+        if frame.event == "partial" {
+            let partial = data(&frame);
+            partial["pieces"][0]["text"].as_str().unwrap().clone_into(&mut text);
+        }
+    }
+    gate.add_permits(1);
+    let rest = frames.all().await;
+
+    let pieces: Vec<_> = rest.iter().filter(|frame| frame.event == "delta").map(data).collect();
+    assert_eq!((pieces.len(), &pieces[0]["n"], &pieces[0]["text"]), (1, &json!(2), &json!("three.")));
+    assert_eq!(rest.last().unwrap().event, "end");
+}
 
 impl Model for Halting {
     fn name(&self) -> String {
@@ -252,12 +293,13 @@ impl Model for Halting {
             let piece = |text: &str| {
                 deltas.piece(Piece { part: 0, kind: DeltaKind::Text, call: None, tool: None, text: text.to_owned() });
             };
-            while !deltas.has_reader() {
+            while self.needs_reader && !deltas.has_reader() {
                 tokio::task::yield_now().await;
             }
             piece("One ");
             piece("two ");
-            self.0.acquire().await.unwrap().forget();
+            self.halts.add_permits(1);
+            self.gate.acquire().await.unwrap().forget();
             piece("three.");
             let parts = vec![Part::Text { text: "One two three.".to_owned() }];
             Ok(ModelResponse { parts, ..ModelResponse::default() })
@@ -267,37 +309,22 @@ impl Model for Halting {
 
 #[tokio::test]
 async fn page_that_reloads_in_the_middle_of_an_answer_gets_its_text() {
-    let gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let talk = brain("Talk").r#loop("Chat", |cx| cx.system("Count."));
-    let runner = Runner::new(Halting(Arc::clone(&gate))).store(MemoryStore::new()).brain(talk);
-    let shop = Shop::of(runner, |runner| Options::builder().brains(runner).build());
-    let token = shop.token(None, &Scope::ALL).await;
-    let started = shop.post(&token, "/api/v1/runs", json!({ "brain": "Talk" })).await.json();
-    let path = format!("/api/v1/runs/{}/timeline", started["id"].as_str().unwrap());
-    let data = |frame: &Frame| serde_json::from_str::<Value>(&frame.data).unwrap();
-    let (_, mut first) = shop.stream(&token, &path, None).await;
-    loop {
-        let frame = first.next().await.unwrap();
-        let has_all = frame.data.contains("One two ") || data(&frame)["text"] == "two ";
-        if has_all {
-            break;
-        }
-    }
+    let (shop, token, path, [halts, gate]) = Halting::run(true).await;
+    let (_, first) = shop.stream(&token, &path, None).await;
+    halts.acquire().await.unwrap().forget();
     drop(first);
 
-    let (_, mut again) = shop.stream(&token, &path, None).await;
-    let mut text = String::new();
-    while text != "One two " {
-        let frame = again.next().await.unwrap();
-        if frame.event == "partial" {
-            let partial = data(&frame);
-            partial["pieces"][0]["text"].as_str().unwrap().clone_into(&mut text);
-        }
-    }
-    gate.add_permits(1);
-    let rest = again.all().await;
+    let (_, again) = shop.stream(&token, &path, None).await;
 
-    let pieces: Vec<_> = rest.iter().filter(|frame| frame.event == "delta").map(data).collect();
-    assert_eq!((pieces.len(), &pieces[0]["n"], &pieces[0]["text"]), (1, &json!(2), &json!("three.")));
-    assert_eq!(rest.last().unwrap().event, "end");
+    joins_in_the_middle(again, &gate).await;
+}
+
+#[tokio::test]
+async fn first_page_that_opens_in_the_middle_of_an_answer_gets_its_text() {
+    let (shop, token, path, [halts, gate]) = Halting::run(false).await;
+    halts.acquire().await.unwrap().forget();
+
+    let (_, first) = shop.stream(&token, &path, None).await;
+
+    joins_in_the_middle(first, &gate).await;
 }

@@ -100,7 +100,7 @@ export function shortId(id) {
 }
 /** Returns the id that this page has shown as a short one. */
 export const longId = (end) => ends.get(end);
-const CHANNELS = { cli: 'the command line', api: 'the API', cassette: 'the recording' };
+const CHANNELS = { cli: 'the command line', api: 'the API', cassette: 'the cassette' };
 /** Who acted, by name and over what; a name that says over what itself stands alone. */
 export function who(actor) {
   const { by, channel } = actor ?? {};

@@ -18,20 +18,24 @@ export function words(a, b) {
   return span.words({ dir: 'auto' }, x.slice(0, start).join(''), walk(...middle), x.slice(x.length - end).join(''));
 }
 
-/** The longest common subsequence, from a table of lengths that is filled from the end. */
-function walk(x, y) {
-  if (x.length * y.length > LARGEST) return [del(x.join('')), ins(y.join(''))];
+/** The longest common subsequence, from a table of lengths that is filled from the end: `{ kind, item }` with the kind `same`, `out` or `in`. */
+function steps(x, y) {
+  if (x.length * y.length > LARGEST) return [...x.map((item) => ({ kind: 'out', item })), ...y.map((item) => ({ kind: 'in', item }))];
   const table = Array.from({ length: x.length + 1 }, () => new Uint16Array(y.length + 1));
   for (let i = x.length; i--;) for (let j = y.length; j--;) table[i][j] = x[i] === y[j] ? table[i + 1][j + 1] + 1 : Math.max(table[i + 1][j], table[i][j + 1]);
-  const parts = [];
-  const push = (kind, text) => {
-    if (parts.at(-1)?.kind === kind) parts.at(-1).text += text;
-    else parts.push({ kind, text });
-  };
+  const list = [];
   for (let [i, j] = [0, 0]; i < x.length || j < y.length;) {
-    if (i < x.length && x[i] === y[j]) push('same', (j++, x[i++]));
-    else if (j === y.length || (i < x.length && table[i + 1][j] >= table[i][j + 1])) push('out', x[i++]);
-    else push('in', y[j++]);
+    if (i < x.length && x[i] === y[j]) list.push({ kind: 'same', item: (j++, x[i++]) });
+    else if (j === y.length || (i < x.length && table[i + 1][j] >= table[i][j + 1])) list.push({ kind: 'out', item: x[i++] });
+    else list.push({ kind: 'in', item: y[j++] });
+  }
+  return list;
+}
+function walk(x, y) {
+  const parts = [];
+  for (const { kind, item } of steps(x, y)) {
+    if (parts.at(-1)?.kind === kind) parts.at(-1).text += item;
+    else parts.push({ kind, text: item });
   }
   return parts.map(({ kind, text }) => ({ same: text, out: del(text), in: ins(text) })[kind]);
 }
@@ -49,15 +53,10 @@ export function likeness(a, b) {
 const AROUND = 2;
 /** Compares two texts by lines: what goes and what comes, with the lines around. */
 export function linesDiff(a, b) {
-  const [x, y] = [a.split('\n'), b.split('\n')];
-  let [start, end] = [0, 0];
-  while (start < Math.min(x.length, y.length) && x[start] === y[start]) start++;
-  while (end < Math.min(x.length, y.length) - start && x[x.length - 1 - end] === y[y.length - 1 - end]) end++;
-  const line = (mark, text, i) => div[mark]({ key: `${mark} ${i}` }, { out: '− ', come: '+ ', kept: '  ' }[mark], text);
-  const before = x.slice(Math.max(0, start - AROUND), start);
-  const after = x.slice(x.length - end, x.length - end + AROUND);
-  return div.linesDiff({ tabindex: '0', role: 'group', 'aria-label': 'What is changed', dir: 'auto' }, before.map((text, i) => line('kept', text, i)), x.slice(start, x.length - end).map((text, i) => line('out', text, i)),
-    y.slice(start, y.length - end).map((text, i) => line('come', text, i)), after.map((text, i) => line('kept', text, `after ${i}`)));
+  const list = steps(a.split('\n'), b.split('\n'));
+  const isNear = (at) => list.slice(Math.max(0, at - AROUND), at + AROUND + 1).some(({ kind }) => kind !== 'same');
+  const shown = list.map(({ kind, item }, i) => (isNear(i) ? { same: div.kept({ key: i }, '  ', item), out: div.out({ key: i }, '− ', item), in: div.come({ key: i }, '+ ', item) }[kind] : i > 0 && isNear(i - 1) && i < list.length - 1 && div.kept({ key: i }, '  …')));
+  return div.linesDiff({ tabindex: '0', role: 'group', 'aria-label': 'What is changed', dir: 'auto' }, shown);
 }
 
 /** Lists the places in which two values differ. */

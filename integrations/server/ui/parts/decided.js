@@ -15,7 +15,7 @@ const isChanged = (given, now) => (name) => JSON.stringify(given[name]) !== JSON
 function edits(given, now) {
   if (!isEdited(given, now)) return null;
   return Object.keys({ ...given, ...now }).filter(isChanged(given, now)).slice(0, 3)
-    .map((name, i) => span({ key: name }, `${i ? ' · ' : ''}${name}: `, given[name] !== undefined && del(brief(given[name], 30)), ' ', now[name] !== undefined && ins(brief(now[name], 30))));
+    .map((name, i) => span({ key: name }, `${i ? ' · ' : ''}${name}: `, given[name] !== undefined && del(brief(given[name], 30)), ' ', now[name] !== undefined && ins(brief(now[name], 30) || '(empty)')));
 }
 const amounts = (granted) => Object.entries(granted ?? {}).map(([kind, amount]) => limitText(kind, kind === 'money' ? String(amount) : amount)).join(', ');
 

@@ -92,6 +92,8 @@ export default function schemaForm(schema, { value, onchange, errors = [], id, r
     if (items?.enum && (given ?? []).every((item) => items.enum.includes(item))) return group(div.choices(items.enum.map((choice) => check(written(choice), (given ?? []).includes(choice),
       (on) => change((chosen) => items.enum.filter((item) => (item === choice ? on : chosen?.includes(item))))))));
     if (items?.type || items?.properties) return group(list(items, given ?? [], pointer, name, change));
+    // A person must choose, and a box that is not checked does not say whether one has.
+    if (type.type === 'boolean' && must && (given == null || document.getElementById(key)?.tagName === 'SELECT')) return div.field({ key: pointer }, label({ for: key }, title), control({ enum: [true, false], names: ['Yes', 'No'] }, given, props, (to) => change(() => to)), below);
     if (type.type === 'boolean') return div.field({ key: pointer }, check(title, given === true, (on) => change(() => on), { ...props, required: null, indeterminate: given == null }), below);
     return div.field({ key: pointer }, label({ for: key }, title), control(type, given, props, (to) => change(() => to)), below);
   }
@@ -140,7 +142,7 @@ function control(at, value, props, change) {
   if (options) {
     // No choice has the empty value, which a required field refuses.
     return select({ ...props, value: options.includes(value) ? String(options.indexOf(value)) : '', onchange: ({ target }) => change(options[target.value]) },
-      option({ value: '' }, hasShownDefault(at) ? `${written(at.default)}, by default` : '–'), options.map((one, i) => option({ value: String(i), key: i }, written(one))));
+      option({ value: '' }, hasShownDefault(at) ? `${written(at.default)}, by default` : '–'), options.map((one, i) => option({ value: String(i), key: i }, at.names?.[i] ?? written(one))));
   }
   if (['integer', 'number'].includes(at.type)) return typed('number', { step: at.type === 'integer' ? 1 : 'any', min: at.minimum, max: at.maximum }, value == null ? value : String(value), exact);
   if (at.format === 'date-time') return typed('datetime-local', { step: 1, max: '9999-12-31T23:59:59' }, value && local(value), (text) => instant(text));

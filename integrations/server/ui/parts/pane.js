@@ -29,7 +29,10 @@ function dataOf({ model }, node, end) {
   if (node.kind.type === 'answer') {
     known.request = resource(async () => {
       const asked = await get(path(node.seq));
-      return { ...asked, before: asked.previous != null && (await get(path(asked.previous))).request };
+      // An attempt sends the request of the first one again.
+      const [{ seq }] = attempts(node, model);
+      const { previous, shared } = seq === node.seq ? asked : await get(path(seq));
+      return { ...asked, previous, shared: shared ?? 0, before: previous != null && (await get(path(previous))).request };
     });
   }
   return known;

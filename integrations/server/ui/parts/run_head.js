@@ -38,6 +38,8 @@ function outcome(view) {
 
 /** Why no worker continues a run whose last one has left no words for it. */
 const STUCK = { no_brain: 'No worker knows its brain', changed: 'The code of its brain has changed', prices: 'A price is missing for one of its limits', no_model: 'No worker has a model for it' };
+/** What lets a worker continue it. */
+const HELPS = { no_brain: 'Start a worker whose program has the brain.', changed: 'Start a worker with the code of its start, or fork it.', prices: 'Start a worker whose price table has it.', no_model: 'Start a worker with the key of its provider: it continues by itself.' };
 /** How the run stands, in one line. */
 function stands(view) {
   const { model } = view;
@@ -46,11 +48,12 @@ function stands(view) {
   if (ending?.type === 'cancelled') return span.lead({ dir: 'auto' }, `Cancelled by ${who(ending.actor)}${ending.reason ? `: ${ending.reason}` : '.'}`);
   const why = run.refused?.message ?? (ending?.type === 'failed' ? ending.message : run.why) ?? STUCK[run.refused];
   if (run.status === 'completed') return outcome(view);
+  if (!why && ['stuck', 'queued'].includes(standing(run))) return span.lead(`No worker has claimed it yet. So far ${sentence(model)}.`);
   if (!why) return span.lead(`${{ failed: 'Failed after', cancelled: 'Cancelled after' }[run.status] ?? 'So far'} ${sentence(model)}.`);
   const { text, brief: cause, place } = causeOf(why);
   const node = view.place();
   // The path of the node says the iteration, which the cause may not. What waits for several things is at several places.
-  return span.lead({ dir: 'auto', title: text }, quoted(cause), ' ', node && (place || run.status === 'failed') ? a({ href: view.url('transcript', node.seq) }, placeOf(node, model)) : place && span.quiet(place));
+  return span.lead({ dir: 'auto', title: text }, quoted(cause), ' ', node && (place || run.status === 'failed') ? a({ href: view.url('transcript', node.seq) }, placeOf(node, model)) : place && span.quiet(place), standing(run) === 'stuck' && HELPS[run.refused] && [' ', span.quiet(HELPS[run.refused])]);
 }
 
 /** Whether an item waits for a person, and not for a webhook only. */
@@ -83,7 +86,7 @@ export function runHead(view) {
       'forked from': parent && [a({ href: runUrl(parent.run, 'transcript', parent.seq) }, `${shortId(parent.run)} after event ${parent.seq}`), ' ', a({ href: ui(`/diff${query({ a: parent.run, b: run.id })}`) }, 'compare')],
       forks: run.forks?.length > 0 && run.forks.map(link),
     }), retry && may('operate') && span.wide.quiet(`${does} What has a result is not repeated.`), run.changed && span.wait(icon('warn'), ' ', quoted(run.changed)))),
-  nav.tabs({ 'aria-label': 'Views of the run' }, Object.entries(TABS).map(([name, text]) => a({ key: name, href: view.url(name), 'aria-current': view.view.route.tab === name && 'page' }, text,
+  nav.tabs({ 'aria-label': 'Views of the run' }, Object.entries(TABS).map(([name, text]) => a({ key: name, href: view.url(name, view.kept(name)), 'aria-current': view.view.route.tab === name && 'page' }, text,
     name === 'events' && span.count.headSeq({ 'aria-label': plural(model.head + 1, 'event') }, number(model.head + 1)))),
   span.grow(), stages(view))];
 }

@@ -6,7 +6,7 @@ import { amountOf, answerOf, attempts, isLastAttempt, isNoAnswer, isQuestion, it
 
 const { button, div, i, span } = tags;
 
-export const LEGEND = { model: 'model', tool: 'tool', brain: 'brain', person: 'a person decides', webhook: 'waits for a message', sleep: 'sleep', failed: 'failed', retry: 'back-off', queued: 'queued', suspended: 'suspended' };
+export const LEGEND = { group: 'stage', model: 'model', tool: 'tool', brain: 'brain', person: 'a person decides', webhook: 'waits for a message', sleep: 'sleep', failed: 'failed', retry: 'back-off', queued: 'queued', suspended: 'suspended' };
 const WORK = ['model', 'tool', 'queued', 'retry', 'failed'];
 
 /** A model without its provider, which is the same for most answers of a run. */

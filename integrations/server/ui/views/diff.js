@@ -6,13 +6,15 @@ import { causeOf, placeWords, plain, quoted, standing } from '../lib/cause.js';
 import { status } from '../lib/icons.js';
 import { brief, duration, line, millis, money, plural, shortId, tokens } from '../lib/format.js';
 import { empty, pageHead, resource } from '../parts/common.js';
-import { likeness, sideBySide, valueDiff, words } from '../parts/change.js';
+import { likeness, linesDiff, sideBySide, valueDiff, words } from '../parts/change.js';
 import { idsOf } from '../parts/ids.js';
 import { patchList } from '../parts/patch.js';
 
-const { a, b, button, code, div, form, h2, input, label, p, section, span } = tags;
+const { a, b, button, code, div, form, h2, h3, input, label, p, section, span } = tags;
 
-const summary = ({ tool, arguments: given, text, status: state }) => [tool, given && brief(given), text || (!tool && state?.replaceAll('_', ' '))].filter(Boolean).join(' ');
+/** What became of a place that has no text. */
+const STATES = { limited: 'cut off at its limit', done: 'no text, only calls' };
+const summary = ({ tool, arguments: given, text, status: state }, kind) => [tool, given && brief(given), text || (!tool && ((kind === 'answer' || state !== 'done') && STATES[state]) || (!tool && state?.replaceAll('_', ' ')))].filter(Boolean).join(' ');
 
 /** The rows, in which all attempts to get one answer are one: the last of them, which says how many there were. */
 function onceEach(rows) {
@@ -28,12 +30,16 @@ function onceEach(rows) {
 /** What is compared of an event. */
 const fieldsOf = ({ path, body }) => ({ ...(path !== undefined && { path }), ...body });
 
-/** The last request of a run up to an event. */
-async function requestAt(run, { seq }) {
+/** The last request of a run up to an event; that of the iteration, if the event begins one. */
+async function requestAt(run, { seq, body }) {
   const path = `/runs${at(run, 'requests')}`;
-  const last = (await get(path)).items.findLast((one) => one.seq <= seq);
-  return last && get(path + at(last.seq));
+  const { items } = await get(path);
+  const asked = (body.type === 'LOOP_ITERATION' && items.find((one) => one.seq >= seq)) || items.findLast((one) => one.seq <= seq);
+  return asked && get(path + at(asked.seq));
 }
+const systemOf = ({ system }) => (typeof system === 'string' ? system : system?.body ?? '');
+/** The iteration from which on two runs have other system prompts. */
+const promptDiffers = ({ parts: [x], requests }) => x?.body.type === 'LOOP_ITERATION' && requests && systemOf(requests[0].request) !== systemOf(requests[1].request);
 
 export default function diffView(route) {
   const pair = (to) => ['a', 'b'].map((name) => to.query.get(name));
@@ -55,22 +61,27 @@ export default function diffView(route) {
   const toggle = () => { whole = !whole; };
   const link = (run, seq, text = `event ${seq}`) => a({ href: runUrl(run.id, 'events', seq) }, text);
   const side = (name, run) => section(h2(name, ' ', a({ href: runUrl(run.id) }, run.brain), ' ', code(shortId(run.id))),
-    p.line(status(standing(run)), span.soft([tokens(run.usage), run.cost?.currency && money(run.cost.amount, run.cost.currency), duration(millis(run.updated) - millis(run.started))].filter(Boolean).join(' · '))),
+    p.line(status(standing(run)), span.soft([tokens(run.usage), run.cost?.currency && money(run.cost.amount, run.cost.currency), duration(run.active_ms || millis(run.updated) - millis(run.started))].filter(Boolean).join(' · '))),
     p.cut({ dir: 'auto', class: run.status === 'failed' ? 'bad' : '' }, run.status === 'completed' ? plain(run.result ?? '') || 'No result' : quoted(causeOf(run.why ?? run.last).brief)));
-  const cell = (run, item) => (item ? div.cell({ dir: 'auto' }, item.status !== 'not_started' && item.status !== 'skipped' && link(run, item.seq, item.seq), line(summary(item), 300), item.tries > 1 && span.soft(`after ${plural(item.tries, 'attempt')}`)) : div.cell.soft('only in the other run'));
+  const cell = (run, item, kind) => (item ? div.cell({ dir: 'auto' }, item.status !== 'not_started' && item.status !== 'skipped' && link(run, item.seq, item.seq), line(summary(item, kind), 300), item.tries > 1 && span.soft(`after ${plural(item.tries, 'attempt')}`)) : div.cell.soft('only in the other run'));
   const rowOf = (answer) => (row, i) => (!row.same || whole) && div.diffRow({ key: i, role: 'listitem', class: !row.same && 'differs' },
-    div.place(span({ title: row.path }, placeWords(row.path) || 'Run'), ' ', code(row.kind)), cell(answer.a, row.a), cell(answer.b, row.b),
+    div.place(span({ title: row.path }, placeWords(row.path) || 'Run'), ' ', code(row.kind)), cell(answer.a, row.a, row.kind), cell(answer.b, row.b, row.kind),
     row.a && row.b && summary(row.a) !== summary(row.b) && likeness(summary(row.a), summary(row.b)) > 0.3 && div.inline(words(summary(row.a), summary(row.b))));
   /** Where the logs part, and what the models were asked there. */
   function divergence({ a: left, b: right, parts: [x, y], requests }) {
     const [before, after] = requests?.map(({ model, request }) => ({ model, ...request })) ?? [];
     const differ = JSON.stringify(before) !== JSON.stringify(after);
+    const isPrompt = promptDiffers({ parts: [x, y], requests });
+    // The prompt stands above, by its lines.
+    const others = ({ system, ...fields }) => (isPrompt ? fields : { system, ...fields });
+    const hasMore = differ && JSON.stringify(others(before)) !== JSON.stringify(others(after));
     const start = (name, run, part) => (part ? [link(run, part.seq, `${name}, event ${part.seq}`), ': ', span.soft([placeWords(part.path ?? part.body.path), part.body.type.toLowerCase().replaceAll('_', ' ')].filter(Boolean).join(', '))] : `${name} has ended`);
     return (x || y) && section.panel(h2('First difference'), p(start('A', left, x), ' · ', start('B', right, y)),
-      x && y && sideBySide([`A, event ${x.seq}`, `B, event ${y.seq}`], fieldsOf(x), fieldsOf(y)),
-      requests && p.soft('The requests to the models before it, ', requests.map(({ seq }, i) => [i ? ' and ' : '',
-        a({ key: i, href: runUrl([left, right][i].id, 'requests', seq) }, `event ${seq} of ${'AB'[i]}`)]), differ ? ', differ:' : ', are equal.'),
-      differ && valueDiff(before, after));
+      isPrompt && [h3('System prompt'), linesDiff(systemOf(before), systemOf(after))],
+      x && y && !isPrompt && sideBySide([`A, event ${x.seq}`, `B, event ${y.seq}`], fieldsOf(x), fieldsOf(y)),
+      requests && p.soft(isPrompt ? 'The requests of this iteration, ' : 'The requests to the models before it, ', requests.map(({ seq }, i) => [i ? ' and ' : '',
+        a({ key: i, href: runUrl([left, right][i].id, 'requests', seq) }, `event ${seq} of ${'AB'[i]}`)]), !differ ? ', are equal.' : hasMore ? ', differ:' : ', differ in nothing else.'),
+      hasMore && valueDiff(others(before), others(after)));
   }
   const shown = (answer) => {
     const { diff } = answer;
@@ -79,14 +90,17 @@ export default function diffView(route) {
     // What neither run has reached stands at the end.
     const reached = ({ a: left, b: right }) => Boolean(left?.seq || right?.seq);
     const inOrder = [...rows.filter(reached), ...rows.filter((row) => !reached(row))];
-    const [x, y] = answer.parts.map((part) => part?.seq);
-    const until = x ?? y;
+    const [x, y] = answer.parts;
+    const until = x?.seq ?? y?.seq;
+    // What no row shows, such as a folder of the run's own, stands after what they did.
+    const isBeside = same < rows.length && x && y && !rows.some((row) => !row.same && row.path === (x.path ?? ''));
     const fork = [answer.a, answer.b].find(({ forked_from: origin }) => origin && [answer.a.id, answer.b.id].includes(origin.run));
     return [div.columns(side('A', answer.a), side('B', answer.b)),
-      p.lead(same < rows.length ? [fork && `${fork === answer.b ? 'B is a fork of A' : 'A is a fork of B'} after event ${fork.forked_from.seq}. `, until > 0 && b(`They did the same up to event ${until - 1}${x === y ? '' : ` of ${x == null ? 'B' : 'A'}`}. `), `${plural(same, 'row')} ${same === 1 ? 'is' : 'are'} equal, ${rows.length - same} ${rows.length - same === 1 ? 'differs' : 'differ'}.`] : [b('Both runs did the same.'), until !== undefined && ' They differ only in what is recorded beside it.']),
-      diff.given && section(h2('Options'), valueDiff(diff.given[0].options, diff.given[1].options)),
-      divergence(answer),
+      p.lead(same < rows.length ? [fork && `${fork === answer.b ? 'B is a fork of A' : 'A is a fork of B'} after event ${fork.forked_from.seq}. `, until > 0 && b(`They did the same up to event ${until - 1}${x?.seq === y?.seq ? '' : ` of ${x == null ? 'B' : 'A'}`}. `), `${plural(same, 'row')} ${same === 1 ? 'is' : 'are'} equal, ${rows.length - same} ${rows.length - same === 1 ? 'differs' : 'differ'}.`] : [promptDiffers(answer) ? b(`The system prompt differs from ${placeWords(x.path).split(', ').at(-1)} on; the answers are the same.`) : b('Both runs did the same.'), !promptDiffers(answer) && until !== undefined && ' They differ only in what is recorded beside it.']),
+      diff.given && JSON.stringify(diff.given[0].options) !== JSON.stringify(diff.given[1].options) && section(h2('Options'), valueDiff(diff.given[0].options, diff.given[1].options)),
+      !isBeside && divergence(answer),
       div.diffRows({ role: 'list', 'aria-label': 'Rows' }, inOrder.map(rowOf(answer))),
+      isBeside && divergence(answer),
       diff.state?.length > 0 && section(h2('State at the end, from A to B'), patchList(diff.state))];
   };
   const choose = (event) => {

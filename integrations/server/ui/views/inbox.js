@@ -52,14 +52,25 @@ async function detailed(items) {
 const sorted = (items) => batches(items.toSorted((a, b) => (order(a) < order(b) ? -1 : 1))).flatMap(({ list }) => list);
 
 export default function inboxView() {
-  let [selected, place, timer, moved, shows] = [null, 0, 0, false, 'All'];
+  let [selected, place, timer, moved, shows, gone] = [null, 0, 0, false, 'All', null];
   const data = resource(async (old) => {
     const { items: listed, next } = await get('/pending', { person: true, limit: 100 });
     const items = await detailed(listed);
     follow(items);
     if (!old) selected = sorted(items)[0]?.id;
+    const left = old?.items.find(({ id }) => id === selected);
+    if (left && !items.some(({ id }) => id === left.id)) note(left);
     return { items, next };
   });
+  /** Says what became of the selected item that has left the list without a decision of this window. */
+  async function note(item) {
+    if (draftOf(item).sent) return;
+    const { problem } = await get(`/runs${at(item.run)}/calls${at(item.id)}/decision`).catch((refused) => ({ problem: refused }));
+    const made = problem?.decision;
+    gone = { item, said: made ? `${who(made)} ${made.verdict} this at ${date(made.at)}.` : problem?.detail ?? problem?.message ?? 'It does not wait any more.' };
+    say(gone.said);
+    redraw();
+  }
   const history = resource(() => get('/decisions', { since: midnight(), limit: 100 }));
   const all = () => sorted(withDrafts(data.value?.items ?? []));
   const items = () => (shows === DECIDED ? [] : all().filter(VIEWS[shows]));
@@ -143,7 +154,9 @@ export default function inboxView() {
           : shows === 'All' ? empty('Nothing waits for a person', 'Approvals, requests for more budget and questions of all runs appear here.') : empty(`No ${shows.toLowerCase()}`, 'Nothing of this kind waits.', button({ onclick: () => show('All') }, 'Show all')),
         next && p.soft.more(`Showing the first ${data.value.items.length}.`)]),
       several.bar()],
-    beside: () => current() && aside.beside.contextOf({ key: 'context', 'aria-label': 'About the selected item' }, about(current())),
+    // The pane stays when the selected item has left, so that no card moves under the pointer.
+    beside: () => items().length > 0 && aside.beside.contextOf({ key: 'context', 'aria-label': 'About the selected item' }, current() ? about(current())
+      : [gone && gone.item.id === selected && section({ key: 'gone' }, h2('Decided elsewhere'), p({ dir: 'auto' }, gone.item.kind === 'approval' && [code(gone.item.tool), ': '], gone.said)), section({ key: 'none' }, h2('Nothing selected'), p.soft('Click an item, or press ', kbd('J'), ' for the next one.'))]),
     close: () => clearTimeout(timer),
   };
 }

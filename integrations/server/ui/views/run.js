@@ -17,6 +17,8 @@ export default function runView(route, frame) {
     model, view: { route, selected: null, folded: null },
     url: (tab, seq) => runUrl(model.id, tab, seq),
     go: (tab, seq, replace, opens) => go(address(tab, seq), replace, opens),
+    /** What a tab opens at: the request of what is selected. */
+    kept: (tab) => (tab === 'requests' ? model.nodes[run.view.selected]?.seq : undefined),
     /** The item that waits first, and the place of its call in the transcript. */
     asked() {
       const [first] = model.run.pending ?? [];
@@ -177,7 +179,7 @@ function keys(run) {
   const parent = model.run.forked_from;
   const nextFailure = to(isFailure, 1, () => model.run.status === 'failed' && failureOf(model));
   return {
-    ...Object.fromEntries(Object.entries(TABS).map(([tab, text], i) => [i + 1, [text, () => run.go(tab)]])),
+    ...Object.fromEntries(Object.entries(TABS).map(([tab, text], i) => [i + 1, [text, () => run.go(tab, run.kept(tab))]])),
     '[': ['Iteration before', to(begins, -1)], ']': ['Next iteration', to(begins, 1)],
     e: [run.asked() ? 'Next failure; edit the arguments of the item that has the focus' : 'Next failure', orItem((item, { toggle }) => item.editable && toggle(item, 'edit'), nextFailure)],
     ...(run.asked() && { a: ['Approve the item that has the focus', orItem((item, { approveShown }) => item.kind !== 'answer' && approveShown(item))], 'mod+Enter': ['Decide as the form shows', orItem((item, { approveShown }) => approveShown(item))],

@@ -101,7 +101,7 @@ async fn advance_cassette(
     };
     if let Some(model) = answered_by_another(&log, &cassette.name()) {
         return Err(Failure::model(format!(
-            "`{model}` has answered in the run `{run}`, and a recording cannot continue for it"
+            "`{model}` has answered in the run `{run}`, and a cassette cannot continue for it"
         ))
         .hint("set the key of its provider, as at the start of the run"));
     }

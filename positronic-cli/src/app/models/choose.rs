@@ -206,7 +206,7 @@ fn asked(
             let title = &entry.definition.title;
             return Err(Failure::model(format!("no model is configured, and `{title}` has no bundled cassette"))
                 .hint(SET_MODEL)
-                .hint("or run without a key: --cassette FILE plays a recording of --record FILE"));
+                .hint("or run without a key: --cassette FILE plays a cassette that --record FILE has written"));
         }
         None => Arc::new(NoModel) as Arc<dyn Model>,
     };

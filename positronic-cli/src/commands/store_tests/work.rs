@@ -304,10 +304,10 @@ fn cassette_does_not_continue_a_run_that_a_model_began() {
     insta::assert_snapshot!(format!("{}\n{}", one.code, one.err), @r"
     5
     no key set: playing the bundled cassette of `Help Desk` (written by hand); tools run for real; set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key to ask a model
-    error: `scripted/scripted` has answered in the run `ticket-1`, and a recording cannot continue for it
+    error: `scripted/scripted` has answered in the run `ticket-1`, and a cassette cannot continue for it
       set the key of its provider, as at the start of the run
     ");
-    assert!(all.err.contains("a recording cannot continue for it"), "{}", all.err);
+    assert!(all.err.contains("a cassette cannot continue for it"), "{}", all.err);
     let log = desk.call(&Project::new(), &["events", "ticket-1", "--json"]).out;
     assert!(log.contains("LOOP_APPROVAL_DECIDED") && !log.contains("cassette/"), "{log}");
     let done = desk.call(&scripted([Reply::text("It is paid.")]), &["work", "ticket-1"]);
@@ -359,7 +359,7 @@ fn cassette_of_a_conversation_answers_triggers_and_work_at_its_position() {
 }
 
 #[test]
-fn work_answers_a_trigger_of_a_conversation_from_the_recording_and_none_beyond_its_end() {
+fn work_answers_a_trigger_of_a_conversation_from_the_cassette_and_none_beyond_its_end() {
     let desk = Desk::new();
     assert_eq!(desk.say(&recorded_keeper(), "Look after the bees!", &["chat", "keeper", "-c", "c"]).out, "Gladly.\n");
     make_triggers_due(&desk);

@@ -31,7 +31,14 @@ pub(crate) fn structured_request(
         },
     };
     let instructions = instructions(&tools, actions.batches, form);
-    let system = if system.is_empty() { instructions } else { format!("{system}\n\n{instructions}") };
+    let system = if system.is_empty() {
+        instructions
+    } else if system.ends_with(&instructions) {
+        // The system prompt of a fork begins as one that was sent.
+        system.to_string()
+    } else {
+        format!("{system}\n\n{instructions}")
+    };
     let mut said = Said { tools: &tools, batches: actions.batches, messages: Vec::new(), results: 0 };
     for entry in messages.read().iter() {
         said.add(&entry.message);

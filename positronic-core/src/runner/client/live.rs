@@ -1,7 +1,8 @@
 //! Live deltas: the pieces of answers, from a run's worker to its readers in the same process.
 //!
 //! A runner and its clones share one channel per run, also between several handles. Each reader has a bounded queue;
-//! a delta that does not fit is dropped for that reader only.
+//! a delta that does not fit is dropped for that reader only. The channel keeps the answers in flight for readers that join
+//! later.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -9,6 +10,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
+use super::answers::AnswersInFlight;
 use super::shared_log::SharedLog;
 use crate::record::{Delta, RunId, Seq};
 
@@ -27,6 +29,7 @@ pub(in crate::runner) struct LiveRun {
     run: RunId,
     all: LiveDeltas,
     readers: Mutex<Vec<mpsc::Sender<NumberedDelta>>>,
+    pub(in crate::runner) answers: AnswersInFlight,
     shared: SharedLog,
 }
 
@@ -41,6 +44,7 @@ impl LiveDeltas {
             run: run.clone(),
             all: self.clone(),
             readers: Mutex::default(),
+            answers: AnswersInFlight::default(),
             shared: SharedLog::default(),
         });
         all.insert(run.clone(), Arc::downgrade(&live));
@@ -70,8 +74,9 @@ impl LiveRun {
         has_several.then_some(&self.shared)
     }
 
-    /// Sends a delta to every reader with room for it. It precedes event `after`.
+    /// Keeps a delta and sends it to every reader with room for it. It precedes event `after`.
     pub(in crate::runner) fn send(&self, after: Seq, delta: &Delta) {
+        self.answers.delta(delta);
         let has_ended = |sent| matches!(sent, Err(mpsc::error::TrySendError::Closed(_)));
         self.readers.lock().retain(|reader| !has_ended(reader.try_send((after, delta.clone()))));
     }

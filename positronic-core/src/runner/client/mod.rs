@@ -1,5 +1,6 @@
 //! Access to runs from outside of their workers: handles, signals, readers, sinks, forks and retries.
 
+pub(super) mod answers;
 pub(super) mod children;
 pub(super) mod client;
 pub(super) mod durable_sinks;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::stream::BoxStream;
 use indexmap::IndexSet;
 
+use super::answers::AnswerReader;
 use super::client::Client;
 use super::follow::{RunUpdate, follow_log};
 use super::fork::{Fork, ForkError, end_of_transition, fork_log};
@@ -182,6 +183,13 @@ impl Client {
     #[must_use]
     pub fn follow(&self, run: &RunId, from: Seq) -> BoxStream<'static, Result<RunUpdate, StoreError>> {
         follow_log(self, run, from)
+    }
+
+    /// Reads the answers of a run in flight, as far as they are: those of this runner's workers, as
+    /// [`follow`](Client::follow) streams them.
+    #[must_use]
+    pub fn answers(&self, run: &RunId) -> AnswerReader {
+        AnswerReader::new(self.live().of(run))
     }
 
     /// Creates a new run whose log begins with the events of another run up to and including `at`; the original is

@@ -171,6 +171,7 @@ impl Shared {
         let mut prompts = self.prompts();
         for event in events {
             prompts.apply(event);
+            self.live.answers.event(event);
         }
         *self.summary() = summary;
     }

@@ -113,10 +113,9 @@ impl RunQuery {
         *self == Self::default()
     }
 
-    /// Returns the first text or value that it looks for in events.
-    #[must_use]
-    pub fn typed(&self) -> Option<&str> {
-        self.needles.first().map(Needle::typed)
+    /// Returns the texts and values that it looks for in events.
+    pub fn typed(&self) -> impl Iterator<Item = &str> {
+        self.needles.iter().map(Needle::typed)
     }
 
     /// Returns whether the events of runs are searched.

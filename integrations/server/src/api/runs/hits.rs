@@ -10,12 +10,12 @@ use crate::redact::Redact;
 /// How many characters before and after the text are shown.
 const BEFORE: usize = 60;
 const AFTER: usize = 120;
-/// How many events of a run are compared to find a call.
+/// How many events of a run are compared to find the one with most of what is looked for.
 const MAX_COMPARED: usize = 500;
 /// The fields that every event has: their numbers are not searched, since a number of a person would be found in every time.
 const NUMBERS: [&str; 3] = ["seq", "at", "epoch"];
 
-/// The first event of a run with the text of a search.
+/// The event of a run with what a search looks for: all of it, if an event has it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct HitItem {
     pub(crate) run: String,
@@ -31,9 +31,9 @@ pub(crate) struct HitItem {
 }
 
 impl HitItem {
-    /// Describes a match as the caller sees it. Returns `None` if the text is not among what the caller sees, or only in the number or
-    /// the time of the event.
-    pub(crate) fn of(hit: &EventMatch, wanted: &str, redact: Option<&Redact>) -> Option<Self> {
+    /// Describes a match of one of the texts in lower case as the caller sees it. Returns `None` if no text is among what the caller sees, or
+    /// only in the number or the time of the event.
+    pub(crate) fn of(hit: &EventMatch, wanted: &[String], redact: Option<&Redact>) -> Option<Self> {
         let mut event: Value = serde_json::from_str(&hit.line).ok()?;
         if let Some(redact) = redact {
             redact(&mut event);
@@ -44,41 +44,68 @@ impl HitItem {
         }
         let word = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (r#type, path) = (word("type"), word("path"));
-        let wanted = wanted.to_lowercase();
+        let tool = event.get("tool").and_then(Value::as_str).unwrap_or_default();
+        // What the name of the tool says is said beside the field.
+        let (of_tool, others): (Vec<_>, Vec<_>) = wanted.iter().partition(|text| has(tool, text));
+        let found_in = |value, name| {
+            let mut texts = others.iter().chain(&of_tool);
+            texts.find_map(|wanted| find(value, name, wanted).map(|(field, text)| (field, around(&text, wanted))))
+        };
         // A person rather looks for what was called than for what was said of it.
-        let of_call = event.get("arguments").and_then(|given| find(given, "arguments", &wanted));
-        let (field, text) = match of_call.or_else(|| find(&event, "", &wanted)) {
-            Some((field, text)) => (field.to_owned(), around(&text, &wanted)),
-            // The text goes over several fields.
-            None => (
-                String::new(),
-                Some(event.to_string()).filter(|text| has(text, &wanted)).map(|text| around(&text, &wanted))?,
-            ),
+        let of_call = event.get("arguments").and_then(|given| found_in(given, "arguments"));
+        let (field, text) = match of_call {
+            Some((field, text)) if !of_tool.is_empty() && !others.is_empty() => (format!("{tool} {field}"), text),
+            Some((field, text)) => (field.to_owned(), text),
+            None => match found_in(&event, "") {
+                Some((field, text)) => (field.to_owned(), text),
+                // The text goes over several fields.
+                None => {
+                    let text = event.to_string();
+                    let wanted = wanted.iter().find(|wanted| has(&text, wanted))?;
+                    (String::new(), around(&text, wanted))
+                }
+            },
         };
         Some(Self { run: hit.run.to_string(), seq: hit.seq.0, r#type, path, field, text })
     }
 }
 
-/// Finds the first call of the run whose arguments have the text. Returns `None` if the match is one, and if the run has none.
-pub(crate) async fn call_of(
+/// Finds the event of the run that has most of the texts in lower case: the first call with all of them, else the first event with all, else
+/// the first call with the first of them. Returns `None` if the match is that call, and if the run has no such event.
+pub(crate) async fn best_of(
     store: &dyn EventStore,
     hit: &EventMatch,
-    wanted: &str,
+    wanted: &[String],
 ) -> Result<Option<EventMatch>, StoreError> {
-    let wanted = wanted.to_lowercase();
-    if is_call_with(&hit.line, &wanted) {
+    let Some((first, others)) = wanted.split_first().filter(|_| !is_call_with(&hit.line, wanted)) else {
         return Ok(None);
-    }
+    };
     let mut within = RunFilter::default();
     within.prefix = Some(hit.run.as_str().to_owned());
-    let found = store.search(&EventSearch::new(&wanted, MAX_COMPARED).within(within)).await?.found;
-    Ok(found.into_iter().find(|other| other.run == hit.run && is_call_with(&other.line, &wanted)))
+    let found = store.search(&EventSearch::new(first, MAX_COMPARED).within(within)).await?.found;
+    let of_run = || found.iter().filter(|other| other.run == hit.run);
+    let has_all = |event: &&EventMatch| !others.is_empty() && has_each(&event.line, wanted);
+    let call = of_run().find(|event| is_call_with(&event.line, wanted));
+    let best = call.or_else(|| of_run().find(has_all));
+    Ok(best.or_else(|| of_run().find(|event| is_call_with(&event.line, std::slice::from_ref(first)))).cloned())
 }
 
-fn is_call_with(line: &str, wanted: &str) -> bool {
+/// Returns whether a call has each text in its tool or its arguments, and one of them in these.
+fn is_call_with(line: &str, wanted: &[String]) -> bool {
     let Ok(event) = serde_json::from_str::<Value>(line) else { return false };
-    let is_call = event.get("type").and_then(Value::as_str) == Some("LOOP_TOOL_CALL");
-    is_call && event.get("arguments").is_some_and(|given| find(given, "", wanted).is_some())
+    let word = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+    let is_given = |text: &String| event.get("arguments").is_some_and(|given| find(given, "", text).is_some());
+    word("type") == "LOOP_TOOL_CALL"
+        && wanted.iter().any(is_given)
+        && wanted.iter().all(|text| has(word("tool"), text) || is_given(text))
+}
+
+/// Returns whether an event has each text in a value.
+fn has_each(line: &str, wanted: &[String]) -> bool {
+    let Ok(Value::Object(mut fields)) = serde_json::from_str(line) else { return false };
+    fields.retain(|name, _| !NUMBERS.contains(&name.as_str()));
+    let event = Value::Object(fields);
+    wanted.iter().all(|text| find(&event, "", text).is_some())
 }
 
 fn has(text: &str, wanted: &str) -> bool {
@@ -131,16 +158,37 @@ mod tests {
         EventMatch::new(RunId::new("r"), Seq(7), event.to_string())
     }
 
+    fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {
+        texts.map(str::to_owned).to_vec()
+    }
+
+    #[test]
+    fn hit_of_several_texts_is_the_call_that_has_them_all() {
+        let call = |tool: &str, given: Value| {
+            json!({ "type": "LOOP_TOOL_CALL", "tool": tool, "arguments": given }).to_string()
+        };
+        let paid = call("refund", json!({ "amount": 249 }));
+
+        assert!(is_call_with(&paid, &texts(["refund", "249"])));
+        assert!(!is_call_with(&call("refund", json!({ "amount": 100 })), &texts(["refund", "249"])));
+        assert!(!is_call_with(&paid, &texts(["refund"])), "all refunds have the name of their tool");
+        assert!(has_each(&json!({ "seq": 7, "text": "A refund of 249 euros" }).to_string(), &texts(["refund", "249"])));
+        assert!(!has_each(&json!({ "seq": 249, "text": "A refund" }).to_string(), &texts(["refund", "249"])));
+        let found =
+            HitItem::of(&EventMatch::new(RunId::new("r"), Seq(7), paid), &texts(["refund", "249"]), None).unwrap();
+        assert_eq!((found.field.as_str(), found.text.as_str()), ("refund amount", "249"));
+    }
+
     #[test]
     fn hit_names_the_field_and_the_words_around_the_text() {
         let words = format!("{} the Invoice {}", "a ".repeat(200), "b ".repeat(200));
         let event = json!({ "seq": 7, "at": 249, "type": "LOOP_MESSAGE", "path": "Chat", "arguments": { "note": words, "amount": 249 } });
 
-        let found = HitItem::of(&hit(&event), "invoice", None).unwrap();
+        let found = HitItem::of(&hit(&event), &texts(["invoice"]), None).unwrap();
         assert_eq!((found.seq, found.r#type.as_str(), found.field.as_str()), (7, "LOOP_MESSAGE", "note"));
         assert!(found.text.starts_with('…') && found.text.ends_with('…') && found.text.contains("the Invoice b"));
         assert_eq!(found.text.chars().count(), BEFORE + 7 + AFTER + 2);
-        let amount = HitItem::of(&hit(&event), "249", None).unwrap();
+        let amount = HitItem::of(&hit(&event), &texts(["249"]), None).unwrap();
         assert_eq!((amount.field.as_str(), amount.text.as_str()), ("amount", "249"));
     }
 
@@ -149,8 +197,8 @@ mod tests {
         let event = json!({ "seq": 249, "at": 1_249_000, "epoch": 249, "type": "RUN_CLAIMED", "iban": "DE02" });
         let redact: Redact = Arc::new(redact_fields(["iban"]));
 
-        assert!(HitItem::of(&hit(&event), "249", None).is_none());
-        assert!(HitItem::of(&hit(&event), "DE02", None).is_some());
-        assert!(HitItem::of(&hit(&event), "DE02", Some(&redact)).is_none());
+        assert!(HitItem::of(&hit(&event), &texts(["249"]), None).is_none());
+        assert!(HitItem::of(&hit(&event), &texts(["de02"]), None).is_some());
+        assert!(HitItem::of(&hit(&event), &texts(["de02"]), Some(&redact)).is_none());
     }
 }

@@ -8,7 +8,7 @@ use positronic_core::store::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::hits::{HitItem, call_of};
+use super::hits::{HitItem, best_of};
 use crate::api::items::RunItem;
 use crate::api::sums::{CostSum, TokenSum};
 use crate::app::App;
@@ -21,8 +21,8 @@ use crate::time::Time;
 
 /// The most items of a page.
 pub(crate) const MAX_PAGE: usize = 500;
-/// For how many hits of a page the call with the text is looked for.
-const MAX_CALLS: usize = 50;
+/// For how many hits of a page the event with most of what is looked for is searched.
+const MAX_SEARCHED: usize = 50;
 /// How many hits of a search are counted, and about how many events it reads, at most.
 const MAX_COUNTED: usize = 10_000;
 pub(crate) const MAX_FOUND: usize = 10_000;
@@ -192,12 +192,12 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     let last = if more { rows.last().map(RunSummary::cursor) } else { capped.clone() };
     let next = last.map(|last| cursor::encode(&last, &wanted));
     let redact = app.options.redact.as_ref();
-    let typed = query.typed().unwrap_or_default();
+    let typed: Vec<_> = query.typed().map(str::to_lowercase).collect();
     let mut shown = Vec::new();
     for (index, hit) in hits.iter().enumerate() {
-        let call = if index < MAX_CALLS { call_of(app.client.store(), hit, typed).await? } else { None };
-        let call = call.and_then(|call| HitItem::of(&call, typed, redact));
-        shown.extend(call.or_else(|| HitItem::of(hit, typed, redact)));
+        let best = if index < MAX_SEARCHED { best_of(app.client.store(), hit, &typed).await? } else { None };
+        let best = best.and_then(|best| HitItem::of(&best, &typed, redact));
+        shown.extend(best.or_else(|| HitItem::of(hit, &typed, redact)));
     }
     json(&RunList { items: app.run_items(&rows).await?, next, hits: shown, capped: !more && capped.is_some() })
 }

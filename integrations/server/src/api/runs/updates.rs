@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use futures::stream::{BoxStream, Stream, StreamExt as _, unfold};
 use positronic_core::record::{Delta, DeltaKind, Event, EventKind, Path, RunId, Seq};
-use positronic_core::runner::{RunUpdate, Settled};
+use positronic_core::runner::{AnswerReader, PartialAnswer, RunUpdate, Settled};
 use positronic_core::store::StoreError;
 use serde_json::json;
 
-use crate::hub::{AnswerReader, PartialAnswer};
 use crate::problem::Reporter;
 use crate::routes::RequestContext;
 use crate::sse;
@@ -27,7 +26,7 @@ pub(crate) enum Update {
 pub(crate) fn updates(cx: &RequestContext, run: &RunId, from: Seq) -> impl Stream<Item = Update> + Send + use<> {
     let mut following = Following {
         updates: cx.app.client.follow(run, from),
-        reader: cx.app.hub.read(&cx.app.client, run, from),
+        reader: cx.app.client.answers(run),
         reporter: cx.reporter.clone(),
         redacts: cx.app.options.redact.is_some(),
         next: HashMap::new(),
@@ -49,7 +48,7 @@ struct Following {
     redacts: bool,
     /// What was sent of each answer in flight.
     next: HashMap<Path, Position>,
-    /// The answers that continue with what the hub has, until a piece follows what was sent.
+    /// The answers that continue with what the worker keeps, until a piece follows what was sent.
     lacking: HashSet<Path>,
     ready: VecDeque<Update>,
     is_over: bool,
@@ -114,7 +113,7 @@ impl Following {
             let answers = self.reader.answers();
             answers.read(&delta.path, |partial| is_known = (partial.attempt, partial.generation) == of);
             if is_known {
-                // The hub has read the pieces before, and reads this one.
+                // The worker keeps the pieces before, and this one.
                 self.lacking.insert(delta.path);
                 return self.catch_up();
             }
@@ -124,7 +123,7 @@ impl Following {
         self.send("delta", &delta);
     }
 
-    /// Sends what the hub has of the answers of which nothing was sent, or a piece is missing.
+    /// Sends what the worker keeps of the answers of which nothing was sent, or a piece is missing.
     fn catch_up(&mut self) {
         if self.redacts {
             return;
