@@ -149,6 +149,9 @@ impl fmt::Debug for Bridges {
     }
 }
 
+/// The media type of the refusals of a protocol whose clients show the body as the message of an error.
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+
 /// What the routes of all protocols share.
 pub(crate) struct Shared {
     pub(crate) public_state: Option<PublicState>,

@@ -31,6 +31,7 @@ pub(crate) fn waiting(viewer: &Viewer, program: &str, run: &RunId, questions: &[
             "" => ".",
             path => path,
         };
+        let word = quoted(path);
         lines.push(match &pending.kind {
             kind if kind.is_for_caller() => {
                 format!("- `{path}` waits for the result of `{}`, a tool of the run's caller.", pending.tool)
@@ -40,10 +41,10 @@ pub(crate) fn waiting(viewer: &Viewer, program: &str, run: &RunId, questions: &[
                 format!("- `{path}` waits for another program: {}", webhooks.join(", or "))
             }
             PendingKind::Answer { .. } => {
-                format!("- {} Answer: {program} send {run} --reply {path} JSON", prompt(viewer, question))
+                format!("- {} Answer: {program} send {run} --reply {word} JSON", prompt(viewer, question))
             }
             PendingKind::Approval { .. } | PendingKind::Budget(_) => format!(
-                "- {} Decide: {program} approve {run} {path}, or: {program} reject {run} {path}",
+                "- {} Decide: {program} approve {run} {word}, or: {program} reject {run} {word}",
                 prompt(viewer, question)
             ),
         });
@@ -51,10 +52,14 @@ pub(crate) fn waiting(viewer: &Viewer, program: &str, run: &RunId, questions: &[
     lines.join("\n")
 }
 
+/// Quotes a word for a shell.
+fn quoted(word: &str) -> Cow<'_, str> {
+    shlex::try_quote(word).unwrap_or(Cow::Borrowed(word))
+}
+
 /// Names a webhook, and the command that sends it in place of the other program.
 fn webhook(viewer: &Viewer, program: &str, wait: &WaitSpec) -> String {
     let identifier = if viewer.redacts() { REDACTED } else { &wait.identifier };
-    let quoted = |word| shlex::try_quote(word).unwrap_or(Cow::Borrowed(word));
     let (name, identifier) = (quoted(&wait.webhook), quoted(identifier));
     format!(
         "the webhook `{}`. To send it by hand: {program} send --webhook {name} --identifier {identifier} --payload JSON",

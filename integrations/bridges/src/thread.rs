@@ -158,6 +158,12 @@ pub(crate) fn is_late(kind: ProblemType) -> bool {
     )
 }
 
+/// Returns whether the question of a decision is no longer open.
+pub(crate) fn is_closed(kind: ProblemType) -> bool {
+    use ProblemType as P;
+    matches!(kind, P::AlreadyDecided | P::Expired | P::NotWaiting | P::RunClosed)
+}
+
 /// Returns whether a recorded decision is the one that a client sends.
 fn is_same(decision: &Decision, recorded: &Value) -> bool {
     let verdict = recorded.get("verdict").and_then(Value::as_str).unwrap_or_default();

@@ -27,10 +27,10 @@ use positronic_server::extension::{CallResult, RequestContext, Route, ThreadMess
 use positronic_server::{Problem, ProblemType, Scope};
 
 use crate::answer_form::decision;
-use crate::bridges::Shared;
+use crate::bridges::{Shared, TEXT};
 use crate::leg::{Encoder as _, Leg};
 use crate::projection::Projection;
-use crate::thread::{Thread, decide, is_late, may_decide, open_calls, question};
+use crate::thread::{Thread, decide, is_closed, is_late, may_decide, open_calls, question};
 use encoder::AgUi;
 use input::{ResumeStatus, RunAgentInput};
 
@@ -46,6 +46,7 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
             .takes::<RunAgentInput>()
             .max_body(MAX_BODY)
             .streams()
+            .problems_as(TEXT, Problem::message)
             .problems(&[
                 ProblemType::ScopeMissing,
                 ProblemType::NotAllowed,
@@ -72,7 +73,11 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
         None => Vec::new(),
     };
     let mut leg = match (thread.last(), &input.resume) {
-        (Some(row), Some(entries)) if !entries.is_empty() => resume(&cx, &shared, row, &input).await?,
+        (Some(row), Some(entries)) if !entries.is_empty() => {
+            let (leg, late) = resume(&cx, &shared, row, &input).await?;
+            encoder = encoder.with_late_answers(late);
+            leg
+        }
         (Some(row), _) if !results.is_empty() => shared.attach(row),
         (last, _) => {
             let newest = input.newest()?;
@@ -128,9 +133,21 @@ async fn results(cx: &RequestContext, row: &RunSummary, input: &RunAgentInput) -
     Ok(results)
 }
 
-/// Sends the answers to interrupts, and attaches to the run as it was before.
-async fn resume(cx: &RequestContext, shared: &Shared, row: &RunSummary, input: &RunAgentInput) -> Result<Leg, Problem> {
-    let (mut leg, mut seen) = (shared.attach(row), BTreeSet::new());
+/// An answer to an interrupt that is no longer open.
+struct LateAnswer {
+    interrupt: String,
+    problem: Problem,
+}
+
+/// Sends the answers to interrupts, and attaches to the run as it was before. Those that came too late do not end the leg: a client
+/// forgets its interrupts only at the end of a leg without an error.
+async fn resume(
+    cx: &RequestContext,
+    shared: &Shared,
+    row: &RunSummary,
+    input: &RunAgentInput,
+) -> Result<(Leg, Vec<LateAnswer>), Problem> {
+    let (mut leg, mut seen, mut late) = (shared.attach(row), BTreeSet::new(), Vec::new());
     for (index, entry) in input.resume.iter().flatten().enumerate() {
         let Some(payload) = entry.answer() else {
             if entry.status == ResumeStatus::Resolved {
@@ -146,11 +163,12 @@ async fn resume(cx: &RequestContext, shared: &Shared, row: &RunSummary, input: &
         let key = format!("{}/{id}/{payload}", input.thread_id);
         match decide(cx, row, id, decision, &key).await {
             Ok(()) => {}
-            // The client has to see what was decided instead.
+            Err(problem) if is_closed(problem.kind()) => late.push(LateAnswer { interrupt: id.clone(), problem }),
+            // The client has to see why the question is still open.
             Err(problem) if is_late(problem.kind()) => leg.refusal = Some(problem),
             Err(problem) => return Err(problem),
         }
     }
     leg.seen = seen;
-    Ok(leg)
+    Ok((leg, late))
 }

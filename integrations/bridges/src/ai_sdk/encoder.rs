@@ -298,11 +298,7 @@ impl Encoder for AiSdk {
                 out.push(Frame::json(&Data::new("wait", PAUSED, data)));
                 Chunk::Finish { finish_reason: "other" }
             }
-            LegEnd::Broken(problem) => {
-                let document = problem.document();
-                let text = |name: &str| document.get(name).and_then(Value::as_str);
-                Chunk::Error { error_text: text("detail").or(text("title")).unwrap_or_default().to_owned() }
-            }
+            LegEnd::Broken(problem) => Chunk::Error { error_text: problem.message() },
         };
         out.extend([Frame::json(&last), Frame::word("[DONE]")]);
         out

@@ -21,7 +21,7 @@ use positronic_server::{Problem, ProblemType, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::bridges::Shared;
+use crate::bridges::{Shared, TEXT};
 use crate::leg::Leg;
 use crate::projection::is_about_workers;
 use crate::thread::{Thread, decide, is_late, may_decide, text_question};
@@ -53,6 +53,7 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
             .takes::<ChatRequest>()
             .max_body(MAX_BODY)
             .streams()
+            .problems_as(TEXT, Problem::message)
             .problems(&[
                 ProblemType::ScopeMissing,
                 ProblemType::NotAllowed,
@@ -73,6 +74,7 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
         .waits()
         .streams()
         .returns_nothing(204)
+        .problems_as(TEXT, Problem::message)
         .problems(&[ProblemType::NotFound, ProblemType::TooManyStreams]),
     ]
 }

@@ -136,6 +136,20 @@ pub(super) fn decision(question: &OpenQuestion, action: &str, content: &Value) -
     }
 }
 
+/// Reads the answer to a form whose question is no longer open; `None` if the person has closed it. The answer says what was meant.
+pub(super) fn late_decision(action: &str, content: &Value) -> Option<Decision> {
+    let edited = || content.get("arguments").and_then(Value::as_str).and_then(|json| serde_json::from_str(json).ok());
+    match (action, content.get("approve").and_then(Value::as_bool)) {
+        ("accept", Some(true)) => Some(Decision::Approve { arguments: edited() }),
+        ("accept", Some(false)) | ("decline", _) => Some(Decision::Reject { reason: None }),
+        ("accept", None) => {
+            let payload = content.get(ANSWER).unwrap_or(content).clone();
+            Some(Decision::Reply { payload, wait: None })
+        }
+        _ => None,
+    }
+}
+
 fn invalid(detail: &str) -> Problem {
     Problem::new(ProblemType::InvalidBody).detail(format!("the answer does not fit the form: {detail}"))
 }

@@ -40,10 +40,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
         let shared = Arc::clone(&shared);
         async move {
             let cx = Arc::new(cx);
-            match complete(&shared, &cx).await {
-                Err(problem) => refused(&cx, &problem),
-                answer => answer,
-            }
+            Ok(complete(&shared, &cx).await.unwrap_or_else(refused))
         }
     };
     vec![

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::newest::{HistoryEntry, Newest};
+use super::response::next_turn;
 use super::speech::AskedCall;
 
 const KIND: &str = "openai_chat";
@@ -29,9 +30,13 @@ pub(super) struct KnownChat {
 }
 
 impl KnownChat {
-    /// Returns whether nothing has happened since.
-    pub(super) fn is_latest(&self, last: &RunSummary) -> bool {
-        (last.run.as_str(), last.next) == (self.run.as_str(), self.next)
+    /// Returns whether nothing has been said to the conversation since. What people have decided meanwhile is not a turn.
+    pub(super) async fn is_latest(&self, cx: &RequestContext, last: &RunSummary) -> Result<bool, Problem> {
+        if last.run.as_str() != self.run {
+            return Ok(false);
+        }
+        let log = cx.client().events(&last.run, Seq(0)).await?;
+        Ok(next_turn(&log, Seq(self.next.0.saturating_sub(1))).is_none())
     }
 }
 

@@ -124,7 +124,7 @@ pub(super) async fn begin(
     let id = if has_history { newest.id(conversation, text) } else { UuidIds.signal().to_string() };
     let is_repeated = has_history && thread.has_message(cx, &id).await?;
     if let (Some(known), Some(last), false) = (known, thread.last(), is_repeated)
-        && !known.is_latest(last)
+        && !known.is_latest(cx, last).await?
     {
         let detail =
             "the conversation has continued since the last of these messages; fork its run to continue from there";

@@ -101,6 +101,26 @@ async fn approval_is_a_refusal_that_says_where_it_is_decided() {
 }
 
 #[tokio::test]
+async fn chat_with_a_refusal_continues_after_the_decision() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let first = ("user", "pay");
+    let (_, asked) = post(&shop, &ann, "/chat/completions", chat(&[first])).await;
+    let said = asked["choices"][0]["message"]["content"].as_str().unwrap();
+    let rows = shop.client.store().runs(&positronic_core::store::RunFilter::builder().build()).await.unwrap();
+    let open = positronic_core::machine::pending(&shop.client.state(&rows[0].run).await.unwrap());
+    shop.client.approve(&rows[0].run, &open[0].call, "boss").await.unwrap();
+    let history = || [first, ("assistant", said), ("user", "more")];
+
+    let (status, more) = post(&shop, &ann, "/chat/completions", chat(&history())).await;
+    let edited = chat(&[first, ("assistant", said), ("user", "other")]);
+    let (moved, _) = post(&shop, &ann, "/chat/completions", edited).await;
+
+    assert_eq!((status, &more["choices"][0]["message"]["content"]), (StatusCode::OK, &json!("You said more.")));
+    assert_eq!(moved, StatusCode::CONFLICT, "the conversation has continued");
+}
+
+#[tokio::test]
 async fn response_is_the_run_of_its_user_and_has_one_continuation() {
     let shop = Shop::new();
     let (ann, ben) = (shop.token(Some("ann"), &ALL).await, shop.token(Some("ben"), &ALL).await);

@@ -141,6 +141,8 @@ impl Shop {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let request = match body {
+            // A text is a body as it is, also one that is not JSON.
+            Some(Value::String(text)) => request.header("content-type", "application/json").body(Body::from(text)),
             Some(body) => request.header("content-type", "application/json").body(Body::from(body.to_string())),
             None => request.body(Body::empty()),
         };

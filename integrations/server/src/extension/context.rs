@@ -90,7 +90,7 @@ impl RequestContext {
         if self.caller()?.may(scope) {
             return Ok(());
         }
-        Err(Problem::new(ProblemType::ScopeMissing).field("required", [scope]))
+        Err(Problem::scope_missing(&[scope]))
     }
 
     /// Reads the row of a run.
@@ -123,7 +123,7 @@ impl RequestContext {
     pub async fn conversation_rows(&self, id: &str) -> Result<Vec<RunSummary>, Problem> {
         let (rows, caller) = (self.app.client.conversations().runs(id).await?, self.caller()?);
         if rows.first().is_some_and(|last| !caller.sees(last)) {
-            return Err(ProblemType::NotFound.into());
+            return Err(Problem::no_conversation(id));
         }
         Ok(rows)
     }

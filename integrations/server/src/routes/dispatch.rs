@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::Request;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
@@ -40,7 +40,12 @@ pub(super) async fn dispatch(
         true => answer.await,
         false => timeout(TIME_OUT, answer).await.unwrap_or_else(|_| Err(ProblemType::TimedOut.into())),
     };
-    answer.unwrap_or_else(Problem::into_response)
+    let mut response = answer.unwrap_or_else(Problem::into_response);
+    if let Some(form) = route.problem_form {
+        // The outermost layer writes the problem.
+        response.extensions_mut().insert(form);
+    }
+    response
 }
 
 async fn checked(
@@ -75,7 +80,7 @@ async fn checked(
     if let (RouteAccess::Scopes(scopes), Some(caller)) = (route.access, &caller)
         && !scopes.iter().any(|scope| caller.may(*scope))
     {
-        return Err(Problem::new(ProblemType::ScopeMissing).field("required", scopes));
+        return Err(Problem::scope_missing(scopes));
     }
     let run = match (route.ownership, &caller) {
         (Ownership::Run, Some(caller)) => Some(find_run(&app, caller, &params).await?),
@@ -106,7 +111,11 @@ async fn checked(
 async fn find_caller(app: &App, parts: &Parts) -> Result<Caller, Problem> {
     let caller = app.authenticate.authenticate(parts).await?;
     let caller = caller.filter(|caller| !caller.has_expired(app.now()));
-    caller.ok_or_else(|| ProblemType::Unauthenticated.into())
+    caller.ok_or_else(|| match parts.headers.contains_key(AUTHORIZATION) {
+        true => Problem::new(ProblemType::Unauthenticated)
+            .detail("the token is unknown, revoked or expired; `token create` creates another one"),
+        false => ProblemType::Unauthenticated.into(),
+    })
 }
 
 /// The fewest characters of the end of an id that name a run: as many as lists show.
@@ -134,7 +143,10 @@ async fn find_run(app: &App, caller: &Caller, params: &[(String, String)]) -> Re
 impl App {
     /// Reads the row of a run that the caller may see.
     pub(crate) async fn row(&self, caller: &Caller, run: &RunId) -> Result<RunSummary, Problem> {
-        let unknown = || Problem::new(ProblemType::UnknownRun).detail(format!("there is no run `{run}`"));
+        let unknown = || {
+            Problem::new(ProblemType::UnknownRun)
+                .detail(format!("there is no run `{run}`, or it is that of another user"))
+        };
         match self.client.store().run(run).await {
             Ok(row) if caller.sees(&row) => Ok(row),
             Ok(_) | Err(StoreError::NoSuchRun { .. }) => Err(unknown()),
@@ -161,9 +173,13 @@ fn max_bytes(app: &App, route: &Route, parts: &Parts) -> Result<usize, Problem> 
     };
     let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     match announced {
-        Some(announced) if announced > most => Err(Problem::new(ProblemType::TooLarge).field("max_bytes", most)),
+        Some(announced) if announced > most => Err(too_large(most)),
         announced => Ok(announced.unwrap_or(most)),
     }
+}
+
+fn too_large(most: usize) -> Problem {
+    Problem::new(ProblemType::TooLarge).detail(format!("the body has more than {most} bytes")).field("max_bytes", most)
 }
 
 /// Who sends a body.
@@ -236,7 +252,7 @@ async fn collect(
         let chunk = chunk.map_err(|error| Problem::new(ProblemType::InvalidBody).detail(error))?;
         let length = bytes.len() + chunk.len();
         if length > most {
-            return Err(Problem::new(ProblemType::TooLarge).field("max_bytes", most));
+            return Err(too_large(most));
         }
         if length > LARGE && turn.is_none() {
             turn = Some(app.turn(sender).await);
