@@ -169,6 +169,6 @@ impl Shared {
 
     /// Returns a leg that sends the events of a run from one on.
     pub(crate) fn from(&self, run: RunId, start: Seq) -> Leg {
-        Leg { run, start, seen: BTreeSet::new(), hold: self.hold, refusal: None, answers_calls: false }
+        Leg { run, start, seen: BTreeSet::new(), hold: self.hold, answers_calls: false }
     }
 }

@@ -8,13 +8,13 @@ use positronic_server::Problem;
 use positronic_server::extension::{Frame, OpenQuestion};
 use serde_json::{Map, Value, json};
 
-use super::LateAnswer;
 use super::event::{Event, Outcome, SubagentOutcome, TokenUsage};
 use super::interrupt::{interrupt, paused};
 use super::messages::Messages;
 use crate::leg::{Encoder, LegEnd};
 use crate::outputs::{Outputs, status};
 use crate::projection::{BrainOutcome, Item, Open, Placed, Projection, TextKind};
+use crate::thread::RefusedAnswer;
 
 /// The version of the protocol.
 const VERSION: &str = "1.0";
@@ -32,7 +32,7 @@ pub(super) struct AgUi {
     open_calls: Vec<(String, String)>,
     /// The text of the message that the client has sent with this leg.
     own: Option<String>,
-    late: Vec<LateAnswer>,
+    refused: Vec<RefusedAnswer>,
     outputs: Outputs,
     state: Option<Value>,
     has_begun: bool,
@@ -55,7 +55,7 @@ impl AgUi {
             open_texts: Vec::new(),
             open_calls: Vec::new(),
             own: None,
-            late: Vec::new(),
+            refused: Vec::new(),
             outputs: Outputs::default(),
             state: None,
             has_begun: false,
@@ -68,8 +68,8 @@ impl AgUi {
     }
 
     /// Says at the beginning of the leg which of its answers were not recorded.
-    pub(super) fn with_late_answers(self, late: Vec<LateAnswer>) -> Self {
-        Self { late, ..self }
+    pub(super) fn with_refused_answers(self, refused: Vec<RefusedAnswer>) -> Self {
+        Self { refused, ..self }
     }
 
     fn item(&mut self, placed: Placed, out: &mut Vec<Event>) {
@@ -314,8 +314,8 @@ impl Encoder for AgUi {
             events.push(self.snapshot());
             events.extend(projection.public().map(|state| Event::StateSnapshot { snapshot: state.clone() }));
         }
-        for (index, LateAnswer { interrupt, problem }) in self.late.drain(..).enumerate() {
-            events.extend(not_recorded(format!("{}:late:{index}", self.leg), &interrupt, &problem));
+        for (index, answer) in self.refused.drain(..).enumerate() {
+            events.extend(not_recorded(format!("{}:refused:{index}", self.leg), &answer));
         }
         for open in projection.open() {
             let parent = projection.brain_of(open.path());
@@ -381,7 +381,7 @@ impl Encoder for AgUi {
 }
 
 /// Says why an answer was not recorded, to people and to a program. The log has no such message, so the next snapshot has none.
-fn not_recorded(message_id: String, interrupt: &str, problem: &Problem) -> [Event; 4] {
+fn not_recorded(message_id: String, RefusedAnswer { question: interrupt, problem }: &RefusedAnswer) -> [Event; 4] {
     let (message, code) = (problem.message(), problem.kind().slug());
     let value = json!({ "interruptId": interrupt, "code": code, "message": message });
     let (id, subagent_run_id) = (message_id.clone(), None);

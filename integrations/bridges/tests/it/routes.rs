@@ -102,11 +102,17 @@ async fn reader_can_attach_and_can_neither_speak_nor_decide() {
     let decision = answer(&leg, &json!({ "approved": true }));
 
     let (spoke, of_run) = shop.send(&reader, "POST", "/api/v1/ag-ui/Refund", Some(input("thread", said("more")))).await;
-    let (decided, of_decide) = shop.send(&ann, "POST", "/api/v1/ag-ui/Refund", Some(input("thread", decision))).await;
+    let decided = shop.leg(&ann, "thread", decision).await;
     let attached = shop.leg(&reader, "thread", json!({})).await;
 
-    assert_eq!((spoke, decided), (StatusCode::FORBIDDEN, StatusCode::FORBIDDEN));
-    assert!(of_run.contains("`run`") && of_decide.contains("`decide`"), "{of_run} {of_decide}");
+    assert!(spoke == StatusCode::FORBIDDEN && of_run.contains("`run`"), "{of_run}");
+    let refused = decided.iter().find(|event| event["name"] == "positronic.refused").unwrap();
+    assert_eq!(refused["value"]["code"], "scope-missing");
+    assert_eq!(
+        decided.last().unwrap()["outcome"]["interrupts"][0]["id"],
+        refused["value"]["interruptId"],
+        "it is open"
+    );
     let interrupt = &attached.last().unwrap()["outcome"]["interrupts"][0];
     assert_eq!(interrupt["metadata"]["positronic"]["answerable"], false);
 }
