@@ -156,7 +156,10 @@ impl Refusal {
     }
 
     pub(super) fn unknown_method(name: &str) -> Self {
-        Self::of(ErrorKind::UnknownMethod, format!("there is no method `{name}`"))
+        Self::of(
+            ErrorKind::UnknownMethod,
+            format!("there is no method `{name}`; the server speaks A2A {}", super::VERSION),
+        )
     }
 
     pub(super) fn invalid_params(text: impl Into<String>) -> Self {

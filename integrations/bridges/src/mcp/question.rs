@@ -1,11 +1,12 @@
 //! What a run waits for as forms of the client (elicitation), and their answers as decisions. A form has only fields of simple types.
 
-use positronic_core::record::{Amounts, PendingKind, WaitSpec};
+use positronic_core::record::{Amounts, PendingKind};
 use positronic_server::extension::{Decision, OpenQuestion, Viewer};
 use positronic_server::{Problem, ProblemType};
 use rmcp::model::{ElicitRequestParams, ElicitationSchema};
 use serde_json::{Map, Value, json};
 
+use crate::answer_form::person;
 use crate::open_questions::prompt;
 
 /// The field of an answer that is not an object.
@@ -20,10 +21,6 @@ pub(super) fn is_answerable(question: &OpenQuestion) -> bool {
 pub(super) fn form(viewer: &Viewer, question: &OpenQuestion) -> ElicitRequestParams {
     let message = prompt(viewer, question);
     ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: schema(question) }
-}
-
-fn person(waits: &[WaitSpec]) -> Option<(usize, &WaitSpec)> {
-    waits.iter().enumerate().find(|(_, wait)| wait.person)
 }
 
 fn schema(question: &OpenQuestion) -> ElicitationSchema {

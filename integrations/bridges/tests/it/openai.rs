@@ -151,6 +151,18 @@ async fn approve_all(shop: &Shop) {
 }
 
 #[tokio::test]
+async fn refusal_of_a_published_server_names_the_page_of_the_run_and_why_the_caller_may_not_decide() {
+    let shop = Shop::published("https://shop.example/agents/");
+    let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await;
+
+    let (_, asked) = post(&shop, &ann, "/chat/completions", chat(&[("user", "pay")])).await;
+
+    let refusal = asked["choices"][0]["message"]["refusal"].as_str().unwrap();
+    assert!(refusal.contains("https://shop.example/agents/ui/runs/"), "{refusal}");
+    assert!(refusal.contains("not by this caller: the caller lacks the scope `decide`"), "{refusal}");
+}
+
+#[tokio::test]
 async fn chats_that_begin_alike_are_two_conversations() {
     let shop = Shop::new();
     let ann = shop.token(Some("ann"), &ALL).await;

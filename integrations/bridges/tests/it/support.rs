@@ -81,12 +81,23 @@ impl Shop {
 
     /// Opens a shop with other brains.
     pub(crate) fn of(runner: Runner, bridges: &Bridges, redacted: &[&str]) -> Self {
-        let client = runner.client();
         let options = Options::builder().brains(runner.clone()).routes(bridges.routes());
         let options = match redacted {
             [] => options.build(),
             fields => options.redact(redact_fields(fields.iter().copied())).build(),
         };
+        Self::with(runner, options)
+    }
+
+    /// Opens a shop that clients reach under a public URL.
+    pub(crate) fn published(url: &str) -> Self {
+        let runner = Runner::new(ScriptedModel::from_fn(reply)).store(MemoryStore::new()).brain(refund());
+        let options = Options::builder().brains(runner.clone()).routes(Bridges::builder().build().routes());
+        Self::with(runner, options.public_url(url.parse().unwrap()).build())
+    }
+
+    fn with(runner: Runner, options: Options) -> Self {
+        let client = runner.client();
         Self { router: router(client.clone(), options), client, runner }
     }
 
