@@ -1,6 +1,5 @@
 //! Problem documents (RFC 9457): the answer to every request that is refused or fails.
 
-use std::iter::once;
 use std::sync::Arc;
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -186,11 +185,15 @@ impl Problem {
             None if self.errors.is_empty() => format!("{} {}", self.kind.title(), self.kind.text()),
             None => self.kind.title().to_owned(),
         };
-        let places = self.errors.iter().map(|FieldError { pointer, detail }| match pointer.as_str() {
-            "" => detail.clone(),
-            pointer => format!("{pointer}: {detail}"),
-        });
-        once(first).chain(places).collect::<Vec<_>>().join("\n")
+        let mut lines = vec![first];
+        for FieldError { pointer, detail } in &self.errors {
+            let place = if pointer.is_empty() { detail.clone() } else { format!("{pointer}: {detail}") };
+            // The detail may be that of the only place.
+            if !lines.contains(&place) {
+                lines.push(place);
+            }
+        }
+        lines.join("\n")
     }
 
     /// Creates the problem of a caller that names the conversation of another user.

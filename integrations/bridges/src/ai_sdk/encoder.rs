@@ -64,7 +64,7 @@ impl AiSdk {
                 out.push(Frame::json(&Chunk::ToolApprovalRequest {
                     approval_id: open.id.clone(),
                     tool_call_id: projection.call_id(&open.pending.call),
-                    reason: gate.reason.to_string(),
+                    reason: gate.reason.clone(),
                 }));
             }
         }

@@ -45,7 +45,7 @@ fn mcp(name: &'static str, mut params: Value) -> Request {
     Request { headers, ..post("mcp", "mcp", body) }
 }
 
-fn chat(id: &str, message: Value) -> Value {
+fn chat(id: &str, message: &Value) -> Value {
     json!({ "id": id, "messages": [message] })
 }
 
@@ -57,13 +57,13 @@ fn completion(model: &str) -> Value {
     json!({ "model": model, "messages": [{ "role": "user", "content": "hello" }] })
 }
 
-fn a2a(message: Value) -> Value {
+fn a2a(message: &Value) -> Value {
     let mut params = json!({ "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }] } });
     params["message"].as_object_mut().unwrap().extend(message.as_object().unwrap().clone());
     params
 }
 
-fn rpc(params: Value) -> Value {
+fn rpc(params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params })
 }
 
@@ -77,7 +77,7 @@ fn requests(brain: &'static str, thread: &str) -> Vec<Request> {
     let response = Request { method: "GET", body: None, ..post("openai", "", Value::Null) };
     let mut requests = vec![
         post("ag-ui", &format!("ag-ui/{brain}"), input(talk, said("hello"))),
-        post("ai-sdk", &format!("ai-sdk/{brain}"), chat(talk, text_of("m-hello"))),
+        post("ai-sdk", &format!("ai-sdk/{brain}"), chat(talk, &text_of("m-hello"))),
     ];
     requests.push(match thread {
         "new" => mcp(brain, json!({ "arguments": { "message": "hello" } })),
@@ -87,8 +87,8 @@ fn requests(brain: &'static str, thread: &str) -> Vec<Request> {
         "new" => post("openai", "openai/v1/chat/completions", completion(brain)),
         thread => Request { path: format!("/api/v1/openai/v1/responses/resp_{thread}_0"), ..response },
     });
-    requests.push(post("a2a", &format!("a2a/{brain}"), rpc(a2a(task.clone()))));
-    requests.push(post("a2a-http", &format!("a2a/{brain}/message:send"), a2a(task)));
+    requests.push(post("a2a", &format!("a2a/{brain}"), rpc(&a2a(&task))));
+    requests.push(post("a2a-http", &format!("a2a/{brain}/message:send"), a2a(&task)));
     requests
 }
 
@@ -98,14 +98,14 @@ pub(crate) fn decisions(run: &str, question: &str, approves: bool) -> Vec<Reques
     let part = json!({ "type": "dynamic-tool", "approval": { "id": question, "approved": approves } });
     let message = json!({ "id": "a", "role": "assistant", "parts": [part] });
     let data = json!({ "data": { "question": question, "response": { "approved": approves } } });
-    let decision = a2a(json!({ "taskId": run, "parts": [data] }));
+    let decision = a2a(&json!({ "taskId": run, "parts": [data] }));
     let form = json!({ question: { "action": "accept", "content": { "approve": approves } } });
     let call = json!({ "arguments": { "message": "pay" }, "requestState": run, "inputResponses": form });
     vec![
         post("ag-ui", "ag-ui/Refund", input(run, json!({ "resume": [entry] }))),
-        post("ai-sdk", "ai-sdk/Refund", chat(run, message)),
+        post("ai-sdk", "ai-sdk/Refund", chat(run, &message)),
         mcp("Refund", call),
-        post("a2a", "a2a/Refund", rpc(decision.clone())),
+        post("a2a", "a2a/Refund", rpc(&decision)),
         post("a2a-http", "a2a/Refund/message:send", decision),
     ]
 }
@@ -123,7 +123,7 @@ async fn answer(shop: &Shop, token: &str, request: &Request) -> String {
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     // Of a stream, its last event says what failed.
-    let last = text.lines().filter(|line| !line.is_empty() && *line != "data: [DONE]").next_back().unwrap_or_default();
+    let last = text.lines().rfind(|line| !line.is_empty() && *line != "data: [DONE]").unwrap_or_default();
     let text = if kind == "text/event-stream" { last } else { &text };
     format!("{bridge}: {status} {kind}\n{text}\n")
 }
