@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
+use axum::body::{BodyDataStream, Bytes};
 use axum::extract::Request;
-use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
@@ -28,6 +28,8 @@ const STALL: Duration = Duration::from_secs(10);
 
 /// The bytes of a body that are read although the route takes none.
 const IGNORED: usize = 64 << 10;
+/// The bytes of a refused body that are read.
+const SKIPPED: usize = 32 << 20;
 
 pub(super) async fn dispatch(
     app: Arc<App>,
@@ -86,7 +88,16 @@ async fn checked(
         (Ownership::Run, Some(caller)) => Some(find_run(&app, caller, &params).await?),
         (Ownership::Run, None) | (Ownership::None, _) => None,
     };
-    let most = max_bytes(&app, route, &parts)?;
+    let most = match max_bytes(&app, route, &parts) {
+        Ok(most) => most,
+        Err(problem) => {
+            // A client may read the answer only after it has sent its body.
+            if caller.is_some() && !parts.headers.contains_key(EXPECT) {
+                skip(&mut body.into_data_stream(), SKIPPED).await;
+            }
+            return Err(problem);
+        }
+    };
     (route.before_body)(&app, &params, &parts)?;
     let key = Limits::key(caller.as_ref(), address).unwrap_or_default();
     let sender = Sender { key: &key, is_anonymous: caller.is_none() };
@@ -205,7 +216,8 @@ async fn read(
 ) -> Result<(Bytes, Value, Option<Turn>), Problem> {
     let is_json = match route.body {
         Body::None => {
-            ignore(body).await;
+            // The client can send its next request over the same connection.
+            skip(&mut body.into_data_stream(), IGNORED).await;
             return Ok((Bytes::new(), Value::Null, None));
         }
         Body::Json(_) => true,
@@ -228,11 +240,10 @@ async fn read(
     Ok((Bytes::new(), value?, turn))
 }
 
-/// Reads a body that the route does not need, so that the client can send its next request over the same connection. One that is long or
-/// makes no progress is left, and ends the connection.
-async fn ignore(body: axum::body::Body) {
-    let (mut chunks, mut length) = (body.into_data_stream(), 0);
-    while length < IGNORED
+/// Reads a body that nothing needs. One that is longer, or makes no progress, is left, and ends the connection.
+async fn skip(chunks: &mut BodyDataStream, most: usize) {
+    let mut length = 0;
+    while length < most
         && let Ok(Some(Ok(chunk))) = timeout(STALL, chunks.next()).await
     {
         length += chunk.len();
@@ -252,6 +263,9 @@ async fn collect(
         let chunk = chunk.map_err(|error| Problem::new(ProblemType::InvalidBody).detail(error))?;
         let length = bytes.len() + chunk.len();
         if length > most {
+            if !sender.is_anonymous {
+                skip(&mut chunks, SKIPPED).await;
+            }
             return Err(too_large(most));
         }
         if length > LARGE && turn.is_none() {
