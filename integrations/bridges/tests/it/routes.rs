@@ -48,13 +48,7 @@ async fn every_route_needs_a_caller_with_one_of_its_scopes() {
     assert_eq!(routes.len(), 36, "{routes:?}");
 
     for (method, path, scopes) in routes {
-        let at = path
-            .replace("{title}", "Refund")
-            .replace("{chat}", "x")
-            .replace("{model}", "Refund")
-            .replace("{response}", "x")
-            .replace("{task}", "x:cancel")
-            .replace("{config}", "x");
+        let at = filled(&path);
         let body = || (method != "GET").then(|| json!({}));
         let others: Vec<_> =
             Scope::ALL.into_iter().filter(|scope| !scopes.contains(scope) && *scope != Scope::Admin).collect();
@@ -67,6 +61,29 @@ async fn every_route_needs_a_caller_with_one_of_its_scopes() {
         assert_eq!((stranger, wrong), (StatusCode::UNAUTHORIZED, StatusCode::UNAUTHORIZED), "{method} {path}");
         assert_eq!(refused, StatusCode::FORBIDDEN, "{method} {path}");
         assert!(scopes.iter().all(|scope| text.contains(&format!("`{scope}`"))), "{method} {path}: {text}");
+    }
+}
+
+/// Fills the parameters of a path.
+fn filled(path: &str) -> String {
+    let path = path.replace("{title}", "Refund").replace("{model}", "Refund").replace("{task}", "x:cancel");
+    ["{chat}", "{response}", "{config}"].iter().fold(path, |path, name| path.replace(name, "x"))
+}
+
+#[tokio::test]
+async fn every_route_counts_the_requests_of_its_caller() {
+    let shop = Shop::limited();
+
+    for (index, (method, path, _)) in listed().into_iter().enumerate() {
+        let token = shop.token(Some(&format!("user {index}")), &Scope::ALL).await;
+        let body = || (method != "GET").then(|| json!({}));
+
+        let (first, _) = shop.send(&token, &method, &filled(&path), body()).await;
+        let second = shop.send_with(&token, &method, &filled(&path), body(), &[]).await;
+
+        assert_ne!(first, StatusCode::TOO_MANY_REQUESTS, "{method} {path}");
+        assert_eq!(second.status(), StatusCode::TOO_MANY_REQUESTS, "{method} {path}");
+        assert!(second.headers().contains_key("retry-after"), "{method} {path}");
     }
 }
 

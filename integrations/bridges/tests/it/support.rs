@@ -72,11 +72,7 @@ impl Shop {
 
     /// Opens a shop whose answers leave out the values of some fields. With such a field, texts are sent only as a whole.
     pub(crate) fn open(bridges: &Bridges, redacted: &[&str]) -> Self {
-        Self::of(
-            Runner::new(ScriptedModel::from_fn(reply)).store(MemoryStore::new()).brain(refund()),
-            bridges,
-            redacted,
-        )
+        Self::of(Self::worker(), bridges, redacted)
     }
 
     /// Opens a shop with other brains.
@@ -91,9 +87,20 @@ impl Shop {
 
     /// Opens a shop that clients reach under a public URL.
     pub(crate) fn published(url: &str) -> Self {
-        let runner = Runner::new(ScriptedModel::from_fn(reply)).store(MemoryStore::new()).brain(refund());
+        let runner = Self::worker();
         let options = Options::builder().brains(runner.clone()).routes(Bridges::builder().build().routes());
         Self::with(runner, options.public_url(url.parse().unwrap()).build())
+    }
+
+    /// Opens a shop that takes one request of each caller a minute.
+    pub(crate) fn limited() -> Self {
+        let runner = Self::worker();
+        let options = Options::builder().brains(runner.clone()).routes(Bridges::builder().build().routes());
+        Self::with(runner, options.requests_per_minute(1).build())
+    }
+
+    fn worker() -> Runner {
+        Runner::new(ScriptedModel::from_fn(reply)).store(MemoryStore::new()).brain(refund())
     }
 
     fn with(runner: Runner, options: Options) -> Self {
