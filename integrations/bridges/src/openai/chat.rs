@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::{error, failed, refused};
-use super::history::{Answer, Remembered};
+use super::history::{Remembered, TurnAnswer};
 use super::input::CompletionRequest;
 use super::speech::{AskedCall, Speech, TurnEnd};
 use super::turn::{TurnOpening, begin, by_history, named, speech};
@@ -71,13 +71,13 @@ struct ChunkHeader {
 }
 
 /// Returns what a turn has answered.
-fn answered<'a>(text: &'a str, end: &'a TurnEnd) -> Answer<'a> {
+fn answered<'a>(text: &'a str, end: &'a TurnEnd) -> TurnAnswer<'a> {
     let (calls, refusal): (&[AskedCall], _) = match end {
         TurnEnd::Called(calls) => (calls, None),
         TurnEnd::Waiting(refusal) => (&[], Some(refusal.as_str())),
         _ => (&[], None),
     };
-    Answer { text, calls, refusal }
+    TurnAnswer { text, calls, refusal }
 }
 
 async fn complete(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response, Problem> {

@@ -51,7 +51,7 @@ impl KnownChat {
 
 /// What a caller has been answered.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Answer<'a> {
+pub(super) struct TurnAnswer<'a> {
     pub(super) text: &'a str,
     pub(super) calls: &'a [AskedCall],
     /// What the run waits for. Clients send it back as a refusal, as a text, or not at all.
@@ -67,7 +67,7 @@ pub(super) struct Remembered {
 
 impl Remembered {
     /// Stores the conversation of an answer to the brain's caller.
-    pub(super) async fn remember(&self, brain: &str, answer: Answer<'_>) {
+    pub(super) async fn remember(&self, brain: &str, answer: TurnAnswer<'_>) {
         let Self { cx, newest, conversation } = self;
         if let Err(problem) = remember(cx, brain, newest, answer, conversation).await {
             tracing::warn!(kind = problem.kind().slug(), "cannot remember the conversation of an answer");
@@ -95,7 +95,7 @@ async fn remember(
     cx: &RequestContext,
     brain: &str,
     newest: &Newest,
-    Answer { text, calls, refusal }: Answer<'_>,
+    TurnAnswer { text, calls, refusal }: TurnAnswer<'_>,
     conversation: &str,
 ) -> Result<(), Problem> {
     let Some(last) = cx.conversation_rows(conversation).await?.into_iter().next() else { return Ok(()) };

@@ -9,7 +9,7 @@ use positronic_server::extension::{RequestContext, Route};
 use positronic_server::{Problem, ProblemType, Scope};
 
 use super::error::refused;
-use super::history::{Answer, Remembered};
+use super::history::{Remembered, TurnAnswer};
 use super::input::ResponseRequest;
 use super::newest::NewestInput;
 use super::response::{ResponseObject, next_turn, read, turn_of};
@@ -112,7 +112,9 @@ async fn created(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response, 
         response
     });
     let response = response.await?;
-    remembered.remember(&request.model, Answer { text: &response.text(), calls: &response.asked, refusal: None }).await;
+    remembered
+        .remember(&request.model, TurnAnswer { text: &response.text(), calls: &response.asked, refusal: None })
+        .await;
     cx.answer(200, &response)
 }
 
