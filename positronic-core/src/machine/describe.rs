@@ -27,7 +27,7 @@ const FIELDS: usize = 4;
 /// Writes what some events say into the row of their run; `state` is the run's state after them.
 pub(crate) fn describe(row: &mut RunSummary, state: &RunState, events: &[Arc<Event>]) {
     if let Some(last) = headline(state, events) {
-        row.last = Some(last);
+        row.last = Some(last.into());
     }
     for event in events {
         note(row, event);

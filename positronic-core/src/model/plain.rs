@@ -1,44 +1,42 @@
 //! Helpers for models without a provider: a plain encoding of requests, and streaming of finished answers.
 
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
 
 use super::{DeltaSink, Piece};
-use crate::record::{Assistant, DeltaKind, Message, ModelRequest, ModelResponse, Part};
+use crate::record::{Assistant, DeltaKind, Message, ModelRequest, ModelResponse, Part, wire_text};
 
 /// Encodes a request as the JSON of its fields.
 pub(super) fn plain_wire(request: &ModelRequest) -> String {
     const DIALECT: &str = "plain";
-    let raw = |encoded: serde_json::Result<Box<RawValue>>| encoded.unwrap_or_default();
     let mut out = String::from("{\"system\":");
-    out.push_str(raw(to_raw_value(&*request.system)).get());
+    out.push_str(&wire_text(&*request.system));
     out.push_str(",\"context\":");
-    out.push_str(raw(to_raw_value(&*request.context)).get());
+    out.push_str(&wire_text(&*request.context));
     out.push_str(",\"tools\":");
-    out.push_str(request.tools.wire(DIALECT, |tools| raw(to_raw_value(tools))).get());
+    out.push_str(&request.tools.wire(DIALECT, wire_text));
     out.push_str(",\"settings\":");
-    out.push_str(raw(to_raw_value(&*request.settings)).get());
+    out.push_str(&wire_text(&*request.settings));
     out.push_str(",\"messages\":[");
     for (index, entry) in request.messages.read().iter().enumerate() {
         if index > 0 {
             out.push(',');
         }
-        out.push_str(entry.wire(DIALECT, |message| raw(encode(message))).get());
+        out.push_str(&entry.wire(DIALECT, encode));
     }
     out.push_str("]}");
     out
 }
 
 /// Encodes a message, without the model that gave it: a plain model has no private data.
-fn encode(message: &Message) -> serde_json::Result<Box<RawValue>> {
+fn encode(message: &Message) -> Box<str> {
     #[derive(Serialize)]
     struct AnswerMessage<'a> {
         role: &'static str,
         parts: &'a [Assistant],
     }
     match message {
-        Message::Assistant { parts, .. } => to_raw_value(&AnswerMessage { role: "assistant", parts }),
-        other => to_raw_value(other),
+        Message::Assistant { parts, .. } => wire_text(&AnswerMessage { role: "assistant", parts }),
+        other => wire_text(other),
     }
 }
 

@@ -54,7 +54,7 @@ pub use prompt::continued::{ContinuedLoop, Dialogue, HandedOver};
 pub(crate) use prompt::file::stored_files;
 pub use prompt::file::{Attachment, FileKind, FileLocation, FileRef, LARGEST_BLOB};
 pub use prompt::made_by::{MadeBy, Recipient};
-pub use prompt::message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
+pub use prompt::message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText, wire_text};
 pub use prompt::older_answer::OlderAnswer;
 pub use prompt::part::{Citation, Part, ProviderToolUse};
 pub use prompt::prompt::{Output, OutputKind, Prompt, PromptState, shown_together};

@@ -55,18 +55,17 @@ pub enum TimerChange {
 }
 
 impl Append {
-    /// Returns the events' lines of JSON.
+    /// Returns the events as lines of JSON, in one text. Each ends with a line break, and JSON has none within.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unrecordable`] when an event cannot be serialized, [`StoreError::Failed`] when their numbers do not
     /// begin with `expected` or have a gap.
-    pub fn lines(&self) -> Result<Vec<Box<str>>, StoreError> {
+    pub fn lines(&self) -> Result<Box<str>, StoreError> {
         with_scratch(|buffer| self.lines_with(buffer))
     }
 
-    fn lines_with(&self, buffer: &mut Vec<u8>) -> Result<Vec<Box<str>>, StoreError> {
-        let mut lines = Vec::with_capacity(self.events.len());
+    fn lines_with(&self, buffer: &mut Vec<u8>) -> Result<Box<str>, StoreError> {
         let mut next = self.expected;
         for event in &self.events {
             if event.seq != next {
@@ -78,12 +77,11 @@ impl Append {
                 let (event, path) = (event.kind.name().to_owned(), event.path.clone());
                 StoreError::Unrecordable { event, path, reason }
             };
-            buffer.clear();
             event.write_line(buffer).map_err(|error| refused(error.to_string()))?;
-            let line = std::str::from_utf8(buffer).map_err(|error| refused(error.to_string()))?;
-            lines.push(line.into());
+            buffer.push(b'\n');
         }
-        Ok(lines)
+        let lines = str::from_utf8(buffer).map_err(|error| StoreError::Failed { message: error.to_string() })?;
+        Ok(lines.into())
     }
 
     /// Returns the signals that the events accept, with the number of each event.
@@ -123,8 +121,8 @@ impl Append {
     }
 
     /// Returns the hashes of the files that these lines reference, some perhaps repeatedly.
-    pub fn files(lines: &[Box<str>]) -> impl Iterator<Item = &str> {
-        lines.iter().flat_map(|line| stored_files(line))
+    pub fn files(lines: &str) -> impl Iterator<Item = &str> {
+        stored_files(lines)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+use smallvec::SmallVec;
+
 use super::Watcher;
 use crate::record::RunId;
 
@@ -41,9 +43,8 @@ impl Watchers {
     }
 
     /// Returns the watchers of a run. A store calls them after it has released its lock.
-    pub fn of(&mut self, run: &RunId) -> Vec<Arc<dyn Watcher>> {
-        let of_run = self.of_runs.get(run).map_or(0, Vec::len);
-        let mut watchers = Vec::with_capacity(self.of_all.len() + of_run);
+    pub fn of(&mut self, run: &RunId) -> impl ExactSizeIterator<Item = Arc<dyn Watcher>> + use<> {
+        let mut watchers = SmallVec::new();
         take_live(&mut self.of_all, &mut watchers);
         if let Some(of_run) = self.of_runs.get_mut(run) {
             take_live(of_run, &mut watchers);
@@ -51,7 +52,7 @@ impl Watchers {
                 self.of_runs.remove(run);
             }
         }
-        watchers
+        watchers.into_iter()
     }
 
     /// Returns whether all watchers were dropped.
@@ -72,7 +73,7 @@ impl Watchers {
 }
 
 /// Removes the dropped watchers, and adds the others to a list.
-fn take_live(watchers: &mut Vec<Weak<dyn Watcher>>, live: &mut Vec<Arc<dyn Watcher>>) {
+fn take_live(watchers: &mut Vec<Weak<dyn Watcher>>, live: &mut SmallVec<[Arc<dyn Watcher>; 4]>) {
     watchers.retain(|watcher| watcher.strong_count() > 0);
     live.extend(watchers.iter().filter_map(Weak::upgrade));
 }

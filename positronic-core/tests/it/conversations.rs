@@ -7,7 +7,9 @@ use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::request_for;
-use positronic_core::record::{Event, EventKind, Message, ModelRequest, RunId, Seq, Status, Timestamp, UserMessage};
+use positronic_core::record::{
+    Event, EventKind, Message, ModelRequest, RunId, Seq, Start, Status, Timestamp, UserMessage,
+};
 use positronic_core::runner::{Busy, ConversationError, Settled};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{Append, Index, MemoryStore};
@@ -213,6 +215,21 @@ async fn conversation_belongs_to_its_user() {
 
     assert!(matches!(other, Err(ConversationError::NotYours { .. })), "{other:?}");
     assert_eq!(said(&runner, "c").await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn conversation_cannot_have_the_id_of_a_run() {
+    let store = MemoryStore::new();
+    let runner = echoing(&store);
+    let start = Start { id: Some("r".into()), user: Some("ann".to_owned()), ..Start::default() };
+    runner.start_with(&helper(), (), start).await.unwrap().result().await.unwrap();
+
+    let own = runner.conversation("r").user("ann").send(&helper(), (), "one").await;
+    let other = runner.conversation("r").user("bob").send(&helper(), (), "two").await;
+
+    assert!(matches!(own, Err(ConversationError::IdOfRun { .. })), "{own:?}");
+    assert!(matches!(other, Err(ConversationError::NotYours { .. })), "{other:?}");
+    assert_eq!(said(&runner, "r").await.len(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::io;
 use axum::http::StatusCode;
 use positronic_bridges::Bridges;
 use positronic_server::{Scope, openapi, openapi_with};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::errors::{decisions, sent};
 use crate::support::{Shop, answer, input, said};
@@ -108,6 +108,32 @@ async fn thread_of_another_user_does_not_exist() {
     }
     let leg = shop.leg(&ann, "thread", decision).await;
     assert_eq!(leg.last().unwrap()["outcome"]["type"], "success");
+}
+
+#[tokio::test]
+async fn run_of_another_user_is_no_thread() {
+    let shop = Shop::new();
+    let scopes = [Scope::Read, Scope::Run, Scope::Decide];
+    let (ann, ben) = (shop.token(Some("ann"), &scopes).await, shop.token(Some("ben"), &scopes).await);
+    let (_, started) = shop.send(&ann, "POST", "/api/v1/runs", Some(json!({ "brain": "Refund" }))).await;
+    let started: Value = serde_json::from_str(&started).unwrap();
+    let run = started["id"].as_str().unwrap().to_owned();
+    let part = json!({ "type": "text", "text": "hello" });
+    let message = json!({ "id": "x", "role": "user", "parts": [part] });
+    let task = json!({ "messageId": "m", "role": "ROLE_USER", "contextId": run, "parts": [{ "text": "hello" }] });
+    let completion = json!({ "model": "Refund", "messages": [{ "role": "user", "content": "hello" }], "metadata": { "conversation": run } });
+
+    for (path, body) in [
+        ("ag-ui/Refund", input(&run, json!({}))),
+        ("ag-ui/Refund", input(&run, said("hello"))),
+        ("ai-sdk/Refund", json!({ "id": run, "messages": [message] })),
+        ("a2a/Refund/message:send", json!({ "message": task })),
+        ("openai/v1/chat/completions", completion),
+    ] {
+        let (status, text) = shop.send(&ben, "POST", &format!("/api/v1/{path}"), Some(body)).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{path}: {text}");
+    }
+    assert!(shop.client.conversations().runs(&run).await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use positronic_core::record::{
-    Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Recipient, Settings, ToolChoice, ToolDecl,
+    Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Recipient, Settings, ToolChoice, ToolDecl, wire_text,
 };
 use positronic_model_http::schema::{
     FormatCache, Parameters, SchemaDialect, SchemaRole, lenient_schema, strict_schema,
@@ -80,12 +80,12 @@ fn write_prompt(
         };
         let encode = |tools: &[ToolDecl]| encode_tools(tools, &request.tools.memo(FieldNames::of), streams, strict);
         let tools = request.tools.wire(dialect, encode);
-        body.raw("tools", &config.cache.mark(&provider_tools::append(tools.get(), &settings.provider_tools)));
+        body.raw("tools", &config.cache.mark(&provider_tools::append(&tools, &settings.provider_tools)));
         write_tool_choice(body, settings);
     }
     if !request.system.trim().is_empty() {
-        let system = to_raw_value(&[Block::Text { text: &request.system, citations: None }]).unwrap_or_default();
-        body.raw("system", &config.cache.mark(system.get()));
+        let system = wire_text(&[Block::Text { text: &request.system, citations: None }]);
+        body.raw("system", &config.cache.mark(&system));
     }
     // The API refuses citations together with a schema that it enforces.
     let cites = config.cite_documents && format.is_err();
@@ -190,13 +190,13 @@ fn messages(
             Message::User { .. } | Message::Tool { .. } => "user",
         };
         if marked.contains(&Some(index)) {
-            turns.add(role, &config.cache.mark(blocks.get()));
+            turns.add(role, &config.cache.mark(&blocks));
         } else {
-            turns.add(role, blocks.get());
+            turns.add(role, &blocks);
         }
     }
     for text in tail {
-        turns.add("user", to_raw_value(&[Block::Text { text, citations: None }]).unwrap_or_default().get());
+        turns.add("user", &wire_text(&[Block::Text { text, citations: None }]));
     }
     turns.end()
 }
@@ -224,7 +224,7 @@ enum Block<'a> {
 }
 
 /// Encodes the blocks of a message.
-fn encode_message(message: &Message, cites: bool) -> Box<RawValue> {
+fn encode_message(message: &Message, cites: bool) -> Box<str> {
     let encode_file = |file| encode_file(file, cites);
     let mut blocks = Vec::new();
     match message {
@@ -257,7 +257,7 @@ fn encode_message(message: &Message, cites: bool) -> Box<RawValue> {
             blocks.truncate(end);
         }
     }
-    to_raw_value(&blocks).unwrap_or_default()
+    wire_text(&blocks)
 }
 
 /// Encodes a text block. The API refuses one without a visible character.
@@ -343,7 +343,7 @@ fn sendable_id(id: &str) -> Cow<'_, str> {
 /// The number of strict tools that a request may have, in Anthropic's "Schema complexity limits".
 const STRICT_TOOLS: usize = 20;
 
-fn encode_tools(tools: &[ToolDecl], names: &FieldNames, streams: bool, strict: bool) -> Box<RawValue> {
+fn encode_tools(tools: &[ToolDecl], names: &FieldNames, streams: bool, strict: bool) -> Box<str> {
     #[derive(Serialize)]
     struct WireTool<'a> {
         name: Cow<'a, str>,
@@ -378,5 +378,5 @@ fn encode_tools(tools: &[ToolDecl], names: &FieldNames, streams: bool, strict: b
             eager_input_streaming: streams && !strict,
         }
     });
-    to_raw_value(&encoded.collect::<Vec<_>>()).unwrap_or_default()
+    wire_text(&encoded.collect::<Vec<_>>())
 }

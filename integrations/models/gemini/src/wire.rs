@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use positronic_core::record::{
     Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Recipient, Settings, ToolChoice, ToolDecl, WireText,
+    wire_text,
 };
 use positronic_model_http::schema::{FormatCache, SchemaRole, gemini_schema};
 use positronic_model_http::{RequestBody, Turns, sendable_object};
@@ -83,7 +84,7 @@ fn write_tools(body: &mut RequestBody<'_>, to: Recipient<'_>, request: &ModelReq
     }
     body.list("tools", |push| {
         if has_own {
-            push(request.tools.wire("gemini", encode_tools).get());
+            push(&request.tools.wire("gemini", encode_tools));
         }
         provided.iter().for_each(|tool| push(tool));
     });
@@ -183,19 +184,19 @@ fn contents(to: Recipient<'_>, request: &ModelRequest) -> String {
     let mut files: Vec<WireText<'_>> = Vec::new();
     for entry in history.iter() {
         if !matches!(entry.message, Message::Tool { .. }) {
-            files.drain(..).for_each(|parts| turns.add("user", parts.get()));
+            files.drain(..).for_each(|parts| turns.add("user", &parts));
         }
         match &entry.message {
             Message::User { .. } => {
-                turns.add("user", entry.wire("gemini", |message| encode_message(message, false)).get());
+                turns.add("user", &entry.wire("gemini", |message| encode_message(message, false)));
             }
             Message::Tool { call, files: attached, .. } => {
                 let has_id = ids.contains(call.as_str());
                 let dialect = if has_id { "gemini with ids" } else { "gemini" };
                 if attached.is_empty() {
-                    turns.add("user", entry.wire(dialect, |message| encode_message(message, has_id)).get());
+                    turns.add("user", &entry.wire(dialect, |message| encode_message(message, has_id)));
                 } else {
-                    turns.add("user", encode_message(&entry.message, has_id).get());
+                    turns.add("user", &encode_message(&entry.message, has_id));
                     files.push(entry.wire("gemini files", encode_files));
                 }
             }
@@ -204,19 +205,19 @@ fn contents(to: Recipient<'_>, request: &ModelRequest) -> String {
                 if is_own(&entry.message) {
                     ids.extend(parts.iter().filter_map(given_id));
                     let dialect = if signed { "gemini with signatures" } else { "gemini" };
-                    turns.add("model", entry.wire(dialect, encode).get());
+                    turns.add("model", &entry.wire(dialect, encode));
                 } else {
                     let dialect = if signed { "gemini of others with signatures" } else { "gemini of others" };
                     if let Some(parts) = entry.for_others(dialect, encode) {
-                        turns.add("model", parts.get());
+                        turns.add("model", &parts);
                     }
                 }
             }
         }
     }
-    files.drain(..).for_each(|parts| turns.add("user", parts.get()));
+    files.drain(..).for_each(|parts| turns.add("user", &parts));
     if let Some(context) = request.context_text() {
-        turns.add("user", to_raw_value(&[WirePart::text(&context)]).unwrap_or_default().get());
+        turns.add("user", &wire_text(&[WirePart::text(&context)]));
     }
     turns.end()
 }
@@ -279,13 +280,13 @@ struct Output<'a> {
 }
 
 /// Encodes the files of a message.
-fn encode_files(message: &Message) -> Box<RawValue> {
-    to_raw_value(&message.files().map(|file| encode_file(file, None)).collect::<Vec<_>>()).unwrap_or_default()
+fn encode_files(message: &Message) -> Box<str> {
+    wire_text(&message.files().map(|file| encode_file(file, None)).collect::<Vec<_>>())
 }
 
 /// Encodes the parts of a message, but not the files of a result. `marked` says whether a result has the id of its call, or
 /// whether calls of other models get a signature.
-fn encode_message(message: &Message, marked: bool) -> Box<RawValue> {
+fn encode_message(message: &Message, marked: bool) -> Box<str> {
     let parts: Vec<Box<RawValue>> = match message {
         Message::User { text, files } => {
             let text = Some(text).filter(|text| !text.is_empty());
@@ -308,7 +309,7 @@ fn encode_message(message: &Message, marked: bool) -> Box<RawValue> {
             parts.iter().enumerate().flat_map(encode).collect()
         }
     };
-    to_raw_value(&parts).unwrap_or_default()
+    wire_text(&parts)
 }
 
 /// Encodes a part of an answer. What a tool of the provider did can have two parts.
@@ -366,7 +367,7 @@ fn encode_words(part: &Assistant, needs_signature: bool) -> Option<Box<RawValue>
     }
 }
 
-fn encode_tools(tools: &[ToolDecl]) -> Box<RawValue> {
+fn encode_tools(tools: &[ToolDecl]) -> Box<str> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Declaration<'a> {
@@ -393,5 +394,5 @@ fn encode_tools(tools: &[ToolDecl]) -> Box<RawValue> {
         description: &tool.description,
         parameters_json_schema: schema(tool),
     });
-    to_raw_value(&Tools { function_declarations: declared.collect() }).unwrap_or_default()
+    wire_text(&Tools { function_declarations: declared.collect() })
 }

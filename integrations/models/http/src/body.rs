@@ -99,6 +99,8 @@ impl<'a> RequestBody<'a> {
             encode(&mut self.out, value);
         }
         self.out.push('}');
+        // A body lives as long as its request.
+        self.out.shrink_to_fit();
         self.out
     }
 

@@ -7,11 +7,10 @@ use std::borrow::Cow;
 
 use positronic_core::record::{
     Assistant, Attachment, Message, ModelError, ModelErrorKind, ModelRequest, OrderedJson, ProviderTool, Recipient,
-    ToolChoice, ToolDecl,
+    ToolChoice, ToolDecl, wire_text,
 };
 use positronic_model_http::{RequestBody, extend_list, sendable_arguments};
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use super::chat_files::{ChatPart, content};
@@ -28,7 +27,7 @@ pub(super) fn body(config: &OpenAiConfig, to: Recipient<'_>, request: &ModelRequ
     body.list("messages", |message| {
         if !request.system.is_empty() {
             let prompt = WirePrompt { role: "system", content: &request.system };
-            message(to_raw_value(&prompt).unwrap_or_default().get());
+            message(&wire_text(&prompt));
         }
         let (tail, history) = (tail(config, request), request.messages.read());
         let is_own = request.messages.made_by(to);
@@ -39,29 +38,29 @@ pub(super) fn body(config: &OpenAiConfig, to: Recipient<'_>, request: &ModelRequ
             match &entry.message {
                 Message::Tool { files: more, .. } => files.extend_from_slice(more),
                 _ if files.is_empty() => {}
-                _ => message(user("", &std::mem::take(&mut files)).get()),
+                _ => message(&user("", &std::mem::take(&mut files))),
             }
             if is_own(&entry.message) {
-                message(entry.wire(dialect(back), |entry| encode_message(back, entry)).get());
+                message(&entry.wire(dialect(back), |entry| encode_message(back, entry)));
             } else if let Some(other) = entry.for_others("openai-chat of others", |entry| encode_message(back, entry)) {
-                message(other.get());
+                message(&other);
             }
         }
         match &tail {
-            Some(Tail::Behind(Message::User { text, .. })) => message(user(text, &files).get()),
+            Some(Tail::Behind(Message::User { text, .. })) => message(&user(text, &files)),
             Some(Tail::Instead(last) | Tail::Behind(last)) => {
                 match last {
                     Message::Tool { files: more, .. } => files.extend_from_slice(more),
                     _ if files.is_empty() => {}
-                    _ => message(user("", &std::mem::take(&mut files)).get()),
+                    _ => message(&user("", &std::mem::take(&mut files))),
                 }
-                message(encode_message(back, last).get());
+                message(&encode_message(back, last));
                 if !files.is_empty() {
-                    message(user("", &files).get());
+                    message(&user("", &files));
                 }
             }
             None if files.is_empty() => {}
-            None => message(user("", &files).get()),
+            None => message(&user("", &files)),
         }
     });
     if !request.tools.tools().is_empty() || !settings.provider_tools.is_empty() {
@@ -72,7 +71,7 @@ pub(super) fn body(config: &OpenAiConfig, to: Recipient<'_>, request: &ModelRequ
             ProviderTool::Raw { tool } => Some(tool.to_string()),
             _ => None,
         });
-        body.raw("tools", &extend_list(own.get(), provided));
+        body.raw("tools", &extend_list(&own, provided));
         match settings.tool_choice {
             ToolChoice::Auto => {}
             ToolChoice::Required => body.field("tool_choice", "required"),
@@ -127,30 +126,26 @@ const fn dialect(back: ReasoningBack) -> &'static str {
     }
 }
 
-fn encode_message(back: ReasoningBack, message: &Message) -> Box<RawValue> {
-    let encoded = match message {
-        Message::User { text, files } => return user(text, files),
-        Message::Tool { call, text, .. } => {
-            to_raw_value(&WireResult { role: "tool", tool_call_id: call, content: text })
-        }
-        Message::Assistant { parts, .. } => to_raw_value(&assistant(back, parts)),
-    };
-    encoded.unwrap_or_default()
+fn encode_message(back: ReasoningBack, message: &Message) -> Box<str> {
+    match message {
+        Message::User { text, files } => user(text, files),
+        Message::Tool { call, text, .. } => wire_text(&WireResult { role: "tool", tool_call_id: call, content: text }),
+        Message::Assistant { parts, .. } => wire_text(&assistant(back, parts)),
+    }
 }
 
 /// Encodes a message of the user.
-fn user(text: &str, files: &[Attachment]) -> Box<RawValue> {
+fn user(text: &str, files: &[Attachment]) -> Box<str> {
     #[derive(Serialize)]
     struct WireParts<'a> {
         role: &'static str,
         content: Vec<ChatPart<'a>>,
     }
-    let encoded = if files.is_empty() {
-        to_raw_value(&WirePrompt { role: "user", content: text })
+    if files.is_empty() {
+        wire_text(&WirePrompt { role: "user", content: text })
     } else {
-        to_raw_value(&WireParts { role: "user", content: content(files, text) })
-    };
-    encoded.unwrap_or_default()
+        wire_text(&WireParts { role: "user", content: content(files, text) })
+    }
 }
 
 #[derive(Serialize)]
@@ -258,7 +253,7 @@ fn add_thought(thoughts: &mut Map<String, Value>, text: &str, data: Option<&Valu
     }
 }
 
-fn encode_tools(tools: &[ToolDecl], strict: bool) -> Box<RawValue> {
+fn encode_tools(tools: &[ToolDecl], strict: bool) -> Box<str> {
     #[derive(Serialize)]
     struct WireTool<'a> {
         r#type: &'static str,
@@ -280,6 +275,5 @@ fn encode_tools(tools: &[ToolDecl], strict: bool) -> Box<RawValue> {
         let strict = strict.then_some(schema.strict);
         WireTool { r#type: "function", function: Function { name, description, parameters: schema.json, strict } }
     });
-    let encoded: Vec<_> = encoded.collect();
-    to_raw_value(&encoded).unwrap_or_default()
+    wire_text(&encoded.collect::<Vec<_>>())
 }

@@ -7,12 +7,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use positronic_core::record::{
-    Assistant, Attachment, Message, ModelError, ModelRequest, OrderedJson, Recipient, ToolChoice, ToolDecl,
+    Assistant, Attachment, Message, ModelError, ModelRequest, OrderedJson, Recipient, ToolChoice, ToolDecl, wire_text,
 };
 use positronic_model_http::schema::WireSchema;
 use positronic_model_http::{RequestBody, extend_list, sendable_arguments};
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::config::OpenAiConfig;
@@ -31,8 +30,8 @@ pub(super) fn body(config: &OpenAiConfig, to: Recipient<'_>, request: &ModelRequ
     body.field("model", to.model);
     body.some("instructions", Some(&*request.system).filter(|system| !system.is_empty()));
     body.list("input", |item| {
-        let mut add = |items: &RawValue| {
-            let items = items.get().strip_prefix('[').and_then(|items| items.strip_suffix(']')).unwrap_or_default();
+        let mut add = |items: &str| {
+            let items = items.strip_prefix('[').and_then(|items| items.strip_suffix(']')).unwrap_or_default();
             if !items.is_empty() {
                 item(items);
             }
@@ -56,7 +55,7 @@ pub(super) fn body(config: &OpenAiConfig, to: Recipient<'_>, request: &ModelRequ
         let dialect = if strict { "openai-responses strict" } else { DIALECT };
         let own = request.tools.wire(dialect, |tools| encode_tools(tools, strict));
         let provided = settings.provider_tools.iter().filter_map(|tool| Some(declaration(tool).ok()?.to_string()));
-        body.raw("tools", &extend_list(own.get(), provided));
+        body.raw("tools", &extend_list(&own, provided));
         match settings.tool_choice {
             ToolChoice::Auto => {}
             ToolChoice::Required => body.field("tool_choice", "required"),
@@ -94,17 +93,16 @@ pub(super) fn check(request: &ModelRequest) -> Result<(), ModelError> {
 }
 
 /// Encodes a message as the list of its items.
-fn encode_message(message: &Message) -> Box<RawValue> {
-    let items = match message {
+fn encode_message(message: &Message) -> Box<str> {
+    match message {
         Message::User { text, files } => {
-            to_raw_value(&[WireItemPrompt { role: "user", content: WireTexts::new(files, text) }])
+            wire_text(&[WireItemPrompt { role: "user", content: WireTexts::new(files, text) }])
         }
         Message::Tool { call, text, files, .. } => {
-            to_raw_value(&[WireItem::FunctionCallOutput { call_id: call, output: WireTexts::new(files, text) }])
+            wire_text(&[WireItem::FunctionCallOutput { call_id: call, output: WireTexts::new(files, text) }])
         }
-        Message::Assistant { parts, .. } => to_raw_value(&assistant(parts)),
-    };
-    items.unwrap_or_default()
+        Message::Assistant { parts, .. } => wire_text(&assistant(parts)),
+    }
 }
 
 #[derive(Serialize)]
@@ -239,7 +237,7 @@ enum WireTextFormat<'a> {
     JsonSchema(WireFormat<'a>),
 }
 
-fn encode_tools(tools: &[ToolDecl], strict: bool) -> Box<RawValue> {
+fn encode_tools(tools: &[ToolDecl], strict: bool) -> Box<str> {
     #[derive(Serialize)]
     struct WireTool<'a> {
         r#type: &'static str,
@@ -255,6 +253,5 @@ fn encode_tools(tools: &[ToolDecl], strict: bool) -> Box<RawValue> {
         let (name, description) = (tool.id.wire_name(), tool.description.as_str());
         WireTool { r#type: "function", name, description, parameters: json, strict }
     });
-    let encoded: Vec<_> = encoded.collect();
-    to_raw_value(&encoded).unwrap_or_default()
+    wire_text(&encoded.collect::<Vec<_>>())
 }

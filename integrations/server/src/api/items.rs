@@ -1,6 +1,7 @@
 //! What lists show of a run, as JSON.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use positronic_core::record::{RunSummary, Seq, Status};
 use positronic_core::store::{PendingFilter, StoreError};
@@ -75,7 +76,7 @@ pub(crate) struct RunRow {
     pub(crate) why: Option<String>,
     /// Its last event in a few words, without texts of people and models.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) last: Option<String>,
+    pub(crate) last: Option<Arc<str>>,
     /// What it is about, in one line: the message that began it, or its options. Absent if fields are redacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<String>,

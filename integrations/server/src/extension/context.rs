@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use positronic_core::record::{CallerTool, RunId, RunSummary, Seq, UserMessage};
 use positronic_core::runner::{Client, RunHandle};
-use positronic_core::store::{RunCounts, RunFilter};
+use positronic_core::store::{RunCounts, RunFilter, StoreError};
 use serde_json::Value;
 
 use super::Viewer;
@@ -119,13 +119,19 @@ impl RequestContext {
     ///
     /// # Errors
     ///
-    /// [`ProblemType::NotFound`] if it belongs to another user.
+    /// [`ProblemType::NotFound`] if it, or the run with this id, belongs to another user.
     pub async fn conversation_rows(&self, id: &str) -> Result<Vec<RunSummary>, Problem> {
-        let (rows, caller) = (self.app.client.conversations().runs(id).await?, self.caller()?);
-        if rows.first().is_some_and(|last| !caller.sees(last)) {
-            return Err(Problem::no_conversation(id));
-        }
-        Ok(rows)
+        let rows = self.app.client.conversations().runs(id).await?;
+        let last = match rows.first() {
+            Some(last) => Some(last.clone()),
+            None => match self.app.client.store().run(&RunId::new(id)).await {
+                Ok(run) => Some(run),
+                Err(StoreError::NoSuchRun { .. }) => None,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        let caller = self.caller()?;
+        if last.is_some_and(|last| !caller.sees(&last)) { Err(Problem::no_conversation(id)) } else { Ok(rows) }
     }
 
     /// Sends a message to a thread, as `POST /conversations/{conversation}/messages` does.

@@ -370,6 +370,26 @@ async fn message_in_the_name_of_a_user_does_not_reach_the_conversation_of_anothe
     assert_eq!(shop.post(&service, path, said("ann")).await.status, StatusCode::CREATED);
 }
 
+#[tokio::test]
+async fn conversation_cannot_take_the_id_of_a_run() {
+    let shop = Shop::new();
+    let (ann, ben) = (shop.token(Some("ann"), &Scope::ALL).await, shop.token(Some("ben"), &Scope::ALL).await);
+    let order = json!({ "brain": "Refund", "options": { "number": 1 } });
+    let run = shop.post(&ann, "/api/v1/runs", order.clone()).await.json()["id"].as_str().unwrap().to_owned();
+    let message = json!({ "brain": "Refund", "options": { "number": 1 }, "text": "Please." });
+    let path = format!("/api/v1/conversations/{run}/messages");
+    let mut without_message = order;
+    without_message["conversation"] = json!(run);
+
+    for (token, problem) in [(&ben, "not-found"), (&ann, "unprocessable")] {
+        assert_eq!(shop.post(token, &path, message.clone()).await.problem(), problem);
+        assert_eq!(shop.post(token, "/api/v1/runs", without_message.clone()).await.problem(), problem);
+    }
+
+    assert_eq!(shop.client.conversations().runs(&run).await.unwrap().len(), 0);
+    assert_eq!(shop.get(&ann, &format!("/api/v1/runs/{run}")).await.status, StatusCode::OK);
+}
+
 /// A shop whose brain returns the double of its order's number.
 fn doubling() -> Shop {
     let double = brain("Double").options::<Order>().step("Double", async |cx| Ok(cx.options.number * 2));

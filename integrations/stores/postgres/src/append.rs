@@ -15,7 +15,7 @@ use crate::timers::Changes;
 /// An append with its documents already encoded.
 pub(crate) struct Encoded {
     run: RunId,
-    lines: Vec<Box<str>>,
+    lines: Box<str>,
     summary: String,
     pending: Option<Vec<String>>,
     files: Vec<String>,
@@ -42,7 +42,7 @@ impl Encoded {
 
     /// Returns the number of the next event after the append.
     pub(crate) fn next(&self) -> u64 {
-        self.append.expected.0 + self.lines.len() as u64
+        self.append.expected.0 + self.append.events.len() as u64
     }
 
     /// Returns the statement.
@@ -50,7 +50,7 @@ impl Encoded {
         let marks: Vec<_> = (1..=45).map(|place| format!("${place}")).collect();
         let sql = format!("SELECT refusal, name, number, taker FROM {schema}.append_events({})", marks.join(", "));
         let (append, row, timers) = (&self.append, &self.append.index.summary, &self.timers);
-        let lines: Vec<&str> = self.lines.iter().map(|line| &**line).collect();
+        let lines: Vec<&str> = self.lines.lines().collect();
         let text = |text: &Option<String>| text.as_deref().map(|text| column(text).into_owned());
         let pending = append.index.pending.as_deref();
         let calls = pending.map(|all| all.iter().map(|one| one.call.as_str()).map(owned).collect::<Vec<_>>());

@@ -155,7 +155,7 @@ impl WatcherState {
         if self.seen.insert(run.clone(), next) == Some(next) {
             return Vec::new();
         }
-        self.watchers.of(run)
+        self.watchers.of(run).collect()
     }
 }
 

@@ -19,7 +19,8 @@ pub(super) struct Encoded {
     epoch: Option<Epoch>,
     claims: Option<Epoch>,
     ends_deferral: bool,
-    lines: Vec<Box<str>>,
+    events: u64,
+    lines: Box<str>,
     row: RunSummary,
     summary: String,
     pending: Option<Vec<EncodedItem>>,
@@ -47,6 +48,7 @@ impl Encoded {
             ends_deferral: append.ends_deferral(),
             blobs: Append::files(&lines).map(str::to_owned).collect(),
             signals: append.signals().map(|(signal, seq)| (signal.clone(), seq)).collect(),
+            events: append.events.len() as u64,
             lines,
             summary: encode(&append.index.summary)?,
             pending: pending.map(|pending| pending.iter().map(EncodedItem::new).collect()).transpose()?,
@@ -128,7 +130,7 @@ pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
         timers::write(db, change)?;
     }
     let first = column(next.0);
-    let after = first + column(append.lines.len() as u64);
+    let after = first + column(append.events);
     if after > EVENTS {
         let message = format!("the run `{}` has reached the maximum of {EVENTS} events", append.run);
         return Err(StoreError::Failed { message }.into());
@@ -144,7 +146,7 @@ pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
         due::end(db, key)?;
     }
     let mut statement = db.prepare_cached("INSERT INTO events (id, line) VALUES (?1, ?2)")?;
-    for (number, line) in (first..).zip(&append.lines) {
+    for (number, line) in (first..).zip(append.lines.lines()) {
         statement.execute(params![event_id(key, number), line])?;
     }
     if let Some(entries) = &append.pending {

@@ -3,6 +3,7 @@
 //! The runner and its requests share the list, and each request sees the first `len` messages; a message is encoded for the
 //! wire only once.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -11,11 +12,11 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::{RwLock, RwLockReadGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::file::Attachment;
 use super::made_by::{MadeBy, Recipient};
 use crate::record::encoding::canonical;
+use crate::record::encoding::scratch::with_scratch;
 
 /// One message of a conversation with a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -159,38 +160,39 @@ pub struct TranscriptEntry {
 
 impl TranscriptEntry {
     /// Returns the encoded message; the encoding of the first dialect is cached.
-    pub fn wire(&self, dialect: &'static str, encode: impl FnOnce(&Message) -> Box<RawValue>) -> WireText<'_> {
+    pub fn wire(&self, dialect: &'static str, encode: impl FnOnce(&Message) -> Box<str>) -> WireText<'_> {
         self.wire.get(dialect, || encode(&self.message))
     }
 
     /// Returns the encoded message as other models than its own read it ([`Message::for_others`]); `None` if nothing remains.
-    pub fn for_others(
-        &self,
-        dialect: &'static str,
-        encode: impl FnOnce(&Message) -> Box<RawValue>,
-    ) -> Option<WireText<'_>> {
-        let encoded = self.wire(dialect, |message| {
-            message.for_others().map_or_else(|| RawValue::NULL.to_owned(), |message| encode(&message))
-        });
-        (encoded.get() != RawValue::NULL.get()).then_some(encoded)
+    pub fn for_others(&self, dialect: &'static str, encode: impl FnOnce(&Message) -> Box<str>) -> Option<WireText<'_>> {
+        let encoded =
+            self.wire(dialect, |message| message.for_others().map(|message| encode(&message)).unwrap_or_default());
+        (!encoded.is_empty()).then_some(encoded)
     }
 }
 
 /// Caches the encoding for one dialect.
 #[derive(Default)]
-pub(crate) struct WireCache(OnceLock<(&'static str, Box<RawValue>)>);
+pub(crate) struct WireCache(OnceLock<(&'static str, Box<str>)>);
 
 /// An encoded text: cached, or new for another dialect.
-pub type WireText<'a> = std::borrow::Cow<'a, RawValue>;
+pub type WireText<'a> = Cow<'a, str>;
+
+/// Encodes a value as JSON, for the cache of a message or of a set of tools; `null` if it cannot be encoded.
+pub fn wire_text<T: Serialize + ?Sized>(value: &T) -> Box<str> {
+    with_scratch(|buffer| {
+        let encoded = serde_json::to_writer(&mut *buffer, value).ok().and_then(|()| str::from_utf8(buffer).ok());
+        encoded.unwrap_or("null").into()
+    })
+}
 
 impl WireCache {
-    pub(crate) fn get(&self, dialect: &'static str, encode: impl FnOnce() -> Box<RawValue>) -> WireText<'_> {
+    pub(crate) fn get(&self, dialect: &'static str, encode: impl FnOnce() -> Box<str>) -> WireText<'_> {
         let mut encode = Some(encode);
-        let cached = self
-            .0
-            .get_or_init(|| (dialect, encode.take().map_or_else(|| RawValue::NULL.to_owned(), |encode| encode())));
+        let cached = self.0.get_or_init(|| (dialect, encode.take().map(|encode| encode()).unwrap_or_default()));
         match encode.filter(|_| cached.0 != dialect) {
-            Some(encode) => WireText::Owned(encode()),
+            Some(encode) => WireText::Owned(encode().into()),
             None => WireText::Borrowed(&cached.1),
         }
     }
@@ -423,11 +425,10 @@ mod tests {
     #[test]
     fn message_is_encoded_once_for_its_first_dialect() {
         let transcript = Transcript::new([user("a")]);
-        let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
         let guard = transcript.read();
 
-        assert_eq!(guard[0].wire("chat", |_| raw("1")).get(), "1");
-        assert_eq!(guard[0].wire("chat", |_| raw("2")).get(), "1");
-        assert_eq!(guard[0].wire("responses", |_| raw("3")).get(), "3");
+        assert_eq!(guard[0].wire("chat", |_| "1".into()), "1");
+        assert_eq!(guard[0].wire("chat", |_| "2".into()), "1");
+        assert_eq!(guard[0].wire("responses", |_| "3".into()), "3");
     }
 }

@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use derive_where::derive_where;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::provider_tool::ProviderTool;
 use super::structured::StructuredActions;
@@ -110,7 +109,7 @@ impl ToolSet {
     }
 
     /// Returns the encoded set; the encoding of the first dialect is cached.
-    pub fn wire(&self, dialect: &'static str, encode: impl FnOnce(&[ToolDecl]) -> Box<RawValue>) -> WireText<'_> {
+    pub fn wire(&self, dialect: &'static str, encode: impl FnOnce(&[ToolDecl]) -> Box<str>) -> WireText<'_> {
         self.wire.get(dialect, || encode(&self.tools))
     }
 

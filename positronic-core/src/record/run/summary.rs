@@ -211,7 +211,7 @@ pub struct RunSummary {
     pub why: Option<String>,
     /// The last event in a few words, without texts of people and models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last: Option<String>,
+    pub last: Option<Arc<str>>,
     /// What it is about, in one line: the message that began it, or its options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Arc<str>>,

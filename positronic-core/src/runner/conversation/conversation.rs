@@ -271,14 +271,22 @@ impl Conversation {
         self.runner.client().conversations().prompts(&self.id).await
     }
 
-    /// Returns its last run, from which the others follow: each has the user of the run before it.
+    /// Returns its last run, from which the others follow: each has the user of the run before it. A conversation that has not begun
+    /// must not have the id of a run: readers that know only an id would take the one for the other.
     async fn last(&self) -> Result<Option<RunSummary>, ConversationError> {
         let filter = RunFilter::builder().conversation(&self.id).limit(1).build();
         let last = self.runner.store.runs(&filter).await?.pop();
-        if last.as_ref().is_some_and(|last| last.user != self.user) {
-            return Err(ConversationError::NotYours { conversation: self.id.clone() });
-        }
-        Ok(last)
+        let is_ours = |row: &RunSummary| row.user == self.user;
+        let is_allowed = match &last {
+            Some(last) => is_ours(last),
+            None => match self.runner.store.run(&RunId::new(&*self.id)).await {
+                Ok(run) if is_ours(&run) => return Err(ConversationError::IdOfRun { run: run.run }),
+                Ok(_) => false,
+                Err(StoreError::NoSuchRun { .. }) => true,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        if is_allowed { Ok(last) } else { Err(ConversationError::NotYours { conversation: self.id.clone() }) }
     }
 
     /// Returns whether another process has begun a run after `last`.

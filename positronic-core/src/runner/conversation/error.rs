@@ -14,6 +14,12 @@ pub enum ConversationError {
         /// The conversation.
         conversation: String,
     },
+    /// A run has the id of the conversation, and is not one of its runs.
+    #[error("a conversation cannot have the id of a run, `{run}`; choose another one")]
+    IdOfRun {
+        /// The run.
+        run: RunId,
+    },
     /// The last run has not ended, and no open loop can take the message.
     #[error("the run `{run}` has not ended and takes no message now: {reason}; wait for its end or cancel it")]
     Busy {

@@ -75,8 +75,8 @@ impl Worker {
     /// Takes the effects that begin with an event from the list, and adds their events to the draft: what follows from the
     /// state alone, and intents. The remaining effects are performed by the worker itself. Returns `false` if there is none.
     pub(super) fn draft_announced(&mut self, effects: &mut Vec<Effect>) -> Result<bool, Stop> {
-        let mut new_events = Vec::with_capacity(effects.len());
-        for effect in std::mem::take(effects) {
+        let mut new_events = Vec::new();
+        let remaining = std::mem::take(effects).into_iter().filter_map(|effect| {
             match effect {
                 Effect::Append(transition) => new_events.extend(NewEvent::transition(transition)),
                 effect => match (given_up_call(self, &effect), intent(self, &effect)) {
@@ -85,10 +85,13 @@ impl Worker {
                         new_events.push(intent);
                         self.draft.effects.push(effect);
                     }
-                    (None, None) => effects.push(effect),
+                    (None, None) => return Some(effect),
                 },
             }
-        }
+            None
+        });
+        // In the same allocation.
+        *effects = remaining.collect();
         let is_any = !new_events.is_empty();
         if is_any {
             self.draft_all(new_events)?;

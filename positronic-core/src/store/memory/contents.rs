@@ -36,7 +36,7 @@ impl std::fmt::Debug for Contents {
 
 impl Contents {
     /// Appends events to a run, or changes nothing. Returns the number of the run's next event.
-    pub(super) fn append(&mut self, run: &RunId, append: Append, lines: Vec<Box<str>>) -> Result<Seq, StoreError> {
+    pub(super) fn append(&mut self, run: &RunId, append: Append, lines: Box<str>) -> Result<Seq, StoreError> {
         let stored = self.runs.get(run);
         let next = stored.map_or(Seq(0), StoredRun::next);
         if next != append.expected {
@@ -77,7 +77,7 @@ impl Contents {
             self.list(&append.index.summary);
         }
         let stored = self.runs.entry(run.clone()).or_insert_with(|| StoredRun {
-            lines: Vec::new(),
+            lines: Lines::default(),
             epoch: Epoch::default(),
             summary: append.index.summary.clone(),
             pending: Vec::new(),
@@ -164,10 +164,32 @@ pub(super) struct Queued {
     pub(super) refusals: VecDeque<String>,
 }
 
+/// The events of a run as lines of JSON, which take a tenth of the memory of decoded events.
+#[derive(Default)]
+pub(super) struct Lines {
+    /// The lines of each append, with the number of its first event.
+    appends: Vec<(Seq, Box<str>)>,
+    next: Seq,
+}
+
+impl Lines {
+    fn append(&mut self, events: usize, lines: Box<str>) {
+        self.appends.push((self.next, lines));
+        self.next = Seq(self.next.0 + events as u64);
+    }
+
+    /// Returns the lines from an event on, with their numbers.
+    pub(super) fn from(&self, from: Seq) -> impl Iterator<Item = (Seq, &str)> {
+        let append = self.appends.partition_point(|(first, _)| *first <= from).saturating_sub(1);
+        let appends = self.appends.get(append..).unwrap_or_default().iter();
+        let lines = appends.flat_map(|(first, lines)| (first.0..).map(Seq).zip(lines.lines()));
+        lines.skip_while(move |(seq, _)| *seq < from)
+    }
+}
+
 /// One stored run.
 pub(super) struct StoredRun {
-    /// The events' lines of JSON, which take a tenth of the memory of decoded events.
-    pub(super) lines: Vec<Box<str>>,
+    pub(super) lines: Lines,
     epoch: Epoch,
     pub(super) summary: RunSummary,
     /// The pending items, with the time since when each waits.
@@ -195,17 +217,17 @@ impl StoredRun {
     }
 
     pub(super) fn next(&self) -> Seq {
-        Seq(self.lines.len() as u64)
+        self.lines.next
     }
 
     pub(super) fn read(&self, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, StoreError> {
-        let lines = self.lines.get(from.index()..).unwrap_or_default().iter().take(most);
+        let lines = self.lines.from(from).take(most);
         lines
-            .map(|line| Event::from_json(line).map(Arc::new).map_err(|error| StoreError::corrupt_log(run, error)))
+            .map(|(_, line)| Event::from_json(line).map(Arc::new).map_err(|error| StoreError::corrupt_log(run, error)))
             .collect()
     }
 
-    fn take(&mut self, append: Append, lines: Vec<Box<str>>) {
+    fn take(&mut self, append: Append, lines: Box<str>) {
         if let Some(owner) = append.claimant() {
             for sink in &append.sinks {
                 self.sinks.entry(sink.clone()).or_insert((Seq(0), None)).1 = Some(owner.to_owned());
@@ -238,6 +260,6 @@ impl StoredRun {
             self.prompts.push(part);
         }
         self.summary = append.index.summary;
-        self.lines.extend(lines);
+        self.lines.append(append.events.len(), lines);
     }
 }

@@ -185,13 +185,13 @@ impl RunIndex for MemoryStore {
         let (mut found, mut scanned, mut last) = (Vec::new(), 0, None);
         for stored in runs {
             let place = stored.summary.cursor();
-            scanned += stored.lines.len();
+            scanned += stored.next().index();
             if last.is_some() && search.scan.is_some_and(|most| scanned > most) {
                 return ready(Ok(EventMatches::new(found, last)));
             }
-            let hits = (0..).zip(&stored.lines).filter(|(_, line)| line.to_lowercase().contains(&text));
+            let hits = stored.lines.from(Seq(0)).filter(|(_, line)| line.to_lowercase().contains(&text));
             let hits = hits.take(if search.once { 1 } else { usize::MAX }).take(search.limit - found.len());
-            found.extend(hits.map(|(seq, line)| EventMatch::new(place.run.clone(), Seq(seq), line.to_string())));
+            found.extend(hits.map(|(seq, line)| EventMatch::new(place.run.clone(), seq, line.to_owned())));
             if found.len() == search.limit {
                 break;
             }
