@@ -122,8 +122,10 @@ async fn answer(shop: &Shop, token: &str, request: &Request) -> String {
     let (status, kind) = (response.status().as_u16(), response.headers()["content-type"].to_str().unwrap().to_owned());
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
     let text = String::from_utf8(bytes.to_vec()).unwrap();
-    // Of a stream, its last event says what failed.
-    let last = text.lines().rfind(|line| !line.is_empty() && *line != "data: [DONE]").unwrap_or_default();
+    // Of a stream, the event about the answer or the last one says what failed.
+    let mut events = text.lines().filter(|line| !line.is_empty() && *line != "data: [DONE]");
+    let refused = events.clone().find(|line| line.contains("positronic.refused"));
+    let last = refused.or(events.next_back()).unwrap_or_default();
     let text = if kind == "text/event-stream" { last } else { &text };
     format!("{bridge}: {status} {kind}\n{text}\n")
 }
@@ -179,6 +181,14 @@ async fn refused_decisions_say_why_and_leave_the_question_or_the_first_decision(
     }
     let still = shop.leg(&ann, "open", json!({})).await;
     assert_eq!(still.last().unwrap()["outcome"]["interrupts"][0]["id"], json!(question));
+
+    writeln!(shown, "# by the starter of the run, whom a rule excludes\n").unwrap();
+    let four_eyes = Shop::of_four_eyes();
+    let starter = four_eyes.token(Some("ann"), &ALL).await;
+    let (run, question) = waiting(&four_eyes, &starter, "open").await;
+    for request in decisions(&run, &question, true) {
+        writeln!(shown, "{}", answer(&four_eyes, &starter, &request).await).unwrap();
+    }
 
     writeln!(shown, "# after another decision\n").unwrap();
     for (index, name) in ["one", "two", "three", "four", "five"].into_iter().enumerate() {

@@ -229,6 +229,7 @@ async fn malformed_input_is_refused_with_its_place() {
         (answer(&leg, &json!({ "approved": false, "reason": 7 })), "/resume/0/payload/reason"),
         (image, "/messages/0/content"),
         (json!({ "resume": [{ "interruptId": "x", "status": "maybe" }] }), "/resume"),
+        (json!({ "threadId": "" }), "/threadId"),
     ] {
         let (status, text) = shop.send(&ann, "POST", "/api/v1/ag-ui/Refund", Some(input("thread", more))).await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{text}");

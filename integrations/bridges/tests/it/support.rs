@@ -10,7 +10,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Message, ModelRequest, Timestamp};
 use positronic_core::runner::Client;
 use positronic_core::store::MemoryStore;
-use positronic_server::{Options, Scope, Token, redact_fields, router};
+use positronic_server::{DeciderPolicy, DeciderRule, Options, Scope, Token, redact_fields, router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -97,6 +97,14 @@ impl Shop {
         let runner = Self::worker();
         let options = Options::builder().brains(runner.clone()).routes(Bridges::builder().build().routes());
         Self::with(runner, options.requests_per_minute(1).build())
+    }
+
+    /// Opens a shop in which nobody decides about a run that they have started.
+    pub(crate) fn of_four_eyes() -> Self {
+        let runner = Self::worker();
+        let options = Options::builder().brains(runner.clone()).routes(Bridges::builder().build().routes());
+        let deciders = DeciderPolicy::from_iter([DeciderRule::not_the_starter()]);
+        Self::with(runner, options.deciders(deciders).build())
     }
 
     fn worker() -> Runner {
