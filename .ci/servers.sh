@@ -116,6 +116,8 @@ browser() {
 start() {
     local name=$1
     shift
+    # Its output may be read before it runs.
+    : >"$logs/$name"
     "$@" >"$logs/$name" 2>&1 </dev/null &
     pids+=("$!")
     names+=("$name")

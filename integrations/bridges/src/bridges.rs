@@ -149,6 +149,9 @@ impl fmt::Debug for Bridges {
     }
 }
 
+/// The media type of the refusals of a protocol whose clients show the body as the message of an error.
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+
 /// What the routes of all protocols share.
 pub(crate) struct Shared {
     pub(crate) public_state: Option<PublicState>,
@@ -166,6 +169,6 @@ impl Shared {
 
     /// Returns a leg that sends the events of a run from one on.
     pub(crate) fn from(&self, run: RunId, start: Seq) -> Leg {
-        Leg { run, start, seen: BTreeSet::new(), hold: self.hold, refusal: None, answers_calls: false }
+        Leg { run, start, seen: BTreeSet::new(), hold: self.hold, answers_calls: false }
     }
 }

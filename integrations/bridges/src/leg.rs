@@ -93,8 +93,6 @@ pub(crate) struct Leg {
     pub(crate) seen: BTreeSet<String>,
     /// How long the leg stays open while the run can only be continued from elsewhere.
     pub(crate) hold: Duration,
-    /// What ends the leg once it has begun.
-    pub(crate) refusal: Option<Problem>,
     /// Whether the client answers calls of its own tools, so that such a call ends the leg.
     pub(crate) answers_calls: bool,
 }
@@ -142,9 +140,6 @@ struct Attached<E: Encoder> {
 
 impl<E: Encoder> Attached<E> {
     async fn next(&mut self) -> Option<E::Sent> {
-        if let Some(problem) = self.leg.refusal.take() {
-            self.end(LegEnd::Broken(problem));
-        }
         while self.frames.is_empty() && !self.is_over {
             let held_until = self.held_until;
             let held = async {

@@ -6,6 +6,8 @@ use positronic_core::record::{PendingKind, RunId, WaitSpec};
 use positronic_server::REDACTED;
 use positronic_server::extension::{OpenQuestion, Viewer};
 
+use crate::answer_form::person;
+
 /// Says what is asked.
 pub(crate) fn prompt(viewer: &Viewer, question: &OpenQuestion) -> String {
     let pending = &question.pending;
@@ -24,13 +26,16 @@ pub(crate) fn prompt(viewer: &Viewer, question: &OpenQuestion) -> String {
 
 /// Says what a run waits for, and with which command of a program each question is answered.
 pub(crate) fn waiting(viewer: &Viewer, program: &str, run: &RunId, questions: &[OpenQuestion]) -> String {
-    let mut lines = vec![format!("The run {run} waits.")];
+    let page =
+        viewer.page(run).map(|page| format!(" A person decides at {page}, or with a command where its store is."));
+    let mut lines = vec![format!("The run {run} waits.{}", page.unwrap_or_default())];
     for question in questions {
         let pending = &question.pending;
         let path = match pending.call.as_str() {
             "" => ".",
             path => path,
         };
+        let word = quoted(path);
         lines.push(match &pending.kind {
             kind if kind.is_for_caller() => {
                 format!("- `{path}` waits for the result of `{}`, a tool of the run's caller.", pending.tool)
@@ -39,22 +44,31 @@ pub(crate) fn waiting(viewer: &Viewer, program: &str, run: &RunId, questions: &[
                 let webhooks: Vec<_> = waits.iter().map(|wait| webhook(viewer, program, wait)).collect();
                 format!("- `{path}` waits for another program: {}", webhooks.join(", or "))
             }
-            PendingKind::Answer { .. } => {
-                format!("- {} Answer: {program} send {run} --reply {path} JSON", prompt(viewer, question))
+            PendingKind::Answer { waits } => {
+                let fits = person(waits).map(|(_, wait)| format!(", where JSON fits {}", wait.schema));
+                let (prompt, fits) = (prompt(viewer, question), fits.unwrap_or_default());
+                format!("- {prompt} Answer: {program} send {run} --reply {word} JSON{fits}")
             }
             PendingKind::Approval { .. } | PendingKind::Budget(_) => format!(
-                "- {} Decide: {program} approve {run} {path}, or: {program} reject {run} {path}",
+                "- {} Decide: {program} approve {run} {word}, or: {program} reject {run} {word}",
                 prompt(viewer, question)
             ),
         });
+        if let Some(refused) = &question.refused {
+            lines.push(format!("  (not by this caller: {refused})"));
+        }
     }
     lines.join("\n")
+}
+
+/// Quotes a word for a shell.
+fn quoted(word: &str) -> Cow<'_, str> {
+    shlex::try_quote(word).unwrap_or(Cow::Borrowed(word))
 }
 
 /// Names a webhook, and the command that sends it in place of the other program.
 fn webhook(viewer: &Viewer, program: &str, wait: &WaitSpec) -> String {
     let identifier = if viewer.redacts() { REDACTED } else { &wait.identifier };
-    let quoted = |word| shlex::try_quote(word).unwrap_or(Cow::Borrowed(word));
     let (name, identifier) = (quoted(&wait.webhook), quoted(identifier));
     format!(
         "the webhook `{}`. To send it by hand: {program} send --webhook {name} --identifier {identifier} --payload JSON",

@@ -145,17 +145,32 @@ pub(crate) async fn decide(
     }
 }
 
+/// An answer to a question that was not recorded.
+#[derive(Debug)]
+pub(crate) struct RefusedAnswer {
+    pub(crate) question: String,
+    pub(crate) problem: Problem,
+}
+
+impl RefusedAnswer {
+    /// Returns the event with the decision that was recorded instead.
+    pub(crate) fn decided_at(&self) -> Option<Seq> {
+        self.problem.document().pointer("/decision/seq").and_then(Value::as_u64).map(Seq)
+    }
+}
+
+/// Returns whether a problem concerns an answer alone: the caller may not give it, it came too late, or it does not fit. The client
+/// hears of it and goes on.
+pub(crate) fn concerns_answer(kind: ProblemType) -> bool {
+    use ProblemType as P;
+    is_late(kind)
+        || matches!(kind, P::ScopeMissing | P::NotAnApprover | P::NotAllowed | P::UnknownCall | P::Unprocessable)
+}
+
 /// Returns whether a decision came too late, or did not fit.
 pub(crate) fn is_late(kind: ProblemType) -> bool {
-    matches!(
-        kind,
-        ProblemType::AlreadyDecided
-            | ProblemType::Expired
-            | ProblemType::NotWaiting
-            | ProblemType::RunClosed
-            | ProblemType::ArgumentsInvalid
-            | ProblemType::CodeDiffers
-    )
+    use ProblemType as P;
+    matches!(kind, P::AlreadyDecided | P::Expired | P::NotWaiting | P::RunClosed | P::ArgumentsInvalid | P::CodeDiffers)
 }
 
 /// Returns whether a recorded decision is the one that a client sends.

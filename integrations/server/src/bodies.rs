@@ -39,8 +39,8 @@ impl Bodies {
             let detail = format!("the JSON has more than {MAX_VALUES} values");
             return Err(Problem::new(ProblemType::TooLarge).detail(detail).field("max_values", MAX_VALUES));
         }
-        let value: Value =
-            serde_json::from_slice(body).map_err(|error| Problem::new(ProblemType::InvalidJson).detail(error))?;
+        let value: Value = serde_json::from_slice(body)
+            .map_err(|error| Problem::new(ProblemType::InvalidJson).detail(format!("the body is not JSON: {error}")))?;
         check_numbers(&String::from_utf8_lossy(body)).map_err(|number| {
             let detail = format!("the JSON has {number}");
             let place = FieldError::new(cut(&number.pointer), cut(&number.to_string()));

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::app::table_with;
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Body, Ownership, RequestContext, Route, RouteAccess, json as answer};
+use crate::routes::{Body, Ownership, RequestContext, Route, RouteAccess, is_json, json as answer};
 
 /// What the document says about the whole API.
 const ABOUT: &str = "The runs of a Positronic store: what they do, what they wait for, and the decisions of people. \
@@ -203,11 +203,13 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Map<String, Valu
     }
     for (status, problems) in by_status {
         let slugs: Vec<_> = problems.iter().map(|problem| format!("`{}`", problem.slug())).collect();
-        let schema = json!({ "$ref": "#/components/schemas/Problem" });
-        let response = json!({
-            "description": slugs.join(", "),
-            "content": { "application/problem+json": { "schema": schema } },
-        });
+        let (media_type, schema) = match route.problem_form {
+            Some(form) if is_json(form.media_type) => (form.media_type, json!({ "type": "object" })),
+            Some(form) => (form.media_type, json!({ "type": "string" })),
+            None => ("application/problem+json", json!({ "$ref": "#/components/schemas/Problem" })),
+        };
+        let content = json!({ media_type: { "schema": schema } });
+        let response = json!({ "description": slugs.join(", "), "content": content });
         responses.insert(status.to_string(), response);
     }
     responses

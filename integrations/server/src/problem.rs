@@ -11,6 +11,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::auth::Scope;
+
 macro_rules! problem_types {
     ($($name:ident $slug:literal $status:literal $title:literal $text:literal;)*) => {
         /// The type of a problem. Its page is `/problems/{slug}`.
@@ -93,8 +95,8 @@ problem_types! {
     KeyReused "key-reused" 422 "The idempotency key was used for another request." "A key identifies one request. Retry with the same body, or use another key.";
     RateLimited "rate-limited" 429 "The caller sends too many requests." "Wait for as long as the header `Retry-After` says.";
     TooManyStreams "too-many-streams" 429 "The caller has too many open streams." "Close a stream before you open another one.";
-    Internal "internal" 500 "The server failed." "This is a bug in the server or in the code of a brain. The log of the server has the cause, with the id of the request that `instance` gives.";
-    StoreFailed "store-failed" 503 "The store is not available." "The store of the runs failed. The request may be retried. The log of the server has the cause, with the id of the request that `instance` gives.";
+    Internal "internal" 500 "The server failed." "This is a bug in the server or in the code of a brain. The log of the server has the cause, with the id of the request that the header `X-Request-Id` gives.";
+    StoreFailed "store-failed" 503 "The store is not available." "The store of the runs failed. The request may be retried. The log of the server has the cause, with the id of the request that the header `X-Request-Id` gives.";
     TimedOut "timed-out" 504 "The request took too long." "The request was abandoned. With an idempotency key it may be retried.";
 }
 
@@ -171,6 +173,43 @@ impl Problem {
     #[must_use]
     pub fn document(&self) -> Value {
         self.document_at("", None)
+    }
+
+    /// Returns the problem in words, for a protocol whose errors are texts: what is wrong with this request, or what the type means, and
+    /// a line for each invalid place.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let detail = self.detail.as_deref().filter(|_| !self.is_failure());
+        let first = match detail {
+            Some(detail) => detail.to_owned(),
+            None if self.errors.is_empty() => format!("{} {}", self.kind.title(), self.kind.text()),
+            None => self.kind.title().to_owned(),
+        };
+        let mut lines = vec![first];
+        for FieldError { pointer, detail } in &self.errors {
+            let place = if pointer.is_empty() { detail.clone() } else { format!("{pointer}: {detail}") };
+            // The detail may be that of the only place.
+            if !lines.contains(&place) {
+                lines.push(place);
+            }
+        }
+        lines.join("\n")
+    }
+
+    /// Creates the problem of a caller that names the conversation of another user.
+    pub(crate) fn no_conversation(id: &str) -> Self {
+        let detail = format!("there is no conversation `{id}` that this caller may see; a new one needs another id");
+        Self::new(ProblemType::NotFound).detail(detail)
+    }
+
+    /// Creates the problem of a caller that has none of the scopes of which it needs one.
+    pub(crate) fn scope_missing(needed: &[Scope]) -> Self {
+        let names: Vec<_> = needed.iter().map(|scope| format!("`{scope}`")).collect();
+        let detail = format!(
+            "the token or the session lacks the scope {}; `token create --scope` sets those of a token",
+            names.join(" or ")
+        );
+        Self::new(ProblemType::ScopeMissing).detail(detail).field("required", needed)
     }
 
     /// Returns whether the server is to blame: what happened is for its log and not for the client.
@@ -312,6 +351,23 @@ mod tests {
 
         assert_eq!(slugs.len(), ProblemType::ALL.len());
         assert!(ProblemType::ALL.is_sorted_by_key(|kind| kind.status()));
+    }
+
+    #[test]
+    fn message_says_what_is_wrong_or_what_the_type_means_and_hides_the_details_of_a_failure() {
+        let message = |problem: Problem| problem.message();
+
+        let place = vec![FieldError::new("/options/amount", "expected a number")];
+        let invalid = Problem::new(ProblemType::InvalidBody).errors(place);
+        assert_eq!(message(invalid), "The body does not match its schema.\n/options/amount: expected a number");
+        let missing = Problem::scope_missing(&[Scope::Run, Scope::Operate]);
+        assert_eq!(
+            message(missing),
+            "the token or the session lacks the scope `run` or `operate`; `token create --scope` sets those of a token"
+        );
+        assert!(message(ProblemType::Unauthenticated.into()).contains("`token create` creates a token"));
+        let failure = Problem::new(ProblemType::StoreFailed).detail("/var/lib/runs.db is locked");
+        assert!(!message(failure).contains("/var/lib"));
     }
 
     #[test]

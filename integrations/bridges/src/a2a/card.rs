@@ -101,7 +101,9 @@ pub(super) fn title(cx: &RequestContext) -> Option<&str> {
 }
 
 pub(super) fn unknown(title: &str) -> Problem {
-    Problem::new(ProblemType::UnknownBrain).detail(format!("there is no brain `{title}` that this caller may start"))
+    Problem::new(ProblemType::UnknownBrain).detail(format!(
+        "there is no brain `{title}` that this caller may start; `/.well-known/agent-card.json` lists them"
+    ))
 }
 
 /// Encodes a title as a segment of a path.

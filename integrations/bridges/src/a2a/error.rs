@@ -1,8 +1,11 @@
-//! Refusals as errors of the protocol, in the form of each binding. What concerns the caller and not its request stays a problem with an
-//! HTTP status.
+//! Refusals as errors of the protocol, in the form of each binding. What concerns the caller and not its request keeps its HTTP status.
+
+use std::borrow::Cow;
 
 use positronic_server::{Problem, ProblemType};
 use serde_json::{Value, json};
+
+use crate::json_rpc_error::json_rpc_code;
 
 /// A refusal.
 #[derive(Debug)]
@@ -25,7 +28,6 @@ enum ErrorKind {
     InvalidRequest,
     UnknownMethod,
     InvalidParams,
-    Internal,
     TaskNotFound,
     TaskNotCancelable,
     PushNotificationNotSupported,
@@ -33,6 +35,8 @@ enum ErrorKind {
     ContentTypeNotSupported,
     ExtendedAgentCardNotConfigured,
     VersionNotSupported,
+    /// What the protocol has no error for.
+    Http(ProblemType),
 }
 
 /// How the bindings name a kind of error.
@@ -43,16 +47,36 @@ struct Names {
     http: u16,
     /// The word of `google.rpc.Code`.
     status: &'static str,
-    reason: &'static str,
+    reason: Cow<'static, str>,
+    /// Whose word the reason is.
+    domain: &'static str,
 }
 
 impl ErrorKind {
-    const fn names(self) -> Names {
+    const fn of(kind: ProblemType) -> Self {
+        use ProblemType as P;
+        match kind {
+            P::NotFound | P::UnknownRun => Self::TaskNotFound,
+            P::AlreadyDecided | P::Expired | P::NotWaiting | P::RunClosed | P::CodeDiffers | P::Conflict => {
+                Self::UnsupportedOperation
+            }
+            P::UnknownBrain
+            | P::UnknownCall
+            | P::InvalidBody
+            | P::InvalidQuery
+            | P::OptionsInvalid
+            | P::ArgumentsInvalid
+            | P::Unprocessable
+            | P::KeyReused => Self::InvalidParams,
+            other => Self::Http(other),
+        }
+    }
+
+    fn names(self) -> Names {
         let (code, http, status, reason) = match self {
             Self::InvalidRequest => (-32600, 400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
             Self::UnknownMethod => (-32601, 404, "NOT_FOUND", "METHOD_NOT_FOUND"),
             Self::InvalidParams => (-32602, 400, "INVALID_ARGUMENT", "INVALID_PARAMS"),
-            Self::Internal => (-32603, 500, "INTERNAL", "INTERNAL_ERROR"),
             Self::TaskNotFound => (-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND"),
             Self::TaskNotCancelable => (-32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE"),
             Self::PushNotificationNotSupported => {
@@ -64,18 +88,34 @@ impl ErrorKind {
                 (-32007, 400, "FAILED_PRECONDITION", "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
             }
             Self::VersionNotSupported => (-32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
+            Self::Http(kind) => {
+                let reason = kind.slug().replace('-', "_").to_uppercase().into();
+                let (code, status) = (json_rpc_code(kind), status_word(kind.status()));
+                return Names { code, http: kind.status(), status, reason, domain: "positronic" };
+            }
         };
-        Names { code, http, status, reason }
+        Names { code, http, status, reason: reason.into(), domain: "a2a-protocol.org" }
+    }
+}
+
+/// Returns the word of `google.rpc.Code` for an HTTP status.
+const fn status_word(status: u16) -> &'static str {
+    match status {
+        401 => "UNAUTHENTICATED",
+        403 => "PERMISSION_DENIED",
+        404 => "NOT_FOUND",
+        429 => "RESOURCE_EXHAUSTED",
+        503 => "UNAVAILABLE",
+        504 => "DEADLINE_EXCEEDED",
+        500.. => "INTERNAL",
+        _ => "INVALID_ARGUMENT",
     }
 }
 
 impl ProtocolError {
-    /// Returns a problem as an error of the protocol, after a stream has begun: there is no HTTP status any more.
-    pub(super) fn within_stream(problem: Problem) -> Self {
-        match Refusal::from(problem) {
-            Refusal::Protocol(error) => error,
-            Refusal::Http(problem) => Self { kind: ErrorKind::Internal, text: text(&problem) },
-        }
+    /// Returns a problem as an error of the protocol, also where there is no HTTP status any more: after a stream has begun.
+    pub(super) fn of(problem: &Problem) -> Self {
+        Self { kind: ErrorKind::of(problem.kind()), text: problem.message() }
     }
 
     /// Returns the error object of JSON-RPC.
@@ -91,16 +131,17 @@ impl ProtocolError {
     }
 
     fn info(&self) -> Value {
+        let Names { reason, domain, .. } = self.kind.names();
         json!({
             "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-            "reason": self.kind.names().reason,
-            "domain": "a2a-protocol.org",
+            "reason": reason,
+            "domain": domain,
         })
     }
 
     /// Returns the code of JSON-RPC.
     #[cfg(test)]
-    pub(super) const fn code(&self) -> i32 {
+    pub(super) fn code(&self) -> i32 {
         self.kind.names().code
     }
 }
@@ -115,7 +156,10 @@ impl Refusal {
     }
 
     pub(super) fn unknown_method(name: &str) -> Self {
-        Self::of(ErrorKind::UnknownMethod, format!("there is no method `{name}`"))
+        Self::of(
+            ErrorKind::UnknownMethod,
+            format!("there is no method `{name}`; the server speaks A2A {}", super::VERSION),
+        )
     }
 
     pub(super) fn invalid_params(text: impl Into<String>) -> Self {
@@ -123,7 +167,10 @@ impl Refusal {
     }
 
     pub(super) fn unknown_task(id: &str) -> Self {
-        Self::of(ErrorKind::TaskNotFound, format!("there is no task `{id}` of this agent"))
+        Self::of(
+            ErrorKind::TaskNotFound,
+            format!("there is no task `{id}` of this agent, or it is that of another user"),
+        )
     }
 
     pub(super) fn unknown_push_notification(task: &str, id: &str) -> Self {
@@ -171,36 +218,20 @@ impl Refusal {
 
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {
-        use ProblemType as P;
-        let text = text(&problem);
-        match problem.kind() {
-            P::NotFound | P::UnknownRun => Self::of(ErrorKind::TaskNotFound, text),
-            P::AlreadyDecided | P::Expired | P::NotWaiting | P::RunClosed | P::CodeDiffers | P::Conflict => {
-                Self::unsupported(text)
-            }
-            P::UnknownBrain
-            | P::UnknownCall
-            | P::InvalidBody
-            | P::InvalidQuery
-            | P::OptionsInvalid
-            | P::ArgumentsInvalid
-            | P::Unprocessable
-            | P::KeyReused => Self::invalid_params(text),
-            _ => Self::Http(problem),
+        match ErrorKind::of(problem.kind()) {
+            ErrorKind::Http(_) => Self::Http(problem),
+            kind => Self::of(kind, problem.message()),
         }
     }
 }
 
-/// Returns what a problem says, with the invalid places.
-pub(super) fn text(problem: &Problem) -> String {
-    let document = problem.document();
-    let text = |name: &str| document.get(name).and_then(Value::as_str);
-    let mut lines = vec![text("detail").or(text("title")).unwrap_or_default().to_owned()];
-    for place in document.get("errors").and_then(Value::as_array).into_iter().flatten() {
-        let part = |name: &str| place.get(name).and_then(Value::as_str).unwrap_or_default();
-        lines.push(format!("{}: {}", part("pointer"), part("detail")));
+/// Writes a problem with an HTTP status in the form of HTTP+JSON.
+pub(super) fn http_json_problem(problem: &Problem) -> String {
+    let (_, mut body) = ProtocolError::of(problem).http_json();
+    if let Some(code) = body.pointer_mut("/error/code") {
+        *code = problem.kind().status().into();
     }
-    lines.join("\n")
+    body.to_string()
 }
 
 #[cfg(test)]
@@ -230,7 +261,7 @@ mod tests {
         assert_eq!((status, &body["error"]["code"], &body["error"]["status"]), (404, &json!(404), &json!("NOT_FOUND")));
         assert_eq!(body["error"]["details"], error.json_rpc()["data"]);
         assert_eq!(error.json_rpc()["data"][0]["reason"], "TASK_NOT_FOUND");
-        let within = ProtocolError::within_stream(Problem::new(ProblemType::TooManyStreams));
-        assert_eq!((within.code(), within.http_json().0), (-32603, 500));
+        let within = ProtocolError::of(&Problem::new(ProblemType::TooManyStreams));
+        assert_eq!((within.code(), within.http_json().0), (-32600, 429));
     }
 }

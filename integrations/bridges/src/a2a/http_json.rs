@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::error::{ProtocolError, Refusal};
+use super::error::{ProtocolError, Refusal, http_json_problem};
 use super::input::{ListParams, SendParams, TaskParams};
 use super::operations::{TaskEvents, check_version, send_message, stream_message, subscribe};
 use super::push::{PushConfig, PushParams};
@@ -183,11 +183,8 @@ fn routes_of(shared: &Arc<Shared>, paths: &Paths) -> Vec<Route> {
 }
 
 fn scoped(route: Route) -> Route {
-    route.scopes(&[Scope::Read]).problems(&[
-        ProblemType::NotAllowed,
-        ProblemType::NotAnApprover,
-        ProblemType::TooManyStreams,
-    ])
+    let problems = [ProblemType::NotAllowed, ProblemType::NotAnApprover, ProblemType::TooManyStreams];
+    route.scopes(&[Scope::Read]).problems(&problems).problems_as("application/json", http_json_problem)
 }
 
 fn json(route: Route) -> Route {

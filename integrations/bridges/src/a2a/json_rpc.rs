@@ -14,6 +14,7 @@ use super::input::{ListParams, RpcRequest, TaskParams};
 use super::operations::{TaskEvents, check_version, send_message, stream_message, subscribe};
 use super::{MAX_BODY, push, tasks};
 use crate::bridges::Shared;
+use crate::json_rpc_error::json_rpc_problem;
 
 /// An answer of JSON-RPC.
 #[derive(JsonSchema)]
@@ -42,6 +43,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
         .returns::<RpcAnswer>(200)
         .streams()
         .problems(&[ProblemType::NotAllowed, ProblemType::NotAnApprover, ProblemType::TooManyStreams])
+        .problems_as("application/json", json_rpc_problem)
     };
     vec![
         route("/api/v1/a2a", "Send a request of A2A"),
@@ -54,7 +56,7 @@ async fn answer(shared: &Shared, cx: &RequestContext) -> Result<Response, Proble
     let request: RpcRequest = match cx.json() {
         Ok(request) => request,
         Err(problem) => {
-            let refusal = Refusal::invalid_request(super::error::text(&problem));
+            let refusal = Refusal::invalid_request(problem.message());
             return cx.answer(200, &error_of(&Value::Null, &refusal.into_error()?));
         }
     };

@@ -67,6 +67,7 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
         .scopes(&[Scope::Read])
         .returns::<AgentCard>(200)
         .problems(&[ProblemType::UnknownBrain])
+        .problems_as("application/json", error::http_json_problem)
     };
     let cards = vec![
         card("/.well-known/agent-card.json", "Read the card of all brains as an agent of A2A"),

@@ -88,5 +88,5 @@ async fn events(
 
 async fn followed(cx: &RequestContext, leg: Leg, encoder: TaskEncoder) -> Result<TaskEvents, Refusal> {
     let events = events(cx, leg, encoder).await?;
-    Ok(events.map(|event| event.map_err(ProtocolError::within_stream)).boxed())
+    Ok(events.map(|event| event.map_err(|problem| ProtocolError::of(&problem))).boxed())
 }

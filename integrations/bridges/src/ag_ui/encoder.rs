@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use positronic_core::projection::result_text;
 use positronic_core::record::SideOutput;
+use positronic_server::Problem;
 use positronic_server::extension::{Frame, OpenQuestion};
 use serde_json::{Map, Value, json};
 
@@ -13,6 +14,7 @@ use super::messages::Messages;
 use crate::leg::{Encoder, LegEnd};
 use crate::outputs::{Outputs, status};
 use crate::projection::{BrainOutcome, Item, Open, Placed, Projection, TextKind};
+use crate::thread::RefusedAnswer;
 
 /// The version of the protocol.
 const VERSION: &str = "1.0";
@@ -30,6 +32,7 @@ pub(super) struct AgUi {
     open_calls: Vec<(String, String)>,
     /// The text of the message that the client has sent with this leg.
     own: Option<String>,
+    refused: Vec<RefusedAnswer>,
     outputs: Outputs,
     state: Option<Value>,
     has_begun: bool,
@@ -52,6 +55,7 @@ impl AgUi {
             open_texts: Vec::new(),
             open_calls: Vec::new(),
             own: None,
+            refused: Vec::new(),
             outputs: Outputs::default(),
             state: None,
             has_begun: false,
@@ -61,6 +65,11 @@ impl AgUi {
     /// Leaves out the user's message that this leg answers: the client has it under an id of its own.
     pub(super) fn without_message(self, text: String) -> Self {
         Self { own: Some(text), ..self }
+    }
+
+    /// Says at the beginning of the leg which of its answers were not recorded.
+    pub(super) fn with_refused_answers(self, refused: Vec<RefusedAnswer>) -> Self {
+        Self { refused, ..self }
     }
 
     fn item(&mut self, placed: Placed, out: &mut Vec<Event>) {
@@ -305,6 +314,9 @@ impl Encoder for AgUi {
             events.push(self.snapshot());
             events.extend(projection.public().map(|state| Event::StateSnapshot { snapshot: state.clone() }));
         }
+        for (index, answer) in self.refused.drain(..).enumerate() {
+            events.extend(not_recorded(format!("{}:refused:{index}", self.leg), &answer));
+        }
         for open in projection.open() {
             let parent = projection.brain_of(open.path());
             events.push(match open {
@@ -368,12 +380,22 @@ impl Encoder for AgUi {
     }
 }
 
+/// Says why an answer was not recorded, to people and to a program. The log has no such message, so the next snapshot has none.
+fn not_recorded(message_id: String, RefusedAnswer { question: interrupt, problem }: &RefusedAnswer) -> [Event; 4] {
+    let (message, code) = (problem.message(), problem.kind().slug());
+    let value = json!({ "interruptId": interrupt, "code": code, "message": message });
+    let (id, subagent_run_id) = (message_id.clone(), None);
+    [
+        Event::TextMessageStart { message_id: message_id.clone(), role: "assistant", subagent_run_id: None },
+        Event::TextMessageContent { message_id: id, delta: message, subagent_run_id: None },
+        Event::TextMessageEnd { message_id, subagent_run_id: None },
+        Event::Custom { name: "positronic.refused".to_owned(), value, subagent_run_id },
+    ]
+}
+
 /// Says why a leg cannot continue.
-fn broken(problem: &positronic_server::Problem) -> Event {
-    let document = problem.document();
-    let text = |name: &str| document.get(name).and_then(Value::as_str);
-    let message = text("detail").or(text("title")).unwrap_or_default().to_owned();
-    Event::RunError { message, code: problem.kind().slug().to_owned() }
+fn broken(problem: &Problem) -> Event {
+    Event::RunError { message: problem.message(), code: problem.kind().slug().to_owned() }
 }
 
 /// Returns a side output as an activity.

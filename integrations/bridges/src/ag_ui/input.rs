@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 #[schemars(rename = "AgUiRunAgentInput")]
 pub(super) struct RunAgentInput {
     /// The thread: a conversation, or a run that began elsewhere.
+    #[schemars(length(min = 1))]
     pub(super) thread_id: String,
     /// The client's id of this leg.
     pub(super) run_id: String,

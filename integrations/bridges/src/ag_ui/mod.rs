@@ -18,19 +18,19 @@ mod input;
 mod interrupt;
 mod messages;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::response::Response;
 use positronic_core::record::{RunSummary, Seq};
 use positronic_server::extension::{CallResult, RequestContext, Route, ThreadMessage};
 use positronic_server::{Problem, ProblemType, Scope};
+use serde_json::Value;
 
 use crate::answer_form::decision;
-use crate::bridges::Shared;
+use crate::bridges::{Shared, TEXT};
 use crate::leg::{Encoder as _, Leg};
 use crate::projection::Projection;
-use crate::thread::{Thread, decide, is_late, may_decide, open_calls, question};
+use crate::thread::{RefusedAnswer, Thread, concerns_answer, decide, may_decide, open_calls, question};
 use encoder::AgUi;
 use input::{ResumeStatus, RunAgentInput};
 
@@ -46,6 +46,7 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
             .takes::<RunAgentInput>()
             .max_body(MAX_BODY)
             .streams()
+            .problems_as(TEXT, Problem::message)
             .problems(&[
                 ProblemType::ScopeMissing,
                 ProblemType::NotAllowed,
@@ -71,8 +72,16 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
         Some(row) => results(&cx, row, &input).await?,
         None => Vec::new(),
     };
-    let mut leg = match (thread.last(), &input.resume) {
-        (Some(row), Some(entries)) if !entries.is_empty() => resume(&cx, &shared, row, &input).await?,
+    let resumed = match (thread.last(), &input.resume) {
+        (Some(row), Some(entries)) if !entries.is_empty() => Some(resume(&cx, &shared, row, &input).await?),
+        _ => None,
+    };
+    let seen = resumed.as_ref().map(|resumed| resumed.leg.seen.clone()).unwrap_or_default();
+    let mut leg = match (thread.last(), resumed) {
+        (_, Some(Resumed { leg, refused, has_answers: true })) => {
+            encoder = encoder.with_refused_answers(refused);
+            leg
+        }
         (Some(row), _) if !results.is_empty() => shared.attach(row),
         (last, _) => {
             let newest = input.newest()?;
@@ -106,6 +115,7 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
         }
     };
     leg.answers_calls = takes_tools;
+    leg.seen = seen;
     let viewer = cx.viewer()?;
     for run in thread.before(&leg.run) {
         let mut earlier = Projection::new(&run, viewer.clone(), None);
@@ -128,29 +138,52 @@ async fn results(cx: &RequestContext, row: &RunSummary, input: &RunAgentInput) -
     Ok(results)
 }
 
-/// Sends the answers to interrupts, and attaches to the run as it was before.
-async fn resume(cx: &RequestContext, shared: &Shared, row: &RunSummary, input: &RunAgentInput) -> Result<Leg, Problem> {
-    let (mut leg, mut seen) = (shared.attach(row), BTreeSet::new());
+/// What a client has sent in `resume`.
+struct Resumed {
+    leg: Leg,
+    refused: Vec<RefusedAnswer>,
+    has_answers: bool,
+}
+
+/// Sends the answers to interrupts, and attaches to the run as it was before. Those that are refused do not end the leg: a client forgets
+/// its interrupts, or learns which ones are still open, only at the end of a leg without an error.
+async fn resume(
+    cx: &RequestContext,
+    shared: &Shared,
+    row: &RunSummary,
+    input: &RunAgentInput,
+) -> Result<Resumed, Problem> {
+    let mut resumed = Resumed { leg: shared.attach(row), refused: Vec::new(), has_answers: false };
     for (index, entry) in input.resume.iter().flatten().enumerate() {
+        let id = &entry.interrupt_id;
         let Some(payload) = entry.answer() else {
             if entry.status == ResumeStatus::Resolved {
-                seen.insert(entry.interrupt_id.clone());
+                resumed.leg.seen.insert(id.clone());
             }
             continue;
         };
-        may_decide(cx, row)?;
-        let id = &entry.interrupt_id;
-        let open = question(cx, row, id).await?;
-        let decision = decision(open.as_ref(), payload, &format!("/resume/{index}/payload"))?;
-        // The same answer is the same decision, however often it is sent.
-        let key = format!("{}/{id}/{payload}", input.thread_id);
-        match decide(cx, row, id, decision, &key).await {
+        resumed.has_answers = true;
+        match answer(cx, row, input, (id, payload), &format!("/resume/{index}/payload")).await {
             Ok(()) => {}
-            // The client has to see what was decided instead.
-            Err(problem) if is_late(problem.kind()) => leg.refusal = Some(problem),
+            Err(problem) if concerns_answer(problem.kind()) => {
+                resumed.refused.push(RefusedAnswer { question: id.clone(), problem });
+            }
             Err(problem) => return Err(problem),
         }
     }
-    leg.seen = seen;
-    Ok(leg)
+    Ok(resumed)
+}
+
+async fn answer(
+    cx: &RequestContext,
+    row: &RunSummary,
+    input: &RunAgentInput,
+    (id, payload): (&str, &Value),
+    pointer: &str,
+) -> Result<(), Problem> {
+    may_decide(cx, row)?;
+    let open = question(cx, row, id).await?;
+    let decision = decision(open.as_ref(), payload, pointer)?;
+    // The same answer is the same decision, however often it is sent.
+    decide(cx, row, id, decision, &format!("{}/{id}/{payload}", input.thread_id)).await
 }

@@ -14,6 +14,7 @@ use super::chunk::{Chunk, Data, TextPart};
 use crate::leg::{Encoder, LegEnd, PAUSED};
 use crate::outputs::{Outputs, status};
 use crate::projection::{ApprovalOutcome, BrainOutcome, Item, Placed, Projection, TextKind};
+use crate::thread::RefusedAnswer;
 
 /// Encodes a leg.
 pub(super) struct AiSdk {
@@ -29,6 +30,7 @@ pub(super) struct AiSdk {
     tools: BTreeMap<String, String>,
     shown: BTreeSet<String>,
     outputs: Outputs,
+    refused: Vec<RefusedAnswer>,
     has_begun: bool,
 }
 
@@ -44,8 +46,30 @@ impl AiSdk {
             tools: BTreeMap::new(),
             shown: BTreeSet::new(),
             outputs: Outputs::default(),
+            refused: Vec::new(),
             has_begun: false,
         }
+    }
+
+    /// Ends the leg with an error that says which answers were not recorded.
+    pub(super) fn with_refused_answers(self, refused: Vec<RefusedAnswer>) -> Self {
+        Self { refused, ..self }
+    }
+
+    /// Asks again what a refused answer has left open, and returns why it was refused.
+    fn refused(&mut self, projection: &Projection, questions: &[OpenQuestion], out: &mut Vec<Frame>) -> Option<Chunk> {
+        let refused = std::mem::take(&mut self.refused);
+        for open in questions.iter().filter(|open| refused.iter().any(|answer| answer.question == open.id)) {
+            if let PendingKind::Approval { gate, .. } = &open.pending.kind {
+                out.push(Frame::json(&Chunk::ToolApprovalRequest {
+                    approval_id: open.id.clone(),
+                    tool_call_id: projection.call_id(&open.pending.call),
+                    reason: gate.reason.clone(),
+                }));
+            }
+        }
+        let texts: Vec<_> = refused.iter().map(|answer| answer.problem.message()).collect();
+        (!texts.is_empty()).then(|| Chunk::Error { error_text: texts.join("\n") })
     }
 
     fn item(&mut self, placed: Placed, out: &mut Vec<Frame>) {
@@ -278,6 +302,8 @@ impl Encoder for AiSdk {
             fields.insert("usage".to_owned(), usage);
         }
         out.push(Frame::json(&Chunk::MessageMetadata { message_metadata }));
+        let questions = if let LegEnd::Waiting(questions) = &end { questions.as_slice() } else { &[] };
+        let refused = self.refused(projection, questions, &mut out);
         let last = match end {
             LegEnd::Completed { result, is_state } => {
                 if !is_state && !result.is_null() {
@@ -298,13 +324,9 @@ impl Encoder for AiSdk {
                 out.push(Frame::json(&Data::new("wait", PAUSED, data)));
                 Chunk::Finish { finish_reason: "other" }
             }
-            LegEnd::Broken(problem) => {
-                let document = problem.document();
-                let text = |name: &str| document.get(name).and_then(Value::as_str);
-                Chunk::Error { error_text: text("detail").or(text("title")).unwrap_or_default().to_owned() }
-            }
+            LegEnd::Broken(problem) => Chunk::Error { error_text: problem.message() },
         };
-        out.extend([Frame::json(&last), Frame::word("[DONE]")]);
+        out.extend([Frame::json(&refused.unwrap_or(last)), Frame::word("[DONE]")]);
         out
     }
 }

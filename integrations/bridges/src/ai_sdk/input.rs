@@ -12,6 +12,7 @@ use serde_json::Value;
 #[schemars(rename = "AiSdkChatRequest")]
 pub(super) struct ChatRequest {
     /// The chat: a conversation, or a run that began elsewhere.
+    #[schemars(length(min = 1))]
     pub(super) id: String,
     pub(super) messages: Vec<UiMessage>,
     /// `submit-message` or `regenerate-message`, of which the second is refused: fork the run instead.

@@ -21,10 +21,10 @@ use positronic_server::{Problem, ProblemType, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::bridges::Shared;
+use crate::bridges::{Shared, TEXT};
 use crate::leg::Leg;
 use crate::projection::is_about_workers;
-use crate::thread::{Thread, decide, is_late, may_decide, text_question};
+use crate::thread::{RefusedAnswer, Thread, concerns_answer, decide, may_decide, text_question};
 use encoder::AiSdk;
 use input::ChatRequest;
 
@@ -39,9 +39,9 @@ const WATCH: Duration = Duration::from_secs(25);
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ResumeQuery {
-    /// The run of the message, from its metadata.
+    /// The run of the message, from its metadata; the last one of the chat by default.
     run: Option<String>,
-    /// The number of the first event that the message does not show, from its metadata.
+    /// The number of the first event that the message does not show, from its metadata; 0 for a page that has no message.
     seq: Option<u64>,
 }
 
@@ -53,6 +53,7 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
             .takes::<ChatRequest>()
             .max_body(MAX_BODY)
             .streams()
+            .problems_as(TEXT, Problem::message)
             .problems(&[
                 ProblemType::ScopeMissing,
                 ProblemType::NotAllowed,
@@ -73,6 +74,7 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
         .waits()
         .streams()
         .returns_nothing(204)
+        .problems_as(TEXT, Problem::message)
         .problems(&[ProblemType::NotFound, ProblemType::TooManyStreams]),
     ]
 }
@@ -84,10 +86,14 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
         return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
     }
     let thread = Thread::find(&cx, &input.id).await?;
-    let (leg, is_new_turn) = match (thread.last(), input.newest()?) {
-        (Some(row), None) => (answered(&cx, &shared, row, &input).await?, false),
-        (Some(row), Some(_)) if !input.answers.is_empty() => (answered(&cx, &shared, row, &input).await?, false),
-        (Some(row), Some((id, _))) if thread.has_message(&cx, id).await? => (shared.attach(row), false),
+    let mut encoder = AiSdk::new(false);
+    let leg = match (thread.last(), input.newest()?) {
+        (Some(row), newest) if newest.is_none() || !input.answers.is_empty() => {
+            let (leg, refused) = answered(&cx, &shared, row, &input).await?;
+            encoder = encoder.with_refused_answers(refused);
+            leg
+        }
+        (Some(row), Some((id, _))) if thread.has_message(&cx, id).await? => shared.attach(row),
         (last, message) => {
             if let (Some(row), Some((_, text))) = (last, &message)
                 && let Some(question) = text_question(&cx, row).await?
@@ -96,7 +102,7 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
                 let leg = shared.attach(row);
                 let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
                 decide(&cx, row, &question, reply, &format!("{}/{question}/{text}", input.id)).await?;
-                (leg, false)
+                leg
             } else {
                 if !thread.is_conversation() {
                     let detail = "the chat is a run outside of a conversation, which takes no messages here";
@@ -109,11 +115,12 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
                 let (id, text) = message.map_or((input.id.as_str(), None), |(id, text)| (id, Some(text)));
                 let sent = ThreadMessage::builder().thread(&input.id).brain(cx.param("title")?).id(id).text(text);
                 let sent = cx.send(sent.options(input.options.clone()).build()).await?;
-                (shared.from(sent.run, sent.from), true)
+                encoder = AiSdk::new(true);
+                shared.from(sent.run, sent.from)
             }
         }
     };
-    stream(&cx, &shared, leg, is_new_turn).await
+    stream(&cx, &shared, leg, encoder).await
 }
 
 /// Replays the message of the last turn, and continues with what happens now. For a client that knows the message up to an event, it
@@ -122,11 +129,11 @@ async fn resume(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Pro
     let (known, thread) = (cx.query::<ResumeQuery>()?, Thread::find(&cx, cx.param("chat")?).await?);
     let Some(row) = thread.last() else { return Ok(cx.no_content()) };
     let is_news = match known {
-        ResumeQuery { run: None, seq: Some(_) } | ResumeQuery { run: Some(_), seq: None } => {
-            let detail = "`run` and `seq` belong together: send both, or neither";
-            return Err(Problem::new(ProblemType::InvalidQuery).detail(detail));
+        ResumeQuery { run: Some(_), seq: None } => {
+            return Err(Problem::new(ProblemType::InvalidQuery)
+                .detail("`run` needs a `seq`; both are in the message's metadata"));
         }
-        ResumeQuery { run: Some(run), seq: Some(seq) } if *run == *row.run.as_str() => {
+        ResumeQuery { run, seq: Some(seq) } if run.as_ref().is_none_or(|run| **run == *row.run.as_str()) => {
             has_new_event(&cx, row, Seq(seq)).await?
         }
         // The chat has a further run.
@@ -142,7 +149,7 @@ async fn resume(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Pro
         _ => None,
     });
     let leg = shared.from(row.run.clone(), turn.unwrap_or_default());
-    stream(&cx, &shared, leg, true).await
+    stream(&cx, &shared, leg, AiSdk::new(true)).await
 }
 
 /// Waits until a run has an event that a client can see, and returns whether it got it in time.
@@ -162,14 +169,20 @@ async fn has_new_event(cx: &RequestContext, row: &RunSummary, seq: Seq) -> Resul
     grown.unwrap_or(Ok(false))
 }
 
-async fn stream(cx: &RequestContext, shared: &Shared, leg: Leg, is_new_turn: bool) -> Result<Response, Problem> {
-    let frames = leg.open(cx.viewer()?, shared.public_state.clone(), AiSdk::new(is_new_turn)).await?;
+async fn stream(cx: &RequestContext, shared: &Shared, leg: Leg, encoder: AiSdk) -> Result<Response, Problem> {
+    let frames = leg.open(cx.viewer()?, shared.public_state.clone(), encoder).await?;
     cx.stream_with_header(HEADER, frames)
 }
 
-/// Sends the decisions and the answers of a request, and attaches to the run as it was before.
-async fn answered(cx: &RequestContext, shared: &Shared, row: &RunSummary, input: &ChatRequest) -> Result<Leg, Problem> {
-    let mut leg = shared.attach(row);
+/// Sends the decisions and the answers of a request, and attaches to the run as it was before. After another decision than that of the
+/// client it begins with that one, which the client does not have yet.
+async fn answered(
+    cx: &RequestContext,
+    shared: &Shared,
+    row: &RunSummary,
+    input: &ChatRequest,
+) -> Result<(Leg, Vec<RefusedAnswer>), Problem> {
+    let (mut leg, mut refused) = (shared.attach(row), Vec::new());
     let approvals = input.decided().map(|(approval, approved)| {
         let decision = if approved {
             Decision::Approve { arguments: input.edited_arguments.get(&approval.id).cloned() }
@@ -181,16 +194,23 @@ async fn answered(cx: &RequestContext, shared: &Shared, row: &RunSummary, input:
     let replies =
         input.answers.iter().map(|(id, answer)| (id.as_str(), Decision::Reply { payload: answer.clone(), wait: None }));
     for (id, decision) in approvals.chain(replies) {
-        may_decide(cx, row)?;
         // The same answer is the same decision, however often it is sent.
         let key = format!("{}/{id}/{decision:?}", input.id);
-        match decide(cx, row, id, decision, &key).await {
+        let sent = match may_decide(cx, row) {
+            Ok(()) => decide(cx, row, id, decision, &key).await,
+            refused => refused,
+        };
+        match sent {
             Ok(()) => {}
             // The message still has the approvals of earlier runs.
             Err(problem) if problem.kind() == ProblemType::UnknownCall => {}
-            Err(problem) if is_late(problem.kind()) => leg.refusal = Some(problem),
+            Err(problem) if concerns_answer(problem.kind()) => {
+                let answer = RefusedAnswer { question: id.to_owned(), problem };
+                leg.start = answer.decided_at().map_or(leg.start, |decided| decided.min(leg.start));
+                refused.push(answer);
+            }
             Err(problem) => return Err(problem),
         }
     }
-    Ok(leg)
+    Ok((leg, refused))
 }

@@ -15,7 +15,7 @@ use futures::StreamExt as _;
 use positronic_core::record::{RunId, RunSummary, Seq, Status};
 use positronic_core::runner::RunUpdate;
 use positronic_server::extension::{NewRun, OpenQuestion, RequestContext as CallerContext};
-use positronic_server::{Problem, REDACTED};
+use positronic_server::{Problem, ProblemType, REDACTED};
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolResponse, CallToolResult, ClientCapabilities, CreateTaskResult, InputRequest, InputRequiredResult,
@@ -25,8 +25,8 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use tokio::time::{Instant, interval_at, sleep_until};
 
-use super::outcome::{outcome, refused, still_open, waits};
-use super::question::{decision, form, is_answerable};
+use super::outcome::{not_recorded, outcome, refused, still_open, waits};
+use super::question::{decision, form, is_answerable, late_decision};
 use super::server::{ToolServer, answers, error_of};
 use super::task;
 use super::update::{CallUpdate, CallUpdates, EndedLeg};
@@ -96,18 +96,22 @@ impl BrainCall<'_> {
         self.server.began(&self.context.id, run);
         let leg = self.server.shared.attach(&row);
         match answers(self.caller, run, responses).await {
-            Ok(0) if !responses.is_empty() => {
-                Ok(self.unanswered(&row).await.unwrap_or_else(|problem| refused(&problem).into()))
-            }
+            Ok(0) if !responses.is_empty() => match self.unanswered(&row).await {
+                Ok(Some(waits)) => Ok(waits),
+                Ok(None) => self.follow(leg, brain).await,
+                Err(problem) => Ok(refused(&problem).into()),
+            },
             Ok(_) => self.follow(leg, brain).await,
+            Err(problem) if problem.kind() == ProblemType::AlreadyDecided => Ok(not_recorded(run, &problem).into()),
             Err(problem) => Ok(refused(&problem).into()),
         }
     }
 
-    /// Says what a run waits for whose questions the person has closed.
-    async fn unanswered(&self, row: &RunSummary) -> Result<CallToolResponse, Problem> {
-        let questions = task::questions(self.caller, &row.run).await?;
-        Ok(waits(&self.caller.viewer()?, self.program(), &row.run, &questions).into())
+    /// Says what a run waits for whose questions the person has closed; `None` if it waits for nothing.
+    async fn unanswered(&self, row: &RunSummary) -> Result<Option<CallToolResponse>, Problem> {
+        let (questions, viewer) = (task::questions(self.caller, &row.run).await?, self.caller.viewer()?);
+        let waits = || waits(&viewer, self.program(), &row.run, &questions).into();
+        Ok((!questions.is_empty()).then(waits))
     }
 
     /// Says what a run does that outlasts the call.
@@ -202,7 +206,7 @@ impl BrainCall<'_> {
             let Ok(answer) = answer else { continue };
             let action = serde_json::to_value(&answer.action).unwrap_or_default();
             let content = answer.content.unwrap_or_default();
-            is_decided |= decided(self.caller, &row, open, action.as_str().unwrap_or_default(), &content).await?;
+            is_decided |= decided(self.caller, &row, &open.id, action.as_str().unwrap_or_default(), &content).await?;
         }
         Ok(is_decided)
     }
@@ -268,21 +272,30 @@ pub(super) fn request(form: rmcp::model::ElicitRequestParams) -> InputRequest {
     InputRequest::Elicitation(rmcp::model::ElicitRequest::new(form))
 }
 
-/// Sends the answer to a form, and returns whether it decides its question. A question that another person has decided in the
-/// meantime counts as decided.
+/// Sends the answer to a form, and returns whether its question is decided.
+///
+/// # Errors
+///
+/// `AlreadyDecided` if another answer was recorded before.
 pub(super) async fn decided(
     caller: &CallerContext,
     row: &RunSummary,
-    open: &OpenQuestion,
+    id: &str,
     action: &str,
     content: &Value,
 ) -> Result<bool, Problem> {
-    let Some(decision) = decision(open, action, content)? else { return Ok(false) };
+    let decision = match question(caller, row, id).await? {
+        Some(open) => decision(&open, action, content)?,
+        None => late_decision(action, content),
+    };
+    let Some(decision) = decision else { return Ok(false) };
     // The same answer is the same decision, however often it is sent.
-    let key = format!("mcp/{}/{action}/{content}", open.id);
-    match decide(caller, row, &open.id, decision, &key).await {
+    let key = format!("mcp/{id}/{action}/{content}");
+    match decide(caller, row, id, decision, &key).await {
         Ok(()) => Ok(true),
-        Err(problem) if is_late(problem.kind()) => Ok(true),
+        // The run never asked this.
+        Err(problem) if problem.kind() == ProblemType::UnknownCall => Ok(false),
+        Err(problem) if problem.kind() != ProblemType::AlreadyDecided && is_late(problem.kind()) => Ok(true),
         Err(problem) => Err(problem),
     }
 }

@@ -25,6 +25,7 @@ use serde_json::Value;
 use super::listen::{LISTEN, LISTEN_TO_TASKS, renamed};
 use super::server::{Callers, ToolServer};
 use crate::bridges::Shared;
+use crate::json_rpc_error::json_rpc_problem;
 
 const PATH: &str = "/api/v1/mcp";
 const SESSION: &str = "mcp-session-id";
@@ -71,7 +72,7 @@ pub(crate) fn routes(shared: &Arc<Shared>, longest_call: Duration) -> Vec<Route>
         let transport = Arc::clone(&transport);
         move |cx| handle(Arc::clone(&transport), cx)
     };
-    vec![
+    let routes = vec![
         Route::post(PATH, "Send a message of MCP", handler())
             .scopes(&[Scope::Read])
             .takes::<McpMessage>()
@@ -87,7 +88,8 @@ pub(crate) fn routes(shared: &Arc<Shared>, longest_call: Duration) -> Vec<Route>
             .scopes(&[Scope::Read])
             .returns_nothing(204)
             .problems(&[ProblemType::NotFound]),
-    ]
+    ];
+    routes.into_iter().map(|route| route.problems_as("application/json", json_rpc_problem)).collect()
 }
 
 async fn handle(transport: Arc<SessionService>, cx: CallerContext) -> Result<Response, Problem> {

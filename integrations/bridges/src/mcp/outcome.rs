@@ -93,15 +93,12 @@ pub(super) fn in_progress(row: &RunSummary) -> CallToolResult {
 
 /// Says why a call was refused.
 pub(super) fn refused(problem: &Problem) -> CallToolResult {
-    let document = problem.document();
-    let text = |name: &str| document.get(name).and_then(Value::as_str);
-    let mut lines = vec![text("title").unwrap_or_default().to_owned()];
-    lines.extend(text("detail").map(str::to_owned));
-    for place in document.get("errors").and_then(Value::as_array).into_iter().flatten() {
-        let part = |name: &str| place.get(name).and_then(Value::as_str).unwrap_or_default();
-        lines.push(format!("{}: {}", part("pointer"), part("detail")));
-    }
-    error(lines.join("\n"))
+    error(problem.message())
+}
+
+/// Says why the answer to a form was not recorded.
+pub(super) fn not_recorded(run: &RunId, problem: &Problem) -> CallToolResult {
+    error(format!("{}\nTell the user. `{RUN_STATUS}` with the run {run} returns its result.", problem.message()))
 }
 
 fn error(text: String) -> CallToolResult {

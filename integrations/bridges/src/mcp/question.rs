@@ -1,11 +1,12 @@
 //! What a run waits for as forms of the client (elicitation), and their answers as decisions. A form has only fields of simple types.
 
-use positronic_core::record::{Amounts, PendingKind, WaitSpec};
+use positronic_core::record::{Amounts, PendingKind};
 use positronic_server::extension::{Decision, OpenQuestion, Viewer};
 use positronic_server::{Problem, ProblemType};
 use rmcp::model::{ElicitRequestParams, ElicitationSchema};
 use serde_json::{Map, Value, json};
 
+use crate::answer_form::person;
 use crate::open_questions::prompt;
 
 /// The field of an answer that is not an object.
@@ -20,10 +21,6 @@ pub(super) fn is_answerable(question: &OpenQuestion) -> bool {
 pub(super) fn form(viewer: &Viewer, question: &OpenQuestion) -> ElicitRequestParams {
     let message = prompt(viewer, question);
     ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: schema(question) }
-}
-
-fn person(waits: &[WaitSpec]) -> Option<(usize, &WaitSpec)> {
-    waits.iter().enumerate().find(|(_, wait)| wait.person)
 }
 
 fn schema(question: &OpenQuestion) -> ElicitationSchema {
@@ -133,6 +130,20 @@ pub(super) fn decision(question: &OpenQuestion, action: &str, content: &Value) -
             Ok(Some(Decision::Reject { reason: reason() }))
         }
         _ => Ok(None),
+    }
+}
+
+/// Reads the answer to a form whose question is no longer open; `None` if the person has closed it. The answer says what was meant.
+pub(super) fn late_decision(action: &str, content: &Value) -> Option<Decision> {
+    let edited = || content.get("arguments").and_then(Value::as_str).and_then(|json| serde_json::from_str(json).ok());
+    match (action, content.get("approve").and_then(Value::as_bool)) {
+        ("accept", Some(true)) => Some(Decision::Approve { arguments: edited() }),
+        ("accept", Some(false)) | ("decline", _) => Some(Decision::Reject { reason: None }),
+        ("accept", None) => {
+            let payload = content.get(ANSWER).unwrap_or(content).clone();
+            Some(Decision::Reply { payload, wait: None })
+        }
+        _ => None,
     }
 }
 

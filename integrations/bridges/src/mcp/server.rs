@@ -28,7 +28,6 @@ use super::task;
 use super::tools::{BrainTool, RUN_STATUS, run_status};
 use crate::bridges::Shared;
 use crate::caller_result::CallerResult;
-use crate::thread::question;
 
 /// The instructions that the server gives its clients.
 const INSTRUCTIONS: &str = "Each tool runs a workflow. A workflow may need the approval or the answer of a person: only a person \
@@ -107,24 +106,21 @@ impl ToolServer {
 
 /// Returns a problem as an error of the protocol, for requests that are no calls of tools.
 pub(super) fn error_of(problem: &Problem) -> ErrorData {
-    let document = problem.document();
-    let text = |name: &str| document.get(name).and_then(Value::as_str);
-    let message = text("detail").or(text("title")).unwrap_or_default().to_owned();
+    let message = problem.message();
     match problem.kind().status() {
         500.. => ErrorData::internal_error(message, None),
         _ => ErrorData::invalid_params(message, None),
     }
 }
 
-/// Sends the answers to forms, and returns how many of them are decisions. An answer to a question that is no longer open changes nothing.
+/// Sends the answers to forms, and returns how many of them are decisions. One that was recorded before counts if it is the same.
 pub(super) async fn answers(caller: &CallerContext, run: &RunId, responses: &InputResponses) -> Result<usize, Problem> {
     let mut decided = 0;
     for (id, response) in responses {
         let row = caller.run_row(run).await?;
-        let Some(open) = question(caller, &row, id).await? else { continue };
         let action = response.get("action").and_then(Value::as_str).unwrap_or_default();
         let content = response.get("content").unwrap_or(&Value::Null);
-        decided += usize::from(super::call::decided(caller, &row, &open, action, content).await?);
+        decided += usize::from(super::call::decided(caller, &row, id, action, content).await?);
     }
     Ok(decided)
 }
@@ -159,8 +155,12 @@ impl ServerHandler for ToolServer {
         }
         let brains = caller.brains().map_err(|problem| error_of(&problem))?;
         let tool = BrainTool::all(brains).into_iter().find(|tool| tool.name == request.name);
-        let tool =
-            tool.ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None))?;
+        let tool = tool.ok_or_else(|| {
+            ErrorData::invalid_params(
+                format!("there is no tool `{}` that this caller may use; `tools/list` lists them", request.name),
+                None,
+            )
+        })?;
         let id = context.id.clone();
         let call = BrainCall { server: self, caller: &caller, context };
         let answer = match &request.request_state {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::{error, failed, refused};
-use super::history::Remembered;
+use super::history::{Remembered, TurnAnswer};
 use super::input::CompletionRequest;
 use super::speech::{AskedCall, Speech, TurnEnd};
 use super::turn::{TurnOpening, begin, by_history, named, speech};
@@ -40,10 +40,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
         let shared = Arc::clone(&shared);
         async move {
             let cx = Arc::new(cx);
-            match complete(&shared, &cx).await {
-                Err(problem) => refused(&cx, &problem),
-                answer => answer,
-            }
+            Ok(complete(&shared, &cx).await.unwrap_or_else(refused))
         }
     };
     vec![
@@ -73,12 +70,14 @@ struct ChunkHeader {
     model: String,
 }
 
-/// Returns the calls of the caller's tools with which an answer ends.
-fn calls_of(end: &TurnEnd) -> &[AskedCall] {
-    match end {
-        TurnEnd::Called(calls) => calls,
-        _ => &[],
-    }
+/// Returns what a turn has answered.
+fn answered<'a>(text: &'a str, end: &'a TurnEnd) -> TurnAnswer<'a> {
+    let (calls, refusal): (&[AskedCall], _) = match end {
+        TurnEnd::Called(calls) => (calls, None),
+        TurnEnd::Waiting(refusal) => (&[], Some(refusal.as_str())),
+        _ => (&[], None),
+    };
+    TurnAnswer { text, calls, refusal }
 }
 
 async fn complete(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response, Problem> {
@@ -109,7 +108,7 @@ async fn complete(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response,
     }
     let (text, over) = cx.wait(whole(speech)).await?;
     let (end, usage) = over.ok_or(ProblemType::TimedOut)?;
-    remembered.remember(&header.model, &text, calls_of(&end)).await;
+    remembered.remember(&header.model, answered(&text, &end)).await;
     let mut calls = Vec::new();
     let refusal = match end {
         TurnEnd::Completed => None,
@@ -179,7 +178,7 @@ fn frames(
                 Speech::TextEnded { .. } => {}
                 Speech::Over { end, usage } => {
                     // The client may send the next message at once.
-                    remembered.remember(&header.model, &answer, calls_of(&end)).await;
+                    remembered.remember(&header.model, answered(&answer, &end)).await;
                     frames.extend(header.end(end, with_usage.then_some(&usage)));
                     frames.push_back(Frame::word("[DONE]"));
                 }

@@ -1,9 +1,9 @@
 //! Problems as errors of OpenAI's API.
 
 use axum::http::HeaderValue;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use positronic_server::Problem;
-use positronic_server::extension::RequestContext;
+use positronic_server::extension::{RequestContext, Route};
 use serde_json::{Value, json};
 
 /// Returns an error object.
@@ -11,27 +11,27 @@ pub(super) fn error(message: &str, kind: &str, code: &str, param: Option<&str>) 
     json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
 }
 
-/// Returns a problem as an error object.
-pub(super) fn error_of(problem: &Problem) -> Value {
-    let document = problem.document();
-    let text = |name: &str| document.get(name).and_then(Value::as_str);
-    let message = text("detail").or(text("title")).unwrap_or_default();
-    let kind = if problem.kind().status() >= 500 { "server_error" } else { "invalid_request_error" };
-    error(message, kind, problem.kind().slug(), text("param"))
+/// Lets a route answer with the errors of OpenAI's API, also to what the router refuses.
+pub(super) fn with_errors(route: Route) -> Route {
+    route.problems_as("application/json", |problem| {
+        let kind = if problem.kind().status() >= 500 { "server_error" } else { "invalid_request_error" };
+        let document = problem.document();
+        let param = document.get("param").and_then(Value::as_str);
+        error(&problem.message(), kind, problem.kind().slug(), param).to_string()
+    })
 }
 
-/// Answers with an error.
-pub(super) fn refused(cx: &RequestContext, problem: &Problem) -> Result<Response, Problem> {
-    answer(cx, problem.kind().status(), &error_of(problem))
+/// Refuses what the client must not send again by itself.
+pub(super) fn refused(problem: Problem) -> Response {
+    without_retries(problem.into_response())
 }
 
 /// Answers that a run has not completed. The client must not send the request again by itself: it would start another run.
 pub(super) fn failed(cx: &RequestContext, code: &str, message: &str) -> Result<Response, Problem> {
-    answer(cx, 422, &error(message, "run_error", code, None))
+    cx.answer(422, &error(message, "run_error", code, None)).map(without_retries)
 }
 
-fn answer(cx: &RequestContext, status: u16, error: &Value) -> Result<Response, Problem> {
-    let mut response = cx.answer(status, error)?;
+fn without_retries(mut response: Response) -> Response {
     response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
-    Ok(response)
+    response
 }

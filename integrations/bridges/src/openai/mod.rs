@@ -33,5 +33,6 @@ use positronic_server::extension::Route;
 use crate::bridges::Shared;
 
 pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
-    [models::routes(), chat::routes(shared), responses::routes(shared)].concat()
+    let routes = [models::routes(), chat::routes(shared), responses::routes(shared)];
+    routes.into_iter().flatten().map(error::with_errors).collect()
 }

@@ -54,10 +54,11 @@ async fn read(cx: RequestContext) -> Result<Response, Problem> {
     let title = cx.param("model")?;
     match cx.brains()?.iter().find(|brain| brain.title == title) {
         Some(brain) => cx.answer(200, &ModelEntry::of(&brain.title, brain.version)),
-        None => super::error::refused(&cx, &unknown(title)),
+        None => Err(unknown(title)),
     }
 }
 
 pub(super) fn unknown(title: &str) -> Problem {
-    Problem::new(ProblemType::UnknownBrain).detail(format!("there is no brain `{title}` that this caller may start"))
+    Problem::new(ProblemType::UnknownBrain)
+        .detail(format!("there is no brain `{title}` that this caller may start; `GET /models` lists them"))
 }

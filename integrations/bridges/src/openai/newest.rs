@@ -136,6 +136,13 @@ impl Newest {
 
     /// Returns the history up to an answer to it, which may have calls.
     pub(super) fn answered<'a>(&self, text: &str, calls: impl IntoIterator<Item = &'a str>) -> Vec<HistoryEntry> {
+        let mut history = self.unanswered();
+        add_answer(&mut history, text, calls);
+        history
+    }
+
+    /// Returns the history with the newest input.
+    pub(super) fn unanswered(&self) -> Vec<HistoryEntry> {
         let mut history = self.before.clone();
         match &self.said {
             NewestInput::Message(text) => history.push((USER.to_owned(), text.trim().to_owned())),
@@ -145,7 +152,6 @@ impl Newest {
                 );
             }
         }
-        add_answer(&mut history, text, calls);
         history
     }
 }

@@ -9,7 +9,7 @@ use positronic_server::extension::{RequestContext, Route};
 use positronic_server::{Problem, ProblemType, Scope};
 
 use super::error::refused;
-use super::history::Remembered;
+use super::history::{Remembered, TurnAnswer};
 use super::input::ResponseRequest;
 use super::newest::NewestInput;
 use super::response::{ResponseObject, next_turn, read, turn_of};
@@ -27,7 +27,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
         Route::post("/api/v1/openai/v1/responses", "Answer a request of OpenAI's Responses API", move |cx| {
             let shared = Arc::clone(&create);
             let cx = Arc::new(cx);
-            async move { of(&cx, created(&shared, &cx).await) }
+            async move { Ok(created(&shared, &cx).await.unwrap_or_else(refused)) }
         })
         .scopes(&[Scope::Run])
         .takes::<ResponseRequest>()
@@ -47,24 +47,19 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
         ]),
         Route::get("/api/v1/openai/v1/responses/{response}", "Read a response as it is now", move |cx| {
             let shared = Arc::clone(&find);
-            async move { of(&cx, found(&shared, &cx).await) }
+            async move { found(&shared, &cx).await }
         })
         .scopes(&[Scope::Read])
         .returns::<ResponseObject>(200)
         .problems(&unknown),
         Route::post("/api/v1/openai/v1/responses/{response}/cancel", "Cancel the run of a response", move |cx| {
             let shared = Arc::clone(&stop);
-            async move { of(&cx, cancelled(&shared, &cx).await) }
+            async move { Ok(cancelled(&shared, &cx).await.unwrap_or_else(refused)) }
         })
         .scopes(&[Scope::Operate])
         .returns::<ResponseObject>(200)
         .problems(&[ProblemType::NotFound, ProblemType::UnknownRun, ProblemType::RunClosed]),
     ]
-}
-
-/// Answers with the errors of OpenAI's API.
-fn of(cx: &RequestContext, answer: Result<Response, Problem>) -> Result<Response, Problem> {
-    answer.or_else(|problem| refused(cx, &problem))
 }
 
 async fn created(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response, Problem> {
@@ -117,7 +112,9 @@ async fn created(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response, 
         response
     });
     let response = response.await?;
-    remembered.remember(&request.model, &response.text(), &response.asked).await;
+    remembered
+        .remember(&request.model, TurnAnswer { text: &response.text(), calls: &response.asked, refusal: None })
+        .await;
     cx.answer(200, &response)
 }
 

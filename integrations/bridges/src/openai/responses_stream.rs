@@ -6,7 +6,7 @@ use futures::stream::{BoxStream, Stream, StreamExt as _, unfold};
 use positronic_server::extension::Frame;
 use serde_json::{Value, json};
 
-use super::history::Remembered;
+use super::history::{Remembered, TurnAnswer};
 use super::response::{Growth, ResponseObject, text_part};
 use super::speech::Speech;
 
@@ -39,7 +39,12 @@ pub(super) fn events(
             if is_over {
                 // The client may send the next request at once.
                 let response = &events.response;
-                remembered.remember(&response.model, &response.text(), &response.asked).await;
+                remembered
+                    .remember(
+                        &response.model,
+                        TurnAnswer { text: &response.text(), calls: &response.asked, refusal: None },
+                    )
+                    .await;
             }
             for grown in grown {
                 frames.extend(events.grown(grown));

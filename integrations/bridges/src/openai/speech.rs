@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use positronic_core::machine::pending;
 use positronic_core::record::Usage;
-use serde_json::Value;
 
 use crate::caller_result::{CallerResult, as_text};
 use crate::leg::{Encoder, LegEnd};
@@ -149,11 +148,7 @@ impl Encoder for SpeechEncoder {
             LegEnd::Paused => TurnEnd::Waiting(paused(&self.program, projection.run())),
             LegEnd::Failed(failure) => TurnEnd::Failed(failure.message),
             LegEnd::Cancelled => TurnEnd::Cancelled,
-            LegEnd::Broken(problem) => {
-                let document = problem.document();
-                let text = |name: &str| document.get(name).and_then(Value::as_str);
-                TurnEnd::Broken(text("detail").or(text("title")).unwrap_or_default().to_owned())
-            }
+            LegEnd::Broken(problem) => TurnEnd::Broken(problem.message()),
         };
         said.push(Speech::Over { end, usage: self.usage(projection) });
         said

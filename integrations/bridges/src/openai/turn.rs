@@ -67,16 +67,40 @@ pub(super) fn new_conversation() -> String {
 
 /// Begins a turn of a chat without a named conversation: it continues the one in which the caller got the last answer.
 pub(super) async fn by_history(cx: &RequestContext, opening: TurnOpening<'_>) -> Result<Turn, Problem> {
-    if !opening.newest.has_answers() && matches!(opening.newest.said, NewestInput::Message(_)) {
-        return begin(cx, &new_conversation(), opening, None).await;
-    }
-    let Some(known) = history::find(cx, opening.brain, opening.newest).await? else {
+    let known = match opening.newest.before.as_slice() {
+        [] => Vec::new(),
+        _ => history::find(cx, opening.brain, opening.newest).await?,
+    };
+    let Some(newest) = known.first() else {
+        if !opening.newest.has_answers() && matches!(opening.newest.said, NewestInput::Message(_)) {
+            return begin(cx, &new_conversation(), opening, None).await;
+        }
         let detail = "no conversation of this caller ends with these messages, and a history is not taken from a client; \
                       name the conversation in `metadata.conversation`, or send the newest message alone";
         return Err(Problem::new(ProblemType::Unprocessable).detail(detail).field("param", "messages"));
     };
-    let conversation = known.conversation.clone();
-    begin(cx, &conversation, opening, Some(&known)).await
+    let mut meant = newest;
+    for chat in &known {
+        if continues(cx, chat, &opening).await? {
+            meant = chat;
+            break;
+        }
+    }
+    let conversation = meant.conversation.clone();
+    begin(cx, &conversation, opening, Some(meant)).await
+}
+
+/// Returns whether a request continues a conversation in which the same was said as in others: it is the next one there, or was sent before.
+async fn continues(cx: &RequestContext, chat: &KnownChat, opening: &TurnOpening<'_>) -> Result<bool, Problem> {
+    let thread = Thread::find(cx, &chat.conversation).await?;
+    let Some(last) = thread.last() else { return Ok(false) };
+    if chat.is_latest(cx, last).await? {
+        return Ok(true);
+    }
+    match &opening.newest.said {
+        NewestInput::Message(text) => thread.has_message(cx, &opening.newest.id(&chat.conversation, text)).await,
+        NewestInput::Results(_) => Ok(false),
+    }
 }
 
 /// Sends the newest input to a conversation. `known` is how the caller has left it.
@@ -124,7 +148,7 @@ pub(super) async fn begin(
     let id = if has_history { newest.id(conversation, text) } else { UuidIds.signal().to_string() };
     let is_repeated = has_history && thread.has_message(cx, &id).await?;
     if let (Some(known), Some(last), false) = (known, thread.last(), is_repeated)
-        && !known.is_latest(last)
+        && !known.is_latest(cx, last).await?
     {
         let detail =
             "the conversation has continued since the last of these messages; fork its run to continue from there";

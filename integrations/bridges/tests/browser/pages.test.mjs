@@ -13,13 +13,13 @@ const withCopilotKit = Boolean(process.env.POSITRONIC_COPILOTKIT);
 const decided = withCopilotKit ? ['agUi', 'useChat', 'copilotKit'] : ['agUi', 'useChat'];
 const { chromium } = createRequire(import.meta.url)(process.env.POSITRONIC_PLAYWRIGHT);
 
-let project, pages, browser, address, token;
+let project, pages, browser, address, token, readOnly;
 before(async () => {
   project = new Project();
   pages = await serve(...decided);
   token = /pos_\S+/.exec(project.command('token', 'create', 'web', '--user', 'ann', '--scope', 'read,run,decide'))[0];
+  readOnly = /pos_\S+/.exec(project.command('token', 'create', 'shy', '--user', 'ben', '--scope', 'read,run'))[0];
   address = new URL(await project.serve(0, '--bridge', 'ag-ui,ai-sdk', '--cors-origin', pages.origin)).origin;
-  pages.of(address, token);
   browser = await chromium.launch({ executablePath: process.env.POSITRONIC_CHROMIUM, args: ['--no-sandbox'] });
 });
 after(async () => {
@@ -29,7 +29,8 @@ after(async () => {
 });
 
 /** Opens a page; it may only talk to its own server and to the one of the runs. */
-async function open(name, thread = '') {
+async function open(name, thread = '', as = token) {
+  pages.of(address, as);
   const page = await (await browser.newContext()).newPage();
   const seen = { foreign: [], errors: [] };
   const allowed = [pages.origin, address];
@@ -104,15 +105,45 @@ for (const name of ['agUi', 'useChat']) {
   });
 }
 
-test('copilotKit: an answer that repeats what a command has decided is accepted', { skip: !withCopilotKit }, async () => {
-  const page = await open('copilotKit');
-  await page.order();
-  project.command('approve', ...waiting());
+for (const answer of ['Yes', 'No']) {
+  test(`copilotKit: ${answer} after a command has approved`, { skip: !withCopilotKit }, async () => {
+    const page = await open('copilotKit');
+    await page.order();
+    project.command('approve', ...waiting());
 
-  await page.answer('Yes');
+    await page.answer(answer);
 
-  await isDone(page);
-});
+    if (answer === 'No') await page.shows(/already approved over cli/);
+    await page.getByRole('button', { name: 'Yes', exact: true }).waitFor({ state: 'detached' });
+    await page.say('Thanks!');
+    await page.shows(/That is settled/);
+  });
+}
+
+for (const name of decided) {
+  test(`${name}: a page that reloads has its question`, async () => {
+    const page = await open(name);
+    await page.order();
+    await page.reload();
+
+    await page.answer('Yes');
+
+    await isDone(page);
+  });
+}
+
+for (const name of decided) {
+  test(`${name}: a decision that the page may not make is refused in words, and the question stays`, async () => {
+    const page = await open(name, '', readOnly);
+    await page.order();
+
+    await page.answer('Yes');
+
+    await page.shows(/lacks the scope/);
+    await page.getByRole('button', { name: 'Yes', exact: true }).waitFor();
+    project.command('approve', ...waiting());
+  });
+}
 
 test('agUi: a command sees what the page decides about its conversation, and a page that reloads has all of it', async () => {
   project.talk('kitchen', 'dinner', 'ann', ['What can I cook tonight?', 'Please order the cheese.']);

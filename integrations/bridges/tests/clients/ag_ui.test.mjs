@@ -154,16 +154,15 @@ test('edited arguments replace the proposed ones', async () => {
   assert.deepEqual(JSON.parse(calling.toolCalls[0].function.arguments), { amount: 40 });
 });
 
-test('edited arguments that do not match end the leg with an error, and the question stays open', async () => {
+test('edited arguments that do not match are refused in words, and the question is asked again', async () => {
   const agent = client('Chat');
   await agent.say('refund');
   const open = agent.interrupts();
 
-  await agent.answer({ approved: true, editedArgs: { amount: 'much' } }).catch(() => {});
+  await agent.answer({ approved: true, editedArgs: { amount: 'much' } });
 
-  assert.equal(agent.end().type, 'RUN_ERROR');
-  assert.equal(agent.end().code, 'arguments-invalid');
-  assert.deepEqual((await pendingOf(await runOf(agent.threadId))).map((item) => item.id), open.map((item) => item.id));
+  assert.deepEqual(agent.of('CUSTOM').map((event) => [event.name, event.value.code]), [['positronic.refused', 'arguments-invalid']]);
+  assert.deepEqual(agent.interrupts().map((item) => item.id), open.map((item) => item.id));
 });
 
 test('a denied call does not run, and its result says so', async () => {
@@ -339,6 +338,23 @@ test('a page sees what is decided elsewhere', async () => {
   assert.equal(agent.of('TOOL_CALL_RESULT')[0].content, 'refunded 100');
 });
 
+test('a message can be sent while a question is open', async () => {
+  const agent = client('Chat');
+  await agent.say('refund');
+  const run = await runOf(agent.threadId);
+
+  agent.addMessage({ id: randomUUID(), role: 'user', content: 'hello' });
+  const watching = agent.answer(undefined);
+  await seen(agent, (event) => event.type === 'RUN_STARTED');
+  const [item] = await pendingOf(run);
+  await server.api(server.service, `/runs/${run}/calls/${item.id}/decision`, { approve: true });
+  await watching;
+
+  assert.deepEqual(agent.end().outcome, { type: 'success' });
+  await agent.leg();
+  assert.deepEqual(agent.messages.filter((message) => message.role === 'user').map((message) => message.content), ['refund', 'hello']);
+});
+
 test('an answer that others have given is accepted if it is the same, and else says what was decided', async () => {
   const [same, other] = [client('Chat'), client('Chat')];
   for (const agent of [same, other]) {
@@ -349,12 +365,14 @@ test('an answer that others have given is accepted if it is the same, and else s
   }
 
   await same.answer({ approved: true });
-  await other.answer({ approved: false }).catch(() => {});
+  await other.answer({ approved: false });
 
   assert.deepEqual(same.end().outcome, { type: 'success' });
-  assert.equal(other.end().type, 'RUN_ERROR');
-  assert.equal(other.end().code, 'already-decided');
-  assert.match(other.end().message, /already approved by service over http/);
+  assert.deepEqual(other.end().outcome, { type: 'success' });
+  assert.match(other.texts().at(-1), /already approved by service over http/);
+  assert.deepEqual(other.of('CUSTOM').map((event) => [event.name, event.value.code]), [['positronic.refused', 'already-decided']]);
+  await other.say('hello');
+  assert.equal(other.texts().at(-1), 'You said "hello".', 'the client has no open interrupt left');
 });
 
 test('the same answer sent twice is one decision', async () => {
@@ -386,7 +404,10 @@ test('a thread of another user does not exist, and a reader can neither start no
 
   assert.equal(await status(server.ben, {}), 404);
   assert.equal(await status(server.ben, { resume }), 404);
-  assert.equal(await status(server.reader, { resume }), 403);
+  const reader = client('Chat', { threadId: agent.threadId, token: server.reader });
+  await reader.leg({ resume });
+  assert.equal(reader.of('CUSTOM')[0].value.code, 'scope-missing');
+  assert.deepEqual(reader.interrupts(), [{ ...agent.interrupts()[0], metadata: reader.interrupts()[0].metadata }]);
   assert.equal(await status(server.reader, { messages: [{ id: 'm', role: 'user', content: 'hello' }] }), 403);
   assert.equal(await status(server.reader, {}), 200);
   assert.equal(await status(server.ann, { resume: [{ ...resume[0], payload: { ok: true } }] }), 422);

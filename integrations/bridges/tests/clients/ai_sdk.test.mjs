@@ -235,6 +235,7 @@ test('a decision from elsewhere is shown, and a different one is refused', async
   while (own.status !== 'error') await new Promise((resolve) => setImmediate(resolve));
 
   assert.match(own.errors[0].message, /already approved by service/);
+  assert.deepEqual([own.call().state, own.call().output], ['output-available', 'refunded 100'], 'the page has what came of it');
 });
 
 test('a failed run is an error, and a cancelled one is aborted', async () => {

@@ -12,6 +12,7 @@ mod a2a;
 mod a2a_http;
 mod ag_ui;
 mod ai_sdk;
+mod errors;
 mod mcp;
 mod openai;
 mod openai_tools;

@@ -227,6 +227,28 @@ async fn approval_is_a_form_and_its_answer_is_the_decision() {
 }
 
 #[tokio::test]
+async fn answer_to_a_form_after_the_decision_of_another_person_is_the_same_or_says_that_it_was_not_recorded() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let mut answered = Vec::new();
+
+    for (action, content) in [("accept", json!({ "approve": true })), ("decline", Value::Null), ("cancel", Value::Null)]
+    {
+        let asked = rpc(&shop, &ann, "tools/call", pay(), forms()).await["result"].clone();
+        let run = positronic_core::record::RunId::new(asked["requestState"].as_str().unwrap());
+        let open = positronic_core::machine::pending(&shop.client.state(&run).await.unwrap());
+        shop.client.approve(&run, &open[0].call, "boss").await.unwrap();
+        answered.push(rpc(&shop, &ann, "tools/call", again(&asked, action, &content), forms()).await["result"].clone());
+    }
+
+    let [same, other, closed] = &answered[..] else { panic!("{answered:?}") };
+    assert_eq!(same["content"][0]["text"], "Done.", "{same}");
+    assert_eq!(closed["content"][0]["text"], "Done.", "{closed}");
+    let text = other["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("already approved by boss") && text.contains("run_status"), "{text}");
+}
+
+#[tokio::test]
 async fn call_belongs_to_its_user_and_only_who_may_decide_is_asked() {
     let shop = Shop::new();
     let (ann, ben) = (shop.token(Some("ann"), &ALL).await, shop.token(Some("ben"), &ALL).await);

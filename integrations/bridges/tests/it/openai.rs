@@ -101,6 +101,88 @@ async fn approval_is_a_refusal_that_says_where_it_is_decided() {
 }
 
 #[tokio::test]
+async fn chat_with_a_refusal_continues_after_the_decision_however_its_client_keeps_the_refusal() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let pay = || json!({ "role": "user", "content": "pay" });
+
+    for (index, form) in ["refusal", "text", "both", "none"].into_iter().enumerate() {
+        let hello = json!({ "role": "user", "content": format!("hello {index}") });
+        let (_, begun) =
+            post(&shop, &ann, "/chat/completions", json!({ "model": "Refund", "messages": [hello] })).await;
+        let first = begun["choices"][0]["message"].clone();
+        let asking = json!({ "model": "Refund", "messages": [hello, first, pay()] });
+        let (_, asked) = post(&shop, &ann, "/chat/completions", asking).await;
+        let said = &asked["choices"][0]["message"];
+        let (content, refusal) = (said["content"].as_str().unwrap(), said["refusal"].as_str().unwrap());
+        approve_all(&shop).await;
+        let assistant = |content: &str| json!({ "role": "assistant", "content": content });
+        let kept = match form {
+            "refusal" => Some(said.clone()),
+            "text" => Some(assistant(refusal)),
+            "both" => Some(assistant(&format!("{content}\n\n{refusal}"))),
+            _ => None,
+        };
+        let messages = |last: &str| {
+            let messages = [Some(hello.clone()), Some(first.clone()), Some(pay()), kept.clone()];
+            let messages = messages.into_iter().flatten().chain([json!({ "role": "user", "content": last })]);
+            json!({ "model": "Refund", "messages": messages.collect::<Vec<_>>() })
+        };
+
+        let (status, more) = post(&shop, &ann, "/chat/completions", messages("more")).await;
+        let (moved, _) = post(&shop, &ann, "/chat/completions", messages("other")).await;
+
+        assert_eq!(
+            (status, &more["choices"][0]["message"]["content"]),
+            (StatusCode::OK, &json!("You said more.")),
+            "{form}"
+        );
+        assert_eq!(moved, StatusCode::CONFLICT, "{form}: the conversation has continued");
+    }
+}
+
+/// Approves what the runs of a shop wait for.
+async fn approve_all(shop: &Shop) {
+    for row in shop.client.store().runs(&positronic_core::store::RunFilter::builder().build()).await.unwrap() {
+        for open in positronic_core::machine::pending(&shop.client.state(&row.run).await.unwrap()) {
+            shop.client.approve(&row.run, &open.call, "boss").await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn refusal_of_a_published_server_names_the_page_of_the_run_and_why_the_caller_may_not_decide() {
+    let shop = Shop::published("https://shop.example/agents/");
+    let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await;
+
+    let (_, asked) = post(&shop, &ann, "/chat/completions", chat(&[("user", "pay")])).await;
+
+    let refusal = asked["choices"][0]["message"]["refusal"].as_str().unwrap();
+    assert!(refusal.contains("https://shop.example/agents/ui/runs/"), "{refusal}");
+    assert!(refusal.contains("not by this caller: the caller lacks the scope `decide`"), "{refusal}");
+}
+
+#[tokio::test]
+async fn chats_that_begin_alike_are_two_conversations() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let said = "You said hello.";
+    let next = |text| chat(&[("user", "hello"), ("assistant", said), ("user", text)]);
+    for _ in 0..2 {
+        post(&shop, &ann, "/chat/completions", chat(&[("user", "hello")])).await;
+    }
+
+    let (first, _) = post(&shop, &ann, "/chat/completions", next("one")).await;
+    let (second, two) = post(&shop, &ann, "/chat/completions", next("two")).await;
+    let (_, again) = post(&shop, &ann, "/chat/completions", next("two")).await;
+    let (third, _) = post(&shop, &ann, "/chat/completions", next("three")).await;
+
+    assert_eq!((first, second), (StatusCode::OK, StatusCode::OK));
+    assert_eq!(again["id"], two["id"], "the same request is one message");
+    assert_eq!(third, StatusCode::CONFLICT, "both have continued");
+}
+
+#[tokio::test]
 async fn response_is_the_run_of_its_user_and_has_one_continuation() {
     let shop = Shop::new();
     let (ann, ben) = (shop.token(Some("ann"), &ALL).await, shop.token(Some("ben"), &ALL).await);

@@ -10,7 +10,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Message, ModelRequest, Timestamp};
 use positronic_core::runner::Client;
 use positronic_core::store::MemoryStore;
-use positronic_server::{Options, Scope, Token, redact_fields, router};
+use positronic_server::{DeciderPolicy, DeciderRule, Options, Scope, Token, redact_fields, router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -72,21 +72,47 @@ impl Shop {
 
     /// Opens a shop whose answers leave out the values of some fields. With such a field, texts are sent only as a whole.
     pub(crate) fn open(bridges: &Bridges, redacted: &[&str]) -> Self {
-        Self::of(
-            Runner::new(ScriptedModel::from_fn(reply)).store(MemoryStore::new()).brain(refund()),
-            bridges,
-            redacted,
-        )
+        Self::of(Self::worker(), bridges, redacted)
     }
 
     /// Opens a shop with other brains.
     pub(crate) fn of(runner: Runner, bridges: &Bridges, redacted: &[&str]) -> Self {
-        let client = runner.client();
         let options = Options::builder().brains(runner.clone()).routes(bridges.routes());
         let options = match redacted {
             [] => options.build(),
             fields => options.redact(redact_fields(fields.iter().copied())).build(),
         };
+        Self::with(runner, options)
+    }
+
+    /// Opens a shop that clients reach under a public URL.
+    pub(crate) fn published(url: &str) -> Self {
+        let runner = Self::worker();
+        let options = Options::builder().brains(runner.clone()).routes(Bridges::builder().build().routes());
+        Self::with(runner, options.public_url(url.parse().unwrap()).build())
+    }
+
+    /// Opens a shop that takes one request of each caller a minute.
+    pub(crate) fn limited() -> Self {
+        let runner = Self::worker();
+        let options = Options::builder().brains(runner.clone()).routes(Bridges::builder().build().routes());
+        Self::with(runner, options.requests_per_minute(1).build())
+    }
+
+    /// Opens a shop in which nobody decides about a run that they have started.
+    pub(crate) fn of_four_eyes() -> Self {
+        let runner = Self::worker();
+        let options = Options::builder().brains(runner.clone()).routes(Bridges::builder().build().routes());
+        let deciders = DeciderPolicy::from_iter([DeciderRule::not_the_starter()]);
+        Self::with(runner, options.deciders(deciders).build())
+    }
+
+    fn worker() -> Runner {
+        Runner::new(ScriptedModel::from_fn(reply)).store(MemoryStore::new()).brain(refund())
+    }
+
+    fn with(runner: Runner, options: Options) -> Self {
+        let client = runner.client();
         Self { router: router(client.clone(), options), client, runner }
     }
 
@@ -141,6 +167,8 @@ impl Shop {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let request = match body {
+            // A text is a body as it is, also one that is not JSON.
+            Some(Value::String(text)) => request.header("content-type", "application/json").body(Body::from(text)),
             Some(body) => request.header("content-type", "application/json").body(Body::from(body.to_string())),
             None => request.body(Body::empty()),
         };

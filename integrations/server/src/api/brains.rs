@@ -93,7 +93,10 @@ impl App {
     /// Returns the brain with this title.
     pub(crate) fn brain(&self, title: &str) -> Result<Arc<BrainDefinition>, Problem> {
         let found = self.options.brains.definitions().into_iter().find(|brain| brain.title == title);
-        found.ok_or_else(|| Problem::new(ProblemType::UnknownBrain).detail(format!("there is no brain `{title}`")))
+        found.ok_or_else(|| {
+            Problem::new(ProblemType::UnknownBrain)
+                .detail(format!("there is no brain `{title}`; `GET /api/v1/brains` lists them"))
+        })
     }
 }
 

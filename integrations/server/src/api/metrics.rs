@@ -22,9 +22,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// The numbers are of the runs of all users, so a caller that sees only one user's does not get them.
 async fn read(cx: RequestContext) -> Result<Response, Problem> {
     if cx.caller()?.only_user().is_some() {
-        return Err(Problem::new(ProblemType::ScopeMissing)
-            .field("required", [Scope::Operate])
-            .detail("the metrics count the runs of all users"));
+        return Err(Problem::scope_missing(&[Scope::Operate]).detail("the metrics count the runs of all users"));
     }
     let text = cx.app.options.metrics.clone().ok_or_else(|| Problem::new(ProblemType::NotFound))?;
     let mut response = text().await.into_response();

@@ -83,7 +83,7 @@ impl RequestContext {
         if self.caller()?.may(scope) {
             return Ok(());
         }
-        Err(Problem::new(ProblemType::ScopeMissing).field("required", [scope]))
+        Err(Problem::scope_missing(&[scope]))
     }
 
     /// Reads the row of a run.
@@ -124,7 +124,7 @@ impl RequestContext {
             },
         };
         let caller = self.caller()?;
-        if last.is_some_and(|last| !caller.sees(&last)) { Err(ProblemType::NotFound.into()) } else { Ok(rows) }
+        if last.is_some_and(|last| !caller.sees(&last)) { Err(Problem::no_conversation(id)) } else { Ok(rows) }
     }
 
     /// Sends a message to a thread, as `POST /conversations/{conversation}/messages` does.

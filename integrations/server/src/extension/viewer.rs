@@ -49,6 +49,14 @@ impl Viewer {
         &self.app.client
     }
 
+    /// Returns the URL of the inspector's page of a run, for people who read it elsewhere; `None` without the page, or without
+    /// [`public_url`](crate::Options).
+    #[must_use]
+    pub fn page(&self, run: &RunId) -> Option<String> {
+        let url = self.app.options.public_url.as_ref().filter(|_| cfg!(feature = "ui"))?;
+        Some(format!("{}/ui/runs/{run}", url.as_str().trim_end_matches('/')))
+    }
+
     /// Returns the id of the question that a call or a stage asks since an event.
     #[must_use]
     pub fn question_id(&self, run: &RunId, path: &Path, since: Seq) -> String {

@@ -100,7 +100,9 @@ impl RequestContext {
     ///
     /// [`ProblemType::InvalidBody`] if it does not match the type.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        T::deserialize(&self.value).map_err(|error| Problem::new(ProblemType::InvalidBody).detail(error))
+        T::deserialize(&self.value).map_err(|error| {
+            Problem::new(ProblemType::InvalidBody).detail(format!("the body does not match its schema: {error}"))
+        })
     }
 
     /// Returns the caller as the actor of a signal, with the trace context of the request.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
+use axum::body::{BodyDataStream, Bytes};
 use axum::extract::Request;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
@@ -28,6 +28,8 @@ const STALL: Duration = Duration::from_secs(10);
 
 /// The bytes of a body that are read although the route takes none.
 const IGNORED: usize = 64 << 10;
+/// The bytes of a refused body that are read.
+const SKIPPED: usize = 32 << 20;
 
 pub(super) async fn dispatch(
     app: Arc<App>,
@@ -40,7 +42,12 @@ pub(super) async fn dispatch(
         true => answer.await,
         false => timeout(TIME_OUT, answer).await.unwrap_or_else(|_| Err(ProblemType::TimedOut.into())),
     };
-    answer.unwrap_or_else(Problem::into_response)
+    let mut response = answer.unwrap_or_else(Problem::into_response);
+    if let Some(form) = route.problem_form {
+        // The outermost layer writes the problem.
+        response.extensions_mut().insert(form);
+    }
+    response
 }
 
 async fn checked(
@@ -75,13 +82,22 @@ async fn checked(
     if let (RouteAccess::Scopes(scopes), Some(caller)) = (route.access, &caller)
         && !scopes.iter().any(|scope| caller.may(*scope))
     {
-        return Err(Problem::new(ProblemType::ScopeMissing).field("required", scopes));
+        return Err(Problem::scope_missing(scopes));
     }
     let run = match (route.ownership, &caller) {
         (Ownership::Run, Some(caller)) => Some(find_run(&app, caller, &params).await?),
         (Ownership::Run, None) | (Ownership::None, _) => None,
     };
-    let most = max_bytes(&app, route, &parts)?;
+    let most = match max_bytes(&app, route, &parts) {
+        Ok(most) => most,
+        Err(problem) => {
+            // A client may read the answer only after it has sent its body.
+            if caller.is_some() && !parts.headers.contains_key(EXPECT) {
+                skip(&mut body.into_data_stream(), SKIPPED).await;
+            }
+            return Err(problem);
+        }
+    };
     (route.before_body)(&app, &params, &parts)?;
     let key = Limits::key(caller.as_ref(), address).unwrap_or_default();
     let sender = Sender { key: &key, is_anonymous: caller.is_none() };
@@ -106,7 +122,11 @@ async fn checked(
 async fn find_caller(app: &App, parts: &Parts) -> Result<Caller, Problem> {
     let caller = app.authenticate.authenticate(parts).await?;
     let caller = caller.filter(|caller| !caller.has_expired(app.now()));
-    caller.ok_or_else(|| ProblemType::Unauthenticated.into())
+    caller.ok_or_else(|| match parts.headers.contains_key(AUTHORIZATION) {
+        true => Problem::new(ProblemType::Unauthenticated)
+            .detail("the token is unknown, revoked or expired; `token create` creates another one"),
+        false => ProblemType::Unauthenticated.into(),
+    })
 }
 
 /// The fewest characters of the end of an id that name a run: as many as lists show.
@@ -134,7 +154,10 @@ async fn find_run(app: &App, caller: &Caller, params: &[(String, String)]) -> Re
 impl App {
     /// Reads the row of a run that the caller may see.
     pub(crate) async fn row(&self, caller: &Caller, run: &RunId) -> Result<RunSummary, Problem> {
-        let unknown = || Problem::new(ProblemType::UnknownRun).detail(format!("there is no run `{run}`"));
+        let unknown = || {
+            Problem::new(ProblemType::UnknownRun)
+                .detail(format!("there is no run `{run}`, or it is that of another user"))
+        };
         match self.client.store().run(run).await {
             Ok(row) if caller.sees(&row) => Ok(row),
             Ok(_) | Err(StoreError::NoSuchRun { .. }) => Err(unknown()),
@@ -161,9 +184,13 @@ fn max_bytes(app: &App, route: &Route, parts: &Parts) -> Result<usize, Problem> 
     };
     let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     match announced {
-        Some(announced) if announced > most => Err(Problem::new(ProblemType::TooLarge).field("max_bytes", most)),
+        Some(announced) if announced > most => Err(too_large(most)),
         announced => Ok(announced.unwrap_or(most)),
     }
+}
+
+fn too_large(most: usize) -> Problem {
+    Problem::new(ProblemType::TooLarge).detail(format!("the body has more than {most} bytes")).field("max_bytes", most)
 }
 
 /// Who sends a body.
@@ -189,7 +216,8 @@ async fn read(
 ) -> Result<(Bytes, Value, Option<Turn>), Problem> {
     let is_json = match route.body {
         Body::None => {
-            ignore(body).await;
+            // The client can send its next request over the same connection.
+            skip(&mut body.into_data_stream(), IGNORED).await;
             return Ok((Bytes::new(), Value::Null, None));
         }
         Body::Json(_) => true,
@@ -212,11 +240,10 @@ async fn read(
     Ok((Bytes::new(), value?, turn))
 }
 
-/// Reads a body that the route does not need, so that the client can send its next request over the same connection. One that is long or
-/// makes no progress is left, and ends the connection.
-async fn ignore(body: axum::body::Body) {
-    let (mut chunks, mut length) = (body.into_data_stream(), 0);
-    while length < IGNORED
+/// Reads a body that nothing needs. One that is longer, or makes no progress, is left, and ends the connection.
+async fn skip(chunks: &mut BodyDataStream, most: usize) {
+    let mut length = 0;
+    while length < most
         && let Ok(Some(Ok(chunk))) = timeout(STALL, chunks.next()).await
     {
         length += chunk.len();
@@ -236,7 +263,10 @@ async fn collect(
         let chunk = chunk.map_err(|error| Problem::new(ProblemType::InvalidBody).detail(error))?;
         let length = bytes.len() + chunk.len();
         if length > most {
-            return Err(Problem::new(ProblemType::TooLarge).field("max_bytes", most));
+            if !sender.is_anonymous {
+                skip(&mut chunks, SKIPPED).await;
+            }
+            return Err(too_large(most));
         }
         if length > LARGE && turn.is_none() {
             turn = Some(app.turn(sender).await);

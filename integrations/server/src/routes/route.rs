@@ -64,6 +64,13 @@ pub(crate) struct RouteAnswer {
     pub(crate) schema: Option<SchemaFn>,
 }
 
+/// The form of a protocol for problems.
+#[derive(Clone, Copy)]
+pub(crate) struct ProblemForm {
+    pub(crate) media_type: &'static str,
+    pub(crate) body: fn(&Problem) -> String,
+}
+
 /// A route of the table.
 #[derive(Clone)]
 pub struct Route {
@@ -78,6 +85,8 @@ pub struct Route {
     pub(crate) max_body_bytes: Option<usize>,
     pub(crate) answers: Vec<RouteAnswer>,
     pub(crate) problems: Vec<ProblemType>,
+    /// The form of its problems, if they are not problem documents.
+    pub(crate) problem_form: Option<ProblemForm>,
     /// What is checked before the body is read, beside what the other fields say.
     pub(crate) before_body: BeforeBody,
     /// Whether the route takes an `Idempotency-Key`.
@@ -113,6 +122,7 @@ impl Route {
             max_body_bytes: None,
             answers: Vec::new(),
             problems: Vec::new(),
+            problem_form: None,
             before_body: |_, _, _| Ok(()),
             idempotent: false,
             large_answers: false,
@@ -258,6 +268,21 @@ impl Route {
     #[must_use]
     pub fn problems(self, problems: &[ProblemType]) -> Self {
         Self { problems: problems.to_vec(), ..self }
+    }
+
+    /// Writes its problems in the form of another protocol, also those of the checks before its handler. The status and the headers, such
+    /// as `Retry-After`, stay.
+    ///
+    /// ```
+    /// use positronic_server::extension::Route;
+    ///
+    /// let route = Route::get("/api/v1/hello", "Greet the caller", async |cx| cx.answer(200, &"hello"));
+    /// let route = route.problems_as("text/plain; charset=utf-8", |problem| problem.message());
+    /// # let _ = route;
+    /// ```
+    #[must_use]
+    pub fn problems_as(self, media_type: &'static str, body: fn(&Problem) -> String) -> Self {
+        Self { problem_form: Some(ProblemForm { media_type, body }), ..self }
     }
 
     /// Returns whether a request changes something.

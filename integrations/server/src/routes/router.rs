@@ -13,17 +13,19 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
 use futures::FutureExt as _;
 use positronic_core::runner::{Client, Ids as _, UuidIds};
+use serde_json::Value;
 
 use super::Route;
 use super::accept::is_json;
 use super::dispatch::dispatch;
 use super::large_answer::placed;
+use super::route::ProblemForm;
 use crate::api;
 use crate::app::App;
 use crate::auth::{allow, allowed_host, allowed_origin, preflight, security_headers};
 use crate::options::Options;
 use crate::problem::{Problem, ProblemType, Reporter};
-use crate::redact::{AsIs, Redact, redacted_answer};
+use crate::redact::{AsIs, REDACTED, Redact, redacted_answer};
 
 /// The header with the id of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -89,8 +91,19 @@ async fn outermost(State(app): State<Arc<App>>, mut request: Request, next: Next
     };
     let mut response = security_headers(response);
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        *response.body_mut() = Body::from(reporter.document(&problem).to_string());
+        let document = reporter.document(&problem).to_string();
         response.headers_mut().remove(CONTENT_LENGTH);
+        *response.body_mut() = match response.extensions_mut().remove::<ProblemForm>() {
+            Some(form) => {
+                response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type));
+                let text = (form.body)(&problem);
+                Body::from(match &options.redact {
+                    Some(redact) if !is_json(form.media_type) => redacted_words(redact, &text).await,
+                    _ => text,
+                })
+            }
+            None => Body::from(document),
+        };
     }
     if let Some(redact) = options.redact.as_ref().filter(|_| is_api) {
         response = redacted(redact, response, &reporter).await;
@@ -122,6 +135,13 @@ async fn redacted(redact: &Redact, response: Response, reporter: &Reporter) -> R
         reporter.document(&problem).to_string()
     });
     Response::from_parts(parts, Body::from(text))
+}
+
+/// Redacts a text that is not JSON, as texts in JSON are.
+async fn redacted_words(redact: &Redact, text: &str) -> String {
+    let redacted = redacted_answer(redact, Value::from(text).to_string()).await;
+    let redacted = redacted.ok().and_then(|json| serde_json::from_str(&json).ok());
+    redacted.unwrap_or_else(|| REDACTED.to_owned())
 }
 
 /// Returns the id under which a client or a proxy knows the request, or a new one.

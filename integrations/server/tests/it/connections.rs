@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use positronic_core::record::Timestamp;
 use positronic_core::runner::Client;
 use positronic_core::store::MemoryStore;
-use positronic_server::{Listener, Options, Shutdown};
+use positronic_server::{Listener, Options, Scope, Shutdown, Token};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -18,11 +19,15 @@ struct Serving {
 }
 
 async fn serve(max_connections: usize) -> Serving {
+    serve_runs_of(Client::new(MemoryStore::new()), max_connections).await
+}
+
+async fn serve_runs_of(client: Client, max_connections: usize) -> Serving {
     let shutdown = Shutdown::default();
     let options = Options::builder().max_connections(max_connections).shutdown(shutdown.clone()).build();
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = listener.address().unwrap();
-    let task = tokio::spawn(listener.serve(Client::new(MemoryStore::new()), options));
+    let task = tokio::spawn(listener.serve(client, options));
     Serving { address, shutdown, task }
 }
 
@@ -51,6 +56,27 @@ async fn connection_without_complete_headers_is_closed() {
 
     assert!(!of_slow.contains("200"), "{of_slow}");
     assert_eq!(of_silent, "");
+}
+
+#[tokio::test]
+async fn client_that_sends_its_whole_body_first_gets_the_answer_that_it_is_too_large() {
+    let client = Client::new(MemoryStore::new());
+    let token = Token::builder().subject("app").scopes(Scope::ALL).created(Timestamp(0)).build();
+    let token = Token::create(&client, token).await.unwrap().1;
+    let serving = serve_runs_of(client, 8).await;
+    let body = vec![b'x'; 20 << 20];
+    let mut stream = TcpStream::connect(serving.address).await.unwrap();
+    let head = format!(
+        "POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len(),
+    );
+
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&body).await.unwrap();
+
+    let answer = rest(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("1048576 bytes"), "{answer}");
 }
 
 #[tokio::test]

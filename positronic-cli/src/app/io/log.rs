@@ -67,7 +67,8 @@ impl Log {
     /// Returns the subscriber that writes the log, and what is wrong with the settings.
     fn subscriber(&self, settings: &LogSettings) -> (impl tracing::Subscriber + use<>, Option<String>) {
         let mut problem = None;
-        let default = || Targets::new().with_default(LevelFilter::WARN);
+        // rmcp warns of every error with which a client is answered, and clients show the lines of `mcp` to their users.
+        let default = || Targets::new().with_default(LevelFilter::WARN).with_target("rmcp", LevelFilter::ERROR);
         let targets = settings.filter.as_ref().map_or_else(default, |filter| {
             filter.parse().unwrap_or_else(|error| {
                 problem = Some(format!(

@@ -223,7 +223,7 @@ pub(crate) async fn send_once(
     let message_id = key.message_id(id);
     let rows = app.client.conversations().runs(id).await?;
     if rows.first().is_some_and(|last| !caller.sees(last)) {
-        return Err(ProblemType::NotFound.into());
+        return Err(Problem::no_conversation(id));
     }
     if key.is_given()
         && let Some((run, from)) = message_key::find(app, id, &message_id, &request).await?
@@ -244,7 +244,7 @@ pub(crate) async fn send_once(
     }
     // A conversation keeps its user: a message in the name of another one must not reach it.
     let user = match rows.first() {
-        Some(last) if user.is_some() && user != last.user => return Err(ProblemType::NotFound.into()),
+        Some(last) if user.is_some() && user != last.user => return Err(Problem::no_conversation(id)),
         Some(last) => last.user.clone(),
         None => user_for(caller, user)?,
     };

@@ -249,7 +249,7 @@ pub(crate) async fn decide(
     let pending = &item.pending;
     let needed = needed(pending, decision.wait);
     if !cx.caller()?.may(needed) {
-        return Err(Problem::new(ProblemType::ScopeMissing).field("required", [needed]));
+        return Err(Problem::scope_missing(&[needed]));
     }
     let state = app.client.state(run).await?;
     app.may_decide(cx.caller()?, &Question::of(run, &state, pending))?;

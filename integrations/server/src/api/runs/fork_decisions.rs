@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::auth::{Caller, Question, Scope};
-use crate::problem::{Problem, ProblemType};
+use crate::problem::Problem;
 use crate::routes::RequestContext;
 
 /// Refuses a fork after `at` by a caller that may not make the decisions in it:
@@ -46,7 +46,7 @@ fn may_decide_one(
     let waits = question.kind.waits();
     let is_for_programs = !waits.is_empty() && waits.iter().all(|wait| !wait.person);
     if !is_for_programs && !caller.may(Scope::Decide) {
-        return Err(Problem::new(ProblemType::ScopeMissing).field("required", [Scope::Decide]));
+        return Err(Problem::scope_missing(&[Scope::Decide]));
     }
     app.may_decide(caller, &Question::of(&row.run, state, question))
 }

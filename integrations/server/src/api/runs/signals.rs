@@ -83,7 +83,7 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
     let body: NewSignal = cx.json()?;
     let needed = if matches!(body, NewSignal::Message { .. }) { Scope::Run } else { Scope::Operate };
     if !caller.may(needed) {
-        return Err(Problem::new(ProblemType::ScopeMissing).field("required", [needed]));
+        return Err(Problem::scope_missing(&[needed]));
     }
     if needed == Scope::Run {
         app.may_start(caller, &cx.run()?.brain)?;
