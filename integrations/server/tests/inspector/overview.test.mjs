@@ -70,6 +70,12 @@ test('each chart has a table of its values, which add up to its figure', async (
   await eventually(async () => assert.equal(await page.locator('[style]').count(), 0, 'no element has an attribute that the policy forbids'));
 });
 
+test('a step that made its run fail says why in its place', async () => {
+  await page.to('/runs/failed-815', '.run-head h1');
+  await eventually(async () => assert.match(await page.locator('.row .error-box').innerText(), /^The stock has no order 815 \(HTTP 404\)/));
+  await accessible(page, 'a run with a failed step');
+});
+
 test('causes, the queue and brains have their own tables', async () => {
   await page.to('/overview', '.tile');
   const [causes, queue, brains] = await page.locator('.flush').allInnerTexts();
@@ -81,7 +87,7 @@ test('causes, the queue and brains have their own tables', async () => {
   await page.getByRole('link', { name: 'Shop', exact: true }).click();
   await page.waitForFunction(() => document.querySelectorAll('.flush:last-child tbody tr').length === 1);
   await eventually(async () => assert.match(page.url(), /\/overview\?brain=Shop/));
-  assert.equal(await figure('Runs'), '2');
+  await eventually(async () => assert.equal(await figure('Runs'), '2'));
 });
 
 test('keys open the page and change the range, and tiles are links', async () => {

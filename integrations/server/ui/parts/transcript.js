@@ -9,7 +9,7 @@ import { batchOf, batches, lastCall } from './batches.js';
 import { took, when } from './common.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
-import { amountOf, answerOf, attempts, isFailure, isLastAttempt, isNoAnswer, isQuestion, iterationOf, retriesOf, stageName, standingOf, sumsOf } from './model.js';
+import { amountOf, answerOf, attempts, failureOf, isFailure, isLastAttempt, isNoAnswer, isQuestion, iterationOf, retriesOf, stageName, standingOf, sumsOf } from './model.js';
 
 const { a, b, button, code, details, div, h2, img, li, p, small, span, summary, ul } = tags;
 
@@ -154,6 +154,8 @@ const BLOCKS = {
     const { stage, iteration, max_iterations: most, brain, arm, group, waited, stopped, outcome } = node.kind;
     const { isFolded, model } = view;
     const isReached = !['not_started', 'skipped'].includes(node.status);
+    // A step that makes the run fail has its cause in the end of the run.
+    const failed = outcome?.message ?? (failureOf(model) === node ? model.nodes[0].kind.ending?.message : null);
     const [shape, tone, word] = STATUS[standingOf(node, model)] ?? ['skip', 'quiet', node.status];
     const steps = iteration != null && (standingOf(node, model) === 'waiting' ? `waits in iteration ${iteration + 1}${most ? ` of at most ${most}` : ''}` : `${plural(iteration + 1, 'iteration')}${most && node.status === 'running' ? ` of at most ${most}` : ''}`);
     return [h2.stageHead({ class: isReached ? '' : 'off' },
@@ -162,7 +164,7 @@ const BLOCKS = {
         !isReached ? span(STATUS[node.status][2] === 'skipped' ? 'not reached' : 'not started') : !['done', 'failed', 'waiting', 'running'].includes(node.status) && span(STATUS[node.status]?.[2] ?? node.status),
         [modelOf(node, model), steps].filter(Boolean).length > 0 && span([modelOf(node, model), steps].filter(Boolean).join(' · ')),
         group && span(`${group.done} of ${plural(group.count, stage === 'repeat' ? 'round' : 'brain')}`), group?.failed > 0 && span(`${group.failed} failed`))),
-    isFailure(node, model) && outcome?.message && errorBox(outcome.message, [], view),
+    isFailure(node, model) && failed && errorBox(failed, [], view),
     waited && waitLine(waited),
     stopped !== undefined && eventLine({}, icon('flag'), 'did not pass: the rest is skipped', stopped !== null && auto(b, brief(stopped)))];
   },
