@@ -194,7 +194,7 @@ async function start() {
       await post('/session', { code }).catch((error) => { used = error; });
     }
     // A link that was used before is fine in a browser that is signed in.
-    caller.session = await get('/session').catch((error) => { throw used ?? error; });
+    caller.session = await get('/session').catch((error) => { throw used ? Object.assign(used, { refused: used.status === 401 }) : error; });
   } catch (error) {
     return fail(error);
   }

@@ -18,9 +18,9 @@ export const loading = (text = 'Loading…') => p.loading({ role: 'status' }, te
 
 const FAILURES = { 0: 'The server cannot be reached', 401: 'This browser is not signed in', 404: 'Not found' };
 /** A failed request, or an error of the page itself, in words. */
-export const failure = ({ status, message }, retry) => div.empty({ role: 'alert' },
+export const failure = ({ status, message, refused }, retry) => div.empty({ role: 'alert' },
   p.big(FAILURES[status] ?? (status ? 'The request failed' : 'A part of the page failed')),
-  p.soft(quoted(status === 401 ? 'Open the link that `serve` prints when it starts. It signs in one browser, within 15 minutes.' : message)), button({ onclick: retry }, 'Try again'));
+  p.soft(quoted(status === 401 ? `${refused ? 'The link was refused: it is unknown, has expired or was used. ' : ''}Open the link that \`serve\` prints when it starts. It signs in one browser, within 15 minutes.` : message)), button({ onclick: retry }, 'Try again'));
 
 /** What could not be read while the server was not reached. */
 const unread = new Set();
