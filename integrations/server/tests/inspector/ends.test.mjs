@@ -32,7 +32,7 @@ test('a completed run shows its result, of whatever type it is', async () => {
 
 test('a failed run says what a retry does, and why it was refused', async () => {
   await page.to('/runs/broke', '.run-head h1');
-  await page.getByText('A new run continues from the place of the failure. What has a result is not repeated.').waitFor();
+  await page.getByText('Retry starts a new run that continues from the place of the failure. What has a result is not repeated.').waitFor();
   await accessible(page, 'a failed run');
   const refusal = { type: '/problems/not-failed', title: 'The run cannot be retried.', detail: 'the run has failed at a limit, which a retry would reach again', status: 409 };
   await page.route('**/runs/broke/retry', (route) => route.fulfill({ status: 409, json: refusal }));
@@ -64,7 +64,7 @@ test('a parked run is retried in itself', async () => {
   });
   await page.route('**/runs/broke/retry', (route) => route.fulfill({ json: { run: 'broke', forked: false, seq: 2 } }));
   await page.to('/runs/broke', '.run-head h1');
-  await page.getByText('The run continues from where it was parked. What has a result is not repeated.').waitFor();
+  await page.getByText('Retry continues the run from where it was parked. What has a result is not repeated.').waitFor();
   const read = page.waitForRequest((request) => request.method() === 'GET' && request.url().endsWith('/api/v1/runs/broke'));
   await page.getByRole('button', { name: 'Retry' }).click();
   await read;
