@@ -3,9 +3,9 @@ import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, go, query, runUrl, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
-import { cause, cutOff, plain, standing } from '../lib/cause.js';
-import { micros, moment, money, number, plural, shortId } from '../lib/format.js';
-import { empty, resource } from '../parts/common.js';
+import { cause, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
+import { cash, micros, moment, money, number, plural, shortId } from '../lib/format.js';
+import { empty, idText, resource } from '../parts/common.js';
 import { requestForm } from '../parts/request.js';
 
 const { a, b, button, div, h1, h2, header, li, nav, ol, p, section, small, span, ul } = tags;
@@ -51,6 +51,15 @@ function figuresOf(title, { from, started, ended: { completed, failed, cancelled
     figure(number(waiting.items), waiting.items === 1 ? 'decision waits' : 'decisions wait', waiting.items && '/inbox'));
 }
 
+/** How a brain has fared in 30 days, in a line of the list. */
+function inBrief(figures) {
+  if (!figures) return '';
+  const { ended: { completed, failed, cancelled, costs, partly_priced: partly }, last_completed: last } = figures;
+  const [all, [cost]] = [completed + failed + cancelled, costs];
+  return [plural(all, 'run'), failed > 0 && span.bad(`${number(failed)} failed`), cost && `${partly ? 'at least ' : ''}${cash(cost.amount, cost.currency)}`, last && `last good ${moment(last).replace(/:\d\d$/, '')}`]
+    .filter(Boolean).flatMap((one, i) => (i ? [' · ', one] : [one]));
+}
+
 /** How a run stands, in a line. */
 function stands(run) {
   if (run.cut_off != null) return cutOff(run);
@@ -72,6 +81,7 @@ function toStart() {
 export default function brainsView(route) {
   const list = resource(() => get('/brains'));
   let [chosen, one] = [];
+  const sums = resource(() => get('/overview', { range: '30d' }));
   const show = (title) => {
     if (title === chosen) return;
     chosen = title;
@@ -85,7 +95,7 @@ export default function brainsView(route) {
     });
   };
   show(route.rest[0]);
-  const link = ({ title, description, stages }) => a({ key: title, href: ui(at('brains', title)) }, icon('brain'), b(title), description && small({ title: description }, description), small.wide(stages.map(({ name }) => name).join(' → ')));
+  const link = ({ title, description, stages }) => a({ key: title, href: ui(at('brains', title)) }, icon('brain'), b(title), small({ title: description }, description), small.wide(stages.map(({ name }) => name).join(' → ')), small(inBrief(sums.value?.brains.find(({ brain }) => brain === title))));
   const links = ({ items }) => nav.whole({ 'aria-label': 'Brains' }, items.map(link));
   return {
     title: () => chosen ?? 'Brains',
@@ -98,7 +108,7 @@ export default function brainsView(route) {
       if (one?.value) get('/runs', { brain: chosen, limit: 5 }).then((runs) => { if (one.value) one.value.runs = runs; }, () => {});
     },
     head: () => div.bar(chosen ? [a.quiet({ href: ui('/brains') }, 'Brains'), span.quiet('/'), h1(chosen), span.cut.soft.grow(one.value?.brain.description),
-      one.value?.brain.start.allowed && button.primary.toStart({ onclick: toStart }, icon('run'), 'Start a run')] : [h1('Brains'), span.soft.cut(list.value && `${plural(list.value.items.length, 'brain')} that this server can run`)]),
+      one.value?.brain.start.allowed && button.primary.toStart({ onclick: toStart }, icon('run'), 'Start a run')] : [h1('Brains'), span.soft.cut(list.value && `${plural(list.value.items.length, 'brain')} that this server can run, with the runs that ended in the last 30 days`)]),
     render: () => (one ? one.show(({ brain, runs, figures, tools, last, form }) => div.brain({ key: chosen },
       div(figures && figuresOf(chosen, figures), brain.structure && section.panel(header(h2('Structure'), span.grow(), small({ title: brain.fingerprint }, `version ${brain.version}, code ${brain.fingerprint.slice(0, 4)}`)), stagesOf(brain.structure, tools),
         Object.keys(tools).length > 0 && p.soft('The tools are those of the run ', a({ href: runUrl(last.id) }, shortId(last.id)), '.')), runsOf(chosen, runs)),
