@@ -1,10 +1,10 @@
 // Small parts that all views use.
 import { quoted } from '../lib/cause.js';
 import { tags } from '../lib/dom.js';
-import { ago, date, micros, millis } from '../lib/format.js';
+import { ago, date, micros, millis, shortId } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 
-const { button, dd, div, dl, dt, h1, p, tbody, td, th, thead, tr } = tags;
+const { button, dd, div, dl, dt, h1, p, span, tbody, td, th, thead, tr } = tags;
 
 /** What a cancellation does. */
 export const CANCELS = 'Calls that have not started are skipped, and those in flight are interrupted. This cannot be undone.';
@@ -42,6 +42,12 @@ export function resource(read) {
   data.show = (draw) => (data.value ? draw(data.value) : data.error ? failure(data.error, data.load) : loading());
   data.load();
   return data;
+}
+
+/** The id of a run as it is shown: of a long one, the beginning is cut where there is no room, since the ids of a conversation differ at their ends. */
+export function idText(id) {
+  const text = shortId(id);
+  return text.length > 12 ? span.ends(span.cut(text.slice(0, -6)), span(text.slice(-6))) : text;
 }
 
 /** A table: `columns` has a heading and a function from a row to its cell. */
