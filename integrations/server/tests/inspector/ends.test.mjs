@@ -12,6 +12,9 @@ before(async () => {
   for (const [run, result] of [['number', 42], ['text', 'All is well.'], ['falsy', false], ['none', null], ['object', { total: 7 }]]) {
     project.import(endedLog(run, { type: 'BRAIN_COMPLETE', result }));
   }
+  const guard = { path: 'In warranty', type: 'GUARD_CHECKED', passed: false, reason: 'too old' };
+  project.import([...endedLog('guarded', guard), JSON.stringify({ seq: 2, at: 1_795_000_000_002_000, type: 'BRAIN_COMPLETE', result: 'It is too old.' })].map((line, i) => (i ? line : line.replace('"events":2', '"events":3'))
+    .replace('"stages":[]', '"stages":[{"name":"In warranty","kind":"guard"}]')));
   browser = await launch();
   page = await open(browser, await project.serve(0, '--no-work'));
 });
@@ -28,6 +31,13 @@ test('a completed run shows its result, of whatever type it is', async () => {
   await accessible(page, 'a run with a result');
   await page.to('/runs/none', '.run-head h1');
   await eventually(async () => assert.equal(await page.getByRole('region', { name: 'Result' }).count(), 0));
+});
+
+test('a run that a guard has ended says so, in its row and in its head', async () => {
+  await page.to('/runs?brain=Sum', '.run-row');
+  await eventually(async () => assert.equal((await page.locator('.run-row', { hasText: 'guarded' }).locator('.cause').innerText()).trim(), 'Ended by the guard In warranty: It is too old.'));
+  await page.to('/runs/guarded', '.run-head h1');
+  await eventually(async () => assert.equal(await page.locator('.lead').innerText(), 'Ended by the guard In warranty: It is too old.'));
 });
 
 test('a failed run says what a retry does, and why it was refused', async () => {

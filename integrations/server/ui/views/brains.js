@@ -63,7 +63,8 @@ function inBrief(figures) {
 /** How a run stands, in a line. */
 function stands(run) {
   if (run.cut_off != null) return cutOff(run);
-  return run.status === 'completed' ? plain(run.result ?? run.input) || plural(run.head + 1, 'event') : cause(run.why ?? run.last);
+  const said = run.status === 'completed' && (endOf(run) || plain(run.input));
+  return run.status === 'completed' ? quoted(said || plural(run.head + 1, 'event')) : cause(run.why ?? run.last);
 }
 
 const runsOf = (title, { items, next }) => section.panel(header(h2('Last runs'), span.grow(), a({ href: ui(`/runs${query({ brain: title })}`) }, next ? 'All runs' : 'As a list')),
@@ -80,8 +81,8 @@ function toStart() {
 
 export default function brainsView(route) {
   const list = resource(() => get('/brains'));
-  let [chosen, one] = [];
   const sums = resource(() => get('/overview', { range: '30d' }));
+  let [chosen, one] = [];
   const show = (title) => {
     if (title === chosen) return;
     chosen = title;

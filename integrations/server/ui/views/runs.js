@@ -4,7 +4,7 @@ import { List } from '../lib/list.js';
 import { get } from '../lib/api.js';
 import { at, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
-import { causeOf, cutOff, plain, quoted, standing } from '../lib/cause.js';
+import { causeOf, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { cash, compact, date, duration, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
 import { empty, hasEnded, idText, resource } from '../parts/common.js';
@@ -356,7 +356,8 @@ export default function runsView(route, frame) {
 function stands(run, name) {
   if (name === 'limited') return { brief: cutOff(run), place: run.result && `· ${plain(run.result)}` };
   if (run.status === 'cancelled') return { brief: `Cancelled ${run.why ?? ''}` };
-  return run.status === 'completed' ? { brief: plain(run.result) } : causeOf(run.refused?.message ?? run.why ?? run.last);
+  if (run.status === 'completed') return { brief: endOf(run) };
+  return causeOf(run.refused?.message ?? run.why ?? run.last);
 }
 
 /** Asks for the name of a view, and keeps it in this browser. */
