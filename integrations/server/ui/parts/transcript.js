@@ -62,7 +62,9 @@ function timeOf(node, model) {
   // The others stand for a moment.
   if (!['stage', 'answer', 'call', 'retry', 'pause', 'budget'].includes(node.kind.type)) return '';
   if (isNoAnswer(node, model)) return micros((node.ended ?? model.nodes[node.parent].ended ?? node.started) - attempts(node, model)[0].started);
-  return node.ended != null ? took(node) : ['running', 'waiting'].includes(node.status) && node.started != null ? micros(Date.now() * 1000 - node.started) : '';
+  // The time of an answer is that of its request, without that of its events.
+  const { duration } = answerOf(node.kind) ?? {};
+  return duration != null ? micros(duration) : node.ended != null ? took(node) : ['running', 'waiting'].includes(node.status) && node.started != null ? micros(Date.now() * 1000 - node.started) : '';
 }
 
 /** Draws one row. `view` has the run, and how its rows fold. */
