@@ -89,9 +89,12 @@ export default function overviewView(route, frame) {
   function notes({ causes, brains, ended, waiting, queue: { stuck }, from, now }) {
     const late = millis(from) + (millis(now) - millis(from)) * 0.75;
     const isNew = causes.filter(({ first }) => millis(first) >= late);
-    const [worst] = isNew;
-    const good = worst?.brains.length === 1 && brains.find(({ brain: title }) => title === worst.brains[0])?.last_completed;
-    const failed = worst ? a.note.failed({ key: 'cause', href: ui(causeList(worst)) }, icon('cross'), span.grow(
+    const goodOf = (cause) => cause?.brains.length === 1 && brains.find(({ brain: title }) => title === cause.brains[0])?.last_completed;
+    // A brain that has completed a run since is a lesser worry.
+    const isOver = (cause) => Boolean(goodOf(cause)) && millis(goodOf(cause)) > millis(cause.last);
+    const worst = isNew.find((cause) => !isOver(cause)) ?? isNew[0];
+    const good = goodOf(worst);
+    const failed = worst ? a.note({ key: 'cause', class: isOver(worst) ? '' : 'failed', href: ui(causeList(worst)) }, icon('cross'), span.grow(
       b(`${worst.brains.join(', ')} failed ${worst.runs === 1 ? 'once' : `${number(worst.runs)} times`} since ${minute(worst.first)}: `), span({ dir: 'auto', title: worst.cause }, quoted(inShort(worst.cause))), '.',
       good && ` Its last good run ended at ${minute(good)}.`), span.to(plural(worst.runs, 'run')))
       : ended.failed ? p.note({ key: 'cause' }, icon('skip'), span(b(`${number(ended.failed)} of ${plural(sum(ended), 'run')} failed`), `, none by a new cause since ${minute(late * 1000)}.`))
