@@ -94,6 +94,7 @@ export default function runView(route, frame) {
     const found = model.run ? [model.run.id] : await idsOf(model.id).catch(() => []);
     if (found.length === 1 && !model.closed) go(at('runs', found[0], route.tab === 'transcript' && !route.rest.length ? null : route.tab, route.rest[0]), true);
     else if (found.length) model.trouble = { status: 404, message: `${found.length} runs end with ${model.id}: ${found.join(', ')}` };
+    else if (/^[\da-f]{1,3}$/i.test(model.id)) model.trouble = { status: 404, message: `\`${model.id}\` is too short for the end of an id: write four characters or more.` };
     return null;
   };
   open();
