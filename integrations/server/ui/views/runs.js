@@ -6,7 +6,7 @@ import { at, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page
 import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
 import { ends, openDialog } from '../lib/keys.js';
-import { cash, compact, date, duration, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
+import { cash, compact, date, duration, line, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
 import { empty, hasEnded, idText, resource } from '../parts/common.js';
 import { asked as askedOf, dated, KEYS, parse, texts, wordsOf, write } from '../parts/query.js';
 import { menuOf, suggestions } from '../parts/suggest.js';
@@ -298,7 +298,7 @@ export default function runsView(route, frame) {
     const others = words.length < 2 ? [] : words.map(({ word }) => ({ ...filter, q: word }));
     const names = Object.keys(filter).filter((name) => name !== 'q');
     const fewer = !others.length && Object.keys(filter).length > 1 ? names : [];
-    return empty(['No run matches ', code(write(filter))], others.length ? 'No run has all of these words. Or look for:' : fewer.length ? 'Or take a condition away:' : null,
+    return empty(['No run matches ', code(line(write(filter)))], others.length ? 'No run has all of these words. Or look for:' : fewer.length ? 'Or take a condition away:' : null,
       others.map((other) => a.button({ key: write(other), href: ui(address(other)) }, write(other))),
       fewer.map((name) => a.button({ key: name, href: ui(address({ ...filter, [name]: null })) }, 'Without ', write({ [name]: filter[name] }))), a.button({ key: 'all', href: ui('/runs') }, 'Clear the search'));
   }
