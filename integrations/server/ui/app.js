@@ -31,8 +31,10 @@ function decoded(text) {
 function route() {
   const [page = START, ...rest] = location.pathname.slice(ui().length).split('/').filter(Boolean).map(decoded);
   const query = new URLSearchParams(location.search);
-  if (page === 'runs' && rest.length) return { name: 'run', id: rest[0], tab: Object.hasOwn(TABS, rest[1]) ? rest[1] : 'transcript', rest: rest.slice(2), query };
-  return { name: ['diff', 'fork'].includes(page) || PAGES.some(({ name }) => name === page) ? page : START, rest, query };
+  if (page === 'runs' && rest[1] && !Object.hasOwn(TABS, rest[1])) return { unknown: `A run has no view \`${rest[1]}\`.` };
+  if (page === 'runs' && rest.length) return { name: 'run', id: rest[0], tab: rest[1] ?? 'transcript', rest: rest.slice(2), query };
+  const isKnown = ['diff', 'fork'].includes(page) || PAGES.some(({ name }) => name === page);
+  return isKnown ? { name: page, rest, query } : { unknown: `There is no page \`${page}\`.` };
 }
 
 /** What a view tells the page. */
@@ -57,6 +59,7 @@ function announce(text) {
 async function show() {
   const turn = ++app.turn;
   const to = route();
+  if (to.unknown) return fail(new Problem(404, { title: to.unknown }));
   if (app.name === to.name && app.view.update?.(to)) return redraw();
   app.trouble = null;
   const view = await load(to.name).then((module) => module.default, (error) => turn === app.turn && failToLoad(error));
