@@ -87,7 +87,7 @@ function fail(error) {
 async function failToLoad(error) {
   const answers = () => get('/session').then(() => true, ({ status }) => status !== 0);
   if (await answers()) return fail(error);
-  const away = new Problem(0, { title: 'The server cannot be reached.' });
+  const away = Object.assign(new Problem(0, { title: 'The server cannot be reached.' }), { retries: true });
   fail(away);
   while (app.trouble === away) {
     await new Promise((resolve) => setTimeout(resolve, 1000));

@@ -40,6 +40,16 @@ test('a run that a guard has ended says so, in its row and in its head', async (
   await eventually(async () => assert.equal(await page.locator('.lead').innerText(), 'Ended by the guard In warranty: It is too old.'));
 });
 
+test('an address that leads nowhere says so, and leads to the list', async () => {
+  const said = { '/runs/nope': /there is no run nope[\s\S]*All runs/, '/runs/0': /too short/, '/conversations/nope': /there is no conversation nope[\s\S]*All conversations/, '/nonsense': /no page nonsense/, '/runs/guarded/foo/1': /no view foo/,
+    '/runs?since=garbage': /garbage is not a time/, [`/runs?q=${'x'.repeat(3000)}`]: /No run matches x{50,200}…/ };
+  for (const [address, words] of Object.entries(said)) {
+    await page.to(address, '.empty');
+    await eventually(async () => assert.match(await page.locator('.empty').first().innerText(), words, address));
+  }
+  await accessible(page, 'a search without a match');
+});
+
 test('a failed run says what a retry does, and why it was refused', async () => {
   await page.to('/runs/broke', '.run-head h1');
   await page.getByText('Retry starts a new run that continues from the place of the failure. What has a result is not repeated.').waitFor();

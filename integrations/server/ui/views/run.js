@@ -115,7 +115,7 @@ export default function runView(route, frame) {
     },
     keys: () => (tab ? { ...keys(run), ...tab.keys() } : {}),
     head: () => !model.trouble && tab && runHead(run),
-    render: () => (model.trouble ? failure(model.trouble, open) : tab ? article({ 'aria-label': `Run of ${model.run.brain}`, 'data-tab': shown }, div.tab({ key: shown }, tab.render()), jumpOf(run, shown)) : loading('Loading the run…')),
+    render: () => (model.trouble ? failure({ ...model.trouble, message: model.trouble.message, retries: model.trouble.status === 0 }, open) : tab ? article({ 'aria-label': `Run of ${model.run.brain}`, 'data-tab': shown }, div.tab({ key: shown }, tab.render()), jumpOf(run, shown)) : loading('Loading the run…')),
     /** The pane beside the transcript and the waterfall has what is selected there. */
     beside: () => !model.trouble && tab && ['transcript', 'waterfall'].includes(shown) && model.nodes[run.view.selected] && aside.beside.pane({ key: 'pane', class: shown === 'waterfall' && 'dock', 'aria-label': 'Details' }, pane(run)),
     hide: () => model.stop?.(),

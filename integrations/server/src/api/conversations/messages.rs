@@ -165,10 +165,15 @@ async fn opening(app: &App, run: &RunId) -> Result<Option<String>, Problem> {
     Ok(message.map(|message| redacted_then_cut(app.options.redact.as_ref(), message.text.clone(), MAX_OPENING)))
 }
 
+/// The problem of a conversation that does not exist, or belongs to another user.
+fn no_conversation(id: &str) -> Problem {
+    Problem::new(ProblemType::NotFound).detail(format!("there is no conversation `{id}`"))
+}
+
 async fn read(cx: RequestContext) -> Result<Response, Problem> {
     let (app, id) = (&cx.app, cx.param("conversation")?);
     let mut rows = seen_runs(app, cx.caller()?, id).await?;
-    let Some(user) = rows.first().map(|row| row.user.clone()) else { return Err(ProblemType::NotFound.into()) };
+    let Some(user) = rows.first().map(|row| row.user.clone()) else { return Err(no_conversation(id)) };
     rows.reverse();
     json(&ConversationDetail { id: id.to_owned(), user, runs: app.run_items(&rows).await? })
 }
@@ -223,7 +228,7 @@ pub(crate) async fn send_once(
     let message_id = key.message_id(id);
     let rows = app.client.conversations().runs(id).await?;
     if rows.first().is_some_and(|last| !caller.sees(last)) {
-        return Err(ProblemType::NotFound.into());
+        return Err(no_conversation(id));
     }
     if key.is_given()
         && let Some((run, from)) = message_key::find(app, id, &message_id, &request).await?
@@ -244,7 +249,7 @@ pub(crate) async fn send_once(
     }
     // A conversation keeps its user: a message in the name of another one must not reach it.
     let user = match rows.first() {
-        Some(last) if user.is_some() && user != last.user => return Err(ProblemType::NotFound.into()),
+        Some(last) if user.is_some() && user != last.user => return Err(no_conversation(id)),
         Some(last) => last.user.clone(),
         None => user_for(caller, user)?,
     };
