@@ -52,7 +52,7 @@ test('an address that leads nowhere says so, and leads to the list', async () =>
 
 test('a failed run says what a retry does, and why it was refused', async () => {
   await page.to('/runs/broke', '.run-head h1');
-  await page.getByText('Retry starts a new run that continues from the place of the failure. What has a result is not repeated.').waitFor();
+  await page.getByText('Retry starts a new run at the place of the failure. What has a result is not repeated.').waitFor();
   await accessible(page, 'a failed run');
   const refusal = { type: '/problems/not-failed', title: 'The run cannot be retried.', detail: 'the run has failed at a limit, which a retry would reach again', status: 409 };
   await page.route('**/runs/broke/retry', (route) => route.fulfill({ status: 409, json: refusal }));

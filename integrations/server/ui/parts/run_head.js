@@ -103,7 +103,7 @@ function refused({ message }) {
 }
 
 /** What a retry does, by the state of a run. */
-const RETRIES = { failed: 'Retry starts a new run that continues from the place of the failure.', parked: 'Retry continues the run from where it was parked.' };
+const RETRIES = { failed: 'Retry starts a new run at the place of the failure.', parked: 'Retry continues the run from where it was parked.' };
 /** Returns how to retry a run, if it can be. */
 export function retryOf({ model, view }) {
   const { run } = model;
