@@ -70,7 +70,12 @@ export default function runsView(route, frame) {
   get('/brains').then(({ items: brains }) => { titles = brains.map(({ title }) => title); }, () => {});
   /** Counts the runs of each view. */
   function count() {
-    if (performance.now() - numbers.at < COUNTED && numbers.at) return;
+    clearTimeout(numbers.timer);
+    const early = numbers.at && COUNTED - (performance.now() - numbers.at);
+    if (early > 0) {
+      numbers.timer = setTimeout(count, early);
+      return;
+    }
     numbers.at = performance.now();
     for (const [name, view] of Object.entries({ ...VIEWS, ...saved() })) get('/runs/counts', askedOf(dated(view))).then((counts) => { numbers[name] = sum(counts); }, () => {});
   }
@@ -193,6 +198,7 @@ export default function runsView(route, frame) {
       list.close();
       clearTimeout(timer);
       clearTimeout(sums.timer);
+      clearTimeout(numbers.timer);
     },
   };
   /** The comparison of the two chosen runs, the earlier one first. */
