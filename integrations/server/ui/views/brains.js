@@ -47,7 +47,7 @@ function figuresOf(title, { from, started, ended: { completed, failed, cancelled
   return section.brainFigures({ 'aria-label': 'Figures of the last 30 days' }, figure(number(started), 'runs in 30 days', runs()),
     figure(all ? `${Math.round((failed / all) * 1000) / 10} %` : '–', 'failed', failed && runs({ status: 'failed' })),
     figure(active ? micros(active.p50) : '–', 'p50 active'), figure(active ? micros(active.p95) : '–', 'p95 active'),
-    figure(cost && all ? money(String(cost.amount / all), cost.currency) : '–', partly ? 'a run, mean, as far as known' : 'a run, mean'),
+    figure(cost && all ? money(String(cost.amount / all), cost.currency) : '–', partly ? 'mean cost, as far as known' : 'mean cost of a run'),
     figure(number(waiting.items), waiting.items === 1 ? 'decision waits' : 'decisions wait', waiting.items && '/inbox'));
 }
 
@@ -62,7 +62,7 @@ function inBrief(figures) {
 
 /** How a run stands, in a line. */
 function stands(run) {
-  if (run.cut_off != null) return cutOff(run);
+  if (standing(run) === 'limited') return cutOff(run);
   const said = run.status === 'completed' && (endOf(run) || plain(run.input));
   return run.status === 'completed' ? quoted(said || plural(run.head + 1, 'event')) : cause(run.why ?? run.last);
 }
