@@ -133,7 +133,7 @@ const LINES = {
   custom: output,
   limit: (kind) => ['wait', 'warn', `${used(kind)}: the loop ended.`],
   budget: (kind) => ['', 'person', `more ${kind.kind}? ${used(kind)} —`, b(decided(kind) ?? 'waits for a person')],
-  compaction: ({ keep, summary: short }) => ['', 'file', short ? details(summary(`Earlier messages are summarised; the last ${keep} stay`), prose(short))
+  compaction: ({ keep, summary: short }) => ['', 'lines', short ? details(summary(`Earlier messages are summarised; the last ${keep} stay`), prose(short))
     : 'All messages are sent in full again'],
   plugin_failure: ({ plugin, message }) => ['bad', 'warn', text(`plugin ${plugin} failed: ${message}`)],
   plugin_update: ({ plugin, update, actor, refused }) => [refused ? 'bad' : '', refused ? 'warn' : 'person', text(`${who(actor)} updated the plugin ${plugin}:`), auto(b, brief(update)), refused && text(refused)],
