@@ -27,7 +27,8 @@ impl Serialize for Time {
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let at: jiff::Timestamp = text.parse().map_err(serde::de::Error::custom)?;
+        let invalid = || format!("`{text}` is not a time; write it as `2026-05-01T12:00:00Z`");
+        let at: jiff::Timestamp = text.parse().map_err(|_| serde::de::Error::custom(invalid()))?;
         Ok(Self(Timestamp(at.as_microsecond())))
     }
 }

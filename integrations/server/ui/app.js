@@ -31,8 +31,10 @@ function decoded(text) {
 function route() {
   const [page = START, ...rest] = location.pathname.slice(ui().length).split('/').filter(Boolean).map(decoded);
   const query = new URLSearchParams(location.search);
-  if (page === 'runs' && rest.length) return { name: 'run', id: rest[0], tab: Object.hasOwn(TABS, rest[1]) ? rest[1] : 'transcript', rest: rest.slice(2), query };
-  return { name: ['diff', 'fork'].includes(page) || PAGES.some(({ name }) => name === page) ? page : START, rest, query };
+  if (page === 'runs' && rest[1] && !Object.hasOwn(TABS, rest[1])) return { unknown: `A run has no view \`${rest[1]}\`.` };
+  if (page === 'runs' && rest.length) return { name: 'run', id: rest[0], tab: rest[1] ?? 'transcript', rest: rest.slice(2), query };
+  const isKnown = ['diff', 'fork'].includes(page) || PAGES.some(({ name }) => name === page);
+  return isKnown ? { name: page, rest, query } : { unknown: `There is no page \`${page}\`.` };
 }
 
 /** What a view tells the page. */
@@ -57,6 +59,7 @@ function announce(text) {
 async function show() {
   const turn = ++app.turn;
   const to = route();
+  if (to.unknown) return fail(new Problem(404, { title: to.unknown }));
   if (app.name === to.name && app.view.update?.(to)) return redraw();
   app.trouble = null;
   const view = await load(to.name).then((module) => module.default, (error) => turn === app.turn && failToLoad(error));
@@ -84,7 +87,7 @@ function fail(error) {
 async function failToLoad(error) {
   const answers = () => get('/session').then(() => true, ({ status }) => status !== 0);
   if (await answers()) return fail(error);
-  const away = new Problem(0, { title: 'The server cannot be reached.' });
+  const away = Object.assign(new Problem(0, { title: 'The server cannot be reached.' }), { retries: true });
   fail(away);
   while (app.trouble === away) {
     await new Promise((resolve) => setTimeout(resolve, 1000));
@@ -197,7 +200,7 @@ async function start() {
       await post('/session', { code }).catch((error) => { used = error; });
     }
     // A link that was used before is fine in a browser that is signed in.
-    caller.session = await get('/session').catch((error) => { throw used ?? error; });
+    caller.session = await get('/session').catch((error) => { throw used ? Object.assign(used, { refused: used.status === 401 }) : error; });
   } catch (error) {
     return fail(error);
   }

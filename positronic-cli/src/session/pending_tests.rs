@@ -32,6 +32,7 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
         input: None,
         result: None,
         cut_off: None,
+        stopped_by: None,
         tools: std::sync::Arc::default(),
         since: Timestamp(100 * HOUR - age / 2),
         started: Timestamp(100 * HOUR - age),

@@ -1,5 +1,5 @@
 //! What lists show of a run beside its state: what it is about, its result, the tools it has called, the models that have answered, and the loop
-//! that a limit has cut off.
+//! that a limit has cut off or the guard that has ended it.
 //!
 //! They come from the events of an append and the row before it, so that no list reads a log.
 
@@ -85,7 +85,13 @@ fn note(row: &mut RunSummary, event: &Event) {
         EventKind::LoopStart { input: Some(input), .. } if row.input.is_none() && !is_below_call(path) => {
             row.input = sentence(input);
         }
-        EventKind::BrainComplete { result } if path.is_root() => row.result = gist(result).or(row.result.take()),
+        EventKind::GuardChecked { passed: false, .. } if path.parent().is_some_and(|brain| brain.is_root()) => {
+            row.stopped_by = Some(path.clone());
+        }
+        EventKind::BrainComplete { result } if path.is_root() => {
+            row.result = gist(result).or(row.result.take());
+            row.why = row.stopped_by.as_ref().map(|guard| format!("ended by the guard `{guard}`"));
+        }
         EventKind::BrainCancelled { actor, reason, .. } if path.is_root() => {
             row.why = cancellation(actor, reason.as_deref());
         }

@@ -35,9 +35,8 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         status,
         why: root.and_then(|root| match &root.end {
             Some(BrainEnd::Failed(failure)) => Some(failure.message.clone()),
-            Some(BrainEnd::Completed(_)) => None,
-            // The event that cancels it says why.
-            Some(BrainEnd::Cancelled) => same.and_then(|before| before.why.clone()),
+            // The event that ends it says why.
+            Some(BrainEnd::Completed(_) | BrainEnd::Cancelled) => same.and_then(|before| before.why.clone()),
             None if state.refused.is_some() || matches!(status, Status::Waiting | Status::Paused) => {
                 why(state).map(|why| why.sentence)
             }
@@ -47,6 +46,7 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         input: before.and_then(|before| before.input.clone()),
         result: before.and_then(|before| before.result.clone()),
         cut_off: before.and_then(|before| before.cut_off.clone()),
+        stopped_by: before.and_then(|before| before.stopped_by.clone()),
         tools: before.map(|before| Arc::clone(&before.tools)).unwrap_or_default(),
         since: same.map_or(state.at, |before| before.since),
         started: before.map_or_else(|| root.map_or(state.at, |root| root.began), |before| before.started),

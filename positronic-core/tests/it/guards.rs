@@ -71,6 +71,19 @@ async fn guard_that_does_not_pass_skips_the_rest_and_gives_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn row_names_the_guard_that_ended_the_run() {
+    for (number, why) in
+        [(2, None), (11, Some("ended by the guard `Small`")), (7, Some("ended by the guard `Still small`"))]
+    {
+        let test = test();
+        let run = test.start(double(number), ()).await;
+        run.settled().await;
+        let row = test.runner().client().store().run(run.id()).await.unwrap();
+        assert_eq!(row.why.as_deref(), why);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn inner_guard_ends_only_the_inner_brain() {
     let outer = |number| {
         brain("Outer")

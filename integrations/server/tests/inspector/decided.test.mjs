@@ -30,7 +30,7 @@ test('the inbox lists what was decided today, with who did it and what they chan
   await page.getByRole('button', { name: /Decided today/ }).click();
   const list = page.locator('.inbox .decided');
   await list.locator('li', { hasText: /pay amount: 7 5[\s\S]*approved as edited/ }).waitFor();
-  await list.locator('li', { hasText: /rejected: “twice” · Till till/ }).waitFor();
+  await list.locator('li', { hasText: /rejected · Till till.*: “twice”/ }).waitFor();
   await eventually(async () => assert.deepEqual([await list.locator('del').innerText(), await list.locator('ins').innerText()], ['7', '5']));
   await accessible(page, 'what was decided today');
   await page.keyboard.press('a');

@@ -12,6 +12,9 @@ before(async () => {
   for (const [run, result] of [['number', 42], ['text', 'All is well.'], ['falsy', false], ['none', null], ['object', { total: 7 }]]) {
     project.import(endedLog(run, { type: 'BRAIN_COMPLETE', result }));
   }
+  const guard = { path: 'In warranty', type: 'GUARD_CHECKED', passed: false, reason: 'too old' };
+  project.import([...endedLog('guarded', guard), JSON.stringify({ seq: 2, at: 1_795_000_000_002_000, type: 'BRAIN_COMPLETE', result: 'It is too old.' })].map((line, i) => (i ? line : line.replace('"events":2', '"events":3'))
+    .replace('"stages":[]', '"stages":[{"name":"In warranty","kind":"guard"}]')));
   browser = await launch();
   page = await open(browser, await project.serve(0, '--no-work'));
 });
@@ -30,9 +33,26 @@ test('a completed run shows its result, of whatever type it is', async () => {
   await eventually(async () => assert.equal(await page.getByRole('region', { name: 'Result' }).count(), 0));
 });
 
+test('a run that a guard has ended says so, in its row and in its head', async () => {
+  await page.to('/runs?brain=Sum', '.run-row');
+  await eventually(async () => assert.equal((await page.locator('.run-row', { hasText: 'guarded' }).locator('.cause').innerText()).trim(), 'Ended by the guard In warranty: It is too old.'));
+  await page.to('/runs/guarded', '.run-head h1');
+  await eventually(async () => assert.equal(await page.locator('.lead').innerText(), 'Ended by the guard In warranty: It is too old.'));
+});
+
+test('an address that leads nowhere says so, and leads to the list', async () => {
+  const said = { '/runs/nope': /there is no run nope[\s\S]*All runs/, '/runs/0': /too short/, '/conversations/nope': /there is no conversation nope[\s\S]*All conversations/, '/nonsense': /no page nonsense/, '/runs/guarded/foo/1': /no view foo/,
+    '/runs?since=garbage': /garbage is not a time/, [`/runs?q=${'x'.repeat(3000)}`]: /No run matches x{50,200}…/ };
+  for (const [address, words] of Object.entries(said)) {
+    await page.to(address, '.empty');
+    await eventually(async () => assert.match(await page.locator('.empty').first().innerText(), words, address));
+  }
+  await accessible(page, 'a search without a match');
+});
+
 test('a failed run says what a retry does, and why it was refused', async () => {
   await page.to('/runs/broke', '.run-head h1');
-  await page.getByText('A new run continues from the place of the failure. What has a result is not repeated.').waitFor();
+  await page.getByText('Retry starts a new run at the place of the failure. What has a result is not repeated.').waitFor();
   await accessible(page, 'a failed run');
   const refusal = { type: '/problems/not-failed', title: 'The run cannot be retried.', detail: 'the run has failed at a limit, which a retry would reach again', status: 409 };
   await page.route('**/runs/broke/retry', (route) => route.fulfill({ status: 409, json: refusal }));
@@ -64,7 +84,7 @@ test('a parked run is retried in itself', async () => {
   });
   await page.route('**/runs/broke/retry', (route) => route.fulfill({ json: { run: 'broke', forked: false, seq: 2 } }));
   await page.to('/runs/broke', '.run-head h1');
-  await page.getByText('The run continues from where it was parked. What has a result is not repeated.').waitFor();
+  await page.getByText('Retry continues the run from where it was parked. What has a result is not repeated.').waitFor();
   const read = page.waitForRequest((request) => request.method() === 'GET' && request.url().endsWith('/api/v1/runs/broke'));
   await page.getByRole('button', { name: 'Retry' }).click();
   await read;

@@ -70,6 +70,30 @@ test('each chart has a table of its values, which add up to its figure', async (
   await eventually(async () => assert.equal(await page.locator('[style]').count(), 0, 'no element has an attribute that the policy forbids'));
 });
 
+test('runs that no worker continues are among what is wrong', async () => {
+  await page.route('**/api/v1/overview*', async (route) => {
+    const response = await route.fetch();
+    const all = await response.json();
+    await route.fulfill({ response, json: { ...all, queue: { ...all.queue, stuck: [{ brain: 'Shop', reason: 'no_model', runs: 2 }] } } });
+  });
+  await page.to('/overview', '.tile');
+  await eventually(async () => assert.match(await page.locator('.notes > *').first().innerText(), /^2 runs stuck: no worker has a model for the brain Shop\./));
+  await eventually(async () => assert.equal(await page.locator('.notes > *').count(), 2));
+  await page.unroute('**/api/v1/overview*');
+});
+
+test('the list of brains says how each has fared', async () => {
+  await page.to('/brains', 'nav.whole a');
+  await eventually(async () => assert.match(await page.locator('nav.whole a', { hasText: 'Support' }).innerText(), /1 run · .*last good .*\d\d:\d\d$/));
+  await accessible(page, 'the list of brains');
+});
+
+test('a step that made its run fail says why in its place', async () => {
+  await page.to('/runs/failed-815', '.run-head h1');
+  await eventually(async () => assert.match(await page.locator('.row .error-box').innerText(), /^The stock has no order 815 \(HTTP 404\)/));
+  await accessible(page, 'a run with a failed step');
+});
+
 test('causes, the queue and brains have their own tables', async () => {
   await page.to('/overview', '.tile');
   const [causes, queue, brains] = await page.locator('.flush').allInnerTexts();
@@ -81,7 +105,7 @@ test('causes, the queue and brains have their own tables', async () => {
   await page.getByRole('link', { name: 'Shop', exact: true }).click();
   await page.waitForFunction(() => document.querySelectorAll('.flush:last-child tbody tr').length === 1);
   await eventually(async () => assert.match(page.url(), /\/overview\?brain=Shop/));
-  assert.equal(await figure('Runs'), '2');
+  await eventually(async () => assert.equal(await figure('Runs'), '2'));
 });
 
 test('keys open the page and change the range, and tiles are links', async () => {

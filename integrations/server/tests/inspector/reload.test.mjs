@@ -83,6 +83,7 @@ test('a view whose code was not loaded before the server went away recovers, too
   await project.kill();
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Brains' }).click();
   await page.getByText('The server cannot be reached').first().waitFor();
+  await page.getByText('The page asks it again by itself.').waitFor();
   await page.unroute('**/views/brains.js');
   await project.serve(new URL(address).port);
   await page.locator('#main').getByText('Answers one question and is done').first().waitFor({ timeout: 20_000 });

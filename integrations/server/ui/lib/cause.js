@@ -98,6 +98,9 @@ export const cause = (why) => {
 /** The first line of a text of a model or a person, without the signs of its Markdown. */
 export const plain = (text) => String(text ?? '').replace(/\*\*|^#+ /g, '');
 
+/** How a completed run has ended: the guard that ended it early, and its result. */
+export const endOf = ({ why, result }) => [why && why[0].toUpperCase() + why.slice(1), plain(result)].filter(Boolean).join(': ');
+
 /** What a run does now: its status, but `stuck` if no living worker has it, `queued` before the first one, and `limited` if a limit has cut off a loop of it. */
 export function standing({ status, parked, refused, worker, why, cut_off: cut }) {
   if (parked) return 'parked';

@@ -1,10 +1,11 @@
 // Small parts that all views use.
 import { quoted } from '../lib/cause.js';
 import { tags } from '../lib/dom.js';
-import { ago, date, micros, millis } from '../lib/format.js';
+import { ago, date, micros, millis, shortId } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
+import { PAGES, ui } from '../lib/page.js';
 
-const { button, dd, div, dl, dt, h1, p, tbody, td, th, thead, tr } = tags;
+const { a, button, dd, div, dl, dt, h1, p, span, tbody, td, th, thead, tr } = tags;
 
 /** What a cancellation does. */
 export const CANCELS = 'Calls that have not started are skipped, and those in flight are interrupted. This cannot be undone.';
@@ -18,9 +19,15 @@ export const loading = (text = 'Loading…') => p.loading({ role: 'status' }, te
 
 const FAILURES = { 0: 'The server cannot be reached', 401: 'This browser is not signed in', 404: 'Not found' };
 /** A failed request, or an error of the page itself, in words. */
-export const failure = ({ status, message }, retry) => div.empty({ role: 'alert' },
+export const failure = ({ status, message, refused, retries }, retry) => div.empty({ role: 'alert' },
   p.big(FAILURES[status] ?? (status ? 'The request failed' : 'A part of the page failed')),
-  p.soft(quoted(status === 401 ? 'Open the link that `serve` prints when it starts. It signs in one browser, within 15 minutes.' : message)), button({ onclick: retry }, 'Try again'));
+  p.soft(quoted(status === 401 ? `${refused ? 'The link was refused: it is unknown, has expired or was used. ' : ''}Open the link that \`serve\` prints when it starts. It signs in one browser, within 15 minutes.` : retries ? 'The page asks it again by itself.' : message)), button({ onclick: retry }, 'Try again'), status === 404 && listLink());
+/** Leads from what does not exist to the list of what does. */
+function listLink() {
+  const [, name] = location.pathname.slice(ui().length).split('/');
+  const { name: list, text } = PAGES.find((page) => page.name === name) ?? PAGES.find((page) => page.name === 'runs');
+  return a.button({ href: ui(`/${list}`) }, `All ${text.toLowerCase()}`);
+}
 
 /** What could not be read while the server was not reached. */
 const unread = new Set();
@@ -39,9 +46,15 @@ export function resource(read) {
     if (turn === data.turn) Object.assign(data, answer);
     if (data.error?.status === 0) unread.add(data);
   };
-  data.show = (draw) => (data.value ? draw(data.value) : data.error ? failure(data.error, data.load) : loading());
+  data.show = (draw) => (data.value ? draw(data.value) : data.error ? failure({ ...data.error, message: data.error.message, retries: data.error.status === 0 }, data.load) : loading());
   data.load();
   return data;
+}
+
+/** The id of a run as it is shown: of a long one, the beginning is cut where there is no room, since the ids of a conversation differ at their ends. */
+export function idText(id) {
+  const text = shortId(id);
+  return text.length > 12 ? span.ends(span.cut(text.slice(0, -6)), span(text.slice(-6))) : text;
 }
 
 /** A table: `columns` has a heading and a function from a row to its cell. */

@@ -23,7 +23,7 @@ function row({ run, brain, user, tool, arguments: given, decision: made }) {
   const [shape, tone] = MARKS[made.verdict] ?? ['check', 'quiet'];
   const what = made.verdict === 'granted' ? `More: ${amounts(made.granted)}` : made.verdict === 'refused' ? 'More of a limit' : made.verdict === 'replied' ? brief(made.reply, 80) : brief(isEdited(given, made.arguments) ? Object.fromEntries(Object.entries(given).filter(([name]) => !isChanged(given, made.arguments)(name))) : given, 80);
   return li({ key: `${run} ${made.seq}` }, a({ href: runUrl(run, 'transcript', made.seq) }, span({ class: tone }, icon(shape, made.verdict)), span.cut(tool && [code(tool), ' '], edits(given, made.arguments), what && isEdited(given, made.arguments) && ' · ', span({ dir: 'auto' }, what)), small({ title: date(made.at) }, moment(made.at)),
-    small.cut(b(who(made)), ` ${made.verdict}`, made.arguments !== undefined && ' as edited', made.reason && [': ', span({ dir: 'auto' }, `“${made.reason}”`)], ` · ${brain} ${shortId(run)}`, user && ` · for ${user}`)));
+    small.cut(b(who(made)), ` ${made.verdict}`, made.arguments !== undefined && ' as edited', ` · ${brain} ${shortId(run)}`, user && ` · for ${user}`, made.reason && [': ', span({ dir: 'auto' }, `“${made.reason}”`)])));
 }
 
 export const decidedList = ({ items, capped }) => [items.length ? ul.decided({ 'aria-label': 'Decided today' }, items.map(row)) : p.soft.hint('Nothing was decided today.'), capped && p.soft.hint('Older decisions of today may be missing.')];

@@ -4,7 +4,7 @@ import { post } from '../lib/api.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { apiUrl, at, go, may, query, runUrl, say, TABS, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
-import { causeOf, placeWords, plain, quoted, standing } from '../lib/cause.js';
+import { causeOf, endOf, placeWords, plain, quoted, standing } from '../lib/cause.js';
 import { brief, compact, date, duration, limitText, line, millis, moment, money, number, plural, shortId, who } from '../lib/format.js';
 import { copyButton, facts, when } from './common.js';
 import { placeOf, standingOf } from './model.js';
@@ -28,7 +28,7 @@ function outcome(view) {
   const result = plain(run.result_text);
   const said = result ? line(result, 300) : run.result == null ? `No result, ${sentence(model)}` : brief(run.result, 300);
   const cut = run.cut_off;
-  if (cut == null) return span.lead({ dir: 'auto', title: result }, said);
+  if (cut == null) return span.lead({ dir: 'auto', title: result }, run.why ? quoted(endOf({ ...run, result: said })) : said);
   const limit = nodes.findLast((node) => node?.kind.type === 'limit' && isWithin(node.path, cut));
   const loop = nodes.find((node) => node?.kind.type === 'stage' && node.path === cut);
   const place = loop ? placeOf(loop, model) : placeWords(cut);
@@ -106,7 +106,7 @@ function refused({ message }) {
 }
 
 /** What a retry does, by the state of a run. */
-const RETRIES = { failed: 'A new run continues from the place of the failure.', parked: 'The run continues from where it was parked.' };
+const RETRIES = { failed: 'Retry starts a new run at the place of the failure.', parked: 'Retry continues the run from where it was parked.' };
 /** Returns how to retry a run, if it can be. */
 export function retryOf({ model, view }) {
   const { run } = model;

@@ -89,5 +89,5 @@ function headOf(node, model) {
   const answer = answerOf(node.kind);
   const { input = 0, output = 0 } = answer?.metadata?.usage ?? {};
   const amount = amountOf(answer?.cost);
-  return [input + output > 0 && small(`${compact(input + output)} tokens`), amount != null && small(money(amount, model.currency))];
+  return [input + output > 0 && small(`${compact(input + output)} tokens`), amount != null ? small(money(amount, model.currency)) : input + output > 0 && small('cost unknown')];
 }

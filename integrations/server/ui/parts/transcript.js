@@ -62,7 +62,9 @@ function timeOf(node, model) {
   // The others stand for a moment.
   if (!['stage', 'answer', 'call', 'retry', 'pause', 'budget'].includes(node.kind.type)) return '';
   if (isNoAnswer(node, model)) return micros((node.ended ?? model.nodes[node.parent].ended ?? node.started) - attempts(node, model)[0].started);
-  return node.ended != null ? took(node) : ['running', 'waiting'].includes(node.status) && node.started != null ? micros(Date.now() * 1000 - node.started) : '';
+  // The time of an answer is that of its request, without that of its events.
+  const { duration } = answerOf(node.kind) ?? {};
+  return duration != null ? micros(duration) : node.ended != null ? took(node) : ['running', 'waiting'].includes(node.status) && node.started != null ? micros(Date.now() * 1000 - node.started) : '';
 }
 
 /** Draws one row. `view` has the run, and how its rows fold. */
@@ -131,7 +133,7 @@ const LINES = {
   custom: output,
   limit: (kind) => ['wait', 'warn', `${used(kind)}: the loop ended.`],
   budget: (kind) => ['', 'person', `more ${kind.kind}? ${used(kind)} —`, b(decided(kind) ?? 'waits for a person')],
-  compaction: ({ keep, summary: short }) => ['', 'file', short ? details(summary(`Earlier messages are summarised; the last ${keep} stay`), prose(short))
+  compaction: ({ keep, summary: short }) => ['', 'lines', short ? details(summary(`Earlier messages are summarised; the last ${keep} stay`), prose(short))
     : 'All messages are sent in full again'],
   plugin_failure: ({ plugin, message }) => ['bad', 'warn', text(`plugin ${plugin} failed: ${message}`)],
   plugin_update: ({ plugin, update, actor, refused }) => [refused ? 'bad' : '', refused ? 'warn' : 'person', text(`${who(actor)} updated the plugin ${plugin}:`), auto(b, brief(update)), refused && text(refused)],

@@ -112,11 +112,11 @@ function markOf(node, model) {
 
 /** Draws the row of a node's bar. */
 export function barRow(node, { label, segments }, axis, { depth, index, selected, select, model, fold, isFolded }) {
-  const lasted = segments.length ? micros(segments.at(-1).to - segments[0].from) : '';
   const text = segments.filter(({ kind }) => LEGEND[kind]).map(({ kind, from, to }) => `${LEGEND[kind]} ${micros(to - from)}`).join(', ');
   const iteration = iterationOf(node, model);
   const [shape, tone] = markOf(node, model);
   const answer = answerOf(node.kind);
+  const lasted = segments.length ? micros(segments.length === 1 && answer?.duration != null ? answer.duration : segments.at(-1).to - segments[0].from) : '';
   const whole = node.kind.type === 'stage' ? sumsOf(node, model) : null;
   const { input = 0, output = 0 } = answer?.metadata?.usage ?? node.kind.usage ?? whole?.usage ?? {};
   const amount = whole ? whole.cost : amountOf(answer?.cost);

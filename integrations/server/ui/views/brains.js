@@ -3,9 +3,9 @@ import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, go, query, runUrl, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
-import { cause, cutOff, plain, standing } from '../lib/cause.js';
-import { micros, moment, money, number, plural, shortId } from '../lib/format.js';
-import { empty, resource } from '../parts/common.js';
+import { cause, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
+import { cash, micros, moment, money, number, plural, shortId } from '../lib/format.js';
+import { empty, idText, resource } from '../parts/common.js';
 import { requestForm } from '../parts/request.js';
 
 const { a, b, button, div, h1, h2, header, li, nav, ol, p, section, small, span, ul } = tags;
@@ -47,18 +47,28 @@ function figuresOf(title, { from, started, ended: { completed, failed, cancelled
   return section.brainFigures({ 'aria-label': 'Figures of the last 30 days' }, figure(number(started), 'runs in 30 days', runs()),
     figure(all ? `${Math.round((failed / all) * 1000) / 10} %` : '–', 'failed', failed && runs({ status: 'failed' })),
     figure(active ? micros(active.p50) : '–', 'p50 active'), figure(active ? micros(active.p95) : '–', 'p95 active'),
-    figure(cost && all ? money(String(cost.amount / all), cost.currency) : '–', partly ? 'a run, mean, as far as known' : 'a run, mean'),
+    figure(cost && all ? money(String(cost.amount / all), cost.currency) : '–', partly ? 'mean cost, as far as known' : 'mean cost of a run'),
     figure(number(waiting.items), waiting.items === 1 ? 'decision waits' : 'decisions wait', waiting.items && '/inbox'));
+}
+
+/** How a brain has fared in 30 days, in a line of the list. */
+function inBrief(figures) {
+  if (!figures) return '';
+  const { ended: { completed, failed, cancelled, costs, partly_priced: partly }, last_completed: last } = figures;
+  const [all, [cost]] = [completed + failed + cancelled, costs];
+  return [plural(all, 'run'), failed > 0 && span.bad(`${number(failed)} failed`), cost && `${partly ? 'at least ' : ''}${cash(cost.amount, cost.currency)}`, last && `last good ${moment(last).replace(/:\d\d$/, '')}`]
+    .filter(Boolean).flatMap((one, i) => (i ? [' · ', one] : [one]));
 }
 
 /** How a run stands, in a line. */
 function stands(run) {
-  if (run.cut_off != null) return cutOff(run);
-  return run.status === 'completed' ? plain(run.result ?? run.input) || plural(run.head + 1, 'event') : cause(run.why ?? run.last);
+  if (standing(run) === 'limited') return cutOff(run);
+  const said = run.status === 'completed' && (endOf(run) || plain(run.input));
+  return run.status === 'completed' ? quoted(said || plural(run.head + 1, 'event')) : cause(run.why ?? run.last);
 }
 
 const runsOf = (title, { items, next }) => section.panel(header(h2('Last runs'), span.grow(), a({ href: ui(`/runs${query({ brain: title })}`) }, next ? 'All runs' : 'As a list')),
-  items.length ? ul.lastRuns(items.map((run) => li({ key: run.id }, a({ href: runUrl(run.id) }, status(standing(run)), span.mono({ title: run.id }, shortId(run.id)),
+  items.length ? ul.lastRuns(items.map((run) => li({ key: run.id }, a({ href: runUrl(run.id) }, status(standing(run)), span.mono({ title: run.id }, idText(run.id)),
     span.cut({ class: run.status === 'failed' ? 'bad' : run.pending || run.cut_off != null ? 'wait' : '', dir: 'auto' }, stands(run)),
     span.quiet(moment(run.started)), span.wide.cost(run.cost?.currency ? money(run.cost.amount, run.cost.currency) : '–'))))) : p.soft('It has not run yet.'));
 
@@ -71,6 +81,7 @@ function toStart() {
 
 export default function brainsView(route) {
   const list = resource(() => get('/brains'));
+  const sums = resource(() => get('/overview', { range: '30d' }));
   let [chosen, one] = [];
   const show = (title) => {
     if (title === chosen) return;
@@ -85,7 +96,7 @@ export default function brainsView(route) {
     });
   };
   show(route.rest[0]);
-  const link = ({ title, description, stages }) => a({ key: title, href: ui(at('brains', title)) }, icon('brain'), b(title), description && small({ title: description }, description), small.wide(stages.map(({ name }) => name).join(' → ')));
+  const link = ({ title, description, stages }) => a({ key: title, href: ui(at('brains', title)) }, icon('brain'), b(title), small({ title: description }, description), small.wide(stages.map(({ name }) => name).join(' → ')), small(inBrief(sums.value?.brains.find(({ brain }) => brain === title))));
   const links = ({ items }) => nav.whole({ 'aria-label': 'Brains' }, items.map(link));
   return {
     title: () => chosen ?? 'Brains',
@@ -98,7 +109,7 @@ export default function brainsView(route) {
       if (one?.value) get('/runs', { brain: chosen, limit: 5 }).then((runs) => { if (one.value) one.value.runs = runs; }, () => {});
     },
     head: () => div.bar(chosen ? [a.quiet({ href: ui('/brains') }, 'Brains'), span.quiet('/'), h1(chosen), span.cut.soft.grow(one.value?.brain.description),
-      one.value?.brain.start.allowed && button.primary.toStart({ onclick: toStart }, icon('run'), 'Start a run')] : [h1('Brains'), span.soft.cut(list.value && `${plural(list.value.items.length, 'brain')} that this server can run`)]),
+      one.value?.brain.start.allowed && button.primary.toStart({ onclick: toStart }, icon('run'), 'Start a run')] : [h1('Brains'), span.soft.cut(list.value && `${plural(list.value.items.length, 'brain')} that this server can run, with the runs that ended in the last 30 days`)]),
     render: () => (one ? one.show(({ brain, runs, figures, tools, last, form }) => div.brain({ key: chosen },
       div(figures && figuresOf(chosen, figures), brain.structure && section.panel(header(h2('Structure'), span.grow(), small({ title: brain.fingerprint }, `version ${brain.version}, code ${brain.fingerprint.slice(0, 4)}`)), stagesOf(brain.structure, tools),
         Object.keys(tools).length > 0 && p.soft('The tools are those of the run ', a({ href: runUrl(last.id) }, shortId(last.id)), '.')), runsOf(chosen, runs)),

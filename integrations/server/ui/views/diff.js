@@ -2,7 +2,7 @@
 import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, go, query, runUrl } from '../lib/page.js';
-import { causeOf, placeWords, plain, quoted, standing } from '../lib/cause.js';
+import { causeOf, endOf, placeWords, quoted, standing } from '../lib/cause.js';
 import { status } from '../lib/icons.js';
 import { brief, duration, line, millis, money, plural, shortId, tokens } from '../lib/format.js';
 import { empty, pageHead, resource } from '../parts/common.js';
@@ -62,7 +62,7 @@ export default function diffView(route) {
   const link = (run, seq, text = `event ${seq}`) => a({ href: runUrl(run.id, 'events', seq) }, text);
   const side = (name, run) => section(h2(name, ' ', a({ href: runUrl(run.id) }, run.brain), ' ', code(shortId(run.id))),
     p.line(status(standing(run)), span.soft([tokens(run.usage), run.cost?.currency && money(run.cost.amount, run.cost.currency), duration(run.active_ms || millis(run.updated) - millis(run.started))].filter(Boolean).join(' · '))),
-    p.cut({ dir: 'auto', class: run.status === 'failed' ? 'bad' : '' }, run.status === 'completed' ? plain(run.result ?? '') || 'No result' : quoted(causeOf(run.why ?? run.last).brief)));
+    p.cut({ dir: 'auto', class: run.status === 'failed' ? 'bad' : '' }, run.status === 'completed' ? quoted(endOf(run) || 'No result') : quoted(causeOf(run.why ?? run.last).brief)));
   const cell = (run, item, kind) => (item ? div.cell({ dir: 'auto' }, item.status !== 'not_started' && item.status !== 'skipped' && link(run, item.seq, item.seq), line(summary(item, kind), 300), item.tries > 1 && span.soft(`after ${plural(item.tries, 'attempt')}`)) : div.cell.soft('only in the other run'));
   const rowOf = (answer) => (row, i) => (!row.same || whole) && div.diffRow({ key: i, role: 'listitem', class: !row.same && 'differs' },
     div.place(span({ title: row.path }, placeWords(row.path) || 'Run'), ' ', code(row.kind)), cell(answer.a, row.a, row.kind), cell(answer.b, row.b, row.kind),

@@ -14,6 +14,7 @@ const RANGES = { '1h': ['1 h', 'the last hour'], '24h': ['24 h', 'the last 24 h'
 /** After how many milliseconds changes of runs are read again at the earliest. */
 const PAUSE = 5000;
 const WHY_STUCK = { no_brain: 'no worker knows the brain', changed: 'the code has changed of the brain', prices: 'a price is missing for a limit of the brain', no_model: 'no worker has a model for the brain' };
+const stuckRuns = (stuck) => stuck.reduce((all, { runs }) => all + runs, 0);
 const sum = ({ completed, failed, cancelled }) => completed + failed + cancelled;
 const percent = (part, whole) => (whole ? `${number(Math.round((part / whole) * 1000) / 10)} %` : '–');
 const amounts = (costs) => (costs.length ? costs.map(({ amount, currency }) => cash(amount, currency)).join(' + ') : '–');
@@ -85,17 +86,22 @@ export default function overviewView(route, frame) {
   }
 
   /** What is wrong, in one line each: the newest cause of failures, and the oldest decision. */
-  function notes({ causes, brains, ended, waiting, from, now }) {
+  function notes({ causes, brains, ended, waiting, queue: { stuck }, from, now }) {
     const late = millis(from) + (millis(now) - millis(from)) * 0.75;
     const isNew = causes.filter(({ first }) => millis(first) >= late);
-    const [worst] = isNew;
-    const good = worst?.brains.length === 1 && brains.find(({ brain: title }) => title === worst.brains[0])?.last_completed;
-    const failed = worst ? a.note.failed({ key: 'cause', href: ui(causeList(worst)) }, icon('cross'), span.grow(
+    const goodOf = (cause) => cause?.brains.length === 1 && brains.find(({ brain: title }) => title === cause.brains[0])?.last_completed;
+    // A brain that has completed a run since is a lesser worry.
+    const isOver = (cause) => Boolean(goodOf(cause)) && millis(goodOf(cause)) > millis(cause.last);
+    const worst = isNew.find((cause) => !isOver(cause)) ?? isNew[0];
+    const good = goodOf(worst);
+    const failed = worst ? a.note({ key: 'cause', class: isOver(worst) ? '' : 'failed', href: ui(causeList(worst)) }, icon('cross'), span.grow(
       b(`${worst.brains.join(', ')} failed ${worst.runs === 1 ? 'once' : `${number(worst.runs)} times`} since ${minute(worst.first)}: `), span({ dir: 'auto', title: worst.cause }, quoted(inShort(worst.cause))), '.',
       good && ` Its last good run ended at ${minute(good)}.`), span.to(plural(worst.runs, 'run')))
       : ended.failed ? p.note({ key: 'cause' }, icon('skip'), span(b(`${number(ended.failed)} of ${plural(sum(ended), 'run')} failed`), `, none by a new cause since ${minute(late * 1000)}.`))
         : p.note({ key: 'cause' }, icon('check'), span(b(`Nothing has failed in ${RANGES[range][1]}`), waiting.items ? '.' : ', and nothing waits for a person.'));
-    return div.notes(failed, waiting.items > 0 && a.note.lost({ key: 'waits', href: ui('/inbox') }, icon('clock'), span.grow(
+    const lost = stuck.length > 0 && a.note.failed({ key: 'stuck', href: ui(`/runs${query({ model, status: 'running', brain: stuck.length === 1 ? stuck[0].brain : brain })}`) }, icon('warn'), span.grow(b(`${plural(stuckRuns(stuck), 'run')} stuck: `), [...new Set(stuck.map(({ brain: title, reason }) => `${WHY_STUCK[reason] ?? reason} ${title}`))].slice(0, 2).join('; '), '.'), span.to('Runs'));
+    // What is known already gives way to what is not.
+    return div.notes(lost, (worst || !lost) && failed, !(lost && worst) && waiting.items > 0 && a.note.lost({ key: 'waits', href: ui('/inbox') }, icon('clock'), span.grow(
       b(`${plural(waiting.items, 'decision')} ${waiting.items === 1 ? 'waits' : 'wait'}, `), waiting.items > 1 && 'the oldest ', `for ${age(waiting.oldest)}.`), span.to('Inbox')));
   }
 
@@ -159,9 +165,9 @@ export default function overviewView(route, frame) {
 
   function standing({ queue, workers }) {
     const { claimed, queued, oldest, stuck, asleep, paused } = queue;
-    const stuckRuns = stuck.reduce((all, { runs: some }) => all + some, 0);
+    const lost = stuckRuns(stuck);
     const isLeft = queued > 0 && !workers.length;
-    const [tone, shape, word] = stuckRuns ? ['bad', 'warn', `${plural(stuckRuns, 'run')} stuck`] : isLeft ? ['wait', 'warn', 'No worker has a run'] : workers.length ? ['good', 'check', 'Runs are worked on'] : ['quiet', 'check', 'Nothing to do'];
+    const [tone, shape, word] = lost ? ['bad', 'warn', `${plural(lost, 'run')} stuck`] : isLeft ? ['wait', 'warn', 'No worker has a run'] : workers.length ? ['good', 'check', 'Runs are worked on'] : ['quiet', 'check', 'Nothing to do'];
     const list = (filter) => `/runs${query({ brain, model, ...filter })}`;
     const row = (name, ...content) => div({ key: name }, dt(name), dd(content));
     return section.panel.flush({ key: 'queue' }, header(h2.grow('Workers and queue'), span.status({ class: tone }, icon(shape), span(word))),

@@ -96,6 +96,7 @@ export default function runView(route, frame) {
     const found = model.run ? [model.run.id] : await idsOf(model.id).catch(() => []);
     if (found.length === 1 && !model.closed) go(at('runs', found[0], route.tab === 'transcript' && !route.rest.length ? null : route.tab, route.rest[0]), true);
     else if (found.length) model.trouble = { status: 404, message: `${found.length} runs end with ${model.id}: ${found.join(', ')}` };
+    else if (/^[\da-f]{1,3}$/i.test(model.id)) model.trouble = { status: 404, message: `\`${model.id}\` is too short for the end of an id: write four characters or more.` };
     return null;
   };
   open();
@@ -116,7 +117,7 @@ export default function runView(route, frame) {
     },
     keys: () => (tab ? { ...keys(run), ...tab.keys() } : {}),
     head: () => !model.trouble && tab && runHead(run),
-    render: () => (model.trouble ? failure(model.trouble, open) : tab ? article({ 'aria-label': `Run of ${model.run.brain}`, 'data-tab': shown }, div.tab({ key: shown }, tab.render()), jumpOf(run, shown)) : loading('Loading the run…')),
+    render: () => (model.trouble ? failure({ ...model.trouble, message: model.trouble.message, retries: model.trouble.status === 0 }, open) : tab ? article({ 'aria-label': `Run of ${model.run.brain}`, 'data-tab': shown }, div.tab({ key: shown }, tab.render()), jumpOf(run, shown)) : loading('Loading the run…')),
     /** The pane beside the transcript and the waterfall has what is selected there. */
     beside: () => !model.trouble && tab && ['transcript', 'waterfall'].includes(shown) && model.nodes[run.view.selected] && aside.beside.pane({ key: 'pane', class: shown === 'waterfall' && 'dock', 'aria-label': 'Details' }, pane(run)),
     hide: () => model.stop?.(),

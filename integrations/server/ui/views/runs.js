@@ -4,10 +4,10 @@ import { List } from '../lib/list.js';
 import { get } from '../lib/api.js';
 import { at, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
-import { causeOf, cutOff, plain, quoted, standing } from '../lib/cause.js';
+import { causeOf, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
 import { ends, openDialog } from '../lib/keys.js';
-import { cash, compact, date, duration, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
-import { empty, hasEnded, resource } from '../parts/common.js';
+import { cash, compact, date, duration, line, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
+import { empty, hasEnded, idText, resource } from '../parts/common.js';
 import { asked as askedOf, dated, KEYS, parse, texts, wordsOf, write } from '../parts/query.js';
 import { menuOf, suggestions } from '../parts/suggest.js';
 
@@ -70,7 +70,12 @@ export default function runsView(route, frame) {
   get('/brains').then(({ items: brains }) => { titles = brains.map(({ title }) => title); }, () => {});
   /** Counts the runs of each view. */
   function count() {
-    if (performance.now() - numbers.at < COUNTED && numbers.at) return;
+    clearTimeout(numbers.timer);
+    const early = numbers.at && COUNTED - (performance.now() - numbers.at);
+    if (early > 0) {
+      numbers.timer = setTimeout(count, early);
+      return;
+    }
     numbers.at = performance.now();
     for (const [name, view] of Object.entries({ ...VIEWS, ...saved() })) get('/runs/counts', askedOf(dated(view))).then((counts) => { numbers[name] = sum(counts); }, () => {});
   }
@@ -193,6 +198,7 @@ export default function runsView(route, frame) {
       list.close();
       clearTimeout(timer);
       clearTimeout(sums.timer);
+      clearTimeout(numbers.timer);
     },
   };
   /** The comparison of the two chosen runs, the earlier one first. */
@@ -298,7 +304,7 @@ export default function runsView(route, frame) {
     const others = words.length < 2 ? [] : words.map(({ word }) => ({ ...filter, q: word }));
     const names = Object.keys(filter).filter((name) => name !== 'q');
     const fewer = !others.length && Object.keys(filter).length > 1 ? names : [];
-    return empty(['No run matches ', code(write(filter))], others.length ? 'No run has all of these words. Or look for:' : fewer.length ? 'Or take a condition away:' : null,
+    return empty(['No run matches ', code(line(write(filter)))], others.length ? 'No run has all of these words. Or look for:' : fewer.length ? 'Or take a condition away:' : null,
       others.map((other) => a.button({ key: write(other), href: ui(address(other)) }, write(other))),
       fewer.map((name) => a.button({ key: name, href: ui(address({ ...filter, [name]: null })) }, 'Without ', write({ [name]: filter[name] }))), a.button({ key: 'all', href: ui('/runs') }, 'Clear the search'));
   }
@@ -343,7 +349,7 @@ export default function runsView(route, frame) {
       class: isSelected && 'selected', onclick: ({ target }) => !target.closest('a, input') && String(getSelection()) === '' && go(at('runs', run.id)) },
     cell('pick', input({ type: 'checkbox', tabindex: '-1', 'aria-label': `Choose ${run.brain} ${shortId(run.id)}`, checked: picked.has(run.id), onchange: () => toggle(run) })),
     cell('status', status(name)),
-    cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), ' ', span.mono({ title: run.id }, shortId(run.id))),
+    cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), ' ', span.mono({ title: run.id }, idText(run.id))),
     cell('why', span.about({ dir: 'auto', title: run.input }, plain(run.input)), span.cause({ class: tone, title: run.why ?? run.result, dir: 'auto' }, text ? quoted(text) : span.quiet(plural(run.head + 1, 'event')), ' ', place && span.quiet(place)),
       hitOf(run), (run.forked_from || run.tags?.length > 0) && span.marks(run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag)))),
     cell('user', none(run.user)), cell('when', span({ title: date(run.started) }, moment(run.started))), cell('took', none(duration(activeOf(run)))),
@@ -356,7 +362,8 @@ export default function runsView(route, frame) {
 function stands(run, name) {
   if (name === 'limited') return { brief: cutOff(run), place: run.result && `· ${plain(run.result)}` };
   if (run.status === 'cancelled') return { brief: `Cancelled ${run.why ?? ''}` };
-  return run.status === 'completed' ? { brief: plain(run.result) } : causeOf(run.refused?.message ?? run.why ?? run.last);
+  if (run.status === 'completed') return { brief: endOf(run) };
+  return causeOf(run.refused?.message ?? run.why ?? run.last);
 }
 
 /** Asks for the name of a view, and keeps it in this browser. */

@@ -54,6 +54,7 @@ impl Sample {
             input: None,
             result: None,
             cut_off: None,
+            stopped_by: None,
             tools: Arc::default(),
             since: Timestamp(1_000_000),
             started: Timestamp(1_000_000),

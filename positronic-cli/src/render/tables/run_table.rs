@@ -85,8 +85,11 @@ fn reason(row: &RunSummary, difference: Option<&Result<String, StoreError>>, now
     }
     // The cause of a failure, without the stages around it.
     let why = row.cause.as_deref().filter(|_| row.status == Status::Failed).or(row.why.as_deref());
-    let why = why.or(row.result.as_deref().filter(|_| row.status != Status::Waiting)).unwrap_or_default();
-    let why = one_line(why);
+    let result = row.result.as_deref().filter(|_| row.status != Status::Waiting);
+    let why = match (why, result) {
+        (Some(why), Some(result)) if row.status == Status::Completed => one_line(&format!("{why}: {result}")),
+        (why, result) => one_line(why.or(result).unwrap_or_default()),
+    };
     let waits = why.split_once(" for ").filter(|_| row.status == Status::Waiting);
     let why = waits.map_or_else(|| why.clone(), |(_, what)| format!("for {what}"));
     if row.status == Status::Waiting && row.has_work(now) { format!("due; waited {why}") } else { why }

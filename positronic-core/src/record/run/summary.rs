@@ -221,6 +221,9 @@ pub struct RunSummary {
     /// The path of the last loop that a limit of iterations, tokens, money or time has cut off, apart from those below calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<Path>,
+    /// The path of the guard of its brain that did not pass, so that it ended without the later stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<Path>,
     /// The tools that its models have called, in the order of their first calls, at most 64.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tools: Arc<Vec<String>>,

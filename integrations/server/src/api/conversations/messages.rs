@@ -168,7 +168,9 @@ async fn opening(app: &App, run: &RunId) -> Result<Option<String>, Problem> {
 async fn read(cx: RequestContext) -> Result<Response, Problem> {
     let (app, id) = (&cx.app, cx.param("conversation")?);
     let mut rows = seen_runs(app, cx.caller()?, id).await?;
-    let Some(user) = rows.first().map(|row| row.user.clone()) else { return Err(ProblemType::NotFound.into()) };
+    let Some(user) = rows.first().map(|row| row.user.clone()) else {
+        return Err(Problem::new(ProblemType::NotFound).detail(format!("there is no conversation `{id}`")));
+    };
     rows.reverse();
     json(&ConversationDetail { id: id.to_owned(), user, runs: app.run_items(&rows).await? })
 }
