@@ -196,7 +196,7 @@ async fn after_a_crash_the_first_brain_of_a_group_ends_in_an_append_of_its_own()
     let worked =
         log.iter().rposition(|event| matches!(event.path.last(), Some(Segment::Stage(name)) if name == "Work"));
     let appends = Appends::default();
-    let second = Runner::new(ScriptedModel::new([])).store(noting(MemoryStore::new(), &appends)).brain(&eight_items());
+    let second = Runner::new(ScriptedModel::new([])).store(noting(MemoryStore::new(), &appends)).brain(eight_items());
     second.client().import(run.id(), &log[..=worked.unwrap()]).await.unwrap();
 
     second.resume(run.id()).await.unwrap().settled().await;
