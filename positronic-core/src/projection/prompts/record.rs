@@ -276,6 +276,7 @@ impl Record {
                 if let Some(tool) = self.tool(path) {
                     tool.handed_back = true;
                 }
+                self.settle();
             }
             EventKind::LoopToolResult { result, duration, .. } => {
                 if let Some(tool) = self.tool(path) {

@@ -44,6 +44,7 @@ impl Timeline {
                 call.brain = Some(BrainNode { title, options, ..BrainNode::default() });
                 self.begin(here, event);
             }
+            EventKind::LoopBrainComplete { handed_back, .. } => call.handed_back = *handed_back,
             EventKind::LoopApprovalRequested { .. } => {
                 call.state = CallState::Pending;
                 self.set_status(here, NodeStatus::Waiting);
@@ -97,6 +98,7 @@ impl Timeline {
             result: None,
             duration: None,
             exited: false,
+            handed_back: false,
         };
         let id = self.add(parent, event, NodeStatus::NotStarted, NodeKind::Call(Box::new(node)));
         self.settle_batch(id);
@@ -115,6 +117,7 @@ impl Timeline {
             let Some(NodeKind::Call(call)) = self.node(id).map(|node| &node.kind) else { continue };
             let undecided = call.approval.as_ref().is_some_and(Approval::is_open) && call.result.is_none();
             let (is_done, flags, known) = (call.result.is_some(), call.flags, call.state);
+            let ends_loop = flags.exit && !call.handed_back;
             if matches!(known, CallState::Queued | CallState::Deferred) {
                 let starts = !undecided && before.lets_start(flags, call.approval.is_some(), policy);
                 let state = if starts { CallState::Queued } else { CallState::Deferred };
@@ -125,7 +128,7 @@ impl Timeline {
                     call.state = state;
                 }
             }
-            before.pass(undecided, is_done, flags.exit);
+            before.pass(undecided, is_done, ends_loop);
         }
     }
 

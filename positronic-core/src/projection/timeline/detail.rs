@@ -290,6 +290,9 @@ pub struct CallNode {
     /// Whether it ended its loop.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exited: bool,
+    /// Whether its brain has handed the dialogue back. Then it does not end its loop.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub handed_back: bool,
 }
 
 impl CallNode {

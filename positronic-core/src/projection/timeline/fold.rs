@@ -169,6 +169,7 @@ impl Timeline {
             | EventKind::LoopToolStart { .. }
             | EventKind::LoopToolResult { .. }
             | EventKind::LoopBrainStart { .. }
+            | EventKind::LoopBrainComplete { .. }
             | EventKind::LoopOutput { .. }
             | EventKind::LoopTrigger { .. }
             | EventKind::LoopApprovalRequested { .. }
@@ -178,10 +179,7 @@ impl Timeline {
             | EventKind::LoopWait { .. }
             | EventKind::LoopResume { .. }
             | EventKind::LoopExit { .. } => self.call_event(here, event),
-            // The brain of a call has recorded its end.
-            EventKind::LoopBrainComplete { .. }
-            | EventKind::ValueRecorded { .. }
-            | EventKind::LoopPluginChanged { update: None, .. } => {}
+            EventKind::ValueRecorded { .. } | EventKind::LoopPluginChanged { update: None, .. } => {}
             EventKind::LoopPluginChanged { update: Some(update), .. } => self.update_ended(*update, None, now),
             EventKind::LoopPluginFailed { update: Some(update), message, .. } => {
                 self.update_ended(*update, Some(message.clone()), now);
