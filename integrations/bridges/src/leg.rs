@@ -118,7 +118,7 @@ impl Leg {
             encoder.items(items);
         }
         let mut frames: VecDeque<_> = encoder.begin(&projection, self.start > Seq(0)).into();
-        frames.extend(encoder.items(projection.catch_up(reader.answers())));
+        frames.extend(encoder.items(projection.catch_up(&reader)));
         let state =
             Attached { leg: self, projection, encoder, updates, reader, frames, held_until: None, is_over: false };
         Ok(unfold(state, |mut attached| async move { attached.next().await.map(|frame| (frame, attached)) }))
@@ -151,7 +151,7 @@ impl<E: Encoder> Attached<E> {
             tokio::select! {
                 update = self.updates.next() => self.update(update),
                 () = self.reader.more() => {
-                    let items = self.projection.catch_up(self.reader.answers());
+                    let items = self.projection.catch_up(&self.reader);
                     self.send(items);
                 }
                 () = held => self.release(),
@@ -166,7 +166,7 @@ impl<E: Encoder> Attached<E> {
                 self.held_until = None;
                 let mut items = self.projection.event(&event);
                 if matches!(event.kind, EventKind::LoopModelCall { .. }) {
-                    items.extend(self.projection.catch_up(self.reader.answers()));
+                    items.extend(self.projection.catch_up(&self.reader));
                 }
                 self.send(items);
             }

@@ -65,7 +65,7 @@ pub use request::provider_tool::{
     ProviderTool, WebSearchOptions, code_execution, image_generation, web_fetch, web_search,
 };
 pub use request::request::{
-    ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet,
+    ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, PartialAnswer, Settings, Tier, ToolChoice, ToolSet,
 };
 pub use request::retry_policy::RetryPolicy;
 pub use request::structured::{ActionFormat, StructuredActions};

@@ -40,7 +40,7 @@ mod start_on;
 mod verbs;
 mod worker;
 
-pub use client::answers::{AnswerReader, AnswersInFlight, PartialAnswer};
+pub use client::answers::AnswerReader;
 pub use client::client::{Client, Delivered};
 pub use client::follow::RunUpdate;
 pub use client::fork::{Fork, ForkError};

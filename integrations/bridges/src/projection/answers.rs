@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use positronic_core::record::{Delta, DeltaKind, Part, Path, Segment};
-use positronic_core::runner::{AnswersInFlight, PartialAnswer};
+use positronic_core::record::{Delta, DeltaKind, Part, PartialAnswer, Path, Segment};
+use positronic_core::runner::AnswerReader;
 use serde_json::Value;
 
 use super::{Item, Placed, Projection, TextKind};
@@ -62,7 +62,7 @@ impl Projection {
     }
 
     /// Shows what the worker keeps of the answers in flight beyond what was sent. With redaction nothing is shown before it is whole.
-    pub(crate) fn catch_up(&mut self, answers: &AnswersInFlight) -> Vec<Placed> {
+    pub(crate) fn catch_up(&mut self, answers: &AnswerReader) -> Vec<Placed> {
         if !self.viewer.redacts() {
             let in_flight = self.attempts.iter().filter(|(path, _)| !self.is_hidden(path));
             let in_flight: Vec<_> = in_flight.map(|(path, attempt)| (path.clone(), *attempt)).collect();

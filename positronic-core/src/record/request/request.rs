@@ -253,6 +253,19 @@ pub struct Delta {
     pub text: String,
 }
 
+/// The pieces of a streaming answer so far, joined: one for each of its parts.
+#[derive(Debug, Clone, Default)]
+pub struct PartialAnswer {
+    /// The try of the request.
+    pub attempt: u32,
+    /// How often the answer has restarted within the try.
+    pub generation: u32,
+    /// The number of the next piece.
+    pub next: u32,
+    /// The text of each part so far.
+    pub pieces: Vec<Delta>,
+}
+
 /// The kind of content of a [`Delta`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -11,28 +11,14 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::live::LiveRun;
-use crate::record::{Delta, DeltaKind, Event, EventKind, Path};
+use crate::record::{Delta, DeltaKind, Event, EventKind, PartialAnswer, Path};
 
 /// The answers of a run in flight, by the path of their request.
 #[derive(Debug, Default)]
-pub struct AnswersInFlight {
+pub(in crate::runner) struct AnswersInFlight {
     answers: Mutex<HashMap<Path, PartialAnswer>>,
     /// Counts the pieces.
     grown: watch::Sender<u64>,
-}
-
-/// The pieces of an answer, joined: one for each of its parts.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct PartialAnswer {
-    /// The try of the request.
-    pub attempt: u32,
-    /// How often the answer has restarted within the try.
-    pub generation: u32,
-    /// The number of the next piece.
-    pub next: u32,
-    /// The text of each part so far.
-    pub pieces: Vec<Delta>,
 }
 
 /// A reader of the answers of a run in flight, from [`Client::answers`](crate::runner::Client::answers).
@@ -42,20 +28,6 @@ pub struct AnswerReader {
 }
 
 impl AnswersInFlight {
-    /// Reads what is known of the answer to a request.
-    pub fn read(&self, path: &Path, read: impl FnOnce(&PartialAnswer)) {
-        if let Some(answer) = self.answers.lock().get(path) {
-            read(answer);
-        }
-    }
-
-    /// Returns what is known of the answers in flight that are wanted.
-    pub fn all(&self, is_wanted: impl Fn(&Path, &PartialAnswer) -> bool) -> Vec<(Path, PartialAnswer)> {
-        let answers = self.answers.lock();
-        let wanted = answers.iter().filter(|(path, answer)| is_wanted(path, answer));
-        wanted.map(|(path, answer)| (path.clone(), answer.clone())).collect()
-    }
-
     /// Removes the answers that an event ends.
     pub(in crate::runner) fn event(&self, event: &Event) {
         let path = &event.path;
@@ -101,10 +73,18 @@ impl AnswerReader {
         Self { live, grown }
     }
 
-    /// Returns the answers in flight.
-    #[must_use]
-    pub fn answers(&self) -> &AnswersInFlight {
-        &self.live.answers
+    /// Reads what is known of the answer to a request.
+    pub fn read(&self, path: &Path, read: impl FnOnce(&PartialAnswer)) {
+        if let Some(answer) = self.live.answers.answers.lock().get(path) {
+            read(answer);
+        }
+    }
+
+    /// Returns what is known of the answers in flight that are wanted.
+    pub fn all(&self, is_wanted: impl Fn(&Path, &PartialAnswer) -> bool) -> Vec<(Path, PartialAnswer)> {
+        let answers = self.live.answers.answers.lock();
+        let wanted = answers.iter().filter(|(path, answer)| is_wanted(path, answer));
+        wanted.map(|(path, answer)| (path.clone(), answer.clone())).collect()
     }
 
     /// Waits for a further piece. Cancel-safe.
@@ -117,6 +97,6 @@ impl AnswerReader {
 
 impl fmt::Debug for AnswerReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnswerReader").field("answers", self.answers()).finish_non_exhaustive()
+        f.debug_struct("AnswerReader").field("answers", &self.live.answers).finish_non_exhaustive()
     }
 }

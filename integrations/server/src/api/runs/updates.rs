@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use futures::stream::{BoxStream, Stream, StreamExt as _, unfold};
-use positronic_core::record::{Delta, DeltaKind, Event, EventKind, Path, RunId, Seq};
-use positronic_core::runner::{AnswerReader, PartialAnswer, RunUpdate, Settled};
+use positronic_core::record::{Delta, DeltaKind, Event, EventKind, PartialAnswer, Path, RunId, Seq};
+use positronic_core::runner::{AnswerReader, RunUpdate, Settled};
 use positronic_core::store::StoreError;
 use serde_json::json;
 
@@ -110,8 +110,7 @@ impl Following {
         }
         if delta.n > next {
             let mut is_known = false;
-            let answers = self.reader.answers();
-            answers.read(&delta.path, |partial| is_known = (partial.attempt, partial.generation) == of);
+            self.reader.read(&delta.path, |partial| is_known = (partial.attempt, partial.generation) == of);
             if is_known {
                 // The worker keeps the pieces before, and this one.
                 self.lacking.insert(delta.path);
@@ -129,12 +128,12 @@ impl Following {
             return;
         }
         let (next, lacking) = (&self.next, &self.lacking);
-        let partials = self.reader.answers().all(|path, partial| {
+        let partials = self.reader.all(|path, partial| {
             let position = (partial.attempt, partial.generation, partial.next);
             next.get(path).is_none_or(|known| lacking.contains(path) && *known < position)
         });
         for (path, partial) in partials {
-            let PartialAnswer { attempt, generation, next, pieces, .. } = partial;
+            let PartialAnswer { attempt, generation, next, pieces } = partial;
             let answer =
                 json!({ "path": path, "attempt": attempt, "generation": generation, "next": next, "pieces": pieces });
             self.send("partial", &answer);
