@@ -133,7 +133,7 @@ async fn agent_searches_delegates_waits_and_escalates() {
     14 Handle Request/1.0 LOOP_TOOL_CALL process_refund {"order_id":"A-7"}
     15 Handle Request/1.1 LOOP_TOOL_CALL update_subscription {"order_id":"A-7"}
     16 Handle Request/1.0 LOOP_BRAIN_START Refund Processor {"order_id":"A-7"}
-    19 Handle Request/1.1 LOOP_BRAIN_START Subscription Manager {"order_id":"A-7"}
+    18 Handle Request/1.1 LOOP_BRAIN_START Subscription Manager {"order_id":"A-7"}
     26 Handle Request/1.0 LOOP_BRAIN_COMPLETE {"status":"paid"}
     27 Handle Request/1.0 LOOP_TOOL_RESULT {"status":"paid"}
     28 Handle Request/1.1 LOOP_BRAIN_COMPLETE "updated"

@@ -199,7 +199,6 @@ async fn next_prompt_has_the_summary_and_latest_iterations_in_the_models_project
     tool: own: this is page 4
     assistant: 1
     user: two
-    user: Read the book.
     ");
 }
 
