@@ -189,8 +189,9 @@ impl Event {
         String::from_utf8(line).map_err(serde::ser::Error::custom).map_err(EventError::Json)
     }
 
-    /// Writes the line of [`to_json`](Self::to_json) into an empty buffer, which the lines of an append share.
+    /// Writes the line of [`to_json`](Self::to_json) at the end of a buffer, which the lines of an append share.
     pub(crate) fn write_line(&self, line: &mut Vec<u8>) -> Result<(), EventError> {
+        let before = line.len();
         self.write_envelope(line)?;
         // `{"NAME":{fields}}` becomes `,"type":"NAME",fields}` in place: the new head is six bytes longer.
         let (begin, name) = (line.len(), self.kind.name());
@@ -209,7 +210,11 @@ impl Event {
             line.truncate(line.len() - 2);
             line.push(b'}');
         }
-        if nests_within(line, MAX_LINE_DEPTH) { Ok(()) } else { Err(EventError::TooDeep) }
+        if nests_within(line.get(before..).unwrap_or_default(), MAX_LINE_DEPTH) {
+            Ok(())
+        } else {
+            Err(EventError::TooDeep)
+        }
     }
 
     /// Writes the envelope without the closing bracket. Every event has one, and a derived encoder takes three times as long.

@@ -164,25 +164,40 @@ pub(super) struct Queued {
     pub(super) refusals: VecDeque<String>,
 }
 
+/// How many lines of a log are looked at to find one of them, at most.
+const BLOCK: usize = 64;
+
 /// The events of a run as lines of JSON, which take a tenth of the memory of decoded events.
 #[derive(Default)]
 pub(super) struct Lines {
-    /// The lines of each append, with the number of its first event.
-    appends: Vec<(Seq, Box<str>)>,
+    /// The lines of each append in blocks, with the number of their first event.
+    blocks: Vec<(Seq, Box<str>)>,
     next: Seq,
 }
 
 impl Lines {
     fn append(&mut self, events: usize, lines: Box<str>) {
-        self.appends.push((self.next, lines));
+        if events <= BLOCK {
+            self.push(events, lines);
+            return;
+        }
+        // The copy of a log is one append.
+        let lines: Vec<&str> = lines.split_inclusive('\n').collect();
+        for block in lines.chunks(BLOCK) {
+            self.push(block.len(), block.concat().into());
+        }
+    }
+
+    fn push(&mut self, events: usize, lines: Box<str>) {
+        self.blocks.push((self.next, lines));
         self.next = Seq(self.next.0 + events as u64);
     }
 
     /// Returns the lines from an event on, with their numbers.
     pub(super) fn from(&self, from: Seq) -> impl Iterator<Item = (Seq, &str)> {
-        let append = self.appends.partition_point(|(first, _)| *first <= from).saturating_sub(1);
-        let appends = self.appends.get(append..).unwrap_or_default().iter();
-        let lines = appends.flat_map(|(first, lines)| (first.0..).map(Seq).zip(lines.lines()));
+        let block = self.blocks.partition_point(|(first, _)| *first <= from).saturating_sub(1);
+        let blocks = self.blocks.get(block..).unwrap_or_default().iter();
+        let lines = blocks.flat_map(|(first, lines)| (first.0..).map(Seq).zip(lines.lines()));
         lines.skip_while(move |(seq, _)| *seq < from)
     }
 }
