@@ -110,6 +110,8 @@ test('a fork with changed options is compared by its requests', async () => {
   await dialog().getByRole('button', { name: 'Rerun', exact: true }).click();
   await page.getByRole('link', { name: 'compare' }).waitFor();
   await page.locator('.row.call').first().waitFor();
+  const running = () => page.evaluate(async () => (await (await fetch('/api/v1/runs?brain=Support&status=running')).json()).items.length);
+  await eventually(async () => assert.equal(await running(), 0), Date.now() + 30_000);
   await page.getByRole('link', { name: 'compare' }).click();
   await page.getByRole('heading', { name: 'First difference' }).waitFor();
   const parts = await page.locator('.panel', { hasText: 'First difference' }).innerText();
