@@ -140,7 +140,7 @@ async fn brain_that_takes_a_dialogue_over_reads_it_without_the_answer_that_hands
 
     let prompts = chat.prompts().await.unwrap();
     let spoken: Vec<_> = prompts.iter().map(|(_, prompt)| prompt.path.as_str()).collect();
-    assert_eq!(spoken, ["Chat", "Chat/1.0/Talk"], "a loop that continues no dialogue talks to nobody");
+    assert_eq!(spoken, ["Chat", "Chat/1.0/Talk"], "the loop `File` continues no dialogue");
 
     let next = chat.send(&desk(Dialogue::Whole), (), "Thank you.").await.unwrap();
     next.result().await.unwrap();

@@ -6,12 +6,13 @@ use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::prices::PriceTable;
+use positronic_core::projection::Prompts;
 use positronic_core::projection::timeline::{
     AnswerNode, AnswerOutcome, Ending, NodeId, NodeKind, NodeStatus, Timeline,
 };
 use positronic_core::record::{
-    Actor, ApprovalOutcome, CallState, Delta, DeltaKind, EndReason, EventKind, LimitKind, LimitReached, Part, Path,
-    SignalKind, ToolResult, Usage,
+    Actor, ApprovalOutcome, CallState, Delta, DeltaKind, EndReason, EventKind, LimitKind, LimitReached, OutputKind,
+    Part, Path, Seq, SignalKind, ToolResult, Usage,
 };
 use positronic_core::testing::Story;
 use schemars::JsonSchema;
@@ -421,4 +422,39 @@ async fn view_that_replaces_the_changed_nodes_equals_the_timeline() {
         assert_eq!(serde_json::to_value(&view).unwrap(), whole["nodes"], "after event {}", event.seq);
     }
     assert_eq!(timeline.take_changes(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_after_one_that_handed_back_is_queued_in_timeline_and_record() {
+    let billing = brain("Billing").r#loop("Talk", |cx| cx.system("Bills.").hand_back("desk")).build();
+    let desk = brain("Desk").r#loop("Chat", move |cx| {
+        let billing = billing.clone();
+        cx.system("Desk.")
+            .tool("billing", |t| t.brain(billing).handoff().stay())
+            .tool("note", |t| t.execute(async |_: NoArgs, _| Ok("noted")))
+    });
+    let model = ScriptedModel::new([
+        Reply::calls([("billing", json!({})), ("note", json!({}))]),
+        Reply::call("desk", json!({ "reason": "no bill" })),
+        Reply::text("Noted."),
+    ]);
+    let chat = Runner::new(model).conversation("c");
+    let run = chat.send(&desk, (), "My bill?").await.unwrap();
+    run.result().await.unwrap();
+    let log = run.events(Seq(0)).await.unwrap();
+    let handed_back = |event: &EventKind| matches!(event, EventKind::LoopBrainComplete { handed_back: true, .. });
+    let at = log.iter().position(|event| handed_back(&event.kind)).unwrap();
+
+    for prefix in [&log[..at], &log[..=at], &log[..at + 2]] {
+        let events = || prefix.iter().map(AsRef::as_ref);
+        let shown = Timeline::of(events()).nodes().find_map(|node| match &node.kind {
+            NodeKind::Call(call) if call.tool == "note" => Some(call.state),
+            _ => None,
+        });
+        let recorded = Prompts::of(events()).iter().flat_map(|prompt| &prompt.output).find_map(|output| {
+            let OutputKind::Tool(call) = &output.kind else { return None };
+            (call.tool == "note").then_some(call.state)
+        });
+        assert_eq!(shown, recorded, "{:?}", prefix.last());
+    }
 }

@@ -78,7 +78,7 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
     };
     let seen = resumed.as_ref().map(|resumed| resumed.leg.seen.clone()).unwrap_or_default();
     let mut leg = match (thread.last(), resumed) {
-        (_, Some(Resumed { leg, refused, has_answers: true })) => {
+        (_, Some(ResumedLeg { leg, refused, has_answers: true })) => {
             encoder = encoder.with_refused_answers(refused);
             leg
         }
@@ -139,7 +139,7 @@ async fn results(cx: &RequestContext, row: &RunSummary, input: &RunAgentInput) -
 }
 
 /// What a client has sent in `resume`.
-struct Resumed {
+struct ResumedLeg {
     leg: Leg,
     refused: Vec<RefusedAnswer>,
     has_answers: bool,
@@ -152,8 +152,8 @@ async fn resume(
     shared: &Shared,
     row: &RunSummary,
     input: &RunAgentInput,
-) -> Result<Resumed, Problem> {
-    let mut resumed = Resumed { leg: shared.attach(row), refused: Vec::new(), has_answers: false };
+) -> Result<ResumedLeg, Problem> {
+    let mut resumed = ResumedLeg { leg: shared.attach(row), refused: Vec::new(), has_answers: false };
     for (index, entry) in input.resume.iter().flatten().enumerate() {
         let id = &entry.interrupt_id;
         let Some(payload) = entry.answer() else {

@@ -99,7 +99,7 @@ impl Shop {
         Self::with(runner, options.requests_per_minute(1).build())
     }
 
-    /// Opens a shop in which nobody decides about a run that they have started.
+    /// Opens a shop in which a run is decided by others than its starter.
     pub(crate) fn of_four_eyes() -> Self {
         let runner = Self::worker();
         let options = Options::builder().brains(runner.clone()).routes(Bridges::builder().build().routes());

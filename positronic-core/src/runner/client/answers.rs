@@ -1,7 +1,7 @@
 //! The answers of a run in flight, as far as its models have streamed them.
 //!
 //! The worker keeps the pieces of an answer from its first one until the event that ends the request, so a reader that joins in
-//! the middle of an answer gets the text before. Nothing of it is stored.
+//! the middle of an answer gets the text so far. Nothing of it is stored.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::record::{Delta, DeltaKind, Event, EventKind, PartialAnswer, Path};
 /// The answers of a run in flight, by the path of their request.
 #[derive(Debug, Default)]
 pub(in crate::runner) struct AnswersInFlight {
-    answers: Mutex<HashMap<Path, PartialAnswer>>,
+    by_path: Mutex<HashMap<Path, PartialAnswer>>,
     /// Counts the pieces.
     grown: watch::Sender<u64>,
 }
@@ -32,15 +32,15 @@ impl AnswersInFlight {
     pub(in crate::runner) fn event(&self, event: &Event) {
         let path = &event.path;
         match &event.kind {
-            EventKind::RunClaimed { .. } => self.answers.lock().clear(),
+            EventKind::RunClaimed { .. } => self.by_path.lock().clear(),
             EventKind::LoopModelCall { .. }
             | EventKind::LoopModelResult { .. }
             | EventKind::LoopModelRetry { .. }
-            | EventKind::LoopAnswerRefused { .. } => _ = self.answers.lock().remove(path),
+            | EventKind::LoopAnswerRefused { .. } => _ = self.by_path.lock().remove(path),
             EventKind::LoopComplete { .. }
             | EventKind::BrainComplete { .. }
             | EventKind::BrainError(_)
-            | EventKind::BrainCancelled { .. } => self.answers.lock().retain(|answer, _| !answer.is_within(path)),
+            | EventKind::BrainCancelled { .. } => self.by_path.lock().retain(|answer, _| !answer.is_within(path)),
             _ => {}
         }
     }
@@ -50,7 +50,7 @@ impl AnswersInFlight {
         if delta.kind == DeltaKind::Progress {
             return;
         }
-        let mut answers = self.answers.lock();
+        let mut answers = self.by_path.lock();
         let answer = answers.entry(delta.path.clone()).or_default();
         let Delta { attempt, generation, .. } = *delta;
         if (answer.attempt, answer.generation) != (attempt, generation) {
@@ -75,14 +75,14 @@ impl AnswerReader {
 
     /// Reads what is known of the answer to a request.
     pub fn read(&self, path: &Path, read: impl FnOnce(&PartialAnswer)) {
-        if let Some(answer) = self.live.answers.answers.lock().get(path) {
+        if let Some(answer) = self.live.answers.by_path.lock().get(path) {
             read(answer);
         }
     }
 
     /// Returns what is known of the answers in flight that are wanted.
     pub fn all(&self, is_wanted: impl Fn(&Path, &PartialAnswer) -> bool) -> Vec<(Path, PartialAnswer)> {
-        let answers = self.live.answers.answers.lock();
+        let answers = self.live.answers.by_path.lock();
         let wanted = answers.iter().filter(|(path, answer)| is_wanted(path, answer));
         wanted.map(|(path, answer)| (path.clone(), answer.clone())).collect()
     }
