@@ -139,8 +139,8 @@ for (const name of decided) {
 
     await page.answer('Yes');
 
-    await page.shows(/lacks the scope/);
     await page.getByRole('button', { name: 'Yes', exact: true }).waitFor();
+    await page.shows(/lacks the scope/);
     project.command('approve', ...waiting());
   });
 }

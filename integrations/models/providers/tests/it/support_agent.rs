@@ -118,7 +118,6 @@ async fn people_see_the_same_with_all_four_apis() {
     # Chat
     user: This is how it looks.
     user: [file leak.png, image/png, 9 bytes]
-    user: The espresso machine of my order A-1001 leaks. Can I have my money back?
     assistant: Let me see.
     check_order_status({"order_id":"A-1001"}) -> {"arrived":12,"id":"A-1001","item":"espresso machine","price":249}
     search_knowledge_base({"query":"leaks refunds"}) -> Refunds: within 30 days the whole price, after that half of it.
