@@ -15,6 +15,10 @@ const USUAL_LENGTH: usize = 4096;
 /// The length in bytes of a usual message of an agent, a call or its result.
 const USUAL_MESSAGE: usize = 256;
 
+/// The capacity in bytes up to which a body gives back the room that it did not need. It lives as long as its request. glibc maps blocks of
+/// 128 KiB by themselves, and would map that of each request anew if the freed one were smaller than the next.
+const SMALL: usize = 64 * 1024;
+
 /// A partially written request body, a JSON object.
 ///
 /// ```
@@ -99,8 +103,9 @@ impl<'a> RequestBody<'a> {
             encode(&mut self.out, value);
         }
         self.out.push('}');
-        // A body lives as long as its request.
-        self.out.shrink_to_fit();
+        if self.out.capacity() <= SMALL {
+            self.out.shrink_to_fit();
+        }
         self.out
     }
 
