@@ -27,7 +27,7 @@ const FIELDS: usize = 4;
 /// Writes what some events say into the row of their run; `state` is the run's state after them.
 pub(crate) fn describe(row: &mut RunSummary, state: &RunState, events: &[Arc<Event>]) {
     if let Some(last) = headline(state, events) {
-        row.last = Some(last.into());
+        row.last = Some(last);
     }
     for event in events {
         note(row, event);
@@ -55,14 +55,14 @@ fn add_answer(row: &mut RunSummary, state: &RunState, event: &Event) {
     if place.is_none() && row.models.len() == MODELS {
         return;
     }
-    let models = Arc::make_mut(&mut row.models);
     let place = place.unwrap_or_else(|| {
         let (usage, known) = (Usage::default(), Money::default());
         let model = if name.is_empty() { provider.into() } else { format!("{provider}/{name}").into() };
-        models.push(ModelUse { model, usage, known, is_partial: false });
-        models.len() - 1
+        let new = ModelUse { model, usage, known, is_partial: false };
+        row.models = row.models.iter().cloned().chain([new]).collect();
+        row.models.len() - 1
     });
-    let Some(used) = models.get_mut(place) else { return };
+    let Some(used) = Arc::make_mut(&mut row.models).get_mut(place) else { return };
     used.usage += metadata.usage;
     if metadata.is_free() {
         return;

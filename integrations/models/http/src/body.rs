@@ -9,15 +9,18 @@ use std::io;
 use positronic_core::record::{ModelRequest, Settings};
 use serde::Serialize;
 
-/// The capacity in bytes with which a body begins.
-const USUAL_LENGTH: usize = 4096;
+/// The room in bytes for the fields beside prompts, messages and tools.
+const OTHER_FIELDS: usize = 512;
 
 /// The length in bytes of a usual message of an agent, a call or its result.
 const USUAL_MESSAGE: usize = 256;
 
-/// The capacity in bytes up to which a body gives back the room that it did not need. It lives as long as its request. glibc maps blocks of
-/// 128 KiB by themselves, and would map that of each request anew if the freed one were smaller than the next.
-const SMALL: usize = 64 * 1024;
+/// The length in bytes of the usual tools of a loop.
+const USUAL_TOOLS: usize = 2048;
+
+/// The size in bytes of the steps in which large bodies grow. glibc maps blocks of 128 KiB by themselves, and would map that of each
+/// request anew if the freed one were smaller than the next.
+const STEP: usize = 128 * 1024;
 
 /// A partially written request body, a JSON object.
 ///
@@ -41,14 +44,21 @@ impl<'a> RequestBody<'a> {
     /// Begins the body of a request with these settings.
     #[must_use]
     pub fn new(settings: &'a Settings) -> Self {
-        Self::with_capacity(settings, USUAL_LENGTH)
+        Self::with_capacity(settings, OTHER_FIELDS)
     }
 
-    /// Begins the body of a request, with room for its messages.
+    /// Begins the body of a request, with room for its prompts, messages and tools: a body that grows is copied each time, and
+    /// room that it does not need is taken as long as its request lasts.
     #[must_use]
     pub fn of(request: &'a ModelRequest) -> Self {
-        // A body that grows is copied each time.
-        Self::with_capacity(&request.settings, USUAL_LENGTH + USUAL_MESSAGE * request.messages.len())
+        let messages = request.messages.read();
+        let messages = messages.iter().map(|entry| entry.wire_len().map_or(USUAL_MESSAGE, |bytes| bytes + 1));
+        let prompts = request.system.len() + request.context.len();
+        // Line breaks and quotes take two characters.
+        let prompts = prompts + prompts / 8;
+        let tools = request.tools.wire_len().unwrap_or(USUAL_TOOLS);
+        let bytes = OTHER_FIELDS + prompts + tools + messages.sum::<usize>();
+        Self::with_capacity(&request.settings, if bytes < STEP { bytes } else { bytes.next_multiple_of(STEP) })
     }
 
     fn with_capacity(settings: &'a Settings, bytes: usize) -> Self {
@@ -103,9 +113,6 @@ impl<'a> RequestBody<'a> {
             encode(&mut self.out, value);
         }
         self.out.push('}');
-        if self.out.capacity() <= SMALL {
-            self.out.shrink_to_fit();
-        }
         self.out
     }
 

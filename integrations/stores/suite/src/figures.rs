@@ -64,7 +64,7 @@ pub async fn figures_add_up_runs<S: EventStore>(open: impl Fn() -> S) {
             row.active = Some(Duration::from_micros(nanos % 1000 + 40));
             row.cost = cost(nanos, "USD", nanos == 1);
             let one = used("openai/one", [10, 2, 3], nanos, nanos == 1);
-            row.models = Arc::new(if nanos == 1 {
+            row.models = Arc::from(if nanos == 1 {
                 // The others of a run stand for themselves.
                 vec![used("openai/one", [6, 1, 3], 0, true), used("local", [4, 1, 0], 1, false)]
             } else {
@@ -179,7 +179,7 @@ pub async fn figures_follow_the_appends<S: EventStore>(open: impl Fn() -> S) {
     };
     let mut sample = Sample::new("run-1").says("one").row(|row| {
         row.started = Timestamp(1000);
-        row.models = Arc::new(vec![used("one", [1, 1, 1], 1, false), used("two", [1, 1, 1], 1, false)]);
+        row.models = Arc::from(vec![used("one", [1, 1, 1], 1, false), used("two", [1, 1, 1], 1, false)]);
     });
     sample = sample.appended(&store).await;
     assert_eq!(runs().await, (0, 1, 1));
@@ -211,7 +211,7 @@ pub async fn figures_are_narrowed<S: EventStore>(open: impl Fn() -> S) {
             row.active = (number % 7 != 0).then_some(Duration::from_micros(1));
             let of_run = used(&format!("openai/{}", number % 2), [1, 0, 0], u64::from(row.cost.is_some()), false);
             row.usage = of_run.usage;
-            row.models = Arc::new(match number % 8 {
+            row.models = Arc::from(match number % 8 {
                 0 => Vec::new(),
                 1 | 2 => vec![used("openai/2", [7, 8, 9], 3, true), used("local", [1, 1, 1], 0, false), of_run],
                 _ => vec![of_run],
@@ -326,7 +326,7 @@ pub fn sample_of_a_day(number: u64) -> Sample {
         if number % 10 == 3 {
             models.push(used("openai/gpt-5-nano", [900, 60, 0], 40_000, false));
         }
-        row.models = Arc::new(models);
+        row.models = Arc::from(models);
         if row.status == Status::Failed {
             let shop = char::from(b'a' + u8::try_from(number / 100 % 20).unwrap());
             row.cause = Some(format!("the server `shop-{shop}` is closed (HTTP 503)"));

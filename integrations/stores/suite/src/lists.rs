@@ -144,7 +144,7 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
                 if number % 6 == 5 { Some(RunCost { known, currency, is_partial: true }) } else { row.cost.take() };
             let tokens = u64::try_from(number).unwrap();
             row.usage = Usage { input: tokens, output: 1, cached: tokens / 2, reasoning: 1, ..Usage::default() };
-            row.models = Arc::new(models(number));
+            row.models = Arc::from(models(number));
         });
         let sample = match number % 8 {
             1 => sample.waits(vec![approval("Loop/0.0", 0)]),

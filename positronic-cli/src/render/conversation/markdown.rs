@@ -109,7 +109,7 @@ impl Run<'_> {
                 }
             }
             NodeKind::Call(call) => {
-                let decided = call.approval.as_ref().and_then(approval);
+                let decided = call.approval.as_deref().and_then(approval);
                 let decided = decided.map_or_else(String::new, |said| format!("\n  - *{}*", escaped(&said)));
                 self.item(&(self::call(call) + &decided));
                 for child in self.view.children(id) {

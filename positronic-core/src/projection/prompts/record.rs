@@ -186,7 +186,7 @@ impl Record {
         let (mut approval, mut webhook) = (false, false);
         for output in self.prompt.output.iter_mut().skip(batch) {
             let OutputKind::Tool(tool) = &mut output.kind else { continue };
-            let undecided = tool.approval.as_ref().is_some_and(Approval::is_open) && tool.result.is_none();
+            let undecided = tool.approval.as_deref().is_some_and(Approval::is_open) && tool.result.is_none();
             if matches!(tool.state, CallState::Queued | CallState::Deferred) {
                 let starts = !undecided && before.lets_start(tool.flags, tool.approval.is_some(), self.policy);
                 tool.state = if starts { CallState::Queued } else { CallState::Deferred };
@@ -331,7 +331,7 @@ impl Record {
     pub(super) fn approval(&mut self, path: &Path, event: &Event) {
         if let Some(tool) = self.tool(path) {
             Approval::follow(&mut tool.approval, event);
-            tool.edited = tool.approval.as_ref().and_then(Approval::edited).cloned();
+            tool.edited = tool.approval.as_deref().and_then(Approval::edited).cloned();
         }
     }
 
@@ -424,7 +424,7 @@ fn proposed(path: &Path, call: &ToolCall) -> ToolOutput {
         state: if call.gate.is_some() { CallState::Deferred } else { CallState::Queued },
         flags: call.flags,
         handed_back: false,
-        approval: call.gate.as_ref().map(Approval::of_gate),
+        approval: call.gate.as_ref().map(|gate| Box::new(Approval::of_gate(gate))),
         result: None,
         provider_id: call.provider_id.clone(),
         data: call.data.clone(),

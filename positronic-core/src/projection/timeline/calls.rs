@@ -91,7 +91,7 @@ impl Timeline {
             state: if call.gate.is_some() { CallState::Deferred } else { CallState::Queued },
             proposed: event.at,
             attempts: 0,
-            approval: call.gate.as_ref().map(Approval::of_gate),
+            approval: call.gate.as_ref().map(|gate| Box::new(Approval::of_gate(gate))),
             waits: Vec::new(),
             brain: None,
             progress: None,
@@ -115,7 +115,7 @@ impl Timeline {
         let mut before = PrecedingCalls::default();
         for id in self.children(batch).to_vec() {
             let Some(NodeKind::Call(call)) = self.node(id).map(|node| &node.kind) else { continue };
-            let undecided = call.approval.as_ref().is_some_and(Approval::is_open) && call.result.is_none();
+            let undecided = call.approval.as_deref().is_some_and(Approval::is_open) && call.result.is_none();
             let (is_done, flags, known) = (call.result.is_some(), call.flags, call.state);
             let ends_loop = flags.exit && !call.handed_back;
             if matches!(known, CallState::Queued | CallState::Deferred) {

@@ -271,7 +271,7 @@ pub struct CallNode {
     pub attempts: u32,
     /// The approval that it needs, with the decision and the edited arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval: Option<Approval>,
+    pub approval: Option<Box<Approval>>,
     /// Its waits, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Waited>,

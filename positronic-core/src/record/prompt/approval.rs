@@ -110,17 +110,17 @@ impl Approval {
     }
 
     /// Folds an event of the call; events about anything but its approval change nothing.
-    pub(crate) fn follow(slot: &mut Option<Self>, event: &Event) {
+    pub(crate) fn follow(slot: &mut Option<Box<Self>>, event: &Event) {
         let at = event.at;
         let outcome = match &event.kind {
             EventKind::LoopApprovalRequested { reason, expires, editable, .. } => {
-                *slot = Some(Self {
+                *slot = Some(Box::new(Self {
                     reason: reason.clone(),
                     editable: *editable,
                     requested: Some(at),
                     expires: *expires,
                     outcome: None,
-                });
+                }));
                 return;
             }
             EventKind::LoopApprovalDecided { decision, arguments, reason, signal, actor } => ApprovalOutcome::Decided {

@@ -164,6 +164,11 @@ impl TranscriptEntry {
         self.wire.get(dialect, || encode(&self.message))
     }
 
+    /// Returns the length in bytes of the cached encoding, if there is one.
+    pub fn wire_len(&self) -> Option<usize> {
+        self.wire.len()
+    }
+
     /// Returns the encoded message as other models than its own read it ([`Message::for_others`]); `None` if nothing remains.
     pub fn for_others(&self, dialect: &'static str, encode: impl FnOnce(&Message) -> Box<str>) -> Option<WireText<'_>> {
         let encoded =
@@ -195,6 +200,10 @@ impl WireCache {
             Some(encode) => WireText::Owned(encode().into()),
             None => WireText::Borrowed(&cached.1),
         }
+    }
+
+    pub(crate) fn len(&self) -> Option<usize> {
+        self.0.get().map(|(_, text)| text.len())
     }
 }
 

@@ -36,7 +36,7 @@ pub struct ToolOutput {
     pub handed_back: bool,
     /// The approval that it needs: the question, and what became of it.
     #[serde(default)]
-    pub approval: Option<Approval>,
+    pub approval: Option<Box<Approval>>,
     /// Its result.
     #[serde(default)]
     pub result: Option<ToolResult>,
@@ -106,7 +106,7 @@ impl Serialize for ToolOutput {
             state: self.state,
             flags: self.flags,
             handed_back: self.handed_back,
-            approval: self.approval.as_ref(),
+            approval: self.approval.as_deref(),
             result: self.result.as_ref(),
             provider_id: self.provider_id.as_deref(),
             data: self.data.as_ref(),
@@ -134,7 +134,9 @@ mod tests {
             state: CallState::Done,
             flags: CallFlags { exit: true, handoff: true, ..CallFlags::default() },
             handed_back: true,
-            approval: Some(Approval::of_gate(&Gate { reason: "money".to_owned(), valid_for: None, editable: true })),
+            approval: Some(
+                Approval::of_gate(&Gate { reason: "money".to_owned(), valid_for: None, editable: true }).into(),
+            ),
             result: Some(ToolResult::success("paid")),
             provider_id: Some("c1".to_owned()),
             data: Some(json!({ "signature": "s" })),

@@ -113,6 +113,11 @@ impl ToolSet {
         self.wire.get(dialect, || encode(&self.tools))
     }
 
+    /// Returns the length in bytes of the cached encoding, if there is one.
+    pub fn wire_len(&self) -> Option<usize> {
+        self.wire.len()
+    }
+
     /// Returns what an adapter computes of the tools, such as the names of their fields for its API. The first type's value is
     /// cached.
     pub fn memo<T: Any + Send + Sync>(&self, compute: impl Fn(&[ToolDecl]) -> T) -> Arc<T> {

@@ -248,7 +248,7 @@ pub struct RunSummary {
     /// What each model that has answered has used, in the order of their first answers: at most 16, the rest of the run's tokens is that of
     /// further ones. A fork counts the answers that it has copied, too.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub models: Arc<Vec<ModelUse>>,
+    pub models: Arc<[ModelUse]>,
     /// The cause of its failure, the same for runs that failed alike: the innermost error without its place, numbers and ids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
