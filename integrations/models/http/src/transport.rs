@@ -107,45 +107,48 @@ impl Transport {
     ///
     /// The failure of the connection, of a timeout, of an answer with a failure status, or of the assembler. It shows no
     /// credentials.
-    pub async fn send<A: Assemble>(
+    pub fn send<A: Assemble>(
         &self,
         endpoint: &Endpoint,
         request: &ModelRequest,
         body: String,
         assembler: A,
         deltas: &dyn DeltaSink,
-    ) -> Result<ModelResponse, ModelError> {
-        let request_id = OnceLock::new();
+    ) -> impl Future<Output = Result<ModelResponse, ModelError>> {
+        // An argument of an async function would take its room twice.
         let mut assembler = Repaired::new(assembler);
-        let receiving = self.receive(endpoint, body, &mut assembler, deltas, &request_id);
-        let received = within(endpoint, self.options.timeouts.total, "the full answer", receiving).await;
-        let asked = self.model_of(request);
-        let complete = |mut metadata: ResponseMetadata| {
-            metadata.provider.clone_from(&self.options.provider);
-            asked.clone_into(&mut metadata.model);
-            metadata.server = Some(endpoint.server().to_owned());
-            metadata.answered_by = metadata.answered_by.filter(|answering| answering != asked);
-            metadata
-        };
-        let reported = assembler.metadata().clone();
-        match received.and_then(|first_chunk| Ok((first_chunk, assembler.finish()?))) {
-            Ok((first_chunk, response)) => {
-                let metadata = ResponseMetadata { first_chunk, ..complete(response.metadata) };
-                Ok(ModelResponse { metadata, ..response })
-            }
-            Err(error) => {
-                let secrets = self.secrets(endpoint);
-                let error = secrets.hide_in(error);
-                // An answer with a failure status was read to its end.
-                if error.status.is_none() {
-                    self.clients.renew(&self.options, endpoint);
+        async move {
+            let request_id = OnceLock::new();
+            let receiving = self.receive(endpoint, body, &mut assembler, deltas, &request_id);
+            let received = within(endpoint, self.options.timeouts.total, "the full answer", receiving).await;
+            let asked = self.model_of(request);
+            let complete = |mut metadata: ResponseMetadata| {
+                metadata.provider.clone_from(&self.options.provider);
+                asked.clone_into(&mut metadata.model);
+                metadata.server = Some(endpoint.server().to_owned());
+                metadata.answered_by = metadata.answered_by.filter(|answering| answering != asked);
+                metadata
+            };
+            let reported = assembler.metadata().clone();
+            match received.and_then(|first_chunk| Ok((first_chunk, assembler.finish()?))) {
+                Ok((first_chunk, response)) => {
+                    let metadata = ResponseMetadata { first_chunk, ..complete(response.metadata) };
+                    Ok(ModelResponse { metadata, ..response })
                 }
-                let seen = || request_id.get().map(|id| secrets.hide(id));
-                let mut error = ModelError { request_id: error.request_id.or_else(seen), ..error };
-                if reported.usage != Usage::default() {
-                    error.via.push(RoutingStep::Broken { metadata: Box::new(complete(reported)) });
+                Err(error) => {
+                    let secrets = self.secrets(endpoint);
+                    let error = secrets.hide_in(error);
+                    // An answer with a failure status was read to its end.
+                    if error.status.is_none() {
+                        self.clients.renew(&self.options, endpoint);
+                    }
+                    let seen = || request_id.get().map(|id| secrets.hide(id));
+                    let mut error = ModelError { request_id: error.request_id.or_else(seen), ..error };
+                    if reported.usage != Usage::default() {
+                        error.via.push(RoutingStep::Broken { metadata: Box::new(complete(reported)) });
+                    }
+                    Err(error)
                 }
-                Err(error)
             }
         }
     }
@@ -235,17 +238,14 @@ impl Transport {
     ) -> Result<reqwest::Response, ModelError> {
         let http = self.clients.client(&self.options, endpoint)?;
         let sender = self.options.sender.as_ref();
-        let sent = match http.post(endpoint.url().clone()).body(body).build() {
-            Ok(mut request) => {
-                self.set_headers(endpoint, request.headers_mut());
-                match sender {
-                    None => http.execute(request).await.map_err(SendError::Http),
-                    Some(sender) => sender.send(request).await,
-                }
-            }
+        let sent = match self.request(&http, endpoint, body) {
+            Ok(request) => match sender {
+                None => http.execute(request).await.map_err(SendError::Http),
+                Some(sender) => sender.send(request).await,
+            },
             Err(error) => Err(SendError::Http(error)),
         };
-        let mut response = match sent {
+        let response = match sent {
             Ok(response) => response,
             Err(SendError::Model(error)) => return Err(self.with_address(endpoint, error)),
             Err(SendError::Http(error)) => {
@@ -259,19 +259,30 @@ impl Transport {
         if let Some(id) = &id {
             request_id.get_or_init(|| id.clone());
         }
-        let status = response.status();
-        if status.is_success() {
+        if response.status().is_success() {
             return Ok(response);
         }
+        Err(Box::pin(self.failure(endpoint, response, id)).await)
+    }
+
+    /// Reads the answer with a failure status.
+    async fn failure(&self, endpoint: &Endpoint, mut response: reqwest::Response, id: Option<String>) -> ModelError {
+        let status = response.status();
         let headers = response.headers().clone();
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         if status.is_redirection() {
-            return Err(redirected(endpoint, status.as_u16(), header("location")));
+            return redirected(endpoint, status.as_u16(), header("location"));
         }
         // A partial body is still useful.
         let (body, _) = read(&mut response, LARGEST_FAILURE).await;
         let error = http_error(status.as_u16(), &body, retry_after(header, unix_seconds), id);
-        Err(self.with_address(endpoint, error))
+        self.with_address(endpoint, error)
+    }
+
+    fn request(&self, http: &reqwest::Client, endpoint: &Endpoint, body: String) -> reqwest::Result<reqwest::Request> {
+        let mut request = http.post(endpoint.url().clone()).body(body).build()?;
+        self.set_headers(endpoint, request.headers_mut());
+        Ok(request)
     }
 
     /// Adds the headers of a request to those that its URL has led to. Its builder would copy each of them twice.

@@ -138,13 +138,16 @@ impl Worker {
             let (before, summary) = (shared.state(), shared.summary());
             append_of(&shared.run, &before, &worker.state, Some(&*summary), events, extras)
         };
-        let mut append = made(self);
-        let summary = append.index.summary.clone();
         // Events of other writers up to there make this append fail, and are read then.
         shared.own.store(self.state.next.0, Ordering::Release);
         let mut pauses = pauses.build();
         let failed = loop {
-            let failed = match self.until_lost(shared.runner.store.append(&shared.run, append)).await? {
+            // What an append holds is not part of the future of each run.
+            let (summary, writing) = {
+                let append = made(self);
+                (append.index.summary.clone(), shared.runner.store.append(&shared.run, append))
+            };
+            let failed = match self.until_lost(writing).await? {
                 Ok(()) => {
                     saved.stored(&summary);
                     shared.take_over(self.state.clone(), summary, events);
@@ -169,7 +172,6 @@ impl Worker {
             };
             tracing::warn!(run = %shared.run, error = %failed, "the store failed; retrying");
             Box::pin(self.pause(pause)).await?;
-            append = made(self);
         };
         // The end of the log is unknown now: every append must wake the worker.
         shared.own.store(0, Ordering::Release);

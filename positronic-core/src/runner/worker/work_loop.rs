@@ -182,16 +182,16 @@ impl Worker {
     async fn take_all(&mut self, first: Box<Report>) -> Result<(), Stop> {
         let (mut next, mut count) = (Some(first), 0);
         while let Some(report) = next {
-            self.take(*report).await?;
+            self.take(report).await?;
             count += 1;
             next = if count < TOGETHER { self.incoming.try_recv().ok() } else { None };
         }
         self.record_drafted().await
     }
 
-    async fn take(&mut self, report: Report) -> Result<(), Stop> {
+    async fn take(&mut self, report: Box<Report>) -> Result<(), Stop> {
         let is_lockstep = self.shared.runner.settings.lockstep;
-        let at_once = match &report {
+        let at_once = match &*report {
             _ if !is_lockstep => true,
             Report::Question { .. } | Report::Value { .. } | Report::Child { .. } => true,
             Report::Done { path, .. } => self.flights.get(path).is_some_and(|flight| !flight.awaited),
@@ -208,8 +208,8 @@ impl Worker {
 
     /// Settles the outcomes held back in lockstep, once no awaited effect is in flight.
     async fn record_held(&mut self) -> Result<(), Stop> {
-        let done = |held: &[Report], path: &Path| {
-            held.iter().any(|report| matches!(report, Report::Done { path: done, .. } if done == path))
+        let done = |held: &[Box<Report>], path: &Path| {
+            held.iter().any(|report| matches!(&**report, Report::Done { path: done, .. } if done == path))
         };
         if self.flights.iter().all(|(path, flight)| !flight.awaited || done(&self.held, path)) {
             let mut held = std::mem::take(&mut self.held);
@@ -234,8 +234,8 @@ impl Worker {
     }
 
     /// Adds a report's events to the draft. The reply to a question or a value is sent when its event is in the log.
-    async fn record(&mut self, report: Report) -> Result<(), Stop> {
-        match report {
+    async fn record(&mut self, report: Box<Report>) -> Result<(), Stop> {
+        match *report {
             Report::Output { path, id, output } => {
                 let new_events = vec![NewEvent::new(path.clone(), EventKind::LoopOutput { id, output })];
                 self.draft_outcome(&path, new_events)?;
