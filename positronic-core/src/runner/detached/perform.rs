@@ -16,7 +16,7 @@ use crate::machine::{CallPhase, Intent, RunState};
 use crate::record::{EventKind, NewEvent};
 use crate::runner::Runner;
 use crate::runner::catch::{caught, owner_scope};
-use crate::runner::clock::pauses;
+use crate::runner::clock::{limited, pauses};
 use crate::runner::effects::link::RunLink;
 use crate::runner::effects::record_outcome::updated;
 use crate::runner::effects::report::Report;
@@ -82,7 +82,7 @@ impl PreparedCall {
         let gone = || Error::new("the run no longer awaits the call");
         let (tool, execute, arguments, scope) = tool.ok_or_else(gone)?;
         let work = caught(async { execute(arguments, owner_scope(Some(&tool), scope)?).await });
-        let mut work = pin!(tokio::time::timeout(tool.timeout, work));
+        let mut work = pin!(limited(&*shared.runner.clock, tool.timeout, work));
         let result = loop {
             tokio::select! {
                 biased;
@@ -101,7 +101,7 @@ impl PreparedCall {
         while let Ok(report) = incoming.try_recv() {
             record(&shared, &call, *report).await;
         }
-        let reply = result.unwrap_or_else(|_| {
+        let reply = result.unwrap_or_else(|| {
             let timeout = tool.timeout;
             Err(Error::new(format!("the tool took longer than {timeout:?}; whether it had its effect is unknown")))
         })?;

@@ -7,7 +7,7 @@ use super::guards::answers::AnswerGuards;
 use super::plugin_hooks::{Passed, inspected};
 use super::report::EffectOutcome;
 use super::structured::{Received, receive};
-use super::validate_calls::validate_calls;
+use super::validate_calls::{Answer, validate_calls};
 use crate::definition::{LoopDefinition, Scope};
 use crate::error::Result;
 use crate::machine::{Answered, Replaced, Validated};
@@ -69,8 +69,9 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                     let proposed = std::mem::take(&mut response.calls);
                     // A guard that stops the loop at a call refuses the answer with its calls.
                     let stoppable = has_call_guards(definition.as_deref()).then(|| proposed.clone());
-                    let validated = validate_calls(proposed, &request.path, tools, definition.as_deref(), &scope).await;
-                    let mut calls = match validated {
+                    let (clock, definition) = (&*shared.runner.clock, definition.as_deref());
+                    let answer = Answer { clock, path: &request.path, tools, definition, scope: &scope };
+                    let mut calls = match validate_calls(proposed, &answer).await {
                         Ok(calls) => calls,
                         Err(why) => {
                             response.calls = stoppable.unwrap_or_default();
