@@ -227,10 +227,10 @@ pub(crate) async fn decide(
     key: &Key,
 ) -> Result<(Decided, bool), Problem> {
     let (app, run) = (&cx.app, &row.run);
-    let items = app.client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
-    let item = items.into_iter().find(|item| question_id(run, &item.pending.call, item.pending.since) == id);
+    let state = app.client.state(run).await?;
+    let item = open_items(&state).into_iter().find(|item| question_id(run, &item.call, item.since) == id);
     let signal_id = SignalId::new(key.id(&format!("{run}\n{id}")));
-    let Some(item) = item else {
+    let Some(pending) = item else {
         // A repeated request comes after its own decision.
         let Some(seq) = app.client.store().accepted(run, &signal_id).await? else {
             return Err(app.why_not_pending(run, id).await);
@@ -246,14 +246,12 @@ pub(crate) async fn decide(
         let is_same = has_same_content(event, &as_signal(decision, &event.path), is_edited);
         return if is_same { Ok((decided(app, run, seq).await?, true)) } else { Err(ProblemType::KeyReused.into()) };
     };
-    let pending = &item.pending;
-    let needed = needed(pending, decision.wait);
+    let needed = needed(&pending, decision.wait);
     if !cx.caller()?.may(needed) {
         return Err(Problem::scope_missing(&[needed]));
     }
-    let state = app.client.state(run).await?;
-    app.may_decide(cx.caller()?, &Question::of(run, &state, pending))?;
-    let kind = signal_kind(pending, edited(app, &pending.arguments, decision)?)?;
+    app.may_decide(cx.caller()?, &Question::of(run, &state, &pending))?;
+    let kind = signal_kind(&pending, edited(app, &pending.arguments, decision)?)?;
     // The answer of a webhook goes to any call that waits for it.
     if let SignalKind::Webhook { name, identifier, .. } = &kind {
         for other in open_items(&state) {
@@ -267,9 +265,9 @@ pub(crate) async fn decide(
         return Err(code_differs(difference));
     }
     let signal = Signal { id: signal_id, actor: cx.actor()?, kind };
-    match app.client.send(run, signal.clone()).await {
+    match app.client.send_with_state(run, state, signal.clone()).await {
         Ok(seq) => Ok((decided(app, run, seq).await?, false)),
-        Err(error) => Err(refused(app, run, id, pending, &signal.kind, error).await),
+        Err(error) => Err(refused(app, run, id, &pending, &signal.kind, error).await),
     }
 }
 
