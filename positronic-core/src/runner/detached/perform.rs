@@ -21,12 +21,11 @@ use crate::runner::effects::link::RunLink;
 use crate::runner::effects::record_outcome::updated;
 use crate::runner::effects::report::Report;
 use crate::runner::start::start_run;
-use crate::runner::worker::append::{self, Extras, append_of, follow, stamp};
+use crate::runner::worker::append::{Extras, follow, stamp};
 use crate::runner::worker::frames::Frames;
 use crate::runner::worker::load;
 use crate::runner::worker::shared::Shared;
 use crate::runner::worker::stop::{Stop, passes};
-use crate::store::StoreError;
 
 /// A detached call whose tool is ready to be called.
 #[must_use = "the tool is called by `perform`"]
@@ -183,15 +182,9 @@ async fn append_to_call(shared: &Shared, call: &DetachedCall, new_event: NewEven
         }
         let events = stamp(vec![new_event.clone()], before.next, shared.now().max(before.at), None);
         let after = follow(&before, &events).map_err(Error::permanent)?;
-        let row = shared.summary().clone();
-        let made = append_of(&call.run, &before, &after, Some(&row), &events, Extras::default());
-        let summary = made.index.summary.clone();
-        let failed = match append::append(&*shared.runner.store, &call.run, made).await {
-            Ok(()) => {
-                shared.take_over(after, summary, &events);
-                return Ok(());
-            }
-            Err(StoreError::Conflict { .. }) => match shared.catch_up().await {
+        let failed = match shared.append(&before, after, &events, Extras::default()).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => match shared.catch_up().await {
                 Ok(_) => continue,
                 Err(stop) => stop,
             },
