@@ -17,7 +17,7 @@ use crate::record::{
 use crate::runner::Clock;
 use crate::runner::catch::{caught, caught_now, owner_scope};
 use crate::runner::clock::limited;
-use crate::tools::{accept_arguments, near_name, parse_arguments};
+use crate::tools::{near_name, parse_arguments};
 
 /// The answer of an iteration whose calls are validated.
 pub(super) struct Answer<'a> {
@@ -182,11 +182,8 @@ fn find_tool<'a>(
 
 /// Decodes arguments as the tool's code does, and returns what was repaired in them.
 fn fit_arguments(arguments: &mut Arc<Value>, tool: &ToolDefinition) -> Result<Vec<ArgumentMistake>, String> {
-    let accept = |value: &mut Value| {
-        let decoded = caught_now(|| tool.accept(value).map_err(Error::new));
-        decoded.map_err(|error| error.to_string())
-    };
-    accept_arguments(Arc::make_mut(arguments), accept, &tool.schema)
+    let arguments = Arc::make_mut(arguments);
+    caught_now(|| tool.accept_near(arguments).map_err(Error::new))
         .map_err(|reason| format!("the arguments do not match the schema: {reason}"))
 }
 
