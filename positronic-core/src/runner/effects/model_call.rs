@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::ask::ask;
+use super::charge::{charged, charged_error};
 use super::guards::answers::AnswerGuards;
 use super::guards::{Refused, Silent};
 use super::plugin_hooks::{Passed, inspected};
@@ -11,7 +12,7 @@ use super::structured::{Received, ask_for_actions};
 use super::validate_calls::{Answer, validate_calls};
 use crate::definition::{LoopDefinition, Scope};
 use crate::error::Result;
-use crate::machine::{Answered, Replaced, Validated};
+use crate::machine::{Answered, Outcome, Replaced, Validated};
 use crate::model::{DeltaSink, Model as _};
 use crate::projection::iteration_request;
 use crate::record::{AnswerFault, ModelError, ModelErrorKind, ModelResponse, Path};
@@ -51,21 +52,27 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                 }
             };
             let took = shared.since(started);
+            let settled = |outcome| EffectOutcome::Settled(outcome, took);
             let (mut response, raw) = match received {
                 Ok(Received::Plain(response)) => (response, None),
                 Ok(Received::Actions(response, raw)) => (response, guards.hold_back().then_some(raw)),
-                Ok(Received::Mismatch(response, message)) => {
+                Ok(Received::Mismatch(mut response, message)) => {
+                    response.metadata = charged(&shared.runner, response.metadata);
                     let (guard, replaced) = (None, Vec::new());
-                    return EffectOutcome::Refused { response, message, guard, replaced, attempt, took };
+                    return settled(Outcome::Misfit { response, message, guard, replaced, attempt });
                 }
-                Err(error) => return EffectOutcome::Answer { result: Err(error), attempt, took },
+                Err(error) => {
+                    let error = charged_error(&shared.runner, error);
+                    return settled(Outcome::ModelFailed { error, attempt });
+                }
             };
+            response.metadata = charged(&shared.runner, response.metadata);
             let refused = |mut response: ModelResponse, replaced, Refused { guard, message }| {
                 // Structured actions are shown to the model as it has written them.
                 if let Some(raw) = raw {
                     (response.parts, response.calls) = (raw, Vec::new());
                 }
-                EffectOutcome::Refused { response, message, guard: Some(guard), replaced, attempt, took }
+                settled(Outcome::Misfit { response, message, guard: Some(guard), replaced, attempt })
             };
             let mut replaced = Vec::new();
             let Passed { plugins, failed } =
@@ -87,11 +94,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
             };
             cut_off(&mut calls, &response, request.settings.max_output_tokens);
             let ModelResponse { parts, metadata, .. } = response;
-            EffectOutcome::Answer {
-                result: Ok(Answered { parts, metadata, calls, plugins, failed, replaced }),
-                attempt,
-                took,
-            }
+            settled(Outcome::Answer(Answered { parts, metadata, calls, plugins, failed, replaced }))
         }),
     );
 }

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::charge::{charged, charged_error};
 use super::prepare::{record_inputs, record_prepared};
 use super::questions::record_question;
 use super::report::EffectOutcome;
 use super::state_owner::states;
 use crate::definition::{StateValue, UntypedReply, recordable};
 use crate::error::Result;
-use crate::machine::{self, Replaced, Returned, StateChanges, Veto, settle};
+use crate::machine::{Outcome, Replaced, Returned, StateChanges, Veto, settle};
 use crate::record::{EventKind, Path};
 use crate::runner::catch::caught_now;
 use crate::runner::detached::call::InDoubt;
@@ -25,25 +24,10 @@ pub(in crate::runner) async fn record_outcome(
     outcome: EffectOutcome,
 ) -> Result<(), Stop> {
     let (outcome, took) = match outcome {
-        EffectOutcome::Step { result, retries, took } => {
-            let max_bytes = worker.shared.runner.settings.max_document_bytes;
-            let result = result.and_then(|next| recordable("the next state", &next, max_bytes).map(|()| next));
-            (Some(machine::Outcome::Step { result, retries }), took)
-        }
-        EffectOutcome::Answer { result: Ok(mut answered), took, .. } => {
-            answered.metadata = charged(worker, answered.metadata);
-            (Some(machine::Outcome::Answer(answered)), took)
-        }
-        EffectOutcome::Answer { result: Err(error), attempt, took } => {
-            let error = charged_error(worker, error);
-            (Some(machine::Outcome::ModelFailed { error, attempt }), took)
-        }
-        EffectOutcome::Refused { mut response, message, guard, replaced, attempt, took } => {
-            response.metadata = charged(worker, response.metadata);
-            (Some(machine::Outcome::Misfit { response, message, guard, replaced, attempt }), took)
-        }
+        EffectOutcome::Settled(outcome, took) => (outcome, took),
         EffectOutcome::Tool { result, replaced, attempt, took } => {
-            (returned(worker, path, result, replaced, attempt), took)
+            let Some(outcome) = returned(worker, path, result, replaced, attempt) else { return Ok(()) };
+            (outcome, took)
         }
         EffectOutcome::Prepared { result, iteration, read } => {
             return record_prepared(worker, path, result, iteration, read);
@@ -60,7 +44,6 @@ pub(in crate::runner) async fn record_outcome(
             return Box::pin(record_question(worker, path, result, *asker, took)).await;
         }
     };
-    let Some(outcome) = outcome else { return Ok(()) };
     let new_events = settle(&worker.state, path, outcome, took, &worker.settle_context());
     let waits = new_events.iter().any(|event| matches!(event.kind, EventKind::LoopWait { .. }));
     worker.mail_unread |= waits;
@@ -77,7 +60,7 @@ fn returned(
     result: Result<UntypedReply>,
     replaced: Vec<Replaced>,
     attempt: u32,
-) -> Option<machine::Outcome> {
+) -> Option<Outcome> {
     worker.state.call(path)?;
     let max_bytes = worker.shared.runner.settings.max_document_bytes;
     let checked = |reply: UntypedReply| {
@@ -89,12 +72,12 @@ fn returned(
             let tool = worker.state.call(path).and_then(|call| worker.frames.tool(path, &call.tool));
             let retries = tool.map_or(0, |tool| tool.retries);
             if let Some(InDoubt(reason)) = error.source().downcast_ref::<InDoubt>() {
-                return Some(machine::Outcome::ToolInDoubt { reason: reason.clone(), attempt, retries });
+                return Some(Outcome::ToolInDoubt { reason: reason.clone(), attempt, retries });
             }
             if let Some(Veto(message)) = error.source().downcast_ref::<Veto>() {
-                return Some(machine::Outcome::CallStopped { message: message.clone(), replaced });
+                return Some(Outcome::CallStopped { message: message.clone(), replaced });
             }
-            return Some(machine::Outcome::ToolFailed { error, attempt, retries });
+            return Some(Outcome::ToolFailed { error, attempt, retries });
         }
     };
     let UntypedReply { output, brief, updates, plugin_updates, waits, triggers } = reply;
@@ -107,7 +90,7 @@ fn returned(
         }),
     };
     let waits = waits.into_iter().map(|wait| (wait.spec, wait.valid_for)).collect();
-    Some(machine::Outcome::Tool(Returned { output, brief, waits, triggers, replaced, changes }))
+    Some(Outcome::Tool(Returned { output, brief, waits, triggers, replaced, changes }))
 }
 
 /// Applies a tool's updates in order, all or none.

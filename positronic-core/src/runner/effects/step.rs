@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::report::EffectOutcome;
 use super::undo::undo_step;
-use crate::definition::{StageBody, Tries};
+use crate::definition::{StageBody, Tries, recordable};
 use crate::error::Error;
+use crate::machine::Outcome;
 use crate::record::{Path, Segment, StageKind};
 use crate::runner::catch::{caught, caught_now};
 use crate::runner::clock::limited;
@@ -32,11 +33,11 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path) {
         true,
         Box::pin(async move {
             let started = shared.now();
+            let settled =
+                |result, retries| EffectOutcome::Settled(Outcome::Step { result, retries }, shared.since(started));
             let (run, tries) = match step {
                 Ok(step) => step,
-                Err(error) => {
-                    return EffectOutcome::Step { result: Err(error), retries: 0, took: shared.since(started) };
-                }
+                Err(error) => return settled(Err(error), 0),
             };
             let result = match tries.timeout {
                 None => caught(run(scope)).await,
@@ -47,7 +48,9 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path) {
             };
             let is_retried = |error: &Error| caught_now(|| Ok((tries.retried)(error))).unwrap_or(false);
             let retries = result.as_ref().err().filter(|error| is_retried(error)).map_or(0, |_| tries.retries);
-            EffectOutcome::Step { result, retries, took: shared.since(started) }
+            let max_bytes = shared.runner.settings.max_document_bytes;
+            let next = result.and_then(|next| recordable("the next state", &next, max_bytes).map(|()| next));
+            settled(next, retries)
         }),
     );
 }
