@@ -1,18 +1,13 @@
 //! Outcomes of effects: described as data by the runner, and converted into events by the machine.
 
-use std::sync::Arc;
-
-use serde_json::Value;
-
 use super::prepare::{record_inputs, record_prepared};
 use super::questions::record_question;
 use super::report::EffectOutcome;
 use super::state_owner::states;
-use crate::definition::{StateValue, UntypedReply, recordable};
+use crate::definition::{UntypedReply, recordable};
 use crate::error::Result;
 use crate::machine::{Outcome, Replaced, Returned, StateChanges, Veto, settle};
 use crate::record::{EventKind, Path};
-use crate::runner::catch::caught_now;
 use crate::runner::detached::call::InDoubt;
 use crate::runner::worker::Worker;
 use crate::runner::worker::stop::Stop;
@@ -84,27 +79,8 @@ fn returned(
     // Most tools change no state.
     let changes = match updates.is_empty() && plugin_updates.is_empty() {
         true => Ok(StateChanges::default()),
-        false => states(worker, path)?.and_then(|states| {
-            let next = updated(&states.document, updates)?;
-            states.step(path, next, plugin_updates)
-        }),
+        false => states(worker, path)?.and_then(|states| states.updated(path, updates, plugin_updates)),
     };
     let waits = waits.into_iter().map(|wait| (wait.spec, wait.valid_for)).collect();
     Some(Outcome::Tool(Returned { output, brief, waits, triggers, replaced, changes }))
-}
-
-/// Applies a tool's updates in order, all or none.
-pub(in crate::runner) fn updated(
-    document: &StateValue,
-    updates: Vec<crate::definition::Update>,
-) -> Result<Option<Value>> {
-    if updates.is_empty() {
-        return Ok(None);
-    }
-    let mut current = document.clone();
-    for update in updates {
-        let next = caught_now(|| update(&current))?;
-        current = current.with_json(Arc::new(next));
-    }
-    Ok(Some(Value::clone(current.json())))
 }

@@ -31,7 +31,30 @@ pub(super) fn states(worker: &mut Worker, path: &Path) -> Option<Result<CallStat
     Some(document.map(|document| CallStates { document, owner, plugins }))
 }
 
+/// Applies updates of a state in order, all or none. Returns the state after them; `None` without any.
+pub(in crate::runner) fn updated(document: &StateValue, updates: Vec<Update>) -> Result<Option<Value>> {
+    let (mut current, mut next) = (document.clone(), None);
+    for update in updates {
+        if let Some(next) = next {
+            current = current.with_json(Arc::new(next));
+        }
+        next = Some(caught_now(|| update(&current))?);
+    }
+    Ok(next)
+}
+
 impl CallStates {
+    /// Applies the updates of a tool to the state of its owner, then those of plugins.
+    pub(super) fn updated(
+        self,
+        path: &Path,
+        updates: Vec<Update>,
+        plugin_updates: Vec<(StateOwner, Update)>,
+    ) -> Result<StateChanges> {
+        let next = updated(&self.document, updates)?;
+        self.step(path, next, plugin_updates)
+    }
+
     /// Applies the next state of the owner, then the updates of the plugins that took part in the call.
     pub(super) fn step(
         self,
