@@ -2,7 +2,7 @@
 //!
 //! The builders of [`dsl`](crate::dsl) know the author's types; this module has erased them. Values go in and out as JSON,
 //! and the typed closure in between is called by the [`runner`](crate::runner) through the function types and traits of this
-//! module.
+//! module. A closure that returns a state has encoded it within the limits of a document, so it is recorded as it is.
 
 mod actions;
 mod arguments;

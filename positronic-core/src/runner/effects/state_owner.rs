@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::definition::{StateOwner, StateValue, Update, recordable};
+use crate::definition::{StateOwner, StateValue, Update};
 use crate::error::Result;
 use crate::machine::{StateChanges, plugin_steps};
 use crate::record::{Change, Path, PluginStates};
@@ -63,7 +63,6 @@ impl CallStates {
         updates: Vec<(StateOwner, Update)>,
     ) -> Result<StateChanges> {
         let max_bytes = self.document.max_bytes();
-        next.as_ref().map_or(Ok(()), |next| recordable("the next state", next, max_bytes))?;
         let mut after = self.plugins.clone();
         let mut changes = StateChanges::default();
         match (self.owner, next) {
@@ -74,7 +73,6 @@ impl CallStates {
         for (owner, update) in updates {
             let document = owner.document(after.get(&owner.plugin), max_bytes)?;
             let next = caught_now(|| update(&document))?;
-            recordable("what the plugin keeps", &next, max_bytes)?;
             after.set(&owner.plugin, owner.keep(Arc::new(next)));
         }
         changes.new_events = plugin_steps(path, &self.plugins, &after);

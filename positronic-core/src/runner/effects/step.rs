@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::report::EffectOutcome;
 use super::undo::undo_step;
-use crate::definition::{StageBody, Tries, recordable};
+use crate::definition::{StageBody, Tries};
 use crate::error::Error;
 use crate::machine::Outcome;
 use crate::record::{Path, Segment, StageKind};
@@ -48,9 +48,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path) {
             };
             let is_retried = |error: &Error| caught_now(|| Ok((tries.retried)(error))).unwrap_or(false);
             let retries = result.as_ref().err().filter(|error| is_retried(error)).map_or(0, |_| tries.retries);
-            let max_bytes = shared.runner.settings.max_document_bytes;
-            let next = result.and_then(|next| recordable("the next state", &next, max_bytes).map(|()| next));
-            settled(next, retries)
+            settled(result, retries)
         }),
     );
 }
