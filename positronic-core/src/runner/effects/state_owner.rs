@@ -1,10 +1,10 @@
-//! The state that a tool changes: that of its brain, or that of the plugin that added it.
+//! The state that a tool sees and changes: that of its brain, or that of the plugin that added it.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::definition::{StateOwner, StateValue, Update};
+use crate::definition::{Scope, StateOwner, StateValue, ToolDefinition, Update};
 use crate::error::Result;
 use crate::machine::{StateChanges, plugin_steps};
 use crate::record::{Change, Path, PluginStates};
@@ -41,6 +41,14 @@ pub(in crate::runner) fn updated(document: &StateValue, updates: Vec<Update>) ->
         next = Some(caught_now(|| update(&current))?);
     }
     Ok(next)
+}
+
+/// Replaces the state in a tool's scope by that of its owner: the plugin that added it, or the brain.
+pub(in crate::runner) fn owner_scope(tool: Option<&ToolDefinition>, mut scope: Scope) -> Result<Scope> {
+    if let Some(owner) = tool.and_then(|tool| tool.owner.as_ref()) {
+        scope.state = owner.document(scope.plugins.get(&owner.plugin), scope.max_bytes())?;
+    }
+    Ok(scope)
 }
 
 impl CallStates {

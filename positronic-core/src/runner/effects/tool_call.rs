@@ -7,10 +7,10 @@ use super::edited_arguments::check_edit;
 use super::guards::check_result;
 use super::plugin_hooks::around;
 use super::report::EffectOutcome;
+use super::state_owner::owner_scope;
 use crate::definition::{Invocation, ToolBody};
 use crate::error::Error;
 use crate::record::Path;
-use crate::runner::catch::owner_scope;
 use crate::runner::detached::attach::{detached_call, performed};
 use crate::runner::worker::Worker;
 

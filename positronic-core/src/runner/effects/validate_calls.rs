@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::guards::{Refused, check_call};
+use super::state_owner::owner_scope;
 use crate::definition::{LoopDefinition, Scope, ToolDefinition};
 use crate::error::{Error, Result};
 use crate::machine::{Replaced, Validated};
@@ -15,7 +16,7 @@ use crate::record::{
     check_numbers,
 };
 use crate::runner::Clock;
-use crate::runner::catch::{caught, caught_now, owner_scope};
+use crate::runner::catch::{caught, caught_now};
 use crate::runner::clock::limited;
 use crate::tools::{near_name, parse_arguments};
 
