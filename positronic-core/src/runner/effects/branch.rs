@@ -28,7 +28,7 @@ pub(super) fn take_arm(worker: &mut Worker, path: &Path) -> Option<Outcome> {
             Err(Error::new(format!("the brain's code has no arm `{arm}` without a brain")))
         }
     });
-    Some(Outcome::ArmTaken(change))
+    Some(Outcome::StageEnded(change))
 }
 
 fn branch_of(worker: &Worker, path: &Path) -> Result<BranchStage> {

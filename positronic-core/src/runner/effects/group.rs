@@ -60,7 +60,7 @@ pub(super) async fn finish(worker: &mut Worker, path: &Path) -> std::result::Res
         let next = caught_now(|| (stage.finish)(&document, results))?;
         Ok(Change::between(document.json(), &next))
     });
-    Ok(Some(Outcome::GroupEnded(next)))
+    Ok(Some(Outcome::StageEnded(next)))
 }
 
 /// Reads the results of a group from the log.

@@ -34,7 +34,7 @@ pub(super) fn finish_wait(worker: &mut Worker, path: &Path) -> Option<Outcome> {
         let next = caught_now(|| (wait.finish)(&document, answer))?;
         Ok(Change::between(document.json(), &next))
     });
-    Some(Outcome::WaitEnded(next))
+    Some(Outcome::StageEnded(next))
 }
 
 fn wait_of(worker: &Worker, path: &Path) -> Result<WaitStage> {
