@@ -9,7 +9,7 @@ use super::guards::{Refused, Silent};
 use super::plugin_hooks::{Passed, inspected};
 use super::report::EffectOutcome;
 use super::structured::{Received, ask_for_actions};
-use super::validate_calls::{Answer, validate_calls};
+use super::validate_calls::{IterationAnswer, validate_calls};
 use crate::definition::{LoopDefinition, Scope};
 use crate::error::Result;
 use crate::machine::{Answered, Outcome, Replaced, Validated};
@@ -84,7 +84,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
             // A guard that stops the loop at a call refuses the answer with its calls.
             let stoppable = has_call_guards(definition).then(|| proposed.clone());
             let clock = &*shared.runner.clock;
-            let answer = Answer { clock, path: &request.path, tools, definition, scope: &scope };
+            let answer = IterationAnswer { clock, path: &request.path, tools, definition, scope: &scope };
             let mut calls = match validate_calls(proposed, &answer).await {
                 Ok(calls) => calls,
                 Err(why) => {

@@ -21,7 +21,7 @@ use crate::runner::clock::limited;
 use crate::tools::{near_name, parse_arguments};
 
 /// The answer of an iteration whose calls are validated.
-pub(super) struct Answer<'a> {
+pub(super) struct IterationAnswer<'a> {
     pub(super) clock: &'a dyn Clock,
     /// The iteration.
     pub(super) path: &'a Path,
@@ -30,7 +30,7 @@ pub(super) struct Answer<'a> {
     pub(super) scope: &'a Scope,
 }
 
-impl Answer<'_> {
+impl IterationAnswer<'_> {
     /// Returns the scope of the author's code for a call.
     fn scope(&self, index: u32) -> Scope {
         let iteration = match self.path.last() {
@@ -42,7 +42,10 @@ impl Answer<'_> {
 }
 
 /// Validates the calls of an answer, unless a guard of one of them stops the loop.
-pub(super) async fn validate_calls(calls: Vec<ProposedCall>, answer: &Answer<'_>) -> Result<Vec<Validated>, Refused> {
+pub(super) async fn validate_calls(
+    calls: Vec<ProposedCall>,
+    answer: &IterationAnswer<'_>,
+) -> Result<Vec<Validated>, Refused> {
     let mut validated = Vec::with_capacity(calls.len());
     for (index, call) in (0..).zip(calls) {
         validated.push(validate(call, index, answer).await?);
@@ -53,7 +56,7 @@ pub(super) async fn validate_calls(calls: Vec<ProposedCall>, answer: &Answer<'_>
 async fn validate(
     ProposedCall { name, arguments, provider_id, data }: ProposedCall,
     index: u32,
-    answer: &Answer<'_>,
+    answer: &IterationAnswer<'_>,
 ) -> Result<Validated, Refused> {
     let mut made = ToolCall {
         tool: name,
@@ -97,7 +100,7 @@ async fn complete(
     (repair, replaced): (&mut Repair, &mut Vec<Replaced>),
     arguments: &str,
     index: u32,
-    answer: &Answer<'_>,
+    answer: &IterationAnswer<'_>,
 ) -> Result<(), Invalid> {
     let (json, invalid) = match read_arguments(arguments) {
         Ok((json, mistakes)) => {
@@ -135,7 +138,7 @@ async fn guarded(
     replaced: &mut Vec<Replaced>,
     tool: &ToolDefinition,
     index: u32,
-    answer: &Answer<'_>,
+    answer: &IterationAnswer<'_>,
 ) -> Result<(), Invalid> {
     let (scope, at) = (answer.scope(index), answer.path.about_answer());
     let checked = check_call(answer.definition, &scope, &at, &call.tool, &mut call.arguments, replaced).await;
@@ -166,7 +169,7 @@ fn read_arguments(arguments: &str) -> Result<(Value, Vec<ArgumentMistake>), Stri
 fn find_tool<'a>(
     name: &str,
     repair: &mut Repair,
-    &Answer { tools, definition, .. }: &Answer<'a>,
+    &IterationAnswer { tools, definition, .. }: &IterationAnswer<'a>,
 ) -> Result<&'a ToolDefinition, String> {
     let decl = tools.find(name).or_else(|| {
         let near = near_name(tools, name)?;
