@@ -2,9 +2,10 @@
 //!
 //! The builders of [`dsl`](crate::dsl) know the author's types; this module has erased them. Values go in and out as JSON,
 //! and the typed closure in between is called by the [`runner`](crate::runner) through the function types and traits of this
-//! module.
+//! module. A closure that returns a state has encoded it within the limits of a document, so it is recorded as it is.
 
 mod actions;
+mod arguments;
 mod document;
 mod guard;
 mod plugin;
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::record::{
     BrainStart, Budget, ContentHash, ContextItem, Dialogue, Gate, Limits, LoopOutcome, ModelResponse, PluginStates,
-    Settings, Shape, ToolDecl, ToolId, ToolSet, TriggerChange, UserMessage, unify_numbers,
+    Settings, Shape, ToolDecl, ToolId, ToolSet, TriggerChange, UserMessage,
 };
 use crate::tools::Schema;
 
@@ -218,24 +219,6 @@ pub struct ToolDefinition {
     pub dialogue: Dialogue,
     /// The tool's work.
     pub body: ToolBody,
-}
-
-impl ToolDefinition {
-    /// Validates a model's arguments against the schema, adapts them ([`Schema::accept`]), and decodes them. Where the type requires
-    /// integers, numbers without a fraction become integers.
-    ///
-    /// # Errors
-    ///
-    /// A message why the arguments do not match the schema.
-    pub fn accept(&self, arguments: &mut Value) -> Result<(), String> {
-        self.schema.accept(arguments)?;
-        let Err(problem) = (self.decodes)(arguments) else { return Ok(()) };
-        let mut unified = arguments.clone();
-        unify_numbers(&mut unified);
-        (self.decodes)(&unified).map_err(|_| problem.to_string())?;
-        *arguments = unified;
-        Ok(())
-    }
 }
 
 /// Decodes arguments, and drops the result.

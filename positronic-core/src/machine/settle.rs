@@ -60,18 +60,14 @@ pub(crate) enum Outcome {
     NotConfigured(Error),
     /// The chosen arm of a branch.
     Chosen(Result<ArmShape>),
-    /// How an arm without a brain changes the state.
-    ArmTaken(Result<Option<Change>>),
     /// What a group of brains begins with.
     GroupBegun(Result<GroupBegun>),
-    /// The next state after the end of a group; `None` if it stays.
-    GroupEnded(Result<Option<Change>>),
     /// A guard has passed, or has a reason why it has not.
     Checked(Result<Option<Value>>),
     /// What a stage waits for, and until when.
     WaitBegun(Result<(Vec<WaitSpec>, Option<WaitDeadline>)>),
-    /// The next state after the end of a wait; `None` if it stays.
-    WaitEnded(Result<Option<Change>>),
+    /// How the end of a group, of a wait, or an arm without a brain changes the state; `None` if it stays.
+    StageEnded(Result<Option<Change>>),
     /// The first event of a nested brain, or why it cannot start.
     BrainBegun(Result<Box<BrainStart>>),
     /// How the result of a nested brain changes states, and whether another round of it follows; of a brain that has not completed,
@@ -201,12 +197,10 @@ fn take_broken(outcome: &mut Outcome) -> Vec<EventKind> {
         | Outcome::ToolInDoubt { .. }
         | Outcome::NotConfigured(_)
         | Outcome::Chosen(_)
-        | Outcome::ArmTaken(_)
         | Outcome::GroupBegun(_)
-        | Outcome::GroupEnded(_)
         | Outcome::Checked(_)
         | Outcome::WaitBegun(_)
-        | Outcome::WaitEnded(_)
+        | Outcome::StageEnded(_)
         | Outcome::BrainBegun(_)
         | Outcome::BrainEnded(_)
         | Outcome::BrainResult(_)
@@ -268,12 +262,10 @@ fn settled(
             fail_loop(state, path, Failure { code, message, retryable: false })
         }
         Outcome::Chosen(arm) => code::choose(state, path, arm),
-        Outcome::ArmTaken(change) => code::take_arm(state, path, change),
         Outcome::GroupBegun(begun) => code::begin_group(state, path, begun),
-        Outcome::GroupEnded(change) => code::end_group(state, path, change, context),
         Outcome::Checked(checked) => code::check(state, path, checked),
         Outcome::WaitBegun(begun) => code::begin_wait(state, path, begun),
-        Outcome::WaitEnded(change) => code::end_wait(state, path, change, context),
+        Outcome::StageEnded(change) => code::end_stage(state, path, change, context),
         Outcome::BrainBegun(begun) => code::begin_brain(state, path, begun),
         Outcome::BrainEnded(mapped) => code::end_brain(state, path, mapped, context),
         Outcome::BrainResult(result) => code::complete_brain(state, path, result),

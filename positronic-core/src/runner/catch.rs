@@ -4,16 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt as _;
 
-use crate::definition::{Scope, ToolDefinition};
 use crate::error::{Error, Result};
-
-/// Replaces the state in a tool's scope by that of its owner: the plugin that added it, or the brain.
-pub(super) fn owner_scope(tool: Option<&ToolDefinition>, mut scope: Scope) -> Result<Scope> {
-    if let Some(owner) = tool.and_then(|tool| tool.owner.as_ref()) {
-        scope.state = owner.document(scope.plugins.get(&owner.plugin), scope.max_bytes())?;
-    }
-    Ok(scope)
-}
 
 /// Awaits the author's code and turns a panic into an error.
 pub(super) async fn caught<T>(work: impl Future<Output = Result<T>>) -> Result<T> {

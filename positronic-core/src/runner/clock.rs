@@ -13,7 +13,7 @@ pub trait Clock: Send + Sync + 'static {
     /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// Awaits work within a time limit, such as a tool's. Returns `false` if it takes longer, and drops it then.
+    /// Awaits work within a time limit, such as a tool's or an approval's. Returns `false` if it takes longer, and drops it then.
     ///
     /// By default it sets a timer of tokio.
     fn limit<'a>(&'a self, limit: Duration, work: BoxFuture<'a, ()>) -> BoxFuture<'a, bool> {
@@ -41,6 +41,17 @@ pub(super) const fn pauses() -> ExponentialBuilder {
         .with_factor(2.0)
         .with_max_delay(Duration::from_secs(2))
         .with_max_times(27)
+}
+
+/// Awaits work within a time limit of a clock; `None` if it takes longer.
+pub(super) async fn limited<T: Send>(
+    clock: &dyn Clock,
+    limit: Duration,
+    work: impl Future<Output = T> + Send,
+) -> Option<T> {
+    let mut result = None;
+    let is_in_time = clock.limit(limit, Box::pin(async { result = Some(work.await) })).await;
+    result.filter(|_| is_in_time)
 }
 
 /// The longest sleep before the clock is read again: the runtime's own clock stands still while the machine is

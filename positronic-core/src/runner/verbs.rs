@@ -167,7 +167,7 @@ impl Runner {
     ///
     /// [`StoreError::NoSuchRun`] if there is no such run; other variants if the store fails.
     pub async fn fork_difference(&self, run: &RunId, at: Seq) -> Result<Option<String>, StoreError> {
-        fork::difference(self, run, at).await
+        Ok(fork::difference(self, &self.client().state_at(run, at).await?.0))
     }
 
     /// Returns the last event after which a fork of a run can continue with this runner's code, if the run itself

@@ -15,6 +15,6 @@ mod validation_work;
 pub(crate) use foreign::check_caller_tools;
 pub use foreign::{CallerToolError, foreign_description, foreign_schema};
 pub use integer_bounds::with_integer_bounds;
-pub(crate) use near_miss::{accept_arguments, near_name, parse_arguments};
+pub(crate) use near_miss::{near_name, parse_arguments};
 pub use schema::Schema;
 pub(crate) use schema::check_json;

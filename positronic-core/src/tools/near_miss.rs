@@ -4,7 +4,6 @@
 
 use serde_json::{Deserializer, Value};
 
-use super::Schema;
 use crate::record::{ArgumentMistake, ToolDecl, ToolSet};
 
 /// Prefixes of tool names, which models copy from the declarations of their prompt templates.
@@ -104,36 +103,6 @@ fn without_extra_bracket(text: &str) -> Option<&str> {
     matches!(rest.trim(), "}" | "]").then_some(json)
 }
 
-/// Accepts arguments as [`Schema::accept`] does, also those that are JSON in a string, and texts in the place of other values.
-///
-/// # Errors
-///
-/// The mismatch of the arguments as they are; they are unchanged then.
-pub(crate) fn accept_arguments(
-    arguments: &mut Value,
-    accept: impl Fn(&mut Value) -> Result<(), String>,
-    schema: &Schema,
-) -> Result<Vec<ArgumentMistake>, String> {
-    let Err(problem) = accept(arguments) else { return Ok(Vec::new()) };
-    let (mut repaired, mut mistakes) = (arguments.clone(), Vec::new());
-    if let Value::String(text) = &repaired
-        && let Ok((inner @ Value::Object(_), more)) = parse_arguments(text)
-    {
-        repaired = inner;
-        mistakes.push(ArgumentMistake::InString);
-        mistakes.extend(more);
-    }
-    if mistakes.is_empty() || accept(&mut repaired).is_err() {
-        let Some(unquoted) = schema.unquoted(&repaired) else { return Err(problem) };
-        repaired = unquoted;
-        mistakes.push(ArgumentMistake::ValueInString);
-        accept(&mut repaired).map_err(|_| problem)?;
-    }
-    repaired.sort_all_objects();
-    *arguments = repaired;
-    Ok(mistakes)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -218,45 +187,5 @@ mod tests {
             serde_json::from_str::<Value>("```").unwrap_err().to_string(),
             "the error is that of the text"
         );
-    }
-
-    #[test]
-    fn json_in_a_string_is_accepted_where_no_string_fits() {
-        use ArgumentMistake::{InString, ValueInString};
-        let schema = Schema::new(json!({
-            "type": "object",
-            "properties": {
-                "n": {"type": "integer"}, "list": {"type": ["array", "null"]}, "text": {"type": "string"}, "any": {},
-            },
-            "required": ["n"],
-            "additionalProperties": false,
-        }));
-        let accept = |mut value: Value| {
-            let given = value.clone();
-            let mistakes = accept_arguments(&mut value, |value| schema.accept(value), &schema);
-            assert!(mistakes.is_ok() || value == given, "refused arguments stay as they are");
-            mistakes.map(|mistakes| (value, mistakes))
-        };
-
-        assert_eq!(
-            accept(json!({"n": 1, "text": "{}", "any": "[1]"})),
-            Ok((json!({"n": 1, "text": "{}", "any": "[1]"}), vec![]))
-        );
-        assert_eq!(accept(json!("{\"text\": \"a\", \"n\": 1}")), Ok((json!({"n": 1, "text": "a"}), vec![InString])));
-        assert_eq!(
-            accept(json!({"n": "5", "list": "[1, \"2\"]"})),
-            Ok((json!({"n": 5, "list": [1, "2"]}), vec![ValueInString]))
-        );
-        assert_eq!(accept(json!("{\"n\": \"5\"}")), Ok((json!({"n": 5}), vec![InString, ValueInString])));
-        for wrong in [
-            json!({"n": "five"}),
-            json!({"n": "5.5"}),
-            json!({"n": "5", "other": 1}),
-            json!("[1]"),
-            json!("text"),
-            json!([1]),
-        ] {
-            assert!(accept(wrong.clone()).is_err(), "{wrong}");
-        }
     }
 }

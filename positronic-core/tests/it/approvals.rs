@@ -1,9 +1,10 @@
 //! Approvals of brains as tools and of skills.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use positronic_core::dsl::BrainTool;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -194,4 +195,73 @@ async fn approval_condition_checks_edited_arguments_too() {
     let error = crate::support::error_of(&results[1]);
     assert!(error.starts_with("the edited arguments are refused, and the tool did not run: "), "{error}");
     assert!(error.ends_with("diving is forbidden at 400"), "{error}");
+}
+
+/// A clock that notes the limits of time that the runner sets.
+#[derive(Debug, Clone, Default)]
+struct Limits {
+    clock: TestClock,
+    set: Arc<Mutex<Vec<Duration>>>,
+}
+
+impl Clock for Limits {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn limit<'a>(&'a self, limit: Duration, work: BoxFuture<'a, ()>) -> BoxFuture<'a, bool> {
+        self.set.lock().unwrap().push(limit);
+        self.clock.limit(limit, work)
+    }
+}
+
+/// Asks about a depth up to ten, and never decides about others.
+async fn asks_forever(Topic { topic, depth }: Topic) -> Option<String> {
+    if depth > 10 {
+        std::future::pending::<()>().await;
+    }
+    Some(topic)
+}
+
+#[tokio::test(start_paused = true)]
+async fn approval_condition_that_never_ends_fails_its_call_on_the_runners_clock() {
+    let brain = brain("Desk")
+        .r#loop("Work", |cx| {
+            cx.system("")
+                .tool("dive", |t| {
+                    t.timeout(Duration::from_secs(7))
+                        .approval(|topic: &Topic, _| asks_forever(topic.clone()))
+                        .execute(async |topic: Topic, _| Ok(topic.depth))
+                })
+                .tool("research", |t| t.brain(research()).approval(|topic, _| asks_forever(topic.clone())))
+        })
+        .build();
+    let calls = [("dive", 1), ("dive", 11), ("research", 1), ("research", 11)];
+    let batch = calls.map(|(tool, depth)| (tool, json!({"topic": "reef", "depth": depth})));
+    let clock = Limits::default();
+    let runner = Runner::new(ScriptedModel::new([Reply::calls(batch), done()])).clock(clock.clone());
+    let run = runner.start(&brain, ()).await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/0.0", "Work/0.2"]);
+    assert_eq!(std::mem::take(&mut *clock.set.lock().unwrap()), [7, 7, 60, 60].map(Duration::from_secs));
+
+    for call in ["Work/0.0", "Work/0.2"] {
+        let edit = SignalKind::Approve { call: path(call), arguments: Some(json!({"topic": "reef", "depth": 12})) };
+        run.signal(edit, "ann").await.unwrap();
+    }
+
+    let story = Play::new([]).story(&run).await;
+    let errors = results(&story, "Work").into_iter().map(|result| crate::support::error_of(&result).to_owned());
+    let [dive, research] = ["7s", "60s"].map(|time| format!("the approval's condition took longer than {time}"));
+    let unknown = "cannot determine whether the call needs an approval";
+    let edited = "the edited arguments are refused, and the tool did not run";
+    assert_eq!(
+        errors.collect::<Vec<_>>(),
+        [
+            format!("{edited}: {dive}"),
+            format!("{unknown}: {dive}"),
+            format!("the brain failed to start: {edited}: {research}"),
+            format!("{unknown}: {research}"),
+        ]
+    );
+    assert_eq!(*clock.set.lock().unwrap(), [7, 60].map(Duration::from_secs));
 }

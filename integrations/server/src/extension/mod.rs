@@ -26,10 +26,9 @@ mod stream;
 mod subscription;
 mod viewer;
 
-pub use crate::api::MessageFile;
+pub use crate::api::{Decision, MessageFile};
 pub use caller_calls::CallResult;
 pub use context::{SentTo, ThreadMessage};
-pub use decision::Decision;
 pub use http::StreamPlace;
 pub(crate) use local::Channel;
 pub use local::LocalCaller;

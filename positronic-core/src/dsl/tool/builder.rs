@@ -44,7 +44,8 @@ impl<O: Options, S: State, V: Services> ToolBuilder<O, S, V> {
     }
 
     /// Makes a tool that runs a brain. By default the model fills in the brain's options and reads its result, and the brain's
-    /// title and description are the tool's. [`timeout`](Self::timeout) and [`retries`](Self::retries) have no effect.
+    /// title and description are the tool's. [`timeout`](Self::timeout) limits the condition of an
+    /// approval alone, and [`retries`](Self::retries) has no effect.
     ///
     /// ```
     /// # use positronic_core::prelude::*;
@@ -112,7 +113,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
 }
 
 impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
-    /// Sets the timeout of one try; 60 seconds by default.
+    /// Sets the timeout of one try, and of the condition of an approval; 60 seconds by default.
     pub const fn timeout(mut self, timeout: std::time::Duration) -> Self {
         self.about.timeout = timeout;
         self
@@ -134,10 +135,11 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
 
     /// Requires an approval for calls for which the closure returns `Some(reason)`. The closure may return a future.
     ///
-    /// It is called once, after the model's answer; its verdict is recorded. If it panics, the call fails.
+    /// It is called once, after the model's answer; its verdict is recorded. If it panics, or its future takes longer than the tool's
+    /// [`timeout`](Self::timeout), the call fails.
     ///
     /// If a person approves a call with edited arguments, the closure is called with those before the tool runs. A new reason
-    /// counts as approved by the person who wrote them; if the closure panics, the tool does not run, and the call's result
+    /// counts as approved by the person who wrote them; if the closure fails, the tool does not run, and the call's result
     /// is the error. An edit that changes whether the call ends its loop is rejected in the same way.
     ///
     /// A future must own its data, so extract it from the arguments first:

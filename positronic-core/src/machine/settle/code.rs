@@ -1,5 +1,6 @@
 //! Outcomes of the author's code that runs in the worker: nested brains and groups begin and end, loops close, waits resume.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -35,123 +36,61 @@ pub(super) fn begin_brain(state: &RunState, path: &Path, begun: Result<Box<Brain
     }
 }
 
-/// Begins a group of brains, or fails the brain around it.
+/// Begins a group of brains.
 pub(super) fn begin_group(state: &RunState, path: &Path, begun: Result<GroupBegun>) -> Vec<NewEvent> {
-    match begun {
-        Ok(GroupBegun { options, limit, due, brains }) => {
-            vec![NewEvent::new(path.clone(), EventKind::GroupStart { brains, options, limit, due })]
-        }
-        Err(error) => {
-            fail_owner(state, path, EndReason::Step, format!("the stage `{path}` cannot begin: {}", error.with_line()))
-        }
-    }
+    let kind =
+        begun.map(|GroupBegun { options, limit, due, brains }| EventKind::GroupStart { brains, options, limit, due });
+    event_or_failure(state, path, kind, EndReason::Step, format_args!("the stage `{path}` cannot begin"))
 }
 
-/// Completes the stage of a group whose brains have ended.
-pub(super) fn end_group(
-    state: &RunState,
-    path: &Path,
-    change: Result<Option<Change>>,
-    context: &SettleContext,
-) -> Vec<NewEvent> {
-    let Some(frame) = state.owner(path).and_then(|brain| brain.stage.as_group()) else { return Vec::new() };
-    match change {
-        Ok(change) => {
-            let duration = context.elapsed(frame.began);
-            vec![NewEvent::new(path.clone(), EventKind::StepComplete { change, duration })]
-        }
-        Err(error) => {
-            let message = format!("the results of `{path}` cannot be applied: {}", error.with_line());
-            fail_owner(state, path, EndReason::State, message)
-        }
-    }
-}
-
-/// Records the chosen arm of a branch, or fails its brain.
+/// Records the chosen arm of a branch.
 pub(super) fn choose(state: &RunState, path: &Path, arm: Result<ArmShape>) -> Vec<NewEvent> {
-    match arm {
-        Ok(arm) => vec![NewEvent::new(path.clone(), EventKind::BranchChosen(arm))],
-        Err(error) => fail_owner(
-            state,
-            path,
-            EndReason::Step,
-            format!("the branch `{path}` cannot choose: {}", error.with_line()),
-        ),
-    }
+    let kind = arm.map(EventKind::BranchChosen);
+    event_or_failure(state, path, kind, EndReason::Step, format_args!("the branch `{path}` cannot choose"))
 }
 
-/// Completes the stage of a branch whose arm has no brain.
-pub(super) fn take_arm(state: &RunState, path: &Path, change: Result<Option<Change>>) -> Vec<NewEvent> {
-    match change {
-        Ok(change) => {
-            let kind = EventKind::StepComplete { change, duration: Duration::ZERO };
-            vec![NewEvent::new(path.clone(), kind)]
-        }
-        Err(error) => fail_owner(
-            state,
-            path,
-            EndReason::Step,
-            format!("the arm of the branch `{path}` failed: {}", error.with_line()),
-        ),
-    }
-}
-
-/// Records the check of a guard, or fails its brain.
+/// Records the check of a guard.
 pub(super) fn check(state: &RunState, path: &Path, checked: Result<Option<Value>>) -> Vec<NewEvent> {
-    match checked {
-        Ok(reason) => {
-            let (passed, reason) = (reason.is_none(), reason.unwrap_or_default());
-            vec![NewEvent::new(path.clone(), EventKind::GuardChecked { passed, reason })]
-        }
-        Err(error) => {
-            fail_owner(state, path, EndReason::Step, format!("the guard `{path}` failed: {}", error.with_line()))
-        }
-    }
+    let kind =
+        checked.map(|reason| EventKind::GuardChecked { passed: reason.is_none(), reason: reason.unwrap_or_default() });
+    event_or_failure(state, path, kind, EndReason::Step, format_args!("the guard `{path}` failed"))
 }
 
-/// Begins the wait of a stage, or fails its brain.
+/// Begins the wait of a stage.
 pub(super) fn begin_wait(
     state: &RunState,
     path: &Path,
     begun: Result<(Vec<WaitSpec>, Option<WaitDeadline>)>,
 ) -> Vec<NewEvent> {
-    match begun {
-        Ok((waits, due)) => {
-            let (due, fixed) = (due.map(|due| due.at), due.is_some_and(|due| due.is_fixed));
-            let valid = |mut wait: WaitSpec| {
-                wait.expires = due;
-                if wait.webhook == REPLY {
-                    wait.identifier = path.as_str().to_owned();
-                }
-                wait
-            };
-            let waits = waits.into_iter().map(valid).collect();
-            vec![NewEvent::new(path.clone(), EventKind::StageWait { waits, due, fixed })]
+    let kind = begun.map(|(mut waits, due)| {
+        let (due, fixed) = (due.map(|due| due.at), due.is_some_and(|due| due.is_fixed));
+        for wait in &mut waits {
+            wait.expires = due;
+            if wait.webhook == REPLY {
+                path.as_str().clone_into(&mut wait.identifier);
+            }
         }
-        Err(error) => fail_owner(state, path, EndReason::Step, format!("the wait `{path}` cannot begin: {error}")),
-    }
+        EventKind::StageWait { waits, due, fixed }
+    });
+    event_or_failure(state, path, kind, EndReason::Step, format_args!("the wait `{path}` cannot begin"))
 }
 
-/// Completes the stage of a wait that has ended.
-pub(super) fn end_wait(
+/// Completes the stage of a group or a wait that has ended, or of a branch whose arm has no brain.
+pub(super) fn end_stage(
     state: &RunState,
     path: &Path,
     change: Result<Option<Change>>,
     context: &SettleContext,
 ) -> Vec<NewEvent> {
-    let Some(frame) = state.owner(path).and_then(|brain| brain.stage.as_wait()) else { return Vec::new() };
-    match change {
-        Ok(change) => {
-            let duration = context.elapsed(frame.began);
-            vec![NewEvent::new(path.clone(), EventKind::StepComplete { change, duration })]
-        }
-        Err(error) => fail_owner(
-            state,
-            path,
-            EndReason::Step,
-            format!("the answer to `{path}` cannot be applied: {}", error.with_line()),
-        ),
-    }
+    let Some(stage) = state.owner(path).map(|brain| &brain.stage) else { return Vec::new() };
+    let (what, began) = match (stage.as_group(), stage.as_wait()) {
+        (Some(group), _) => ("results", Some(group.began)),
+        (_, Some(wait)) => ("answer", Some(wait.began)),
+        (None, None) => ("arm", None),
+    };
+    let duration = began.map_or(Duration::ZERO, |began| context.elapsed(began));
+    let kind = change.map(|change| EventKind::StepComplete { change, duration });
+    event_or_failure(state, path, kind, EndReason::State, format_args!("the {what} of `{path}` cannot be applied"))
 }
 
 /// Completes the stage or the call of a nested brain that has ended. `again` is whether it runs in another round.
@@ -310,6 +249,20 @@ pub(super) fn resume_call(
     let StateChanges { change, new_events: mut all } = changes;
     all.push(NewEvent::new(path.clone(), EventKind::LoopToolResult { result, duration, change }));
     all
+}
+
+/// Returns the event of a stage, or fails its brain.
+fn event_or_failure(
+    state: &RunState,
+    path: &Path,
+    kind: Result<EventKind>,
+    code: EndReason,
+    what: fmt::Arguments<'_>,
+) -> Vec<NewEvent> {
+    match kind {
+        Ok(kind) => vec![NewEvent::new(path.clone(), kind)],
+        Err(error) => fail_owner(state, path, code, format!("{what}: {}", error.with_line())),
+    }
 }
 
 /// Fails the brain of a stage.

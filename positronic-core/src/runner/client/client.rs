@@ -155,6 +155,17 @@ impl Client {
         Ok(self.send_all(run, &[signal]).await?.first().copied().unwrap_or_default())
     }
 
+    /// Sends a signal as [`send`](Self::send) does, without reading the run's state again. A state that is behind the log is caught
+    /// up.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::send_all`].
+    pub async fn send_with_state(&self, run: &RunId, state: RunState, signal: Signal) -> Result<Seq, SignalError> {
+        let Sent { accepted, .. } = self.send_to(run, Some(state), &[signal]).await?;
+        Ok(accepted.first().copied().unwrap_or_default())
+    }
+
     /// Sends signals to a run, all or none, and returns the number of the event that accepts each. A signal that
     /// was accepted earlier returns its earlier number.
     ///

@@ -145,14 +145,11 @@ pub(in crate::runner) async fn fork_and_resume(
     runner.resume(&new).await.map_err(|reason| ForkError::Resume { run: new, reason })
 }
 
-/// Returns how the code differs from the code with which a fork would have to continue.
-pub(in crate::runner) async fn difference(runner: &Runner, run: &RunId, at: Seq) -> Result<Option<String>, StoreError> {
-    let state = runner.client().state_at(run, at).await?.0;
-    let open = state.root.as_deref().filter(|root| root.end.is_none());
-    let definition = open.and_then(|root| runner.definition_of(&root.title));
-    Ok(open
-        .zip(definition)
-        .and_then(|(root, definition)| migration(root, &definition, runner.settings.max_document_bytes).err()))
+/// Returns how the code differs from the code with which a fork with this state would have to continue.
+pub(in crate::runner) fn difference(runner: &Runner, state: &RunState) -> Option<String> {
+    let root = state.root.as_deref().filter(|root| root.end.is_none())?;
+    let definition = runner.definition_of(&root.title)?;
+    migration(root, &definition, runner.settings.max_document_bytes).err()
 }
 
 /// Returns the last event after which a fork can continue with the code of a runner.

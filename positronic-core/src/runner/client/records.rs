@@ -10,7 +10,7 @@ use super::answers::AnswerReader;
 use super::client::Client;
 use super::follow::{RunUpdate, follow_log};
 use super::fork::{Fork, ForkError, end_of_transition, fork_log};
-use super::retry::{Retried, RetryError, retry, retry_event};
+use super::retry::{Retried, RetryError, failed_log, retry};
 use super::undo::{UndoError, undo};
 use crate::machine::{RunState, hears_mail, status_since};
 use crate::prices::PriceTable;
@@ -261,7 +261,7 @@ impl Client {
     ///
     /// As [`Client::retry`].
     pub async fn retry_event(&self, row: &RunSummary) -> Result<Seq, RetryError> {
-        retry_event(self, row).await
+        Ok(failed_log(self, row).await?.1)
     }
 
     /// Returns the schedules of the store.

@@ -3,12 +3,14 @@
 //! A parked run continues itself. A failed one has ended, so a fork at the place of the failure continues its work; the fork's
 //! id follows from the failure, so that a repeated retry finds the same fork.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::fork::{Fork, ForkError, difference, fork_log};
 use super::signals::SignalError;
-use crate::machine::{FailedPlace, failed_place};
-use crate::record::{Actor, RunId, RunSummary, Seq, SignalKind, Status, Timestamp, sha256};
+use crate::machine::{FailedPlace, RunState, failed_place};
+use crate::record::{Actor, Event, RunId, RunSummary, Seq, SignalKind, Status, Timestamp, sha256};
 use crate::runner::code_check;
 use crate::runner::{Client, ResumeError, RunHandle, Runner};
 use crate::store::StoreError;
@@ -80,12 +82,13 @@ pub(super) async fn retry(client: &Client, run: &RunId, actor: Actor) -> Result<
     let row = client.store().run(run).await?;
     match row.status {
         Status::Paused if row.parked => Ok(Retried::Resumed(client.signal(run, SignalKind::Resume, actor).await?)),
-        Status::Failed => fork_failed(client, &row, actor).await,
+        Status::Failed => fork_failed(client, &row, failed_log(client, &row).await?, actor).await,
         status => Err(RetryError::NotFailed { status }),
     }
 }
 
-pub(super) async fn retry_event(client: &Client, row: &RunSummary) -> Result<Seq, RetryError> {
+/// Reads the log of a failed run. Returns it with the event after which a retry forks the run.
+pub(super) async fn failed_log(client: &Client, row: &RunSummary) -> Result<(Vec<Arc<Event>>, Seq), RetryError> {
     let log = client.events(&row.run, Seq(0)).await?;
     let found = failed_place(log.iter().map(|event| &**event));
     match found.map_err(|error| StoreError::corrupt_log(&row.run, error))? {
@@ -93,17 +96,20 @@ pub(super) async fn retry_event(client: &Client, row: &RunSummary) -> Result<Seq
             Err(RetryError::AtLimit { failure: row.why.clone().unwrap_or_default() })
         }
         Some(FailedPlace { undone: true, .. }) => Err(RetryError::Undone),
-        Some(FailedPlace { before, .. }) => Ok(before),
+        Some(FailedPlace { before, .. }) => Ok((log, before)),
         None => Err(RetryError::NotFailed { status: row.status }),
     }
 }
 
 /// Forks a failed run at the place of its failure; a repeated retry finds the fork.
-async fn fork_failed(client: &Client, row: &RunSummary, actor: Actor) -> Result<Retried, RetryError> {
-    let at = retry_event(client, row).await?;
+async fn fork_failed(
+    client: &Client,
+    row: &RunSummary,
+    (log, at): (Vec<Arc<Event>>, Seq),
+    actor: Actor,
+) -> Result<Retried, RetryError> {
     let new = retry_id(&row.run, at, row.since);
     let fork = Fork::builder().actor(actor).run(new.clone()).build();
-    let log = client.events(&row.run, Seq(0)).await?;
     match fork_log(client, &row.run, &log, at, fork, Vec::new()).await {
         Ok(run) => Ok(Retried::Forked { run, at }),
         Err(ForkError::Store(StoreError::Conflict { .. })) => Ok(Retried::Forked { run: new, at }),
@@ -115,13 +121,18 @@ async fn fork_failed(client: &Client, row: &RunSummary, actor: Actor) -> Result<
 pub(in crate::runner) async fn record(runner: &Runner, run: &RunId, by: Actor) -> Result<Retried, RetryError> {
     let client = runner.client();
     let row = client.store().run(run).await?;
-    let difference = match row.status {
-        Status::Failed => difference(runner, run, client.retry_event(&row).await?).await?,
-        _ => code_check::check(runner, run).await?.brain,
-    };
-    match difference {
+    if row.status != Status::Failed {
+        return match code_check::check(runner, run).await?.brain {
+            Some(difference) => Err(RetryError::Changed { difference }),
+            None => retry(&client, run, by).await,
+        };
+    }
+    let (log, at) = failed_log(&client, &row).await?;
+    let shared = log.iter().take(at.next().index()).map(|event| &**event);
+    let state = RunState::replay(shared).map_err(|error| StoreError::corrupt_log(run, error))?;
+    match difference(runner, &state) {
         Some(difference) => Err(RetryError::Changed { difference }),
-        None => retry(&client, run, by).await,
+        None => fork_failed(&client, &row, (log, at), by).await,
     }
 }
 

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 
 use super::call::{DetachedCall, DetachedOutcome, DetachedReply, InDoubt, ToolExecutor};
 use super::change;
-use crate::definition::{Invocation, StateValue, ToolBody, UntypedReply, Update, WaitDefinition};
+use crate::definition::{Invocation, StateValue, ToolBody, UntypedReply, Update, WaitDefinition, recordable};
 use crate::error::{Error, Result};
 use crate::record::Path;
 use crate::runner::worker::Worker;
@@ -63,10 +63,15 @@ pub(in crate::runner) fn detached_call(worker: &Worker, path: &Path, call: &Invo
     }
 }
 
-/// Converts a reply from data. Its update of the state is a patch.
+/// Converts a reply from data. Its update of the state is a patch, which no code has encoded.
 fn untyped(reply: DetachedReply) -> UntypedReply {
     let DetachedReply { output, brief, change, waits, triggers } = reply;
-    let update = |patch| Box::new(move |state: &StateValue| change::apply(state.json(), &patch)) as Update;
+    let update = |patch| {
+        Box::new(move |state: &StateValue| {
+            let next = change::apply(state.json(), &patch)?;
+            recordable("the next state", &next, state.max_bytes()).map(|()| next)
+        }) as Update
+    };
     // The handler of an answer is found in the code when the answer arrives.
     let wait = |(spec, valid_for)| WaitDefinition { spec, valid_for, resume: None };
     UntypedReply {

@@ -15,18 +15,17 @@ use crate::error::{Error, Result};
 use crate::machine::{CallPhase, Intent, RunState};
 use crate::record::{EventKind, NewEvent};
 use crate::runner::Runner;
-use crate::runner::catch::{caught, owner_scope};
-use crate::runner::clock::pauses;
+use crate::runner::catch::caught;
+use crate::runner::clock::{limited, pauses};
 use crate::runner::effects::link::RunLink;
-use crate::runner::effects::record_outcome::updated;
 use crate::runner::effects::report::Report;
+use crate::runner::effects::state_owner::{owner_scope, updated};
 use crate::runner::start::start_run;
-use crate::runner::worker::append::{self, Extras, append_of, follow, stamp};
+use crate::runner::worker::append::{Extras, follow, stamp};
 use crate::runner::worker::frames::Frames;
 use crate::runner::worker::load;
 use crate::runner::worker::shared::Shared;
 use crate::runner::worker::stop::{Stop, passes};
-use crate::store::StoreError;
 
 /// A detached call whose tool is ready to be called.
 #[must_use = "the tool is called by `perform`"]
@@ -82,7 +81,7 @@ impl PreparedCall {
         let gone = || Error::new("the run no longer awaits the call");
         let (tool, execute, arguments, scope) = tool.ok_or_else(gone)?;
         let work = caught(async { execute(arguments, owner_scope(Some(&tool), scope)?).await });
-        let mut work = pin!(tokio::time::timeout(tool.timeout, work));
+        let mut work = pin!(limited(&*shared.runner.clock, tool.timeout, work));
         let result = loop {
             tokio::select! {
                 biased;
@@ -101,7 +100,7 @@ impl PreparedCall {
         while let Ok(report) = incoming.try_recv() {
             record(&shared, &call, *report).await;
         }
-        let reply = result.unwrap_or_else(|_| {
+        let reply = result.unwrap_or_else(|| {
             let timeout = tool.timeout;
             Err(Error::new(format!("the tool took longer than {timeout:?}; whether it had its effect is unknown")))
         })?;
@@ -183,15 +182,9 @@ async fn append_to_call(shared: &Shared, call: &DetachedCall, new_event: NewEven
         }
         let events = stamp(vec![new_event.clone()], before.next, shared.now().max(before.at), None);
         let after = follow(&before, &events).map_err(Error::permanent)?;
-        let row = shared.summary().clone();
-        let made = append_of(&call.run, &before, &after, Some(&row), &events, Extras::default());
-        let summary = made.index.summary.clone();
-        let failed = match append::append(&*shared.runner.store, &call.run, made).await {
-            Ok(()) => {
-                shared.take_over(after, summary, &events);
-                return Ok(());
-            }
-            Err(StoreError::Conflict { .. }) => match shared.catch_up().await {
+        let failed = match shared.append(&before, after, &events, Extras::default()).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => match shared.catch_up().await {
                 Ok(_) => continue,
                 Err(stop) => stop,
             },

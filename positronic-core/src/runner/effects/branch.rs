@@ -1,6 +1,6 @@
 //! Branches: which arm is chosen, and what begins with it.
 
-use crate::definition::{ArmBody, ArmDefinition, BranchStage, StageBody, recordable};
+use crate::definition::{ArmBody, ArmDefinition, BranchStage, StageBody};
 use crate::error::{Error, Result};
 use crate::machine::Outcome;
 use crate::record::{Change, Path};
@@ -22,14 +22,13 @@ pub(super) fn take_arm(worker: &mut Worker, path: &Path) -> Option<Outcome> {
     let change = branch_of(worker, path).and_then(|branch| match branch.arm(&arm).map(|arm| &arm.body) {
         Some(ArmBody::Pass(next)) => {
             let next = caught_now(|| next(&document))?;
-            recordable("the next state", &next, document.max_bytes())?;
             Ok(Change::between(document.json(), &next))
         }
         Some(ArmBody::Brain(_)) | None => {
             Err(Error::new(format!("the brain's code has no arm `{arm}` without a brain")))
         }
     });
-    Some(Outcome::ArmTaken(change))
+    Some(Outcome::StageEnded(change))
 }
 
 fn branch_of(worker: &Worker, path: &Path) -> Result<BranchStage> {

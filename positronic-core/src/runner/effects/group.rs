@@ -58,10 +58,9 @@ pub(super) async fn finish(worker: &mut Worker, path: &Path) -> std::result::Res
     let results = results(worker, &group).await?;
     let next = group_of(worker, path).and_then(|stage| {
         let next = caught_now(|| (stage.finish)(&document, results))?;
-        recordable("the next state", &next, document.max_bytes())?;
         Ok(Change::between(document.json(), &next))
     });
-    Ok(Some(Outcome::GroupEnded(next)))
+    Ok(Some(Outcome::StageEnded(next)))
 }
 
 /// Reads the results of a group from the log.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::definition::{CheckedValue, LoopDefinition, LoopGuardCheck, Scope, UntypedReply, Verdict};
+use crate::definition::{CheckFn, CheckedValue, LoopDefinition, LoopGuardCheck, Scope, UntypedReply, Verdict};
 use crate::error::{Error, Result};
 use crate::machine::{RefusingGuard, Replaced, Veto};
 use crate::model::{DeltaSink, Piece};
@@ -49,6 +49,16 @@ pub(in crate::runner) struct CheckedInputs {
     pub(super) stopped: Option<Error>,
 }
 
+/// Returns what a guard puts in the place of what it has checked; `None` if that passes.
+fn replacement(guard: &str, verdict: Verdict) -> Result<Option<Value>, Refused> {
+    match verdict {
+        Verdict::Pass => Ok(None),
+        Verdict::Replace(value) => Ok(Some(value)),
+        Verdict::Refuse(message) => Err(Refused::new(guard, message, false)),
+        Verdict::Stop(message) => Err(Refused::new(guard, message, true)),
+    }
+}
+
 /// Applies a verdict to an answer.
 pub(super) fn apply(
     guard: &str,
@@ -56,20 +66,14 @@ pub(super) fn apply(
     response: &mut ModelResponse,
     replaced: &mut Vec<Replaced>,
 ) -> Result<(), Refused> {
-    match verdict {
-        Verdict::Pass => Ok(()),
-        Verdict::Refuse(message) => Err(Refused::new(guard, message, false)),
-        Verdict::Stop(message) => Err(Refused::new(guard, message, true)),
-        Verdict::Replace(text) => {
-            let value = Value::String(response.text());
-            replaced.push(Replaced { guard: guard.to_owned(), value, input: None });
-            let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
-            // What the model thought, and what only its provider reads, may have the same contents.
-            response.parts.retain(|part| matches!(part, Part::Call { .. }));
-            response.parts.insert(0, Part::Text { text });
-            Ok(())
-        }
-    }
+    let Some(text) = replacement(guard, verdict)? else { return Ok(()) };
+    let value = Value::String(response.text());
+    replaced.push(Replaced { guard: guard.to_owned(), value, input: None });
+    let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+    // What the model thought, and what only its provider reads, may have the same contents.
+    response.parts.retain(|part| matches!(part, Part::Call { .. }));
+    response.parts.insert(0, Part::Text { text });
+    Ok(())
 }
 
 /// Checks the arguments of a call, and replaces them if a guard says so. The guards ask models at a path.
@@ -81,20 +85,11 @@ pub(super) async fn check_call(
     arguments: &mut Arc<Value>,
     replaced: &mut Vec<Replaced>,
 ) -> Result<(), Refused> {
-    for guard in definition.into_iter().flat_map(|definition| &definition.guards) {
-        let LoopGuardCheck::Call(check) = &guard.check else { continue };
-        let given = CheckedValue { tool: tool.to_owned(), value: Arc::clone(arguments), at: at.clone() };
-        match verdict(caught_now(|| Ok(check(scope.clone(), given)))).await {
-            Verdict::Pass => {}
-            Verdict::Refuse(message) => return Err(Refused::new(&guard.name, message, false)),
-            Verdict::Stop(message) => return Err(Refused::new(&guard.name, message, true)),
-            Verdict::Replace(value) => {
-                let value = std::mem::replace(arguments, Arc::new(value));
-                replaced.push(Replaced { guard: guard.name.clone(), value: Arc::unwrap_or_clone(value), input: None });
-            }
-        }
-    }
-    Ok(())
+    let of_calls = |check: &LoopGuardCheck| match check {
+        LoopGuardCheck::Call(check) => Some(Arc::clone(check)),
+        _ => None,
+    };
+    check_value(definition, of_calls, scope, (tool, at), arguments, replaced).await
 }
 
 /// Checks arguments that a person has edited, which no guard can replace.
@@ -126,33 +121,37 @@ pub(super) async fn check_result(
     reply: &mut UntypedReply,
     replaced: &mut Vec<Replaced>,
 ) -> Result<()> {
-    check_value(definition, scope, tool, &mut reply.output, replaced).await?;
-    let Some(brief) = &mut reply.brief else { return Ok(()) };
-    let mut value = Value::String(std::mem::take(brief));
-    check_value(definition, scope, tool, &mut value, replaced).await?;
-    *brief = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let of_results = |check: &LoopGuardCheck| match check {
+        LoopGuardCheck::Result(check) => Some(Arc::clone(check)),
+        _ => None,
+    };
+    let (at, refused) = ((tool, &scope.path), |refused: Refused| refused.error("result"));
+    let mut output = Arc::new(std::mem::take(&mut reply.output));
+    check_value(definition, of_results, scope, at, &mut output, replaced).await.map_err(refused)?;
+    reply.output = Arc::unwrap_or_clone(output);
+    let Some(brief) = reply.brief.take() else { return Ok(()) };
+    let mut brief = Arc::new(Value::String(brief));
+    check_value(definition, of_results, scope, at, &mut brief, replaced).await.map_err(refused)?;
+    reply.brief = Some(brief.as_str().map_or_else(|| brief.to_string(), str::to_owned));
     Ok(())
 }
 
+/// Lets the guards of one kind check the arguments or the output of a call of a tool, and replaces it if a guard says so.
 async fn check_value(
     definition: Option<&LoopDefinition>,
+    of_kind: impl Fn(&LoopGuardCheck) -> Option<CheckFn<CheckedValue>>,
     scope: &Scope,
-    tool: &str,
-    output: &mut Value,
+    (tool, at): (&str, &Path),
+    value: &mut Arc<Value>,
     replaced: &mut Vec<Replaced>,
-) -> Result<()> {
+) -> Result<(), Refused> {
     for guard in definition.into_iter().flat_map(|definition| &definition.guards) {
-        let LoopGuardCheck::Result(check) = &guard.check else { continue };
-        let (value, at) = (Arc::new(output.clone()), scope.path.clone());
-        let given = CheckedValue { tool: tool.to_owned(), value, at };
-        match verdict(caught_now(|| Ok(check(scope.clone(), given)))).await {
-            Verdict::Pass => {}
-            Verdict::Refuse(message) => return Err(Refused::new(&guard.name, message, false).error("result")),
-            Verdict::Stop(message) => return Err(Refused::new(&guard.name, message, true).error("result")),
-            Verdict::Replace(value) => {
-                let value = std::mem::replace(output, value);
-                replaced.push(Replaced { guard: guard.name.clone(), value, input: None });
-            }
+        let Some(check) = of_kind(&guard.check) else { continue };
+        let given = CheckedValue { tool: tool.to_owned(), value: Arc::clone(value), at: at.clone() };
+        let verdict = verdict(caught_now(|| Ok(check(scope.clone(), given)))).await;
+        if let Some(other) = replacement(&guard.name, verdict)? {
+            let original = Arc::unwrap_or_clone(std::mem::replace(value, Arc::new(other)));
+            replaced.push(Replaced { guard: guard.name.clone(), value: original, input: None });
         }
     }
     Ok(())

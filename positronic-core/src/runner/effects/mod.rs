@@ -23,7 +23,7 @@ pub(super) mod questions;
 pub(super) mod record_outcome;
 pub(super) mod report;
 pub(super) mod start;
-mod state_owner;
+pub(super) mod state_owner;
 mod step;
 mod structured;
 mod tool_call;

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use super::guards::Refused;
+use super::ask::ask;
+use super::charge::{charged, charged_error};
 use super::guards::answers::AnswerGuards;
+use super::guards::{Refused, Silent};
 use super::plugin_hooks::{Passed, inspected};
 use super::report::EffectOutcome;
-use super::structured::{Received, receive};
-use super::validate_calls::validate_calls;
+use super::structured::{Received, ask_for_actions};
+use super::validate_calls::{IterationAnswer, validate_calls};
 use crate::definition::{LoopDefinition, Scope};
 use crate::error::Result;
-use crate::machine::{Answered, Replaced, Validated};
-use crate::model::Model as _;
+use crate::machine::{Answered, Outcome, Replaced, Validated};
+use crate::model::{DeltaSink, Model as _};
 use crate::projection::iteration_request;
 use crate::record::{AnswerFault, ModelError, ModelErrorKind, ModelResponse, Path};
 use crate::runner::worker::Worker;
@@ -37,53 +39,62 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
         true,
         Box::pin(async move {
             let started = shared.now();
-            let tools = &*prepared.tools;
-            let actions = prepared.settings.structured_actions.as_ref().map(|actions| (actions, tools));
-            let asked = match request.settings.in_code {
-                true => answer_in_code(definition.as_deref()).map(|answer| Received::Valid(answer, None)),
-                false => {
-                    receive(&shared, &*model, &request, after, actions, definition.as_deref(), guards.hold_back()).await
+            let (tools, definition) = (&*prepared.tools, definition.as_deref());
+            let received = match &prepared.settings.structured_actions {
+                _ if request.settings.in_code => answer_in_code(definition).map(Received::Plain),
+                Some(actions) => {
+                    let actions = (actions, tools);
+                    ask_for_actions(&shared, &*model, &request, after, actions, definition, guards.hold_back()).await
+                }
+                None => {
+                    let shown = |show| if guards.hold_back() { Box::new(Silent) as Box<dyn DeltaSink> } else { show };
+                    ask(&shared, &*model, &request, Some(after), shown).await.map(Received::Plain)
                 }
             };
-            let duration = shared.since(started);
-            let result = match asked {
-                Ok(Received::Invalid(response, message)) => {
+            let took = shared.since(started);
+            let settled = |outcome| EffectOutcome::Settled(outcome, took);
+            let (mut response, raw) = match received {
+                Ok(Received::Plain(response)) => (response, None),
+                Ok(Received::Actions(response, raw)) => (response, guards.hold_back().then_some(raw)),
+                Ok(Received::Mismatch(mut response, message)) => {
+                    response.metadata = charged(&shared.runner, response.metadata);
                     let (guard, replaced) = (None, Vec::new());
-                    return EffectOutcome::Refused { response, message, guard, replaced, attempt, took: duration };
+                    return settled(Outcome::Misfit { response, message, guard, replaced, attempt });
                 }
-                Ok(Received::Valid(mut response, raw)) => {
-                    let mut replaced = Vec::new();
-                    let passed = passed(definition.as_deref(), &guards, &scope, &mut response, &mut replaced).await;
-                    let refused = |mut response: ModelResponse, replaced, Refused { guard, message }| {
-                        // Structured actions are shown to the model as it has written them.
-                        if let Some(raw) = raw {
-                            (response.parts, response.calls) = (raw, Vec::new());
-                        }
-                        let guard = Some(guard);
-                        EffectOutcome::Refused { response, message, guard, replaced, attempt, took: duration }
-                    };
-                    let Passed { plugins, failed } = match passed {
-                        Ok(passed) => passed,
-                        Err(why) => return refused(response, replaced, why),
-                    };
-                    let proposed = std::mem::take(&mut response.calls);
-                    // A guard that stops the loop at a call refuses the answer with its calls.
-                    let stoppable = has_call_guards(definition.as_deref()).then(|| proposed.clone());
-                    let validated = validate_calls(proposed, &request.path, tools, definition.as_deref(), &scope).await;
-                    let mut calls = match validated {
-                        Ok(calls) => calls,
-                        Err(why) => {
-                            response.calls = stoppable.unwrap_or_default();
-                            return refused(response, replaced, why);
-                        }
-                    };
-                    cut_off(&mut calls, &response, request.settings.max_output_tokens);
-                    let ModelResponse { parts, metadata, .. } = response;
-                    Ok(Answered { parts, metadata, calls, plugins, failed, replaced })
+                Err(error) => {
+                    let error = charged_error(&shared.runner, error);
+                    return settled(Outcome::ModelFailed { error, attempt });
                 }
-                Err(error) => Err(error),
             };
-            EffectOutcome::Answer { result, attempt, took: duration }
+            response.metadata = charged(&shared.runner, response.metadata);
+            let refused = |mut response: ModelResponse, replaced, Refused { guard, message }| {
+                // Structured actions are shown to the model as it has written them.
+                if let Some(raw) = raw {
+                    (response.parts, response.calls) = (raw, Vec::new());
+                }
+                settled(Outcome::Misfit { response, message, guard: Some(guard), replaced, attempt })
+            };
+            let mut replaced = Vec::new();
+            let Passed { plugins, failed } =
+                match passed(definition, &guards, &scope, &mut response, &mut replaced).await {
+                    Ok(passed) => passed,
+                    Err(why) => return refused(response, replaced, why),
+                };
+            let proposed = std::mem::take(&mut response.calls);
+            // A guard that stops the loop at a call refuses the answer with its calls.
+            let stoppable = has_call_guards(definition).then(|| proposed.clone());
+            let clock = &*shared.runner.clock;
+            let answer = IterationAnswer { clock, path: &request.path, tools, definition, scope: &scope };
+            let mut calls = match validate_calls(proposed, &answer).await {
+                Ok(calls) => calls,
+                Err(why) => {
+                    response.calls = stoppable.unwrap_or_default();
+                    return refused(response, replaced, why);
+                }
+            };
+            cut_off(&mut calls, &response, request.settings.max_output_tokens);
+            let ModelResponse { parts, metadata, .. } = response;
+            settled(Outcome::Answer(Answered { parts, metadata, calls, plugins, failed, replaced }))
         }),
     );
 }

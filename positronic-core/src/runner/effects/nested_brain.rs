@@ -5,12 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::continued::stays_with;
-use super::edited_arguments::check as check_edited;
+use super::edited_arguments::check_edit;
 use super::group;
-use super::guards::check_edited_call;
 use super::report::EffectOutcome;
 use super::state_owner::states;
-use crate::definition::{AnyServices, BrainDefinition};
+use crate::definition::{AnyServices, BrainDefinition, Invocation};
 use crate::error::{Error, Result};
 use crate::machine::{BrainEnd, Outcome, StateChanges, Veto};
 use crate::record::{BrainStart, Path};
@@ -26,7 +25,7 @@ pub(super) async fn start_brain(worker: &mut Worker, path: Path) -> Result<bool,
         if !worker.append_drafted().await? {
             return Ok(false);
         }
-        if check_edit(worker, &path) {
+        if spawn_check(worker, &path) {
             return Ok(true);
         }
     }
@@ -80,24 +79,23 @@ fn nested_brain(
 }
 
 /// Begins to check the arguments of a call that runs a brain, which a person has edited. Returns whether there is something to check.
-fn check_edit(worker: &mut Worker, path: &Path) -> bool {
-    let Some(call) = worker.state.call(path).cloned() else { return false };
+fn spawn_check(worker: &mut Worker, path: &Path) -> bool {
+    let call = worker.state.call(path).map(|call| {
+        let (tool, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
+        Invocation { tool, arguments, flags: call.flags, attempt: call.attempt }
+    });
+    let Some(call) = call else { return false };
     let tool = worker.frames.tool(path, &call.tool).cloned();
     let (Some(tool), Some(scope)) = (tool, worker.scope(path.clone())) else { return false };
-    let loop_at = path.parent().and_then(|loop_at| worker.frames.loop_at(&loop_at).cloned());
+    let loop_at = worker.frames.loop_around(path).cloned();
+    let shared = Arc::clone(&worker.shared);
     worker.used_answers.remove(path);
     worker.launch(
         path.clone(),
         true,
         Box::pin(async move {
-            let checked = async {
-                check_edited_call(loop_at.as_deref(), &scope, &call.tool, &call.arguments).await?;
-                let late =
-                    |_| Err(Error::new("checking the edited arguments against the approval's condition timed out"));
-                let checking = check_edited(&tool, &call.arguments, call.flags.exit, scope.clone());
-                tokio::time::timeout(tool.timeout, checking).await.unwrap_or_else(late)
-            };
-            EffectOutcome::Edited { result: checked.await }
+            let clock = &*shared.runner.clock;
+            EffectOutcome::Edited { result: check_edit(clock, loop_at.as_deref(), &tool, &scope, &call).await }
         }),
     );
     true

@@ -7,13 +7,13 @@ use super::group;
 use super::nested_brain::{complete_brain, finish_brain, start_brain};
 use super::plugin_updates::{has_updates, updated};
 use super::prepare::{prepare, yielded};
-use super::state_owner::states;
+use super::state_owner::{owner_scope, states};
 use super::wait::{begin_wait, finish_wait};
 use crate::definition::{ToolBody, WaitDefinition};
 use crate::error::{Error, Result};
 use crate::machine::{CallPhase, Effect, LoopFrame, Outcome};
 use crate::record::{LoopOutcome, Path};
-use crate::runner::catch::{caught_now, owner_scope};
+use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
 use crate::runner::worker::stop::Stop;
 

@@ -146,8 +146,8 @@ pub(super) async fn record_question(
     duration: Duration,
 ) -> Result<(), Stop> {
     result = match result {
-        Ok(response) => Ok(ModelResponse { metadata: charged(worker, response.metadata), ..response }),
-        Err(error) => Err(charged_error(worker, error)),
+        Ok(response) => Ok(ModelResponse { metadata: charged(&worker.shared.runner, response.metadata), ..response }),
+        Err(error) => Err(charged_error(&worker.shared.runner, error)),
     };
     let outcome = machine::Outcome::Question { result: result.clone(), attempt: asker.request.attempt };
     let new_events = settle(&worker.state, path, outcome, duration, &worker.settle_context());

@@ -1,19 +1,13 @@
 //! Outcomes of effects: described as data by the runner, and converted into events by the machine.
 
-use std::sync::Arc;
-
-use serde_json::Value;
-
-use super::charge::{charged, charged_error};
 use super::prepare::{record_inputs, record_prepared};
 use super::questions::record_question;
 use super::report::EffectOutcome;
 use super::state_owner::states;
-use crate::definition::{StateValue, UntypedReply, recordable};
+use crate::definition::{UntypedReply, recordable};
 use crate::error::Result;
-use crate::machine::{self, Replaced, Returned, StateChanges, Veto, settle};
+use crate::machine::{Outcome, Replaced, Returned, StateChanges, Veto, settle};
 use crate::record::{EventKind, Path};
-use crate::runner::catch::caught_now;
 use crate::runner::detached::call::InDoubt;
 use crate::runner::worker::Worker;
 use crate::runner::worker::stop::Stop;
@@ -25,25 +19,10 @@ pub(in crate::runner) async fn record_outcome(
     outcome: EffectOutcome,
 ) -> Result<(), Stop> {
     let (outcome, took) = match outcome {
-        EffectOutcome::Step { result, retries, took } => {
-            let max_bytes = worker.shared.runner.settings.max_document_bytes;
-            let result = result.and_then(|next| recordable("the next state", &next, max_bytes).map(|()| next));
-            (Some(machine::Outcome::Step { result, retries }), took)
-        }
-        EffectOutcome::Answer { result: Ok(mut answered), took, .. } => {
-            answered.metadata = charged(worker, answered.metadata);
-            (Some(machine::Outcome::Answer(answered)), took)
-        }
-        EffectOutcome::Answer { result: Err(error), attempt, took } => {
-            let error = charged_error(worker, error);
-            (Some(machine::Outcome::ModelFailed { error, attempt }), took)
-        }
-        EffectOutcome::Refused { mut response, message, guard, replaced, attempt, took } => {
-            response.metadata = charged(worker, response.metadata);
-            (Some(machine::Outcome::Misfit { response, message, guard, replaced, attempt }), took)
-        }
+        EffectOutcome::Settled(outcome, took) => (outcome, took),
         EffectOutcome::Tool { result, replaced, attempt, took } => {
-            (returned(worker, path, result, replaced, attempt), took)
+            let Some(outcome) = returned(worker, path, result, replaced, attempt) else { return Ok(()) };
+            (outcome, took)
         }
         EffectOutcome::Prepared { result, iteration, read } => {
             return record_prepared(worker, path, result, iteration, read);
@@ -60,7 +39,6 @@ pub(in crate::runner) async fn record_outcome(
             return Box::pin(record_question(worker, path, result, *asker, took)).await;
         }
     };
-    let Some(outcome) = outcome else { return Ok(()) };
     let new_events = settle(&worker.state, path, outcome, took, &worker.settle_context());
     let waits = new_events.iter().any(|event| matches!(event.kind, EventKind::LoopWait { .. }));
     worker.mail_unread |= waits;
@@ -77,7 +55,7 @@ fn returned(
     result: Result<UntypedReply>,
     replaced: Vec<Replaced>,
     attempt: u32,
-) -> Option<machine::Outcome> {
+) -> Option<Outcome> {
     worker.state.call(path)?;
     let max_bytes = worker.shared.runner.settings.max_document_bytes;
     let checked = |reply: UntypedReply| {
@@ -89,39 +67,20 @@ fn returned(
             let tool = worker.state.call(path).and_then(|call| worker.frames.tool(path, &call.tool));
             let retries = tool.map_or(0, |tool| tool.retries);
             if let Some(InDoubt(reason)) = error.source().downcast_ref::<InDoubt>() {
-                return Some(machine::Outcome::ToolInDoubt { reason: reason.clone(), attempt, retries });
+                return Some(Outcome::ToolInDoubt { reason: reason.clone(), attempt, retries });
             }
             if let Some(Veto(message)) = error.source().downcast_ref::<Veto>() {
-                return Some(machine::Outcome::CallStopped { message: message.clone(), replaced });
+                return Some(Outcome::CallStopped { message: message.clone(), replaced });
             }
-            return Some(machine::Outcome::ToolFailed { error, attempt, retries });
+            return Some(Outcome::ToolFailed { error, attempt, retries });
         }
     };
     let UntypedReply { output, brief, updates, plugin_updates, waits, triggers } = reply;
     // Most tools change no state.
     let changes = match updates.is_empty() && plugin_updates.is_empty() {
         true => Ok(StateChanges::default()),
-        false => states(worker, path)?.and_then(|states| {
-            let next = updated(&states.document, updates)?;
-            states.step(path, next, plugin_updates)
-        }),
+        false => states(worker, path)?.and_then(|states| states.updated(path, updates, plugin_updates)),
     };
     let waits = waits.into_iter().map(|wait| (wait.spec, wait.valid_for)).collect();
-    Some(machine::Outcome::Tool(Returned { output, brief, waits, triggers, replaced, changes }))
-}
-
-/// Applies a tool's updates in order, all or none.
-pub(in crate::runner) fn updated(
-    document: &StateValue,
-    updates: Vec<crate::definition::Update>,
-) -> Result<Option<Value>> {
-    if updates.is_empty() {
-        return Ok(None);
-    }
-    let mut current = document.clone();
-    for update in updates {
-        let next = caught_now(|| update(&current))?;
-        current = current.with_json(Arc::new(next));
-    }
-    Ok(Some(Value::clone(current.json())))
+    Some(Outcome::Tool(Returned { output, brief, waits, triggers, replaced, changes }))
 }

@@ -10,7 +10,7 @@ use super::guards::CheckedInputs;
 use super::plugin_hooks::PreparedIteration;
 use crate::definition::UntypedReply;
 use crate::error::Result;
-use crate::machine::{Answered, RefusingGuard, Replaced};
+use crate::machine::{Outcome, Replaced};
 use crate::record::{ChildRun, ModelError, ModelRequest, ModelResponse, Path, PublicId, Question, SideOutput};
 
 /// The channel to the worker. A report is boxed, because the channel allocates room for 32 at once.
@@ -70,24 +70,8 @@ pub(in crate::runner) enum EffectOutcome {
         iteration: u32,
         read: usize,
     },
-    Step {
-        result: Result<Value>,
-        retries: u32,
-        took: Duration,
-    },
-    Answer {
-        result: Result<Answered, ModelError>,
-        attempt: u32,
-        took: Duration,
-    },
-    Refused {
-        response: ModelResponse,
-        message: String,
-        guard: Option<RefusingGuard>,
-        replaced: Vec<Replaced>,
-        attempt: u32,
-        took: Duration,
-    },
+    /// A step or a model call has ended with what the machine needs to know, after so much time.
+    Settled(Outcome, Duration),
     Tool {
         result: Result<UntypedReply>,
         replaced: Vec<Replaced>,

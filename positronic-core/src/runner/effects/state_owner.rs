@@ -1,10 +1,10 @@
-//! The state that a tool changes: that of its brain, or that of the plugin that added it.
+//! The state that a tool sees and changes: that of its brain, or that of the plugin that added it.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::definition::{StateOwner, StateValue, Update, recordable};
+use crate::definition::{Scope, StateOwner, StateValue, ToolDefinition, Update};
 use crate::error::Result;
 use crate::machine::{StateChanges, plugin_steps};
 use crate::record::{Change, Path, PluginStates};
@@ -31,7 +31,38 @@ pub(super) fn states(worker: &mut Worker, path: &Path) -> Option<Result<CallStat
     Some(document.map(|document| CallStates { document, owner, plugins }))
 }
 
+/// Applies updates of a state in order, all or none. Returns the state after them; `None` without any.
+pub(in crate::runner) fn updated(document: &StateValue, updates: Vec<Update>) -> Result<Option<Value>> {
+    let (mut current, mut next) = (document.clone(), None);
+    for update in updates {
+        if let Some(next) = next {
+            current = current.with_json(Arc::new(next));
+        }
+        next = Some(caught_now(|| update(&current))?);
+    }
+    Ok(next)
+}
+
+/// Replaces the state in a tool's scope by that of its owner: the plugin that added it, or the brain.
+pub(in crate::runner) fn owner_scope(tool: Option<&ToolDefinition>, mut scope: Scope) -> Result<Scope> {
+    if let Some(owner) = tool.and_then(|tool| tool.owner.as_ref()) {
+        scope.state = owner.document(scope.plugins.get(&owner.plugin), scope.max_bytes())?;
+    }
+    Ok(scope)
+}
+
 impl CallStates {
+    /// Applies the updates of a tool to the state of its owner, then those of plugins.
+    pub(super) fn updated(
+        self,
+        path: &Path,
+        updates: Vec<Update>,
+        plugin_updates: Vec<(StateOwner, Update)>,
+    ) -> Result<StateChanges> {
+        let next = updated(&self.document, updates)?;
+        self.step(path, next, plugin_updates)
+    }
+
     /// Applies the next state of the owner, then the updates of the plugins that took part in the call.
     pub(super) fn step(
         self,
@@ -40,7 +71,6 @@ impl CallStates {
         updates: Vec<(StateOwner, Update)>,
     ) -> Result<StateChanges> {
         let max_bytes = self.document.max_bytes();
-        next.as_ref().map_or(Ok(()), |next| recordable("the next state", next, max_bytes))?;
         let mut after = self.plugins.clone();
         let mut changes = StateChanges::default();
         match (self.owner, next) {
@@ -51,7 +81,6 @@ impl CallStates {
         for (owner, update) in updates {
             let document = owner.document(after.get(&owner.plugin), max_bytes)?;
             let next = caught_now(|| update(&document))?;
-            recordable("what the plugin keeps", &next, max_bytes)?;
             after.set(&owner.plugin, owner.keep(Arc::new(next)));
         }
         changes.new_events = plugin_steps(path, &self.plugins, &after);

@@ -1,17 +1,15 @@
 //! How a step runs: in a task of its own, with its limit of time.
 
 use std::sync::Arc;
-use std::time::Duration;
-
-use serde_json::Value;
 
 use super::report::EffectOutcome;
 use super::undo::undo_step;
 use crate::definition::{StageBody, Tries};
-use crate::error::{Error, Result};
+use crate::error::Error;
+use crate::machine::Outcome;
 use crate::record::{Path, Segment, StageKind};
-use crate::runner::Clock;
 use crate::runner::catch::{caught, caught_now};
+use crate::runner::clock::limited;
 use crate::runner::worker::Worker;
 
 pub(super) fn spawn(worker: &mut Worker, path: &Path) {
@@ -35,29 +33,22 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path) {
         true,
         Box::pin(async move {
             let started = shared.now();
+            let settled =
+                |result, retries| EffectOutcome::Settled(Outcome::Step { result, retries }, shared.since(started));
             let (run, tries) = match step {
                 Ok(step) => step,
-                Err(error) => {
-                    return EffectOutcome::Step { result: Err(error), retries: 0, took: shared.since(started) };
+                Err(error) => return settled(Err(error), 0),
+            };
+            let result = match tries.timeout {
+                None => caught(run(scope)).await,
+                Some(timeout) => {
+                    let late = || Err(Error::transient(format!("it took longer than {timeout:?}")));
+                    limited(&*shared.runner.clock, timeout, caught(run(scope))).await.unwrap_or_else(late)
                 }
             };
-            let result = limited(&*shared.runner.clock, tries.timeout, caught(run(scope))).await;
             let is_retried = |error: &Error| caught_now(|| Ok((tries.retried)(error))).unwrap_or(false);
             let retries = result.as_ref().err().filter(|error| is_retried(error)).map_or(0, |_| tries.retries);
-            EffectOutcome::Step { result, retries, took: shared.since(started) }
+            settled(result, retries)
         }),
     );
-}
-
-/// Runs a step for at most a time.
-async fn limited(
-    clock: &dyn Clock,
-    timeout: Option<Duration>,
-    work: impl Future<Output = Result<Value>> + Send,
-) -> Result<Value> {
-    let Some(timeout) = timeout else { return work.await };
-    let mut result = None;
-    let is_in_time = clock.limit(timeout, Box::pin(async { result = Some(work.await) })).await;
-    let late = || Err(Error::transient(format!("it took longer than {timeout:?}")));
-    result.filter(|_| is_in_time).unwrap_or_else(late)
 }

@@ -14,34 +14,31 @@ use crate::runner::worker::shared::Shared;
 
 /// The answer of a model.
 pub(super) enum Received {
-    /// An answer that matches the schema, and the parts that structured actions were read from, if a guard checks them.
-    Valid(ModelResponse, Option<Vec<Part>>),
-    /// An answer that does not, and the mismatch.
-    Invalid(ModelResponse, String),
+    /// An answer as the model gave it.
+    Plain(ModelResponse),
+    /// An answer whose parts contained structured actions, and those parts.
+    Actions(ModelResponse, Vec<Part>),
+    /// An answer whose structured actions do not match their schema, and the mismatch.
+    Mismatch(ModelResponse, String),
 }
 
-/// Sends a request to a model, and reads the answer as structured actions if the loop asks for them.
-pub(super) async fn receive(
+/// Sends a request of a loop with structured actions to a model, and reads them from the answer.
+pub(super) async fn ask_for_actions(
     shared: &Shared,
     model: &dyn Model,
     request: &ModelRequest,
     after: Seq,
-    actions: Option<(&StructuredActions, &ToolSet)>,
+    (actions, tools): (&StructuredActions, &ToolSet),
     definition: Option<&LoopDefinition>,
     is_guarded: bool,
 ) -> Result<Received, ModelError> {
-    let Some((actions, tools)) = actions else {
-        let shown = |show| if is_guarded { Box::new(Silent) as Box<dyn DeltaSink> } else { show };
-        let answer = ask(shared, model, request, Some(after), shown).await?;
-        return Ok(Received::Valid(answer, None));
-    };
     let shown = |show| if is_guarded { Box::new(Silent) as Box<dyn DeltaSink> } else { ReasoningOnly::before(show) };
     let response = ask(shared, model, request, Some(after), shown).await?;
     // It contains no action, and a retry would not help.
     let limit = request.settings.max_output_tokens;
     let fault = AnswerFault::of(&response.parts, &response.metadata.finish, limit);
     if let Some(AnswerFault::Refused | AnswerFault::Filtered) = fault {
-        return Ok(Received::Valid(ModelResponse { calls: Vec::new(), ..response }, None));
+        return Ok(Received::Plain(ModelResponse { calls: Vec::new(), ..response }));
     }
     let fits = |tool: &crate::record::ToolDecl, input: &mut serde_json::Value| match definition {
         // A missing tool gives its call a typed result.
@@ -50,10 +47,9 @@ pub(super) async fn receive(
     };
     Ok(match decode_actions(&response, tools, actions.batches, fits) {
         Ok(DecodedActions { parts, calls }) => {
-            let raw = is_guarded.then_some(response.parts);
-            Received::Valid(ModelResponse { parts, calls, metadata: response.metadata }, raw)
+            Received::Actions(ModelResponse { parts, calls, metadata: response.metadata }, response.parts)
         }
-        Err(message) => Received::Invalid(response, message),
+        Err(message) => Received::Mismatch(response, message),
     })
 }
 

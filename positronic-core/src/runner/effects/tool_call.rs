@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::edited_arguments::check as check_edited;
-use super::guards::{check_edited_call, check_result};
+use super::edited_arguments::check_edit;
+use super::guards::check_result;
 use super::plugin_hooks::around;
 use super::report::EffectOutcome;
-use crate::definition::{Invocation, LoopDefinition, Scope, ToolBody, ToolDefinition};
-use crate::error::{Error, Result};
+use super::state_owner::owner_scope;
+use crate::definition::{Invocation, ToolBody};
+use crate::error::Error;
 use crate::record::Path;
-use crate::runner::catch::owner_scope;
 use crate::runner::detached::attach::{detached_call, performed};
 use crate::runner::worker::Worker;
 
@@ -32,7 +32,10 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
             let started = shared.now();
             // What few calls need is boxed, so that the futures of the others are small.
             let checked = match definition.as_deref().filter(|_| edited) {
-                Some(definition) => Box::pin(check_edit(loop_at.as_deref(), definition, &scope, &call)).await,
+                Some(definition) => {
+                    let clock = &*shared.runner.clock;
+                    Box::pin(check_edit(clock, loop_at.as_deref(), definition, &scope, &call)).await
+                }
                 None => Ok(()),
             };
             let mut replaced = Vec::new();
@@ -72,15 +75,4 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
             EffectOutcome::Tool { result, replaced, attempt, took: shared.since(started) }
         }),
     );
-}
-
-/// Checks arguments that a person has edited.
-async fn check_edit(
-    loop_at: Option<&LoopDefinition>,
-    tool: &ToolDefinition,
-    scope: &Scope,
-    call: &Invocation,
-) -> Result<()> {
-    check_edited_call(loop_at, scope, &call.tool, &call.arguments).await?;
-    check_edited(tool, &call.arguments, call.flags.exit, scope.clone()).await
 }

@@ -7,42 +7,56 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::guards::{Refused, check_call};
-use crate::definition::{GateFn, LoopDefinition, Scope, ToolDefinition};
-use crate::error::Error;
+use super::state_owner::owner_scope;
+use crate::definition::{LoopDefinition, Scope, ToolDefinition};
+use crate::error::{Error, Result};
 use crate::machine::{Replaced, Validated};
 use crate::record::{
     ArgumentMistake, CallFlags, Gate, Path, ProposedCall, Repair, Segment, ToolCall, ToolSet, check_depth,
     check_numbers,
 };
-use crate::runner::catch::{caught, caught_now, owner_scope};
-use crate::tools::{accept_arguments, near_name, parse_arguments};
+use crate::runner::Clock;
+use crate::runner::catch::{caught, caught_now};
+use crate::runner::clock::limited;
+use crate::tools::{near_name, parse_arguments};
 
-/// Validates the calls of the answer at `path`, an iteration, unless a guard of one of them stops the loop.
+/// The answer of an iteration whose calls are validated.
+pub(super) struct IterationAnswer<'a> {
+    pub(super) clock: &'a dyn Clock,
+    /// The iteration.
+    pub(super) path: &'a Path,
+    pub(super) tools: &'a ToolSet,
+    pub(super) definition: Option<&'a LoopDefinition>,
+    pub(super) scope: &'a Scope,
+}
+
+impl IterationAnswer<'_> {
+    /// Returns the scope of the author's code for a call.
+    fn scope(&self, index: u32) -> Scope {
+        let iteration = match self.path.last() {
+            Some(Segment::Iteration(iteration)) => iteration,
+            _ => 0,
+        };
+        Scope { path: self.path.parent().unwrap_or_default().call(iteration, index), ..self.scope.clone() }
+    }
+}
+
+/// Validates the calls of an answer, unless a guard of one of them stops the loop.
 pub(super) async fn validate_calls(
     calls: Vec<ProposedCall>,
-    path: &Path,
-    tools: &ToolSet,
-    definition: Option<&LoopDefinition>,
-    scope: &Scope,
+    answer: &IterationAnswer<'_>,
 ) -> Result<Vec<Validated>, Refused> {
     let mut validated = Vec::with_capacity(calls.len());
-    let loop_at = path.parent().unwrap_or_default();
-    let iteration = match path.last() {
-        Some(Segment::Iteration(iteration)) => iteration,
-        _ => 0,
-    };
     for (index, call) in (0..).zip(calls) {
-        let scope = || Scope { path: loop_at.call(iteration, index), ..scope.clone() };
-        validated.push(validate(call, tools, definition, (&path.about_answer(), scope)).await?);
+        validated.push(validate(call, index, answer).await?);
     }
     Ok(validated)
 }
 
 async fn validate(
     ProposedCall { name, arguments, provider_id, data }: ProposedCall,
-    tools: &ToolSet,
-    definition: Option<&LoopDefinition>,
-    at: (&Path, impl Fn() -> Scope),
+    index: u32,
+    answer: &IterationAnswer<'_>,
 ) -> Result<Validated, Refused> {
     let mut made = ToolCall {
         tool: name,
@@ -54,7 +68,7 @@ async fn validate(
         repair: None,
     };
     let (mut repair, mut replaced) = (Repair::default(), Vec::new());
-    let completed = complete(&mut made, (&mut repair, &mut replaced), &arguments, tools, definition, at).await;
+    let completed = complete(&mut made, (&mut repair, &mut replaced), &arguments, index, answer).await;
     let refused = match completed {
         Ok(()) => None,
         Err(Invalid::Refused(reason)) => Some(reason),
@@ -85,9 +99,8 @@ async fn complete(
     call: &mut ToolCall,
     (repair, replaced): (&mut Repair, &mut Vec<Replaced>),
     arguments: &str,
-    tools: &ToolSet,
-    definition: Option<&LoopDefinition>,
-    (at, scope): (&Path, impl Fn() -> Scope),
+    index: u32,
+    answer: &IterationAnswer<'_>,
 ) -> Result<(), Invalid> {
     let (json, invalid) = match read_arguments(arguments) {
         Ok((json, mistakes)) => {
@@ -97,7 +110,7 @@ async fn complete(
         Err(reason) => (Value::String(arguments.to_owned()), Some(reason)),
     };
     call.arguments = Arc::new(json);
-    let tool = find_tool(&call.tool, repair, tools, definition)?;
+    let tool = find_tool(&call.tool, repair, answer)?;
     if call.tool != tool.decl.id.as_str() {
         tool.decl.id.as_str().clone_into(&mut call.tool);
     }
@@ -107,12 +120,14 @@ async fn complete(
     repair.arguments.extend(fit_arguments(&mut call.arguments, tool)?);
     call.flags = tool.decl.flags;
     // Most calls have neither a guard nor a gate.
-    if definition.is_some_and(|definition| !definition.guards.is_empty()) {
-        guarded(call, replaced, tool, definition, (at, scope())).await?;
+    if answer.definition.is_some_and(|definition| !definition.guards.is_empty()) {
+        guarded(call, replaced, tool, index, answer).await?;
     }
     call.flags.exit = call.flags.exit && ends_loop(&call.arguments, tool)?;
-    if let Some(needs_approval) = &tool.gate {
-        call.gate = gate(needs_approval, &call.arguments, tool, scope()).await?;
+    if tool.gate.is_some() {
+        // After an error, it is unknown whether the call needs an approval, so it does not run.
+        let needed = gate(answer.clock, tool, &call.arguments, answer.scope(index)).await;
+        call.gate = needed.map_err(|error| format!("cannot determine whether the call needs an approval: {error}"))?;
     }
     Ok(())
 }
@@ -122,10 +137,11 @@ async fn guarded(
     call: &mut ToolCall,
     replaced: &mut Vec<Replaced>,
     tool: &ToolDefinition,
-    definition: Option<&LoopDefinition>,
-    (at, scope): (&Path, Scope),
+    index: u32,
+    answer: &IterationAnswer<'_>,
 ) -> Result<(), Invalid> {
-    let checked = check_call(definition, &scope, at, &call.tool, &mut call.arguments, replaced).await;
+    let (scope, at) = (answer.scope(index), answer.path.about_answer());
+    let checked = check_call(answer.definition, &scope, &at, &call.tool, &mut call.arguments, replaced).await;
     if let Err(Refused { guard, message }) = checked {
         return Err(match guard.stops {
             true => Invalid::Stops(Refused { guard, message: format!("its call of `{}`: {message}", call.tool) }),
@@ -153,8 +169,7 @@ fn read_arguments(arguments: &str) -> Result<(Value, Vec<ArgumentMistake>), Stri
 fn find_tool<'a>(
     name: &str,
     repair: &mut Repair,
-    tools: &ToolSet,
-    definition: Option<&'a LoopDefinition>,
+    &IterationAnswer { tools, definition, .. }: &IterationAnswer<'a>,
 ) -> Result<&'a ToolDefinition, String> {
     let decl = tools.find(name).or_else(|| {
         let near = near_name(tools, name)?;
@@ -171,11 +186,8 @@ fn find_tool<'a>(
 
 /// Decodes arguments as the tool's code does, and returns what was repaired in them.
 fn fit_arguments(arguments: &mut Arc<Value>, tool: &ToolDefinition) -> Result<Vec<ArgumentMistake>, String> {
-    let accept = |value: &mut Value| {
-        let decoded = caught_now(|| tool.accept(value).map_err(Error::new));
-        decoded.map_err(|error| error.to_string())
-    };
-    accept_arguments(Arc::make_mut(arguments), accept, &tool.schema)
+    let arguments = Arc::make_mut(arguments);
+    caught_now(|| tool.accept_near(arguments).map_err(Error::new))
         .map_err(|reason| format!("the arguments do not match the schema: {reason}"))
 }
 
@@ -185,17 +197,16 @@ fn ends_loop(arguments: &Arc<Value>, tool: &ToolDefinition) -> Result<bool, Stri
     caught_now(|| exits(arguments)).map_err(|error| format!("cannot determine whether the call ends the loop: {error}"))
 }
 
-/// Returns the approval that a call needs. After an error, it is unknown whether it needs one, so the call does not run.
-async fn gate(
-    gate: &GateFn,
-    arguments: &Arc<Value>,
+/// Returns the approval that a call needs by its tool's condition, which gets as much time as one try of the tool.
+pub(super) async fn gate(
+    clock: &dyn Clock,
     tool: &ToolDefinition,
+    arguments: &Arc<Value>,
     scope: Scope,
-) -> Result<Option<Gate>, String> {
-    let arguments = Arc::clone(arguments);
-    let verdict = match owner_scope(Some(tool), scope).and_then(|scope| caught_now(|| Ok(gate(arguments, scope)))) {
-        Ok(verdict) => caught(verdict).await,
-        Err(error) => Err(error),
-    };
-    verdict.map_err(|error| format!("cannot determine whether the call needs an approval: {error}"))
+) -> Result<Option<Gate>> {
+    let Some(gate) = &tool.gate else { return Ok(None) };
+    let scope = owner_scope(Some(tool), scope)?;
+    let verdict = caught_now(|| Ok(gate(Arc::clone(arguments), scope)))?;
+    let late = || Err(Error::new(format!("the approval's condition took longer than {:?}", tool.timeout)));
+    limited(clock, tool.timeout, caught(verdict)).await.unwrap_or_else(late)
 }

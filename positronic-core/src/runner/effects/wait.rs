@@ -1,6 +1,6 @@
 //! How a stage that waits begins, and what its answer does to the state.
 
-use crate::definition::{StageBody, WaitStage, recordable};
+use crate::definition::{StageBody, WaitStage};
 use crate::error::{Error, Result};
 use crate::machine::{Outcome, WaitOutcome};
 use crate::record::{Change, Path};
@@ -27,14 +27,14 @@ pub(super) fn finish_wait(worker: &mut Worker, path: &Path) -> Option<Outcome> {
     let document = worker.document(path)?;
     let end = worker.state.owner(path)?.stage.as_wait()?.end.clone()?;
     let next = wait_of(worker, path).and_then(|wait| {
-        let next = caught_now(|| match &end {
-            WaitOutcome::Answered(index, payload) => (wait.finish)(&document, Some((*index, payload))),
-            WaitOutcome::Expired => (wait.finish)(&document, None),
-        })?;
-        recordable("the next state", &next, document.max_bytes())?;
+        let answer = match &end {
+            WaitOutcome::Answered(index, payload) => Some((*index, &**payload)),
+            WaitOutcome::Expired => None,
+        };
+        let next = caught_now(|| (wait.finish)(&document, answer))?;
         Ok(Change::between(document.json(), &next))
     });
-    Some(Outcome::WaitEnded(next))
+    Some(Outcome::StageEnded(next))
 }
 
 fn wait_of(worker: &Worker, path: &Path) -> Result<WaitStage> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::append::{Extras, Stamp, append, append_of, follow, stamp, worker_of};
+use super::append::{Extras, Stamp, follow, stamp, worker_of};
 use super::early_webhooks::take_mail;
 use super::lease::HeldLease;
 use super::release::{give_up, release};
@@ -97,22 +97,13 @@ pub(in crate::runner) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>
         if was_refused && !is_parked && !restore(&mut worker, &after, definition).await? {
             continue;
         }
-        let row = shared.summary().clone();
         let extras = Extras { epoch: Some(epoch), sinks: runner.durable_sinks(), ..Extras::default() };
-        let claimed = append_of(&shared.run, &state, &after, Some(&row), &events, extras);
-        let summary = claimed.index.summary.clone();
-        match append(&*runner.store, &shared.run, claimed).await {
-            Ok(()) => {
-                worker.state = after.clone();
-                shared.take_over(after, summary, &events);
-            }
-            Err(StoreError::Conflict { .. }) => {
-                // Another writer was first: decide again.
-                shared.catch_up().await?;
-                continue;
-            }
-            Err(error) => return Err(error.into()),
+        if !shared.append(&state, after.clone(), &events, extras).await? {
+            // Another writer was first: decide again.
+            shared.catch_up().await?;
+            continue;
         }
+        worker.state = after;
         if is_parked {
             return Err(NoClaim::Idle);
         }
@@ -166,15 +157,7 @@ pub(in crate::runner) async fn append_alone(shared: &Shared, epoch: Epoch, kind:
     let at = Stamp::of_worker(shared.now(), before.at);
     let events = stamp(vec![NewEvent::new(Path::root(), kind)], before.next, at, Some(epoch));
     let after = follow(&before, &events)?;
-    let row = shared.summary().clone();
-    let extras = Extras { epoch: Some(epoch), ..Extras::default() };
-    let alone = append_of(&shared.run, &before, &after, Some(&row), &events, extras);
-    let summary = alone.index.summary.clone();
-    match append(&*shared.runner.store, &shared.run, alone).await {
-        Ok(()) => shared.take_over(after, summary, &events),
-        Err(StoreError::Conflict { .. }) => {}
-        Err(error) => return Err(error.into()),
-    }
+    shared.append(&before, after, &events, Extras { epoch: Some(epoch), ..Extras::default() }).await?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
-use super::append::{follow, index};
+use super::append::{Extras, append, append_of, follow, index};
 use super::stop::ResumeError;
 use super::stop::Stop;
 use crate::definition::BrainDefinition;
@@ -20,7 +20,7 @@ use crate::runner::Runner;
 use crate::runner::client::feed::{Feed, Feeds};
 use crate::runner::client::live::LiveRun;
 use crate::runner::serve::backoffs::defer;
-use crate::store::{Deferral, Watcher};
+use crate::store::{Deferral, StoreError, Watcher};
 
 /// Starts a run, for the code of another one; the error is for its author. It is passed in, since a start begins a worker.
 pub(in crate::runner) type StartRun =
@@ -180,6 +180,26 @@ impl Shared {
     pub(in crate::runner) async fn defer(&self, deferral: &Deferral) {
         let next = self.state().next;
         defer(&*self.runner.store, &self.run, next, deferral).await;
+    }
+
+    /// Appends the events between two states without the run's worker, and takes them over. Returns `false` if another writer was first.
+    pub(in crate::runner) async fn append(
+        &self,
+        before: &RunState,
+        after: RunState,
+        events: &[Arc<Event>],
+        extras: Extras,
+    ) -> Result<bool, StoreError> {
+        let made = append_of(&self.run, before, &after, Some(&*self.summary()), events, extras);
+        let summary = made.index.summary.clone();
+        match append(&*self.runner.store, &self.run, made).await {
+            Ok(()) => {
+                self.take_over(after, summary, events);
+                Ok(true)
+            }
+            Err(StoreError::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Folds in the events of other writers and returns them.

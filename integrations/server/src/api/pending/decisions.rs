@@ -2,15 +2,14 @@
 
 use axum::response::Response;
 use positronic_core::machine::pending as open_items;
-use positronic_core::record::{
-    Amounts, EventKind, Path, Pending, PendingKind, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, WaitSpec,
-};
+use positronic_core::record::{EventKind, Pending, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, WaitSpec};
 use positronic_core::runner::SignalError;
 use positronic_core::store::PendingFilter;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
+use super::decision::{Decision, ListedDecision, NewDecision};
 use super::items::{arguments_schema, question_id};
 use super::questions::DecisionItem;
 use crate::api::idempotency::Key;
@@ -57,74 +56,6 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A decision: exactly one of `approve`, `reject`, `grant` and `reply`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct NewDecision {
-    /// Approves the call.
-    pub(crate) approve: Option<bool>,
-    /// The edited arguments of an approved call.
-    #[serde(deserialize_with = "present")]
-    pub(crate) arguments: Option<Value>,
-    /// Rejects the call, or the request for more.
-    pub(crate) reject: Option<bool>,
-    /// The reason of a rejection; for a call, the model reads it.
-    pub(crate) reason: Option<String>,
-    /// Grants more of a limit: `iterations`, `tokens`, `money` or `time` (microseconds).
-    #[schemars(with = "Option<GrantedAmounts>")]
-    pub(crate) grant: Option<Amounts>,
-    /// The answer to a call that waits for one.
-    #[serde(deserialize_with = "present")]
-    pub(crate) reply: Option<Value>,
-    /// Which of the possible answers it is, from 0, if there are several.
-    pub(crate) wait: Option<usize>,
-}
-
-/// The amounts that a person grants in addition to a limit.
-#[derive(JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it is the schema of the core's type")]
-struct GrantedAmounts {
-    iterations: Option<u64>,
-    tokens: Option<u64>,
-    /// A decimal number as text, such as `2.50`.
-    money: Option<String>,
-    /// Microseconds.
-    time: Option<u64>,
-}
-
-/// A decision among several.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListedDecision {
-    /// The run.
-    run: String,
-    /// The id of the pending item.
-    id: String,
-    /// Approves the call.
-    #[serde(default)]
-    approve: Option<bool>,
-    /// The edited arguments of an approved call.
-    #[serde(default, deserialize_with = "present")]
-    arguments: Option<Value>,
-    /// Rejects the call, or the request for more.
-    #[serde(default)]
-    reject: Option<bool>,
-    /// The reason of a rejection.
-    #[serde(default)]
-    reason: Option<String>,
-    /// Grants more of a limit.
-    #[serde(default)]
-    #[schemars(with = "Option<GrantedAmounts>")]
-    grant: Option<Amounts>,
-    /// The answer to a call that waits for one.
-    #[serde(default, deserialize_with = "present")]
-    reply: Option<Value>,
-    /// Which of the possible answers it is, from 0.
-    #[serde(default)]
-    wait: Option<usize>,
-}
-
 /// A recorded decision.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Decided {
@@ -158,11 +89,6 @@ struct DecisionOutcome {
     problem: Option<Value>,
 }
 
-/// Distinguishes `null` from an absent field.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
-}
-
 async fn read(cx: RequestContext) -> Result<Response, Problem> {
     let (app, run, id) = (&cx.app, &cx.run()?.run, cx.param("id")?);
     let items = app.client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
@@ -180,7 +106,8 @@ async fn read(cx: RequestContext) -> Result<Response, Problem> {
 
 async fn one(cx: RequestContext) -> Result<Response, Problem> {
     let (row, key) = (cx.run()?, Key::of(&cx)?);
-    let (decided, is_replay) = decide(&cx, row, cx.param("id")?, cx.json()?, &key).await?;
+    let decision = cx.json::<NewDecision>()?.try_into()?;
+    let (decided, is_replay) = decide(&cx, row, cx.param("id")?, decision, &key).await?;
     let mut response = json(&decided)?;
     key.mark(&mut response, is_replay);
     Ok(response)
@@ -195,12 +122,12 @@ async fn many(cx: RequestContext) -> Result<Response, Problem> {
     let key = Key::of(&cx)?;
     let (mut items, mut are_replays) = (Vec::with_capacity(decisions.len()), !decisions.is_empty());
     for listed in decisions {
-        let ListedDecision { run, id, approve, arguments, reject, reason, grant, reply, wait } = listed;
-        let decision = NewDecision { approve, arguments, reject, reason, grant, reply, wait };
-        let decided = match cx.app.row(cx.caller()?, &RunId::new(&run)).await {
-            Ok(row) => decide(&cx, &row, &id, decision, &key).await,
-            Err(problem) => Err(problem),
+        let (run, id, decision) = listed.parts();
+        let decided = async {
+            let row = cx.app.row(cx.caller()?, &RunId::new(&run)).await?;
+            decide(&cx, &row, &id, decision.try_into()?, &key).await
         };
+        let decided = decided.await;
         are_replays &= matches!(decided, Ok((_, true)));
         items.push(match decided {
             Ok((decided, _)) => DecisionOutcome { run, id, status: 200, seq: Some(decided.seq), problem: None },
@@ -223,14 +150,14 @@ pub(crate) async fn decide(
     cx: &RequestContext,
     row: &RunSummary,
     id: &str,
-    decision: NewDecision,
+    decision: Decision,
     key: &Key,
 ) -> Result<(Decided, bool), Problem> {
     let (app, run) = (&cx.app, &row.run);
-    let items = app.client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
-    let item = items.into_iter().find(|item| question_id(run, &item.pending.call, item.pending.since) == id);
+    let state = app.client.state(run).await?;
+    let item = open_items(&state).into_iter().find(|item| question_id(run, &item.call, item.since) == id);
     let signal_id = SignalId::new(key.id(&format!("{run}\n{id}")));
-    let Some(item) = item else {
+    let Some(pending) = item else {
         // A repeated request comes after its own decision.
         let Some(seq) = app.client.store().accepted(run, &signal_id).await? else {
             return Err(app.why_not_pending(run, id).await);
@@ -242,18 +169,16 @@ pub(crate) async fn decide(
             _ => None,
         });
         let decision = edited(app, proposed.unwrap_or(&Value::Null), decision)?;
-        let is_edited = decision.arguments.as_ref().is_some_and(|given| Some(given) != proposed);
-        let is_same = has_same_content(event, &as_signal(decision, &event.path), is_edited);
+        let is_edited = decision.arguments().is_some_and(|given| Some(given) != proposed);
+        let is_same = has_same_content(event, &decision.signal(&event.path), is_edited);
         return if is_same { Ok((decided(app, run, seq).await?, true)) } else { Err(ProblemType::KeyReused.into()) };
     };
-    let pending = &item.pending;
-    let needed = needed(pending, decision.wait);
+    let needed = decision.scope(&pending);
     if !cx.caller()?.may(needed) {
         return Err(Problem::scope_missing(&[needed]));
     }
-    let state = app.client.state(run).await?;
-    app.may_decide(cx.caller()?, &Question::of(run, &state, pending))?;
-    let kind = signal_kind(pending, edited(app, &pending.arguments, decision)?)?;
+    app.may_decide(cx.caller()?, &Question::of(run, &state, &pending))?;
+    let kind = edited(app, &pending.arguments, decision)?.signal_for(&pending)?;
     // The answer of a webhook goes to any call that waits for it.
     if let SignalKind::Webhook { name, identifier, .. } = &kind {
         for other in open_items(&state) {
@@ -267,85 +192,25 @@ pub(crate) async fn decide(
         return Err(code_differs(difference));
     }
     let signal = Signal { id: signal_id, actor: cx.actor()?, kind };
-    match app.client.send(run, signal.clone()).await {
+    match app.client.send_with_state(run, state, signal.clone()).await {
         Ok(seq) => Ok((decided(app, run, seq).await?, false)),
-        Err(error) => Err(refused(app, run, id, pending, &signal.kind, error).await),
+        Err(error) => Err(refused(app, run, id, &pending, &signal.kind, error).await),
     }
 }
 
 /// Puts the secrets of the proposed arguments back into the edited ones.
-fn edited(app: &App, proposed: &Value, mut decision: NewDecision) -> Result<NewDecision, Problem> {
-    let redact = app.options.redact.as_ref();
-    decision.arguments = decision.arguments.map(|edited| with_secrets(redact, proposed, edited)).transpose()?;
-    Ok(decision)
+fn edited(app: &App, proposed: &Value, decision: Decision) -> Result<Decision, Problem> {
+    Ok(match decision {
+        Decision::Approve { arguments: Some(edited) } => {
+            Decision::Approve { arguments: Some(with_secrets(app.options.redact.as_ref(), proposed, edited)?) }
+        }
+        decision => decision,
+    })
 }
 
 async fn decided(app: &App, run: &RunId, seq: Seq) -> Result<Decided, Problem> {
     let events = app.client.store().read(run, seq, 1).await?;
     Ok(Decided { seq: seq.0, decision: events.first().and_then(|event| DecisionItem::of(event)) })
-}
-
-/// Returns the signal of a decision that is no longer pending, to compare it with the accepted one.
-fn as_signal(decision: NewDecision, call: &Path) -> SignalKind {
-    let NewDecision { arguments, reject, reason, grant, reply, .. } = decision;
-    let call = call.clone();
-    match (grant, reply) {
-        (Some(more), _) => SignalKind::Grant { to: call, more },
-        (None, Some(payload)) => SignalKind::Reply { call, payload },
-        (None, None) if reject == Some(true) => SignalKind::Reject { call, reason },
-        (None, None) => SignalKind::Approve { call, arguments },
-    }
-}
-
-/// Returns the scope that a decision needs. A person may answer only a wait for a person, although the call may wait for a
-/// program's webhook as well.
-fn needed(pending: &Pending, wait: Option<usize>) -> Scope {
-    let is_for_person = match &pending.kind {
-        PendingKind::Answer { waits } => {
-            answered(waits, wait).map_or_else(|| pending.kind.is_for_person(), |wait| wait.person)
-        }
-        PendingKind::Approval { .. } | PendingKind::Budget(_) => true,
-    };
-    if is_for_person { Scope::Decide } else { Scope::Operate }
-}
-
-/// Returns the wait that a reply answers: the one with this index, else the reply to the call itself, else the only one.
-fn answered(waits: &[WaitSpec], index: Option<usize>) -> Option<&WaitSpec> {
-    match index {
-        Some(index) => waits.get(index),
-        None => waits.iter().find(|wait| wait.webhook == "reply").or(waits.first().filter(|_| waits.len() == 1)),
-    }
-}
-
-/// Returns the signal of a decision, if it fits the pending item.
-fn signal_kind(pending: &Pending, decision: NewDecision) -> Result<SignalKind, Problem> {
-    let NewDecision { approve, arguments, reject, reason, grant, reply, wait } = decision;
-    let misfit = |detail: &str| Err(Problem::new(ProblemType::Unprocessable).detail(detail));
-    let (approve, reject) = (approve == Some(true), reject == Some(true));
-    let call = pending.call.clone();
-    let given =
-        usize::from(approve) + usize::from(reject) + usize::from(grant.is_some()) + usize::from(reply.is_some());
-    if given != 1 {
-        let detail = "expected exactly one of `\"approve\": true`, `\"reject\": true`, `grant` and `reply`";
-        return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
-    }
-    match (&pending.kind, grant, reply) {
-        (PendingKind::Approval { .. }, None, None) if approve => Ok(SignalKind::Approve { call, arguments }),
-        (PendingKind::Approval { .. } | PendingKind::Budget(_), None, None) if reject => {
-            Ok(SignalKind::Reject { call, reason })
-        }
-        (PendingKind::Budget(_), Some(more), None) => Ok(SignalKind::Grant { to: call, more }),
-        (PendingKind::Answer { waits }, None, Some(payload)) => match answered(waits, wait) {
-            Some(wait) if wait.webhook == "reply" => Ok(SignalKind::Reply { call, payload }),
-            Some(wait) => {
-                Ok(SignalKind::Webhook { name: wait.webhook.clone(), identifier: wait.identifier.clone(), payload })
-            }
-            None => misfit("the call waits for one of several answers; name it with `wait`, its index in `waits`"),
-        },
-        (PendingKind::Approval { .. }, ..) => misfit("the call waits for an approval: approve or reject it"),
-        (PendingKind::Budget(_), ..) => misfit("the item asks for a higher limit: send `grant` or `reject`"),
-        (PendingKind::Answer { .. }, ..) => misfit("the call waits for an answer: reply to it"),
-    }
 }
 
 /// Explains a refused decision: what was decided before, or which places of the arguments are invalid.

@@ -1,5 +1,6 @@
 //! `/pending`: what waits for a person or a program, and the decisions about it.
 
+pub(crate) mod decision;
 pub(crate) mod decisions;
 pub(crate) mod history;
 pub(crate) mod item;

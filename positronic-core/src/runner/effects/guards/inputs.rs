@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::definition::{CheckedInput, LoopDefinition, LoopGuard, LoopGuardCheck, Scope, Verdict};
+use crate::definition::{CheckedInput, LoopDefinition, LoopGuard, LoopGuardCheck, Scope};
 use crate::error::Error;
 use crate::machine::{Replaced, Veto};
 use crate::record::{Path, ReplacedInput, UserMessage};
 use crate::runner::catch::caught_now;
 use crate::runner::effects::guards::loops::guards_at;
-use crate::runner::effects::guards::{CheckedInputs, verdict};
+use crate::runner::effects::guards::{CheckedInputs, replacement, verdict};
 use crate::runner::worker::Worker;
 
 /// The messages that an iteration would send first, and the guards that check them.
@@ -44,25 +44,22 @@ impl InputGuards {
             for (guard, scope) in &self.guards {
                 let LoopGuardCheck::Input(check) = &guard.check else { continue };
                 let given = CheckedInput { message: Arc::new(message.clone()), at: self.at.clone() };
-                match verdict(caught_now(|| Ok(check(scope.clone(), given)))).await {
-                    Verdict::Pass => continue,
-                    Verdict::Stop(reason) => {
-                        let why = format!("the guard `{}` refused the message: {reason}", guard.name);
-                        stopped.get_or_insert_with(|| Error::permanent(Veto(why)));
-                        (message.text, message.files) = (withheld(&reason), Vec::new());
-                        by = Some(guard.name.clone());
-                        break;
-                    }
-                    Verdict::Refuse(reason) => {
-                        (message.text, message.files) = (withheld(&reason), Vec::new());
-                        by = Some(guard.name.clone());
-                        break;
-                    }
-                    Verdict::Replace(text) => {
+                let verdict = verdict(caught_now(|| Ok(check(scope.clone(), given)))).await;
+                match replacement(&guard.name, verdict) {
+                    Ok(None) => continue,
+                    Ok(Some(text)) => {
                         message.text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+                        by = Some(guard.name.clone());
+                    }
+                    Err(refused) => {
+                        if refused.guard.stops {
+                            stopped.get_or_insert_with(|| Error::permanent(Veto(refused.sentence("message"))));
+                        }
+                        (message.text, message.files) = (withheld(&refused.message), Vec::new());
+                        by = Some(refused.guard.name);
+                        break;
                     }
                 }
-                by = Some(guard.name.clone());
             }
             if let Some(guard) = by {
                 let UserMessage { text, files, .. } = message;
