@@ -1,7 +1,7 @@
 //! Templates of prompts, whose variables are the fields of a type.
 //!
 //! [`templates!`] embeds files and makes a struct of them. `new()` parses all of them and checks each against its type, so it belongs to
-//! the start of a project; an error names the template and the line.
+//! the start of a project; it panics with a sentence that names the template and the line.
 //!
 //! ```
 //! use positronic_templates::{Template, TemplateError, TemplateSet};
@@ -30,7 +30,7 @@
 //! | what is wrong | found |
 //! |---|---|
 //! | a file that does not exist | when the project is compiled |
-//! | syntax; an unknown variable, field of a list's item, filter or included template | by [`TemplateSet::parse`] or [`TemplateSet::template`], at the start |
+//! | syntax; an unknown variable, field of a list's item, filter or included template | by `new()`, at the start; as an error, by [`TemplateSet::parse`] or [`TemplateSet::template`] |
 //! | an index beyond a list, a field that serde leaves out, a filter that refuses a value | by [`Template::render`] |
 //!
 //! The syntax is Jinja's. Values are not escaped. A line that has only a block (`{% if … %}`) leaves no empty line behind, and the
@@ -43,6 +43,21 @@ mod set;
 
 pub use error::TemplateError;
 pub use set::{Template, TemplateSet};
+
+#[doc(hidden)]
+pub mod __private {
+    use crate::TemplateError;
+
+    /// Panics at the author's line with the error of an embedded template.
+    #[track_caller]
+    #[expect(clippy::panic, reason = "an author's mistake, reported at its source before anything runs")]
+    pub fn valid<T>(result: Result<T, TemplateError>) -> T {
+        match result {
+            Ok(value) => value,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
 
 /// Makes a struct of embedded templates. Paths are relative to the file with the macro; they are also the names by which the templates
 /// include and extend each other.
@@ -71,7 +86,7 @@ pub use set::{Template, TemplateSet};
 ///     }
 /// }
 ///
-/// let prompts = Prompts::new()?;
+/// let prompts = Prompts::new();
 /// let articles = vec![Article { title: "Refunds".to_owned() }];
 /// let text = prompts.support.render(&Support { customer: "Ann".to_owned(), articles })?;
 /// assert_eq!(text, "You help Ann.\nBe short and kind.\n- Refunds");
@@ -90,12 +105,13 @@ macro_rules! templates {
         impl $name {
             /// Parses the templates, and checks them against the types of their variables.
             ///
-            /// # Errors
+            /// # Panics
             ///
-            /// The first `TemplateError`.
-            $vis fn new() -> ::core::result::Result<Self, $crate::TemplateError> {
-                let set = $crate::TemplateSet::parse([$(($path, ::core::include_str!($path))),*])?;
-                Ok(Self { $($field: set.template($path)?),* })
+            /// When one cannot be parsed, or has variables that its type does not have.
+            #[track_caller]
+            $vis fn new() -> Self {
+                let set = $crate::__private::valid($crate::TemplateSet::parse([$(($path, ::core::include_str!($path))),*]));
+                Self { $($field: $crate::__private::valid(set.template($path))),* }
             }
         }
     };

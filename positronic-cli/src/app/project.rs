@@ -188,6 +188,18 @@ impl Project {
         self.starts.iter().filter(|start| start.brain == title).map(|start| start.webhook.as_str()).collect()
     }
 
+    /// Returns the brains whose runs a webhook starts.
+    pub(crate) fn started_by(&self, webhook: &str) -> Vec<&str> {
+        self.starts.iter().filter(|start| start.webhook == webhook).map(|start| start.brain.as_str()).collect()
+    }
+
+    /// Returns the brains with a stage that waits for a webhook, or a loop that declares that its tools do.
+    pub(crate) fn waiting_for(&self, webhook: &str) -> Vec<&str> {
+        let waits =
+            |entry: &&ProjectBrain| entry.definition.structure().waits().iter().any(|(_, wait)| *wait == webhook);
+        self.brains.iter().filter(waits).map(|entry| entry.definition.title.as_str()).collect()
+    }
+
     /// Gives a brain a cassette, which answers if no model is configured.
     ///
     /// # Panics
@@ -304,7 +316,9 @@ impl Project {
     /// Finds the brain of a run.
     pub(crate) fn titled(&self, title: &str) -> Result<&ProjectBrain, Failure> {
         let entry = self.brains.iter().find(|entry| entry.definition.title == title);
-        entry.ok_or_else(|| Failure::usage(format!("unknown brain `{title}`")).hint(self.known_brains()))
+        entry.ok_or_else(|| Failure::usage(format!("unknown brain `{title}`")).hint(self.known_brains()).hint(
+            "a run continues if the project has its brain, also a run that another one has started: add it with `Project::brain`",
+        ))
     }
 
     /// Finds a brain by its title or an unambiguous prefix of it.

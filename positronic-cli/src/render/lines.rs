@@ -77,7 +77,11 @@ impl NodeRenderer<'_> {
         let indent = self.indent(depth);
         match &node.kind {
             NodeKind::Brain(brain) => self.title(&brain.title, &brain.options),
-            NodeKind::Stage(stage) => self.stage_line(id, node, stage, indent, self.sign(id, node.status)),
+            NodeKind::Stage(stage) => {
+                let mut lines = self.stage_line(id, node, stage, indent, self.sign(id, node.status));
+                lines.extend(self.notes(id, indent + 2));
+                lines
+            }
             NodeKind::Call(call) => self.call_line(node, call, indent, self.call_sign(id, node, call)),
             NodeKind::Answer(answer) => self.answer_head(id, answer, indent),
             NodeKind::Retry { attempt, message, due } => match self.is_repeated(id, message) {

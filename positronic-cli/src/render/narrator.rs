@@ -138,7 +138,7 @@ pub(crate) fn note(node: &Node, currency: Option<&str>) -> Vec<String> {
         NodeKind::Pause { actor, .. } => format!("paused{}", by(actor)),
         NodeKind::Migration { version } => format!("continues with version {version} of its brain"),
         NodeKind::ClaimRefused { message, .. } => message.clone(),
-        NodeKind::GuardReplaced { guard, .. } => format!("the guard {guard} replaced it"),
+        NodeKind::GuardReplaced { guard, .. } => format!("the guard {guard} replaced what it saw"),
         // The end of the loop has the reason.
         NodeKind::Stopped { .. } => return Vec::new(),
         _ => return Vec::new(),

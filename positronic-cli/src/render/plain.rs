@@ -56,8 +56,12 @@ impl<W: Write> Plain<W> {
 
     /// Applies the next event, and returns its text, without place and time.
     pub(crate) fn apply(&mut self, event: &Event) -> Option<String> {
+        let reruns = self.view.reruns(event);
+        let rerun = |(id, text): &(NodeId, &str)| {
+            self.view.node(*id).map(|node| format!("{}: {text}", self.view.trail(&node.path)))
+        };
+        let mut added: Vec<_> = reruns.iter().filter_map(rerun).collect();
         self.view.apply(event);
-        let mut added = Vec::new();
         for id in self.view.timeline.take_changes() {
             let Some(node) = self.view.node(id) else { continue };
             let said = sentences(&self.view.timeline, node);

@@ -10,6 +10,8 @@ use positronic_core::record::{
     RoutingStep, StageKind, Usage,
 };
 
+use serde_json::Value;
+
 use super::cost_line::cost;
 use super::narrator::sentences;
 use super::text::width;
@@ -42,6 +44,37 @@ fn plain(story: &Story) -> String {
     }
     drop(plain);
     String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn step_that_runs_again_after_a_crash_says_so() {
+    let claim = |owner: &str| EventKind::RunClaimed { owner: owner.to_owned(), trace: None };
+    let stages = [("Load", StageKind::Step), ("Save", StageKind::Step)];
+    let story = Story::default()
+        .brain("", "Stock", Value::Null, &stages)
+        .event("", claim("first"))
+        .step("Load", 200)
+        .event("Save", EventKind::StepStart { attempt: 0 })
+        .after(800)
+        .event("", claim("second"));
+    assert_eq!(
+        plain(&story),
+        "00:00.0 Stock starts\n00:00.2 Load: done in 200 ms\n00:01.0 Save: run again after a crash\n"
+    );
+    insta::assert_snapshot!(frame(&story, 80), @r"
+    Stock
+    ✓ Load  200 ms
+    ⠹ Save
+      → run again after a crash
+    ⠹ running · 1 s
+    ");
+    let released = Story::default()
+        .brain("", "Stock", Value::Null, &stages)
+        .event("", claim("first"))
+        .event("Load", EventKind::StepStart { attempt: 0 })
+        .event("", EventKind::RunReleased { reason: "it ends".to_owned() })
+        .event("", claim("second"));
+    assert_eq!(plain(&released), "00:00.0 Stock starts\n00:00.0 Load: run again\n");
 }
 
 #[test]

@@ -11,7 +11,9 @@ use positronic_core::prices::PriceTable;
 use positronic_core::projection::timeline::{
     AnswerNode, AnswerOutcome, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode, Timeline, WidgetNode,
 };
-use positronic_core::record::{Delta, Event, LimitKind, LimitReached, LoopOutcome, Path, Segment, Speaker, Timestamp};
+use positronic_core::record::{
+    Delta, Event, EventKind, LimitKind, LimitReached, LoopOutcome, Path, Segment, Speaker, StageKind, Timestamp,
+};
 
 use super::routing::routing_summary;
 use super::shown_answer::ShownAnswer;
@@ -68,7 +70,23 @@ impl View {
     /// Applies the next event of the run.
     pub(crate) fn apply(&mut self, event: &Event) {
         self.tick(event.at);
+        for (id, text) in self.reruns(event) {
+            self.notes.entry(id).or_default().push(text.to_owned());
+        }
         self.timeline.apply(event);
+    }
+
+    /// Lists the steps that run again from an event on, which is a claim: a worker before has begun them, and they have no outcome.
+    pub(crate) fn reruns(&self, event: &Event) -> Vec<(NodeId, &'static str)> {
+        if !matches!(event.kind, EventKind::RunClaimed { .. }) {
+            return Vec::new();
+        }
+        let text = if self.timeline.worker.is_some() { "run again after a crash" } else { "run again" };
+        let is_step = |node: &&Node| {
+            matches!(&node.kind, NodeKind::Stage(stage) if stage.stage == StageKind::Step)
+                && node.status == NodeStatus::Running
+        };
+        self.timeline.nodes().filter(is_step).map(|node| (node.id, text)).collect()
     }
 
     /// Applies a delta.

@@ -129,6 +129,10 @@ pub(crate) fn answer_commands(run: &str, pending: &Pending, now: Timestamp, ui: 
                 ui.command(&["reject", run, call, "--reason", "TEXT"]),
             ]
         }
+        // Only the end of the other run answers.
+        PendingKind::Answer { waits } if pending.kind.is_for_run() => {
+            waits.iter().map(|wait| ui.command(&["show", wait.identifier.as_str()])).collect()
+        }
         PendingKind::Answer { waits } => waits.iter().map(|wait| delivery(run, call, wait, ui)).collect(),
     }
 }

@@ -359,12 +359,20 @@ impl BrainDefinition {
             Some(migrate) => migrate(state)?,
             None => {
                 return Err(Error::new(format!(
-                    "the state is that of version {version}, and the code has version {} without a migration from it",
+                    "the state is that of version {version}, and the code has version {} without a migration from it; add \
+                     `.migrate({version}, …)` to the brain",
                     self.version
                 )));
             }
         };
-        check(&state, max_bytes)?;
+        check(&state, max_bytes).map_err(|error| {
+            Error::new(match version == self.version {
+                true => {
+                    format!("{error}; if its type has changed, raise `.version(…)` and add `.migrate({version}, …)`")
+                }
+                false => format!("after the migration from version {version}: {error}"),
+            })
+        })?;
         Ok(Some(state))
     }
 

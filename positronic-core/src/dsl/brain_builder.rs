@@ -95,9 +95,9 @@ pub trait HasStages: Phase {}
 
 /// A phase of a builder that takes a guard with the reason `E`.
 #[diagnostic::on_unimplemented(
-    message = "all guards of a brain have one reason, and this one has another: `{E}`",
-    label = "the guards before it have another reason",
-    note = "return an enum with both from each of them"
+    message = "a stage cannot follow `.public(…)`, which is a view of the last state",
+    label = "this brain takes no further stages",
+    note = "move `.public(…)` after the last stage"
 )]
 pub trait TakesGuard<E>: Phase {
     /// The phase after the guard.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::catch::panicked;
@@ -102,6 +103,20 @@ async fn resume_here(
     shared.feed(next);
     tokio::spawn(attend(Arc::clone(&shared), begun));
     Ok(RunHandle::new(shared))
+}
+
+/// Resumes the child runs of a run that have work, and theirs, as far as the runner knows their brains. What cannot be resumed is logged.
+pub(super) fn resume_children(runner: Runner, of: RunHandle<Value>) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        let children = Arc::clone(&of.shared().state().children);
+        for child in children.keys() {
+            let is_due = matches!(runner.store.run(child).await, Ok(row) if row.has_work(runner.clock.now()));
+            match if is_due { runner.resume(child).await.map(drop) } else { Ok(()) } {
+                Ok(()) | Err(ResumeError::Claimed { .. } | ResumeError::Over { .. }) => {}
+                Err(error) => tracing::warn!(run = %of.id(), %child, %error, "cannot resume the child run"),
+            }
+        }
+    })
 }
 
 /// Refuses a run with a limit of money that this runner's prices cannot enforce.

@@ -111,14 +111,19 @@ impl Runner {
         resume::open(self, run).await
     }
 
-    /// Claims a run that no worker has claimed, and works on it from then on.
+    /// Claims a run that no worker has claimed, and works on it from then on. So it does with the [child
+    /// runs](crate::dsl::StepContext::start) that it has started and whose brains this runner knows.
     ///
     /// # Errors
     ///
     /// [`ResumeError`]; the run is unchanged then, except for [`ResumeError::Store`], where the log has what
     /// could be written.
     pub async fn resume(&self, run: &RunId) -> Result<RunHandle<Value>, ResumeError> {
-        resume::resume(self, run, None, None).await
+        let resumed = resume::resume(self, run, None, None).await?;
+        if !resumed.shared().state().children.is_empty() {
+            tokio::spawn(resume::resume_children(self.clone(), resumed.clone()));
+        }
+        Ok(resumed)
     }
 
     /// Resumes a run with a permit to load it, or with this code of its brain.

@@ -67,9 +67,24 @@ fn accepted(source: &'static str) {
     }
 }
 
+templates! {
+    /// A template whose variables are those of another type.
+    struct Misfit {
+        refund: Template<Order> = "prompts/refund.md",
+    }
+}
+
+#[test]
+#[should_panic(
+    expected = "the template `prompts/refund.md`, line 3, uses `customer`, which `Order` does not have; it has `id`, `items`"
+)]
+fn embedded_template_that_does_not_fit_its_type_ends_the_start_with_a_sentence() {
+    _ = Misfit::new().refund;
+}
+
 #[test]
 fn embedded_templates_render_with_their_types() {
-    let prompts = Prompts::new().unwrap();
+    let prompts = Prompts::new();
 
     let text = prompts.refund.render(&refund()).unwrap();
 
@@ -153,7 +168,7 @@ async fn loop_uses_a_template_of_its_services() {
     let support = brain("Support")
         .services::<Shop>()
         .r#loop("Chat", |cx| Ok(cx.system(cx.services.prompts.refund.render(&refund())?)))
-        .bind(Shop { prompts: Prompts::new().unwrap() });
+        .bind(Shop { prompts: Prompts::new() });
     let model = ScriptedModel::from_fn(|request| {
         assert!(request.system.starts_with("# Refunds & returns"), "{}", request.system);
         Reply::text("Done.")

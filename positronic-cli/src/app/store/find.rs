@@ -56,7 +56,7 @@ pub(crate) async fn open_run(written: &str, ui: &Ui) -> Result<(Client, RunSumma
     Ok((store.client(), row))
 }
 
-/// The names of the run that was started last.
+/// The names of the run that was started last, and not by another run.
 const LAST: [&str; 2] = ["@", "last"];
 /// Minimum length of the end of an id.
 const SHORTEST_END: usize = 4;
@@ -86,8 +86,7 @@ pub(crate) async fn lookup_run(store: &ProjectStore, written: &str) -> Result<Fo
         found => return found.map(Found::One),
     }
     if LAST.contains(&written) {
-        let mut last = client.store().runs(&RunFilter::builder().limit(1).build()).await?;
-        return Ok(last.pop().map_or(Found::Nothing, Found::One));
+        return Ok(last_started(&client).await?.map_or(Found::Nothing, Found::One));
     }
     let mut rows = Vec::new();
     for prefix in [Some(written.to_owned()), generated(written)].into_iter().flatten() {
@@ -103,6 +102,19 @@ pub(crate) async fn lookup_run(store: &ProjectStore, written: &str) -> Result<Fo
         rows.dedup_by(|one, other| one.run == other.run);
     }
     Ok(Found::of(rows, |row| format!("{}  {}, {}", row.run, row.brain, row.status.as_str())))
+}
+
+/// Finds the run that was started last, and not by another run.
+async fn last_started(client: &Client) -> Result<Option<RunSummary>, StoreError> {
+    let mut filter = RunFilter::builder().limit(CANDIDATES).build();
+    loop {
+        let rows = client.store().runs(&filter).await?;
+        let Some(last) = rows.last().map(RunSummary::cursor) else { return Ok(None) };
+        if let Some(row) = rows.into_iter().find(|row| row.parent.is_none()) {
+            return Ok(Some(row));
+        }
+        filter.after = Some(last);
+    }
 }
 
 /// Normalizes an id as the runtime generates it: lower case, with dashes.

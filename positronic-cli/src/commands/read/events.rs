@@ -37,7 +37,8 @@ fn lines(log: &[Arc<Event>], from: Seq, columns: usize) -> String {
     let names = log.iter().filter(|event| event.seq >= from).map(|event| event.kind.name().len());
     let widest = names.max().unwrap_or(0);
     for event in log {
-        let shown = lines.apply(event).or_else(|| named(event)).unwrap_or_default();
+        let shown: Vec<_> = named(event).into_iter().chain(lines.apply(event)).collect();
+        let shown = shown.join("; ");
         if event.seq < from {
             continue;
         }

@@ -80,7 +80,9 @@ async fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     }
     for mail in mails {
         let (since, left) = (age(now.since(mail.at)), left(mail.expires.since(now)));
-        let head = format!("{} {}, for {since}; {left} left", mail.webhook, mail.identifier);
+        // A webhook that starts runs may have no identifier.
+        let name = format!("{} {}", mail.webhook, mail.identifier);
+        let head = format!("{}, for {since}; {left} left", name.trim_end());
         let payload = arguments(&mail.payload);
         ui.row(&head)?;
         ui.row(&format!("  with {payload}"))?;

@@ -17,9 +17,12 @@ pub(crate) fn list(project: &Project, args: &ListArgs, ui: &mut Ui) -> Result<Ex
             writeln!(ui.out, "{line}")?;
         }
         for webhook in &project.webhooks {
-            let payload = webhook.payload_schema();
-            let line =
-                json!({"webhook": webhook.name(), "description": webhook.description(), "payload_schema": payload});
+            let (name, payload) = (webhook.name(), webhook.payload_schema());
+            let (starts, waits) = (project.started_by(name), project.waiting_for(name));
+            let description = webhook.description();
+            let line = json!({
+                "webhook": name, "description": description, "payload_schema": payload, "starts": starts, "waits": waits,
+            });
             writeln!(ui.out, "{line}")?;
         }
         return Ok(Exit::Done);
@@ -31,7 +34,14 @@ pub(crate) fn list(project: &Project, args: &ListArgs, ui: &mut Ui) -> Result<Ex
     }
     if !project.webhooks.is_empty() {
         writeln!(ui.out, "\nWebhooks:")?;
-        let pairs = project.webhooks.iter().map(|hook| (hook.name().to_owned(), hook.description().to_owned()));
+        let pairs = project.webhooks.iter().map(|hook| {
+            let name = hook.name();
+            let starts = project.started_by(name).into_iter().map(|brain| format!("starts {brain}"));
+            let waits = project.waiting_for(name).into_iter().map(|brain| format!("{brain} waits for it"));
+            let uses: Vec<_> = starts.chain(waits).collect();
+            let text = [hook.description(), &uses.join("; ")].join("  ");
+            (name.to_owned(), text.trim().to_owned())
+        });
         for line in aligned(&pairs.collect::<Vec<_>>()) {
             writeln!(ui.out, "{line}")?;
         }

@@ -2,6 +2,7 @@
 
 mod attached;
 mod attached_providers;
+mod children;
 mod costs;
 mod decisions;
 mod desk;

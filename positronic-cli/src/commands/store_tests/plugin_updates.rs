@@ -85,6 +85,6 @@ fn update_of_a_plugin_is_sent_once_and_shown_with_its_outcome() {
     insta::assert_snapshot!(told.join("\n"), @r#"
     - the plugin tone was updated by ann: {"tone":"warm"}
     - the plugin tone was updated by ann: 3
-    - it refused an update: the update is not a \`positronic_cli::commands::store_tests::plugin_updates::SetTone\`: invalid type: integer \`3\`, expected struct SetTone
+    - the plugin tone refused an update: the update is not a \`positronic_cli::commands::store_tests::plugin_updates::SetTone\`: invalid type: integer \`3\`, expected struct SetTone
     "#);
 }

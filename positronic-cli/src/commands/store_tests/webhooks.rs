@@ -217,11 +217,15 @@ mod listed {
     #[test]
     fn webhooks_of_a_project_are_listed_with_their_payloads() {
         let listed = Desk::new().call(&project(Hooks::new().payment), &["list"]).out;
-        assert!(listed.ends_with("\nWebhooks:\npayment  The bank's notice of a payment.\n"), "{listed}");
+        assert!(
+            listed.ends_with("\nWebhooks:\npayment  The bank's notice of a payment.  Order waits for it\n"),
+            "{listed}"
+        );
         let lines = Desk::new().call(&project(Hooks::new().payment), &["list", "--json"]).out;
         let last: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
         assert_eq!(last["webhook"], "payment");
         assert_eq!(last["payload_schema"]["properties"]["cents"]["type"], "integer");
+        assert_eq!((&last["starts"], &last["waits"]), (&json!([]), &json!(["Order"])));
     }
 
     #[test]

@@ -5,15 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use derive_where::derive_where;
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::tries::Untried;
 use crate::definition::{StageBody, StateValue, WaitStage, decode, encode_state};
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::services::Requirement;
-use crate::dsl::trait_bounds::{Options, State};
+use crate::dsl::trait_bounds::{Options, State, TypedAnswer};
 use crate::error::{Error, Result};
 use crate::machine::REPLY;
 use crate::record::{StageKind, WaitDeadline, WaitSpec};
@@ -51,7 +49,7 @@ impl<T> FormAnswer<T> for Option<T> {
 }
 
 /// Creates a form whose fields are those of `T`.
-pub fn form<T>(question: impl Into<String>) -> Form<T> {
+pub fn form<T: TypedAnswer>(question: impl Into<String>) -> Form<T> {
     Form { question: question.into(), within: None, types: PhantomData }
 }
 
@@ -98,7 +96,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         next: impl Fn(S, A) -> S2 + Send + Sync + 'static,
     ) -> BrainBuilder<O, S2, V, P::Next<Untried>>
     where
-        T: DeserializeOwned + JsonSchema + 'static,
+        T: TypedAnswer,
         A: FormAnswer<T> + 'static,
         P: TakesStages,
     {

@@ -25,7 +25,7 @@ pub(super) fn updated(worker: &Worker, path: &Path, definition: &LoopDefinition)
     let mut new_events = Vec::with_capacity(frame.updates.len());
     for update in &frame.updates {
         let taken = taken(definition, &states, update, max_bytes);
-        let result = taken.as_ref().map_err(|error| format!("it refused an update: {error}"));
+        let result = taken.as_ref().map_err(|error| format!("the plugin {} refused an update: {error}", update.plugin));
         new_events.push(plugin_updated(&at, &states, update, result));
         if let Ok(next) = taken {
             states.set(&update.plugin, next);

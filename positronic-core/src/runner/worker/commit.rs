@@ -17,9 +17,6 @@ use crate::runner::clock::pauses;
 use crate::runner::serve::quarantine::crashes_of;
 use crate::store::StoreError;
 
-/// The number of events from which on a draft is appended.
-const FULL: usize = 64;
-
 impl Worker {
     /// Appends a transition and the intents of the effects that it makes due. Returns `false` if another writer was
     /// first: its events are folded in, nothing was appended, and the caller decides again.
@@ -32,7 +29,7 @@ impl Worker {
     /// so that what the author's code of one has computed is not lost when that of the next one ends the process again.
     pub(in crate::runner) async fn append_together(&mut self, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
         self.draft(new_events)?;
-        let waits = (1..FULL).contains(&self.draft.events.len()) && self.shared.state().crashed.is_empty();
+        let waits = !self.draft.events.is_empty() && self.shared.state().crashed.is_empty() && !self.draft.is_full();
         if waits { Ok(true) } else { self.append_draft().await }
     }
 

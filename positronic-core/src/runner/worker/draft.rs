@@ -2,8 +2,11 @@
 //!
 //! The worker decides on the state after its draft, so outcomes that have arrived together are appended together.
 
+use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
+
+use serde::Serialize;
 
 use super::append::Stamp;
 use crate::machine::Effect;
@@ -19,15 +22,33 @@ pub(in crate::runner) struct Draft {
     pub(super) outcomes: Vec<(Path, Range<usize>)>,
     /// The time of the events: all events of an append have that of the first.
     pub(super) stamp: Option<Stamp>,
+    /// The number of events whose size is known, and the sum of their sizes.
+    measured: (usize, usize),
 }
+
+/// The number of events from which on a draft is appended.
+const FULL: usize = 64;
+/// The number of bytes from which on a draft is appended: a few large documents are as much work for a store as many small ones, and a
+/// crash loses no more of them.
+const FULL_BYTES: usize = 4 << 20;
 
 /// The events of an effect's outcome.
 pub(super) type OutcomeEvents = (Path, Vec<NewEvent>);
 
 impl Draft {
+    /// Returns whether it is appended before more is added. A single event may be larger than the limit.
+    pub(super) fn is_full(&mut self) -> bool {
+        let (known, bytes) = self.measured;
+        let added = self.events.get(known..).unwrap_or_default();
+        let bytes = added.iter().map(|event| json_bytes(&event.kind)).fold(bytes, usize::saturating_add);
+        self.measured = (self.events.len(), bytes);
+        self.events.len() >= FULL || bytes >= FULL_BYTES
+    }
+
     /// Removes everything, and keeps the room for the next draft.
     pub(super) fn clear(&mut self) {
-        let Self { events, effects, outcomes, stamp } = self;
+        let Self { events, effects, outcomes, stamp, measured } = self;
+        *measured = (0, 0);
         events.clear();
         effects.clear();
         outcomes.clear();
@@ -43,4 +64,21 @@ impl Draft {
         let events = |range: Range<usize>| self.events.get(range).unwrap_or_default().iter().map(new_event).collect();
         self.outcomes.into_iter().map(|(path, range)| (path, events(range))).collect()
     }
+}
+
+/// Returns the number of bytes of a value as JSON; 0 if it cannot be written.
+fn json_bytes(value: &impl Serialize) -> usize {
+    struct Count(usize);
+    impl Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, value).map_or(0, |()| count.0)
 }

@@ -184,7 +184,8 @@ impl Worker {
         while let Some(report) = next {
             self.take(report).await?;
             count += 1;
-            next = if count < TOGETHER { self.incoming.try_recv().ok() } else { None };
+            let waits = count < TOGETHER && !self.incoming.is_empty() && !self.draft.is_full();
+            next = if waits { self.incoming.try_recv().ok() } else { None };
         }
         self.record_drafted().await
     }

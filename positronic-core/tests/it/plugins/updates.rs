@@ -109,7 +109,7 @@ async fn timeline_has_each_update_with_what_became_of_it() {
         updates().await,
         [
             r#"ann notes {"write":"tea"} Done "#,
-            r#"lee notes {"write":""} Failed it refused an update: the line is empty"#
+            r#"lee notes {"write":""} Failed the plugin notes refused an update: the line is empty"#
         ]
     );
 }
@@ -230,8 +230,8 @@ async fn refused_update_is_recorded_and_the_loop_continues() {
     assert_eq!(
         failed,
         [
-            "it refused an update: the line is empty",
-            "it refused an update: the update is not a `it::plugins::updates::NotesUpdate`: unknown variant `sing`, expected `write` or `clear`",
+            "the plugin notes refused an update: the line is empty",
+            "the plugin notes refused an update: the update is not a `it::plugins::updates::NotesUpdate`: unknown variant `sing`, expected `write` or `clear`",
         ]
     );
 }

@@ -1,0 +1,93 @@
+//! Child runs on the command line.
+
+use positronic_core::dsl::Child;
+use positronic_core::model::scripted::ScriptedModel;
+use positronic_core::prelude::*;
+use positronic_core::record::Status;
+use positronic_core::store::RunFilter;
+use positronic_sqlite::SqliteStore;
+use serde_json::json;
+
+use super::Desk;
+use crate::app::Project;
+
+/// A child that waits for the webhook `post`.
+fn letter() -> Brain<(), String> {
+    brain("Letter")
+        .state("letter".to_owned())
+        .wait("Post", |w| w.on(webhook::<String>("post"), String::clone, |text| text), |_, text| text)
+        .build()
+}
+
+fn parent() -> Brain<(), String> {
+    brain("Parent")
+        .step("Begin", async |cx| cx.start("letter", letter(), ()).await)
+        .join("Letter", Child::clone, |_, text| text.unwrap_or_default())
+        .build()
+}
+
+/// Runs a parent until it and its child wait, and returns the child's id.
+fn waiting_parent(desk: &Desk) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = SqliteStore::open(desk.path("runs.db")).unwrap();
+        let runner = Runner::new(ScriptedModel::new([])).store(store);
+        runner.start(parent(), ()).await.unwrap().settled().await;
+        let client = runner.client();
+        let row = loop {
+            let filter = RunFilter::builder().brain("Letter").status(vec![Status::Waiting]).build();
+            match client.store().runs(&filter).await.unwrap().pop() {
+                Some(row) => break row,
+                None => tokio::task::yield_now().await,
+            }
+        };
+        runner.release().await;
+        row.run.to_string()
+    })
+}
+
+#[test]
+fn last_run_is_the_one_that_a_person_has_started() {
+    let desk = Desk::new();
+    waiting_parent(&desk);
+    let shown = desk.call(&Project::new(), &["show", "@"]).out;
+    assert!(shown.contains("\nParent\n"), "{shown}");
+}
+
+#[test]
+fn wait_for_a_child_suggests_no_answer() {
+    let desk = Desk::new();
+    let child = waiting_parent(&desk);
+    let shown = desk.call(&Project::new(), &["show", "@"]).out;
+    assert!(shown.contains(&format!("\n    desk show {child}\n")), "{shown}");
+    assert!(!shown.contains("--webhook run"), "{shown}");
+}
+
+#[test]
+fn run_of_an_unknown_brain_says_how_the_project_gets_it() {
+    let desk = Desk::new();
+    let child = waiting_parent(&desk);
+    let refused = desk.call(&Project::new().brain(parent()), &["work", &child]);
+    assert_eq!(refused.code, 2);
+    assert_eq!(
+        refused.err,
+        "error: unknown brain `Letter`\n  the project has the brains `Parent`\n  a run continues if the project has its brain, also a run that \
+         another one has started: add it with `Project::brain`\n"
+    );
+}
+
+#[test]
+fn work_on_a_run_works_on_its_children() {
+    let desk = Desk::new();
+    let child = waiting_parent(&desk);
+    let project = Project::new()
+        .brain(parent())
+        .brain(letter())
+        .model(positronic_core::record::Tier::Normal, std::sync::Arc::new(ScriptedModel::new([])));
+    let payload = json!("Dear Ann").to_string();
+    let sent =
+        desk.call(&project, &["send", &child, "--webhook", "post", "--identifier", "letter", "--payload", &payload]);
+    assert_eq!(sent.code, 0, "{}", sent.err);
+    let worked = desk.call(&project, &["work", "@"]);
+    assert_eq!((worked.code, worked.out.as_str()), (0, "\"Dear Ann\"\n"), "{}", worked.err);
+}

@@ -1,0 +1,5 @@
+use positronic_core::prelude::*;
+
+fn main() {
+    let _ = brain("Greeter").step("Greet", async |_| Ok("hello"));
+}
