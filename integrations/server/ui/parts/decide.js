@@ -201,13 +201,24 @@ function leaveField({ target, currentTarget }) {
 const eventLink = ({ run, seq }) => a({ href: runUrl(run, 'events', seq) }, `event ${seq}`);
 /** How much of what happened before an item was asked is shown. */
 const BEFORE = 3;
+const KINDS_BEFORE = { assistant: 'model' };
+/** A text in which JSON is read as its fields, after the name of its tool. */
+function fieldsIn(text) {
+  const [, name = '', json] = /^([\w.-]+: )?([{[][^]*)$/.exec(text) ?? [];
+  try {
+    return json ? name + brief(JSON.parse(json), 200) : text;
+  } catch {
+    return text;
+  }
+}
 /** What happened before an item was asked; the calls that are shown beside it are not said again. */
 export function contextOf({ context = [], input, user }, isBesideCalls = false) {
   const before = context.filter(({ kind }) => kind !== 'call' || !isBesideCalls).slice(-BEFORE);
   // What the run is about stands first, also if much has happened since.
   const begins = input && !before.some(({ kind, text }) => kind === 'user' && line(text, 300).startsWith(input.replace(/…$/, '')));
-  const entry = ({ kind, text }, key) => li({ key }, span.soft(kind), ' ', span({ dir: 'auto' }, line(text, 220)));
-  return (begins || before.length > 0) && ul.context({ 'aria-label': 'What happened before' }, begins && li.begins({ key: 'begins' }, b(user ?? 'Asked'), ' ', span({ dir: 'auto' }, `“${input}”`)), before.map(entry));
+  const says = (key, text) => li.begins({ key }, b(user ?? 'Asked'), ' ', span({ dir: 'auto' }, `“${text}”`));
+  const entry = ({ kind, text }, key) => (kind === 'user' ? says(key, line(text, 220)) : li({ key }, span.soft(KINDS_BEFORE[kind] ?? kind), ' ', span({ dir: 'auto' }, line(fieldsIn(text), 220))));
+  return (begins || before.length > 0) && ul.context({ 'aria-label': 'What happened before' }, begins && says('begins', input), before.map(entry));
 }
 
 /** Draws an item with its decision, `inbox` with its run. `pick` is a control that chooses the item among others; a `part` of a card leaves to

@@ -48,7 +48,7 @@ function figuresOf(title, { from, started, ended: { completed, failed, cancelled
   return section.brainFigures({ 'aria-label': 'Figures of the last 30 days' }, figure(number(started), 'runs in 30 days', runs()),
     figure(all ? `${Math.round((failed / all) * 1000) / 10} %` : '–', 'failed', failed && runs({ status: 'failed' })),
     figure(active ? micros(active.p50) : '–', 'p50 active'), figure(active ? micros(active.p95) : '–', 'p95 active'),
-    figure(cost && all ? money(String(cost.amount / all), cost.currency) : '–', partly ? 'mean cost, as far as known' : 'mean cost of a run'),
+    figure(cost && all ? money(String(cost.amount / all), cost.currency) : '–', partly ? 'mean cost, in part' : 'mean cost'),
     figure(number(waiting.items), waiting.items === 1 ? 'decision waits' : 'decisions wait', waiting.items && '/inbox'));
 }
 
@@ -69,7 +69,7 @@ function stands(run) {
 
 const runsOf = (title, { items, next }) => section.panel(header(h2('Last runs'), span.grow(), a({ href: ui(`/runs${query({ brain: title })}`) }, next ? 'All runs' : 'As a list')),
   items.length ? ul.lastRuns(items.map((run) => li({ key: run.id }, a({ href: runUrl(run.id) }, status(standing(run)), span.mono({ title: run.id }, idText(run.id)),
-    span.cut(run.input && [span({ dir: 'auto', title: run.input }, plain(run.input)), ' · '], span({ class: run.status === 'failed' ? 'bad' : run.pending || run.cut_off != null ? 'wait' : 'soft', dir: 'auto' }, stands(run))),
+    span.cut(span({ class: run.status === 'failed' ? 'bad' : run.pending || run.cut_off != null ? 'wait' : '', dir: 'auto' }, stands(run)), run.input && span.quiet({ dir: 'auto', title: run.input }, ' · ', plain(run.input))),
     span.quiet(moment(run.started)), span.wide.cost(run.cost?.currency ? money(run.cost.amount, run.cost.currency) : '–'))))) : p.soft('It has not run yet.'));
 
 /** Goes to the form, which stands below the rest in a narrow window. */

@@ -22,7 +22,7 @@ function endWords(run, cut) {
   if (run.status === 'completed') return run.why ? ['was ', quoted(run.why)] : ['completed'];
   if (run.status === 'failed') return ['failed: ', quoted(causeOf(run.why ?? run.last).brief)];
   if (run.status === 'cancelled') return ['was cancelled ', quoted(run.why)];
-  return [{ waiting: 'waits', paused: 'is paused', running: 'is running' }[run.status] ?? run.status, run.status === 'waiting' && [': ', quoted(causeOf(run.why).brief)]];
+  return [{ waiting: 'waits', paused: 'is paused', running: 'is running' }[run.status] ?? run.status];
 }
 const summary = ({ tool, arguments: given, text, status: state, cut }, kind) => [tool, given && brief(given), text || cut || (!tool && ((kind === 'answer' || state !== 'done') && STATES[state]) || (!tool && state?.replaceAll('_', ' ')))].filter(Boolean).join(' ');
 
@@ -101,9 +101,9 @@ export default function diffView(route) {
     const both = [['A', left, cut.a], ['B', right, cut.b]];
     const how = ([, run, by]) => JSON.stringify([standing(run), by && limitOf(by), hasEnded(run) && run.why]);
     if (how(both[0]) === how(both[1])) return null;
-    // A run that has done all of its work is the lesser news.
-    const isWhole = ([, run]) => standing(run) === 'completed' && !run.why;
-    const [first, second] = isWhole(both[0]) ? both.toReversed() : both;
+    // What has ended a run stands before one that is open, and that before one that has done all of its work.
+    const rank = ([, run]) => (!hasEnded(run) ? 1 : standing(run) === 'completed' && !run.why ? 2 : 0);
+    const [first, second] = both.toSorted((one, other) => rank(one) - rank(other));
     return p.lead({ dir: 'auto' }, b(first[0], ' ', endWords(...first.slice(1))), '; ', second[0], ' ', endWords(...second.slice(1)), '.');
   }
   const shown = (answer) => {

@@ -138,19 +138,28 @@ function draw(work) {
 
 const callsOf = (node, model) => (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind }) => kind.type === 'call');
 
+/** The beginning of an answer in a line: its first paragraph, or its fields. */
+function begins(text) {
+  try {
+    return brief(JSON.parse(text), 80);
+  } catch {
+    return line(plain(text.trim().split(/\n\s*\n/)[0]), 80);
+  }
+}
+
 /** The answers of the run, which the fork shares or leaves behind. */
 function shared({ model, seq }, plan) {
   const answers = model.select((node) => node.kind.type === 'answer' && isLastAttempt(node, model));
   if (!answers.length) return null;
-  const begins = answers.find((node) => node.seq > Math.max(seq, plan.at)) ?? null;
+  const first = answers.find((node) => node.seq > Math.max(seq, plan.at)) ?? null;
   const current = answers.findLast((node) => node.seq <= Math.max(seq, plan.at));
   return section({ key: 'shared' }, h2('What the fork shares'), ol.sharedRows({ tabindex: '0', 'aria-label': 'Answers of the run' }, answers.map((node) => {
     const iteration = model.nodes[node.parent]?.kind;
     const said = answerOf(node.kind)?.parts?.find(({ type, text }) => type === 'text' && text.trim())?.text;
     const calls = callsOf(node, model);
-    const stands = node.seq > Math.max(seq, plan.at) ? (node === begins && !current ? 'new from here' : 'not shared') : node.seq > plan.at || node.seq === seq ? 'new from here' : 'shared';
+    const stands = node.seq > Math.max(seq, plan.at) ? (node === first && !current ? 'new from here' : 'not shared') : node.seq > plan.at || node.seq === seq ? 'new from here' : 'shared';
     return li({ key: node.id, class: stands.replaceAll(' ', '-') }, span.n(iteration?.type === 'iteration' ? iteration.number + 1 : ''),
-      span.cut(said ? span({ dir: 'auto' }, line(plain(said), 80)) : !calls.length && span.quiet('No answer'), calls.length > 0 && [' ', code([...new Set(calls.map(({ kind }) => kind.tool))].join(', ')), calls.length === 1 && span.quiet(' ', brief(calls[0].kind.arguments, 40))]),
+      span.cut(said ? span({ dir: 'auto' }, begins(said)) : !calls.length && span.quiet('No answer'), calls.length > 0 && [' ', code([...new Set(calls.map(({ kind }) => kind.tool))].join(', ')), calls.length === 1 && span.quiet(' ', brief(calls[0].kind.arguments, 40))]),
       a({ href: runUrl(model.id, 'transcript', node.seq) }, stands));
   })));
 }
