@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { accessible, eventually, launch, open } from './browser.mjs';
-import { modelServer, Project, refusedLog, waitingLog } from './server.mjs';
+import { endedLog, limitedLog, modelServer, Project, refusedLog, waitingLog } from './server.mjs';
 
 const project = new Project();
 let [browser, page, model, release] = [];
@@ -16,6 +16,8 @@ before(async () => {
   const thinks = (text) => `{"type":"reasoning","text":${JSON.stringify(text)}},{"type":"text"`;
   for (const [run, text] of [['brief', 'I look it up.'], ['wordy', long]]) project.import(refusedLog(run, 'Well.').map((line) => line.replace('{"type":"text"', thinks(text))));
   project.import(waitingLog('expiring', { calls: [{ tool: 'pay', arguments: { amount: 1 }, expires: (Date.now() + 3 * 86_400_000) * 1000 }] }));
+  project.import(limitedLog('patient'));
+  project.import(endedLog('asleep', { path: 'Settle', type: 'STAGE_WAIT', waits: [], due: 1_798_804_800_000_000 }).map((line) => line.replace('"stages":[]', '"stages":[{"name":"Settle","kind":"wait"}]')));
   browser = await launch();
   page = await open(browser, await project.serve(0, '--no-work'), { viewport: { width: 1440, height: 900 } });
 });
@@ -42,6 +44,14 @@ test('a run that waits says when what it waits for expires', async () => {
   await page.to('/runs/expiring', '.run-head h1');
   await eventually(async () => assert.match(await head(), /expires in 3 d/));
   await eventually(async () => assert.doesNotMatch(await head(), /wakes/));
+});
+
+test('the events of waits and steps are in words', async () => {
+  await page.to('/runs/asleep/events', '.event-row');
+  await eventually(async () => assert.match(await page.locator('.event-row', { hasText: 'STAGE_WAIT' }).innerText(), /until 1 Jan 2027/));
+  await page.to('/runs/patient/events', '.event-row');
+  await eventually(async () => assert.match(await page.locator('.event-row', { hasText: 'STEP_COMPLETE' }).innerText(), /folder: \/tmp\/desk-patient · 0 ms/));
+  page.check();
 });
 
 test('an answer that another process gets says that its text does not grow', async () => {
