@@ -1,8 +1,11 @@
 //! JSON bodies: they are checked by the schema of their route, and errors name the invalid places.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use axum::http::Method;
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
 use positronic_core::record::check_numbers;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
@@ -70,13 +73,24 @@ fn values(json: &[u8]) -> usize {
 /// Lists the places of a value that do not match a schema.
 pub(crate) fn errors_of(validator: &jsonschema::Validator, value: &Value) -> Vec<FieldError> {
     let errors = validator.iter_errors(value).take(MAX_ERRORS);
-    errors.map(|error| FieldError::new(cut(error.instance_path().as_str()), cut(&error.to_string()))).collect()
+    errors.map(|error| field_error(&error, &error)).collect()
 }
 
 /// Lists the places of a value with secrets that do not match a schema, without quoting the value.
 pub(crate) fn masked_errors_of(validator: &jsonschema::Validator, value: &Value) -> Vec<FieldError> {
     let errors = validator.iter_errors(value).take(MAX_ERRORS);
-    errors.map(|error| FieldError::new(cut(error.instance_path().as_str()), cut(&error.masked().to_string()))).collect()
+    errors.map(|error| field_error(&error, &error.masked())).collect()
+}
+
+/// Names the place of an error, which has its description: that of a missing field is the field's own, where a form can show it.
+fn field_error(error: &ValidationError<'_>, described: &impl fmt::Display) -> FieldError {
+    let place = error.instance_path();
+    match error.kind() {
+        ValidationErrorKind::Required { property: Value::String(name) } => {
+            FieldError::new(cut(place.join(name.as_str()).as_str()), "is required")
+        }
+        _ => FieldError::new(cut(place.as_str()), cut(&described.to_string())),
+    }
 }
 
 /// Cuts what quotes a value of the body: the answer to a large body stays small.

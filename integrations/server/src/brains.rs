@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use positronic_core::definition::{BrainDefinition, StartOn};
 use positronic_core::dsl::ProjectWebhook;
+use positronic_core::record::Event;
 use positronic_core::runner::{NoRunner, Runner};
 use serde_json::Value;
 
@@ -30,6 +31,21 @@ pub trait Brains: Send + Sync + 'static {
     /// [`NoRunner`] if no model of this server can be asked.
     fn models<'a>(&'a self, title: &'a str) -> BoxFuture<'a, Result<Runner, NoRunner>> {
         self.runner(title)
+    }
+
+    /// Names the models that would answer next in a run of the brain with this title, as `provider/model`; `log` are its events so far.
+    /// None by default: it is not known, as where the workers of other processes answer.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRunner`] if the workers of this server have no model for it.
+    fn next_models<'a>(
+        &'a self,
+        title: &'a str,
+        log: &'a [Arc<Event>],
+    ) -> BoxFuture<'a, Result<Vec<String>, NoRunner>> {
+        _ = (title, log);
+        Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
     /// Lists which webhooks start runs of them: none by default. The server accepts those whose sender is among

@@ -73,6 +73,7 @@ files![
     "parts/minimap.js",
     "parts/model.js",
     "parts/pane.js",
+    "parts/next_model.js",
     "parts/patch.js",
     "parts/picks.js",
     "parts/query.js",

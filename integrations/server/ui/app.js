@@ -124,12 +124,14 @@ function drawPage() {
 function side() {
   const current = ['run', 'fork', 'diff'].includes(app.name) ? 'runs' : app.name;
   const colours = `Colours: ${theme()}`;
+  // Without a session there is nothing to go to.
+  const isOut = app.trouble?.status === 401;
   const link = ({ name, text, shape, rare }) => a({ key: name, href: ui(`/${name}`), title: text, 'aria-current': name === current && 'page', class: rare && 'rare' }, icon(shape), span(text),
     name === 'inbox' && app.pending ? span.count.wait({ 'aria-label': `${app.pending} pending` }, app.pending) : null);
   return aside.side({ key: 'side', 'aria-label': 'Positronic' },
     a.brand({ href: ui(`/${START}`), 'aria-label': 'Positronic, start' }, img({ src: ICON, alt: '', width: 20, height: 20 }), span('Positronic')),
-    button.find({ onclick: openPalette, title: 'Find a command or a run' }, icon('search'), span('Find'), kbd('Ctrl K')),
-    nav({ 'aria-label': 'Pages' }, PAGES.map((page, i) => [page.group && page.group !== PAGES[i - 1]?.group && h2({ key: page.group }, page.group), link(page)]),
+    !isOut && button.find({ onclick: openPalette, title: 'Find a command or a run' }, icon('search'), span('Find'), kbd('Ctrl K')),
+    !isOut && nav({ 'aria-label': 'Pages' }, PAGES.map((page, i) => [page.group && page.group !== PAGES[i - 1]?.group && h2({ key: page.group }, page.group), link(page)]),
       button.narrow({ onclick: openPalette }, icon('dots'), span('More'))),
     div.foot(
       offHint(), caller.session?.read_only && span.link.idle(icon('file'), span.tag({ title: 'The page shows an exported log; nothing can be changed.' }, 'read-only')),

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::items::List;
+use super::runs::next_model::NextModel;
 use crate::api::pending::items::Allowed;
 use crate::app::App;
 use crate::auth::{Caller, Scope};
@@ -51,6 +52,9 @@ struct BrainItem {
     starts_on: Vec<String>,
     /// Whether the caller may start runs of it.
     start: Allowed,
+    /// Which model would answer in a run of it; only in the answer for one brain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<NextModel>,
     /// Figures of its last runs; only in the answer for one brain.
     #[serde(skip_serializing_if = "Option::is_none")]
     recent: Option<RecentRuns>,
@@ -86,7 +90,9 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
 async fn brain(cx: RequestContext) -> Result<Response, Problem> {
     let (app, definition) = (&cx.app, cx.app.brain(cx.param("title")?)?);
     let recent = recent(app, cx.caller()?, &definition.title).await?;
-    json(&item(app, cx.caller()?, &definition, Some(recent)))
+    let mut item = item(app, cx.caller()?, &definition, Some(recent));
+    item.model = Some(NextModel::of(app, &definition.title, &[]).await);
+    json(&item)
 }
 
 impl App {
@@ -118,6 +124,7 @@ fn item(app: &App, caller: &Caller, brain: &BrainDefinition, recent: Option<Rece
             (allowed, Err(_)) if allowed.allowed => Allowed::no(&"the caller may not start runs of this brain"),
             (allowed, _) => allowed,
         },
+        model: None,
         recent,
     }
 }

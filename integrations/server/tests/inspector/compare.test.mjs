@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { accessible, eventually, launch, open } from './browser.mjs';
-import { Project, refusedLog, waitingLog } from './server.mjs';
+import { limitedLog, Project, refusedLog, waitingLog } from './server.mjs';
 
 const project = new Project();
 let [browser, page] = [];
@@ -16,6 +16,8 @@ before(async () => {
   const prompt = (name, text) => refusedLog(name, 'The order is on its way.').map((line) => (line.includes('"Chat/1","type":"LOOP_ITERATION"') ? JSON.stringify({ ...JSON.parse(line), system: { hash: createHash('sha256').update(text).digest('hex').slice(0, 32), body: text } }) : line));
   project.import(prompt('plain', 'Be brief.\nBe kind.'));
   project.import(prompt('edited', 'Be brief.\nBe polite.'));
+  project.import(limitedLog('cut', 480));
+  project.import(limitedLog('whole'));
   browser = await launch();
   page = await open(browser, await project.serve(0, '--no-work'));
 });
@@ -30,6 +32,17 @@ test('the first difference shows the fields that differ, side by side', async ()
   await page.to('/diff?a=one&b=two', '.sides');
   await eventually(async () => assert.equal(await differs(), 'Field A, event 4 B, event 4 parts › 0 › text The order is on its way. The order is late.'));
   await eventually(async () => assert.deepEqual(await page.locator('.sides :is(del, ins)').allInnerTexts(), ['on its way.', 'late.']));
+});
+
+test('a comparison begins with what cut off one of the runs, and not with a folder of its own', async () => {
+  await page.to('/diff?a=whole&b=cut', '.lead');
+  await eventually(async () => assert.equal(await page.locator('.lead').first().innerText(), 'B was cut off at its limit of 480 tokens in Work; A completed.'));
+  await eventually(async () => assert.match(await page.locator('.diff-row.differs', { hasText: 'stage' }).innerText(), /cut off at its limit of 480 tokens/));
+  const places = await page.evaluate(() => ['.lead a', '.diff-rows', '.sides'].map((name) => document.querySelector(name)?.getBoundingClientRect().top));
+  assert.deepEqual(places, places.toSorted((x, y) => x - y), 'the folder stands last');
+  await accessible(page, 'the comparison with a run that was cut off');
+  await page.locator('.lead a').first().click();
+  await page.waitForURL(/runs\/cut\/transcript\/7/);
 });
 
 test('two runs with other prompts say so, and show the lines that differ', async () => {
@@ -47,7 +60,7 @@ test('a search counts the runs that match it, and an empty one says what was sea
   await eventually(async () => assert.match(await page.locator('.empty').innerText(), /No run matches status:running/));
   await page.getByRole('link', { name: 'Clear the search' }).click();
   await page.locator('.run-row').first().waitFor();
-  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^6 runs/));
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^8 runs/));
   page.check();
 });
 

@@ -11,13 +11,15 @@ let [browser, page] = [];
 before(async () => {
   const schema = { type: 'object', properties: { amount: { type: 'integer' }, note: { type: 'string' } }, required: ['amount', 'note'] };
   const call = (amount) => ({ tool: 'refund', arguments: { amount, note: NOTE }, schema });
-  for (const [run, ...amounts] of [['single', 249], ['second', 120], ['several', 30, 40]]) project.import(waitingLog(run, { calls: amounts.map(call) }));
+  for (const [run, ...amounts] of [['single', 249], ['second', 120], ['several', 30, 40], ['emptied', 777]]) project.import(waitingLog(run, { calls: amounts.map(call) }));
+  const order = { type: 'object', properties: { order: { type: 'string', pattern: '^A-' } }, required: ['order'] };
+  project.import(waitingLog('refused', { calls: [{ tool: 'cancel', arguments: { order: 'A-888' }, schema: order }] }));
   browser = await launch();
   page = await open(browser, await project.serve(0, '--no-work'), { viewport: { width: 1440, height: 900 } });
 });
 after(async () => { await browser?.close(); await project.close(); });
 
-const card = (run, n = 0) => page.locator('.decide', { hasText: n ? '40' : { single: '249', second: '120', several: '30' }[run] }).first();
+const card = (run, n = 0) => page.locator('.decide', { hasText: n ? '40' : { single: '249', second: '120', several: '30', emptied: '777', refused: '888' }[run] }).first();
 const decisions = (run) => page.evaluate(async (id) => (await (await fetch(`/api/v1/runs/${id}/events?type=LOOP_APPROVAL_DECIDED&limit=9`)).json()).items.map(({ decision, arguments: given }) => [decision, given?.amount]), run);
 const places = (of) => of.locator('footer button').evaluateAll((all) => all.map((node) => { const { x, y, width } = node.getBoundingClientRect(); return [x, y, width]; }));
 /** Selects an item of the inbox, which can be decided then. */
@@ -70,6 +72,43 @@ test('a text keeps its height when its field is left, and a key of the page send
   await second.locator('.primary:not([aria-disabled])').waitFor();
   await page.keyboard.press('Meta+Enter');
   await eventually(async () => assert.deepEqual(await decisions('second'), [['approved', 120]]));
+});
+
+test('what the server refuses stands at its field, once', async () => {
+  const refused = card('refused');
+  await select(refused);
+  await page.keyboard.press('e');
+  await refused.getByLabel('order').fill('B-1');
+  await refused.locator('.primary:not([aria-disabled])').waitFor();
+  await page.keyboard.press('Control+Enter');
+  await refused.getByRole('alert').waitFor();
+  await eventually(async () => assert.equal(await refused.getByLabel('order').getAttribute('aria-invalid'), 'true'));
+  await eventually(async () => assert.match(await refused.getByRole('alert').innerText(), /^The edited arguments of Chat\/0\.0 are invalid$/));
+  await eventually(async () => assert.match(await refused.locator('.field .error').innerText(), /does not match/));
+  await accessible(page, 'an item that was refused');
+});
+
+test('an argument that is emptied is asked about once, by the keyboard alone', async () => {
+  const emptied = card('emptied');
+  await select(emptied);
+  await page.keyboard.press('e');
+  await emptied.locator('input:focus').waitFor();
+  await page.keyboard.press('Tab');
+  await emptied.getByLabel('note').and(page.locator(':focus')).waitFor();
+  await page.keyboard.press('Control+a');
+  await page.keyboard.press('Delete');
+  await eventually(async () => assert.match(await emptied.locator('h2').innerText(), /\(empty\)/));
+  await emptied.locator('.primary:not([aria-disabled])').waitFor();
+  await page.keyboard.press('Control+Enter');
+  await emptied.getByRole('alert').getByText('note would be sent empty.').waitFor();
+  assert.deepEqual(await decisions('emptied'), []);
+  await accessible(page, 'the question about an empty argument');
+  await emptied.getByLabel('note').fill('Late.');
+  await eventually(async () => assert.equal(await emptied.getByRole('alert').count(), 0));
+  await emptied.getByLabel('note').fill('');
+  await emptied.getByRole('button', { name: 'Approve with note empty' }).and(page.locator(':not([aria-disabled])')).waitFor();
+  await page.keyboard.press('Control+Enter');
+  await eventually(async () => assert.deepEqual(await decisions('emptied'), [['approved', 777]]));
 });
 
 test('D, E and Cmd+Enter decide a call of a run, and Escape leaves the field before the form', async () => {

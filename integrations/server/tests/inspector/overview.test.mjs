@@ -82,6 +82,18 @@ test('runs that no worker continues are among what is wrong', async () => {
   await page.unroute('**/api/v1/overview*');
 });
 
+test('a cause of one run has its message with what is masked in others', async () => {
+  await page.route('**/api/v1/overview*', async (route) => {
+    const response = await route.fetch();
+    const all = await response.json();
+    await route.fulfill({ response, json: { ...all, causes: all.causes.map((cause) => ({ ...cause, runs: 1 })) } });
+  });
+  await page.to('/overview', '.tile');
+  await eventually(async () => assert.match(await page.locator('.flush').first().innerText(), /The stock has no order (4711|815) \(HTTP 404\)/));
+  await eventually(async () => assert.match(await page.locator('.notes > *').first().innerText(), /no order (4711|815)/));
+  await page.unroute('**/api/v1/overview*');
+});
+
 test('the list of brains says how each has fared', async () => {
   await page.to('/brains', 'nav.whole a');
   await eventually(async () => assert.match(await page.locator('nav.whole a', { hasText: 'Support' }).innerText(), /1 run · .*last good .*\d\d:\d\d$/));

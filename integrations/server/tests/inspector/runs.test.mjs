@@ -104,7 +104,7 @@ test('a fork with changed options is compared by its requests', async () => {
   await page.getByRole('button', { name: 'Rerun from a stage…' }).click();
   await dialog().getByText(/will run again/).waitFor();
   await dialog().getByRole('combobox', { name: 'stage' }).selectOption('Chat');
-  await dialog().getByText('More').click();
+  await dialog().getByText('More', { exact: true }).click();
   await dialog().getByRole('textbox', { name: 'system' }).fill('Be brief.');
   await accessible(page, 'the dialog of a rerun');
   await dialog().getByRole('button', { name: 'Rerun', exact: true }).click();

@@ -170,6 +170,24 @@ export function waitingLog(run, { calls = [], tokens }) {
   return [{ positronic_run: 1, run, brain: 'Till', events: lines.length }, ...lines].map((line) => JSON.stringify(line));
 }
 
+/** Makes the log of a run that was cut off by its limit of tokens in its only iteration; without `limit`, it ends by itself. The folder of its own is another one in each run. */
+export function limitedLog(run, limit) {
+  const at = 1_795_000_000_000_000;
+  const usage = { input: 400, output: 100 };
+  const events = [
+    { type: 'BRAIN_START', title: 'Desk', fingerprint: '0'.repeat(32), stages: [{ name: 'Prepare', kind: 'step' }, { name: 'Work', kind: 'loop' }], options: {} },
+    { path: 'Prepare', type: 'STEP_START' }, { path: 'Prepare', type: 'STEP_COMPLETE', change: { state: { folder: `/tmp/desk-${run}` } }, duration: 1 },
+    { path: 'Work', type: 'LOOP_START', input: 'Begin.', limits: {} },
+    { path: 'Work/0', type: 'LOOP_ITERATION', tools: [] }, { path: 'Work/0', type: 'LOOP_MODEL_CALL', model: 'test/model' },
+    { path: 'Work/0', type: 'LOOP_MODEL_RESULT', parts: [{ type: 'text', text: 'Well.' }], metadata: { provider: 'test', finish: 'stop', usage }, duration: 5 },
+    ...(limit ? [{ path: 'Work', type: 'LOOP_LIMIT', kind: 'tokens', limit, used: 500 }] : []),
+    { path: 'Work', type: 'LOOP_COMPLETE', outcome: limit ? { type: 'limit', limit: 'tokens' } : { type: 'answered' }, usage },
+    { type: 'BRAIN_COMPLETE', result: null },
+  ];
+  const lines = events.map((event, seq) => ({ seq, at: at + seq * 1000, ...event }));
+  return [{ positronic_run: 1, run, brain: 'Desk', events: lines.length }, ...lines].map((line) => JSON.stringify(line));
+}
+
 /** Makes the log of a run whose model answers with `text` and a call, then with two calls only, and is then refused as often as it is asked. */
 export function refusedLog(run, text) {
   const at = 1_795_000_000_000_000;

@@ -195,6 +195,7 @@ test('a browser without a link signs in with a token', async () => {
   const other = await browser.newPage();
   await other.goto(`${new URL(page.url()).origin}/ui/runs`);
   await other.getByText('This browser is not signed in').waitFor();
+  await eventually(async () => assert.equal(await other.locator('.side nav a').count(), 0, 'there is nothing to go to'));
   await eventually(async () => assert.doesNotMatch(await other.locator('.empty').innerText(), /refused/));
   await other.goto(`${new URL(page.url()).origin}/ui/runs?again#code=wrong`);
   await other.getByText('The link was refused: it is unknown, has expired or was used.').waitFor();

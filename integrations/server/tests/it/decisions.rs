@@ -121,6 +121,7 @@ async fn invalid_arguments_name_their_places_and_change_nothing() {
     let path = format!("/api/v1/runs/{run}/calls/{id}/decision");
 
     let misfit = shop.post(&token, &path, json!({ "approve": true, "arguments": { "amount": "all" } })).await;
+    let lacking = shop.post(&token, &path, json!({ "approve": true, "arguments": {} })).await;
     let both = shop.post(&token, &path, json!({ "approve": true, "reject": true })).await;
     let none = shop.post(&token, &path, json!({})).await;
     let reply = shop.post(&token, &path, json!({ "reply": "yes" })).await;
@@ -128,6 +129,8 @@ async fn invalid_arguments_name_their_places_and_change_nothing() {
 
     assert_eq!(misfit.problem(), "arguments-invalid");
     assert_eq!(misfit.json()["errors"][0]["pointer"], "/amount", "{misfit:?}");
+    assert!(!misfit.json()["detail"].to_string().contains("type"), "the place alone says what is wrong: {misfit:?}");
+    assert_eq!(lacking.json()["errors"], json!([{ "pointer": "/amount", "detail": "is required" }]));
     assert_eq!((both.problem(), none.problem()), ("invalid-body".to_owned(), "invalid-body".to_owned()));
     assert_eq!(reply.problem(), "unprocessable");
     assert_eq!(unknown.problem(), "unknown-call");

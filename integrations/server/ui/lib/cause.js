@@ -1,6 +1,6 @@
 // Why a run stands as it does, in words: the cause first, the place after it.
 import { tags } from './dom.js';
-import { number, plural } from './format.js';
+import { number, plural, sentenceCase } from './format.js';
 
 const { code, span } = tags;
 
@@ -85,8 +85,7 @@ export function causeOf(why) {
   const at = place ? '' : / at `([^`/]+\/\d[^`]*)`\.?$/.exec(text)?.[1];
   if (at) [text, place] = [text.slice(0, text.lastIndexOf(' at `')), at];
   text = text.replace(/^for /, 'Waits for ').replace(/ (at|the end of) `([^`]+)`/g, (_, words, path) => ` ${words} ${placeWords(path)}`);
-  const upper = (words) => words && words[0].toUpperCase() + words.slice(1);
-  return { text: upper(text), brief: upper(at || text.startsWith('Waits for ') ? text.replace(/\.$/, '') : brief + after), place: placeWords(place) };
+  return { text: sentenceCase(text), brief: sentenceCase(at || text.startsWith('Waits for ') ? text.replace(/\.$/, '') : brief + after), place: placeWords(place) };
 }
 
 /** Draws a cause with its place. */
@@ -99,7 +98,7 @@ export const cause = (why) => {
 export const plain = (text) => String(text ?? '').replace(/\*\*|^#+ /g, '');
 
 /** How a completed run has ended: the guard that ended it early, and its result. */
-export const endOf = ({ why, result }) => [why && why[0].toUpperCase() + why.slice(1), plain(result)].filter(Boolean).join(': ');
+export const endOf = ({ why, result }) => [sentenceCase(why), plain(result)].filter(Boolean).join(': ');
 
 /** What a run does now: its status, but `stuck` if no living worker has it, `queued` before the first one, and `limited` if a limit has cut off a loop of it. */
 export function standing({ status, parked, refused, worker, why, cut_off: cut }) {

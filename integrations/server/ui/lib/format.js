@@ -83,6 +83,9 @@ export function brief(value, max = 140) {
   return line(Object.entries(value).map(([name, item]) => `${name}: ${line(text(item), 90)}`).join(' · '), max);
 }
 
+/** A text whose first letter is a capital. */
+export const sentenceCase = (text) => text && text[0].toUpperCase() + text.slice(1);
+
 /** Makes a tool's or field's identifier readable without changing it for machines. */
 export const words = (id) => String(id).replace(/[_-]+/g, ' ');
 const ends = new Map();

@@ -72,7 +72,7 @@ function changes(a, b, path = []) {
 const TIMES = 1e15;
 /** A value as a person reads it: a time of an event as one. */
 const readable = (value) => (typeof value === 'number' && value > TIMES && Number.isInteger(value) ? date(value) : text(value));
-export const text = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
+export const text = (value) => (value === '' ? '(empty)' : typeof value === 'string' ? value : JSON.stringify(value));
 /** Draws the first items of a list, and says how many there are. */
 export const some = (list, most, draw) => [draw(list.slice(0, most)), list.length > most && p.soft(`Showing ${most} of ${list.length}.`)];
 
@@ -81,7 +81,7 @@ export function valueDiff(a, b) {
   const list = changes(a, b);
   if (!list.length) return p.soft('No difference.');
   return some(list, 60, (shown) => dl.diff(shown.map(({ path, from, to }) => div({ key: path.join('\n') }, dt(nameOf(path)),
-    dd(typeof from === 'string' && typeof to === 'string' ? words(from, to) : [from !== undefined && del(text(from)), ' ', to !== undefined && ins(text(to))])))));
+    dd(from && to && typeof from === 'string' && typeof to === 'string' ? words(from, to) : [from !== undefined && del(text(from)), ' ', to !== undefined && ins(text(to))])))));
 }
 const nameOf = (path) => path.map((name) => (/[ ›]/.test(name) ? JSON.stringify(name) : name)).join(' › ') || 'value';
 

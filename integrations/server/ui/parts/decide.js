@@ -4,8 +4,8 @@ import { newKey, Problem, request } from '../lib/api.js';
 import { later, main, runUrl, say } from '../lib/page.js';
 import { isField, MOD, release } from '../lib/keys.js';
 import { icon } from '../lib/icons.js';
-import { placeWords } from '../lib/cause.js';
-import { brief, date, limitText, line, plural, shortId, who } from '../lib/format.js';
+import { placeWords, quoted } from '../lib/cause.js';
+import { brief, date, limitText, line, plural, sentenceCase, shortId, who, words as wordsOf } from '../lib/format.js';
 import { MOVING, isMoving, isSettled, place, settle } from '../lib/settle.js';
 import { when } from './common.js';
 import { dismiss, draftOf, isOver, nodeOf } from './drafts.js';
@@ -36,11 +36,24 @@ const chosen = ({ waits }, draft) => draft.wait ?? Math.max(0, waits.findIndex((
 /** How many of a limit's units are one of those that a person enters. */
 const UNIT = { money: 1e9, time: 6e7 };
 
+/** Whether a value says nothing. */
+const isNothing = (value) => value == null || value === '' || (typeof value === 'object' && Object.keys(value).length === 0);
+/** The arguments that an edit leaves without a value, by their paths. */
+function emptied(given, now, path = []) {
+  if (isNothing(given)) return [];
+  if (isNothing(now)) return [path.map(wordsOf).join(' › ') || 'the arguments'];
+  return typeof given === 'object' && !Array.isArray(given) && typeof now === 'object' ? Object.keys(given).flatMap((name) => emptied(given[name], now[name], [...path, name])) : [];
+}
+const listed = (names) => new Intl.ListFormat('en-GB').format(names);
+const emptiedOf = (item, draft) => (item.kind === 'approval' && isEdited(item, draft) ? emptied(item.arguments, draft.value) : []);
+/** Whether a person was asked about the arguments that are empty now. */
+const isAsked = ({ asked, value }) => asked !== undefined && asked === JSON.stringify(value);
+
 /** What each kind of item asks, the schema of the form, its first value, and the decision that it makes. */
 const KINDS = {
   approval: {
     asks: ({ tool }) => `Run ${tool}?`,
-    verb: (item, draft) => (isEdited(item, draft) ? 'Approve as edited' : 'Approve'),
+    verb: (item, draft) => (isAsked(draft) ? `Approve with ${listed(emptiedOf(item, draft))} empty` : isEdited(item, draft) ? 'Approve as edited' : 'Approve'),
     schema: (item) => item.arguments_schema,
     value: (item) => item.arguments,
     body: (item, draft) => ({ approve: true, ...(isEdited(item, draft) && { arguments: draft.value }) }),
@@ -75,7 +88,7 @@ function editedWords(item, draft) {
   if (!isEdited(item, draft)) return span.edited({ key: 'edited' });
   const [given, now] = [item.arguments, draft.value].map((value) => (value !== null && typeof value === 'object' ? value : { value }));
   const names = Object.keys({ ...given, ...now }).filter((name) => JSON.stringify(given[name]) !== JSON.stringify(now[name]));
-  return span.edited({ key: 'edited' }, names.slice(0, 3).map((name, i) => span({ key: name }, `${i ? ' · ' : ''}${name}: `, given[name] !== undefined && del(brief(given[name], 40)), ' ', now[name] !== undefined && ins(brief(now[name], 40)))));
+  return span.edited({ key: 'edited' }, names.slice(0, 3).map((name, i) => span({ key: name }, `${i ? ' · ' : ''}${name}: `, given[name] !== undefined && del(brief(given[name], 40)), ' ', now[name] !== undefined && ins(brief(now[name], 40) || '(empty)'))));
 }
 
 /** Sends the decisions of several items, each of which succeeds or fails by itself. */
@@ -118,7 +131,15 @@ export function approve(items, isMeant = false) {
     draft.shown = performance.now();
     setTimeout(redraw, LOOK);
   }
-  const list = folded.length || items.map(draftOf).some(isLooking) || !items.every(isShown) ? [] : items.filter(isOpen);
+  // A field that was emptied by mistake is asked about once.
+  const unasked = items.filter((item) => isOpen(item) && !isAsked(draftOf(item)) && emptiedOf(item, draftOf(item)).length);
+  for (const item of unasked) {
+    const draft = draftOf(item);
+    Object.assign(draft, { asked: JSON.stringify(draft.value), shown: performance.now() });
+    say(`${listed(emptiedOf(item, draft))} would be sent empty. Approve once more to do so.`, true);
+    setTimeout(redraw, LOOK);
+  }
+  const list = folded.length || unasked.length || items.map(draftOf).some(isLooking) || !items.every(isShown) ? [] : items.filter(isOpen);
   for (const item of list) if (item.kind === 'budget') draftOf(item).value ??= KINDS.budget.value(item);
   if (list.length) send(list, (item, draft) => KINDS[item.kind].body(item, draft));
 }
@@ -180,13 +201,24 @@ function leaveField({ target, currentTarget }) {
 const eventLink = ({ run, seq }) => a({ href: runUrl(run, 'events', seq) }, `event ${seq}`);
 /** How much of what happened before an item was asked is shown. */
 const BEFORE = 3;
+const KINDS_BEFORE = { assistant: 'model' };
+/** A text in which JSON is read as its fields, after the name of its tool. */
+function fieldsIn(text) {
+  const [, name = '', json] = /^([\w.-]+: )?([{[][^]*)$/.exec(text) ?? [];
+  try {
+    return json ? name + brief(JSON.parse(json), 200) : text;
+  } catch {
+    return text;
+  }
+}
 /** What happened before an item was asked; the calls that are shown beside it are not said again. */
 export function contextOf({ context = [], input, user }, isBesideCalls = false) {
   const before = context.filter(({ kind }) => kind !== 'call' || !isBesideCalls).slice(-BEFORE);
   // What the run is about stands first, also if much has happened since.
   const begins = input && !before.some(({ kind, text }) => kind === 'user' && line(text, 300).startsWith(input.replace(/…$/, '')));
-  const entry = ({ kind, text }, key) => li({ key }, span.soft(kind), ' ', span({ dir: 'auto' }, line(text, 220)));
-  return (begins || before.length > 0) && ul.context({ 'aria-label': 'What happened before' }, begins && li.begins({ key: 'begins' }, b(user ?? 'Asked'), ' ', span({ dir: 'auto' }, `“${input}”`)), before.map(entry));
+  const says = (key, text) => li.begins({ key }, b(user ?? 'Asked'), ' ', span({ dir: 'auto' }, `“${text}”`));
+  const entry = ({ kind, text }, key) => (kind === 'user' ? says(key, line(text, 220)) : li({ key }, span.soft(KINDS_BEFORE[kind] ?? kind), ' ', span({ dir: 'auto' }, line(fieldsIn(text), 220))));
+  return (begins || before.length > 0) && ul.context({ 'aria-label': 'What happened before' }, begins && says('begins', input), before.map(entry));
 }
 
 /** Draws an item with its decision, `inbox` with its run. `pick` is a control that chooses the item among others; a `part` of a card leaves to
@@ -222,7 +254,7 @@ export default function decide(item, { inbox = false, part = false, selected = f
     if (isRejecting) reject([item], true);
     else approveShown(item, true);
   };
-  return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', tabindex: inbox ? null : '-1', 'aria-label': `${asks(item)} ${item.tool}`, class: [selected && 'selected', draft.mode === 'edit' && 'editing'].filter(Boolean).join(' '), onkeydown, drawn },
+  return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', tabindex: inbox ? null : '-1', 'aria-label': `${asks(item)} ${item.tool}`, class: [selected && 'selected', draft.mode === 'edit' && 'editing', isOver(draft) && !draft.sent && 'closed'].filter(Boolean).join(' '), onkeydown, drawn },
     header(!part && [span.status.wait(icon('clock'), span(KIND_WORDS[item.kind](item))), span.grow(), span.soft({ title: date(item.since) }, 'asked ', when(item.since)),
       item.expires && span.soft({ title: date(item.expires) }, 'expires ', when(item.expires))], h2({ dir: 'auto' }, item.kind === 'approval' && [code(item.tool), ' '], asks(item), editedWords(item, draft)), part && eventLink(item)),
     !part && p.meta(item.kind !== 'approval' && item.tool && code(item.tool), inbox && a({ href: runUrl(item.run) }, item.brain, ' ', shortId(item.run)), span(placeWords(item.call)), item.user && span(`for ${item.user}`),
@@ -231,7 +263,8 @@ export default function decide(item, { inbox = false, part = false, selected = f
     item.older_answers?.map(({ tool, received, seq }) => div.note.lost({ key: `older-${seq}` }, icon('warn'), div('The answer to ', code(tool), ' came ', when(received),
       ', before it was asked: it may be meant for another question. ', a({ href: runUrl(item.run, 'events', seq) }, `event ${seq}`)))),
     body(item, draft),
-    outcome(item, draft),
+    isAsked(draft) && isOpen(item) && p.note.lost({ key: 'asked', role: 'alert' }, icon('warn'), span(b(`${listed(emptiedOf(item, draft))} would be sent empty.`), ' Approve once more to do so, or fill it in.')),
+    outcome(item, draft, errorsElsewhere(item, draft)),
     draft.stays && isOver(draft) ? footer({ key: 'closed' }, button({ onclick: once(item, () => isSettled([draft]) && dismiss(item)), 'aria-disabled': waits ? 'true' : null, title: waits ? MOVING : null }, 'Dismiss')) : !item.allowed.allowed ? p.soft(item.allowed.reason) : !isOver(draft) && footer(
       button.primary.large({ onclick: once(item, yes), disabled: !isShown(item),
         'aria-disabled': waits || draft.busy || isLooking(draft) ? 'true' : null, title: waits ? MOVING : `a, or ${MOD} ↵ in a field` }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
@@ -266,12 +299,19 @@ function body(item, draft) {
   ];
 }
 
-function outcome(item, { sent, tried, value, reason, problem }) {
+/** The errors of a refused decision that no field of its form shows. */
+function errorsElsewhere(item, draft) {
+  const isFormed = item.kind !== 'approval' || draft.mode === 'edit';
+  const { properties = {} } = (isFormed && KINDS[item.kind].schema(item, draft)) || {};
+  return (draft.problem?.body?.errors ?? []).filter(({ pointer }) => !(pointer.split('/')[1] in properties));
+}
+
+function outcome(item, { sent, tried, value, reason, problem }, errors) {
   if (sent) return p.note({ role: 'status' }, icon('clock'), SENT);
   if (!problem) return null;
-  const { decision: made, errors = [] } = problem.body ?? {};
+  const { decision: made } = problem.body ?? {};
   return div.note.lost({ role: 'alert' }, icon(made ? 'person' : 'warn'), div(
     made ? [b(`${who(made)} ${made.verdict} this`), ' ', when(made.at), ` (${date(made.at)}).`, made.reason && p(`“${made.reason}”`),
-      made.arguments && valueDiff(item.arguments, made.arguments), (tried || value !== undefined || reason) && p.soft(tried ? 'Your decision was not recorded.' : 'Your draft was not sent.')] : problem.message,
-    ul(errors.map(({ pointer, detail }) => li({ key: pointer }, code(pointer || '/'), ' ', detail)))));
+      made.arguments && valueDiff(item.arguments, made.arguments), (tried || value !== undefined || reason) && p.soft(tried ? 'Your decision was not recorded.' : 'Your draft was not sent.')] : quoted(sentenceCase(problem.message)),
+    errors.length > 0 && ul(errors.map(({ pointer, detail }) => li({ key: pointer }, code(pointer || '/'), ' ', detail)))));
 }

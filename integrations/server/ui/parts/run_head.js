@@ -48,6 +48,7 @@ function stands(view) {
   if (ending?.type === 'cancelled') return span.lead({ dir: 'auto' }, `Cancelled by ${who(ending.actor)}${ending.reason ? `: ${ending.reason}` : '.'}`);
   const why = run.refused?.message ?? (ending?.type === 'failed' ? ending.message : run.why) ?? STUCK[run.refused];
   if (run.status === 'completed') return outcome(view);
+  if (!why && run.missing_model) return span.lead({ dir: 'auto' }, 'No worker of this server has a model for it: ', quoted(run.missing_model), ' ', span.quiet(HELPS.no_model));
   if (!why && ['stuck', 'queued'].includes(standing(run))) return span.lead(`No worker has claimed it yet. So far ${sentence(model)}.`);
   if (!why) return span.lead(`${{ failed: 'Failed after', cancelled: 'Cancelled after' }[run.status] ?? 'So far'} ${sentence(model)}.`);
   const { text, brief: cause, place } = causeOf(why);
@@ -77,11 +78,11 @@ export function runHead(view) {
   return [div.runHead(
     div.title(a.wide({ href: ui('/runs') }, 'Runs'), span.wide.quiet('/'), h1(run.brain), code.quiet({ title: run.id }, shortId(run.id)), status(standing(run), waits && run.pending.some(isForPerson) ? 'Waits for you' : null), stands(view), span.grow(), actions(view)),
     div.line(facts({
-      started: time({ datetime: run.started, title: date(run.started) }, moment(run.started)), [ended && !waited ? 'took' : ['stuck', 'queued'].includes(standing(run)) ? 'open for' : 'active']: duration(active), waited: waited && duration(waited), waits: waits && duration(Date.now() - millis(run.since)),
+      started: time({ datetime: run.started, title: date(run.started) }, moment(run.started)), [ended && !waited ? 'took' : ['stuck', 'queued'].includes(standing(run)) ? 'open for' : 'active']: duration(active), [waits ? 'waited before' : 'waited']: waited && duration(waited), waits: waits && duration(Date.now() - millis(run.since)),
       tokens: (usage?.input || usage?.output) && span({ title: `${number(usage.input ?? 0)} in, ${number(usage.output ?? 0)} out${usage.cached ? `, ${number(usage.cached)} cached` : ''}` }, compact((usage.input ?? 0) + (usage.output ?? 0))),
       cost: spent?.calls > 0 && (spent.calls === spent.unpriced ? span({ title: 'No price table has its model' }, 'unknown') : `${amount(spent.known)}${spent.unpriced ? `, of ${plural(spent.unpriced, 'answer')} unknown` : ''}`),
       did: ended && run.status !== 'failed' && (run.result_text || run.result != null) && sentence(model), user: run.user, limit: budget?.max_money && amount(budget.max_money), 'token limit': budget?.max_tokens && compact(budget.max_tokens),
-      worker: worker?.live && span({ title: `epoch ${worker.epoch}` }, worker.owner), wakes: run.wake && when(run.wake),
+      worker: worker?.live && span({ title: `epoch ${worker.epoch}` }, worker.owner), [run.pending.some(({ expires }) => expires && millis(expires) === millis(run.wake)) ? 'expires' : 'wakes']: run.wake && when(run.wake),
       conversation: run.conversation && a({ href: ui(`/runs${query({ conversation: run.conversation })}`) }, shortId(run.conversation)), 'previous run': link(run.previous), 'started by': link(run.parent),
       'forked from': parent && [a({ href: runUrl(parent.run, 'transcript', parent.seq) }, `${shortId(parent.run)} after event ${parent.seq}`), ' ', a({ href: ui(`/diff${query({ a: parent.run, b: run.id })}`) }, 'compare')],
       forks: run.forks?.length > 0 && run.forks.map(link),

@@ -3,7 +3,7 @@ import { tags } from '../lib/dom.js';
 import { apiUrl, at, later, runUrl } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, quoted } from '../lib/cause.js';
-import { brief, bytes, clock, compact, date, decided, limitText, line, micros, millis, moment, money, number, plural, shortId, who } from '../lib/format.js';
+import { brief, bytes, clock, compact, date, decided, limitText, line, micros, millis, moment, money, number, plural, sentenceCase, shortId, who } from '../lib/format.js';
 import attemptList from './attempts.js';
 import { batchOf, batches, lastCall } from './batches.js';
 import { took, when } from './common.js';
@@ -64,7 +64,13 @@ function timeOf(node, model) {
   if (isNoAnswer(node, model)) return micros((node.ended ?? model.nodes[node.parent].ended ?? node.started) - attempts(node, model)[0].started);
   // The time of an answer is that of its request, without that of its events.
   const { duration } = answerOf(node.kind) ?? {};
-  return duration != null ? micros(duration) : node.ended != null ? took(node) : ['running', 'waiting'].includes(node.status) && node.started != null ? micros(Date.now() * 1000 - node.started) : '';
+  return duration != null ? micros(duration) : node.ended != null ? took({ ...node, started: node.started == null ? null : beginOf(node, model) }) : ['running', 'waiting'].includes(node.status) && node.started != null ? micros(Date.now() * 1000 - beginOf(node, model)) : '';
+}
+
+/** When a node has begun in this run: a fork has the times of its origin up to where it begins. */
+function beginOf({ started, ended }, { run: { started: begun } }) {
+  const own = millis(begun) * 1000;
+  return ended != null && ended <= own ? started : Math.max(started, own);
 }
 
 /** Draws one row. `view` has the run, and how its rows fold. */
@@ -111,6 +117,8 @@ function togetherWords(calls) {
   return [`${calls.length} calls in parallel`, all && `${all} together`, !all && done.length > 0 && `${done.length} done`, waiting.length > 0 && `${waiting.length} wait for a person`].filter(Boolean).join(', ');
 }
 
+/** After how many milliseconds without a text an answer says why there may be none. */
+const SILENT = 5000;
 const auto = (tag, value) => tag({ dir: 'auto' }, value);
 const prose = (value) => auto(p.prose, value);
 const text = (value) => auto(span, value);
@@ -192,6 +200,7 @@ const BLOCKS = {
       before.length > 0 && details(summary(`${plural(before.length + 1, 'attempt')}: `, quoted(before.at(-1).kind.outcome?.error?.message ?? before.at(-1).kind.outcome?.message ?? 'no answer')), attemptList([...before, node])),
       question && details(summary(line(question.text, 120)), question.system && prose(question.system), prose(question.text)),
       question && answer?.parts && verdict(answer.parts),
+      !outcome && !stream?.parts.length && Date.now() - millis(node.started) > SILENT && p.soft('No text yet. From a worker in another process, the answer comes whole.'),
       stream?.parts.map((part) => div.streaming(STREAMED[part.kind]?.(part), text(part.text))),
       stream?.gap && p.soft('Some streamed text is missing; the whole answer follows.'),
       ends[outcome?.type]?.(), !question && parts,
@@ -241,7 +250,7 @@ function errorBox(message, list, { model, retry, dialog, selectNode }) {
   const { text: whole, brief: cause } = causeOf(message);
   // The cause stands above it already; what is left is the advice.
   const rest = list.length && whole.startsWith(cause) ? whole.slice(cause.length).replace(/^[;,.]\s*/, '').replace(/^ ?\((https?:[^)]*)\)/, 'asked at $1') : whole;
-  return div.errorBox(rest && p({ dir: 'auto' }, quoted(rest[0].toUpperCase() + rest.slice(1))), list.length > 1 && attemptList(list),
+  return div.errorBox(rest && p({ dir: 'auto' }, quoted(sentenceCase(rest))), list.length > 1 && attemptList(list),
     model.run.status === 'failed' && div.buttons(retry && button.primary({ onclick: retry }, icon('retry'), 'Retry'), seq != null && button({ onclick: () => dialog('fork', seq - 1) }, icon('fork'), 'Fork with another model'),
       seq != null && button({ onclick: () => selectNode(list.at(-1)) }, icon('lines'), 'Show the request')));
 }
@@ -276,7 +285,11 @@ const STREAMED = { reasoning: () => span.soft('thinks: '), arguments: ({ tool })
 const PARTS = {
   text: ({ text: words }) => words.trim() && (structured(words) ?? said(words)),
   refusal: ({ text: said }) => div(span.tag.warn('refusal'), prose(said)),
-  reasoning: ({ text: said }) => said && details.reasoning(summary('Reasoning: ', quoted(line(said, 100))), prose(said)),
+  reasoning: ({ text: words }) => {
+    const first = line(words, 100);
+    // What stands in its line does not unfold.
+    return words && (first === words.trim() ? p.reasoning({ dir: 'auto' }, 'Reasoning: ', quoted(first)) : details.reasoning(summary('Reasoning', span.first(': ', quoted(first))), prose(words)));
+  },
   citations: ({ citations }) => ul.sources({ 'aria-label': 'Sources' }, citations.map(({ title, url }) => li(title ?? url, url && title && small(` ${url}`)))),
   provider_tool: ({ tool, input, error }) => eventLine({}, icon('tool'), code(tool), text(line(input)), error && span.bad(error)),
   file: ({ file }, run) => fileChip(file, run),

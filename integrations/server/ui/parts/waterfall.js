@@ -144,17 +144,24 @@ function ticks(axis) {
   return times.filter((time) => !axis.gaps.some((gap) => !gap.open && time > gap.from && time < gap.to));
 }
 
-/** Draws the axis: round times, and the folded gaps. */
-export function axisRow(axis, toggle) {
+/** The times of the axis whose texts have room. */
+function shownTicks(axis) {
   let last = -1;
-  const shown = ticks(axis).filter((time) => {
+  return ticks(axis).filter((time) => {
     const x = axis.place(time);
     if (x - last < (isNarrow() ? 0.2 : 0.07) || x > 0.96 || axis.gaps.some((gap) => isNear(axis.place(gap.from), axis.place(gap.to), x))) return false;
     last = x;
     return true;
   });
+}
+const leftOf = (axis, time) => ({ left: `${axis.place(time) * 100}%` });
+/** Draws lines below the times of the axis, behind the bars. */
+export const gridLines = (axis) => shownTicks(axis).map((time) => i.line({ key: time, style: leftOf(axis, time) }));
+
+/** Draws the axis: round times, and the folded gaps. */
+export function axisRow(axis, toggle) {
   return div.axis({ 'aria-hidden': 'true' }, span.barLabel(clock(axis.from).slice(0, 8)), span.lane(
-    shown.map((time) => i.tick({ key: time, style: { left: `${axis.place(time) * 100}%` } }, time === axis.from ? '0' : duration((time - axis.from) / 1000))),
+    shownTicks(axis).map((time) => i.tick({ key: time, style: leftOf(axis, time) }, time === axis.from ? '0' : duration((time - axis.from) / 1000))),
     axis.gaps.map(({ from, to, open }) => button.gap({ key: from, tabindex: '-1', class: open && 'open', style: extent(axis.place(from), axis.place(to)), onclick: () => toggle(from),
       title: `${micros(to - from)} without work; click to ${open ? 'fold' : 'unfold'}` }, micros(to - from)))), span.barFigure('tokens'), span.barFigure('cost'), span.barTime('time'));
 }

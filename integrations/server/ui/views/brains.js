@@ -6,6 +6,7 @@ import { icon, status } from '../lib/icons.js';
 import { cause, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
 import { cash, micros, moment, money, number, plural, shortId } from '../lib/format.js';
 import { empty, idText, resource } from '../parts/common.js';
+import { noModel } from '../parts/next_model.js';
 import { requestForm } from '../parts/request.js';
 
 const { a, b, button, div, h1, h2, header, li, nav, ol, p, section, small, span, ul } = tags;
@@ -47,7 +48,7 @@ function figuresOf(title, { from, started, ended: { completed, failed, cancelled
   return section.brainFigures({ 'aria-label': 'Figures of the last 30 days' }, figure(number(started), 'runs in 30 days', runs()),
     figure(all ? `${Math.round((failed / all) * 1000) / 10} %` : '–', 'failed', failed && runs({ status: 'failed' })),
     figure(active ? micros(active.p50) : '–', 'p50 active'), figure(active ? micros(active.p95) : '–', 'p95 active'),
-    figure(cost && all ? money(String(cost.amount / all), cost.currency) : '–', partly ? 'mean cost, as far as known' : 'mean cost of a run'),
+    figure(cost && all ? money(String(cost.amount / all), cost.currency) : '–', partly ? 'mean cost, in part' : 'mean cost'),
     figure(number(waiting.items), waiting.items === 1 ? 'decision waits' : 'decisions wait', waiting.items && '/inbox'));
 }
 
@@ -63,13 +64,12 @@ function inBrief(figures) {
 /** How a run stands, in a line. */
 function stands(run) {
   if (standing(run) === 'limited') return cutOff(run);
-  const said = run.status === 'completed' && (endOf(run) || plain(run.input));
-  return run.status === 'completed' ? quoted(said || plural(run.head + 1, 'event')) : cause(run.why ?? run.last);
+  return run.status === 'completed' ? quoted(endOf(run) || plural(run.head + 1, 'event')) : cause(run.why ?? run.last);
 }
 
 const runsOf = (title, { items, next }) => section.panel(header(h2('Last runs'), span.grow(), a({ href: ui(`/runs${query({ brain: title })}`) }, next ? 'All runs' : 'As a list')),
   items.length ? ul.lastRuns(items.map((run) => li({ key: run.id }, a({ href: runUrl(run.id) }, status(standing(run)), span.mono({ title: run.id }, idText(run.id)),
-    span.cut({ class: run.status === 'failed' ? 'bad' : run.pending || run.cut_off != null ? 'wait' : '', dir: 'auto' }, stands(run)),
+    span.twoLines(span.cut({ class: run.status === 'failed' ? 'bad' : run.pending || run.cut_off != null ? 'wait' : '', dir: 'auto' }, stands(run)), run.input && small.cut({ dir: 'auto', title: run.input }, plain(run.input))),
     span.quiet(moment(run.started)), span.wide.cost(run.cost?.currency ? money(run.cost.amount, run.cost.currency) : '–'))))) : p.soft('It has not run yet.'));
 
 /** Goes to the form, which stands below the rest in a narrow window. */
@@ -91,7 +91,7 @@ export default function brainsView(route) {
       const last = runs.items.find(({ status: now }) => now === 'completed') ?? runs.items[0];
       const tools = last ? await offered(last.id).catch(() => ({})) : {};
       return { brain, runs, figures, tools, last, form: requestForm({
-        title: 'Start a run', verb: 'Start', route: 'POST /runs', name: 'start', hide: ['brain'], first: ['options'], flat: ['options'], more: 'User, tags and more',
+        title: 'Start a run', verb: 'Start', below: () => noModel(brain.model), route: 'POST /runs', name: 'start', hide: ['brain'], first: ['options'], flat: ['options'], more: 'User, tags and more',
         value: { brain: title, options: brain.default_options }, schemas: { options: brain.options_schema }, done: ({ id }) => go(at('runs', id)) }) };
     });
   };

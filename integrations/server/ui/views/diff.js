@@ -4,8 +4,8 @@ import { get } from '../lib/api.js';
 import { at, go, query, runUrl } from '../lib/page.js';
 import { causeOf, endOf, placeWords, quoted, standing } from '../lib/cause.js';
 import { status } from '../lib/icons.js';
-import { brief, duration, line, millis, money, plural, shortId, tokens } from '../lib/format.js';
-import { empty, pageHead, resource } from '../parts/common.js';
+import { brief, duration, limitText, line, millis, money, plural, shortId, tokens } from '../lib/format.js';
+import { empty, hasEnded, pageHead, resource } from '../parts/common.js';
 import { likeness, linesDiff, sideBySide, valueDiff, words } from '../parts/change.js';
 import { idsOf } from '../parts/ids.js';
 import { patchList } from '../parts/patch.js';
@@ -14,7 +14,17 @@ const { a, b, button, code, div, form, h2, h3, input, label, p, section, span } 
 
 /** What became of a place that has no text. */
 const STATES = { limited: 'cut off at its limit', done: 'no text, only calls' };
-const summary = ({ tool, arguments: given, text, status: state }, kind) => [tool, given && brief(given), text || (!tool && ((kind === 'answer' || state !== 'done') && STATES[state]) || (!tool && state?.replaceAll('_', ' ')))].filter(Boolean).join(' ');
+/** The limit that has cut off a run, in words. */
+const limitOf = ({ limit, message }) => (limit ? `cut off at its limit of ${limitText(limit.kind, limit.limit)}` : message ? 'stopped by a plugin' : 'cut off');
+/** How a run has ended or stands, in words: the limit, the guard, the failure or the person that ended it. */
+function endWords(run, cut) {
+  if (cut && standing(run) === 'limited') return [`was ${limitOf(cut)} in `, a({ href: runUrl(run.id, 'transcript', cut.seq) }, placeWords(cut.path) || 'the run'), cut.message && [': ', quoted(line(cut.message, 200))]];
+  if (run.status === 'completed') return run.why ? ['was ', quoted(run.why)] : ['completed'];
+  if (run.status === 'failed') return ['failed: ', quoted(causeOf(run.why ?? run.last).brief)];
+  if (run.status === 'cancelled') return ['was cancelled ', quoted(run.why)];
+  return [{ waiting: 'waits', paused: 'is paused', running: 'is running' }[run.status] ?? run.status];
+}
+const summary = ({ tool, arguments: given, text, status: state, cut }, kind) => [tool, given && brief(given), text || cut || (!tool && ((kind === 'answer' || state !== 'done') && STATES[state]) || (!tool && state?.replaceAll('_', ' ')))].filter(Boolean).join(' ');
 
 /** The rows, in which all attempts to get one answer are one: the last of them, which says how many there were. */
 function onceEach(rows) {
@@ -55,7 +65,10 @@ export default function diffView(route) {
     });
     const { one: x, other: y } = found.diff.parts ?? {};
     const requests = x && y && await Promise.all([requestAt(one, x), requestAt(other, y)]);
-    return { ...found, parts: [x, y], requests: requests?.every(Boolean) ? requests : null };
+    // The stages around what was cut off say by what.
+    const marked = (side, path, cut) => (side?.status === 'limited' && cut?.path.startsWith(path) ? { ...side, cut: limitOf(cut) } : side);
+    const rows = found.rows.map((row) => ({ ...row, a: marked(row.a, row.path, found.cut_off.a), b: marked(row.b, row.path, found.cut_off.b) }));
+    return { ...found, rows, parts: [x, y], requests: requests?.every(Boolean) ? requests : null };
   });
   const jump = () => document.querySelector('.differs')?.scrollIntoView({ block: 'center' });
   const toggle = () => { whole = !whole; };
@@ -83,6 +96,16 @@ export default function diffView(route) {
         a({ key: i, href: runUrl([left, right][i].id, 'requests', seq) }, `event ${seq} of ${'AB'[i]}`)]), !differ ? ', are equal.' : hasMore ? ', differ:' : ', differ in nothing else.'),
       hasMore && valueDiff(others(before), others(after)));
   }
+  /** What has ended one run and not the other, before what differs besides. */
+  function ends({ a: left, b: right, cut_off: cut }) {
+    const both = [['A', left, cut.a], ['B', right, cut.b]];
+    const how = ([, run, by]) => JSON.stringify([standing(run), by && limitOf(by), hasEnded(run) && run.why]);
+    if (how(both[0]) === how(both[1])) return null;
+    // What has ended a run stands before one that is open, and that before one that has done all of its work.
+    const rank = ([, run]) => (!hasEnded(run) ? 1 : standing(run) === 'completed' && !run.why ? 2 : 0);
+    const [first, second] = both.toSorted((one, other) => rank(one) - rank(other));
+    return p.lead({ dir: 'auto' }, b(first[0], ' ', endWords(...first.slice(1))), '; ', second[0], ' ', endWords(...second.slice(1)), '.');
+  }
   const shown = (answer) => {
     const { diff } = answer;
     const rows = onceEach(answer.rows);
@@ -96,6 +119,7 @@ export default function diffView(route) {
     const isBeside = same < rows.length && x && y && !rows.some((row) => !row.same && row.path === (x.path ?? ''));
     const fork = [answer.a, answer.b].find(({ forked_from: origin }) => origin && [answer.a.id, answer.b.id].includes(origin.run));
     return [div.columns(side('A', answer.a), side('B', answer.b)),
+      ends(answer),
       p.lead(same < rows.length ? [fork && `${fork === answer.b ? 'B is a fork of A' : 'A is a fork of B'} after event ${fork.forked_from.seq}. `, until > 0 && b(`They did the same up to event ${until - 1}${x?.seq === y?.seq ? '' : ` of ${x == null ? 'B' : 'A'}`}. `), `${plural(same, 'row')} ${same === 1 ? 'is' : 'are'} equal, ${rows.length - same} ${rows.length - same === 1 ? 'differs' : 'differ'}.`] : [promptDiffers(answer) ? b(`The system prompt differs from ${placeWords(x.path).split(', ').at(-1)} on; the answers are the same.`) : b('Both runs did the same.'), !promptDiffers(answer) && until !== undefined && ' They differ only in what is recorded beside it.']),
       diff.given && JSON.stringify(diff.given[0].options) !== JSON.stringify(diff.given[1].options) && section(h2('Options'), valueDiff(diff.given[0].options, diff.given[1].options)),
       !isBeside && divergence(answer),

@@ -3,7 +3,7 @@ import { tags, redraw } from '../lib/dom.js';
 import { List } from '../lib/list.js';
 import { get } from '../lib/api.js';
 import { apiUrl, at, go, later, query } from '../lib/page.js';
-import { brief, clock, line, number, plural, who } from '../lib/format.js';
+import { brief, clock, date, line, micros, number, plural, who } from '../lib/format.js';
 import { copyButton, facts, loading } from '../parts/common.js';
 import { json } from '../parts/json.js';
 import { searchBar } from './search.js';
@@ -31,6 +31,7 @@ const WORDS = {
   LOOP_APPROVAL_DECIDED: ({ decision, actor, reason }) => `${decision} by ${who(actor)} ${reason ?? ''}`,
   LOOP_WAIT: ({ waits }) => waits.map((wait) => wait.prompt ?? `${wait.webhook} ${wait.identifier}`).join(' or '),
   STAGE_WAIT: ({ waits, due }) => waits.map((wait) => wait.prompt ?? `${wait.webhook} ${wait.identifier}`).join(' or ') || `until ${date(due)}`,
+  STEP_COMPLETE: ({ change: { state, patch = [] } = {}, duration }) => [state !== undefined ? brief(state) : patch.map(({ path, value }) => `${path.slice(1).replaceAll('/', ' › ')}: ${brief(value ?? null, 60)}`).join(' · '), micros(duration)].filter(Boolean).join(' · '),
   GROUP_START: ({ options }) => plural(options.length, 'brain'),
   UNDO_START: ({ steps }) => plural(steps.length, 'stage'),
   GUARD_CHECKED: ({ passed, reason }) => (passed ? 'passed' : `did not pass${reason == null ? '' : `: ${brief(reason)}`}`),

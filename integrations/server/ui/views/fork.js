@@ -12,8 +12,9 @@ import { effects, effectsInShort } from '../parts/effects.js';
 import schemaForm from '../parts/form.js';
 import { json } from '../parts/json.js';
 import { amountOf, answerOf, isLastAttempt, RunModel } from '../parts/model.js';
+import { nameOf, noModel, otherModel } from '../parts/next_model.js';
 
-const { a, b, button, code, dd, details, div, dl, dt, form, h1, h2, input, kbd, label, li, nav, ol, p, section, small, span, summary, textarea } = tags;
+const { a, button, code, datalist, dd, details, div, dl, dt, form, h1, h2, input, kbd, label, li, nav, ol, option, p, section, small, span, summary, textarea } = tags;
 
 /** Edits by place, for as long as the page is open. */
 const kept = new Map();
@@ -33,7 +34,7 @@ export default function forkView(route) {
     },
     head: () => div.bar(work?.data.value ? [a.quiet({ href: runUrl(work.run) }, work.model.run.brain, ' ', span.mono(shortId(work.run))), span.quiet('/'), h1.cut(`Fork ${work.data.value.place ? `from ${work.data.value.place}` : `after event ${planOf(work).at}`}`), span.grow(),
       work.data.value.asked && nav.views({ 'aria-label': 'What to do with it' },
-        a.wide({ href: ui(at('fork', work.run, work.seq)), 'aria-current': 'true' }, 'Fork the run'), may('playground') && a({ href: ui(at('playground', work.run, work.data.value.asked.seq)) }, 'Try the answer once'))] : h1('Fork')),
+        a({ href: ui(at('fork', work.run, work.seq)), 'aria-current': 'true' }, 'Fork the run'), may('playground') && a({ href: ui(at('playground', work.run, work.data.value.asked.seq)) }, 'Try the answer once'))] : h1('Fork')),
     render: () => (work ? work.data.show(() => draw(work)) : empty('Choose where to fork', 'Select an event of a run, and press F.', a.button({ href: ui('/runs') }, 'Runs'))),
     close: () => work?.model.close(),
   };
@@ -53,7 +54,10 @@ function forkOf(run, seq) {
     const last = items.findLast((item) => item.seq <= Math.max(seq, plan.at));
     const [asked, state] = await Promise.all([last && get(`${model.path}/requests${at(last.seq)}`), get(`${model.path}/state`, { at: Math.min(plan.at, model.head) })]);
     work.plans.set(seq, plan);
-    return { plan, asked, brain, state: state.state, place: placeWords(last?.path) };
+    // Where the recorded model cannot answer, another may before its first answer.
+    const first = model.nodes.find((node) => node?.kind.type === 'iteration')?.seq;
+    const begin = plan.model.missing && first > 0 && first - 1 < seq ? await get(`${model.path}/fork`, { at: first - 1 }).catch(() => null) : null;
+    return { plan, begin: begin?.model.answers.length ? begin : null, asked, brain, state: state.state, place: placeWords(last?.path) };
   });
   return work;
 }
@@ -95,8 +99,9 @@ async function send(work) {
 }
 
 function draw(work) {
-  const { edits, model, data: { value: { asked, brain, state } }, problem } = work;
+  const { edits, model, data: { value: { asked, begin, brain, state } }, problem } = work;
   const plan = planOf(work);
+  const { answers, models } = plan.model;
   const set = (name, value) => {
     if (value === undefined) delete edits[name];
     else edits[name] = value;
@@ -115,35 +120,46 @@ function draw(work) {
         textarea({ id: 'fork-system', class: 'code', rows: Math.min(18, 3 + system.split('\n').length), spellcheck: 'false', dir: 'auto', maxlength: 100_000, value: edits.system ?? system, oninput: ({ target }) => set('system', target.value === system ? undefined : target.value) }),
         edits.system === undefined ? small('Unchanged, each loop keeps its own. A changed one holds for all loops from here on.') : [linesDiff(system, edits.system), small('Holds for all loops from here on.')]),
       label.field(span('Model'),
-        input({ value: edits.model ?? '', placeholder: asked?.request.settings?.model ?? asked?.model.split('/').slice(1).join('/') ?? 'as recorded', autocomplete: 'off', spellcheck: 'false',
-          oninput: ({ target }) => set('model', target.value.trim() || undefined) }), small('of the same provider; for all loops from here on')),
+        input({ list: 'fork-models', value: edits.model ?? '', placeholder: asked?.request.settings?.model ?? nameOf(answers.includes(asked?.model) ? asked.model : answers[0] ?? asked?.model) ?? 'as recorded', autocomplete: 'off', spellcheck: 'false',
+          oninput: ({ target }) => set('model', target.value.trim() || undefined) }), datalist({ id: 'fork-models' }, models.map((name) => option({ key: name, value: name }))), small('of the same provider; for all loops from here on')),
+      otherModel(plan.model, asked?.model),
       options != null && details.optionsOf(summary('Options ', span.quiet(edits.options === undefined ? 'as recorded' : 'changed')),
         schemaForm(brain?.options_schema ?? {}, { value: edits.options ?? options, id: 'fork-options', errors: (problem?.body?.errors ?? []).map((error) => ({ ...error, pointer: error.pointer.replace(/^\/options/, '') })), onchange: (edit) => {
           const next = edit(edits.options ?? options);
           set('options', JSON.stringify(next) === JSON.stringify(options) ? undefined : next);
         } }), edits.options !== undefined && div.edits(valueDiff(options, edits.options))),
       div.panel.again(effects(plan)),
+      noModel(plan.model, begin && [a({ href: ui(at('fork', work.run, begin.at)) }, `Fork after event ${begin.at}`), `, before the first answer: there ${begin.model.answers.join(' or ')} of this server answers.`]),
       problem && p.problem({ role: 'alert' }, problem.message, problem.body?.differences && valueDiff({}, problem.body.differences)),
-      allowed ? div.sendLine(button.primary.large({ disabled: work.busy }, icon('fork'), work.busy ? 'Sending…' : 'Fork and run'), span.grow.soft({ key: 'in-short' }, effectsInShort(plan)), kbd.wide(`${MOD} ↵`)) : p.note(icon('warn'), reason)),
+      allowed ? div.sendLine(button.primary.large({ disabled: work.busy }, icon('fork'), work.busy ? 'Sending…' : plan.model.missing ? 'Fork, and wait for a model' : 'Fork and run'), span.grow.soft({ key: 'in-short' }, effectsInShort(plan)), kbd.wide(`${MOD} ↵`)) : p.note(icon('warn'), reason)),
     section.trials({ 'aria-label': 'What both runs share', tabindex: '0' }, shared(work, plan), costs(work, plan),
       state != null && JSON.stringify(state) !== '{}' && section({ key: 'state' }, h2('State at this point'), div.well(json(state, { open: work.open, label: 'State', depth: 2 })))));
 }
 
 const callsOf = (node, model) => (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind }) => kind.type === 'call');
 
+/** The beginning of an answer in a line: its first paragraph, or its fields. */
+function begins(text) {
+  try {
+    return brief(JSON.parse(text), 80);
+  } catch {
+    return line(plain(text.trim().split(/\n\s*\n/)[0]), 80);
+  }
+}
+
 /** The answers of the run, which the fork shares or leaves behind. */
 function shared({ model, seq }, plan) {
   const answers = model.select((node) => node.kind.type === 'answer' && isLastAttempt(node, model));
   if (!answers.length) return null;
-  const begins = answers.find((node) => node.seq > Math.max(seq, plan.at)) ?? null;
+  const first = answers.find((node) => node.seq > Math.max(seq, plan.at)) ?? null;
   const current = answers.findLast((node) => node.seq <= Math.max(seq, plan.at));
   return section({ key: 'shared' }, h2('What the fork shares'), ol.sharedRows({ tabindex: '0', 'aria-label': 'Answers of the run' }, answers.map((node) => {
     const iteration = model.nodes[node.parent]?.kind;
     const said = answerOf(node.kind)?.parts?.find(({ type, text }) => type === 'text' && text.trim())?.text;
     const calls = callsOf(node, model);
-    const stands = node.seq > Math.max(seq, plan.at) ? (node === begins && !current ? 'new from here' : 'not shared') : node.seq > plan.at || node.seq === seq ? 'new from here' : 'shared';
+    const stands = node.seq > Math.max(seq, plan.at) ? (node === first && !current ? 'new from here' : 'not shared') : node.seq > plan.at || node.seq === seq ? 'new from here' : 'shared';
     return li({ key: node.id, class: stands.replaceAll(' ', '-') }, span.n(iteration?.type === 'iteration' ? iteration.number + 1 : ''),
-      span.cut(said ? span({ dir: 'auto' }, line(plain(said), 80)) : !calls.length && span.quiet('No answer'), calls.length > 0 && [' ', code([...new Set(calls.map(({ kind }) => kind.tool))].join(', ')), calls.length === 1 && span.quiet(' ', brief(calls[0].kind.arguments, 40))]),
+      span.cut(said ? span({ dir: 'auto' }, begins(said)) : !calls.length && span.quiet('No answer'), calls.length > 0 && [' ', code([...new Set(calls.map(({ kind }) => kind.tool))].join(', ')), calls.length === 1 && span.quiet(' ', brief(calls[0].kind.arguments, 40))]),
       a({ href: runUrl(model.id, 'transcript', node.seq) }, stands));
   })));
 }

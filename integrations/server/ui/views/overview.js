@@ -3,8 +3,8 @@ import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { go, query, ui } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
-import { inShort, quoted } from '../lib/cause.js';
-import { cash, compact, date, duration, micros, millis, moment, number, plural, zone } from '../lib/format.js';
+import { causeOf, inShort, quoted } from '../lib/cause.js';
+import { cash, compact, date, duration, micros, millis, moment, number, plural, sentenceCase, zone } from '../lib/format.js';
 import { chart, legend, meter, spark } from '../parts/chart.js';
 import { empty, resource } from '../parts/common.js';
 
@@ -18,12 +18,14 @@ const stuckRuns = (stuck) => stuck.reduce((all, { runs }) => all + runs, 0);
 const sum = ({ completed, failed, cancelled }) => completed + failed + cancelled;
 const percent = (part, whole) => (whole ? `${number(Math.round((part / whole) * 1000) / 10)} %` : '–');
 const amounts = (costs) => (costs.length ? costs.map(({ amount, currency }) => cash(amount, currency)).join(' + ') : '–');
+const isSingle = ({ cause, runs: own }) => own === 1 && /…/.test(cause);
+/** How many of the last failed runs are read for their messages. */
+const RECENT = 100;
 /** How many parts of a cause are looked for at most. */
 const PARTS = 4;
 /** How long ago a time was, by its largest unit, and a time to the minute. */
 const age = (time) => duration(Date.now() - millis(time)).split(' ').slice(0, 2).join(' ');
 const minute = (time) => moment(time).replace(/(\d\d:\d\d):\d\d$/, '$1');
-const sentenceCase = (text) => text && text[0].toUpperCase() + text.slice(1);
 const sentence = (text) => quoted(sentenceCase(text));
 const inCurrency = (costs, currency) => Number(costs.find((one) => one.currency === currency)?.amount ?? 0);
 /** A model without its provider. */
@@ -31,7 +33,7 @@ const shortModel = (model) => model.slice(model.indexOf('/') + 1);
 const link = (to, ...content) => a({ href: ui(to) }, content);
 
 export default function overviewView(route, frame) {
-  let [range, brain, model, timer, readAt, titles, names] = ['24h', null, null, 0, 0, [], new Set()];
+  let [range, brain, model, timer, readAt, titles, names, single] = ['24h', null, null, 0, 0, [], new Set(), new Map()];
   const read = (to) => { [range, brain, model] = [RANGES[to.query.get('range')] ? to.query.get('range') : '24h', to.query.get('brain'), to.query.get('model')]; };
   const address = (change) => {
     const wanted = { range, brain, model, ...change };
@@ -43,9 +45,14 @@ export default function overviewView(route, frame) {
     all.models.forEach((one) => names.add(one.model));
     return all;
   };
+  /** Reads the whole messages of the causes that one run has: nothing of them is the same in others. */
+  const unmasked = (all) => {
+    if (all.causes.some(isSingle)) get('/runs', { status: 'failed', since: all.from, brain, model, limit: RECENT }).then(({ items }) => { single = new Map(items.map(({ cause, why }) => [cause, why])); }, () => {});
+    return all;
+  };
   const data = resource(() => {
     readAt = performance.now();
-    return get('/overview', { range, brain, model }).then(noted);
+    return get('/overview', { range, brain, model }).then(noted).then(unmasked);
   });
   // The figures of one model do not name the others.
   if (model) get('/overview', { range }).then(noted, () => {});
@@ -85,6 +92,12 @@ export default function overviewView(route, frame) {
     return div.overview(notes(all), tiles(all), div.halves(failures(all), standing(all)), all.models.length ? div.halves.even(byBrain(all), byModel(all)) : all.brains.length > 0 && byBrain(all));
   }
 
+  /** A cause in a sentence; that of a single run with its numbers and names. */
+  function saidBy(cause) {
+    const why = isSingle(cause) && single.get(cause.cause);
+    return why ? causeOf(why).brief : inShort(cause.cause);
+  }
+
   /** What is wrong, in one line each: the newest cause of failures, and the oldest decision. */
   function notes({ causes, brains, ended, waiting, queue: { stuck }, from, now }) {
     const late = millis(from) + (millis(now) - millis(from)) * 0.75;
@@ -95,7 +108,7 @@ export default function overviewView(route, frame) {
     const worst = isNew.find((cause) => !isOver(cause)) ?? isNew[0];
     const good = goodOf(worst);
     const failed = worst ? a.note({ key: 'cause', class: isOver(worst) ? '' : 'failed', href: ui(causeList(worst)) }, icon('cross'), span.grow(
-      b(`${worst.brains.join(', ')} failed ${worst.runs === 1 ? 'once' : `${number(worst.runs)} times`} since ${minute(worst.first)}: `), span({ dir: 'auto', title: worst.cause }, quoted(inShort(worst.cause))), '.',
+      b(`${worst.brains.join(', ')} failed ${worst.runs === 1 ? 'once' : `${number(worst.runs)} times`} since ${minute(worst.first)}: `), span({ dir: 'auto', title: worst.cause }, quoted(saidBy(worst))), '.',
       good && ` Its last good run ended at ${minute(good)}.`), span.to(plural(worst.runs, 'run')))
       : ended.failed ? p.note({ key: 'cause' }, icon('skip'), span(b(`${number(ended.failed)} of ${plural(sum(ended), 'run')} failed`), `, none by a new cause since ${minute(late * 1000)}.`))
         : p.note({ key: 'cause' }, icon('check'), span(b(`Nothing has failed in ${RANGES[range][1]}`), waiting.items ? '.' : ', and nothing waits for a person.'));
@@ -158,7 +171,7 @@ export default function overviewView(route, frame) {
       causes.length ? div.scroll({ tabindex: '0', role: 'region', 'aria-label': 'Failures by cause' }, table(
         thead(tr(th({ scope: 'col' }, 'Cause'), th.right({ scope: 'col' }, 'Runs'), th.wide({ scope: 'col' }, RANGES[range][0]), th.right.wide({ scope: 'col' }, 'First'), th.right({ scope: 'col' }, 'Last'))),
         tbody(causes.map((cause) => tr({ key: cause.cause },
-          td(a.name({ href: ui(causeList(cause)), dir: 'auto', title: cause.cause }, cause.cause ? sentence(inShort(cause.cause)) : 'No message'), small(cause.brains.join(', '))), td.right(b(number(cause.runs))),
+          td(a.name({ href: ui(causeList(cause)), dir: 'auto', title: cause.cause }, cause.cause ? sentence(saidBy(cause)) : 'No message'), small(cause.brains.join(', '))), td.right(b(number(cause.runs))),
           td.wide(spark(`${cause.cause}: ${number(cause.runs)} in ${RANGES[range][1]}`, cause.buckets, now)), td.right.wide(minute(cause.first)), td.right(minute(cause.last))))))) : p.pad.soft(`No run has failed in ${RANGES[range][1]}.`),
       more > 0 && p.pad.soft(`${plural(more, 'further cause')}, each with fewer runs.`));
   }

@@ -21,7 +21,7 @@ export default function playgroundView(route) {
   let [work, recent] = [null, null];
   const open = ({ rest: [run, seq] }) => {
     work = run && seq ? trialsOf(run, seq) : null;
-    if (!work) recent ??= resource(() => get('/runs', { limit: 12 }));
+    if (!work) recent ??= resource(() => get('/runs', { limit: 24 }));
   };
   open(route);
   return {
@@ -33,7 +33,7 @@ export default function playgroundView(route) {
     keys: () => (work ? { n: ['Edit the system prompt', () => document.getElementById('try-system')?.focus()] } : {}),
     head: () => div.bar(work ? [a.quiet({ href: runUrl(work.run) }, work.asked.value?.run.brain ?? 'Run', ' ', span.mono(shortId(work.run))), span.quiet('/'),
       h1.cut(work.asked.value ? nameOf(work.asked.value) : 'Playground'), span.grow(), nav.views({ 'aria-label': 'What to do with it' },
-        a({ href: ui(at('fork', work.run, work.seq)) }, 'Fork the run'), a.wide({ href: ui(at('playground', work.run, work.seq)), 'aria-current': 'true' }, 'Try the answer once'))]
+        a({ href: ui(at('fork', work.run, work.seq)) }, 'Fork the run'), a({ href: ui(at('playground', work.run, work.seq)), 'aria-current': 'true' }, 'Try the answer once'))]
       : [h1('Playground'), span.soft.cut('A request of a run with edits, sent once. Nothing is written into the run.')]),
     render: () => (work ? work.asked.show(() => draw(work)) : recent.show(chooser)),
   };
@@ -46,7 +46,7 @@ const chooser = ({ items }) => {
   const asked = items.filter(({ usage }) => usage?.input || usage?.output);
   return asked.length ? section.chooser(p.soft('Choose a request of a run. In a run, “Try again with edits” and the key ', kbd('P'), ' lead here, too.'),
     tags.ul.lastRuns(asked.map((run) => tags.li({ key: run.id }, a({ href: runUrl(run.id, 'requests') },
-      span.cut(run.brain), span.mono({ title: run.id }, idText(run.id)), span.cut.quiet({ dir: 'auto' }, run.input || run.status), span.quiet(moment(run.started)), span.wide.cost(run.cost?.currency ? money(run.cost.amount, run.cost.currency) : '–'))))))
+      span.cut(run.brain), span.mono({ title: run.id }, idText(run.id)), span.cut.quiet({ dir: 'auto' }, run.input || run.status), span.quiet(moment(run.started)), span.wide.cost(run.cost?.currency ? money(run.cost.amount, run.cost.currency) : '–'))))), a({ href: ui('/runs') }, 'All runs'))
     : empty('No model was asked yet', 'Requests of runs appear here.', a.button({ href: ui('/brains') }, 'Start a brain'));
 };
 

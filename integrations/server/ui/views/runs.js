@@ -185,7 +185,7 @@ export default function runsView(route, frame) {
       div.bar(h1('Runs'), nav.views.grow({ 'aria-label': 'Saved views' }, viewLinks()), a.button.primary({ href: ui('/brains') }, icon('plus'), 'Start a run')),
       form.bar.findRuns({ role: 'search', onsubmit: (event) => { event.preventDefault(); search(); } },
         div.grow.field(label(icon('search'), searchField(), kbd.wide('/')), menu.isOpen && suggested().items.length > 0 && menuOf(suggested(), menu.active, take)),
-        select.wide({ 'aria-label': 'Time', value: filter.since ?? '', onchange: ({ target }) => go(address({ ...filter, since: target.value }, sort)) },
+        select({ 'aria-label': 'Time', value: filter.since ?? '', onchange: ({ target }) => go(address({ ...filter, since: target.value }, sort)) },
           Object.entries({ ...TIMES, ...(filter.since && !TIMES[filter.since] && { [filter.since]: Number.isNaN(Date.parse(filter.since)) ? filter.since : `Since ${moment(filter.since).replace(/:\d\d$/, '')}` }) }).map(([value, text]) => option({ key: value, value }, text)))),
       div.bar.thin(p.counts.grow({ role: 'group', 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(query(filter) ? ['Same in the terminal: ', code(inShell(filter))] : `Times in ${zone()}`))],
     render: () => [

@@ -1,7 +1,7 @@
 // The waterfall tab: bars by time, windowed, with folded idle times; dragging over the lanes zooms.
 import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
-import { axisRow, barOf, barRow, extent, LEGEND, scale } from '../parts/waterfall.js';
+import { axisRow, barOf, barRow, extent, gridLines, LEGEND, scale } from '../parts/waterfall.js';
 import { nodeList } from '../parts/rows.js';
 import { empty } from '../parts/common.js';
 
@@ -67,7 +67,7 @@ export default function waterfallTab(run) {
           zoom ? button.small({ onclick: whole }, 'Show the whole time', tags.kbd('0')) : span.quiet.wide('drag to zoom'), selected && a({ href: run.url('transcript', selected.seq) }, 'Show in the transcript')),
         axisRow(axis, toggle),
         div.lanes(div.back({ 'aria-hidden': 'true' }, span(), span.lane(
-          idle.map(({ from, to }) => i.suspended({ style: extent(axis.place(from), axis.place(to)) })), drag && i.selection({ style: extent(...ends()) })), span()),
+          gridLines(axis), idle.map(({ from, to }) => i.suspended({ style: extent(axis.place(from), axis.place(to)) })), drag && i.selection({ style: extent(...ends()) })), span()),
         rows.list.view({ role: 'grid', 'aria-label': 'Waterfall' }, selected && `bar-${selected.id}`)));
     },
   };

@@ -173,7 +173,7 @@ pub(crate) fn answers_for(header: &Header, options: &Value, name: impl FnOnce() 
 }
 
 /// Returns the model that answered a run, unless it was a cassette or has the name `own`.
-fn answered_by_another(log: &[Arc<Event>], own: &str) -> Option<String> {
+pub(crate) fn answered_by_another(log: &[Arc<Event>], own: &str) -> Option<String> {
     let mut models = log.iter().enumerate().filter_map(|(index, event)| match &event.kind {
         EventKind::LoopModelCall { model, .. } if model != CODE => {
             let later = log.get(index + 1..).unwrap_or_default();

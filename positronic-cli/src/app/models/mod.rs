@@ -10,6 +10,8 @@ mod prices;
 mod recording;
 
 pub(crate) use by_tier::ByTier;
+#[cfg(feature = "serve")]
+pub(crate) use cassette_position::answered_by_another;
 pub(crate) use cassette_position::{CassetteFollower, NO_ANSWER_LEFT, REPLY, answers_for, has_answers_left, rewind};
 pub(crate) use choose::{
     CassetteSession, ChosenCassette, ModelSettings, Models, choose_models, chosen_cassette, high_model, models_for_run,

@@ -9,9 +9,14 @@ use crate::app::SET_MODEL;
 /// Placeholder without a configured model, for brains that may not need one.
 pub(crate) struct NoModel;
 
+impl NoModel {
+    /// Its name in place of a model's.
+    pub(crate) const NAME: &str = "none/none";
+}
+
 impl Model for NoModel {
     fn name(&self) -> String {
-        "none/none".to_owned()
+        Self::NAME.to_owned()
     }
 
     fn call<'a>(

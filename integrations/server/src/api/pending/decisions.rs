@@ -1,7 +1,7 @@
 //! Decisions of people: on one pending item, or on several.
 
 use axum::response::Response;
-use positronic_core::machine::pending as open_items;
+use positronic_core::machine::{Refusal, pending as open_items};
 use positronic_core::record::{EventKind, Pending, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, WaitSpec};
 use positronic_core::runner::SignalError;
 use positronic_core::store::PendingFilter;
@@ -222,6 +222,11 @@ async fn refused(
     kind: &SignalKind,
     error: SignalError,
 ) -> Problem {
+    // The places are listed beside it.
+    let what = match &error {
+        SignalError::Refused(Refusal::Misfit { what, .. }) => what.clone(),
+        _ => String::new(),
+    };
     let problem = Problem::from(error);
     match problem.kind() {
         ProblemType::AlreadyDecided | ProblemType::NotWaiting | ProblemType::RunClosed => {
@@ -232,7 +237,8 @@ async fn refused(
             // The engine's sentence may quote a secret.
             let problem = match app.options.redact {
                 Some(_) => Problem::new(ProblemType::ArgumentsInvalid),
-                None => problem,
+                None if errors.is_empty() || what.is_empty() => problem,
+                None => Problem::new(ProblemType::ArgumentsInvalid).detail(what),
             };
             if errors.is_empty() { problem } else { problem.errors(errors) }
         }

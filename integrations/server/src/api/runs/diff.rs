@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use axum::response::Response;
 use positronic_core::projection::timeline::{AnswerOutcome, Node, NodeKind, Timeline};
 use positronic_core::projection::{diff as compared, result_text};
-use positronic_core::record::{RunId, Seq};
+use positronic_core::record::{RunId, RunSummary, Seq};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json as json_of};
@@ -48,6 +48,8 @@ struct DiffItem {
     /// The stages, messages, answers and calls of both, aligned by their paths.
     rows: Vec<Row>,
     totals: Totals,
+    /// What has cut off each run, if a limit or a plugin has.
+    cut_off: CutOffs,
 }
 
 /// A place in one run or in both.
@@ -80,6 +82,28 @@ struct Side {
     text: String,
 }
 
+/// What has cut off both runs.
+#[derive(Serialize, JsonSchema)]
+struct CutOffs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    a: Option<CutOff>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    b: Option<CutOff>,
+}
+
+/// What has cut off a run.
+#[derive(Serialize, JsonSchema)]
+struct CutOff {
+    seq: u64,
+    path: String,
+    /// The limit: its `kind`, `limit` and the `used` amount, in tokens, billionths of money, microseconds or iterations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<Value>,
+    /// What a plugin said that ended the loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
 /// The sums of both runs.
 #[derive(Serialize, JsonSchema)]
 struct Totals {
@@ -94,11 +118,12 @@ async fn diff(cx: RequestContext) -> Result<Response, Problem> {
     let logs = (app.client.events(&a.run, Seq(0)).await?, app.client.events(&b.run, Seq(0)).await?);
     let found = compared(&logs.0, &logs.1).map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;
     let (left, right) = (sides(app, &a.run).await?, sides(app, &b.run).await?);
+    let cut_off = CutOffs { a: cut_off(app, &a).await?, b: cut_off(app, &b).await? };
     let totals = Totals { a: left.1, b: right.1 };
     let rows = aligned(left.0, right.0);
     let mut items = app.run_items(&[a, b]).await?.into_iter();
     let (Some(a), Some(b)) = (items.next(), items.next()) else { return Err(ProblemType::UnknownRun.into()) };
-    json(&DiffItem { a, b, diff: value(&found), rows, totals })
+    json(&DiffItem { a, b, diff: value(&found), rows, totals, cut_off })
 }
 
 /// A place, by which the runs are aligned: the path, the kind, and which one it is of several.
@@ -120,6 +145,24 @@ async fn sides(app: &App, run: &RunId) -> Result<(Vec<(NodeKey, Side)>, Value), 
     });
     let sides = sides.collect();
     Ok((sides, totals(timeline)))
+}
+
+/// Returns what has cut off the loop at which a run was cut off last.
+async fn cut_off(app: &App, row: &RunSummary) -> Result<Option<CutOff>, Problem> {
+    let Some(place) = &row.cut_off else { return Ok(None) };
+    let shared = app.folds.of(&row.run).await?;
+    let fold = shared.lock().await;
+    let cuts = fold.timeline.nodes().filter(|node| node.path.is_within(place)).filter_map(|node| {
+        let (limit, message) = match &node.kind {
+            NodeKind::Limit(reached) => (Some(value(reached)), None),
+            NodeKind::Stopped { message, .. } => {
+                (None, Some(redacted_then_cut(app.options.redact.as_ref(), message.clone(), MAX_TEXT)))
+            }
+            _ => return None,
+        };
+        Some(CutOff { seq: node.seq.0, path: node.path.to_string(), limit, message })
+    });
+    Ok(cuts.max_by_key(|cut| cut.seq))
 }
 
 fn totals(timeline: &Timeline) -> Value {

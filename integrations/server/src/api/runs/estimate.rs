@@ -87,7 +87,7 @@ impl EstimateItem {
 }
 
 /// Lists the models of a provider that a table names.
-fn priced(prices: &PriceTable, provider: &str) -> Vec<String> {
+pub(super) fn priced(prices: &PriceTable, provider: &str) -> Vec<String> {
     let names = prices.prices.keys().filter(|key| !key.ends_with('*'));
     let own = names.filter_map(|key| match key.split_once('/') {
         Some((of, name)) => (of == provider).then_some(name),

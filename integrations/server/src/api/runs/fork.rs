@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::fork_decisions::may_decide;
+use super::next_model::NextModel;
 use super::signals::code_differs;
 use crate::api::idempotency::Key;
 use crate::api::items::{RunItem, head};
@@ -118,6 +119,8 @@ struct Preview {
     rerun: Vec<ForkEffect>,
     /// The number of effects up to that event, whose outcomes the fork reuses.
     reused: usize,
+    /// Which model answers next in the fork.
+    model: NextModel,
 }
 
 /// An effect of a run.
@@ -162,9 +165,11 @@ async fn preview(cx: RequestContext) -> Result<Response, Problem> {
     let at = app.client.fork_event(&row.run, at).await?;
     let log = app.client.events(&row.run, Seq(0)).await?;
     let calls = ForkCalls::of(&log, at);
+    let shared = log.get(..at.next().index()).unwrap_or_default();
+    let model = NextModel::of(app, &row.brain, shared).await;
     let (reused, rerun): (Vec<_>, Vec<_>) =
         log.iter().filter_map(|event| calls.effect(event)).partition(|effect| effect.seq <= at.0);
-    json(&Preview { at: at.0, rerun, reused: reused.len() })
+    json(&Preview { at: at.0, rerun, reused: reused.len(), model })
 }
 
 /// The calls of a run, and those that have asked a person after the event of a fork.

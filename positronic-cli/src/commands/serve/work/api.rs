@@ -8,6 +8,8 @@ use futures::future::BoxFuture;
 use positronic_bridges::Bridges;
 use positronic_core::definition::{BrainDefinition, StartOn};
 use positronic_core::dsl::ProjectWebhook;
+use positronic_core::model::Model as _;
+use positronic_core::record::Event;
 use positronic_core::runner::{Client, Clock as _, NoRunner, Runner, Server, SystemClock};
 use positronic_server::webhooks::{Hooks, HttpTransport, PrivateAddresses, WebhookSender, WebhookService};
 use positronic_server::{Brains, DeciderPolicy, Listener, Login, Options, Shutdown, Token, Url, redact_fields};
@@ -19,8 +21,9 @@ use super::serve::Shown;
 use super::serve_log::{Level, ServeLog};
 use super::served::Served;
 use crate::app::{
-    ChosenCassette, Failure, ModelSettings, Models, Project, ProjectStore, Settings, Ui, Unread, cannot_listen,
-    chosen_cassette, models_for_run, parse_options, price_table, read_webhooks, sign_in_url,
+    CassetteSession, ChosenCassette, Failure, ModelSettings, Models, NoModel, Project, ProjectStore, Settings, Ui,
+    Unread, answered_by_another, cannot_listen, chosen_cassette, models_for_run, parse_options, price_table,
+    read_webhooks, sign_in_url,
 };
 use crate::cli::{Exit, ModelArgs, OutputArgs, ServeArgs};
 use crate::session::interrupts;
@@ -54,7 +57,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let bridges =
         Bridges::builder().protocols(args.bridge.clone()).push_notifications(true).program(&ui.program).build();
     let options = Options::builder()
-        .brains(ProjectBrains::of(project, &store, &args.model, ui))
+        .brains(ProjectBrains { works: !args.no_work, ..ProjectBrains::of(project, &store, &args.model, ui) })
         .login(login.clone())
         .prices(prices)
         .metrics(monitoring.text(&store))
@@ -155,6 +158,8 @@ pub(super) struct ProjectBrains {
     /// The options with which `run` starts a brain, by its title.
     options: HashMap<String, Value>,
     models: RequestModels,
+    /// Whether workers of this process continue runs.
+    works: bool,
 }
 
 /// Where the models of requests that are sent outside of runs come from.
@@ -170,6 +175,20 @@ impl RequestModels {
     fn runner(&self, title: &str) -> Result<Runner, Failure> {
         let models = models_for_run(&self.project, &self.args, title, &self.settings)?;
         Ok(models.runner(&self.project, &self.store))
+    }
+
+    /// Names the models that would answer next in a run of a brain with these events.
+    fn next(&self, title: &str, log: &[Arc<Event>]) -> Result<Vec<String>, String> {
+        let models =
+            models_for_run(&self.project, &self.args, title, &self.settings).map_err(|failure| failure.to_string())?;
+        let CassetteSession::Plays(cassette) = &models.cassette else {
+            let all = std::iter::once(&models.normal).chain(&models.high).map(|model| model.name());
+            return Ok(all.filter(|name| name != NoModel::NAME).collect());
+        };
+        match answered_by_another(log, &cassette.name()) {
+            Some(model) => Err(format!("`{model}` has answered so far, and a cassette cannot continue for it")),
+            None => Ok(vec![cassette.name()]),
+        }
     }
 }
 
@@ -194,6 +213,7 @@ impl ProjectBrains {
                 args: model.clone(),
                 settings: ui.settings.clone(),
             },
+            works: false,
         }
     }
 }
@@ -210,6 +230,15 @@ impl Brains for ProjectBrains {
     fn models<'a>(&'a self, title: &'a str) -> BoxFuture<'a, Result<Runner, NoRunner>> {
         let runner = self.models.runner(title);
         Box::pin(std::future::ready(runner.map_err(|failure| NoRunner { message: failure.to_string(), refusal: None })))
+    }
+
+    fn next_models<'a>(
+        &'a self,
+        title: &'a str,
+        log: &'a [Arc<Event>],
+    ) -> BoxFuture<'a, Result<Vec<String>, NoRunner>> {
+        let models = if self.works { self.models.next(title, log) } else { Ok(Vec::new()) };
+        Box::pin(std::future::ready(models.map_err(|message| NoRunner { message, refusal: None })))
     }
 
     fn starts(&self) -> Vec<Arc<StartOn>> {

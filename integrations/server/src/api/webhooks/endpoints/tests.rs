@@ -111,7 +111,7 @@ async fn unusable_webhooks_are_refused_with_the_place() {
         (json!({ "url": "https://example.com/", "secrets": [SECRET, SECRET, SECRET, SECRET, SECRET] }), "/secrets"),
         (json!({ "url": "https://example.com/", "events": ["run.exploded"] }), "/events/0"),
         (json!({ "url": "https://example.com/", "secret": SECRET }), ""),
-        (json!({}), ""),
+        (json!({}), "/url"),
     ] {
         let (status, problem) = bench.call("PUT", "/webhooks/ops", Some(body)).await;
         assert_eq!(
