@@ -48,12 +48,11 @@ impl Thread {
         self.is_conversation
     }
 
-    /// Returns the runs before one of the thread, the first one first.
-    pub(crate) fn before(&self, run: &RunId) -> Vec<RunId> {
-        let mut earlier: Vec<_> =
-            self.rows.iter().take(MAX_RUNS).map(|row| row.run.clone()).filter(|known| known != run).collect();
-        earlier.reverse();
-        earlier
+    /// Returns the runs whose messages a client gets, the first one first.
+    pub(crate) fn runs(&self) -> Vec<RunId> {
+        let mut runs: Vec<_> = self.rows.iter().take(MAX_RUNS).map(|row| row.run.clone()).collect();
+        runs.reverse();
+        runs
     }
 
     /// Returns whether the log of the last run has a message with an id: one that the client got from a bridge.

@@ -183,7 +183,7 @@ impl TaskEncoder {
     fn item(&mut self, placed: Placed) -> Vec<Value> {
         let is_own = placed.brain.is_none();
         match placed.item {
-            Item::UserMessage { id, text: said } if is_own => {
+            Item::UserMessage { id, text: said, .. } if is_own => {
                 self.history.push(json!({
                     "messageId": id,
                     "taskId": self.row.run.as_str(),

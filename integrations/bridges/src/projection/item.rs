@@ -116,6 +116,8 @@ pub(crate) enum Item {
         question: String,
         call: String,
         reason: String,
+        /// Why the caller may not decide it; `None` if it may.
+        refused: Option<String>,
     },
     ApprovalClosed {
         question: String,
@@ -147,6 +149,8 @@ pub(crate) enum Item {
     UserMessage {
         id: String,
         text: String,
+        /// Whether a loop begins with it.
+        is_input: bool,
     },
     /// The public state has changed.
     StateChanged {
