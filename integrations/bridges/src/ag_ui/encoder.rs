@@ -73,7 +73,7 @@ impl AgUi {
     }
 
     fn item(&mut self, placed: Placed, out: &mut Vec<Event>) {
-        let Placed { brain: subagent_run_id, item } = placed;
+        let Placed { brain: subagent_run_id, item, .. } = placed;
         let first = out.len();
         match item {
             Item::BrainStarted { id, title, call } => {

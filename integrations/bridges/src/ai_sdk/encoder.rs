@@ -1,7 +1,7 @@
 //! Items as chunks of the UI message stream.
 //!
 //! One message of the assistant is one turn of a run: from the message of the user to the next one. The protocol has no nested
-//! agents, so a nested brain is a data part, and of its calls only those are shown that need an approval.
+//! agents, so a nested brain is a data part, and of its calls only those are shown that need an approval, unless it took the dialogue over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -134,7 +134,7 @@ impl AiSdk {
     }
 
     pub(super) fn item(&mut self, placed: Placed, out: &mut Vec<StreamChunk>) {
-        let is_nested = placed.brain.is_some();
+        let is_nested = !placed.in_dialogue;
         let mut push = |chunk: Chunk| out.push(StreamChunk::Plain(chunk));
         match placed.item {
             Item::BrainStarted { id, title, .. } => {

@@ -75,7 +75,12 @@ impl Projection {
                 let lost: Vec<_> = self.live.keys().cloned().collect();
                 lost.iter().for_each(|path| self.discard(path));
             }
-            EventKind::LoopToolCall(call) => self.called(path, &call.tool, &call.arguments),
+            EventKind::LoopToolCall(call) => {
+                if call.flags.handoff {
+                    self.handoffs.insert(path.clone());
+                }
+                self.called(path, &call.tool, &call.arguments);
+            }
             EventKind::LoopToolResult { result, .. } => {
                 let (id, result) = (self.call_id(path), self.redacted_result(result));
                 self.push(path, Item::CallEnded { id, result });

@@ -8,6 +8,8 @@ use serde_json::Value;
 pub(crate) struct Placed {
     /// The id of the innermost nested brain; `None` in the run's own brain.
     pub(crate) brain: Option<String>,
+    /// Whether it belongs to the dialogue with the person: it happens in the run's own brain, or in one that took the dialogue over.
+    pub(crate) in_dialogue: bool,
     pub(crate) item: Item,
 }
 
