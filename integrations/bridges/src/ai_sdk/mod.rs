@@ -97,7 +97,7 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
     let mut encoder = AiSdk::new(Turn::Rest);
     let leg = match (thread.last(), input.newest()?) {
         (Some(row), newest) if newest.is_none() || !input.answers.is_empty() => {
-            let (leg, refused) = answered(&cx, &shared, row, &input).await?;
+            let (leg, refused) = answered(&cx, &shared, (&thread, row), &input).await?;
             encoder = encoder.with_refused_answers(refused);
             leg
         }
@@ -208,7 +208,7 @@ async fn stream(cx: &RequestContext, shared: &Shared, leg: Leg, encoder: AiSdk) 
 async fn answered(
     cx: &RequestContext,
     shared: &Shared,
-    row: &RunSummary,
+    (thread, row): (&Thread, &RunSummary),
     input: &ChatRequest,
 ) -> Result<(Leg, Vec<RefusedAnswer>), Problem> {
     let (mut leg, mut refused) = (shared.attach(row), Vec::new());
@@ -226,13 +226,11 @@ async fn answered(
         // The same answer is the same decision, however often it is sent.
         let key = format!("{}/{id}/{decision:?}", input.id);
         let sent = match may_decide(cx, row) {
-            Ok(()) => decide(cx, row, id, decision, &key).await,
+            Ok(()) => thread.decide(cx, id, decision, &key).await,
             refused => refused,
         };
         match sent {
             Ok(()) => {}
-            // The message still has the approvals of earlier runs.
-            Err(problem) if problem.kind() == ProblemType::UnknownCall => {}
             Err(problem) if concerns_answer(problem.kind()) => {
                 let answer = RefusedAnswer { question: id.to_owned(), problem };
                 leg.start = answer.decided_at().map_or(leg.start, |decided| decided.min(leg.start));

@@ -113,7 +113,7 @@ for (const answer of ['Yes', 'No']) {
 
     await page.answer(answer);
 
-    if (answer === 'No') await page.shows(/already approved over cli/);
+    if (answer === 'No') await page.shows(/already approved at the command line/);
     await page.getByRole('button', { name: 'Yes', exact: true }).waitFor({ state: 'detached' });
     await page.say('Thanks!');
     await page.shows(/That is settled/);

@@ -249,3 +249,25 @@ async fn question_says_whether_the_caller_may_answer_it() {
     assert!(descriptor(&starter)["refused"].as_str().unwrap().contains("start"), "{starter}");
     assert!(descriptor(&without)["refused"].as_str().unwrap().contains("`decide`"), "{without}");
 }
+
+#[tokio::test]
+async fn answer_to_an_unknown_question_is_an_error_and_one_to_an_earlier_run_is_known() {
+    let shop = Shop::open(&Bridges::builder().build(), &["none"]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let first = chat(&shop, &ann, said("pay")).await;
+    chat(&shop, &ann, answered(&first, true)).await;
+    chat(&shop, &ann, said("hello")).await;
+    let part = json!({ "type": "dynamic-tool", "approval": { "id": "nothing", "approved": true } });
+
+    let same = chat(&shop, &ann, answered(&first, true)).await;
+    let other = chat(&shop, &ann, answered(&first, false)).await;
+    let unknown = chat(&shop, &ann, json!({ "messages": [{ "id": "a", "role": "assistant", "parts": [part] }] })).await;
+
+    assert!(!same.contains("\"error\""), "{same}");
+    assert!(other.contains("it was already approved by ann"), "{other}");
+    let [.., error, done] = unknown.lines().collect::<Vec<_>>()[..] else { panic!("{unknown}") };
+    assert!(
+        error.contains(r#""type":"error""#) && error.contains("no item `nothing`") && done == "[DONE]",
+        "{unknown}"
+    );
+}
