@@ -6,11 +6,24 @@ use serde_json::json;
 
 #[tokio::test(start_paused = true)]
 async fn cassette_plays_to_the_end() {
-    let story = Test::play(CASSETTE, release(), ()).await;
+    // Its last answer is for a refusal.
+    let (approved, _) = CASSETTE.split_once("// After a refusal").unwrap();
+    let story = Test::play(approved, release(), ()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
     insta::assert_snapshot!("events", story.events());
     insta::assert_json_snapshot!("state", story.state());
+}
+
+#[tokio::test(start_paused = true)]
+async fn cassette_plays_to_the_end_after_a_refusal() {
+    let refused =
+        CASSETTE.replace(r#"{"type": "approve", "call": "Ship/3.0"}"#, r#"{"type": "reject", "call": "Ship/3.0"}"#);
+
+    let story = Test::play(&refused, release(), ()).await;
+
+    assert_eq!(story.state()["postponed"], "The deployment was refused.");
+    assert_eq!(story.state()["deployed"], json!(null));
 }
 
 #[tokio::test(start_paused = true)]

@@ -241,6 +241,18 @@ fn items() -> Brain<(), Vec<String>> {
     brain("Items").state(vec![1_u32, 2]).map("Each", |numbers| numbers.clone(), each(item), |_, done| done).build()
 }
 
+/// A brain that asks a person for a text.
+fn name() -> Brain<(), String> {
+    brain("Name")
+        .state("the name".to_owned())
+        .ask_person(
+            "Ask",
+            |thing| form::<String>(format!("What is {thing}?")),
+            |thing, name| format!("{thing} is {name}"),
+        )
+        .result(|text: &String| text.to_uppercase())
+}
+
 fn survey() -> Brain<(), String> {
     brain("Survey")
         .state("a kettle".to_owned())
@@ -328,6 +340,7 @@ async fn main() {
         .brain(chat())
         .brain(items())
         .brain(survey())
+        .brain(name())
         .brain(report())
         .brain(weather())
         .brain(guide());

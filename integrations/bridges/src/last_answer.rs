@@ -4,7 +4,7 @@ use positronic_core::record::{FileRef, SideOutput};
 
 use crate::projection::{Item, Placed, TextKind};
 
-/// A fold of items. Only answers of the run's own loops count, since those of nested brains are answers to the run.
+/// A fold of items. Only answers to the person count, since those of nested brains are answers to the run.
 #[derive(Debug, Default)]
 pub(crate) struct LastAnswer {
     /// The texts of the last answer, by their ids.
@@ -15,7 +15,7 @@ pub(crate) struct LastAnswer {
 impl LastAnswer {
     /// Folds an item.
     pub(crate) fn item(&mut self, placed: &Placed) {
-        let is_nested = placed.brain.is_some();
+        let is_nested = !placed.in_dialogue;
         match &placed.item {
             Item::UserMessage { .. } | Item::IterationStarted | Item::Discarded { .. } if !is_nested => {
                 self.texts.clear();

@@ -2,7 +2,7 @@
 //! texts are not read; they come from the log.
 
 use positronic_core::machine::pending;
-use positronic_core::record::{Event, EventKind, Pending, PendingKind, RunId, RunSummary, Seq};
+use positronic_core::record::{Actor, Event, EventKind, Pending, PendingKind, RunId, RunSummary, Seq};
 use positronic_server::extension::{Decision, OpenQuestion, RequestContext};
 use positronic_server::{Problem, ProblemType, Scope};
 use serde_json::Value;
@@ -48,12 +48,37 @@ impl Thread {
         self.is_conversation
     }
 
-    /// Returns the runs before one of the thread, the first one first.
-    pub(crate) fn before(&self, run: &RunId) -> Vec<RunId> {
-        let mut earlier: Vec<_> =
-            self.rows.iter().take(MAX_RUNS).map(|row| row.run.clone()).filter(|known| known != run).collect();
-        earlier.reverse();
-        earlier
+    /// Sends a decision to the run that has asked: the last one, or one before, of which a client may still have the question.
+    ///
+    /// # Errors
+    ///
+    /// The problem with which it was refused; `UnknownCall` if no run has asked.
+    pub(crate) async fn decide(
+        &self,
+        cx: &RequestContext,
+        question: &str,
+        decision: Decision,
+        key: &str,
+    ) -> Result<(), Problem> {
+        let mut unknown = None;
+        for row in self.rows.iter().take(MAX_RUNS) {
+            match send(cx, row, question, &decision, key).await {
+                Err(problem) if problem.kind() == ProblemType::UnknownCall => {
+                    unknown.get_or_insert((row, problem));
+                }
+                sent => return sent.inspect_err(|problem| record_refusal(cx, row, problem)),
+            }
+        }
+        let Some((row, problem)) = unknown else { return Err(ProblemType::UnknownCall.into()) };
+        record_refusal(cx, row, &problem);
+        Err(problem)
+    }
+
+    /// Returns the runs whose messages a client gets, the first one first.
+    pub(crate) fn runs(&self) -> Vec<RunId> {
+        let mut runs: Vec<_> = self.rows.iter().take(MAX_RUNS).map(|row| row.run.clone()).collect();
+        runs.reverse();
+        runs
     }
 
     /// Returns whether the log of the last run has a message with an id: one that the client got from a bridge.
@@ -117,8 +142,11 @@ pub(crate) fn may_decide(cx: &RequestContext, row: &RunSummary) -> Result<(), Pr
     cx.require(Scope::Decide).inspect_err(|problem| record_refusal(cx, row, problem))
 }
 
-/// Records in the log of the server whose decision was refused.
+/// Records in the log of the server whose decision was refused. One that only came after another one is not a matter of rights.
 fn record_refusal(cx: &RequestContext, row: &RunSummary, problem: &Problem) {
+    if problem.kind() == ProblemType::AlreadyDecided {
+        return;
+    }
     let by = cx.caller().map_or("", |caller| caller.subject());
     tracing::warn!(run = %row.run, by, kind = problem.kind().slug(), "refused the decision of a client");
 }
@@ -135,13 +163,23 @@ pub(crate) async fn decide(
     decision: Decision,
     key: &str,
 ) -> Result<(), Problem> {
+    send(cx, row, question, &decision, key).await.inspect_err(|problem| record_refusal(cx, row, problem))
+}
+
+async fn send(
+    cx: &RequestContext,
+    row: &RunSummary,
+    question: &str,
+    decision: &Decision,
+    key: &str,
+) -> Result<(), Problem> {
     match cx.decide(row, question, decision.clone(), key).await {
         Err(problem) if problem.kind() == ProblemType::AlreadyDecided => {
             let document = problem.document();
             let recorded = document.get("decision").unwrap_or(&Value::Null);
-            if is_same(&decision, recorded) { Ok(()) } else { Err(problem.detail(says(recorded))) }
+            if is_same(decision, recorded) { Ok(()) } else { Err(problem.detail(says(recorded))) }
         }
-        decided => decided.inspect_err(|problem| record_refusal(cx, row, problem)),
+        decided => decided,
     }
 }
 
@@ -191,9 +229,9 @@ fn is_same(decision: &Decision, recorded: &Value) -> bool {
 fn says(recorded: &Value) -> String {
     let text = |name: &str| recorded.get(name).and_then(Value::as_str);
     let verdict = text("verdict").unwrap_or("decided");
-    let by = text("by").map(|by| format!(" by {by}")).unwrap_or_default();
-    let channel = text("channel").map(|channel| format!(" over {channel}")).unwrap_or_default();
-    format!("it was already {verdict}{by}{channel}; this decision differs and was not recorded")
+    let (by, channel) = (text("by").map(str::to_owned), text("channel").map(str::to_owned));
+    let actor = Actor { by, channel, ..Actor::default() };
+    format!("it was already {verdict}{}; this decision differs and was not recorded", actor.clause())
 }
 
 #[cfg(test)]

@@ -189,10 +189,7 @@ pub(crate) fn overridden(overrides: &Overrides) -> String {
 
 /// Renders why a call no longer waits, from the events since.
 pub(crate) fn settlement<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> String {
-    let was = |what: &str, Actor { by, channel, .. }: &Actor| {
-        let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
-        Some(format!("{what}{by}{}", over(channel.as_deref())))
-    };
+    let was = |what: &str, actor: &Actor| Some(format!("{what}{}", actor.clause()));
     let mut found =
         log.filter(|event| event.path == *call || event.path.is_root()).filter_map(|event| match &event.kind {
             EventKind::LoopApprovalDecided { decision: Decision::Approved, actor, .. } => was("it was approved", actor),

@@ -146,10 +146,7 @@ pub fn decided<'a>(log: impl IntoIterator<Item = &'a Event>, call: &Path) -> Opt
             }
             _ => continue,
         };
-        if let Some(by) = &actor.by {
-            how.push_str(" by ");
-            how.push_str(by);
-        }
+        how.push_str(&actor.clause());
         if let Some(reason) = reason {
             how.push_str(": ");
             how.push_str(reason);

@@ -181,9 +181,9 @@ impl TaskEncoder {
     }
 
     fn item(&mut self, placed: Placed) -> Vec<Value> {
-        let is_own = placed.brain.is_none();
+        let is_own = placed.in_dialogue;
         match placed.item {
-            Item::UserMessage { id, text: said } if is_own => {
+            Item::UserMessage { id, text: said, .. } if is_own => {
                 self.history.push(json!({
                     "messageId": id,
                     "taskId": self.row.run.as_str(),

@@ -73,7 +73,7 @@ impl AgUi {
     }
 
     fn item(&mut self, placed: Placed, out: &mut Vec<Event>) {
-        let Placed { brain: subagent_run_id, item } = placed;
+        let Placed { brain: subagent_run_id, item, .. } = placed;
         let first = out.len();
         match item {
             Item::BrainStarted { id, title, call } => {
@@ -178,7 +178,7 @@ impl AgUi {
                 let value = json!({ "toolCallId": call, "text": text });
                 out.push(Event::Custom { name: "positronic.progress".to_owned(), value, subagent_run_id });
             }
-            Item::UserMessage { id: message_id, text: delta } => {
+            Item::UserMessage { id: message_id, text: delta, .. } => {
                 let is_own = self.has_begun && self.own.as_ref() == Some(&delta);
                 let start = Event::TextMessageStart {
                     message_id: message_id.clone(),

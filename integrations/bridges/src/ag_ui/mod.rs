@@ -117,7 +117,7 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
     leg.answers_calls = takes_tools;
     leg.seen = seen;
     let viewer = cx.viewer()?;
-    for run in thread.before(&leg.run) {
+    for run in thread.runs().into_iter().filter(|run| *run != leg.run) {
         let mut earlier = Projection::new(&run, viewer.clone(), None);
         for event in viewer.client().events(&run, Seq(0)).await? {
             encoder.items(earlier.event(&event));

@@ -1,9 +1,26 @@
 //! The chunks of the UI message stream, as they go over the wire.
 
+use positronic_server::extension::Frame;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A chunk. Absent fields are left out: the protocol has no nulls. The chunk of data with a kind of its own is [`Data`].
+/// A chunk of the stream.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum StreamChunk {
+    Plain(Chunk),
+    Data(Data),
+}
+
+impl StreamChunk {
+    pub(super) fn frame(&self) -> Frame {
+        match self {
+            Self::Plain(chunk) => Frame::json(chunk),
+            Self::Data(data) => Frame::json(data),
+        }
+    }
+}
+
+/// A chunk of a kind of the protocol. Absent fields are left out: the protocol has no nulls.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub(super) enum Chunk {
@@ -59,6 +76,8 @@ pub(super) enum Chunk {
         approval_id: String,
         tool_call_id: String,
         reason: String,
+        /// `answerable`: whether the caller may decide, and `refused`: why it may not.
+        approval_descriptor: Value,
     },
     ToolApprovalResponse {
         approval_id: String,
@@ -108,12 +127,12 @@ pub(super) enum TextPart {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Data {
     #[serde(rename = "type")]
-    kind: String,
+    pub(super) kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    data: Value,
+    pub(super) id: Option<String>,
+    pub(super) data: Value,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    transient: bool,
+    pub(super) transient: bool,
 }
 
 impl Data {

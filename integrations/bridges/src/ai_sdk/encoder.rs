@@ -1,50 +1,72 @@
 //! Items as chunks of the UI message stream.
 //!
 //! One message of the assistant is one turn of a run: from the message of the user to the next one. The protocol has no nested
-//! agents, so a nested brain is a data part, and of its calls only those are shown that need an approval.
+//! agents, so a nested brain is a data part, and of its calls only those are shown that need an approval, unless it took the dialogue over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use positronic_core::projection::result_text;
-use positronic_core::record::{PendingKind, SideOutput, ToolResult};
+use positronic_core::record::{PendingKind, Seq, SideOutput, ToolResult};
 use positronic_server::extension::{Frame, OpenQuestion};
 use serde_json::{Value, json};
 
-use super::chunk::{Chunk, Data, TextPart};
+use super::chunk::{Chunk, Data, StreamChunk, TextPart};
 use crate::leg::{Encoder, LegEnd, PAUSED};
 use crate::outputs::{Outputs, status};
 use crate::projection::{ApprovalOutcome, BrainOutcome, Item, Placed, Projection, TextKind};
 use crate::thread::RefusedAnswer;
 
+/// Which message of the assistant a leg sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// The first one of the run.
+    First,
+    /// The answer to a message that the run gets.
+    Message,
+    /// The rest of the one that the client has.
+    Rest,
+    /// The one after a text that answers a question.
+    Reply,
+}
+
 /// Encodes a leg.
 pub(super) struct AiSdk {
-    /// Whether the leg begins with a message of the user.
-    is_new_turn: bool,
-    /// How many messages the user has sent to the run.
+    turn: Turn,
+    /// How many messages the run has got since it began.
     messages: usize,
     in_step: bool,
     in_nested_step: bool,
     texts: BTreeMap<String, TextKind>,
-    /// The tools and arguments of calls in nested brains, until they are shown.
-    nested: BTreeMap<String, (String, Value)>,
-    tools: BTreeMap<String, String>,
+    /// The tools of calls, and the arguments of those that have them.
+    calls: BTreeMap<String, (String, Value)>,
+    /// The calls that the message has.
     shown: BTreeSet<String>,
+    /// The open approvals, by their questions.
+    asked: BTreeMap<String, Asked>,
     outputs: Outputs,
     refused: Vec<RefusedAnswer>,
     has_begun: bool,
 }
 
+/// An open approval.
+struct Asked {
+    call: String,
+    reason: String,
+    /// Why the caller may not decide it.
+    refused: Option<String>,
+}
+
 impl AiSdk {
-    pub(super) fn new(is_new_turn: bool) -> Self {
+    pub(super) fn new(turn: Turn) -> Self {
         Self {
-            is_new_turn,
+            turn,
             messages: 0,
             in_step: false,
             in_nested_step: false,
             texts: BTreeMap::new(),
-            nested: BTreeMap::new(),
-            tools: BTreeMap::new(),
+            calls: BTreeMap::new(),
             shown: BTreeSet::new(),
+            asked: BTreeMap::new(),
             outputs: Outputs::default(),
             refused: Vec::new(),
             has_begun: false,
@@ -57,27 +79,66 @@ impl AiSdk {
     }
 
     /// Asks again what a refused answer has left open, and returns why it was refused.
-    fn refused(&mut self, projection: &Projection, questions: &[OpenQuestion], out: &mut Vec<Frame>) -> Option<Chunk> {
+    fn refused(&mut self, out: &mut Vec<StreamChunk>) -> Option<Chunk> {
         let refused = std::mem::take(&mut self.refused);
-        for open in questions.iter().filter(|open| refused.iter().any(|answer| answer.question == open.id)) {
-            if let PendingKind::Approval { gate, .. } = &open.pending.kind {
-                out.push(Frame::json(&Chunk::ToolApprovalRequest {
-                    approval_id: open.id.clone(),
-                    tool_call_id: projection.call_id(&open.pending.call),
-                    reason: gate.reason.clone(),
-                }));
+        for answer in &refused {
+            if let Some(asked) = self.asked.get(&answer.question) {
+                out.push(request(&answer.question, asked));
             }
         }
         let texts: Vec<_> = refused.iter().map(|answer| answer.problem.message()).collect();
         (!texts.is_empty()).then(|| Chunk::Error { error_text: texts.join("\n") })
     }
 
-    fn item(&mut self, placed: Placed, out: &mut Vec<Frame>) {
-        let is_nested = placed.brain.is_some();
-        let mut push = |chunk: Chunk| out.push(Frame::json(&chunk));
+    /// Begins a message of the assistant. A new one asks again what is open, since a client sends the answers of its last message.
+    pub(super) fn start(&mut self, projection: &Projection) -> Vec<StreamChunk> {
+        // What was sent of the step before belongs to another message.
+        (self.in_step, self.in_nested_step, self.texts) = (false, false, BTreeMap::new());
+        let (run, next) = (projection.run(), projection.state().next);
+        let message_id = match self.turn {
+            Turn::First | Turn::Rest => format!("{run}:{}", self.messages),
+            Turn::Message => format!("{run}:{}", self.messages + 1),
+            Turn::Reply => format!("{run}:{}:{next}", self.messages),
+        };
+        let message_metadata = json!({ "runId": run.as_str(), "seq": next.0 });
+        let mut out = vec![StreamChunk::Plain(Chunk::Start { message_id, message_metadata })];
+        if self.turn != Turn::Rest {
+            self.shown.clear();
+            let asked = std::mem::take(&mut self.asked);
+            for (question, asked) in asked {
+                self.ask(question, asked, &mut out);
+            }
+        }
+        out
+    }
+
+    /// Asks for an approval, in a call that the message has.
+    fn ask(&mut self, question: String, asked: Asked, out: &mut Vec<StreamChunk>) {
+        if self.shown.insert(asked.call.clone()) {
+            let (tool_name, input) = self.calls.get(&asked.call).cloned().unwrap_or_default();
+            self.begin_nested_step(out);
+            let tool_call_id = asked.call.clone();
+            out.push(StreamChunk::Plain(Chunk::ToolInputAvailable { tool_call_id, tool_name, input, dynamic: true }));
+        }
+        out.push(request(&question, &asked));
+        self.asked.insert(question, asked);
+    }
+
+    /// Ends the message where the user sends the next one. `next` is the first event that it does not show.
+    pub(super) fn end_turn(&mut self, projection: &Projection, next: Seq, turn: Turn) -> Vec<StreamChunk> {
+        let mut out = Vec::new();
+        self.end_step(&mut out);
+        out.push(metadata(projection, next));
+        self.turn = turn;
+        out
+    }
+
+    pub(super) fn item(&mut self, placed: Placed, out: &mut Vec<StreamChunk>) {
+        let is_nested = !placed.in_dialogue;
+        let mut push = |chunk: Chunk| out.push(StreamChunk::Plain(chunk));
         match placed.item {
             Item::BrainStarted { id, title, .. } => {
-                out.push(Frame::json(&Data::new("brain", id, json!({ "title": title, "status": "running" }))));
+                out.push(StreamChunk::Data(Data::new("brain", id, json!({ "title": title, "status": "running" }))));
             }
             Item::BrainEnded { id, outcome } => {
                 let status = match outcome {
@@ -85,19 +146,19 @@ impl AiSdk {
                     BrainOutcome::Failed(_) => "failed",
                     BrainOutcome::Cancelled => "cancelled",
                 };
-                out.push(Frame::json(&Data::new("brain", id, json!({ "status": status }))));
+                out.push(StreamChunk::Data(Data::new("brain", id, json!({ "status": status }))));
             }
             Item::StageStarted { path } if !is_nested => {
-                out.push(Frame::json(&Data::new("stage", path.as_str(), json!({ "status": "running" }))));
+                out.push(StreamChunk::Data(Data::new("stage", path.as_str(), json!({ "status": "running" }))));
             }
             Item::StageEnded { path } if !is_nested => {
                 self.end_step(out);
-                out.push(Frame::json(&Data::new("stage", path.as_str(), json!({ "status": "completed" }))));
+                out.push(StreamChunk::Data(Data::new("stage", path.as_str(), json!({ "status": "completed" }))));
             }
             Item::IterationStarted if !is_nested => {
                 self.end_step(out);
                 self.in_step = true;
-                out.push(Frame::json(&Chunk::StartStep));
+                out.push(StreamChunk::Plain(Chunk::StartStep));
             }
             Item::TextStarted { id, kind, .. } if !is_nested => {
                 self.texts.insert(id.clone(), kind);
@@ -128,7 +189,7 @@ impl AiSdk {
                 }
             }
             Item::CallStarted { id, tool, .. } => {
-                self.tools.insert(id.clone(), tool.clone());
+                self.calls.insert(id.clone(), (tool.clone(), Value::Null));
                 if !is_nested {
                     self.shown.insert(id.clone());
                     push(Chunk::ToolInputStart { tool_call_id: id, tool_name: tool, dynamic: true });
@@ -138,54 +199,47 @@ impl AiSdk {
                 push(Chunk::ToolInputDelta { tool_call_id: id, input_text_delta: text });
             }
             Item::CallReady { id, arguments } => {
-                let tool_name = self.tools.get(&id).cloned().unwrap_or_default();
-                if is_nested {
-                    self.nested.insert(id, (tool_name, arguments));
-                } else {
+                let tool_name = self.with_arguments(&id, &arguments);
+                if !is_nested {
                     push(Chunk::ToolInputAvailable { tool_call_id: id, tool_name, input: arguments, dynamic: true });
                 }
             }
             Item::CallEdited { id, arguments } => {
-                let tool_name = self.tools.get(&id).cloned().unwrap_or_default();
-                push(Chunk::ToolInputAvailable { tool_call_id: id, tool_name, input: arguments, dynamic: true });
+                let tool_name = self.with_arguments(&id, &arguments);
+                if self.shown.contains(&id) {
+                    push(Chunk::ToolInputAvailable { tool_call_id: id, tool_name, input: arguments, dynamic: true });
+                }
             }
             Item::CallEnded { id, result } if self.shown.contains(&id) => push(ended(id, result)),
-            Item::ApprovalRequested { question, call, reason } => {
-                if let Some((tool_name, input)) = self.nested.remove(&call) {
-                    self.shown.insert(call.clone());
-                    self.begin_nested_step(out);
-                    let tool_call_id = call.clone();
-                    out.push(Frame::json(&Chunk::ToolInputAvailable { tool_call_id, tool_name, input, dynamic: true }));
-                }
-                out.push(Frame::json(&Chunk::ToolApprovalRequest {
-                    approval_id: question,
-                    tool_call_id: call,
-                    reason,
-                }));
+            Item::ApprovalRequested { question, call, reason, refused } => {
+                self.ask(question, Asked { call, reason, refused }, out);
             }
-            Item::ApprovalClosed { question, outcome, reason, .. } => {
-                let approved = outcome == ApprovalOutcome::Approved;
-                push(Chunk::ToolApprovalResponse { approval_id: question, approved, reason });
+            Item::ApprovalClosed { question, call, outcome, reason } => {
+                self.asked.remove(&question);
+                if self.shown.contains(&call) {
+                    let approved = outcome == ApprovalOutcome::Approved;
+                    push(Chunk::ToolApprovalResponse { approval_id: question, approved, reason });
+                }
             }
             Item::WaitEnded { question, .. } => {
-                out.push(Frame::json(&Data::new("wait", question, json!({ "status": "answered" }))));
+                out.push(StreamChunk::Data(Data::new("wait", question, json!({ "status": "answered" }))));
             }
             Item::Output { id, output, .. } => {
                 let id = self.outputs.message(&id, &output);
-                out.push(Frame::json(&shown(&id, output)));
+                out.push(StreamChunk::Data(shown(&id, output)));
             }
             Item::Progress { call, text } => {
                 let data = json!({ "toolCallId": call, "text": text });
-                out.push(Frame::json(&Data::transient("progress", data)));
+                out.push(StreamChunk::Data(Data::transient("progress", data)));
             }
-            Item::UserMessage { id, text } if !is_nested => {
-                self.messages += 1;
+            Item::UserMessage { id, text, is_input } => {
+                self.messages += usize::from(!is_input);
                 // The client has the message that began the turn.
-                if self.in_step {
+                if self.in_step && !is_nested {
                     push(Chunk::SteeringMessage { id, parts: vec![TextPart::Text { text }] });
                 }
             }
-            Item::StateChanged { state } => out.push(Frame::json(&Data::transient("state", state))),
+            Item::StateChanged { state } => out.push(StreamChunk::Data(Data::transient("state", state))),
             // Nested brains show their calls that ask; for the rest the protocol has no counterpart.
             Item::StageStarted { .. }
             | Item::StageEnded { .. }
@@ -196,33 +250,64 @@ impl AiSdk {
             | Item::CallArguments { .. }
             | Item::CallEnded { .. }
             | Item::WaitStarted { .. }
-            | Item::UserMessage { .. }
             | Item::Notice { .. } => {}
         }
     }
 
+    /// Keeps the arguments of a call, and returns its tool.
+    fn with_arguments(&mut self, call: &str, arguments: &Value) -> String {
+        let (tool, known) = self.calls.entry(call.to_owned()).or_default();
+        known.clone_from(arguments);
+        tool.clone()
+    }
+
     /// Begins a step for the calls of nested brains that ask. A client sends its answers by itself once all calls of the last step have
     /// one, and the call that runs the nested brain cannot have one yet.
-    fn begin_nested_step(&mut self, out: &mut Vec<Frame>) {
+    fn begin_nested_step(&mut self, out: &mut Vec<StreamChunk>) {
         if !self.in_nested_step {
             self.end_step(out);
             (self.in_step, self.in_nested_step) = (true, true);
-            out.push(Frame::json(&Chunk::StartStep));
+            out.push(StreamChunk::Plain(Chunk::StartStep));
         }
     }
 
-    fn end_step(&mut self, out: &mut Vec<Frame>) {
+    fn end_step(&mut self, out: &mut Vec<StreamChunk>) {
         self.in_nested_step = false;
         for (id, kind) in std::mem::take(&mut self.texts) {
-            out.push(Frame::json(&match kind {
+            out.push(StreamChunk::Plain(match kind {
                 TextKind::Answer => Chunk::TextEnd { id },
                 TextKind::Reasoning => Chunk::ReasoningEnd { id },
             }));
         }
         if std::mem::take(&mut self.in_step) {
-            out.push(Frame::json(&Chunk::FinishStep));
+            out.push(StreamChunk::Plain(Chunk::FinishStep));
         }
     }
+}
+
+/// Returns the request for an approval.
+fn request(question: &str, Asked { call, reason, refused }: &Asked) -> StreamChunk {
+    let mut descriptor = json!({ "answerable": refused.is_none() });
+    if let (Some(refused), Some(fields)) = (refused, descriptor.as_object_mut()) {
+        fields.insert("refused".to_owned(), refused.as_str().into());
+    }
+    StreamChunk::Plain(Chunk::ToolApprovalRequest {
+        approval_id: question.to_owned(),
+        tool_call_id: call.clone(),
+        reason: reason.clone(),
+        approval_descriptor: descriptor,
+    })
+}
+
+/// Returns what a page has to know of a message: the first event that it does not show, and the usage.
+fn metadata(projection: &Projection, next: Seq) -> StreamChunk {
+    let usage = projection.state().root.as_ref().map(|root| root.usage).filter(|usage| usage.total() > 0);
+    let mut message_metadata = json!({ "seq": next.0 });
+    if let (Some(usage), Some(fields)) = (usage, message_metadata.as_object_mut()) {
+        let usage = json!({ "inputTokens": usage.input, "outputTokens": usage.output, "totalTokens": usage.total() });
+        fields.insert("usage".to_owned(), usage);
+    }
+    StreamChunk::Plain(Chunk::MessageMetadata { message_metadata })
 }
 
 /// Returns the end of a call.
@@ -265,7 +350,7 @@ fn asked(question: &OpenQuestion) -> Option<Data> {
         PendingKind::Answer { waits } => match waits.iter().find(|wait| wait.person) {
             Some(wait) => json!({
                 "status": "waiting", "reason": "answer", "prompt": wait.prompt, "schema": wait.schema,
-                "answerable": question.refused.is_none(),
+                "answerable": question.refused.is_none(), "refused": question.refused,
             }),
             None => json!({ "status": "waiting", "reason": "webhook", "answerable": false }),
         },
@@ -273,60 +358,59 @@ fn asked(question: &OpenQuestion) -> Option<Data> {
     Some(Data::new("wait", &question.id, data))
 }
 
-impl Encoder for AiSdk {
-    type Sent = Frame;
-
-    fn items(&mut self, items: Vec<Placed>) -> Vec<Frame> {
-        let mut frames = Vec::new();
-        items.into_iter().for_each(|item| self.item(item, &mut frames));
-        if self.has_begun { frames } else { Vec::new() }
-    }
-
-    fn begin(&mut self, projection: &Projection, _: bool) -> Vec<Frame> {
-        self.has_begun = true;
-        // What was sent of the step before belongs to another leg.
-        (self.in_step, self.in_nested_step, self.texts) = (false, false, BTreeMap::new());
-        let turn = if self.is_new_turn { self.messages } else { self.messages.saturating_sub(1) };
-        let message_metadata = json!({ "runId": projection.run().as_str(), "seq": projection.state().next.0 });
-        vec![Frame::json(&Chunk::Start { message_id: format!("{}:{turn}", projection.run()), message_metadata })]
-    }
-
-    fn end(&mut self, projection: &Projection, end: LegEnd) -> Vec<Frame> {
-        let mut out = Vec::new();
-        self.end_step(&mut out);
-        let usage = projection.state().root.as_ref().map(|root| root.usage).filter(|usage| usage.total() > 0);
-        let mut message_metadata = json!({ "seq": projection.next().0 });
-        if let (Some(usage), Some(fields)) = (usage, message_metadata.as_object_mut()) {
-            let usage =
-                json!({ "inputTokens": usage.input, "outputTokens": usage.output, "totalTokens": usage.total() });
-            fields.insert("usage".to_owned(), usage);
-        }
-        out.push(Frame::json(&Chunk::MessageMetadata { message_metadata }));
-        let questions = if let LegEnd::Waiting(questions) = &end { questions.as_slice() } else { &[] };
-        let refused = self.refused(projection, questions, &mut out);
+impl AiSdk {
+    /// Ends the message as its run has settled.
+    pub(super) fn finish(&mut self, projection: &Projection, end: LegEnd) -> Vec<StreamChunk> {
+        let mut out = self.end_turn(projection, projection.next(), self.turn);
+        let refused = self.refused(&mut out);
         let last = match end {
             LegEnd::Completed { result, is_state } => {
                 if !is_state && !result.is_null() {
-                    out.push(Frame::json(&Data::new("result", "result", result)));
+                    out.push(StreamChunk::Data(Data::new("result", "result", result)));
                 }
                 Chunk::Finish { finish_reason: "stop" }
             }
             LegEnd::Failed(failure) => Chunk::Error { error_text: failure.message },
             LegEnd::Cancelled => Chunk::Abort { reason: "the run was cancelled".to_owned() },
             LegEnd::Waiting(questions) => {
-                out.extend(questions.iter().filter_map(asked).map(|data| Frame::json(&data)));
+                out.extend(questions.iter().filter_map(asked).map(StreamChunk::Data));
                 let is_approval =
                     |question: &OpenQuestion| matches!(question.pending.kind, PendingKind::Approval { .. });
                 Chunk::Finish { finish_reason: if questions.iter().any(is_approval) { "tool-calls" } else { "other" } }
             }
             LegEnd::Paused => {
                 let data = json!({ "status": "waiting", "reason": "paused", "answerable": false });
-                out.push(Frame::json(&Data::new("wait", PAUSED, data)));
+                out.push(StreamChunk::Data(Data::new("wait", PAUSED, data)));
                 Chunk::Finish { finish_reason: "other" }
             }
             LegEnd::Broken(problem) => Chunk::Error { error_text: problem.message() },
         };
-        out.extend([Frame::json(&refused.unwrap_or(last)), Frame::word("[DONE]")]);
+        out.push(StreamChunk::Plain(refused.unwrap_or(last)));
         out
     }
+}
+
+impl Encoder for AiSdk {
+    type Sent = Frame;
+
+    fn items(&mut self, items: Vec<Placed>) -> Vec<Frame> {
+        let mut chunks = Vec::new();
+        items.into_iter().for_each(|item| self.item(item, &mut chunks));
+        if self.has_begun { frames(&chunks) } else { Vec::new() }
+    }
+
+    fn begin(&mut self, projection: &Projection, _: bool) -> Vec<Frame> {
+        self.has_begun = true;
+        frames(&self.start(projection))
+    }
+
+    fn end(&mut self, projection: &Projection, end: LegEnd) -> Vec<Frame> {
+        let mut frames = frames(&self.finish(projection, end));
+        frames.push(Frame::word("[DONE]"));
+        frames
+    }
+}
+
+fn frames(chunks: &[StreamChunk]) -> Vec<Frame> {
+    chunks.iter().map(StreamChunk::frame).collect()
 }

@@ -1,5 +1,5 @@
-//! The AI SDK's UI message stream, for `useChat`: `POST /api/v1/ai-sdk/{title}`, where the title is that of a brain, and
-//! `GET /api/v1/ai-sdk/{title}/{chat}/stream` to resume a stream.
+//! The AI SDK's UI message stream, for `useChat`: `POST /api/v1/ai-sdk/{title}`, where the title is that of a brain,
+//! `GET /api/v1/ai-sdk/{title}/{chat}/stream` to resume a stream, and `GET /api/v1/ai-sdk/{title}/{chat}` for the messages of a chat.
 //!
 //! A chat is a conversation. An approval ends the stream; with `lastAssistantMessageIsCompleteWithApprovalResponses` the client sends the
 //! message again once the user has answered, and the answers are read from its parts. Meanwhile it may wait for what others decide: a
@@ -8,6 +8,7 @@
 mod chunk;
 mod encoder;
 mod input;
+mod messages;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +26,9 @@ use crate::bridges::{Shared, TEXT};
 use crate::leg::Leg;
 use crate::projection::is_about_workers;
 use crate::thread::{RefusedAnswer, Thread, concerns_answer, decide, may_decide, text_question};
-use encoder::AiSdk;
+use encoder::{AiSdk, Turn};
 use input::ChatRequest;
+use messages::{Message, Messages};
 
 /// The maximum bytes of a body: a client posts all messages of its chat each time.
 const MAX_BODY: usize = 8 << 20;
@@ -47,7 +49,13 @@ struct ResumeQuery {
 
 pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
     let (for_post, for_get) = (Arc::clone(shared), Arc::clone(shared));
+    let messages = Route::get("/api/v1/ai-sdk/{title}/{chat}", "Get the messages of a chat", messages)
+        .scopes(&[Scope::Read])
+        .returns::<Vec<Message>>(200)
+        .problems_as(TEXT, Problem::message)
+        .problems(&[ProblemType::NotFound]);
     vec![
+        messages,
         Route::post("/api/v1/ai-sdk/{title}", "Answer a chat of the AI SDK", move |cx| post(Arc::clone(&for_post), cx))
             .scopes(&[Scope::Read])
             .takes::<ChatRequest>()
@@ -86,14 +94,18 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
         return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
     }
     let thread = Thread::find(&cx, &input.id).await?;
-    let mut encoder = AiSdk::new(false);
+    let mut encoder = AiSdk::new(Turn::Rest);
     let leg = match (thread.last(), input.newest()?) {
         (Some(row), newest) if newest.is_none() || !input.answers.is_empty() => {
-            let (leg, refused) = answered(&cx, &shared, row, &input).await?;
+            let (leg, refused) = answered(&cx, &shared, (&thread, row), &input).await?;
             encoder = encoder.with_refused_answers(refused);
             leg
         }
-        (Some(row), Some((id, _))) if thread.has_message(&cx, id).await? => shared.attach(row),
+        (Some(row), Some((id, _))) if thread.has_message(&cx, id).await? => {
+            let (from, turn) = last_turn(&cx, row).await?;
+            encoder = AiSdk::new(turn);
+            shared.from(row.run.clone(), from)
+        }
         (last, message) => {
             if let (Some(row), Some((_, text))) = (last, &message)
                 && let Some(question) = text_question(&cx, row).await?
@@ -102,6 +114,7 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
                 let leg = shared.attach(row);
                 let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
                 decide(&cx, row, &question, reply, &format!("{}/{question}/{text}", input.id)).await?;
+                encoder = AiSdk::new(Turn::Reply);
                 leg
             } else {
                 if !thread.is_conversation() {
@@ -115,7 +128,7 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
                 let (id, text) = message.map_or((input.id.as_str(), None), |(id, text)| (id, Some(text)));
                 let sent = ThreadMessage::builder().thread(&input.id).brain(cx.param("title")?).id(id).text(text);
                 let sent = cx.send(sent.options(input.options.clone()).build()).await?;
-                encoder = AiSdk::new(true);
+                encoder = AiSdk::new(if sent.from == Seq(0) { Turn::First } else { Turn::Message });
                 shared.from(sent.run, sent.from)
             }
         }
@@ -143,13 +156,29 @@ async fn resume(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Pro
     if !is_news {
         return Ok(cx.no_content());
     }
+    let (from, turn) = last_turn(&cx, row).await?;
+    stream(&cx, &shared, shared.from(row.run.clone(), from), AiSdk::new(turn)).await
+}
+
+/// Returns the messages of a chat, of its latest runs; none if it has not begun.
+async fn messages(cx: RequestContext) -> Result<Response, Problem> {
+    let thread = Thread::find(&cx, cx.param("chat")?).await?;
+    let (viewer, mut messages) = (cx.viewer()?, Messages::default());
+    for run in thread.runs() {
+        let log = cx.client().events(&run, Seq(0)).await?;
+        messages.run(&run, &log, &viewer);
+    }
+    cx.answer(200, &messages.into_list())
+}
+
+/// Returns the event with which the last message of the assistant begins.
+async fn last_turn(cx: &RequestContext, row: &RunSummary) -> Result<(Seq, Turn), Problem> {
     let log = cx.client().events(&row.run, Seq(0)).await?;
     let turn = log.iter().rev().find_map(|event| match &event.kind {
-        EventKind::LoopMessage { from: Speaker::Person, .. } => Some(event.seq),
+        EventKind::LoopMessage { from: Speaker::Person, .. } => Some((event.seq, Turn::Message)),
         _ => None,
     });
-    let leg = shared.from(row.run.clone(), turn.unwrap_or_default());
-    stream(&cx, &shared, leg, AiSdk::new(true)).await
+    Ok(turn.unwrap_or((Seq(0), Turn::First)))
 }
 
 /// Waits until a run has an event that a client can see, and returns whether it got it in time.
@@ -179,7 +208,7 @@ async fn stream(cx: &RequestContext, shared: &Shared, leg: Leg, encoder: AiSdk) 
 async fn answered(
     cx: &RequestContext,
     shared: &Shared,
-    row: &RunSummary,
+    (thread, row): (&Thread, &RunSummary),
     input: &ChatRequest,
 ) -> Result<(Leg, Vec<RefusedAnswer>), Problem> {
     let (mut leg, mut refused) = (shared.attach(row), Vec::new());
@@ -197,13 +226,11 @@ async fn answered(
         // The same answer is the same decision, however often it is sent.
         let key = format!("{}/{id}/{decision:?}", input.id);
         let sent = match may_decide(cx, row) {
-            Ok(()) => decide(cx, row, id, decision, &key).await,
+            Ok(()) => thread.decide(cx, id, decision, &key).await,
             refused => refused,
         };
         match sent {
             Ok(()) => {}
-            // The message still has the approvals of earlier runs.
-            Err(problem) if problem.kind() == ProblemType::UnknownCall => {}
             Err(problem) if concerns_answer(problem.kind()) => {
                 let answer = RefusedAnswer { question: id.to_owned(), problem };
                 leg.start = answer.decided_at().map_or(leg.start, |decided| decided.min(leg.start));

@@ -39,6 +39,9 @@ const ALIVE: Duration = Duration::from_secs(10);
 /// How long a run may last that is not shown as a task.
 const SHORT: Duration = Duration::from_millis(250);
 
+/// The name of the run's id in `_meta` of an answer.
+const RUN: &str = "positronic/run";
+
 /// A call.
 pub(super) struct BrainCall<'a> {
     pub(super) server: &'a ToolServer,
@@ -129,13 +132,17 @@ impl BrainCall<'_> {
     }
 
     async fn follow(&self, leg: Leg, brain: &str) -> Result<CallToolResponse, ErrorData> {
-        self.followed(leg, brain).await.unwrap_or_else(|problem| Ok(refused(&problem).into()))
+        let run = leg.run.clone();
+        let answer = self.followed(leg, brain).await.unwrap_or_else(|problem| Ok(refused(&problem).into()));
+        answer.map(|answer| of_run(answer, &run))
     }
 
     async fn followed(&self, mut leg: Leg, brain: &str) -> Result<Result<CallToolResponse, ErrorData>, Problem> {
         let (run, viewer) = (leg.run.clone(), self.caller.viewer()?);
         let rule = self.server.rule(self.caller, brain)?;
         let mut progress = Progress::default();
+        // A client that goes away finds the run by its id, and may cancel it.
+        self.report(&mut progress, format!("run {run}")).await;
         loop {
             let Some(over) = self.over(leg, &mut progress, self.server.longest_call).await? else {
                 return Ok(Ok(self.outlasted(&run).await?.into()));
@@ -234,7 +241,6 @@ impl BrainCall<'_> {
             let message = message.unwrap_or_else(|| REDACTED.to_owned());
             progress.0 += 1.0;
             let progress = ProgressNotificationParam::new(token, progress.0).with_message(message);
-            // A client that went away finds the run by its id.
             _ = self.context.peer.notify_progress(progress).await;
         }
     }
@@ -252,6 +258,17 @@ impl BrainCall<'_> {
             _ => Forms::Requested,
         }
     }
+}
+
+/// Adds the run to an answer, for programs.
+fn of_run(mut answer: CallToolResponse, run: &RunId) -> CallToolResponse {
+    let meta = match &mut answer {
+        CallToolResponse::Complete(result) => &mut result.meta,
+        CallToolResponse::InputRequired(result) => &mut result.meta,
+        _ => return answer,
+    };
+    meta.get_or_insert_default().insert(RUN.to_owned(), run.as_str().into());
+    answer
 }
 
 /// Says that a run is alive, and what it waits for.

@@ -1,4 +1,4 @@
-//! What a run says in one turn: the texts of its own loops, then how the turn ends.
+//! What a run says in one turn: the texts of the dialogue with the person, then how the turn ends.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -102,9 +102,9 @@ impl Encoder for SpeechEncoder {
 
     fn items(&mut self, items: Vec<Placed>) -> Vec<Speech> {
         let mut said = Vec::new();
-        for Placed { brain, item } in items {
+        for Placed { in_dialogue, item, .. } in items {
             match item {
-                Item::TextStarted { id, kind: TextKind::Answer, .. } if brain.is_none() => {
+                Item::TextStarted { id, kind: TextKind::Answer, .. } if in_dialogue => {
                     self.texts.insert(id);
                 }
                 Item::TextDelta { id, text } if self.texts.contains(&id) => {
@@ -112,7 +112,7 @@ impl Encoder for SpeechEncoder {
                 }
                 Item::TextEnded { id } if self.texts.remove(&id) => said.push(Speech::TextEnded { id }),
                 // What was sent cannot be taken back; the text that replaces it is another one.
-                Item::Discarded { .. } if brain.is_none() => {
+                Item::Discarded { .. } if in_dialogue => {
                     said.extend(self.texts.drain().map(|id| Speech::TextEnded { id }));
                 }
                 _ => {}

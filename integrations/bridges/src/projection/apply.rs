@@ -1,5 +1,6 @@
 //! What each event of the log shows.
 
+use positronic_core::machine::pending;
 use positronic_core::record::{Decision, Event, EventKind, Path, Speaker, ToolResult, WaitSpec};
 use positronic_server::REDACTED;
 use serde_json::{Value, json};
@@ -49,11 +50,11 @@ impl Projection {
             EventKind::LoopStart { input, from, message_id, .. } => {
                 self.begin_stage(path);
                 if let (Some(text), Speaker::Person) = (input, from) {
-                    self.message(event, message_id.as_ref(), text);
+                    self.message(event, message_id.as_ref(), text, true);
                 }
             }
             EventKind::LoopMessage { text, message_id, from: Speaker::Person, .. } => {
-                self.message(event, message_id.as_ref(), text);
+                self.message(event, message_id.as_ref(), text, false);
             }
             EventKind::LoopIteration(_) => self.push(path, Item::IterationStarted),
             EventKind::LoopModelCall { question: Some(_), .. } => {
@@ -74,7 +75,12 @@ impl Projection {
                 let lost: Vec<_> = self.live.keys().cloned().collect();
                 lost.iter().for_each(|path| self.discard(path));
             }
-            EventKind::LoopToolCall(call) => self.called(path, &call.tool, &call.arguments),
+            EventKind::LoopToolCall(call) => {
+                if call.flags.handoff {
+                    self.handoffs.insert(path.clone());
+                }
+                self.called(path, &call.tool, &call.arguments);
+            }
             EventKind::LoopToolResult { result, .. } => {
                 let (id, result) = (self.call_id(path), self.redacted_result(result));
                 self.push(path, Item::CallEnded { id, result });
@@ -84,8 +90,8 @@ impl Projection {
                 self.push(path, Item::Output { id, call, output: output.clone() });
             }
             EventKind::LoopApprovalRequested { reason, .. } => {
-                let (question, call) = (self.ask(event), self.call_id(path));
-                self.push(path, Item::ApprovalRequested { question, call, reason: reason.clone() });
+                let (question, call, refused) = (self.ask(event), self.call_id(path), self.refused(path));
+                self.push(path, Item::ApprovalRequested { question, call, reason: reason.clone(), refused });
             }
             EventKind::LoopApprovalDecided { decision, arguments, reason, .. } => {
                 let outcome = match decision {
@@ -127,9 +133,9 @@ impl Projection {
         self.push(path, Item::Notice { name, value });
     }
 
-    fn message(&mut self, event: &Event, id: Option<&String>, text: &str) {
+    fn message(&mut self, event: &Event, id: Option<&String>, text: &str, is_input: bool) {
         let id = id.cloned().unwrap_or_else(|| format!("{}:{}", self.run, event.seq));
-        self.push(&event.path, Item::UserMessage { id, text: text.to_owned() });
+        self.push(&event.path, Item::UserMessage { id, text: text.to_owned(), is_input });
     }
 
     /// Remembers the question that an event asks, and returns its id.
@@ -137,6 +143,12 @@ impl Projection {
         let question = self.viewer.question_id(&self.run, &event.path, event.seq);
         self.asked.insert(event.path.clone(), question.clone());
         question
+    }
+
+    /// Returns why the caller may not decide what a call asks.
+    fn refused(&self, call: &Path) -> Option<String> {
+        let item = pending(&self.state).into_iter().find(|item| item.call == *call)?;
+        self.viewer.question(&self.run, &self.state, &item).refused
     }
 
     fn wait(&mut self, event: &Event, waits: &[WaitSpec]) {

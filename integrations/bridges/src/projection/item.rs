@@ -8,6 +8,8 @@ use serde_json::Value;
 pub(crate) struct Placed {
     /// The id of the innermost nested brain; `None` in the run's own brain.
     pub(crate) brain: Option<String>,
+    /// Whether it belongs to the dialogue with the person: it happens in the run's own brain, or in one that took the dialogue over.
+    pub(crate) in_dialogue: bool,
     pub(crate) item: Item,
 }
 
@@ -116,6 +118,8 @@ pub(crate) enum Item {
         question: String,
         call: String,
         reason: String,
+        /// Why the caller may not decide it; `None` if it may.
+        refused: Option<String>,
     },
     ApprovalClosed {
         question: String,
@@ -147,6 +151,8 @@ pub(crate) enum Item {
     UserMessage {
         id: String,
         text: String,
+        /// Whether a loop begins with it.
+        is_input: bool,
     },
     /// The public state has changed.
     StateChanged {

@@ -52,6 +52,8 @@ pub(crate) struct Projection {
     begun: HashMap<Path, u32>,
     /// The calls of loops, whose paths look like those of a group's brains.
     calls: HashSet<Path>,
+    /// Those whose brain takes the dialogue over.
+    handoffs: HashSet<Path>,
     /// What is open, in the order in which it began.
     open: Vec<Open>,
     items: Vec<Placed>,
@@ -94,6 +96,7 @@ impl Projection {
             asked: HashMap::new(),
             begun: HashMap::new(),
             calls: HashSet::new(),
+            handoffs: HashSet::new(),
             open: Vec::new(),
             items: Vec::new(),
         }
@@ -128,7 +131,7 @@ impl Projection {
     }
 
     fn push(&mut self, path: &Path, item: Item) {
-        let brain = self.brain_of(path);
-        self.items.push(Placed { brain, item });
+        let (brain, in_dialogue) = (self.brain_of(path), self.in_dialogue(path));
+        self.items.push(Placed { brain, in_dialogue, item });
     }
 }

@@ -14,6 +14,14 @@ impl Projection {
         around.cloned()
     }
 
+    /// Returns whether what happens at a path belongs to the dialogue with the person.
+    pub(super) fn in_dialogue(&self, path: &Path) -> bool {
+        self.open.iter().all(|open| match open {
+            Open::Brain { path: own, .. } if own != path && path.is_within(own) => self.handoffs.contains(own),
+            Open::Brain { .. } | Open::Stage { .. } => true,
+        })
+    }
+
     /// Returns the id of a call, which differs from those of all other runs.
     pub(crate) fn call_id(&self, call: &Path) -> String {
         call.id_in(&self.run).to_string()

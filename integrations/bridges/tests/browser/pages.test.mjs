@@ -18,7 +18,7 @@ before(async () => {
   project = new Project();
   pages = await serve(...decided);
   token = /pos_\S+/.exec(project.command('token', 'create', 'web', '--user', 'ann', '--scope', 'read,run,decide'))[0];
-  readOnly = /pos_\S+/.exec(project.command('token', 'create', 'shy', '--user', 'ben', '--scope', 'read,run'))[0];
+  readOnly = /pos_\S+/.exec(project.command('token', 'create', 'shy', '--user', 'ann', '--scope', 'read,run'))[0];
   address = new URL(await project.serve(0, '--bridge', 'ag-ui,ai-sdk', '--cors-origin', pages.origin)).origin;
   browser = await chromium.launch({ executablePath: process.env.POSITRONIC_CHROMIUM, args: ['--no-sandbox'] });
 });
@@ -44,11 +44,11 @@ async function open(name, thread = '', as = token) {
     shows: (text) => page.getByText(text).first().waitFor(),
     answer: (name) => page.getByRole('button', { name, exact: true }).click(),
     /** Talks until the kitchen wants to order cheese. */
-    order: async () => {
+    order: async (offers = true) => {
       await page.say('What can I cook tonight?');
       await page.shows(/leek omelette with rice\?/);
       await page.say('Please order the cheese.');
-      await page.getByRole('button', { name: 'Yes', exact: true }).waitFor();
+      if (offers) await page.getByRole('button', { name: 'Yes', exact: true }).waitFor();
       // The person who decides reads what the call does.
       await page.shows(/May `?order`? run with .*a piece of mountain cheese.*12/);
     },
@@ -113,7 +113,7 @@ for (const answer of ['Yes', 'No']) {
 
     await page.answer(answer);
 
-    if (answer === 'No') await page.shows(/already approved over cli/);
+    if (answer === 'No') await page.shows(/already approved at the command line/);
     await page.getByRole('button', { name: 'Yes', exact: true }).waitFor({ state: 'detached' });
     await page.say('Thanks!');
     await page.shows(/That is settled/);
@@ -134,16 +134,47 @@ for (const name of decided) {
 
 for (const name of decided) {
   test(`${name}: a decision that the page may not make is refused in words, and the question stays`, async () => {
-    const page = await open(name, '', readOnly);
+    const page = await open(name);
     await page.order();
+    // Its token has lost the scope meanwhile.
+    await page.route(`${address}/**`, (route) => route.continue({ headers: { ...route.request().headers(), authorization: `Bearer ${readOnly}` } }));
 
     await page.answer('Yes');
 
-    await page.getByRole('button', { name: 'Yes', exact: true }).waitFor();
     await page.shows(/lacks the scope/);
+    await page.shows(/May `?order`? run/);
     project.command('approve', ...waiting());
   });
 }
+
+for (const name of decided) {
+  test(`${name}: a reader who may not decide is offered no answer and told why`, async () => {
+    const page = await open(name, '', readOnly);
+    await page.order(false);
+
+    await page.shows(/lacks the scope `decide`/);
+    assert.equal(await page.getByRole('button', { name: 'Yes', exact: true }).count(), 0);
+    project.command('approve', ...waiting());
+    // CopilotKit does not watch.
+    if (name !== 'copilotKit') await page.shows(/That is settled/);
+  });
+}
+
+test('useChat: a page that reloads has the whole chat, before and after its run is over', async () => {
+  const page = await open('useChat');
+  await page.order();
+  await page.reload();
+  await page.shows(/What can I cook tonight/);
+  await page.shows(/leek omelette with rice\?/);
+  await page.answer('Yes');
+  await isDone(page);
+
+  await page.reload();
+
+  for (const text of [/What can I cook tonight/, /leek omelette with rice\?/, /Please order the cheese/]) await page.shows(text);
+  await isDone(page);
+  assert.equal(await page.getByText(/That is settled/).count(), 1);
+});
 
 test('agUi: a command sees what the page decides about its conversation, and a page that reloads has all of it', async () => {
   project.talk('kitchen', 'dinner', 'ann', ['What can I cook tonight?', 'Please order the cheese.']);

@@ -191,7 +191,7 @@ async def run(started, binding):
         answer = await stranger.get(started["address"] + "/.well-known/agent-card.json")
         assert answer.status_code == 401, answer.text
     card, every = await connect("ann", streaming=False)
-    assert [skill.id for skill in card.skills] == ["Chat", "Items", "Survey", "Report", "Weather report", "Guide"]
+    assert [skill.id for skill in card.skills] == ["Chat", "Items", "Survey", "Name", "Report", "Weather report", "Guide"]
     assert card.capabilities.streaming and card.capabilities.push_notifications
     own, chat = await connect("ann", "/api/v1/a2a/Chat")
     assert (own.name, len(own.skills)) == ("Chat", 1)

@@ -49,6 +49,14 @@ async function checked(response, chunks) {
   assert.equal(chunks[0].type, 'start');
 }
 
+async function valid(messages) {
+  const { success, error } = await safeValidateUIMessages({ messages });
+  assert.ok(success, String(error));
+}
+
+/** A message without what only streams, and without fields that are undefined. */
+const plain = (message) => JSON.parse(JSON.stringify(message, (name, value) => (name === 'rawInput' ? undefined : value)));
+
 /** A chat with a brain, with its chunks. */
 function chat(brain, { id = randomUUID(), token = server.ann, messages, body, resend = true } = {}) {
   const chunks = [];
@@ -72,9 +80,10 @@ function chat(brain, { id = randomUUID(), token = server.ann, messages, body, re
     id, messages, transport, onError: (error) => errors.push(error),
     ...(resend && { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses }),
   });
+  const load = async () => (await server.api(token, `/ai-sdk/${brain}/${id}`)).body;
   const parts = (type) => own.messages.flatMap((message) => message.parts).filter((part) => part.type === type);
   return Object.assign(own, {
-    chunks, errors, parts,
+    chunks, errors, parts, load,
     of: (type) => chunks.filter((chunk) => chunk.type === type),
     call: () => parts('dynamic-tool').at(-1),
     texts: () => own.messages.filter((message) => message.role === 'assistant').map((message) => message.parts.filter((part) => part.type === 'text').map((part) => part.text).join('')),
@@ -83,8 +92,11 @@ function chat(brain, { id = randomUUID(), token = server.ann, messages, body, re
     check: async () => {
       await Promise.all(checks);
       assert.deepEqual(errors, []);
-      const valid = await safeValidateUIMessages({ messages: own.messages });
-      assert.ok(valid.success, String(valid.error));
+      await valid(own.messages);
+      // A page that loads the chat has the same messages.
+      const loaded = await load();
+      await valid(loaded);
+      assert.deepEqual(loaded.map(plain), own.messages.map(plain));
     },
   });
 }
@@ -223,6 +235,64 @@ test('a page that reloads in the middle of an answer gets the message and the re
   assert.equal(second.texts().length, 1, 'nothing is active any more');
 });
 
+test('a page that reloads begins with the whole chat, and decides what is open', async () => {
+  const first = chat('Chat');
+  assert.deepEqual(await first.load(), [], 'a chat that has not begun');
+  await first.sendMessage({ text: 'two' });
+  await first.sendMessage({ text: 'desk' });
+
+  const second = chat('Chat', { id: first.id, messages: await first.load() });
+  assert.deepEqual(second.texts(), first.texts());
+  await second.addToolApprovalResponse({ id: second.call().approval.id, approved: true });
+  await second.reaches('output-available');
+
+  assert.equal(second.call().output, 'refunded 70');
+  await second.check();
+  const other = await server.api(server.ben, `/ai-sdk/Chat/${first.id}`).catch(() => 'refused');
+  assert.equal(other, 'refused', 'the chat of another user');
+});
+
+test('a message while an approval is open is answered by a message that asks again', async () => {
+  const own = chat('Chat');
+  await own.sendMessage({ text: 'refund' });
+  const { id } = own.call().approval;
+  await own.sendMessage({ text: 'hello' });
+  assert.deepEqual([own.errors, own.call().approval.id, own.call().state], [[], id, 'approval-requested']);
+
+  // An answer goes to the first message with its question, so a page shows the question of the last one.
+  const reloaded = chat('Chat', { id: own.id, messages: await own.load() });
+  await reloaded.addToolApprovalResponse({ id, approved: true });
+  await reloaded.reaches('output-available');
+
+  assert.equal(reloaded.call().output, 'refunded 100');
+  await reloaded.check();
+});
+
+test('a text that answers a question has a message of its own', async () => {
+  const own = chat('Name');
+  await own.sendMessage(undefined, { body: { options: {} } });
+  const [wait] = own.parts('data-wait');
+  assert.equal(wait.data.answerable, true);
+
+  await own.sendMessage({ text: 'Tom' });
+
+  assert.deepEqual(own.errors, []);
+  assert.deepEqual(own.messages.map(({ role }) => role), ['assistant', 'user', 'assistant']);
+  assert.equal(own.parts('data-result')[0].data, 'THE NAME IS TOM');
+  await valid(await own.load());
+});
+
+test('a message that is sent again gets the whole answer again', async () => {
+  const own = chat('Chat');
+  await own.sendMessage({ text: 'two' });
+  const again = chat('Chat', { id: own.id, messages: own.messages.slice(0, 1) });
+
+  await again.sendMessage();
+
+  assert.deepEqual(again.texts(), own.texts());
+  await again.check();
+});
+
 test('a decision from elsewhere is shown, and a different one is refused', async () => {
   const own = chat('Chat');
   await own.sendMessage({ text: 'refund' });
@@ -251,6 +321,9 @@ test('a failed run is an error, and a cancelled one is aborted', async () => {
   await sent;
   await server.open();
 
-  await cancelled.check();
+  // The log has only whole answers, so a page that loads the chat has not this half of one.
+  await valid(cancelled.messages);
+  await valid(await cancelled.load());
+  assert.deepEqual(cancelled.errors, []);
   assert.equal(cancelled.of('abort').length, 1);
 });

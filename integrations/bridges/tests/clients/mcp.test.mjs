@@ -53,7 +53,7 @@ for (const kind of ['auto', 'legacy', 'sdk']) {
     const result = await call('Weather_report', { city: 'Graz' });
     const refused = await call('Weather_report', { town: 'Graz' });
 
-    assert.deepEqual(tools.map((tool) => tool.name), ['Chat', 'Items', 'Survey', 'Report', 'Weather_report', 'Guide', 'run_status']);
+    assert.deepEqual(tools.map((tool) => tool.name), ['Chat', 'Items', 'Survey', 'Name', 'Report', 'Weather_report', 'Guide', 'run_status']);
     const weather = tools.find((tool) => tool.name === 'Weather_report');
     assert.equal(weather.title, 'Weather report');
     assert.deepEqual(weather.outputSchema.required, ['city', 'degrees']);
@@ -68,7 +68,9 @@ for (const kind of ['auto', 'legacy', 'sdk']) {
 
     const result = await call('Chat', { message: 'two' }, { onprogress: ({ message }) => heard.push(message) });
 
-    assert.deepEqual(heard, ['stage Answer', 'tool add', 'tool add']);
+    const run = result._meta['positronic/run'];
+    assert.deepEqual(heard, [`run ${run}`, 'stage Answer', 'tool add', 'tool add']);
+    assert.equal((await server.api(server.ann, `/runs/${run}`)).body.id, run);
     assert.equal(result.content[0].text, 'Done.');
     assert.deepEqual(result.structuredContent, { sum: 3 });
   });
@@ -129,6 +131,25 @@ for (const kind of ['auto', 'legacy', 'sdk']) {
     assert.match(text(stolen), /there is no run/);
   });
 }
+
+test('a client that goes away has heard of its run, and cancels it by its id', async () => {
+  const { call } = await connect('auto', undefined, server.service);
+  const gone = new AbortController();
+  let run;
+  const onprogress = ({ message }) => {
+    run ??= /^run (\S+)$/.exec(message)?.[1];
+    if (/^stage/.test(message)) gone.abort();
+  };
+  await assert.rejects(call('Chat', { message: 'slow' }, { onprogress, signal: gone.signal }));
+  const status = async () => (await server.api(server.service, `/runs/${run}`)).body.status;
+  assert.equal(await status(), 'running', 'a client that goes away cancels nothing');
+
+  const cancelled = await server.api(server.service, `/runs/${run}/signals`, { type: 'cancel' });
+  assert.ok(cancelled.status < 300, JSON.stringify(cancelled));
+
+  while (await status() !== 'cancelled') await new Promise((resolve) => setTimeout(resolve, 20));
+  await server.open();
+});
 
 test('a client that listens to a task is told what it asks and how it ends', async () => {
   const run = runOf(await (await connect('auto')).call('Chat', { message: 'refund' }));

@@ -19,7 +19,7 @@ const user = (content) => ({ role: 'user', content });
 test('brains are models', async () => {
   const { data } = await client.models.list();
 
-  assert.deepEqual(data.map(({ id }) => id), ['Chat', 'Items', 'Survey', 'Report', 'Weather report', 'Guide']);
+  assert.deepEqual(data.map(({ id }) => id), ['Chat', 'Items', 'Survey', 'Name', 'Report', 'Weather report', 'Guide']);
   assert.equal((await client.models.retrieve('Chat')).id, 'Chat');
   await assert.rejects(client.models.retrieve('Nothing'), { status: 404, code: 'unknown-brain' });
 });

@@ -25,7 +25,7 @@ try:
             return
         raise AssertionError(f"{request} was not refused")
 
-    assert [model.id for model in client.models.list()] == ["Chat", "Items", "Survey", "Report", "Weather report", "Guide"]
+    assert [model.id for model in client.models.list()] == ["Chat", "Items", "Survey", "Name", "Report", "Weather report", "Guide"]
 
     messages = said("two")
     first = client.chat.completions.create(model="Chat", messages=messages)

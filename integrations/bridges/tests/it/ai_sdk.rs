@@ -178,3 +178,96 @@ async fn cancelled_run_closes_its_open_approvals_in_a_page_that_watches() {
     assert!(seen.contains(r#""approved":false"#) && seen.contains(r#""type":"abort""#), "{seen}");
     assert_eq!(again, StatusCode::NO_CONTENT);
 }
+
+/// Returns the messages of a chat, as a page loads them.
+async fn messages(shop: &Shop, token: &str, chat: &str) -> Value {
+    let (status, text) = shop.send(token, "GET", &format!("/api/v1/ai-sdk/Refund/{chat}"), None).await;
+    assert_eq!(status, StatusCode::OK, "{text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[tokio::test]
+async fn page_loads_the_messages_of_its_chat() {
+    let shop = Shop::open(&Bridges::builder().build(), &["none"]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let none = messages(&shop, &ann, "chat").await;
+    chat(&shop, &ann, said("hello")).await;
+    let first = chat(&shop, &ann, said("pay")).await;
+    let asked = messages(&shop, &ann, "chat").await;
+    chat(&shop, &ann, answered(&first, false)).await;
+    let denied = messages(&shop, &ann, "chat").await;
+
+    assert_eq!(none, json!([]), "a chat that has not begun");
+    insta::assert_json_snapshot!("messages_up_to_an_approval", asked);
+    let states: Vec<_> = denied[3]["parts"].as_array().unwrap().iter().map(|part| part["state"].clone()).collect();
+    assert!(states.contains(&json!("output-denied")), "{denied}");
+    assert_eq!(denied[3]["id"], asked[3]["id"]);
+}
+
+/// Returns the request of a client after its user has answered the approval of a stream.
+fn answered(chunks: &str, approved: bool) -> Value {
+    let asked = chunks.lines().find(|line| line.contains("tool-approval-request")).unwrap();
+    let asked: Value = serde_json::from_str(asked).unwrap();
+    let part = json!({ "type": "dynamic-tool", "approval": { "id": asked["approvalId"], "approved": approved } });
+    json!({ "messages": [{ "id": "a", "role": "assistant", "parts": [part] }] })
+}
+
+#[tokio::test]
+async fn message_while_an_approval_is_open_begins_an_answer_that_asks_again() {
+    let shop = Shop::open(&Bridges::builder().build(), &["none"]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let first = chat(&shop, &ann, said("pay")).await;
+
+    let second = chat(&shop, &ann, said("quickly")).await;
+    let loaded = messages(&shop, &ann, "chat").await;
+    let third = chat(&shop, &ann, answered(&second, true)).await;
+
+    let request = |chunks: &str| chunks.lines().find(|line| line.contains("tool-approval-request")).map(str::to_owned);
+    assert_eq!(request(&second), request(&first), "{second}");
+    assert!(second.contains("tool-input-available"), "a client knows only the calls of its message: {second}");
+    assert!(third.contains("paid 7 to DE02"), "{third}");
+    let asking = |message: &Value| message["parts"].to_string().contains("approval-requested");
+    let list = loaded.as_array().unwrap();
+    assert_eq!(list.iter().map(asking).collect::<Vec<_>>(), [false, false, false, true], "{loaded}");
+}
+
+#[tokio::test]
+async fn question_says_whether_the_caller_may_answer_it() {
+    let shop = Shop::of_four_eyes();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let powerless = shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await;
+    chat(&shop, &ann, said("pay")).await;
+
+    let starter = messages(&shop, &ann, "chat").await;
+    let without = messages(&shop, &powerless, "chat").await;
+
+    let descriptor = |messages: &Value| {
+        let parts = messages[1]["parts"].as_array().unwrap();
+        parts.iter().find_map(|part| part.pointer("/approval/descriptor").cloned()).unwrap()
+    };
+    assert_eq!(descriptor(&starter)["answerable"], false);
+    assert!(descriptor(&starter)["refused"].as_str().unwrap().contains("start"), "{starter}");
+    assert!(descriptor(&without)["refused"].as_str().unwrap().contains("`decide`"), "{without}");
+}
+
+#[tokio::test]
+async fn answer_to_an_unknown_question_is_an_error_and_one_to_an_earlier_run_is_known() {
+    let shop = Shop::open(&Bridges::builder().build(), &["none"]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let first = chat(&shop, &ann, said("pay")).await;
+    chat(&shop, &ann, answered(&first, true)).await;
+    chat(&shop, &ann, said("hello")).await;
+    let part = json!({ "type": "dynamic-tool", "approval": { "id": "nothing", "approved": true } });
+
+    let same = chat(&shop, &ann, answered(&first, true)).await;
+    let other = chat(&shop, &ann, answered(&first, false)).await;
+    let unknown = chat(&shop, &ann, json!({ "messages": [{ "id": "a", "role": "assistant", "parts": [part] }] })).await;
+
+    assert!(!same.contains("\"error\""), "{same}");
+    assert!(other.contains("it was already approved by ann"), "{other}");
+    let [.., error, done] = unknown.lines().collect::<Vec<_>>()[..] else { panic!("{unknown}") };
+    assert!(
+        error.contains(r#""type":"error""#) && error.contains("no item `nothing`") && done == "[DONE]",
+        "{unknown}"
+    );
+}

@@ -13,6 +13,7 @@ mod a2a_http;
 mod ag_ui;
 mod ai_sdk;
 mod errors;
+mod handoff;
 mod mcp;
 mod openai;
 mod openai_tools;

@@ -45,7 +45,7 @@ fn operations_have_names_that_generators_of_clients_can_use() {
 async fn every_route_needs_a_caller_with_one_of_its_scopes() {
     let shop = Shop::new();
     let routes = listed();
-    assert_eq!(routes.len(), 36, "{routes:?}");
+    assert_eq!(routes.len(), 37, "{routes:?}");
 
     for (method, path, scopes) in routes {
         let at = filled(&path);
@@ -102,6 +102,7 @@ async fn thread_of_another_user_does_not_exist() {
         ("POST", "/api/v1/ag-ui/Refund", Some(input("thread", decision.clone()))),
         ("POST", "/api/v1/ai-sdk/Refund", Some(json!({ "id": "thread", "messages": [message] }))),
         ("GET", "/api/v1/ai-sdk/Refund/thread/stream", None),
+        ("GET", "/api/v1/ai-sdk/Refund/thread", None),
     ] {
         let (status, text) = shop.send(&ben, method, path, body).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{path}: {text}");
@@ -206,8 +207,9 @@ async fn secrets_are_redacted_in_arguments_results_and_snapshots() {
     let first = shop.leg(&ann, "thread", said("pay")).await;
     let second = shop.leg(&ann, "thread", json!({})).await;
     let (_, chat) = shop.send(&ann, "GET", "/api/v1/ai-sdk/Refund/thread/stream", None).await;
+    let (_, messages) = shop.send(&ann, "GET", "/api/v1/ai-sdk/Refund/thread", None).await;
 
-    for text in [json!(first).to_string(), json!(second).to_string(), chat] {
+    for text in [json!(first).to_string(), json!(second).to_string(), chat, messages] {
         assert!(text.contains("[redacted]") && !text.contains("DE02"), "{text}");
     }
     let form = &first.last().unwrap()["outcome"]["interrupts"][0]["responseSchema"]["properties"]["editedArgs"];

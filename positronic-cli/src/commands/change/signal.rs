@@ -3,7 +3,7 @@
 //! A signal is checked and stored at once, with or without a worker; several decisions are accepted together or not at all.
 
 use positronic_core::record::BudgetRequest;
-use positronic_core::record::{LimitKind, Path, Pending, PendingKind, Segment, SignalKind};
+use positronic_core::record::{EventKind, LimitKind, Path, Pending, PendingKind, Segment, Seq, SignalKind};
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingFilter;
 
@@ -11,6 +11,7 @@ use crate::app::{Failure, Project, Ui, currency, flag_json, open_run, parse_call
 use crate::cli::limits::enough_money;
 use crate::cli::{ApproveArgs, By, CancelArgs, Exit, RejectArgs, RunByArgs};
 use crate::render::figures::{self, money};
+use crate::render::words::settlement;
 use crate::session::{WHOLE_RUN, answer_commands, question_text, send_signals};
 
 pub(crate) async fn approve(project: Option<&Project>, args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -194,7 +195,16 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
         [] => {
             let message =
                 format!("no call of the run `{}` waits for a decision; it is {}", row.run, row.status.as_str());
-            let why = row.why.into_iter().chain([format!("`{}` shows more", ui.command(&["show", run]))]);
+            let log = client.events(&row.run, Seq(0)).await?;
+            let decided = log.iter().rev().find(|event| {
+                matches!(event.kind, EventKind::LoopApprovalDecided { .. } | EventKind::BudgetDecided { .. })
+            });
+            let decided = decided.map(|event| {
+                let how = settlement(std::iter::once(&**event), &event.path);
+                format!("the last decision is about {}: {how}", place(&event.path))
+            });
+            let more = format!("`{}` shows more", ui.command(&["show", run]));
+            let why = row.why.into_iter().chain(decided).chain([more]);
             Err(Failure::refused(message).hints(why))
         }
         [_, _, ..] if !all => {

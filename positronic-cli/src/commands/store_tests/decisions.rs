@@ -86,9 +86,12 @@ fn work_continues_a_run_that_another_process_decided() {
     assert_eq!(desk.json(&["runs", "status:completed"])["run"], "ticket-1");
     insta::assert_snapshot!(desk.refused(&["approve", "ticket-1", "Chat/0.0"]), @"
     7
-    error: the call `Chat/0.0` is already decided: it was approved by ann
+    error: the call `Chat/0.0` is already decided: it was approved by ann at the command line
       nothing was changed; `desk show ticket-1` shows the run
     ");
+    let last = "the last decision is about `Chat/0.0`: it was approved by ann at the command line\n";
+    let unnamed = desk.refused(&["approve", "ticket-1"]);
+    assert!(unnamed.contains("waits for a decision; it is completed") && unnamed.contains(last), "{unnamed}");
 }
 
 #[test]

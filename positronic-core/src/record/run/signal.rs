@@ -42,6 +42,25 @@ impl Actor {
     /// The maximum size in bytes of each of the two parts of a trace context.
     const MAX_TRACE: usize = 512;
 
+    /// Returns who acted and how as the end of a sentence, such as ` by ann over http` or ` at the command line`; empty if neither is
+    /// known.
+    ///
+    /// ```
+    /// use positronic_core::record::Actor;
+    ///
+    /// let ann = Actor::builder().by("ann").channel("cli").build();
+    /// assert_eq!(format!("it was approved{}", ann.clause()), "it was approved by ann at the command line");
+    /// ```
+    #[must_use]
+    pub fn clause(&self) -> String {
+        let by = self.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+        match self.channel.as_deref() {
+            Some("cli") => format!("{by} at the command line"),
+            Some(channel) => format!("{by} over {channel}"),
+            None => by,
+        }
+    }
+
     /// Adds the W3C trace context of the request that it came with: the values of the headers `traceparent` and
     /// `tracestate`. As the specification requires, an invalid `traceparent` is ignored together with its `tracestate`.
     ///

@@ -94,7 +94,8 @@ impl App {
             Err(error) => return error.into(),
         };
         let Some(asked) = log.iter().find(|event| question_id(run, &event.path, event.seq) == id) else {
-            return ProblemType::UnknownCall.into();
+            return Problem::new(ProblemType::UnknownCall)
+                .detail(format!("the run `{run}` has and had no item `{id}`"));
         };
         closed_question(&log, asked)
     }
