@@ -28,6 +28,9 @@ test('the form of a fork says that no worker has a model for it, and offers a pl
   await eventually(async () => assert.match(await note.innerText(), /openai\/gpt-5-mini has answered so far, and a cassette cannot continue for it/));
   await page.getByRole('button', { name: 'Fork, and wait for a model' }).waitFor();
   await accessible(page, 'a fork without a model');
+  await page.getByRole('button', { name: 'Fork, and wait for a model' }).click();
+  await page.locator('.run-head .lead', { hasText: /^No worker of this server has a model for it: openai\/gpt-5-mini has answered so far.*Start a worker with the key of its provider/ }).waitFor();
+  await page.goBack();
   await note.getByRole('link', { name: /Fork after event \d+/ }).click();
   await page.getByRole('button', { name: 'Fork and run' }).waitFor();
   await eventually(async () => assert.equal(await page.locator('.try-form .note').count(), 0));

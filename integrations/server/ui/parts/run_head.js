@@ -48,6 +48,7 @@ function stands(view) {
   if (ending?.type === 'cancelled') return span.lead({ dir: 'auto' }, `Cancelled by ${who(ending.actor)}${ending.reason ? `: ${ending.reason}` : '.'}`);
   const why = run.refused?.message ?? (ending?.type === 'failed' ? ending.message : run.why) ?? STUCK[run.refused];
   if (run.status === 'completed') return outcome(view);
+  if (!why && run.missing_model) return span.lead({ dir: 'auto' }, 'No worker of this server has a model for it: ', quoted(run.missing_model), ' ', span.quiet(HELPS.no_model));
   if (!why && ['stuck', 'queued'].includes(standing(run))) return span.lead(`No worker has claimed it yet. So far ${sentence(model)}.`);
   if (!why) return span.lead(`${{ failed: 'Failed after', cancelled: 'Cancelled after' }[run.status] ?? 'So far'} ${sentence(model)}.`);
   const { text, brief: cause, place } = causeOf(why);

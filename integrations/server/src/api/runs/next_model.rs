@@ -18,7 +18,7 @@ pub(crate) struct NextModel {
     models: Vec<String>,
     /// Why the workers of this server have none: then the run waits until a worker has one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    missing: Option<String>,
+    pub(super) missing: Option<String>,
 }
 
 impl NextModel {

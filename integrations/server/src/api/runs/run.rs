@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::next_model::NextModel;
 use super::wait::{Wait, WaitQuery};
 use crate::api::items::{RunRow, head, value};
 use crate::api::pending::items::{Allowed, PendingItem};
@@ -56,6 +57,9 @@ struct RunDetail {
     /// How the code of this server differs from that with which the run began.
     #[serde(skip_serializing_if = "Option::is_none")]
     changed: Option<String>,
+    /// Why the workers of this server have no model for it, while it has work and no worker: the workers say so themselves later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing_model: Option<String>,
     /// The budget with which it was started, or that of its brain.
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<Value>,
@@ -91,6 +95,7 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
     let mut run_row = app.run_row(row).await?;
     // A run has the whole result where lists have its sentence.
     let result_text = run_row.result.take();
+    let missing_model = missing_model(app, row, &run_row).await?;
     let (brain_changed, changed) = (check.brain.clone(), check.brain.or(check.calls));
     let detail = RunDetail {
         options: root.map(|root| Value::clone(&root.options)).unwrap_or_default(),
@@ -99,6 +104,7 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
         actions: actions(app, caller, &state, brain_changed.as_deref()),
         brain_known: app.brain(&row.brain).is_ok(),
         changed,
+        missing_model,
         conversation_runs: match &row.conversation {
             Some(conversation) => Some(app.client.conversations().runs(conversation).await?.len()),
             None => None,
@@ -126,6 +132,16 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
         response.headers_mut().insert(ETAG, etag);
     }
     Ok(response)
+}
+
+/// Returns why no worker of this server will continue a run that none has claimed.
+async fn missing_model(app: &App, row: &RunSummary, shown: &RunRow) -> Result<Option<String>, Problem> {
+    let is_claimed = shown.worker.as_ref().is_some_and(|worker| worker.live);
+    if row.status != Status::Running || is_claimed || row.refused.is_some() {
+        return Ok(None);
+    }
+    let log = app.client.events(&row.run, Seq(0)).await?;
+    Ok(NextModel::of(app, &row.brain, &log).await.missing)
 }
 
 /// Checks each signal against the state as the sender would, without sending it.
