@@ -62,7 +62,7 @@ where
 #[tokio::test(start_paused = true)]
 async fn promise_14_every_example_continues_after_a_crash_anywhere() {
     every_death(minimal::CASSETTE, minimal::minimal, ()).await;
-    every_death(release::CASSETTE, release::release, ()).await;
+    every_death(crate::release::approved(), release::release, ()).await;
     every_death(toolsets::CASSETTE, toolsets::assistant, ()).await;
     every_death(analyst::CASSETTE, analyst::analyst, ()).await;
     every_death(rover::CASSETTE, rover::rover, ()).await;

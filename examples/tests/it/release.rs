@@ -4,11 +4,14 @@ use positronic_core::testing::{Story, Test};
 use positronic_examples::release::{CASSETTE, release};
 use serde_json::json;
 
+/// Returns the cassette without its last answer, which is for a refusal.
+pub(crate) fn approved() -> &'static str {
+    CASSETTE.split("// After a refusal").next().unwrap()
+}
+
 #[tokio::test(start_paused = true)]
 async fn cassette_plays_to_the_end() {
-    // Its last answer is for a refusal.
-    let (approved, _) = CASSETTE.split_once("// After a refusal").unwrap();
-    let story = Test::play(approved, release(), ()).await;
+    let story = Test::play(approved(), release(), ()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
     insta::assert_snapshot!("events", story.events());

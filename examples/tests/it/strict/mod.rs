@@ -160,7 +160,7 @@ impl Lane {
     async fn every_example(mut self) {
         self.play(minimal::TITLE, minimal::CASSETTE, minimal::minimal(), ()).await;
         self.play(flags::TITLE, flags::CASSETTE, flags::flags(), ()).await;
-        self.play(release::TITLE, release::CASSETTE, release::release(), ()).await;
+        self.play(release::TITLE, crate::release::approved(), release::release(), ()).await;
         self.play(toolsets::TITLE, toolsets::CASSETTE, toolsets::assistant(), ()).await;
         self.play(analyst::TITLE, analyst::CASSETTE, analyst::analyst(), ()).await;
         self.play(rover::TITLE, rover::CASSETTE, rover::rover(), ()).await;
