@@ -20,8 +20,8 @@ use crate::cli::Exit;
 use crate::cli::OutputArgs;
 use crate::render::words::{no_worker, settlement};
 use crate::session::{
-    Answer, Interrupt, Keyboard, Question, Screen, asking_party, example_lines, from_cassette, images, interrupts,
-    question_text,
+    Answer, Interrupt, Keyboard, Question, Screen, asking_party, blocked_children, example_lines, from_cassette,
+    images, interrupts, question_text,
 };
 
 /// How a session ended.
@@ -107,6 +107,7 @@ pub(crate) async fn session(
     let lift = ui.command(&["resume", id.as_str()]);
     let retry = ui.command(&["retry", id.as_str()]);
     let work = ui.command(&["work", id.as_str()]);
+    let show = ui.command(&["show"]);
     let named = options.several.then(|| id.clone());
     let screen = Screen::new(ui, options.output, named);
     let mut ticks = tokio::time::interval(TICK);
@@ -126,6 +127,8 @@ pub(crate) async fn session(
         lift,
         retry,
         work,
+        show,
+        told_of: None,
         options,
     };
     let ending = session.drive().await;
@@ -170,6 +173,10 @@ struct Session<'a> {
     retry: String,
     /// The command that continues a run without a worker.
     work: String,
+    /// The command that shows a run.
+    show: String,
+    /// The other run of which the person was told that it waits.
+    told_of: Option<RunId>,
     options: &'a SessionOptions<'a>,
 }
 
@@ -248,12 +255,13 @@ impl Session<'_> {
     /// Shows the run until it settles, or an interrupt ends the session.
     async fn settle(&mut self) -> Result<ControlFlow<Ending, Settled>, Failure> {
         let watches = matches!(self.options.role, Role::Watches { .. });
+        let waits = self.waits_for_runs();
         let mut checks = tokio::time::interval(WORKER_CHECK);
         checks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut unclaimed = 0_u32;
         loop {
             let check = async {
-                match watches {
+                match watches || waits {
                     true => checks.tick().await,
                     false => std::future::pending().await,
                 }
@@ -264,6 +272,9 @@ impl Session<'_> {
                     if let Some(ending) = self.interrupted(interrupt).await? {
                         return Ok(ControlFlow::Break(ending));
                     }
+                }
+                Next::Ready(_) if waits && self.is_left_to_children().await? => {
+                    return Ok(ControlFlow::Break(Ending::Left(self.run.pending())));
                 }
                 Next::Ready(_) => {
                     // A store that cannot be read now says nothing about the worker.
@@ -288,6 +299,28 @@ impl Session<'_> {
         }
         self.cancel(interrupt).await?;
         Ok(None)
+    }
+
+    /// Returns whether the run waits for the ends of other runs only.
+    fn waits_for_runs(&self) -> bool {
+        let pending = self.run.pending();
+        !pending.is_empty() && pending.iter().all(|pending| pending.kind.is_for_run())
+    }
+
+    /// Returns whether the session ends, since the runs that the run waits for wait for answers. A person is told once where.
+    async fn is_left_to_children(&mut self) -> Result<bool, Failure> {
+        let client = self.runner.client();
+        // A store that cannot be read now says nothing about other runs.
+        let blocked = blocked_children(&client, &self.run.pending()).await.unwrap_or_default();
+        let Some(first) = blocked.first() else { return Ok(false) };
+        let stays =
+            self.has_person || !self.options.lasts || self.options.role == (Role::Watches { until_waiting: false });
+        if stays && self.told_of.as_ref() != Some(&first.run) {
+            let question = question_text(&first.pending, None);
+            self.screen.say(&format!("the run {} {question}; to answer: {} {}", first.run, self.show, first.run))?;
+            self.told_of = Some(first.run.clone());
+        }
+        Ok(!stays)
     }
 
     /// Returns whether the run has work and no worker.

@@ -1,9 +1,11 @@
 //! Child runs on the command line.
 
+use std::sync::Arc;
+
 use positronic_core::dsl::Child;
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
-use positronic_core::record::Status;
+use positronic_core::record::{Status, Tier};
 use positronic_core::store::RunFilter;
 use positronic_sqlite::SqliteStore;
 use serde_json::json;
@@ -24,6 +26,10 @@ fn parent() -> Brain<(), String> {
         .step("Begin", async |cx| cx.start("letter", letter(), ()).await)
         .join("Letter", Child::clone, |_, text| text.unwrap_or_default())
         .build()
+}
+
+fn project() -> Project {
+    Project::new().brain(parent()).brain(letter()).model(Tier::Normal, Arc::new(ScriptedModel::new([])))
 }
 
 /// Runs a parent until it and its child wait, and returns the child's id.
@@ -90,4 +96,13 @@ fn work_on_a_run_works_on_its_children() {
     assert_eq!(sent.code, 0, "{}", sent.err);
     let worked = desk.call(&project, &["work", "@"]);
     assert_eq!((worked.code, worked.out.as_str()), (0, "\"Dear Ann\"\n"), "{}", worked.err);
+}
+
+#[test]
+fn run_ends_with_the_code_of_a_wait_when_its_child_waits() {
+    let desk = Desk::new();
+    let project = project();
+    let outcome = desk.call(&project, &["run", "parent"]);
+    assert_eq!(outcome.code, 3, "{}", outcome.err);
+    assert!(outcome.err.contains("desk show child-"), "{}", outcome.err);
 }
