@@ -33,22 +33,22 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path) {
         true,
         Box::pin(async move {
             let started = shared.now();
-            let settled =
-                |result, retries| EffectOutcome::Settled(Outcome::Step { result, retries }, shared.since(started));
-            let (run, tries) = match step {
-                Ok(step) => step,
-                Err(error) => return settled(Err(error), 0),
-            };
-            let result = match tries.timeout {
-                None => caught(run(scope)).await,
-                Some(timeout) => {
-                    let late = || Err(Error::transient(format!("it took longer than {timeout:?}")));
-                    limited(&*shared.runner.clock, timeout, caught(run(scope))).await.unwrap_or_else(late)
+            let (result, retries) = match step {
+                Ok((run, tries)) => {
+                    let result = match tries.timeout {
+                        None => caught(run(scope)).await,
+                        Some(timeout) => {
+                            let late = || Err(Error::transient(format!("it took longer than {timeout:?}")));
+                            limited(&*shared.runner.clock, timeout, caught(run(scope))).await.unwrap_or_else(late)
+                        }
+                    };
+                    let is_retried = |error: &Error| caught_now(|| Ok((tries.retried)(error))).unwrap_or(false);
+                    let retries = result.as_ref().err().filter(|error| is_retried(error)).map_or(0, |_| tries.retries);
+                    (result, retries)
                 }
+                Err(error) => (Err(error), 0),
             };
-            let is_retried = |error: &Error| caught_now(|| Ok((tries.retried)(error))).unwrap_or(false);
-            let retries = result.as_ref().err().filter(|error| is_retried(error)).map_or(0, |_| tries.retries);
-            settled(result, retries)
+            EffectOutcome::Settled(Outcome::Step { result, retries }, shared.since(started))
         }),
     );
 }
