@@ -18,7 +18,7 @@ use crate::thread::RefusedAnswer;
 
 /// Which message of the assistant a leg sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum TurnKind {
     /// The first one of the run.
     First,
     /// The answer to a message that the run gets.
@@ -31,7 +31,7 @@ pub(super) enum Turn {
 
 /// Encodes a leg.
 pub(super) struct AiSdk {
-    turn: Turn,
+    turn: TurnKind,
     /// How many messages the run has got since it began.
     messages: usize,
     in_step: bool,
@@ -57,7 +57,7 @@ struct Asked {
 }
 
 impl AiSdk {
-    pub(super) fn new(turn: Turn) -> Self {
+    pub(super) fn new(turn: TurnKind) -> Self {
         Self {
             turn,
             messages: 0,
@@ -96,13 +96,13 @@ impl AiSdk {
         (self.in_step, self.in_nested_step, self.texts) = (false, false, BTreeMap::new());
         let (run, next) = (projection.run(), projection.state().next);
         let message_id = match self.turn {
-            Turn::First | Turn::Rest => format!("{run}:{}", self.messages),
-            Turn::Message => format!("{run}:{}", self.messages + 1),
-            Turn::Reply => format!("{run}:{}:{next}", self.messages),
+            TurnKind::First | TurnKind::Rest => format!("{run}:{}", self.messages),
+            TurnKind::Message => format!("{run}:{}", self.messages + 1),
+            TurnKind::Reply => format!("{run}:{}:{next}", self.messages),
         };
         let message_metadata = json!({ "runId": run.as_str(), "seq": next.0 });
         let mut out = vec![StreamChunk::Plain(Chunk::Start { message_id, message_metadata })];
-        if self.turn != Turn::Rest {
+        if self.turn != TurnKind::Rest {
             self.shown.clear();
             let asked = std::mem::take(&mut self.asked);
             for (question, asked) in asked {
@@ -125,7 +125,7 @@ impl AiSdk {
     }
 
     /// Ends the message where the user sends the next one. `next` is the first event that it does not show.
-    pub(super) fn end_turn(&mut self, projection: &Projection, next: Seq, turn: Turn) -> Vec<StreamChunk> {
+    pub(super) fn end_turn(&mut self, projection: &Projection, next: Seq, turn: TurnKind) -> Vec<StreamChunk> {
         let mut out = Vec::new();
         self.end_step(&mut out);
         out.push(metadata(projection, next));

@@ -10,14 +10,14 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::chunk::{Chunk, Data, StreamChunk};
-use super::encoder::{AiSdk, Turn};
+use super::encoder::{AiSdk, TurnKind};
 use crate::leg::settled;
 use crate::projection::{Item, Projection};
 
 /// A message of the AI SDK (`UIMessage`).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "AiSdkUiMessage")]
-pub(super) struct Message {
+pub(super) struct LoadedMessage {
     id: String,
     /// `user` or `assistant`.
     role: &'static str,
@@ -30,22 +30,22 @@ pub(super) struct Message {
 
 /// The messages of a chat.
 #[derive(Debug, Default)]
-pub(super) struct Messages {
-    list: Vec<Message>,
+pub(super) struct LoadedChat {
+    list: Vec<LoadedMessage>,
     /// Where the texts of the last message are, by their ids.
     texts: HashMap<String, usize>,
 }
 
-impl Messages {
+impl LoadedChat {
     /// Returns the messages, in order. One in which nothing has happened is left out.
-    pub(super) fn into_list(self) -> Vec<Message> {
+    pub(super) fn into_list(self) -> Vec<LoadedMessage> {
         self.list.into_iter().filter(|message| !message.parts.is_empty()).collect()
     }
 
     /// Adds the messages of a run.
     pub(super) fn run(&mut self, run: &RunId, log: &[Arc<Event>], viewer: &Viewer) {
         let mut projection = Projection::new(run, viewer.clone(), None);
-        let mut encoder = AiSdk::new(Turn::First);
+        let mut encoder = AiSdk::new(TurnKind::First);
         self.apply(encoder.start(&projection));
         let first = self.list.len().saturating_sub(1);
         let mut has_first = false;
@@ -62,7 +62,7 @@ impl Messages {
                         }
                     }
                     Item::UserMessage { id, text, is_input: false } => {
-                        self.apply(encoder.end_turn(&projection, event.seq, Turn::Message));
+                        self.apply(encoder.end_turn(&projection, event.seq, TurnKind::Message));
                         self.list.push(said(id, text));
                         chunks = encoder.start(&projection);
                     }
@@ -74,7 +74,7 @@ impl Messages {
         }
         self.apply(match settled(viewer, run, projection.state(), false) {
             Some(end) => encoder.finish(&projection, end),
-            None => encoder.end_turn(&projection, projection.next(), Turn::Rest),
+            None => encoder.end_turn(&projection, projection.next(), TurnKind::Rest),
         });
     }
 
@@ -104,7 +104,7 @@ impl Messages {
             Chunk::Start { message_id: id, message_metadata } => {
                 self.texts.clear();
                 let metadata = object(message_metadata);
-                self.list.push(Message { id, role: "assistant", metadata, parts: Vec::new() });
+                self.list.push(LoadedMessage { id, role: "assistant", metadata, parts: Vec::new() });
             }
             Chunk::MessageMetadata { message_metadata } => {
                 if let Some(message) = self.list.last_mut() {
@@ -218,9 +218,9 @@ impl Messages {
 }
 
 /// Returns a message of the user.
-fn said(id: &str, text: &str) -> Message {
+fn said(id: &str, text: &str) -> LoadedMessage {
     let part = object(json!({ "type": "text", "text": text }));
-    Message { id: id.to_owned(), role: "user", metadata: Map::new(), parts: vec![part] }
+    LoadedMessage { id: id.to_owned(), role: "user", metadata: Map::new(), parts: vec![part] }
 }
 
 fn object(value: Value) -> Map<String, Value> {

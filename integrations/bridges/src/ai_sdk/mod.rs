@@ -26,9 +26,9 @@ use crate::bridges::{Shared, TEXT};
 use crate::leg::Leg;
 use crate::projection::is_about_workers;
 use crate::thread::{RefusedAnswer, Thread, concerns_answer, decide, may_decide, text_question};
-use encoder::{AiSdk, Turn};
+use encoder::{AiSdk, TurnKind};
 use input::ChatRequest;
-use messages::{Message, Messages};
+use messages::{LoadedChat, LoadedMessage};
 
 /// The maximum bytes of a body: a client posts all messages of its chat each time.
 const MAX_BODY: usize = 8 << 20;
@@ -51,7 +51,7 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
     let (for_post, for_get) = (Arc::clone(shared), Arc::clone(shared));
     let messages = Route::get("/api/v1/ai-sdk/{title}/{chat}", "Get the messages of a chat", messages)
         .scopes(&[Scope::Read])
-        .returns::<Vec<Message>>(200)
+        .returns::<Vec<LoadedMessage>>(200)
         .problems_as(TEXT, Problem::message)
         .problems(&[ProblemType::NotFound]);
     vec![
@@ -94,7 +94,7 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
         return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
     }
     let thread = Thread::find(&cx, &input.id).await?;
-    let mut encoder = AiSdk::new(Turn::Rest);
+    let mut encoder = AiSdk::new(TurnKind::Rest);
     let leg = match (thread.last(), input.newest()?) {
         (Some(row), newest) if newest.is_none() || !input.answers.is_empty() => {
             let (leg, refused) = answered(&cx, &shared, (&thread, row), &input).await?;
@@ -114,7 +114,7 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
                 let leg = shared.attach(row);
                 let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
                 decide(&cx, row, &question, reply, &format!("{}/{question}/{text}", input.id)).await?;
-                encoder = AiSdk::new(Turn::Reply);
+                encoder = AiSdk::new(TurnKind::Reply);
                 leg
             } else {
                 if !thread.is_conversation() {
@@ -128,7 +128,7 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
                 let (id, text) = message.map_or((input.id.as_str(), None), |(id, text)| (id, Some(text)));
                 let sent = ThreadMessage::builder().thread(&input.id).brain(cx.param("title")?).id(id).text(text);
                 let sent = cx.send(sent.options(input.options.clone()).build()).await?;
-                encoder = AiSdk::new(if sent.from == Seq(0) { Turn::First } else { Turn::Message });
+                encoder = AiSdk::new(if sent.from == Seq(0) { TurnKind::First } else { TurnKind::Message });
                 shared.from(sent.run, sent.from)
             }
         }
@@ -163,7 +163,7 @@ async fn resume(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Pro
 /// Returns the messages of a chat, of its latest runs; none if it has not begun.
 async fn messages(cx: RequestContext) -> Result<Response, Problem> {
     let thread = Thread::find(&cx, cx.param("chat")?).await?;
-    let (viewer, mut messages) = (cx.viewer()?, Messages::default());
+    let (viewer, mut messages) = (cx.viewer()?, LoadedChat::default());
     for run in thread.runs() {
         let log = cx.client().events(&run, Seq(0)).await?;
         messages.run(&run, &log, &viewer);
@@ -172,13 +172,13 @@ async fn messages(cx: RequestContext) -> Result<Response, Problem> {
 }
 
 /// Returns the event with which the last message of the assistant begins.
-async fn last_turn(cx: &RequestContext, row: &RunSummary) -> Result<(Seq, Turn), Problem> {
+async fn last_turn(cx: &RequestContext, row: &RunSummary) -> Result<(Seq, TurnKind), Problem> {
     let log = cx.client().events(&row.run, Seq(0)).await?;
     let turn = log.iter().rev().find_map(|event| match &event.kind {
-        EventKind::LoopMessage { from: Speaker::Person, .. } => Some((event.seq, Turn::Message)),
+        EventKind::LoopMessage { from: Speaker::Person, .. } => Some((event.seq, TurnKind::Message)),
         _ => None,
     });
-    Ok(turn.unwrap_or((Seq(0), Turn::First)))
+    Ok(turn.unwrap_or((Seq(0), TurnKind::First)))
 }
 
 /// Waits until a run has an event that a client can see, and returns whether it got it in time.

@@ -100,12 +100,14 @@ impl BrainCall<'_> {
         let leg = self.server.shared.attach(&row);
         match answers(self.caller, run, responses).await {
             Ok(0) if !responses.is_empty() => match self.unanswered(&row).await {
-                Ok(Some(waits)) => Ok(waits),
+                Ok(Some(waits)) => Ok(of_run(waits, run)),
                 Ok(None) => self.follow(leg, brain).await,
                 Err(problem) => Ok(refused(&problem).into()),
             },
             Ok(_) => self.follow(leg, brain).await,
-            Err(problem) if problem.kind() == ProblemType::AlreadyDecided => Ok(not_recorded(run, &problem).into()),
+            Err(problem) if problem.kind() == ProblemType::AlreadyDecided => {
+                Ok(of_run(not_recorded(run, &problem).into(), run))
+            }
             Err(problem) => Ok(refused(&problem).into()),
         }
     }
