@@ -47,8 +47,8 @@ async fn two_people_decide_at_once(store: impl EventStore + Clone) {
     let (yes, no) = tokio::join!(ann.approve(&id, &call, by("ann")), bob.reject(&id, &call, "no", by("bob")));
 
     let (lost, how) = match (yes, no) {
-        (Ok(_), Err(lost)) => (lost, "it was approved by ann"),
-        (Err(lost), Ok(_)) => (lost, "it was rejected by bob: no"),
+        (Ok(_), Err(lost)) => (lost, "it was approved by ann over test"),
+        (Err(lost), Ok(_)) => (lost, "it was rejected by bob over test: no"),
         both => panic!("one of them wins: {both:?}"),
     };
     assert_eq!(refusal(lost), Refusal::Decided { call, how: how.to_owned() });

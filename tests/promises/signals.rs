@@ -101,7 +101,9 @@ async fn promise_01_invalid_decision_is_refused_and_changes_nothing<S: Fresh>() 
     assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert_eq!(journal.take(), ["a", "e", "b"]);
     let over = bench.checked().await;
-    for (call, how) in [("Work/0.1", "it was approved by ann"), ("Work/0.2", "it was rejected by ann: no")] {
+    for (call, how) in
+        [("Work/0.1", "it was approved by ann over test"), ("Work/0.2", "it was rejected by ann over test: no")]
+    {
         let why = refusal(client.approve(&run_id(), &path(call), by("bob")).await.unwrap_err());
         assert_eq!(why, Refusal::Decided { call: path(call), how: how.to_owned() });
     }

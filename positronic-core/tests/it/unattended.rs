@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use positronic_core::dsl::Runnable;
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, ClaimRefusal, EventKind, ModelRequest, RunId, Seq, SignalId, Start, Status};
-use positronic_core::runner::{ResumeError, Settled};
+use positronic_core::runner::{ResumeError, Server, Settled};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{EventStore, MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore, TestClock};
@@ -147,6 +148,27 @@ async fn unclaimable_run_is_reported_once_in_its_log_and_row() {
     let _service = stranger.brain(shop).serve();
     assert_eq!(status(&store, &run).await, Status::Completed);
     assert_eq!(store.run(&run).await.unwrap().refused, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_ends_reports_the_runs_it_has_refused() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let one = runner(store.clone());
+    let run = left(&one, &store, &workshop(&journal, tools)).await;
+    drop(one);
+    let stranger = runner(store.clone());
+    approve(&stranger, &run).await;
+    let server = Server::new(stranger.client(), stranger.clone());
+    let serving = async { server.events().for_each(async |_| {}).await };
+    let ending = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(store.run(&run).await.unwrap().refused, None, "another worker may come");
+        server.release().await;
+    };
+
+    tokio::join!(serving, ending);
+
+    assert_eq!(store.run(&run).await.unwrap().refused, Some(ClaimRefusal::NoBrain));
 }
 
 #[tokio::test(start_paused = true)]

@@ -140,7 +140,7 @@ impl WorkQueue {
         let mut rows = Vec::new();
         if listed {
             self.list = Instant::now() + POLL;
-            self.note_refusals().await;
+            self.note_refusals(NOTED_AFTER).await;
             rows = self.own_failures(limit).await;
         } else if runs.is_empty() {
             return Ok(rows);
@@ -227,13 +227,14 @@ impl WorkQueue {
         !matches!(self.claims.backoffs.pause(self.client.store(), &row.run).await, Ok(None))
     }
 
-    /// Records once per claim in the log of each refused run that no worker claims it, after other workers had
-    /// time to. A failed append is retried with the next list.
-    async fn note_refusals(&mut self) {
+    /// Records once per claim in the log of each run refused that long ago that no worker claims it: after other workers had
+    /// time to, or when the server ends, since later ones with the same code skip the run. A failed append is retried with
+    /// the next list.
+    pub(super) async fn note_refusals(&mut self, after: Duration) {
         let late: Vec<_> = self
             .refused
             .iter()
-            .filter(|(_, refused)| refused.since.elapsed() >= NOTED_AFTER)
+            .filter(|(_, refused)| refused.since.elapsed() >= after)
             .map(|(run, _)| run.clone())
             .collect();
         for run in late {
@@ -265,7 +266,7 @@ impl WorkQueue {
     }
 
     /// Hides a run that cannot be claimed here until it changes: from this server, or from all with the same code. If no other worker
-    /// claims it within ten seconds, its log says so once, as `RUN_NOT_CLAIMED`, and its row says why.
+    /// claims it within ten seconds, or before the server ends, its log says so once, as `RUN_NOT_CLAIMED`, and its row says why.
     pub(super) async fn refuse(&mut self, row: &RunSummary, reason: ClaimRefusal, message: &str) {
         let refused = RefusedRun { next: row.next, since: Instant::now(), reason, message: message.to_owned() };
         if row.refused.is_none() {

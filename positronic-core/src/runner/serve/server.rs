@@ -172,6 +172,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
             }
             let leaves = *self.leaves.borrow_and_update();
             if leaves && self.jobs.is_empty() {
+                self.queue.note_refusals(Duration::ZERO).await;
                 return None;
             }
             tokio::select! {

@@ -88,7 +88,7 @@ async fn one_of_two_decisions_wins_and_the_other_gets_the_winner() {
 
     assert_eq!(again, seq, "the same signal is the same answer");
     let SignalError::Refused(late) = late.unwrap_err() else { panic!() };
-    assert_eq!(late.to_string(), "`Work` is already decided: it was granted 20 tokens more by ann");
+    assert_eq!(late.to_string(), "`Work` is already decided: it was granted 20 tokens more by ann over slack");
     // Twenty more tokens are two more iterations; then the next question shows the new usage.
     assert_eq!(waits(&run).await, ["Work"]);
     assert_eq!(asked(&run.pending()), ("Work".to_owned(), LimitKind::Tokens, 50, 50));
