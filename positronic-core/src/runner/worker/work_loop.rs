@@ -202,21 +202,21 @@ impl Worker {
         if at_once {
             self.record(report).await?;
         } else {
-            self.held.push(report);
+            self.held.push(*report);
         }
         if is_lockstep { Box::pin(self.record_held()).await } else { Ok(()) }
     }
 
     /// Settles the outcomes held back in lockstep, once no awaited effect is in flight.
     async fn record_held(&mut self) -> Result<(), Stop> {
-        let done = |held: &[Box<Report>], path: &Path| {
-            held.iter().any(|report| matches!(&**report, Report::Done { path: done, .. } if done == path))
+        let done = |held: &[Report], path: &Path| {
+            held.iter().any(|report| matches!(report, Report::Done { path: done, .. } if done == path))
         };
         if self.flights.iter().all(|(path, flight)| !flight.awaited || done(&self.held, path)) {
             let mut held = std::mem::take(&mut self.held);
             held.sort_by_key(|report| report.path().sort_key());
             for report in held {
-                self.record(report).await?;
+                self.record(Box::new(report)).await?;
             }
         }
         Ok(())

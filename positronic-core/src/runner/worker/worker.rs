@@ -43,7 +43,7 @@ pub(in crate::runner) struct Worker {
     /// The effects that have ended and whose outcomes are not appended yet.
     pub(in crate::runner) unrecorded: Vec<Path>,
     pub(super) incoming: mpsc::UnboundedReceiver<Box<Report>>,
-    pub(super) held: Vec<Box<Report>>,
+    pub(super) held: Vec<Report>,
     /// Whether the runner releases its runs.
     pub(super) leaves: watch::Receiver<bool>,
     /// Until when work in flight may end after that.
