@@ -3,12 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures::StreamExt as _;
 use futures::future::BoxFuture;
+use futures::stream;
 use serde_json::Value;
 
 use super::catch::panicked;
 use super::serve::load_permits::LoadPermit;
 use super::serve::run_task::attend;
+use super::serve::unattended::WithoutHandle;
 use super::start::start_run;
 use super::worker::append::worker_of;
 use super::worker::claim::{NoClaim, claim};
@@ -21,6 +24,9 @@ use crate::definition::BrainDefinition;
 use crate::machine::{RunState, has_limit_of_money};
 use crate::record::{RunId, RunSummary};
 use crate::store::StoreError;
+
+/// How many child runs of a run are loaded at once.
+const CHILDREN_AT_ONCE: usize = 8;
 
 /// Opens a run without a claim.
 pub(super) async fn open(runner: &Runner, run: &RunId) -> Result<RunHandle<Value>, StoreError> {
@@ -105,18 +111,34 @@ async fn resume_here(
     Ok(RunHandle::new(shared))
 }
 
-/// Resumes the child runs of a run that have work, and theirs, as far as the runner knows their brains. What cannot be resumed is logged.
+/// Resumes the child runs of a run that have not ended, and theirs, as far as the runner knows their brains. One that cannot be claimed
+/// now is watched until it can be; one that the code does not fit is logged.
 pub(super) fn resume_children(runner: Runner, of: RunHandle<Value>) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let children = Arc::clone(&of.shared().state().children);
-        for child in children.keys() {
-            let is_due = matches!(runner.store.run(child).await, Ok(row) if row.has_work(runner.clock.now()));
-            match if is_due { runner.resume(child).await.map(drop) } else { Ok(()) } {
-                Ok(()) | Err(ResumeError::Claimed { .. } | ResumeError::Over { .. }) => {}
+        let resumed = stream::iter(children.keys()).for_each_concurrent(CHILDREN_AT_ONCE, async |child| {
+            match runner.resume(child).await {
+                Ok(_) | Err(ResumeError::Over { .. } | ResumeError::Leaves) => {}
+                Err(ResumeError::Claimed { .. } | ResumeError::Quarantined { .. } | ResumeError::Store(_)) => {
+                    watch(&runner, child).await;
+                }
                 Err(error) => tracing::warn!(run = %of.id(), %child, %error, "cannot resume the child run"),
             }
-        }
+        });
+        resumed.await;
     })
+}
+
+/// Continues a run when it can be claimed.
+async fn watch(runner: &Runner, run: &RunId) {
+    match runner.store.run(run).await {
+        Ok(row) => {
+            if let Some(definition) = runner.definition_of(&row.brain) {
+                WithoutHandle::of(runner, run, definition).keep();
+            }
+        }
+        Err(error) => tracing::warn!(%run, %error, "cannot read the run"),
+    }
 }
 
 /// Refuses a run with a limit of money that this runner's prices cannot enforce.

@@ -111,8 +111,8 @@ impl Runner {
         resume::open(self, run).await
     }
 
-    /// Claims a run that no worker has claimed, and works on it from then on. So it does with the [child
-    /// runs](crate::dsl::StepContext::start) that it has started and whose brains this runner knows.
+    /// Claims a run that no worker has claimed, and works on it from then on. Also resumes the [child
+    /// runs](crate::dsl::StepContext::start) that it has started, and theirs, if this runner knows their brains.
     ///
     /// # Errors
     ///

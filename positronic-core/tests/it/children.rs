@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use positronic_core::dsl::{Child, Verdict};
 use positronic_core::machine::Refusal;
@@ -12,8 +13,8 @@ use positronic_core::record::{
     Start, Status,
 };
 use positronic_core::runner::{Fork, Settled, SignalError};
-use positronic_core::store::MemoryStore;
-use positronic_core::testing::{Story, Test};
+use positronic_core::store::{MemoryStore, RunFilter};
+use positronic_core::testing::{Story, Test, TestClock};
 use serde_json::{Value, json};
 
 use crate::support::boundaries::kinds;
@@ -304,6 +305,51 @@ async fn crash_at_any_moment_starts_one_child_and_loses_no_result() {
             assert_eq!(children(&runner, &parent).await, std::slice::from_ref(&child));
         }
     }
+}
+
+/// The log of each run of a store.
+async fn all_logs(runner: &Runner) -> Vec<(RunId, Vec<Arc<Event>>)> {
+    let mut logs = Vec::new();
+    for row in runner.client().store().runs(&RunFilter::default()).await.unwrap() {
+        logs.push((row.run.clone(), runner.client().events(&row.run, Seq(0)).await.unwrap()));
+    }
+    logs
+}
+
+#[tokio::test(start_paused = true)]
+async fn resume_of_a_run_continues_children_that_wait_and_theirs() {
+    let nap = brain("Nap")
+        .options::<String>()
+        .step("Begin", async |cx| Ok(String::clone(&cx.options)))
+        .sleep("Rest", |_| Duration::from_hours(1))
+        .build();
+    let begin = nap.clone();
+    let middle = brain("Middle")
+        .options::<String>()
+        .step("Begin", move |cx| {
+            let started = cx.start("nap", &begin, String::clone(&cx.options));
+            async move { started.await }
+        })
+        .join("Nap", Child::clone, |_, end: Result<String, Failure>| end.unwrap_or_else(|failure| failure.message))
+        .build();
+    let outer = letter(middle.clone());
+    let first = test();
+    let run = first.start(&outer, ()).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let logs = all_logs(first.runner()).await;
+    assert_eq!(logs.len(), 3, "the nap, its parent and theirs");
+
+    // Another process, to which nothing but the logs is known.
+    let model = ScriptedModel::new([]);
+    let second = Runner::new(model).store(MemoryStore::new()).clock(TestClock::default());
+    let second = second.brain(&outer).brain(middle).brain(nap);
+    for (run, log) in &logs {
+        second.client().import(run, log).await.unwrap();
+    }
+    let resumed = second.resume(run.id()).await.unwrap();
+    let result = tokio::time::timeout(Duration::from_hours(2), resumed.result()).await.unwrap();
+
+    assert_eq!(result.unwrap(), json!("letter"));
 }
 
 /// A desk whose loop starts [`slow`] in the background. The model reads what is said, in its last message.

@@ -87,7 +87,7 @@ impl WithoutLease {
 }
 
 /// The parts of a run that remain after its last handle.
-pub(super) struct WithoutHandle {
+pub(in crate::runner) struct WithoutHandle {
     runner: WithoutLease,
     run: RunId,
     definition: Arc<BrainDefinition>,
@@ -95,12 +95,12 @@ pub(super) struct WithoutHandle {
 
 impl WithoutHandle {
     /// Returns the parts of a run that a runner continues by itself.
-    pub(super) fn of(runner: &Runner, run: &RunId, definition: Arc<BrainDefinition>) -> Self {
+    pub(in crate::runner) fn of(runner: &Runner, run: &RunId, definition: Arc<BrainDefinition>) -> Self {
         Self { runner: WithoutLease::of(runner), run: run.clone(), definition }
     }
 
     /// Continues the run in a task of its own, unless its runner is gone. It replaces an earlier task of the run.
-    pub(super) fn keep(self) {
+    pub(in crate::runner) fn keep(self) {
         let shared = Arc::clone(&self.runner.runner.unattended.tasks);
         let mut tasks = shared.0.lock();
         let Some(tasks) = &mut *tasks else { return };
