@@ -69,7 +69,7 @@ problem_types! {
     NotFound "not-found" 404 "There is no such resource." "The URL has no resource, or the caller may not see it.";
     UnknownRun "unknown-run" 404 "There is no such run." "The store has no run with this id, or it belongs to another user.";
     UnknownBrain "unknown-brain" 404 "There is no such brain." "This server has no brain with this title. `GET /api/v1/brains` lists them.";
-    UnknownCall "unknown-call" 404 "There is no such pending item." "The run has and had no pending item with this id. `GET /api/v1/pending` lists the items.";
+    UnknownCall "unknown-call" 404 "There is no such pending item." "The run never had a pending item with this id. `GET /api/v1/pending` lists the items.";
     UnknownSchedule "unknown-schedule" 404 "There is no such schedule." "The store has no schedule with this id, or it belongs to another user. `GET /api/v1/schedules` lists them.";
     BeyondHead "beyond-head" 404 "The log has no such event." "The number is larger than that of the log's last event, or the event is of another kind.";
     UnknownWebhook "unknown-webhook" 404 "There is no such webhook or delivery." "The store has no outgoing webhook with this id, or no such delivery of it. `GET /api/v1/webhooks` lists them.";

@@ -4,14 +4,21 @@ use positronic_core::record::{Pending, RunId, Status};
 use positronic_core::runner::Client;
 use positronic_core::store::{PendingFilter, PendingItem, StoreError};
 
-/// Returns for what the runs wait whose ends these items wait for, and theirs; nothing if one of them goes on by itself.
-pub(crate) async fn blocked_children(client: &Client, pending: &[Pending]) -> Result<Vec<PendingItem>, StoreError> {
+/// Lists the pending items of the child runs that these items wait for, and of their children; `None` if one of them
+/// continues by itself. A paused one has none.
+pub(crate) async fn blocking_items(
+    client: &Client,
+    pending: &[Pending],
+) -> Result<Option<Vec<PendingItem>>, StoreError> {
     let (mut open, mut blocked) = (children(pending), Vec::new());
     while let Some(child) = open.pop() {
         let items = client.store().pending(&PendingFilter::builder().run(child.clone()).build()).await?;
-        // One that only sleeps has no items.
-        if items.is_empty() || client.store().run(&child).await?.status != Status::Waiting {
-            return Ok(Vec::new());
+        let status = client.store().run(&child).await?.status;
+        match status {
+            Status::Paused => continue,
+            Status::Waiting if !items.is_empty() => {}
+            // One that only sleeps has no items.
+            _ => return Ok(None),
         }
         for item in items {
             match item.pending.kind.is_for_run() {
@@ -20,7 +27,7 @@ pub(crate) async fn blocked_children(client: &Client, pending: &[Pending]) -> Re
             }
         }
     }
-    Ok(blocked)
+    Ok(Some(blocked))
 }
 
 fn children(pending: &[Pending]) -> Vec<RunId> {

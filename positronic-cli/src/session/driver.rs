@@ -20,8 +20,8 @@ use crate::cli::Exit;
 use crate::cli::OutputArgs;
 use crate::render::words::{no_worker, settlement};
 use crate::session::{
-    Answer, Interrupt, Keyboard, Question, Screen, asking_party, blocked_children, example_lines, from_cassette,
-    images, interrupts, question_text,
+    Answer, Interrupt, Keyboard, Question, Screen, asking_party, blocking_items, example_lines, from_cassette, images,
+    interrupts, question_text,
 };
 
 /// How a session ended.
@@ -128,7 +128,7 @@ pub(crate) async fn session(
         retry,
         work,
         show,
-        told_of: None,
+        reported_child: None,
         options,
     };
     let ending = session.drive().await;
@@ -176,7 +176,7 @@ struct Session<'a> {
     /// The command that shows a run.
     show: String,
     /// The other run of which the person was told that it waits.
-    told_of: Option<RunId>,
+    reported_child: Option<RunId>,
     options: &'a SessionOptions<'a>,
 }
 
@@ -311,14 +311,17 @@ impl Session<'_> {
     async fn is_left_to_children(&mut self) -> Result<bool, Failure> {
         let client = self.runner.client();
         // A store that cannot be read now says nothing about other runs.
-        let blocked = blocked_children(&client, &self.run.pending()).await.unwrap_or_default();
-        let Some(first) = blocked.first() else { return Ok(false) };
+        let blocking = blocking_items(&client, &self.run.pending()).await.unwrap_or_default();
+        let Some(blocking) = blocking else { return Ok(false) };
         let stays =
             self.has_person || !self.options.lasts || self.options.role == (Role::Watches { until_waiting: false });
-        if stays && self.told_of.as_ref() != Some(&first.run) {
+        if stays
+            && let Some(first) = blocking.first()
+            && self.reported_child.as_ref() != Some(&first.run)
+        {
             let question = question_text(&first.pending, None);
             self.screen.say(&format!("the run {} {question}; to answer: {} {}", first.run, self.show, first.run))?;
-            self.told_of = Some(first.run.clone());
+            self.reported_child = Some(first.run.clone());
         }
         Ok(!stays)
     }

@@ -14,7 +14,7 @@ mod screen;
 mod signals;
 
 pub(crate) use answers::{Answer, Editor, EditorCommand, Keyboard, Question, example_lines, from_cassette};
-pub(crate) use children::blocked_children;
+pub(crate) use children::blocking_items;
 pub(crate) use driver::{AT_ONCE, Ending, Role, SessionOptions, session};
 pub(crate) use images::images;
 pub(crate) use interrupts::{Interrupt, interrupts, survive_large_files};

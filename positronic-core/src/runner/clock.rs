@@ -13,7 +13,7 @@ pub trait Clock: Send + Sync + 'static {
     /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// Awaits work within a time limit, such as a tool's or an approval's. Returns `false` if it takes longer, and drops it then.
+    /// Awaits work within a time limit, such as that of a tool or of an approval's condition. Returns `false` if it takes longer, and drops it then.
     ///
     /// By default it sets a timer of tokio.
     fn limit<'a>(&'a self, limit: Duration, work: BoxFuture<'a, ()>) -> BoxFuture<'a, bool> {

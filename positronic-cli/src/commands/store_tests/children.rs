@@ -106,3 +106,13 @@ fn run_ends_with_the_code_of_a_wait_when_its_child_waits() {
     assert_eq!(outcome.code, 3, "{}", outcome.err);
     assert!(outcome.err.contains("desk show child-"), "{}", outcome.err);
 }
+
+#[test]
+fn work_on_a_run_ends_with_the_code_of_a_wait_when_its_child_is_paused() {
+    let desk = Desk::new();
+    let child = waiting_parent(&desk);
+    let paused = desk.call(&project(), &["pause", &child]);
+    assert_eq!(paused.code, 0, "{}", paused.err);
+    let worked = desk.call(&project(), &["work", "@"]);
+    assert_eq!(worked.code, 3, "{}", worked.err);
+}

@@ -85,7 +85,7 @@ pub(super) fn end_stage(
     let Some(stage) = state.owner(path).map(|brain| &brain.stage) else { return Vec::new() };
     let (what, began) = match (stage.as_group(), stage.as_wait()) {
         (Some(group), _) => ("results", Some(group.began)),
-        (_, Some(wait)) => ("answer", Some(wait.began)),
+        (_, Some(wait)) => ("end", Some(wait.began)),
         (None, None) => ("arm", None),
     };
     let duration = began.map_or(Duration::ZERO, |began| context.elapsed(began));

@@ -56,7 +56,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
             let (mut response, raw) = match received {
                 Ok(Received::Plain(response)) => (response, None),
                 Ok(Received::Actions(response, raw)) => (response, guards.hold_back().then_some(raw)),
-                Ok(Received::Mismatch(mut response, message)) => {
+                Ok(Received::Misfit(mut response, message)) => {
                     response.metadata = charged(&shared.runner, response.metadata);
                     let (guard, replaced) = (None, Vec::new());
                     return settled(Outcome::Misfit { response, message, guard, replaced, attempt });

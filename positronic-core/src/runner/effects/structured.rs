@@ -19,7 +19,7 @@ pub(super) enum Received {
     /// An answer whose parts contained structured actions, and those parts.
     Actions(ModelResponse, Vec<Part>),
     /// An answer whose structured actions do not match their schema, and the mismatch.
-    Mismatch(ModelResponse, String),
+    Misfit(ModelResponse, String),
 }
 
 /// Sends a request of a loop with structured actions to a model, and reads them from the answer.
@@ -49,7 +49,7 @@ pub(super) async fn ask_for_actions(
         Ok(DecodedActions { parts, calls }) => {
             Received::Actions(ModelResponse { parts, calls, metadata: response.metadata }, response.parts)
         }
-        Err(message) => Received::Mismatch(response, message),
+        Err(message) => Received::Misfit(response, message),
     })
 }
 

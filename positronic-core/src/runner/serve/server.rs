@@ -37,6 +37,8 @@ use crate::store::StoreError;
 
 /// How often due triggers and schedules are listed.
 const POLL: Duration = Duration::from_secs(1);
+/// How long a server that ends may take to note the runs that it has refused.
+const LAST_NOTES: Duration = Duration::from_secs(5);
 /// How often every schedule is checked, instead of only those that are known to be due.
 const POLL_ALL: Duration = Duration::from_mins(1);
 /// How often the durable sinks get what workers that died did not deliver.
@@ -172,7 +174,8 @@ impl<'a, F: FindRunner> Serving<'a, F> {
             }
             let leaves = *self.leaves.borrow_and_update();
             if leaves && self.jobs.is_empty() {
-                self.queue.note_refusals(Duration::ZERO).await;
+                // A slow store does not delay the end.
+                _ = tokio::time::timeout(LAST_NOTES, self.queue.note_refusals(Duration::ZERO)).await;
                 return None;
             }
             tokio::select! {

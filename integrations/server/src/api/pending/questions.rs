@@ -94,8 +94,7 @@ impl App {
             Err(error) => return error.into(),
         };
         let Some(asked) = log.iter().find(|event| question_id(run, &event.path, event.seq) == id) else {
-            return Problem::new(ProblemType::UnknownCall)
-                .detail(format!("the run `{run}` has and had no item `{id}`"));
+            return Problem::new(ProblemType::UnknownCall).detail(format!("the run `{run}` never had an item `{id}`"));
         };
         closed_question(&log, asked)
     }

@@ -22,8 +22,11 @@ pub(crate) struct NextModel {
 }
 
 impl NextModel {
-    /// Finds the model for a run of a brain that has these events.
+    /// Finds the model for a run of a brain that has these events. Nothing is known about a brain that this server does not have.
     pub(crate) async fn of(app: &App, brain: &str, log: &[Arc<Event>]) -> Self {
+        if app.brain(brain).is_err() {
+            return Self { answers: Vec::new(), models: Vec::new(), missing: None };
+        }
         let (answers, missing) = match app.options.brains.next_models(brain, log).await {
             Ok(answers) => (answers, None),
             Err(none) => (Vec::new(), Some(none.message)),

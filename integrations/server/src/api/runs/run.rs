@@ -137,7 +137,7 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
 /// Returns why no worker of this server will continue a run that none has claimed.
 async fn missing_model(app: &App, row: &RunSummary, shown: &RunRow) -> Result<Option<String>, Problem> {
     let is_claimed = shown.worker.as_ref().is_some_and(|worker| worker.live);
-    if row.status != Status::Running || is_claimed || row.refused.is_some() {
+    if row.status != Status::Running || is_claimed || row.refused.is_some() || app.brain(&row.brain).is_err() {
         return Ok(None);
     }
     let log = app.client.events(&row.run, Seq(0)).await?;
