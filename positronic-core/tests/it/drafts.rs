@@ -211,11 +211,11 @@ async fn outcomes_of_more_than_four_mebibytes_are_several_appends() {
     let appends = Appends::default();
     let runner = Runner::new(ScriptedModel::new([])).store(noting(MemoryStore::new(), &appends)).lockstep(true);
     let item = brain("Item").options::<u32>().step("Work", async |_| Ok("x".repeat(1 << 20)));
-    let all = brain("All").map("Items", |()| (0..8).collect::<Vec<u32>>(), each(item).limit(8), |(), all| all.len());
+    let all = brain("All").map("Items", |()| (0..24).collect::<Vec<u32>>(), each(item).limit(24), |(), all| all.len());
 
-    assert_eq!(runner.start(all, ()).await.unwrap().result().await.unwrap(), 8);
+    assert_eq!(runner.start(all, ()).await.unwrap().result().await.unwrap(), 24);
 
     let appends = appends.lock().unwrap();
     let ends: Vec<_> = appends.iter().filter(|append| append.contains(&"BRAIN_COMPLETE")).map(Vec::len).collect();
-    assert_eq!(ends, [4, 4, 1], "{appends:?}");
+    assert_eq!(ends, [8, 8, 8, 1], "{appends:?}");
 }

@@ -31,13 +31,18 @@ const FULL: usize = 64;
 /// The number of bytes from which on a draft is appended: a few large documents are as much work for a store as many small ones, and a
 /// crash loses no more of them.
 const FULL_BYTES: usize = 4 << 20;
+/// The number of events from which on a draft is measured, which takes as long as encoding it.
+const MEASURED_FROM: usize = 8;
 
 /// The events of an effect's outcome.
 pub(super) type OutcomeEvents = (Path, Vec<NewEvent>);
 
 impl Draft {
-    /// Returns whether it is appended before more is added. A single event may be larger than the limit.
+    /// Returns whether it is appended before more is added. Few events may be larger than the limit.
     pub(super) fn is_full(&mut self) -> bool {
+        if self.events.len() < MEASURED_FROM {
+            return false;
+        }
         let (known, bytes) = self.measured;
         let added = self.events.get(known..).unwrap_or_default();
         let bytes = added.iter().map(|event| json_bytes(&event.kind)).fold(bytes, usize::saturating_add);
