@@ -7,6 +7,8 @@ use positronic_server::extension::{Decision, OpenQuestion, RequestContext};
 use positronic_server::{Problem, ProblemType, Scope};
 use serde_json::Value;
 
+use crate::projection::asks_for_text;
+
 /// How many runs of a conversation a client gets the messages of, the latest ones.
 const MAX_RUNS: usize = 20;
 
@@ -98,6 +100,7 @@ fn is_message(run: &RunId, event: &Event, id: &str) -> bool {
         EventKind::LoopStart { message_id, .. } | EventKind::LoopMessage { message_id, .. } => {
             message_id.as_ref().map_or_else(|| id == format!("{run}:{}", event.seq), |known| known == id)
         }
+        EventKind::LoopResume { .. } | EventKind::StageResume { .. } => id == format!("{run}:{}", event.seq),
         _ => false,
     }
 }
@@ -128,8 +131,7 @@ pub(crate) async fn text_question(cx: &RequestContext, row: &RunSummary) -> Resu
     let items = pending(&state);
     let [item] = items.as_slice() else { return Ok(None) };
     let PendingKind::Answer { waits } = &item.kind else { return Ok(None) };
-    let is_text = |schema: &Value| schema.get("type").and_then(Value::as_str) == Some("string");
-    let is_asked = matches!(waits.as_slice(), [wait] if wait.person && is_text(&wait.schema));
+    let is_asked = matches!(waits.as_slice(), [wait] if asks_for_text(wait));
     is_asked.then(|| cx.viewer().map(|viewer| viewer.question(&row.run, &state, item).id)).transpose()
 }
 

@@ -21,18 +21,16 @@ use crate::thread::RefusedAnswer;
 pub(super) enum TurnKind {
     /// The first one of the run.
     First,
-    /// The answer to a message that the run gets.
+    /// The answer to a message that the run gets, or to a text that answers its question.
     Message,
     /// The rest of the one that the client has.
     Rest,
-    /// The one after a text that answers a question.
-    Reply,
 }
 
 /// Encodes a leg.
 pub(super) struct AiSdk {
     turn: TurnKind,
-    /// How many messages the run has got since it began.
+    /// How many messages the run has got since it began, and texts that answer its questions.
     messages: usize,
     in_step: bool,
     in_nested_step: bool,
@@ -98,7 +96,6 @@ impl AiSdk {
         let message_id = match self.turn {
             TurnKind::First | TurnKind::Rest => format!("{run}:{}", self.messages),
             TurnKind::Message => format!("{run}:{}", self.messages + 1),
-            TurnKind::Reply => format!("{run}:{}:{next}", self.messages),
         };
         let message_metadata = json!({ "runId": run.as_str(), "seq": next.0 });
         let mut out = vec![StreamChunk::Plain(Chunk::Start { message_id, message_metadata })];
@@ -221,7 +218,8 @@ impl AiSdk {
                     push(Chunk::ToolApprovalResponse { approval_id: question, approved, reason });
                 }
             }
-            Item::WaitEnded { question, .. } => {
+            Item::WaitEnded { question, text, .. } => {
+                self.messages += usize::from(text.is_some());
                 out.push(StreamChunk::Data(Data::new("wait", question, json!({ "status": "answered" }))));
             }
             Item::Output { id, output, .. } => {

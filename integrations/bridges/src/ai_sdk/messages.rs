@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::chunk::{Chunk, Data, StreamChunk};
 use super::encoder::{AiSdk, TurnKind};
-use crate::leg::settled;
+use crate::leg::{LegEnd, settled};
 use crate::projection::{Item, Projection};
 
 /// A message of the AI SDK (`UIMessage`).
@@ -50,8 +50,20 @@ impl LoadedChat {
         let first = self.list.len().saturating_sub(1);
         let mut has_first = false;
         for event in log {
+            // What the message before shows.
+            let next = projection.next();
+            if projection.text_answer(event).is_some()
+                && let Some(end @ LegEnd::Waiting(_)) = settled(viewer, run, projection.state(), false)
+            {
+                self.apply(encoder.finish(&projection, end));
+            }
             for placed in projection.event(event) {
                 let mut chunks = Vec::new();
+                if let Some((id, text)) = placed.item.turn_message() {
+                    self.apply(encoder.end_turn(&projection, next, TurnKind::Message));
+                    self.list.push(said(id, text));
+                    chunks = encoder.start(&projection);
+                }
                 match &placed.item {
                     // The first message of the assistant has also what the run did before it read this. A loop may also begin with an
                     // input of its author.
@@ -60,11 +72,6 @@ impl LoadedChat {
                         if projection.state().start.message.is_some() {
                             self.list.insert(first, said(id, text));
                         }
-                    }
-                    Item::UserMessage { id, text, is_input: false } => {
-                        self.apply(encoder.end_turn(&projection, event.seq, TurnKind::Message));
-                        self.list.push(said(id, text));
-                        chunks = encoder.start(&projection);
                     }
                     _ => {}
                 }

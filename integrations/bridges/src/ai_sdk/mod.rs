@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use axum::response::Response;
 use futures::StreamExt as _;
-use positronic_core::record::{EventKind, RunSummary, Seq, Speaker};
+use positronic_core::record::{RunSummary, Seq};
 use positronic_core::runner::RunUpdate;
 use positronic_server::extension::{Decision, RequestContext, Route, ThreadMessage};
 use positronic_server::{Problem, ProblemType, Scope};
@@ -24,7 +24,7 @@ use serde::Deserialize;
 
 use crate::bridges::{Shared, TEXT};
 use crate::leg::Leg;
-use crate::projection::is_about_workers;
+use crate::projection::{Projection, is_about_workers};
 use crate::thread::{RefusedAnswer, Thread, concerns_answer, decide, may_decide, text_question};
 use encoder::{AiSdk, TurnKind};
 use input::ChatRequest;
@@ -114,7 +114,7 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
                 let leg = shared.attach(row);
                 let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
                 decide(&cx, row, &question, reply, &format!("{}/{question}/{text}", input.id)).await?;
-                encoder = AiSdk::new(TurnKind::Reply);
+                encoder = AiSdk::new(TurnKind::Message);
                 leg
             } else {
                 if !thread.is_conversation() {
@@ -173,12 +173,14 @@ async fn messages(cx: RequestContext) -> Result<Response, Problem> {
 
 /// Returns the event with which the last message of the assistant begins.
 async fn last_turn(cx: &RequestContext, row: &RunSummary) -> Result<(Seq, TurnKind), Problem> {
-    let log = cx.client().events(&row.run, Seq(0)).await?;
-    let turn = log.iter().rev().find_map(|event| match &event.kind {
-        EventKind::LoopMessage { from: Speaker::Person, .. } => Some((event.seq, TurnKind::Message)),
-        _ => None,
-    });
-    Ok(turn.unwrap_or((Seq(0), TurnKind::First)))
+    let mut projection = Projection::new(&row.run, cx.viewer()?, None);
+    let mut turn = (Seq(0), TurnKind::First);
+    for event in cx.client().events(&row.run, Seq(0)).await? {
+        if projection.event(&event).iter().any(|placed| placed.item.turn_message().is_some()) {
+            turn = (event.seq, TurnKind::Message);
+        }
+    }
+    Ok(turn)
 }
 
 /// Waits until a run has an event that a client can see, and returns whether it got it in time.

@@ -134,8 +134,12 @@ pub(crate) enum Item {
         prompt: Option<String>,
     },
     WaitEnded {
+        /// The id of the event, as of a message.
+        id: String,
         question: String,
         path: Path,
+        /// The answer, if a person was asked for a text.
+        text: Option<String>,
     },
     /// A tool shows something.
     Output {
@@ -163,4 +167,17 @@ pub(crate) enum Item {
         name: &'static str,
         value: Value,
     },
+}
+
+impl Item {
+    /// Returns the id and the text of a user's message that begins a turn of a run: one to a loop that works, or the answer to a
+    /// question.
+    pub(crate) fn turn_message(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::UserMessage { id, text, is_input: false } | Self::WaitEnded { id, text: Some(text), .. } => {
+                Some((id, text))
+            }
+            _ => None,
+        }
+    }
 }
