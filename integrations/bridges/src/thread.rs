@@ -1,6 +1,8 @@
 //! What a client may say: which run its thread is at, the newest message, and decisions. Its history, its state and its system
 //! texts are not read; they come from the log.
 
+use std::collections::{HashMap, HashSet};
+
 use positronic_core::machine::pending;
 use positronic_core::record::{Actor, Event, EventKind, Pending, PendingKind, RunId, RunSummary, Seq};
 use positronic_server::extension::{Decision, OpenQuestion, RequestContext};
@@ -50,30 +52,24 @@ impl Thread {
         self.is_conversation
     }
 
-    /// Sends a decision to the run that has asked: the last one, or one before, of which a client may still have the question.
-    ///
-    /// # Errors
-    ///
-    /// The problem with which it was refused; `UnknownCall` if no run has asked.
-    pub(crate) async fn decide(
+    /// Returns the runs that have asked some questions, by the ids of these: also earlier ones, whose questions a client may still have.
+    /// It reads each log once.
+    pub(crate) async fn askers<'a>(
         &self,
         cx: &RequestContext,
-        question: &str,
-        decision: Decision,
-        key: &str,
-    ) -> Result<(), Problem> {
-        let mut unknown = None;
+        mut questions: HashSet<&'a str>,
+    ) -> Result<HashMap<&'a str, &RunSummary>, Problem> {
+        let (viewer, mut askers) = (cx.viewer()?, HashMap::new());
         for row in self.rows.iter().take(MAX_RUNS) {
-            match send(cx, row, question, &decision, key).await {
-                Err(problem) if problem.kind() == ProblemType::UnknownCall => {
-                    unknown.get_or_insert((row, problem));
-                }
-                sent => return sent.inspect_err(|problem| record_refusal(cx, row, problem)),
+            if questions.is_empty() {
+                break;
+            }
+            for event in cx.client().events(&row.run, Seq(0)).await? {
+                let id = viewer.question_id(&row.run, &event.path, event.seq);
+                askers.extend(questions.take(id.as_str()).map(|question| (question, row)));
             }
         }
-        let Some((row, problem)) = unknown else { return Err(ProblemType::UnknownCall.into()) };
-        record_refusal(cx, row, &problem);
-        Err(problem)
+        Ok(askers)
     }
 
     /// Returns the runs whose messages a client gets, the first one first.
@@ -144,6 +140,13 @@ pub(crate) fn may_decide(cx: &RequestContext, row: &RunSummary) -> Result<(), Pr
     cx.require(Scope::Decide).inspect_err(|problem| record_refusal(cx, row, problem))
 }
 
+/// Refuses the answer to a question that no run of a thread has asked.
+pub(crate) fn refuse_unknown(cx: &RequestContext, row: &RunSummary, question: &str) -> Problem {
+    let problem = Problem::new(ProblemType::UnknownCall).detail(format!("the chat has and had no item `{question}`"));
+    record_refusal(cx, row, &problem);
+    problem
+}
+
 /// Records in the log of the server whose decision was refused. One that only came after another one is not a matter of rights.
 fn record_refusal(cx: &RequestContext, row: &RunSummary, problem: &Problem) {
     if problem.kind() == ProblemType::AlreadyDecided {
@@ -165,24 +168,15 @@ pub(crate) async fn decide(
     decision: Decision,
     key: &str,
 ) -> Result<(), Problem> {
-    send(cx, row, question, &decision, key).await.inspect_err(|problem| record_refusal(cx, row, problem))
-}
-
-async fn send(
-    cx: &RequestContext,
-    row: &RunSummary,
-    question: &str,
-    decision: &Decision,
-    key: &str,
-) -> Result<(), Problem> {
-    match cx.decide(row, question, decision.clone(), key).await {
+    let sent = match cx.decide(row, question, decision.clone(), key).await {
         Err(problem) if problem.kind() == ProblemType::AlreadyDecided => {
             let document = problem.document();
             let recorded = document.get("decision").unwrap_or(&Value::Null);
-            if is_same(decision, recorded) { Ok(()) } else { Err(problem.detail(says(recorded))) }
+            if is_same(&decision, recorded) { Ok(()) } else { Err(problem.detail(says(recorded))) }
         }
         decided => decided,
-    }
+    };
+    sent.inspect_err(|problem| record_refusal(cx, row, problem))
 }
 
 /// An answer to a question that was not recorded.
@@ -193,7 +187,7 @@ pub(crate) struct RefusedAnswer {
 }
 
 impl RefusedAnswer {
-    /// Returns the event with the decision that was recorded instead.
+    /// Returns the event of the run that has asked with the decision that was recorded instead.
     pub(crate) fn decided_at(&self) -> Option<Seq> {
         self.problem.document().pointer("/decision/seq").and_then(Value::as_u64).map(Seq)
     }

@@ -25,7 +25,7 @@ use serde::Deserialize;
 use crate::bridges::{Shared, TEXT};
 use crate::leg::Leg;
 use crate::projection::{Projection, is_about_workers};
-use crate::thread::{RefusedAnswer, Thread, concerns_answer, decide, may_decide, text_question};
+use crate::thread::{RefusedAnswer, Thread, concerns_answer, decide, may_decide, refuse_unknown, text_question};
 use encoder::{AiSdk, TurnKind};
 use input::ChatRequest;
 use messages::{LoadedChat, LoadedMessage};
@@ -205,8 +205,8 @@ async fn stream(cx: &RequestContext, shared: &Shared, leg: Leg, encoder: AiSdk) 
     cx.stream_with_header(HEADER, frames)
 }
 
-/// Sends the decisions and the answers of a request, and attaches to the run as it was before. After another decision than that of the
-/// client it begins with that one, which the client does not have yet.
+/// Sends the decisions and the answers of a request to the runs that have asked, and attaches to the last one as it was before. If that
+/// one has recorded another decision than that of the client, it begins with that one, which the client does not have yet.
 async fn answered(
     cx: &RequestContext,
     shared: &Shared,
@@ -224,18 +224,23 @@ async fn answered(
     });
     let replies =
         input.answers.iter().map(|(id, answer)| (id.as_str(), Decision::Reply { payload: answer.clone(), wait: None }));
-    for (id, decision) in approvals.chain(replies) {
+    let decisions: Vec<_> = approvals.chain(replies).collect();
+    let askers = thread.askers(cx, decisions.iter().map(|(id, _)| *id).collect()).await?;
+    for (id, decision) in decisions {
+        let asker = askers.get(id).copied();
         // The same answer is the same decision, however often it is sent.
         let key = format!("{}/{id}/{decision:?}", input.id);
-        let sent = match may_decide(cx, row) {
-            Ok(()) => thread.decide(cx, id, decision, &key).await,
-            refused => refused,
+        let sent = match (may_decide(cx, row), asker) {
+            (Ok(()), Some(asker)) => decide(cx, asker, id, decision, &key).await,
+            (Ok(()), None) => Err(refuse_unknown(cx, row, id)),
+            (refused, _) => refused,
         };
         match sent {
             Ok(()) => {}
             Err(problem) if concerns_answer(problem.kind()) => {
                 let answer = RefusedAnswer { question: id.to_owned(), problem };
-                leg.start = answer.decided_at().map_or(leg.start, |decided| decided.min(leg.start));
+                let decided = answer.decided_at().filter(|_| asker.is_some_and(|asker| asker.run == leg.run));
+                leg.start = decided.map_or(leg.start, |decided| decided.min(leg.start));
                 refused.push(answer);
             }
             Err(problem) => return Err(problem),

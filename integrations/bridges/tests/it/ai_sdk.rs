@@ -256,7 +256,10 @@ async fn answer_to_an_unknown_question_is_an_error_and_one_to_an_earlier_run_is_
     let ann = shop.token(Some("ann"), &ALL).await;
     let first = chat(&shop, &ann, said("pay")).await;
     chat(&shop, &ann, answered(&first, true)).await;
-    chat(&shop, &ann, said("hello")).await;
+    // The last run has more events than the first one had when its approval was decided.
+    let pay = json!({ "id": "m-again", "role": "user", "parts": [{ "type": "text", "text": "pay" }] });
+    let last = chat(&shop, &ann, json!({ "messages": [pay] })).await;
+    chat(&shop, &ann, answered(&last, true)).await;
     let part = json!({ "type": "dynamic-tool", "approval": { "id": "nothing", "approved": true } });
 
     let same = chat(&shop, &ann, answered(&first, true)).await;
@@ -265,6 +268,7 @@ async fn answer_to_an_unknown_question_is_an_error_and_one_to_an_earlier_run_is_
 
     assert!(!same.contains("\"error\""), "{same}");
     assert!(other.contains("it was already approved by ann"), "{other}");
+    assert!(!other.contains("Done.") && !other.contains("tool-"), "nothing of the last run is sent again: {other}");
     let [.., error, done] = unknown.lines().collect::<Vec<_>>()[..] else { panic!("{unknown}") };
     assert!(
         error.contains(r#""type":"error""#) && error.contains("no item `nothing`") && done == "[DONE]",
