@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use positronic_core::machine::pending;
 use positronic_core::projection::result_text;
 use positronic_core::record::{PendingKind, Seq, SideOutput, ToolResult};
 use positronic_server::extension::{Frame, OpenQuestion};
@@ -50,8 +51,6 @@ pub(super) struct AiSdk {
 struct Asked {
     call: String,
     reason: String,
-    /// Why the caller may not decide it.
-    refused: Option<String>,
 }
 
 impl AiSdk {
@@ -81,11 +80,25 @@ impl AiSdk {
         let refused = std::mem::take(&mut self.refused);
         for answer in &refused {
             if let Some(asked) = self.asked.get(&answer.question) {
-                out.push(request(&answer.question, asked));
+                out.push(request(&answer.question, asked, None));
             }
         }
         let texts: Vec<_> = refused.iter().map(|answer| answer.problem.message()).collect();
         (!texts.is_empty()).then(|| Chunk::Error { error_text: texts.join("\n") })
+    }
+
+    /// Asks again for the open approvals that the caller may not decide, and says why.
+    pub(super) fn ask_refused(&self, projection: &Projection, out: &mut Vec<StreamChunk>) {
+        if self.asked.is_empty() {
+            return;
+        }
+        let (viewer, state) = (projection.viewer(), projection.state());
+        for item in pending(state) {
+            let question = viewer.question(projection.run(), state, &item);
+            if let (Some(asked), Some(refused)) = (self.asked.get(&question.id), &question.refused) {
+                out.push(request(&question.id, asked, Some(refused)));
+            }
+        }
     }
 
     /// Begins a message of the assistant. A new one asks again what is open, since a client sends the answers of its last message.
@@ -117,7 +130,7 @@ impl AiSdk {
             let tool_call_id = asked.call.clone();
             out.push(StreamChunk::Plain(Chunk::ToolInputAvailable { tool_call_id, tool_name, input, dynamic: true }));
         }
-        out.push(request(&question, &asked));
+        out.push(request(&question, &asked, None));
         self.asked.insert(question, asked);
     }
 
@@ -208,8 +221,8 @@ impl AiSdk {
                 }
             }
             Item::CallEnded { id, result } if self.shown.contains(&id) => push(ended(id, result)),
-            Item::ApprovalRequested { question, call, reason, refused } => {
-                self.ask(question, Asked { call, reason, refused }, out);
+            Item::ApprovalRequested { question, call, reason } => {
+                self.ask(question, Asked { call, reason }, out);
             }
             Item::ApprovalClosed { question, call, outcome, reason } => {
                 self.asked.remove(&question);
@@ -283,17 +296,13 @@ impl AiSdk {
     }
 }
 
-/// Returns the request for an approval.
-fn request(question: &str, Asked { call, reason, refused }: &Asked) -> StreamChunk {
-    let mut descriptor = json!({ "answerable": refused.is_none() });
-    if let (Some(refused), Some(fields)) = (refused, descriptor.as_object_mut()) {
-        fields.insert("refused".to_owned(), refused.as_str().into());
-    }
+/// Returns the request for an approval, with the reason why the caller may not decide it.
+fn request(question: &str, Asked { call, reason }: &Asked, refused: Option<&str>) -> StreamChunk {
     StreamChunk::Plain(Chunk::ToolApprovalRequest {
         approval_id: question.to_owned(),
         tool_call_id: call.clone(),
         reason: reason.clone(),
-        approval_descriptor: descriptor,
+        approval_descriptor: refused.map(|refused| json!({ "answerable": false, "refused": refused })),
     })
 }
 
@@ -361,6 +370,7 @@ impl AiSdk {
     pub(super) fn finish(&mut self, projection: &Projection, end: LegEnd) -> Vec<StreamChunk> {
         let mut out = self.end_turn(projection, projection.next(), self.turn);
         let refused = self.refused(&mut out);
+        self.ask_refused(projection, &mut out);
         let last = match end {
             LegEnd::Completed { result, is_state } => {
                 if !is_state && !result.is_null() {

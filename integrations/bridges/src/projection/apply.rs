@@ -1,6 +1,5 @@
 //! What each event of the log shows.
 
-use positronic_core::machine::pending;
 use positronic_core::record::{Decision, Event, EventKind, Path, ResumeCause, Speaker, ToolResult, WaitSpec};
 use positronic_server::REDACTED;
 use serde_json::{Value, json};
@@ -102,8 +101,8 @@ impl Projection {
                 self.push(path, Item::Output { id, call, output: output.clone() });
             }
             EventKind::LoopApprovalRequested { reason, .. } => {
-                let (question, call, refused) = (self.ask(event), self.call_id(path), self.refused(path));
-                self.push(path, Item::ApprovalRequested { question, call, reason: reason.clone(), refused });
+                let (question, call) = (self.ask(event), self.call_id(path));
+                self.push(path, Item::ApprovalRequested { question, call, reason: reason.clone() });
             }
             EventKind::LoopApprovalDecided { decision, arguments, reason, .. } => {
                 let outcome = match decision {
@@ -168,12 +167,6 @@ impl Projection {
         };
         let asked = self.asked.get(&event.path)?;
         asked.texts.contains(wait).then(|| payload.as_str()).flatten()
-    }
-
-    /// Returns why the caller may not decide what a call asks.
-    fn refused(&self, call: &Path) -> Option<String> {
-        let item = pending(&self.state).into_iter().find(|item| item.call == *call)?;
-        self.viewer.question(&self.run, &self.state, &item).refused
     }
 
     fn wait(&mut self, event: &Event, waits: &[WaitSpec]) {

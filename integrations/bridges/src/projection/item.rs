@@ -118,8 +118,6 @@ pub(crate) enum Item {
         question: String,
         call: String,
         reason: String,
-        /// Why the caller may not decide it; `None` if it may.
-        refused: Option<String>,
     },
     ApprovalClosed {
         question: String,

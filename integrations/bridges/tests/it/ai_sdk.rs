@@ -236,10 +236,17 @@ async fn question_says_whether_the_caller_may_answer_it() {
     let shop = Shop::of_four_eyes();
     let ann = shop.token(Some("ann"), &ALL).await;
     let powerless = shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await;
-    chat(&shop, &ann, said("pay")).await;
+    let service = shop.token(None, &ALL).await;
+    let first = chat(&shop, &ann, said("pay")).await;
+    let asked = first.lines().rfind(|line| line.contains("tool-approval-request")).unwrap();
+    let asked: Value = serde_json::from_str(asked).unwrap();
+    let path = format!("/api/v1/runs/chat-0/calls/{}/decision", asked["approvalId"].as_str().unwrap());
 
     let starter = messages(&shop, &ann, "chat").await;
     let without = messages(&shop, &powerless, "chat").await;
+    let headers = [("idempotency-key", "elsewhere")];
+    let decided = shop.send_with(&service, "POST", &path, Some(json!({ "approve": true })), &headers).await;
+    let closed = messages(&shop, &ann, "chat").await;
 
     let descriptor = |messages: &Value| {
         let parts = messages[1]["parts"].as_array().unwrap();
@@ -248,6 +255,9 @@ async fn question_says_whether_the_caller_may_answer_it() {
     assert_eq!(descriptor(&starter)["answerable"], false);
     assert!(descriptor(&starter)["refused"].as_str().unwrap().contains("start"), "{starter}");
     assert!(descriptor(&without)["refused"].as_str().unwrap().contains("`decide`"), "{without}");
+    assert_eq!(asked["approvalDescriptor"], descriptor(&starter), "{first}");
+    assert_eq!(decided.status(), StatusCode::OK);
+    assert!(!closed.to_string().contains("descriptor"), "nobody is asked about what is decided: {closed}");
 }
 
 #[tokio::test]
