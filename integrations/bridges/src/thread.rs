@@ -14,6 +14,9 @@ use crate::projection::asks_for_text;
 /// How many runs of a conversation a client gets the messages of, the latest ones.
 const MAX_RUNS: usize = 20;
 
+/// How many answers to questions a request may have.
+const MAX_ANSWERS: usize = 256;
+
 /// A thread of a client: a conversation, or a single run that began elsewhere, by its id.
 #[derive(Debug)]
 pub(crate) struct Thread {
@@ -138,6 +141,19 @@ pub(crate) async fn text_question(cx: &RequestContext, row: &RunSummary) -> Resu
 /// [`ProblemType::ScopeMissing`]
 pub(crate) fn may_decide(cx: &RequestContext, row: &RunSummary) -> Result<(), Problem> {
     cx.require(Scope::Decide).inspect_err(|problem| record_refusal(cx, row, problem))
+}
+
+/// Refuses a request with too many answers to questions, before they are read.
+///
+/// # Errors
+///
+/// [`ProblemType::Unprocessable`]
+pub(crate) fn check_answers(count: usize) -> Result<(), Problem> {
+    if count <= MAX_ANSWERS {
+        return Ok(());
+    }
+    let detail = format!("the request has {count} answers to questions; send at most {MAX_ANSWERS} at once");
+    Err(Problem::new(ProblemType::Unprocessable).detail(detail))
 }
 
 /// Refuses the answer to a question that no run of a thread has asked.

@@ -25,7 +25,9 @@ use serde::Deserialize;
 use crate::bridges::{Shared, TEXT};
 use crate::leg::Leg;
 use crate::projection::{Projection, is_about_workers};
-use crate::thread::{RefusedAnswer, Thread, concerns_answer, decide, may_decide, refuse_unknown, text_question};
+use crate::thread::{
+    RefusedAnswer, Thread, check_answers, concerns_answer, decide, may_decide, refuse_unknown, text_question,
+};
 use encoder::{AiSdk, TurnKind};
 use input::ChatRequest;
 use messages::{LoadedChat, LoadedMessage};
@@ -225,6 +227,7 @@ async fn answered(
     let replies =
         input.answers.iter().map(|(id, answer)| (id.as_str(), Decision::Reply { payload: answer.clone(), wait: None }));
     let decisions: Vec<_> = approvals.chain(replies).collect();
+    check_answers(decisions.len())?;
     let askers = thread.askers(cx, decisions.iter().map(|(id, _)| *id).collect()).await?;
     for (id, decision) in decisions {
         let asker = askers.get(id).copied();
