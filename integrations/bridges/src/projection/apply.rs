@@ -12,7 +12,7 @@ pub(crate) const fn is_about_workers(kind: &EventKind) -> bool {
 }
 
 /// A question that a call or a stage asks.
-pub(super) struct Asked {
+pub(super) struct AskedQuestion {
     question: String,
     /// The indices of its waits that ask a person for a text.
     texts: Vec<u32>,
@@ -126,7 +126,7 @@ impl Projection {
             }
             EventKind::LoopResume { .. } | EventKind::StageResume { .. } => {
                 let text = self.text_answer(event).map(str::to_owned);
-                if let Some(Asked { question, .. }) = self.asked.remove(path) {
+                if let Some(AskedQuestion { question, .. }) = self.asked.remove(path) {
                     let id = format!("{}:{}", self.run, event.seq);
                     self.push(path, Item::WaitEnded { id, question, path: path.clone(), text });
                 }
@@ -154,7 +154,7 @@ impl Projection {
     /// Remembers the question that an event asks, and returns its id.
     fn ask(&mut self, event: &Event) -> String {
         let question = self.viewer.question_id(&self.run, &event.path, event.seq);
-        self.asked.insert(event.path.clone(), Asked { question: question.clone(), texts: Vec::new() });
+        self.asked.insert(event.path.clone(), AskedQuestion { question: question.clone(), texts: Vec::new() });
         question
     }
 
@@ -182,7 +182,7 @@ impl Projection {
     }
 
     fn close_approval(&mut self, path: &Path, outcome: ApprovalOutcome, reason: Option<String>) {
-        if let Some(Asked { question, .. }) = self.asked.remove(path) {
+        if let Some(AskedQuestion { question, .. }) = self.asked.remove(path) {
             let call = self.call_id(path);
             self.push(path, Item::ApprovalClosed { question, call, outcome, reason });
         }

@@ -47,7 +47,7 @@ pub(crate) struct Projection {
     /// What was sent of the answers in flight.
     live: HashMap<Path, answers::LiveAnswer>,
     /// The question that each waiting call or stage asks.
-    asked: HashMap<Path, apply::Asked>,
+    asked: HashMap<Path, apply::AskedQuestion>,
     /// How many brains have begun at each path.
     begun: HashMap<Path, u32>,
     /// The calls of loops, whose paths look like those of a group's brains.
