@@ -1,14 +1,21 @@
 //! What a client may say: which run its thread is at, the newest message, and decisions. Its history, its state and its system
 //! texts are not read; they come from the log.
 
+use std::collections::{HashMap, HashSet};
+
 use positronic_core::machine::pending;
 use positronic_core::record::{Actor, Event, EventKind, Pending, PendingKind, RunId, RunSummary, Seq};
 use positronic_server::extension::{Decision, OpenQuestion, RequestContext};
 use positronic_server::{Problem, ProblemType, Scope};
 use serde_json::Value;
 
+use crate::projection::asks_for_text;
+
 /// How many runs of a conversation a client gets the messages of, the latest ones.
 const MAX_RUNS: usize = 20;
+
+/// How many answers to questions a request may have.
+const MAX_ANSWERS: usize = 256;
 
 /// A thread of a client: a conversation, or a single run that began elsewhere, by its id.
 #[derive(Debug)]
@@ -48,30 +55,24 @@ impl Thread {
         self.is_conversation
     }
 
-    /// Sends a decision to the run that has asked: the last one, or one before, of which a client may still have the question.
-    ///
-    /// # Errors
-    ///
-    /// The problem with which it was refused; `UnknownCall` if no run has asked.
-    pub(crate) async fn decide(
+    /// Returns the runs that have asked some questions, by the ids of these: also earlier ones, whose questions a client may still have.
+    /// It reads each log once.
+    pub(crate) async fn askers<'a>(
         &self,
         cx: &RequestContext,
-        question: &str,
-        decision: Decision,
-        key: &str,
-    ) -> Result<(), Problem> {
-        let mut unknown = None;
+        mut questions: HashSet<&'a str>,
+    ) -> Result<HashMap<&'a str, &RunSummary>, Problem> {
+        let (viewer, mut askers) = (cx.viewer()?, HashMap::new());
         for row in self.rows.iter().take(MAX_RUNS) {
-            match send(cx, row, question, &decision, key).await {
-                Err(problem) if problem.kind() == ProblemType::UnknownCall => {
-                    unknown.get_or_insert((row, problem));
-                }
-                sent => return sent.inspect_err(|problem| record_refusal(cx, row, problem)),
+            if questions.is_empty() {
+                break;
+            }
+            for event in cx.client().events(&row.run, Seq(0)).await? {
+                let id = viewer.question_id(&row.run, &event.path, event.seq);
+                askers.extend(questions.take(id.as_str()).map(|question| (question, row)));
             }
         }
-        let Some((row, problem)) = unknown else { return Err(ProblemType::UnknownCall.into()) };
-        record_refusal(cx, row, &problem);
-        Err(problem)
+        Ok(askers)
     }
 
     /// Returns the runs whose messages a client gets, the first one first.
@@ -98,6 +99,7 @@ fn is_message(run: &RunId, event: &Event, id: &str) -> bool {
         EventKind::LoopStart { message_id, .. } | EventKind::LoopMessage { message_id, .. } => {
             message_id.as_ref().map_or_else(|| id == format!("{run}:{}", event.seq), |known| known == id)
         }
+        EventKind::LoopResume { .. } | EventKind::StageResume { .. } => id == format!("{run}:{}", event.seq),
         _ => false,
     }
 }
@@ -128,8 +130,7 @@ pub(crate) async fn text_question(cx: &RequestContext, row: &RunSummary) -> Resu
     let items = pending(&state);
     let [item] = items.as_slice() else { return Ok(None) };
     let PendingKind::Answer { waits } = &item.kind else { return Ok(None) };
-    let is_text = |schema: &Value| schema.get("type").and_then(Value::as_str) == Some("string");
-    let is_asked = matches!(waits.as_slice(), [wait] if wait.person && is_text(&wait.schema));
+    let is_asked = matches!(waits.as_slice(), [wait] if asks_for_text(wait));
     is_asked.then(|| cx.viewer().map(|viewer| viewer.question(&row.run, &state, item).id)).transpose()
 }
 
@@ -140,6 +141,26 @@ pub(crate) async fn text_question(cx: &RequestContext, row: &RunSummary) -> Resu
 /// [`ProblemType::ScopeMissing`]
 pub(crate) fn may_decide(cx: &RequestContext, row: &RunSummary) -> Result<(), Problem> {
     cx.require(Scope::Decide).inspect_err(|problem| record_refusal(cx, row, problem))
+}
+
+/// Refuses a request with too many answers to questions, before they are read.
+///
+/// # Errors
+///
+/// [`ProblemType::Unprocessable`]
+pub(crate) fn check_answers(count: usize) -> Result<(), Problem> {
+    if count <= MAX_ANSWERS {
+        return Ok(());
+    }
+    let detail = format!("the request has {count} answers to questions; send at most {MAX_ANSWERS} at once");
+    Err(Problem::new(ProblemType::Unprocessable).detail(detail))
+}
+
+/// Refuses the answer to a question that no run of a thread has asked.
+pub(crate) fn refuse_unknown(cx: &RequestContext, row: &RunSummary, question: &str) -> Problem {
+    let problem = Problem::new(ProblemType::UnknownCall).detail(format!("the chat has and had no item `{question}`"));
+    record_refusal(cx, row, &problem);
+    problem
 }
 
 /// Records in the log of the server whose decision was refused. One that only came after another one is not a matter of rights.
@@ -163,24 +184,15 @@ pub(crate) async fn decide(
     decision: Decision,
     key: &str,
 ) -> Result<(), Problem> {
-    send(cx, row, question, &decision, key).await.inspect_err(|problem| record_refusal(cx, row, problem))
-}
-
-async fn send(
-    cx: &RequestContext,
-    row: &RunSummary,
-    question: &str,
-    decision: &Decision,
-    key: &str,
-) -> Result<(), Problem> {
-    match cx.decide(row, question, decision.clone(), key).await {
+    let sent = match cx.decide(row, question, decision.clone(), key).await {
         Err(problem) if problem.kind() == ProblemType::AlreadyDecided => {
             let document = problem.document();
             let recorded = document.get("decision").unwrap_or(&Value::Null);
-            if is_same(decision, recorded) { Ok(()) } else { Err(problem.detail(says(recorded))) }
+            if is_same(&decision, recorded) { Ok(()) } else { Err(problem.detail(says(recorded))) }
         }
         decided => decided,
-    }
+    };
+    sent.inspect_err(|problem| record_refusal(cx, row, problem))
 }
 
 /// An answer to a question that was not recorded.
@@ -191,7 +203,7 @@ pub(crate) struct RefusedAnswer {
 }
 
 impl RefusedAnswer {
-    /// Returns the event with the decision that was recorded instead.
+    /// Returns the event of the run that has asked with the decision that was recorded instead.
     pub(crate) fn decided_at(&self) -> Option<Seq> {
         self.problem.document().pointer("/decision/seq").and_then(Value::as_u64).map(Seq)
     }

@@ -18,7 +18,7 @@ use super::tasks::row;
 use crate::answer_form::decision;
 use crate::bridges::Shared;
 use crate::leg::Leg;
-use crate::thread::{Thread, decide, may_decide, question, text_question};
+use crate::thread::{Thread, check_answers, decide, may_decide, question, text_question};
 
 /// A message that has been sent.
 #[derive(Debug)]
@@ -195,6 +195,7 @@ async fn refuse_waiting(cx: &RequestContext, row: &RunSummary) -> Result<(), Ref
 /// Sends the answers to questions of a run. All are read before the first one is sent.
 async fn answer(cx: &RequestContext, row: &RunSummary, id: &str, answers: Vec<(String, Value)>) -> Result<(), Refusal> {
     may_decide(cx, row)?;
+    check_answers(answers.len())?;
     let mut decisions = Vec::new();
     for (index, (question_id, response)) in answers.into_iter().enumerate() {
         let open = question(cx, row, &question_id).await?;

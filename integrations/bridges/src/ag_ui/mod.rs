@@ -30,7 +30,7 @@ use crate::answer_form::decision;
 use crate::bridges::{Shared, TEXT};
 use crate::leg::{Encoder as _, Leg};
 use crate::projection::Projection;
-use crate::thread::{RefusedAnswer, Thread, concerns_answer, decide, may_decide, open_calls, question};
+use crate::thread::{RefusedAnswer, Thread, check_answers, concerns_answer, decide, may_decide, open_calls, question};
 use encoder::AgUi;
 use input::{ResumeStatus, RunAgentInput};
 
@@ -153,6 +153,7 @@ async fn resume(
     row: &RunSummary,
     input: &RunAgentInput,
 ) -> Result<ResumedLeg, Problem> {
+    check_answers(input.resume.iter().flatten().filter(|entry| entry.answer().is_some()).count())?;
     let mut resumed = ResumedLeg { leg: shared.attach(row), refused: Vec::new(), has_answers: false };
     for (index, entry) in input.resume.iter().flatten().enumerate() {
         let id = &entry.interrupt_id;

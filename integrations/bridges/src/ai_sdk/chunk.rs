@@ -76,8 +76,9 @@ pub(super) enum Chunk {
         approval_id: String,
         tool_call_id: String,
         reason: String,
-        /// `answerable`: whether the caller may decide, and `refused`: why it may not.
-        approval_descriptor: Value,
+        /// If the caller may not decide: `answerable`, which is false, and `refused`, which says why.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        approval_descriptor: Option<Value>,
     },
     ToolApprovalResponse {
         approval_id: String,

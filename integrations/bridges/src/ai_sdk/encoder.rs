@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use positronic_core::machine::pending;
 use positronic_core::projection::result_text;
 use positronic_core::record::{PendingKind, Seq, SideOutput, ToolResult};
 use positronic_server::extension::{Frame, OpenQuestion};
@@ -21,18 +22,16 @@ use crate::thread::RefusedAnswer;
 pub(super) enum TurnKind {
     /// The first one of the run.
     First,
-    /// The answer to a message that the run gets.
+    /// The answer to a message that the run gets, or to a text that answers its question.
     Message,
     /// The rest of the one that the client has.
     Rest,
-    /// The one after a text that answers a question.
-    Reply,
 }
 
 /// Encodes a leg.
 pub(super) struct AiSdk {
     turn: TurnKind,
-    /// How many messages the run has got since it began.
+    /// How many messages the run has got since it began, and texts that answer its questions.
     messages: usize,
     in_step: bool,
     in_nested_step: bool,
@@ -52,8 +51,6 @@ pub(super) struct AiSdk {
 struct Asked {
     call: String,
     reason: String,
-    /// Why the caller may not decide it.
-    refused: Option<String>,
 }
 
 impl AiSdk {
@@ -83,11 +80,25 @@ impl AiSdk {
         let refused = std::mem::take(&mut self.refused);
         for answer in &refused {
             if let Some(asked) = self.asked.get(&answer.question) {
-                out.push(request(&answer.question, asked));
+                out.push(request(&answer.question, asked, None));
             }
         }
         let texts: Vec<_> = refused.iter().map(|answer| answer.problem.message()).collect();
         (!texts.is_empty()).then(|| Chunk::Error { error_text: texts.join("\n") })
+    }
+
+    /// Asks again for the open approvals that the caller may not decide, and says why.
+    pub(super) fn ask_refused(&self, projection: &Projection, out: &mut Vec<StreamChunk>) {
+        if self.asked.is_empty() {
+            return;
+        }
+        let (viewer, state) = (projection.viewer(), projection.state());
+        for item in pending(state) {
+            let question = viewer.question(projection.run(), state, &item);
+            if let (Some(asked), Some(refused)) = (self.asked.get(&question.id), &question.refused) {
+                out.push(request(&question.id, asked, Some(refused)));
+            }
+        }
     }
 
     /// Begins a message of the assistant. A new one asks again what is open, since a client sends the answers of its last message.
@@ -98,7 +109,6 @@ impl AiSdk {
         let message_id = match self.turn {
             TurnKind::First | TurnKind::Rest => format!("{run}:{}", self.messages),
             TurnKind::Message => format!("{run}:{}", self.messages + 1),
-            TurnKind::Reply => format!("{run}:{}:{next}", self.messages),
         };
         let message_metadata = json!({ "runId": run.as_str(), "seq": next.0 });
         let mut out = vec![StreamChunk::Plain(Chunk::Start { message_id, message_metadata })];
@@ -120,7 +130,7 @@ impl AiSdk {
             let tool_call_id = asked.call.clone();
             out.push(StreamChunk::Plain(Chunk::ToolInputAvailable { tool_call_id, tool_name, input, dynamic: true }));
         }
-        out.push(request(&question, &asked));
+        out.push(request(&question, &asked, None));
         self.asked.insert(question, asked);
     }
 
@@ -211,8 +221,8 @@ impl AiSdk {
                 }
             }
             Item::CallEnded { id, result } if self.shown.contains(&id) => push(ended(id, result)),
-            Item::ApprovalRequested { question, call, reason, refused } => {
-                self.ask(question, Asked { call, reason, refused }, out);
+            Item::ApprovalRequested { question, call, reason } => {
+                self.ask(question, Asked { call, reason }, out);
             }
             Item::ApprovalClosed { question, call, outcome, reason } => {
                 self.asked.remove(&question);
@@ -221,7 +231,8 @@ impl AiSdk {
                     push(Chunk::ToolApprovalResponse { approval_id: question, approved, reason });
                 }
             }
-            Item::WaitEnded { question, .. } => {
+            Item::WaitEnded { question, text, .. } => {
+                self.messages += usize::from(text.is_some());
                 out.push(StreamChunk::Data(Data::new("wait", question, json!({ "status": "answered" }))));
             }
             Item::Output { id, output, .. } => {
@@ -285,17 +296,13 @@ impl AiSdk {
     }
 }
 
-/// Returns the request for an approval.
-fn request(question: &str, Asked { call, reason, refused }: &Asked) -> StreamChunk {
-    let mut descriptor = json!({ "answerable": refused.is_none() });
-    if let (Some(refused), Some(fields)) = (refused, descriptor.as_object_mut()) {
-        fields.insert("refused".to_owned(), refused.as_str().into());
-    }
+/// Returns the request for an approval, with the reason why the caller may not decide it.
+fn request(question: &str, Asked { call, reason }: &Asked, refused: Option<&str>) -> StreamChunk {
     StreamChunk::Plain(Chunk::ToolApprovalRequest {
         approval_id: question.to_owned(),
         tool_call_id: call.clone(),
         reason: reason.clone(),
-        approval_descriptor: descriptor,
+        approval_descriptor: refused.map(|refused| json!({ "answerable": false, "refused": refused })),
     })
 }
 
@@ -363,6 +370,7 @@ impl AiSdk {
     pub(super) fn finish(&mut self, projection: &Projection, end: LegEnd) -> Vec<StreamChunk> {
         let mut out = self.end_turn(projection, projection.next(), self.turn);
         let refused = self.refused(&mut out);
+        self.ask_refused(projection, &mut out);
         let last = match end {
             LegEnd::Completed { result, is_state } => {
                 if !is_state && !result.is_null() {

@@ -47,8 +47,17 @@ pub(super) struct UiPart {
     pub(super) kind: String,
     #[serde(default)]
     pub(super) text: Option<String>,
+    /// The state of a call.
+    #[serde(default)]
+    pub(super) state: Option<String>,
     #[serde(default)]
     pub(super) approval: Option<UiApproval>,
+}
+
+impl UiPart {
+    fn has_ended(&self) -> bool {
+        self.state.as_deref().is_some_and(|state| state.starts_with("output-"))
+    }
 }
 
 /// The approval of a call.
@@ -88,10 +97,15 @@ impl ChatRequest {
         Ok(Some((&last.id, texts.join("\n"))))
     }
 
-    /// Returns the approvals of the last message that the user has decided, if it is one of the assistant.
+    /// Returns the approvals of the last message that the user has decided, if it is one of the assistant. A call that has ended was
+    /// decided before.
     pub(super) fn decided(&self) -> impl Iterator<Item = (&UiApproval, bool)> {
         let last = self.messages.last().filter(|last| last.role == "assistant");
-        let approvals = last.into_iter().flat_map(|last| &last.parts).filter_map(|part| part.approval.as_ref());
+        let approvals = last
+            .into_iter()
+            .flat_map(|last| &last.parts)
+            .filter(|part| !part.has_ended())
+            .filter_map(|part| part.approval.as_ref());
         approvals.filter_map(|approval| Some((approval, approval.approved?)))
     }
 }

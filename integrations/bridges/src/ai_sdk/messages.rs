@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::chunk::{Chunk, Data, StreamChunk};
 use super::encoder::{AiSdk, TurnKind};
-use crate::leg::settled;
+use crate::leg::{LegEnd, settled};
 use crate::projection::{Item, Projection};
 
 /// A message of the AI SDK (`UIMessage`).
@@ -34,37 +34,56 @@ pub(super) struct LoadedChat {
     list: Vec<LoadedMessage>,
     /// Where the texts of the last message are, by their ids.
     texts: HashMap<String, usize>,
+    /// Where the data of the last message are, by their kinds and ids.
+    data: HashMap<(String, Option<String>), usize>,
+    /// In which message and where in it the calls are, by their ids.
+    calls: HashMap<String, (usize, usize)>,
+    /// The calls of approvals, by the ids of these.
+    approvals: HashMap<String, String>,
 }
 
 impl LoadedChat {
     /// Returns the messages, in order. One in which nothing has happened is left out.
-    pub(super) fn into_list(self) -> Vec<LoadedMessage> {
-        self.list.into_iter().filter(|message| !message.parts.is_empty()).collect()
+    pub(super) fn into_list(mut self) -> Vec<LoadedMessage> {
+        // A call that has left a message has left an empty part.
+        self.list.iter_mut().for_each(|message| message.parts.retain(|part| !part.is_empty()));
+        self.list.retain(|message| !message.parts.is_empty());
+        self.list
     }
 
     /// Adds the messages of a run.
     pub(super) fn run(&mut self, run: &RunId, log: &[Arc<Event>], viewer: &Viewer) {
         let mut projection = Projection::new(run, viewer.clone(), None);
         let mut encoder = AiSdk::new(TurnKind::First);
+        // It is left out if the run begins without one.
+        let first = self.list.len();
+        self.list.push(LoadedMessage::of_user(String::new(), Vec::new()));
         self.apply(encoder.start(&projection));
-        let first = self.list.len().saturating_sub(1);
         let mut has_first = false;
         for event in log {
+            // What the message before shows.
+            let next = projection.next();
+            if projection.text_answer(event).is_some()
+                && let Some(end @ LegEnd::Waiting(_)) = settled(viewer, run, projection.state(), false)
+            {
+                self.apply(encoder.finish(&projection, end));
+            }
             for placed in projection.event(event) {
                 let mut chunks = Vec::new();
+                if let Some((id, text)) = placed.item.turn_message() {
+                    self.apply(encoder.end_turn(&projection, next, TurnKind::Message));
+                    self.list.push(said(id, text));
+                    chunks = encoder.start(&projection);
+                }
                 match &placed.item {
                     // The first message of the assistant has also what the run did before it read this. A loop may also begin with an
                     // input of its author.
                     Item::UserMessage { id, text, is_input: true } if !has_first => {
                         has_first = true;
-                        if projection.state().start.message.is_some() {
-                            self.list.insert(first, said(id, text));
+                        if let (Some(_), Some(message)) = (&projection.state().start.message, self.list.get_mut(first))
+                        {
+                            *message = said(id, text);
                         }
-                    }
-                    Item::UserMessage { id, text, is_input: false } => {
-                        self.apply(encoder.end_turn(&projection, event.seq, TurnKind::Message));
-                        self.list.push(said(id, text));
-                        chunks = encoder.start(&projection);
                     }
                     _ => {}
                 }
@@ -74,7 +93,11 @@ impl LoadedChat {
         }
         self.apply(match settled(viewer, run, projection.state(), false) {
             Some(end) => encoder.finish(&projection, end),
-            None => encoder.end_turn(&projection, projection.next(), TurnKind::Rest),
+            None => {
+                let mut chunks = encoder.end_turn(&projection, projection.next(), TurnKind::Rest);
+                encoder.ask_refused(&projection, &mut chunks);
+                chunks
+            }
         });
     }
 
@@ -91,11 +114,12 @@ impl LoadedChat {
         if transient {
             return;
         }
-        let (kind, id) = (json!(kind), json!(id));
-        let is_own = |part: &&mut Map<_, _>| part.get("type") == Some(&kind) && part.get("id") == Some(&id);
-        match self.list.last_mut().and_then(|message| message.parts.iter_mut().find(is_own)) {
-            Some(part) => _ = part.insert("data".to_owned(), data),
-            None => self.push(json!({ "type": kind, "id": id, "data": data })),
+        let part = object(json!({ "type": &kind, "id": &id, "data": data }));
+        let Some(last) = self.list.last_mut() else { return };
+        let index = *self.data.entry((kind, id)).or_insert(last.parts.len());
+        match last.parts.get_mut(index) {
+            Some(known) => *known = part,
+            None => last.parts.push(part),
         }
     }
 
@@ -103,6 +127,7 @@ impl LoadedChat {
         match chunk {
             Chunk::Start { message_id: id, message_metadata } => {
                 self.texts.clear();
+                self.data.clear();
                 let metadata = object(message_metadata);
                 self.list.push(LoadedMessage { id, role: "assistant", metadata, parts: Vec::new() });
             }
@@ -139,13 +164,14 @@ impl LoadedChat {
                 self.set_call(&tool_call_id, &tool_name, json!({ "state": "input-available", "input": input }));
             }
             Chunk::ToolApprovalRequest { approval_id, tool_call_id, reason, approval_descriptor } => {
-                let approval = json!({ "id": approval_id, "requestReason": reason, "descriptor": approval_descriptor });
+                let mut approval = object(json!({ "id": approval_id, "requestReason": reason }));
+                approval.extend(approval_descriptor.map(|descriptor| ("descriptor".to_owned(), descriptor)));
+                self.approvals.insert(approval_id, tool_call_id.clone());
                 self.change_call(&tool_call_id, json!({ "state": "approval-requested", "approval": approval }));
             }
             Chunk::ToolApprovalResponse { approval_id, approved, reason } => {
-                let id = json!(approval_id);
-                let part = self.find(|part| part.get("approval").and_then(|approval| approval.get("id")) == Some(&id));
-                if let Some(part) = part {
+                let call = self.approvals.remove(&approval_id);
+                if let Some(part) = call.and_then(|call| self.call(&call)) {
                     part.insert("state".to_owned(), "approval-responded".into());
                     if let Some(Value::Object(approval)) = part.get_mut("approval") {
                         approval.insert("approved".to_owned(), approved.into());
@@ -191,36 +217,38 @@ impl LoadedChat {
 
     /// Sets a call of the last message. One that asks again there leaves the message before.
     fn set_call(&mut self, id: &str, tool: &str, fields: Value) {
-        let Some((last, earlier)) = self.list.split_last_mut() else { return };
-        let is_call = |part: &Map<String, Value>| part.get("toolCallId").and_then(Value::as_str) == Some(id);
-        earlier.iter_mut().for_each(|message| message.parts.retain(|part| !is_call(part)));
-        match last.parts.iter_mut().find(|part| is_call(part)) {
-            Some(part) => part.extend(object(fields)),
-            None => {
-                let mut part = object(json!({ "type": "dynamic-tool", "toolName": tool, "toolCallId": id }));
-                part.extend(object(fields));
-                last.parts.push(part);
+        let Some(last) = self.list.len().checked_sub(1) else { return };
+        if self.calls.get(id).is_none_or(|(message, _)| *message != last) {
+            if let Some(left) = self.call(id) {
+                left.clear();
             }
+            self.calls.insert(id.to_owned(), (last, self.list.last().map_or(0, |message| message.parts.len())));
+            self.push(json!({ "type": "dynamic-tool", "toolName": tool, "toolCallId": id }));
         }
+        self.change_call(id, fields);
     }
 
     fn change_call(&mut self, id: &str, fields: Value) {
-        if let Some(part) = self.find(|part| part.get("toolCallId").and_then(Value::as_str) == Some(id)) {
+        if let Some(part) = self.call(id) {
             part.extend(object(fields));
         }
     }
 
-    /// Finds a part, from the last one on.
-    fn find(&mut self, is_meant: impl Fn(&Map<String, Value>) -> bool) -> Option<&mut Map<String, Value>> {
-        let parts = self.list.iter_mut().rev().flat_map(|message| message.parts.iter_mut().rev());
-        parts.into_iter().find(|part| is_meant(part))
+    fn call(&mut self, id: &str) -> Option<&mut Map<String, Value>> {
+        let (message, part) = *self.calls.get(id)?;
+        self.list.get_mut(message)?.parts.get_mut(part)
+    }
+}
+
+impl LoadedMessage {
+    fn of_user(id: String, parts: Vec<Map<String, Value>>) -> Self {
+        Self { id, role: "user", metadata: Map::new(), parts }
     }
 }
 
 /// Returns a message of the user.
 fn said(id: &str, text: &str) -> LoadedMessage {
-    let part = object(json!({ "type": "text", "text": text }));
-    LoadedMessage { id: id.to_owned(), role: "user", metadata: Map::new(), parts: vec![part] }
+    LoadedMessage::of_user(id.to_owned(), vec![object(json!({ "type": "text", "text": text }))])
 }
 
 fn object(value: Value) -> Map<String, Value> {

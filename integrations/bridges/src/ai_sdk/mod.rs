@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use axum::response::Response;
 use futures::StreamExt as _;
-use positronic_core::record::{EventKind, RunSummary, Seq, Speaker};
+use positronic_core::record::{RunSummary, Seq};
 use positronic_core::runner::RunUpdate;
 use positronic_server::extension::{Decision, RequestContext, Route, ThreadMessage};
 use positronic_server::{Problem, ProblemType, Scope};
@@ -24,8 +24,10 @@ use serde::Deserialize;
 
 use crate::bridges::{Shared, TEXT};
 use crate::leg::Leg;
-use crate::projection::is_about_workers;
-use crate::thread::{RefusedAnswer, Thread, concerns_answer, decide, may_decide, text_question};
+use crate::projection::{Projection, is_about_workers};
+use crate::thread::{
+    RefusedAnswer, Thread, check_answers, concerns_answer, decide, may_decide, refuse_unknown, text_question,
+};
 use encoder::{AiSdk, TurnKind};
 use input::ChatRequest;
 use messages::{LoadedChat, LoadedMessage};
@@ -114,7 +116,7 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
                 let leg = shared.attach(row);
                 let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
                 decide(&cx, row, &question, reply, &format!("{}/{question}/{text}", input.id)).await?;
-                encoder = AiSdk::new(TurnKind::Reply);
+                encoder = AiSdk::new(TurnKind::Message);
                 leg
             } else {
                 if !thread.is_conversation() {
@@ -173,12 +175,14 @@ async fn messages(cx: RequestContext) -> Result<Response, Problem> {
 
 /// Returns the event with which the last message of the assistant begins.
 async fn last_turn(cx: &RequestContext, row: &RunSummary) -> Result<(Seq, TurnKind), Problem> {
-    let log = cx.client().events(&row.run, Seq(0)).await?;
-    let turn = log.iter().rev().find_map(|event| match &event.kind {
-        EventKind::LoopMessage { from: Speaker::Person, .. } => Some((event.seq, TurnKind::Message)),
-        _ => None,
-    });
-    Ok(turn.unwrap_or((Seq(0), TurnKind::First)))
+    let mut projection = Projection::new(&row.run, cx.viewer()?, None);
+    let mut turn = (Seq(0), TurnKind::First);
+    for event in cx.client().events(&row.run, Seq(0)).await? {
+        if projection.event(&event).iter().any(|placed| placed.item.turn_message().is_some()) {
+            turn = (event.seq, TurnKind::Message);
+        }
+    }
+    Ok(turn)
 }
 
 /// Waits until a run has an event that a client can see, and returns whether it got it in time.
@@ -203,8 +207,8 @@ async fn stream(cx: &RequestContext, shared: &Shared, leg: Leg, encoder: AiSdk) 
     cx.stream_with_header(HEADER, frames)
 }
 
-/// Sends the decisions and the answers of a request, and attaches to the run as it was before. After another decision than that of the
-/// client it begins with that one, which the client does not have yet.
+/// Sends the decisions and the answers of a request to the runs that have asked, and attaches to the last one as it was before. If that
+/// one has recorded another decision than that of the client, it begins with that one, which the client does not have yet.
 async fn answered(
     cx: &RequestContext,
     shared: &Shared,
@@ -222,18 +226,24 @@ async fn answered(
     });
     let replies =
         input.answers.iter().map(|(id, answer)| (id.as_str(), Decision::Reply { payload: answer.clone(), wait: None }));
-    for (id, decision) in approvals.chain(replies) {
+    let decisions: Vec<_> = approvals.chain(replies).collect();
+    check_answers(decisions.len())?;
+    let askers = thread.askers(cx, decisions.iter().map(|(id, _)| *id).collect()).await?;
+    for (id, decision) in decisions {
+        let asker = askers.get(id).copied();
         // The same answer is the same decision, however often it is sent.
         let key = format!("{}/{id}/{decision:?}", input.id);
-        let sent = match may_decide(cx, row) {
-            Ok(()) => thread.decide(cx, id, decision, &key).await,
-            refused => refused,
+        let sent = match (may_decide(cx, row), asker) {
+            (Ok(()), Some(asker)) => decide(cx, asker, id, decision, &key).await,
+            (Ok(()), None) => Err(refuse_unknown(cx, row, id)),
+            (refused, _) => refused,
         };
         match sent {
             Ok(()) => {}
             Err(problem) if concerns_answer(problem.kind()) => {
                 let answer = RefusedAnswer { question: id.to_owned(), problem };
-                leg.start = answer.decided_at().map_or(leg.start, |decided| decided.min(leg.start));
+                let decided = answer.decided_at().filter(|_| asker.is_some_and(|asker| asker.run == leg.run));
+                leg.start = decided.map_or(leg.start, |decided| decided.min(leg.start));
                 refused.push(answer);
             }
             Err(problem) => return Err(problem),

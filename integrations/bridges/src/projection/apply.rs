@@ -1,7 +1,6 @@
 //! What each event of the log shows.
 
-use positronic_core::machine::pending;
-use positronic_core::record::{Decision, Event, EventKind, Path, Speaker, ToolResult, WaitSpec};
+use positronic_core::record::{Decision, Event, EventKind, Path, ResumeCause, Speaker, ToolResult, WaitSpec};
 use positronic_server::REDACTED;
 use serde_json::{Value, json};
 
@@ -10,6 +9,18 @@ use super::{ApprovalOutcome, BrainOutcome, Item, Placed, Projection};
 /// Returns whether an event only says which worker has the run, or that none has taken it. Nothing of it is shown.
 pub(crate) const fn is_about_workers(kind: &EventKind) -> bool {
     matches!(kind, EventKind::RunClaimed { .. } | EventKind::RunReleased { .. } | EventKind::RunNotClaimed { .. })
+}
+
+/// A question that a call or a stage asks.
+pub(super) struct AskedQuestion {
+    question: String,
+    /// The indices of its waits that ask a person for a text.
+    texts: Vec<u32>,
+}
+
+/// Returns whether a wait asks a person for a text.
+pub(crate) fn asks_for_text(wait: &WaitSpec) -> bool {
+    wait.person && wait.schema.get("type").and_then(Value::as_str) == Some("string")
 }
 
 impl Projection {
@@ -90,8 +101,8 @@ impl Projection {
                 self.push(path, Item::Output { id, call, output: output.clone() });
             }
             EventKind::LoopApprovalRequested { reason, .. } => {
-                let (question, call, refused) = (self.ask(event), self.call_id(path), self.refused(path));
-                self.push(path, Item::ApprovalRequested { question, call, reason: reason.clone(), refused });
+                let (question, call) = (self.ask(event), self.call_id(path));
+                self.push(path, Item::ApprovalRequested { question, call, reason: reason.clone() });
             }
             EventKind::LoopApprovalDecided { decision, arguments, reason, .. } => {
                 let outcome = match decision {
@@ -114,8 +125,10 @@ impl Projection {
                 self.wait(event, waits);
             }
             EventKind::LoopResume { .. } | EventKind::StageResume { .. } => {
-                if let Some(question) = self.asked.remove(path) {
-                    self.push(path, Item::WaitEnded { question, path: path.clone() });
+                let text = self.text_answer(event).map(str::to_owned);
+                if let Some(AskedQuestion { question, .. }) = self.asked.remove(path) {
+                    let id = format!("{}:{}", self.run, event.seq);
+                    self.push(path, Item::WaitEnded { id, question, path: path.clone(), text });
                 }
             }
             EventKind::LoopLimit(reached) => self.notice(path, "limit", json!({ "kind": reached.kind })),
@@ -141,14 +154,19 @@ impl Projection {
     /// Remembers the question that an event asks, and returns its id.
     fn ask(&mut self, event: &Event) -> String {
         let question = self.viewer.question_id(&self.run, &event.path, event.seq);
-        self.asked.insert(event.path.clone(), question.clone());
+        self.asked.insert(event.path.clone(), AskedQuestion { question: question.clone(), texts: Vec::new() });
         question
     }
 
-    /// Returns why the caller may not decide what a call asks.
-    fn refused(&self, call: &Path) -> Option<String> {
-        let item = pending(&self.state).into_iter().find(|item| item.call == *call)?;
-        self.viewer.question(&self.run, &self.state, &item).refused
+    /// Returns the text of an event that answers a person's question for one, before the event is folded.
+    pub(crate) fn text_answer<'a>(&self, event: &'a Event) -> Option<&'a str> {
+        let (EventKind::LoopResume { cause: ResumeCause::Answered, wait, payload, .. }
+        | EventKind::StageResume { cause: ResumeCause::Answered, wait, payload, .. }) = &event.kind
+        else {
+            return None;
+        };
+        let asked = self.asked.get(&event.path)?;
+        asked.texts.contains(wait).then(|| payload.as_str()).flatten()
     }
 
     fn wait(&mut self, event: &Event, waits: &[WaitSpec]) {
@@ -156,12 +174,15 @@ impl Projection {
             return;
         }
         let (question, path) = (self.ask(event), event.path.clone());
+        if let Some(asked) = self.asked.get_mut(&path) {
+            asked.texts = (0..).zip(waits).filter(|(_, wait)| asks_for_text(wait)).map(|(index, _)| index).collect();
+        }
         let prompt = waits.iter().find_map(|wait| wait.prompt.clone());
         self.push(&event.path, Item::WaitStarted { question, path, prompt });
     }
 
     fn close_approval(&mut self, path: &Path, outcome: ApprovalOutcome, reason: Option<String>) {
-        if let Some(question) = self.asked.remove(path) {
+        if let Some(AskedQuestion { question, .. }) = self.asked.remove(path) {
             let call = self.call_id(path);
             self.push(path, Item::ApprovalClosed { question, call, outcome, reason });
         }

@@ -118,8 +118,6 @@ pub(crate) enum Item {
         question: String,
         call: String,
         reason: String,
-        /// Why the caller may not decide it; `None` if it may.
-        refused: Option<String>,
     },
     ApprovalClosed {
         question: String,
@@ -134,8 +132,12 @@ pub(crate) enum Item {
         prompt: Option<String>,
     },
     WaitEnded {
+        /// The id of the event, as of a message.
+        id: String,
         question: String,
         path: Path,
+        /// The answer, if a person was asked for a text.
+        text: Option<String>,
     },
     /// A tool shows something.
     Output {
@@ -163,4 +165,17 @@ pub(crate) enum Item {
         name: &'static str,
         value: Value,
     },
+}
+
+impl Item {
+    /// Returns the id and the text of a user's message that begins a turn of a run: one to a loop that works, or the answer to a
+    /// question.
+    pub(crate) fn turn_message(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::UserMessage { id, text, is_input: false } | Self::WaitEnded { id, text: Some(text), .. } => {
+                Some((id, text))
+            }
+            _ => None,
+        }
+    }
 }

@@ -22,7 +22,7 @@ use positronic_core::record::{Path, RunId, Seq};
 use positronic_server::extension::Viewer;
 use serde_json::Value;
 
-pub(crate) use apply::is_about_workers;
+pub(crate) use apply::{asks_for_text, is_about_workers};
 pub(crate) use item::{ApprovalOutcome, BrainOutcome, Item, Placed, TextKind};
 
 /// Says which part of a state a browser sees: of the state of the brain with this title. `None` shows nothing.
@@ -46,8 +46,8 @@ pub(crate) struct Projection {
     attempts: HashMap<Path, u32>,
     /// What was sent of the answers in flight.
     live: HashMap<Path, answers::LiveAnswer>,
-    /// The id of the question that each waiting call or stage asks.
-    asked: HashMap<Path, String>,
+    /// The question that each waiting call or stage asks.
+    asked: HashMap<Path, apply::AskedQuestion>,
     /// How many brains have begun at each path.
     begun: HashMap<Path, u32>,
     /// The calls of loops, whose paths look like those of a group's brains.

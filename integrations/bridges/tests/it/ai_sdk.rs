@@ -5,7 +5,7 @@ use positronic_bridges::Bridges;
 use positronic_server::Scope;
 use serde_json::{Value, json};
 
-use crate::support::Shop;
+use crate::support::{Shop, input};
 
 const ALL: [Scope; 3] = [Scope::Read, Scope::Run, Scope::Decide];
 
@@ -236,10 +236,17 @@ async fn question_says_whether_the_caller_may_answer_it() {
     let shop = Shop::of_four_eyes();
     let ann = shop.token(Some("ann"), &ALL).await;
     let powerless = shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await;
-    chat(&shop, &ann, said("pay")).await;
+    let service = shop.token(None, &ALL).await;
+    let first = chat(&shop, &ann, said("pay")).await;
+    let asked = first.lines().rfind(|line| line.contains("tool-approval-request")).unwrap();
+    let asked: Value = serde_json::from_str(asked).unwrap();
+    let path = format!("/api/v1/runs/chat-0/calls/{}/decision", asked["approvalId"].as_str().unwrap());
 
     let starter = messages(&shop, &ann, "chat").await;
     let without = messages(&shop, &powerless, "chat").await;
+    let headers = [("idempotency-key", "elsewhere")];
+    let decided = shop.send_with(&service, "POST", &path, Some(json!({ "approve": true })), &headers).await;
+    let closed = messages(&shop, &ann, "chat").await;
 
     let descriptor = |messages: &Value| {
         let parts = messages[1]["parts"].as_array().unwrap();
@@ -248,6 +255,9 @@ async fn question_says_whether_the_caller_may_answer_it() {
     assert_eq!(descriptor(&starter)["answerable"], false);
     assert!(descriptor(&starter)["refused"].as_str().unwrap().contains("start"), "{starter}");
     assert!(descriptor(&without)["refused"].as_str().unwrap().contains("`decide`"), "{without}");
+    assert_eq!(asked["approvalDescriptor"], descriptor(&starter), "{first}");
+    assert_eq!(decided.status(), StatusCode::OK);
+    assert!(!closed.to_string().contains("descriptor"), "nobody is asked about what is decided: {closed}");
 }
 
 #[tokio::test]
@@ -256,7 +266,10 @@ async fn answer_to_an_unknown_question_is_an_error_and_one_to_an_earlier_run_is_
     let ann = shop.token(Some("ann"), &ALL).await;
     let first = chat(&shop, &ann, said("pay")).await;
     chat(&shop, &ann, answered(&first, true)).await;
-    chat(&shop, &ann, said("hello")).await;
+    // The last run has more events than the first one had when its approval was decided.
+    let pay = json!({ "id": "m-again", "role": "user", "parts": [{ "type": "text", "text": "pay" }] });
+    let last = chat(&shop, &ann, json!({ "messages": [pay] })).await;
+    chat(&shop, &ann, answered(&last, true)).await;
     let part = json!({ "type": "dynamic-tool", "approval": { "id": "nothing", "approved": true } });
 
     let same = chat(&shop, &ann, answered(&first, true)).await;
@@ -265,9 +278,51 @@ async fn answer_to_an_unknown_question_is_an_error_and_one_to_an_earlier_run_is_
 
     assert!(!same.contains("\"error\""), "{same}");
     assert!(other.contains("it was already approved by ann"), "{other}");
+    assert!(!other.contains("Done.") && !other.contains("tool-"), "nothing of the last run is sent again: {other}");
     let [.., error, done] = unknown.lines().collect::<Vec<_>>()[..] else { panic!("{unknown}") };
     assert!(
         error.contains(r#""type":"error""#) && error.contains("no item `nothing`") && done == "[DONE]",
         "{unknown}"
     );
+}
+
+#[tokio::test]
+async fn request_with_too_many_answers_is_refused_before_one_is_read() {
+    let shop = Shop::open(&Bridges::builder().build(), &["none"]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    chat(&shop, &ann, said("pay")).await;
+    let decided = |count: u32| {
+        let part = |id| json!({ "type": "dynamic-tool", "state": "approval-responded", "approval": { "id": format!("{id}"), "approved": true } });
+        let parts: Vec<_> = (0..count).map(part).collect();
+        json!({ "id": "chat", "messages": [{ "id": "a", "role": "assistant", "parts": parts }] })
+    };
+
+    let (status, refused) = shop.send(&ann, "POST", "/api/v1/ai-sdk/Refund", Some(decided(257))).await;
+    let unknown = chat(&shop, &ann, decided(256)).await;
+    let resume: Vec<_> =
+        (0..257).map(|id| json!({ "interruptId": format!("{id}"), "status": "resolved", "payload": true })).collect();
+    let input = input("chat", json!({ "resume": resume }));
+    let (of_ag_ui, same) = shop.send(&ann, "POST", "/api/v1/ag-ui/Refund", Some(input)).await;
+
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(refused.contains("257 answers to questions; send at most 256"), "{refused}");
+    assert!(unknown.contains("no item `255`"), "{unknown}");
+    assert_eq!((of_ag_ui, same), (status, refused));
+    let (_, open) = shop.send(&ann, "GET", "/api/v1/ai-sdk/Refund/chat", None).await;
+    assert!(open.contains("approval-requested"), "{open}");
+}
+
+#[tokio::test]
+async fn message_with_many_ended_calls_is_answered() {
+    let shop = Shop::open(&Bridges::builder().build(), &["none"]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let first = chat(&shop, &ann, said("pay")).await;
+    let mut request = answered(&first, true);
+    let ended =
+        json!({ "type": "dynamic-tool", "state": "output-available", "approval": { "id": "ended", "approved": true } });
+    request["messages"][0]["parts"].as_array_mut().unwrap().extend(std::iter::repeat_n(ended, 300));
+
+    let second = chat(&shop, &ann, request).await;
+
+    assert!(second.contains("paid 7 to DE02") && !second.contains("no item"), "{second}");
 }
