@@ -15,13 +15,14 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Interval, MissedTickBehavior};
 
+use super::awaited_runs::AwaitedRuns;
 use crate::app::{CassetteSession, Failure, LiveReader, LiveText, Ui, size};
 use crate::cli::Exit;
 use crate::cli::OutputArgs;
 use crate::render::words::{no_worker, settlement};
 use crate::session::{
-    Answer, Interrupt, Keyboard, Question, Screen, asking_party, blocking_items, example_lines, from_cassette, images,
-    interrupts, question_text,
+    Answer, Interrupt, Keyboard, Question, Screen, asking_party, example_lines, from_cassette, images, interrupts,
+    question_text,
 };
 
 /// How a session ended.
@@ -107,7 +108,7 @@ pub(crate) async fn session(
     let lift = ui.command(&["resume", id.as_str()]);
     let retry = ui.command(&["retry", id.as_str()]);
     let work = ui.command(&["work", id.as_str()]);
-    let show = ui.command(&["show"]);
+    let awaited = AwaitedRuns::new(ui.command(&["show"]));
     let named = options.several.then(|| id.clone());
     let screen = Screen::new(ui, options.output, named);
     let mut ticks = tokio::time::interval(TICK);
@@ -127,8 +128,7 @@ pub(crate) async fn session(
         lift,
         retry,
         work,
-        show,
-        reported_child: None,
+        awaited,
         options,
     };
     let ending = session.drive().await;
@@ -173,10 +173,7 @@ struct Session<'a> {
     retry: String,
     /// The command that continues a run without a worker.
     work: String,
-    /// The command that shows a run.
-    show: String,
-    /// The other run of which the person was told that it waits.
-    reported_child: Option<RunId>,
+    awaited: AwaitedRuns,
     options: &'a SessionOptions<'a>,
 }
 
@@ -255,7 +252,7 @@ impl Session<'_> {
     /// Shows the run until it settles, or an interrupt ends the session.
     async fn settle(&mut self) -> Result<ControlFlow<Ending, Settled>, Failure> {
         let watches = matches!(self.options.role, Role::Watches { .. });
-        let waits = self.waits_for_runs();
+        let waits = AwaitedRuns::are_all_of(&self.run.pending());
         let mut checks = tokio::time::interval(WORKER_CHECK);
         checks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut unclaimed = 0_u32;
@@ -273,7 +270,7 @@ impl Session<'_> {
                         return Ok(ControlFlow::Break(ending));
                     }
                 }
-                Next::Ready(_) if waits && self.is_left_to_children().await? => {
+                Next::Ready(_) if waits && self.is_left_to_others().await? => {
                     return Ok(ControlFlow::Break(Ending::Left(self.run.pending())));
                 }
                 Next::Ready(_) => {
@@ -301,29 +298,19 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// Returns whether the run waits for the ends of other runs only.
-    fn waits_for_runs(&self) -> bool {
-        let pending = self.run.pending();
-        !pending.is_empty() && pending.iter().all(|pending| pending.kind.is_for_run())
-    }
-
-    /// Returns whether the session ends, since the runs that the run waits for wait for answers. A person is told once where.
-    async fn is_left_to_children(&mut self) -> Result<bool, Failure> {
-        let client = self.runner.client();
+    /// Returns whether the session ends because the awaited runs need answers. At a terminal it says where to give them.
+    async fn is_left_to_others(&mut self) -> Result<bool, Failure> {
         // A store that cannot be read now says nothing about other runs.
-        let blocking = blocking_items(&client, &self.run.pending()).await.unwrap_or_default();
-        let Some(blocking) = blocking else { return Ok(false) };
-        let stays =
-            self.has_person || !self.options.lasts || self.options.role == (Role::Watches { until_waiting: false });
-        if stays
-            && let Some(first) = blocking.first()
-            && self.reported_child.as_ref() != Some(&first.run)
-        {
-            let question = question_text(&first.pending, None);
-            self.screen.say(&format!("the run {} {question}; to answer: {} {}", first.run, self.show, first.run))?;
-            self.reported_child = Some(first.run.clone());
+        let items = self.awaited.items(&self.runner.client(), &self.run.pending()).await.unwrap_or_default();
+        let Some(items) = items else { return Ok(false) };
+        let watches = self.options.role == (Role::Watches { until_waiting: false });
+        if !self.has_person && self.options.lasts && !watches {
+            return Ok(true);
         }
-        Ok(!stays)
+        if let Some(line) = self.awaited.line(&items) {
+            self.screen.say(&line)?;
+        }
+        Ok(false)
     }
 
     /// Returns whether the run has work and no worker.

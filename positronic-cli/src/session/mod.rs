@@ -2,7 +2,7 @@
 //! interrupts to the run.
 
 mod answers;
-mod children;
+mod awaited_runs;
 mod driver;
 mod images;
 mod interrupts;
@@ -14,7 +14,6 @@ mod screen;
 mod signals;
 
 pub(crate) use answers::{Answer, Editor, EditorCommand, Keyboard, Question, example_lines, from_cassette};
-pub(crate) use children::blocking_items;
 pub(crate) use driver::{AT_ONCE, Ending, Role, SessionOptions, session};
 pub(crate) use images::images;
 pub(crate) use interrupts::{Interrupt, interrupts, survive_large_files};

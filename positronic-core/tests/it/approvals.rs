@@ -199,12 +199,12 @@ async fn approval_condition_checks_edited_arguments_too() {
 
 /// A clock that notes the limits of time that the runner sets.
 #[derive(Debug, Clone, Default)]
-struct Limits {
+struct NotingClock {
     clock: TestClock,
     set: Arc<Mutex<Vec<Duration>>>,
 }
 
-impl Clock for Limits {
+impl Clock for NotingClock {
     fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -238,7 +238,7 @@ async fn approval_condition_that_never_ends_fails_its_call_on_the_runners_clock(
         .build();
     let calls = [("dive", 1), ("dive", 11), ("research", 1), ("research", 11)];
     let batch = calls.map(|(tool, depth)| (tool, json!({"topic": "reef", "depth": depth})));
-    let clock = Limits::default();
+    let clock = NotingClock::default();
     let runner = Runner::new(ScriptedModel::new([Reply::calls(batch), done()])).clock(clock.clone());
     let run = runner.start(&brain, ()).await.unwrap();
     assert_eq!(waits(&run).await, ["Work/0.0", "Work/0.2"]);

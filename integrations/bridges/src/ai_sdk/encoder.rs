@@ -41,14 +41,14 @@ pub(super) struct AiSdk {
     /// The calls that the message has.
     shown: BTreeSet<String>,
     /// The open approvals, by their questions.
-    asked: BTreeMap<String, Asked>,
+    asked: BTreeMap<String, OpenApproval>,
     outputs: Outputs,
     refused: Vec<RefusedAnswer>,
     has_begun: bool,
 }
 
-/// An open approval.
-struct Asked {
+/// An approval that nobody has decided.
+struct OpenApproval {
     call: String,
     reason: String,
 }
@@ -123,7 +123,7 @@ impl AiSdk {
     }
 
     /// Asks for an approval, in a call that the message has.
-    fn ask(&mut self, question: String, asked: Asked, out: &mut Vec<StreamChunk>) {
+    fn ask(&mut self, question: String, asked: OpenApproval, out: &mut Vec<StreamChunk>) {
         if self.shown.insert(asked.call.clone()) {
             let (tool_name, input) = self.calls.get(&asked.call).cloned().unwrap_or_default();
             self.begin_nested_step(out);
@@ -222,7 +222,7 @@ impl AiSdk {
             }
             Item::CallEnded { id, result } if self.shown.contains(&id) => push(ended(id, result)),
             Item::ApprovalRequested { question, call, reason } => {
-                self.ask(question, Asked { call, reason }, out);
+                self.ask(question, OpenApproval { call, reason }, out);
             }
             Item::ApprovalClosed { question, call, outcome, reason } => {
                 self.asked.remove(&question);
@@ -297,7 +297,7 @@ impl AiSdk {
 }
 
 /// Returns the request for an approval, with the reason why the caller may not decide it.
-fn request(question: &str, Asked { call, reason }: &Asked, refused: Option<&str>) -> StreamChunk {
+fn request(question: &str, OpenApproval { call, reason }: &OpenApproval, refused: Option<&str>) -> StreamChunk {
     StreamChunk::Plain(Chunk::ToolApprovalRequest {
         approval_id: question.to_owned(),
         tool_call_id: call.clone(),

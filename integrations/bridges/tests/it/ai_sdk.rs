@@ -257,7 +257,7 @@ async fn question_says_whether_the_caller_may_answer_it() {
     assert!(descriptor(&without)["refused"].as_str().unwrap().contains("`decide`"), "{without}");
     assert_eq!(asked["approvalDescriptor"], descriptor(&starter), "{first}");
     assert_eq!(decided.status(), StatusCode::OK);
-    assert!(!closed.to_string().contains("descriptor"), "nobody is asked about what is decided: {closed}");
+    assert!(!closed.to_string().contains("descriptor"), "a decided approval has no descriptor: {closed}");
 }
 
 #[tokio::test]
