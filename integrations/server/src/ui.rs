@@ -61,7 +61,7 @@ files![
     "parts/chart.js",
     "parts/common.js",
     "parts/decide.js",
-    "parts/decided.js",
+    "parts/decided_today.js",
     "parts/drafts.js",
     "parts/effects.js",
     "parts/form.js",

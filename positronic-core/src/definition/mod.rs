@@ -5,7 +5,7 @@
 //! module. A closure that returns a state has encoded it within the limits of a document, so it is recorded as it is.
 
 mod actions;
-mod arguments;
+mod argument_repair;
 mod document;
 mod guard;
 mod plugin;

@@ -55,7 +55,7 @@ mod reply;
 mod services;
 mod stages;
 mod start_on;
-mod structured;
+mod structured_actions;
 mod tool;
 mod trait_bounds;
 mod usage_panic;

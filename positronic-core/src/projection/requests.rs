@@ -9,7 +9,7 @@ use crate::record::{
 use super::history::History;
 use super::messages::said;
 use super::prompts::Prompts;
-use super::structured::structured_request;
+use super::structured_actions::structured_request;
 
 /// The reason why a request cannot be rebuilt.
 #[derive(Debug, thiserror::Error)]

@@ -68,7 +68,7 @@ pub use request::request::{
     ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, PartialAnswer, Settings, Tier, ToolChoice, ToolSet,
 };
 pub use request::retry_policy::RetryPolicy;
-pub use request::structured::{ActionFormat, StructuredActions};
+pub use request::structured_actions::{ActionFormat, StructuredActions};
 pub use request::usage::{
     CODE, Finish, ModelError, ModelErrorKind, ModelResponse, ProposedCall, ResponseMetadata, Usage,
 };

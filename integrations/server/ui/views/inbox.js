@@ -8,7 +8,7 @@ import { placeWords, quoted } from '../lib/cause.js';
 import { MOD } from '../lib/keys.js';
 import { settle } from '../lib/settle.js';
 import decide, { asks, approveShown, edges, isEndShown, isInView, toggle } from '../parts/decide.js';
-import { decidedList } from '../parts/decided.js';
+import { decidedList } from '../parts/decided_today.js';
 import { draftOf, follow, isOver, withDrafts } from '../parts/drafts.js';
 import batch, { reasonsOf } from '../parts/batch.js';
 import { batches, toolsOf } from '../parts/batches.js';

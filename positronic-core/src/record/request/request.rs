@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::provider_tool::ProviderTool;
-use super::structured::StructuredActions;
+use super::structured_actions::StructuredActions;
 use crate::record::encoding::skip::is_default;
 use crate::record::path::Path;
 use crate::record::prompt::call::{ToolDecl, ToolId};

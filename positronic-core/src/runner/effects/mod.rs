@@ -25,7 +25,7 @@ pub(super) mod report;
 pub(super) mod start;
 pub(super) mod state_owner;
 mod step;
-mod structured;
+mod structured_actions;
 mod tool_call;
 mod undo;
 mod validate_calls;

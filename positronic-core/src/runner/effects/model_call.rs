@@ -8,7 +8,7 @@ use super::guards::answers::AnswerGuards;
 use super::guards::{Refused, Silent};
 use super::plugin_hooks::{Passed, inspected};
 use super::report::EffectOutcome;
-use super::structured::{Received, ask_for_actions};
+use super::structured_actions::{Received, ask_for_actions};
 use super::validate_calls::{IterationAnswer, validate_calls};
 use crate::definition::{LoopDefinition, Scope};
 use crate::error::Result;

@@ -1,4 +1,5 @@
-//! The loop with an output: it ends when the model gives a value of one type.
+//! The loop with an output: it ends when the model gives a value of one type, as the arguments of the tool `done`. A misfit is the call's result,
+//! as with any tool (`runner/effects/validate_calls.rs`).
 
 use std::marker::PhantomData;
 use std::sync::Arc;
