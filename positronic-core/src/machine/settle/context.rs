@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::record::{ModelError, ModelErrorKind, RetryPolicy, Timestamp};
+use crate::record::{RetryPolicy, Timestamp};
 
 /// What an outcome is settled with, besides the state.
 pub(crate) struct SettleContext {
@@ -23,7 +23,6 @@ impl SettleContext {
     /// Says when what has failed for the `attempt`th time, from 0, is tried again, at most `limit` times.
     pub(crate) fn again(&self, attempt: u32, limit: u32) -> Option<Timestamp> {
         let policy = RetryPolicy { limit, ..self.retry };
-        let pause = policy.delay(&ModelError::new(ModelErrorKind::Server, ""), attempt, self.jitter)?;
-        Some(self.now.after(pause))
+        policy.own_delay(attempt, self.jitter).map(|pause| self.now.after(pause))
     }
 }
