@@ -1,5 +1,6 @@
 //! Calls that a model wrote almost right: the name of a tool, and arguments that are not plain JSON.
 //!
+//! Values of another type than the schema has, such as `"3"` for 3, are repaired in `definition/argument_repair.rs`.
 //! A repair is made only where the call would fail without it, and what the model wrote has one possible meaning.
 
 use serde_json::{Deserializer, Value};

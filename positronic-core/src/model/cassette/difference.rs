@@ -1,4 +1,4 @@
-//! The first difference between two requests, as a JSON pointer with both values.
+//! The first difference between two requests, as a JSON pointer with both values. `player.rs` refuses the request with it.
 
 use std::sync::Arc;
 

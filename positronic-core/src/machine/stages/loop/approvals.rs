@@ -1,5 +1,5 @@
 //! Approvals of a batch's calls: how they are requested and expire, and the calls that need none since an identical one was
-//! rejected.
+//! rejected. `batch.rs` sees when one expires; what the model reads then is in `projection/result_text.rs`.
 
 use serde_json::{Value, json};
 
