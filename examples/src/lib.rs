@@ -4,6 +4,8 @@
 //! lets a model call brains as tools, [`release`] changes a loop's tools with the state, [`warranty`] has every kind of stage except those that run several brains, which are in [`offers`], and [`support`] combines
 //! approvals, waits for a customer, and brains as tools and as stages.
 //!
+//! [`bookshop`] is a project as a whole: its brains, webhooks and prompts are fields of its services, and a webhook starts runs.
+//!
 //! [`kitchen`] and [`weather`] are for a chat: `chat kitchen`. [`flags`] looks at a picture. [`concierge`]
 //! uses tools of the program that talks to it.
 //!
@@ -25,6 +27,7 @@ pub mod acme;
 pub mod agentloop;
 pub mod analyst;
 pub mod blueprints;
+pub mod bookshop;
 pub mod compaction;
 pub mod concierge;
 pub mod delegate;

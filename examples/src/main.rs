@@ -1,17 +1,20 @@
 //! The examples on the command line: `cargo run -p positronic-examples -- list` lists them.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use positronic_cli::Project;
 use positronic_examples::acme::Acme;
+use positronic_examples::bookshop::Shop;
 use positronic_examples::nested::Newsroom;
 use positronic_examples::{
-    agentloop, analyst, blueprints, compaction, concierge, delegate, flags, kitchen, library, memory, minimal, modes,
-    nested, offers, release, rover, support, toolsets, triggers, warranty, weather,
+    agentloop, analyst, blueprints, bookshop, compaction, concierge, delegate, flags, kitchen, library, memory,
+    minimal, modes, nested, offers, release, rover, support, toolsets, triggers, warranty, weather,
 };
 use positronic_plugins::MemoryFacts;
 
 fn main() -> ExitCode {
+    let shop = Shop::example();
     Project::new()
         .brain(minimal::minimal())
         .cassette(minimal::TITLE, minimal::CASSETTE)
@@ -31,6 +34,10 @@ fn main() -> ExitCode {
         .cassette(warranty::TITLE, warranty::CASSETTE)
         .brain(weather::weather())
         .cassette(weather::TITLE, weather::CASSETTE)
+        .brains(shop.brains.bind(&shop))
+        .start_on(shop.webhooks.orders.clone(), bookshop::parcel().bind(Arc::clone(&shop)), bookshop::order_of_the_page)
+        .cassette(bookshop::TITLE, bookshop::CASSETTE)
+        .cassette(bookshop::PARCEL, bookshop::PARCEL_CASSETTE)
         .brain(flags::flags())
         .cassette(flags::TITLE, flags::CASSETTE)
         .brain(kitchen::kitchen())

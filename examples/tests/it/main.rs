@@ -5,6 +5,7 @@
 mod agentloop;
 mod analyst;
 mod blueprints;
+mod bookshop;
 #[cfg(unix)]
 mod chat;
 mod compaction;
