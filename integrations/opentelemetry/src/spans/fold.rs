@@ -1,107 +1,46 @@
 //! The fold of a run's events into spans.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use positronic_core::record::{
-    Actor, BrainStart, Event, EventKind, LoopOutcome, Path, RunId, Segment as PathSegment, Seq, Settings, Status,
-    Timestamp,
+    Actor, BrainStart, Event, EventKind, LoopOutcome, Path, RunId, Segment as PathSegment, Seq, Status, Timestamp,
 };
 
-use super::calls::CallWithoutResult;
+use super::calls::call_event;
 use super::ids::{SpanId, SpanRef, TraceId};
-use super::open::{OpenSpan, SpanRole};
+use super::models::{model_event, word};
+use super::open::{OpenLoop, OpenSpan, OpenSpans, SpanRole};
 use super::span::{Agent, Link, Operation, Outcome, Segment, Span};
-use super::waits::OpenWait;
+use super::waits::{place_waits, wait_event, withdraw_within};
 
 /// The spans of a run, as of an event of its log. It holds what is open, not what has ended.
 #[derive(Debug)]
 pub struct RunSpans {
-    pub(super) run: RunId,
     next: Seq,
     /// Of a fork, until its own first claim: the last event that it shares with its origin.
     shared: Option<(RunId, Seq)>,
-    start: Facts,
-    pub(super) segment: Option<Arc<Segment>>,
-    /// The last segment that has ended.
-    pub(super) last: Option<Arc<Segment>>,
+    start: RunStart,
     /// The last time at which the segment's worker has appended an event.
     alive: Timestamp,
-    /// Links for the first span of the next segment.
-    pub(super) links: Vec<Link>,
-    pub(super) brains: HashMap<Path, Agent>,
-    pub(super) loops: HashMap<Path, OpenLoop>,
-    pub(super) calls: HashMap<Path, CallWithoutResult>,
-    pub(super) open: Vec<OpenSpan>,
-    pub(super) waits: Vec<OpenWait>,
-    pub(super) ended: Vec<Span>,
-    /// Of a fork: the waits that ended in it before its first claim.
-    pub(super) unclaimed: Vec<Span>,
     is_over: bool,
+    spans: OpenSpans,
 }
 
 /// What all segments of a run share.
 #[derive(Debug, Default)]
-struct Facts {
+struct RunStart {
     brain: Arc<str>,
     conversation: Option<Arc<str>>,
     user: Option<Arc<str>>,
     actor: Actor,
 }
 
-/// An open loop.
-#[derive(Debug, Default)]
-pub(super) struct OpenLoop {
-    pub(super) iteration: Option<u32>,
-    pub(super) settings: BodiesByHash<Settings>,
-    pub(super) system: BodiesByHash<Arc<str>>,
-}
-
-/// Contents by hash: the log has each body once, and later only its hash.
-#[derive(Debug)]
-pub(super) struct BodiesByHash<T> {
-    known: HashMap<positronic_core::record::ContentHash, T>,
-    pub(super) current: Option<T>,
-}
-
-impl<T> Default for BodiesByHash<T> {
-    fn default() -> Self {
-        Self { known: HashMap::new(), current: None }
-    }
-}
-
-impl<T: Clone> BodiesByHash<T> {
-    pub(super) fn follow(&mut self, content: Option<&positronic_core::record::Content<T>>) {
-        let Some(content) = content else { return };
-        if let Some(body) = &content.body {
-            self.known.insert(content.hash.clone(), body.clone());
-        }
-        self.current = self.known.get(&content.hash).cloned();
-    }
-}
-
 impl RunSpans {
     /// Creates the fold of an empty log.
     #[must_use]
     pub fn new(run: RunId) -> Self {
-        Self {
-            run,
-            next: Seq(0),
-            shared: None,
-            start: Facts::default(),
-            segment: None,
-            last: None,
-            alive: Timestamp::default(),
-            links: Vec::new(),
-            brains: HashMap::new(),
-            loops: HashMap::new(),
-            calls: HashMap::new(),
-            open: Vec::new(),
-            waits: Vec::new(),
-            ended: Vec::new(),
-            unclaimed: Vec::new(),
-            is_over: false,
-        }
+        let (start, alive) = (RunStart::default(), Timestamp::default());
+        Self { next: Seq(0), shared: None, start, alive, is_over: false, spans: OpenSpans::new(run) }
     }
 
     /// Returns the number of the next event.
@@ -119,27 +58,28 @@ impl RunSpans {
     /// Returns the span in which the author's code at a path runs: the tool's, the step's or the loop's.
     #[must_use]
     pub fn current(&self, path: &Path) -> Option<(Arc<Segment>, SpanId)> {
-        let of = |role| self.open.iter().rev().find(|open| open.role == role && open.path == *path);
+        let of = |role| self.spans.open.iter().rev().find(|open| open.role == role && open.path == *path);
         let open = of(SpanRole::Tool).or_else(|| of(SpanRole::Iteration)).or_else(|| of(SpanRole::Stage))?;
-        Some((Arc::clone(self.segment.as_ref()?), open.id))
+        Some((Arc::clone(self.spans.segment.as_ref()?), open.id))
     }
 
     /// Applies the next event and returns the spans that it ends.
     pub fn apply(&mut self, event: &Event) -> Vec<Span> {
         self.next = event.seq.next();
+        self.spans.is_unclaimed_fork = self.shared.as_ref().is_some_and(|(_, at)| event.seq > *at);
         let (path, at) = (&event.path, (event.seq, event.at));
         match &event.kind {
             EventKind::RunClaimed { owner, trace } => self.claimed(event, owner, trace.as_deref()),
             EventKind::RunReleased { .. } => self.leave(event.at, &Outcome::Suspended),
             EventKind::BrainStart(start) => self.brain_start(event, start),
             EventKind::BrainMigrated { version, .. } => {
-                if let Some(brain) = self.brains.get_mut(path) {
+                if let Some(brain) = self.spans.brains.get_mut(path) {
                     brain.version = *version;
                 }
             }
             EventKind::BrainComplete { .. } => self.brain_end(event, Status::Completed, &Outcome::Done),
             EventKind::BrainError(failure) => {
-                let code = super::models::word(&failure.code);
+                let code = word(&failure.code);
                 self.brain_end(event, Status::Failed, &Outcome::failure(code, failure.message.clone()));
             }
             EventKind::BrainCancelled { .. } => {
@@ -147,13 +87,18 @@ impl RunSpans {
             }
             EventKind::StepStart { attempt } => {
                 let name = stage_name(path);
-                self.begin(path, SpanRole::Stage, at, Operation::Step { name, attempt: *attempt, retried: false });
+                self.spans.begin(
+                    path,
+                    SpanRole::Stage,
+                    at,
+                    Operation::Step { name, attempt: *attempt, retried: false },
+                );
             }
             EventKind::StepComplete { .. } => self.stage_end(event, Outcome::Done),
             EventKind::StepRetry { message, .. } => {
                 // A brain that is tried again fails in the next event.
                 if let Some(OpenSpan { operation: Operation::Step { retried, .. }, .. }) =
-                    self.find(path, SpanRole::Stage)
+                    self.spans.find(path, SpanRole::Stage)
                 {
                     *retried = true;
                     self.stage_end(event, Outcome::failure("step", message.clone()));
@@ -162,40 +107,40 @@ impl RunSpans {
             EventKind::UndoFailed { message } => self.stage_end(event, Outcome::failure("step", message.clone())),
             EventKind::StepBlocked {} => self.stage_end(event, Outcome::Suspended),
             EventKind::LoopStart { .. } => {
-                self.loops.insert(path.clone(), OpenLoop::default());
-                self.begin(path, SpanRole::Stage, at, Operation::Loop { name: stage_name(path), outcome: None });
+                self.spans.loops.insert(path.clone(), OpenLoop::default());
+                self.spans.begin(path, SpanRole::Stage, at, Operation::Loop { name: stage_name(path), outcome: None });
             }
             EventKind::LoopIteration(iteration) => self.iteration(event, iteration),
             EventKind::LoopComplete { outcome, .. } => self.loop_end(event, outcome),
             EventKind::LoopMessage { actor, .. } => self.signalled(actor),
             _ => {
-                self.model_event(event);
-                self.call_event(event);
-                self.wait_event(event);
+                model_event(&mut self.spans, event);
+                call_event(&mut self.spans, event);
+                wait_event(&mut self.spans, event);
             }
         }
         if event.epoch.is_some() {
             self.alive = event.at;
         }
         if self.shared.is_some() {
-            self.ended.clear();
+            self.spans.ended.clear();
         }
-        std::mem::take(&mut self.ended)
+        std::mem::take(&mut self.spans.ended)
     }
 
     /// Links the first span of the segment to the span with whose context a signal came.
     fn signalled(&mut self, actor: &Actor) {
         let Some(to) = SpanRef::of_actor(actor) else { return };
         let link = Link { to, relation: "signal" };
-        match self.find(&Path::root(), SpanRole::Agent) {
+        match self.spans.find(&Path::root(), SpanRole::Agent) {
             Some(root) => root.links.push(link),
-            None => self.links.push(link),
+            None => self.spans.links.push(link),
         }
     }
 
     fn claimed(&mut self, event: &Event, owner: &str, trace: Option<&str>) {
         let number = event.epoch.map_or(0, |epoch| epoch.0);
-        let is_first = self.segment.as_ref().is_some_and(|segment| segment.worker.is_none());
+        let is_first = self.spans.segment.as_ref().is_some_and(|segment| segment.worker.is_none());
         if !is_first {
             // The worker before has ended without a release.
             self.leave(self.alive, &Outcome::failed("interrupted"));
@@ -205,7 +150,7 @@ impl RunSpans {
             }
             let parent = SpanRef::of_actor(&self.start.actor).filter(|_| is_fork);
             self.segment_start(event, parent);
-            for call in self.calls.values_mut().filter(|call| call.is_detached) {
+            for call in self.spans.calls.values_mut().filter(|call| call.is_detached) {
                 call.resumed = Some((event.seq, event.at));
             }
         }
@@ -214,32 +159,32 @@ impl RunSpans {
         let given = trace.and_then(|trace| SpanRef::parse(trace, state));
         // A run that another process has submitted is claimed without the context of its start.
         let given = given.or_else(|| SpanRef::of_actor(actor).filter(|_| is_first && self.shared.is_none()));
-        if let Some(segment) = self.segment.as_mut().map(Arc::make_mut) {
+        if let Some(segment) = self.spans.segment.as_mut().map(Arc::make_mut) {
             (segment.number, segment.worker) = (number, Some(owner.into()));
             if let Some(given) = given {
                 (segment.trace, segment.parent) = (given.trace, Some(given));
             }
         }
         if self.shared.is_none() {
-            self.place_waits();
+            place_waits(&mut self.spans);
         }
     }
 
     /// Turns a fork's past into a link: its spans are those of the origin.
     fn adopt(&mut self) {
-        self.ended.clear();
-        self.links.clear();
+        self.spans.ended.clear();
+        self.spans.links.clear();
         // The events that the fork shares have the same numbers in the origin.
-        let origin = self.last.take().map(|last| SpanRef::own(last.trace, last.root));
-        self.links.extend(origin.map(|to| Link { to, relation: "forked_from" }));
+        let origin = self.spans.last.take().map(|last| SpanRef::own(last.trace, last.root));
+        self.spans.links.extend(origin.map(|to| Link { to, relation: "forked_from" }));
     }
 
     fn segment_start(&mut self, event: &Event, parent: Option<SpanRef>) {
         let root = SpanId::of(self.id_owner(), event.seq, &Path::root(), SpanRole::Agent.as_str());
         let own = || TraceId::of(self.id_owner(), event.seq);
         let trace = parent.as_ref().map_or_else(own, |parent| parent.trace);
-        let Facts { brain, conversation, user, .. } = &self.start;
-        self.segment = Some(Arc::new(Segment {
+        let RunStart { brain, conversation, user, .. } = &self.start;
+        self.spans.segment = Some(Arc::new(Segment {
             run: self.id_owner().clone(),
             number: 0,
             trace,
@@ -252,31 +197,26 @@ impl RunSpans {
         }));
         self.alive = event.at;
         let (role, path) = (SpanRole::Agent, Path::root());
-        let operation = Operation::Agent(self.brains.get(&path).cloned().unwrap_or_default());
-        let mut links = std::mem::take(&mut self.links);
-        if let Some(last) = &self.last {
+        let operation = Operation::Agent(self.spans.brains.get(&path).cloned().unwrap_or_default());
+        let mut links = std::mem::take(&mut self.spans.links);
+        if let Some(last) = &self.spans.last {
             let to = SpanRef::own(last.trace, last.root);
             links.insert(0, Link { to, relation: "previous_segment" });
         }
         let (seq, started) = (event.seq, event.at);
-        self.open.push(OpenSpan { role, path, id: root, parent: None, seq, started, operation, links });
-    }
-
-    /// Returns whether an event is the fork's own, before its first claim.
-    pub(super) fn is_unclaimed_fork(&self) -> bool {
-        self.shared.as_ref().is_some_and(|(_, at)| self.next > at.next())
+        self.spans.open.push(OpenSpan { role, path, id: root, parent: None, seq, started, operation, links });
     }
 
     /// Returns the run to which the events belong: a fork's shared ones belong to its origin.
     fn id_owner(&self) -> &RunId {
-        self.shared.as_ref().map_or(&self.run, |(origin, _)| origin)
+        self.shared.as_ref().map_or(&self.spans.run, |(origin, _)| origin)
     }
 
     /// Ends the segment, and its spans where they are.
     fn leave(&mut self, at: Timestamp, outcome: &Outcome) {
-        self.end_within(&Path::root(), at, outcome, |_| true);
-        if let Some(segment) = self.segment.take() {
-            self.last = Some(segment);
+        self.spans.end_within(&Path::root(), at, outcome, |_| true);
+        if let Some(segment) = self.spans.segment.take() {
+            self.spans.last = Some(segment);
         }
     }
 
@@ -296,36 +236,36 @@ impl RunSpans {
                 self.start.actor = start.actor.clone();
                 self.shared.clone_from(&start.forked_from);
             }
-            self.brains.insert(path.clone(), agent);
+            self.spans.brains.insert(path.clone(), agent);
             self.segment_start(event, None);
         } else {
-            self.brains.insert(path.clone(), agent.clone());
-            self.begin(path, SpanRole::Agent, (event.seq, event.at), Operation::Agent(agent));
+            self.spans.brains.insert(path.clone(), agent.clone());
+            self.spans.begin(path, SpanRole::Agent, (event.seq, event.at), Operation::Agent(agent));
         }
     }
 
     fn brain_end(&mut self, event: &Event, status: Status, outcome: &Outcome) {
         let (path, at) = (&event.path, event.at);
-        if path.is_root() && self.segment.is_none() {
+        if path.is_root() && self.spans.segment.is_none() {
             // A signal ends a run that no worker has claimed: that is a segment, too.
             self.segment_start(event, None);
-            let number = self.last.as_ref().map_or(0, |last| last.number);
-            if let Some(segment) = self.segment.as_mut().map(Arc::make_mut) {
+            let number = self.spans.last.as_ref().map_or(0, |last| last.number);
+            if let Some(segment) = self.spans.segment.as_mut().map(Arc::make_mut) {
                 segment.number = number;
             }
         }
-        self.withdraw_within(path, at);
+        withdraw_within(&mut self.spans, path, at);
         let inner = if status == Status::Completed { Outcome::failed("interrupted") } else { outcome.clone() };
         let is_own = |open: &OpenSpan| open.path == *path && matches!(open.role, SpanRole::Agent | SpanRole::Tool);
-        self.end_within(path, at, &inner, |open| !is_own(open));
-        self.end(path, SpanRole::Agent, at, outcome.clone(), |open| {
+        self.spans.end_within(path, at, &inner, |open| !is_own(open));
+        self.spans.end(path, SpanRole::Agent, at, outcome.clone(), |open| {
             if let Operation::Agent(agent) = &mut open.operation {
                 agent.status = Some(status);
             }
         });
-        self.brains.retain(|brain, _| !brain.is_within(path));
-        self.loops.retain(|open, _| !open.is_within(path));
-        self.calls.retain(|call, _| call == path || !call.is_within(path));
+        self.spans.brains.retain(|brain, _| !brain.is_within(path));
+        self.spans.loops.retain(|open, _| !open.is_within(path));
+        self.spans.calls.retain(|call, _| call == path || !call.is_within(path));
         if path.is_root() {
             self.leave(at, &Outcome::Done);
             self.is_over = true;
@@ -333,8 +273,9 @@ impl RunSpans {
     }
 
     fn stage_end(&mut self, event: &Event, outcome: Outcome) {
-        self.end_within(&event.path, event.at, &Outcome::failed("interrupted"), |open| open.role != SpanRole::Stage);
-        self.end(&event.path, SpanRole::Stage, event.at, outcome, |_| {});
+        self.spans
+            .end_within(&event.path, event.at, &Outcome::failed("interrupted"), |open| open.role != SpanRole::Stage);
+        self.spans.end(&event.path, SpanRole::Stage, event.at, outcome, |_| {});
     }
 
     fn iteration(&mut self, event: &Event, iteration: &positronic_core::record::Iteration) {
@@ -342,7 +283,7 @@ impl RunSpans {
             return;
         };
         let before = {
-            let open = self.loops.entry(stage.clone()).or_default();
+            let open = self.spans.loops.entry(stage.clone()).or_default();
             open.settings.follow(iteration.settings.as_ref());
             open.system.follow(iteration.system.as_ref());
             open.iteration.replace(number)
@@ -353,7 +294,7 @@ impl RunSpans {
         if let Some(before) = before {
             self.iteration_end(&stage, before, event.at, Outcome::Done);
         }
-        self.begin(&event.path, SpanRole::Iteration, (event.seq, event.at), Operation::Iteration { number });
+        self.spans.begin(&event.path, SpanRole::Iteration, (event.seq, event.at), Operation::Iteration { number });
     }
 
     fn iteration_end(&mut self, stage: &Path, number: u32, at: Timestamp, outcome: Outcome) {
@@ -363,8 +304,8 @@ impl RunSpans {
             Outcome::Failed { .. } => outcome.clone(),
             Outcome::Done | Outcome::Suspended => Outcome::failed("interrupted"),
         };
-        self.end_within(stage, at, &inner, |open| !is_outer(open));
-        self.end(&path, SpanRole::Iteration, at, outcome, |_| {});
+        self.spans.end_within(stage, at, &inner, |open| !is_outer(open));
+        self.spans.end(&path, SpanRole::Iteration, at, outcome, |_| {});
     }
 
     fn loop_end(&mut self, event: &Event, outcome: &LoopOutcome) {
@@ -375,24 +316,22 @@ impl RunSpans {
             LoopOutcome::MaxIterations => ("max_iterations", Outcome::Done),
             LoopOutcome::Limit { .. } => ("limit", Outcome::Done),
             LoopOutcome::Stopped { .. } => ("stopped", Outcome::Done),
-            LoopOutcome::Failed { code, message, .. } => {
-                ("failed", Outcome::failure(super::models::word(code), message.clone()))
-            }
+            LoopOutcome::Failed { code, message, .. } => ("failed", Outcome::failure(word(code), message.clone())),
             LoopOutcome::Cancelled => ("cancelled", Outcome::failed("cancelled")),
             _ => ("other", Outcome::Done),
         };
-        self.withdraw_within(path, at);
-        if let Some(number) = self.loops.get(path).and_then(|open| open.iteration) {
+        withdraw_within(&mut self.spans, path, at);
+        if let Some(number) = self.spans.loops.get(path).and_then(|open| open.iteration) {
             self.iteration_end(path, number, at, ends.clone());
         }
-        self.end_within(path, at, &ends, |open| open.path != *path);
-        self.end(path, SpanRole::Stage, at, ends, |open| {
+        self.spans.end_within(path, at, &ends, |open| open.path != *path);
+        self.spans.end(path, SpanRole::Stage, at, ends, |open| {
             if let Operation::Loop { outcome, .. } = &mut open.operation {
                 *outcome = Some(word);
             }
         });
-        self.loops.remove(path);
-        self.calls.retain(|call, _| !call.is_within(path));
+        self.spans.loops.remove(path);
+        self.spans.calls.retain(|call, _| !call.is_within(path));
     }
 }
 

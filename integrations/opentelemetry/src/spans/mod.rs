@@ -16,6 +16,7 @@
 //! `RUN_RELEASED`, and a claim without one before it, end all open spans but the waits. What goes on in the next segment
 //! gets new spans there, with its first event.
 
+mod bodies;
 mod calls;
 mod fold;
 mod ids;

@@ -1,10 +1,13 @@
 //! The open spans of a segment: each is found by its path and its role, and begins below the one around it.
 
-use positronic_core::record::{Path, Segment as PathSegment, Seq, Timestamp};
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::fold::RunSpans;
-use super::ids::SpanId;
-use super::span::{Agent, Link, Operation, Outcome, Span, Tool};
+use positronic_core::record::{Path, RunId, Segment as PathSegment, Seq, Settings, Timestamp};
+
+use super::bodies::BodiesByHash;
+use super::ids::{SpanId, SpanRef};
+use super::span::{Agent, Link, Operation, Outcome, Segment, Span, Tool, Wait};
 
 /// Distinguishes the spans at one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +46,78 @@ pub(super) struct OpenSpan {
     pub(super) links: Vec<Link>,
 }
 
-impl RunSpans {
+/// A call without a result.
+#[derive(Debug)]
+pub(super) struct CallWithoutResult {
+    pub(super) tool: Tool,
+    /// When its tool continued after a wait.
+    pub(super) resumed: Option<(Seq, Timestamp)>,
+    /// The last wait that has ended.
+    pub(super) waited: Option<SpanRef>,
+    /// Whether its tool runs apart from the worker, and so goes on in the next segment.
+    pub(super) is_detached: bool,
+}
+
+/// A wait that lasts.
+#[derive(Debug)]
+pub(super) struct OpenWait {
+    pub(super) path: Path,
+    /// The segment in which it began.
+    pub(super) segment: Arc<Segment>,
+    pub(super) id: SpanId,
+    pub(super) parent: Option<SpanId>,
+    pub(super) seq: Seq,
+    pub(super) started: Timestamp,
+    pub(super) wait: Wait,
+}
+
+/// An open loop.
+#[derive(Debug, Default)]
+pub(super) struct OpenLoop {
+    pub(super) iteration: Option<u32>,
+    pub(super) settings: BodiesByHash<Settings>,
+    pub(super) system: BodiesByHash<Arc<str>>,
+}
+
+/// What is open of a run, and the spans that the last event has ended.
+#[derive(Debug)]
+pub(super) struct OpenSpans {
+    pub(super) run: RunId,
+    pub(super) segment: Option<Arc<Segment>>,
+    /// The last segment that has ended.
+    pub(super) last: Option<Arc<Segment>>,
+    /// Links for the first span of the next segment.
+    pub(super) links: Vec<Link>,
+    pub(super) brains: HashMap<Path, Agent>,
+    pub(super) loops: HashMap<Path, OpenLoop>,
+    pub(super) calls: HashMap<Path, CallWithoutResult>,
+    pub(super) open: Vec<OpenSpan>,
+    pub(super) waits: Vec<OpenWait>,
+    pub(super) ended: Vec<Span>,
+    /// Whether the events are a fork's own, before its first claim.
+    pub(super) is_unclaimed_fork: bool,
+    /// Of a fork: the waits that ended in it before its first claim.
+    pub(super) unclaimed: Vec<Span>,
+}
+
+impl OpenSpans {
+    pub(super) fn new(run: RunId) -> Self {
+        Self {
+            run,
+            segment: None,
+            last: None,
+            links: Vec::new(),
+            brains: HashMap::new(),
+            loops: HashMap::new(),
+            calls: HashMap::new(),
+            open: Vec::new(),
+            waits: Vec::new(),
+            ended: Vec::new(),
+            is_unclaimed_fork: false,
+            unclaimed: Vec::new(),
+        }
+    }
+
     /// Returns the open span at a path.
     pub(super) fn find(&mut self, path: &Path, role: SpanRole) -> Option<&mut OpenSpan> {
         self.open.iter_mut().rev().find(|open| open.role == role && open.path == *path)
