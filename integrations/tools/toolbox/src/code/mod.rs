@@ -34,6 +34,7 @@ mod room;
 mod runner;
 #[cfg(target_os = "linux")]
 mod sandbox;
+mod stop;
 mod supervise;
 #[cfg(target_os = "linux")]
 mod syscalls;

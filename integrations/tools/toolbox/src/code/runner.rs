@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::interpreter::{Interpreter, SEARCHED};
 use super::room::DiskUse;
-use super::supervise::{self, Program, ProgramResult, StopReason, StopRequest};
+use super::stop::{StopReason, StopRequest};
+use super::supervise::{self, Program, ProgramResult};
 use super::{CodeError, CodeOptions, Protection};
 use crate::blocking::blocking;
 use crate::folder::{OutputFolder, own_name, remove_folder};

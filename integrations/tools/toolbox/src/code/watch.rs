@@ -7,7 +7,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::processes::{members, memory_above};
 use super::room::DiskUse;
-use super::supervise::{StopReason, StopRequest};
+use super::stop::{StopReason, StopRequest};
 
 /// The maximum pause between two polls of a program.
 const PAUSE: Duration = Duration::from_millis(20);
