@@ -45,6 +45,19 @@ const CRATES: &[(&str, &[&str])] = &[
     ("integrations/tools/toolbox", &["positronic-core", "positronic-net"]),
 ];
 
+/// The crates on top of these.
+const LATER: &[&str] = &[
+    "integrations/bridges",
+    "integrations/engines/restate",
+    "integrations/models/anthropic",
+    "integrations/models/gemini",
+    "integrations/models/providers",
+    "integrations/models/testing",
+    "integrations/opentelemetry",
+    "integrations/server",
+    "integrations/stores/postgres",
+];
+
 fn sources(package: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package).join("src")
 }
@@ -126,13 +139,18 @@ fn cli_files_have_no_circle() {
 }
 
 #[test]
-fn files_of_the_core_and_its_former_parts_have_only_small_circles() {
-    for (package, _) in CRATES {
+fn files_of_a_crate_have_only_small_circles() {
+    let mut large = BTreeMap::new();
+    let large_ones = ["integrations/bridges", "integrations/server"];
+    let packages = CRATES.iter().map(|(package, _)| *package).chain(LATER.iter().copied());
+    for package in packages.filter(|package| !large_ones.contains(package)) {
         let modules = Modules::of(&sources(package));
-        let mut circles = circles(&modules.uses(false));
-        circles.retain(|circle| circle.len() > LARGEST_CIRCLE);
-        assert!(circles.is_empty(), "{package}: {circles:#?}");
+        for circle in circles(&modules.uses(false)).into_iter().filter(|circle| circle.len() > LARGEST_CIRCLE) {
+            let files = circle.into_iter().map(str::to_owned).collect::<Vec<_>>();
+            large.entry(package).or_insert_with(Vec::new).push(files);
+        }
     }
+    assert!(large.is_empty(), "{large:#?}");
 }
 
 #[test]
@@ -150,10 +168,7 @@ fn crates_use_only_their_listed_crates() {
 /// One word stands for one idea. In another crate it may stand for another one, or for the form of the same thing there.
 #[test]
 fn no_two_types_of_a_crate_have_the_same_name() {
-    for package in ["positronic-cli", "integrations/server", "integrations/bridges", "integrations/opentelemetry"]
-        .into_iter()
-        .chain(CRATES.iter().map(|(package, _)| *package))
-    {
+    for package in CRATES.iter().map(|(package, _)| *package).chain(LATER.iter().copied()).chain(["positronic-cli"]) {
         let modules = Modules::of(&sources(package));
         let twice: BTreeMap<_, _> = modules.types().into_iter().filter(|(_, files)| files.len() > 1).collect();
 
@@ -173,7 +188,7 @@ fn only_the_listed_files_of_the_core_use_tokio() {
 fn grouped_and_relative_imports_are_understood() {
     let folder = tempfile::tempdir().unwrap();
     for (file, code) in [
-        ("lib.rs", "mod a; mod b; mod c;"),
+        ("lib.rs", "mod a; mod b; mod c; mod d;"),
         (
             "a.rs",
             "use crate::{b::{self, two::Two}, c::Three as Third};\n#[cfg(test)]\nmod tests { use crate::c::Never; }",
@@ -182,6 +197,7 @@ fn grouped_and_relative_imports_are_understood() {
         ("b/one.rs", "fn f() { let x = vec![super::Two, super::super::c::Three]; }\npub(crate) struct One;"),
         ("b/two.rs", "use super::One;\npub(crate) struct Two;"),
         ("c.rs", "// use crate::a::A;\npub(crate) struct Three;"),
+        ("d.rs", "pub(crate) struct Four;\nmod inline { use super::Four; use super::super::c::Three; }"),
     ] {
         let path = folder.path().join(file);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -196,5 +212,6 @@ fn grouped_and_relative_imports_are_understood() {
     assert_eq!(of("b/mod.rs"), [""; 0]);
     assert_eq!(of("b/one.rs"), ["b/two.rs", "c.rs"]);
     assert_eq!(of("c.rs"), [""; 0]);
+    assert_eq!(of("d.rs"), ["c.rs"]);
     assert_eq!(circles(&uses), [["b/one.rs", "b/two.rs"].into()]);
 }

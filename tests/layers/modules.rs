@@ -136,8 +136,15 @@ impl Modules {
                 }
                 TokenTree::Group(group) => {
                     let is_restriction = group.delimiter() == Delimiter::Parenthesis && is_public;
-                    if !is_restriction {
-                        self.read(module, &group.stream().into_iter().collect::<Vec<_>>(), into);
+                    let inner: Vec<_> = group.stream().into_iter().collect();
+                    if let Some(inline) = inline_module(&code[..at - 1]) {
+                        let mut uses = Vec::new();
+                        self.read(&[module.as_slice(), &[inline]].concat(), &inner, &mut uses);
+                        // What it imports has a name in it alone.
+                        into.extend(uses.into_iter().map(|used| Use { name: None, is_public: false, ..used }));
+                        is_public = false;
+                    } else if !is_restriction {
+                        self.read(module, &inner, into);
                         is_public = false;
                     }
                 }
@@ -241,6 +248,14 @@ fn imports(tree: &[TokenTree], prefix: &ModulePath, into: &mut Vec<(ModulePath, 
             }
         }
         into.extend(name.map(|name| (path, name)));
+    }
+}
+
+/// Returns the name of the module whose braces follow the code.
+fn inline_module(before: &[TokenTree]) -> Option<String> {
+    match before {
+        [.., TokenTree::Ident(keyword), TokenTree::Ident(name)] if *keyword == "mod" => Some(name.to_string()),
+        _ => None,
     }
 }
 
