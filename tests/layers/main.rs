@@ -62,6 +62,17 @@ fn sources(package: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package).join("src")
 }
 
+fn packages() -> impl Iterator<Item = &'static str> {
+    CRATES.iter().map(|(package, _)| *package).chain(LATER.iter().copied())
+}
+
+/// Reads the sources of a package, without files of tests.
+fn files(package: &str) -> Vec<(String, String)> {
+    let src = sources(package);
+    let modules = Modules::of(&src);
+    modules.files().map(|file| (file.to_owned(), std::fs::read_to_string(src.join(file)).unwrap())).collect()
+}
+
 /// Reads the table below a heading of `ARCHITECTURE.md`: which folders a folder may use.
 fn table(heading: &str) -> BTreeMap<&str, Vec<&str>> {
     let section = ARCHITECTURE.split(&format!("\n## {heading}")).nth(1).unwrap().split("\n## ").next().unwrap();
@@ -142,8 +153,7 @@ fn cli_files_have_no_circle() {
 fn files_of_a_crate_have_only_small_circles() {
     let mut large = BTreeMap::new();
     let large_ones = ["integrations/bridges", "integrations/server"];
-    let packages = CRATES.iter().map(|(package, _)| *package).chain(LATER.iter().copied());
-    for package in packages.filter(|package| !large_ones.contains(package)) {
+    for package in packages().filter(|package| !large_ones.contains(package)) {
         let modules = Modules::of(&sources(package));
         for circle in circles(&modules.uses(false)).into_iter().filter(|circle| circle.len() > LARGEST_CIRCLE) {
             let files = circle.into_iter().map(str::to_owned).collect::<Vec<_>>();
@@ -168,7 +178,7 @@ fn crates_use_only_their_listed_crates() {
 /// One word stands for one idea. In another crate it may stand for another one, or for the form of the same thing there.
 #[test]
 fn no_two_types_of_a_crate_have_the_same_name() {
-    for package in CRATES.iter().map(|(package, _)| *package).chain(LATER.iter().copied()).chain(["positronic-cli"]) {
+    for package in packages().chain(["positronic-cli"]) {
         let modules = Modules::of(&sources(package));
         let twice: BTreeMap<_, _> = modules.types().into_iter().filter(|(_, files)| files.len() > 1).collect();
 

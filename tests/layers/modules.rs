@@ -51,6 +51,11 @@ impl Modules {
         modules
     }
 
+    /// Lists the files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
+        self.0.values().map(|module| &*module.file)
+    }
+
     /// Lists the files whose code names a crate.
     pub(crate) fn naming(&self, name: &str) -> Vec<&str> {
         fn names(code: &[TokenTree], name: &str) -> bool {

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::sources;
+use super::{files, packages, sources};
 
 /// The readers that may skip kinds: a word for the column, the package, and the files or folders.
 const READERS: &[(&str, &str, &[&str])] = &[
@@ -16,14 +16,41 @@ const READERS: &[(&str, &str, &[&str])] = &[
         "positronic-core",
         &["projection/prompts.rs", "projection/prompts/record.rs", "record/prompt/approval.rs"],
     ),
-    ("timeline", "positronic-core", &["projection/timeline"]),
+    ("calls", "positronic-core", &["projection/timeline/calls.rs"]),
     ("costs", "positronic-core", &["projection/cost.rs", "projection/bill.rs"]),
     ("files", "positronic-core", &["projection/files.rs"]),
     ("traffic", "positronic-core", &["projection/traffic.rs"]),
     ("log", "positronic-core", &["sink/log.rs"]),
-    ("traces", "integrations/opentelemetry", &["spans"]),
+    ("admit", "positronic-core", &["machine/admit.rs"]),
+    ("commit", "positronic-core", &["runner/worker/commit.rs"]),
+    ("append", "positronic-core", &["store/append.rs"]),
+    ("about", "positronic-core", &["machine/describe.rs"]),
+    ("failed", "positronic-core", &["machine/failed_place.rs"]),
+    ("flight", "positronic-core", &["runner/client/answers.rs"]),
+    ("words", "positronic-cli", &["render/words.rs"]),
+    ("serve", "positronic-cli", &["commands/serve/work/serve_log.rs"]),
+    ("cassette", "positronic-cli", &["app/models/cassette_position.rs"]),
+    ("questions", "integrations/server", &["api/pending/questions.rs"]),
+    ("requests", "integrations/server", &["api/runs/requests.rs"]),
+    ("repeated", "integrations/server", &["api/runs/signals.rs"]),
+    ("fork", "integrations/server", &["api/runs/fork.rs", "api/runs/fork_decisions.rs"]),
     ("webhooks", "integrations/server", &["webhooks/outgoing/event.rs"]),
+    ("bridges", "integrations/bridges", &["projection/apply.rs"]),
+    ("traces", "integrations/opentelemetry", &["spans"]),
 ];
+
+/// Files of the core that no kind can pass: those that name all, and the folds to which the first of them sends each kind.
+const EXHAUSTIVE: &[&str] = &[
+    "machine/apply.rs",
+    "machine/crashes.rs",
+    "machine/headline.rs",
+    "machine/stages/loop/fold.rs",
+    "machine/stages/step.rs",
+    "projection/timeline/fold.rs",
+];
+
+/// From how many arms of a match on a file is a reader of events.
+const ARMS: usize = 5;
 
 /// Returns the code of a file, or of the files of a folder.
 fn read(path: &Path) -> String {
@@ -64,6 +91,27 @@ fn every_reader_of_events_is_known_to_read_or_skip_each_kind() {
         _ = writeln!(table, "{kind:<22} {}", read_by.join(" "));
     }
     insta::assert_snapshot!(table);
+}
+
+#[test]
+fn every_file_that_matches_kinds_of_events_is_in_the_table() {
+    let is_arm = |line: &str| {
+        let line = line.trim_start().trim_start_matches("| ");
+        line.starts_with("EventKind::") || line.starts_with("E::")
+    };
+    let mut unknown = Vec::new();
+    for package in packages().chain(["positronic-cli"]) {
+        for (file, code) in files(package) {
+            let is_listed = READERS
+                .iter()
+                .any(|(_, of, places)| *of == package && places.iter().any(|place| file.starts_with(place)))
+                || package == "positronic-core" && EXHAUSTIVE.contains(&&*file);
+            if !is_listed && code.lines().filter(|line| is_arm(line)).count() >= ARMS {
+                unknown.push(format!("{package}: {file}"));
+            }
+        }
+    }
+    assert!(unknown.is_empty(), "{unknown:#?}");
 }
 
 #[test]
