@@ -8,6 +8,7 @@ mod actions;
 mod argument_repair;
 mod document;
 mod guard;
+mod loop_check;
 mod plugin;
 mod scope;
 mod stage;
@@ -387,41 +388,5 @@ impl BrainDefinition {
     #[must_use]
     pub fn stage(&self, name: &str) -> Option<&StageDefinition> {
         self.stages.iter().find(|stage| stage.name == name)
-    }
-}
-
-impl LoopDefinition {
-    /// Marks the tools in `exit_on` as exit tools. A name that ends in `*` matches by prefix. Tools that plugins offer later are
-    /// marked in the iterations that offer them.
-    ///
-    /// # Errors
-    ///
-    /// An [`Error`] for the first name that no tool has, now or later. The tools of the other names are marked nevertheless.
-    pub fn mark_exits(&mut self) -> Result<()> {
-        let mut unknown = None;
-        for name in &self.exit_on {
-            let prefix = name.strip_suffix('*');
-            let named = |id: &ToolId| match prefix {
-                Some(prefix) => id.as_str().starts_with(prefix),
-                None => id.as_str() == name,
-            };
-            let may_come = |later: &String| match later.strip_suffix('*') {
-                Some(prefix) => name.starts_with(prefix),
-                None => later == name,
-            };
-            let mut found = prefix.is_some() || self.later.iter().any(may_come);
-            for (_, tool) in self.tools.iter_mut().filter(|(id, _)| named(id)) {
-                Arc::make_mut(tool).decl.flags.exit = true;
-                found = true;
-            }
-            if !found {
-                unknown.get_or_insert(name);
-            }
-        }
-        let Some(name) = unknown else { return Ok(()) };
-        let later = self.later.iter().filter(|later| !self.tools.contains_key(later.as_str()));
-        let known: Vec<_> = self.tools.keys().map(ToolId::as_str).chain(later.map(String::as_str)).collect();
-        let known = known.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
-        Err(Error::new(format!("`exit_on` names `{name}`, but the loop's tools are {known}")))
     }
 }

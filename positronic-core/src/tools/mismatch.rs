@@ -32,8 +32,8 @@ pub(super) fn explain(validator: &jsonschema::Validator, steps: Option<u64>, val
         .by_ref()
         .take(MAX_ERRORS)
         .map(|error| match error.instance_path().as_str() {
-            "" => problem(&error),
-            pointer => format!("at `{pointer}`: {}", problem(&error)),
+            "" => problem(&error, value),
+            pointer => format!("at `{pointer}`: {}", problem(&error, value)),
         })
         .collect();
     match errors.count() {
@@ -43,10 +43,16 @@ pub(super) fn explain(validator: &jsonschema::Validator, steps: Option<u64>, val
     Err(problems.join("; "))
 }
 
-/// Describes an error. For an enumeration, it lists the valid values.
-fn problem(error: &ValidationError<'_>) -> String {
+/// Describes an error of a value. For an enumeration, it lists the valid values.
+fn problem(error: &ValidationError<'_>, value: &Value) -> String {
     if matches!(error.kind(), ValidationErrorKind::FalseSchema) {
-        return format!("{} is not allowed here", cut(error.instance()));
+        // The error of a field that an object without fields has is at the object.
+        let fields = value.pointer(error.instance_path().as_str()).and_then(Value::as_object);
+        let named = fields.and_then(|fields| fields.iter().find(|(_, field)| *field == error.instance().as_ref()));
+        return match named {
+            Some((name, _)) => format!("the field `{}` is not allowed", cut(name)),
+            None => format!("{} is not allowed here", cut(error.instance())),
+        };
     }
     let Some(values) = choices(error).filter(|values| values.len() > 1) else { return cut(error) };
     let mut named: Vec<_> = values.iter().take(NAMED).map(cut).collect();

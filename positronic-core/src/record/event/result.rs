@@ -24,7 +24,7 @@ pub enum ToolResult {
     },
     /// A person rejected the call or an identical one before it, or its approval expired.
     Denied {
-        /// What denied it. Earlier releases did not record it.
+        /// What denied it; absent in older logs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<DenialCause>,
         /// The reason, in the person's words if a person rejected it.

@@ -12,7 +12,7 @@ use super::plugin_updates::{has_updates, updated};
 use super::report;
 use crate::definition::{CompactionChange, LoopDefinition, StageBody};
 use crate::machine::{ConfiguredIteration, LoopPhase, Outcome, begin_iteration, begin_loop, limits_money, offers};
-use crate::record::{ContinuedLoop, NewEvent, Overrides, Path, PluginStates, ResponseMetadata, Segment, ToolSet};
+use crate::record::{ContinuedLoop, NewEvent, Overrides, Path, PluginStates, ResponseMetadata, Segment};
 use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
 use crate::runner::worker::stop::Stop;
@@ -167,11 +167,11 @@ fn draft_iteration(worker: &mut Worker, path: &Path, number: u32, prepared: Prep
     if let Some(decisions) = &mut definition.settings.structured_actions {
         decisions.form.get_or_insert_with(|| model.action_format());
     }
-    if let Err(error) = can_exit(&definition) {
+    if let Err(error) = definition.check_exit() {
         return draft_failure(worker, path, error);
     }
     definition.tools.retain(|_, tool| offers(&worker.state, path, tool.decl.flags));
-    if let Err(error) = checked(&definition).and_then(|()| priced(worker, path, &definition)) {
+    if let Err(error) = definition.check_tools().and_then(|()| priced(worker, path, &definition)) {
         return draft_failure(worker, path, error);
     }
     let begins = worker.state.loop_at(path).is_none_or(|frame| frame.path != *path);
@@ -253,6 +253,7 @@ fn configured<'a>(
     let tools: Vec<_> = definition.tools.values().map(|tool| &tool.decl).collect();
     let compaction = definition.compaction.as_ref();
     let unread = continues.as_ref().filter(|continued| continued.unread > 0);
+    let had_exit = || worker.state.loop_at(path).is_some_and(|frame| frame.path == *path && frame.exits);
     let unread = unread.map(|continued| worker.shared.prompts().unread(&continued.path)).unwrap_or_default();
     ConfiguredIteration {
         input: definition.input.as_ref(),
@@ -260,7 +261,7 @@ fn configured<'a>(
         in_code: definition.answer.is_some() && !definition.stays,
         system: &definition.system,
         context: &definition.context,
-        exits: exits(worker, path, definition),
+        exits: definition.ends_by_exit_only(had_exit),
         tools,
         settings: &definition.settings,
         limits: &definition.limits,
@@ -270,15 +271,6 @@ fn configured<'a>(
         continues,
         unread,
     }
-}
-
-/// Returns whether only an exit tool ends the loop. A loop that has had an exit tool, or names one that may come, still does not end
-/// by a text, unless there is no tool to call.
-fn exits(worker: &Worker, path: &Path, definition: &LoopDefinition) -> bool {
-    let has_exit = definition.tools.values().any(|tool| tool.decl.flags.is_plain_exit());
-    let had_exit = || worker.state.loop_at(path).is_some_and(|frame| frame.path == *path && frame.exits);
-    let later = || !definition.text_exits && (had_exit() || !definition.exit_on.is_empty());
-    definition.require_exit || has_exit || (!definition.tools.is_empty() && later())
 }
 
 fn overridden(worker: &Worker, mut definition: LoopDefinition) -> LoopDefinition {
@@ -295,32 +287,4 @@ fn overridden(worker: &Worker, mut definition: LoopDefinition) -> LoopDefinition
 /// Returns whether a loop belongs to the run's own brain, which gets the messages of persons.
 fn is_of_root(path: &Path) -> bool {
     path.parent_text().is_some_and(str::is_empty)
-}
-
-fn checked(definition: &LoopDefinition) -> crate::Result<()> {
-    let tools = || definition.tools.values().map(|tool| &tool.decl);
-    if let Some((one, other)) = ToolSet::collision_of(tools()) {
-        return Err(crate::Error::new(format!(
-            "the tools `{one}` and `{other}` would have the same name for a provider; rename one of them"
-        )));
-    }
-    if definition.settings.structured_actions.is_some() && !tools().any(|tool| tool.flags.exit && !tool.flags.hand_back)
-    {
-        return Err(crate::Error::new(
-            "it asks for structured actions, and none of its actions ends the loop; mark one with `.exit()` or name \
-             one in `exit_on`",
-        ));
-    }
-    Ok(())
-}
-
-/// Refuses an iteration that only an exit tool can end and that has no tools.
-fn can_exit(definition: &LoopDefinition) -> crate::Result<()> {
-    if definition.require_exit && definition.tools.is_empty() {
-        return Err(crate::Error::new(
-            "`require_exit` lets only an exit tool end it, and this iteration offers no tool; add one for this state, or drop \
-             `require_exit`",
-        ));
-    }
-    Ok(())
 }
