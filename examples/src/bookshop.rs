@@ -68,6 +68,7 @@ pub struct Shop {
 
 impl Shop {
     /// Opens a shop with two books. A prompt with an unknown variable is found here.
+    #[must_use]
     pub fn example() -> Arc<Self> {
         let book = |title: &str, euros| Book { title: title.to_owned(), euros };
         let shelf = vec![book("The Lighthouse", 18), book("Moss of the North", 31)];
@@ -143,6 +144,10 @@ struct Pick {
 }
 
 /// Makes an order of the shop's page the input of a run of `Parcel`.
+///
+/// # Errors
+///
+/// If the order has no books.
 pub fn order_of_the_page(order: Order) -> Result<StartInput<Order>, Error> {
     if order.titles.is_empty() {
         return Err(Error::new("an order without books is not sent"));

@@ -66,9 +66,9 @@ impl Structure {
         waits
     }
 
-    fn collect_waits<'a>(&'a self, around: &str, waits: &mut Vec<(String, &'a str)>) {
+    fn collect_waits<'a>(&'a self, outer: &str, waits: &mut Vec<(String, &'a str)>) {
         for stage in &self.stages {
-            let at = if around.is_empty() { stage.name.clone() } else { format!("{around}/{}", stage.name) };
+            let at = if outer.is_empty() { stage.name.clone() } else { format!("{outer}/{}", stage.name) };
             let webhooks = stage.webhooks.iter().filter(|name| !is_reserved(name));
             waits.extend(webhooks.map(|name| (at.clone(), name.as_str())));
             for brain in stage.brain.iter().chain(stage.arms.iter().filter_map(|arm| arm.brain.as_ref())) {

@@ -47,7 +47,7 @@ impl<O, R, V: ?Sized> Brain<O, R, V> {
     ) -> Brain<O, R, V2> {
         self.with(|definition| {
             definition.provide = Some(match definition.provide.take() {
-                Some(inner) => Arc::new(move |around| inner(provide(around))),
+                Some(inner) => Arc::new(move |outer| inner(provide(outer))),
                 None => Arc::new(provide),
             });
         })
@@ -139,8 +139,8 @@ impl<O, R, V: Services> Brain<O, R, V> {
     /// # let _ = billing;
     /// ```
     pub fn provide<V2: Services>(self, provide: impl Fn(&V2) -> V + Send + Sync + 'static) -> Brain<O, R, V2> {
-        self.provided(move |around| match services::<V2>(&around) {
-            Ok(around) => Arc::new(provide(&around)),
+        self.provided(move |outer| match services::<V2>(&outer) {
+            Ok(outer) => Arc::new(provide(&outer)),
             Err(_) => Arc::new(()),
         })
     }

@@ -124,7 +124,7 @@ pub fn admit(
 
 /// Finds the decision on a call, or the last one on more for a loop or a brain, in the log: the state drops the calls
 /// of a completed batch.
-pub fn decided<'a>(log: impl IntoIterator<Item = &'a Event>, call: &Path) -> Option<Refusal> {
+pub fn earlier_decision<'a>(log: impl IntoIterator<Item = &'a Event>, call: &Path) -> Option<Refusal> {
     let (mut found, mut currency) = (None, None);
     for event in log {
         currency = currency.or_else(|| event.currency());

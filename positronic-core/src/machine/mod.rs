@@ -49,7 +49,7 @@ mod tries;
 mod undo;
 mod waiting;
 
-pub use admit::{Refusal, decided};
+pub use admit::{Refusal, earlier_decision};
 pub use apply::IllegalEvent;
 pub use crashed_work::{CrashedWork, Work};
 pub use crashes::MAX_CRASHES;

@@ -52,7 +52,7 @@ impl BrainFrame {
             Stage::Brain(brain) => vec![brain],
             Stage::Group(group) => group.open.values().map(|brain| &**brain).collect(),
             Stage::Loop(frame) => frame.batch.iter().filter_map(|call| call.inner()).collect(),
-            _ => Vec::new(),
+            Stage::Step(_) | Stage::Wait(_) | Stage::Ready | Stage::Failed(_) => Vec::new(),
         };
         for brain in open {
             all.extend(brain.undoable().into_iter().map(|undoable| self.lifted(undoable)));

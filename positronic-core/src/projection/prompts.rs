@@ -290,14 +290,14 @@ impl Prompts {
         record.apply(event);
         if record.prompt.state != before {
             let state = record.prompt.state;
-            self.tell_above(loop_at, state);
+            self.update_enclosing(loop_at, state);
         }
     }
 
     /// Updates the waiting state of the loops whose calls run the brain of a loop.
-    fn tell_above(&mut self, loop_at: &str, mut state: PromptState) {
+    fn update_enclosing(&mut self, loop_at: &str, mut state: PromptState) {
         let mut below = loop_at;
-        while let Some(above) = stages_around(below).find(|at| self.records.contains_key(*at)) {
+        while let Some(above) = enclosing_stages(below).find(|at| self.records.contains_key(*at)) {
             let Some(record) = self.records.get_mut(above) else { return };
             let Ok(path) = Path::parse(below) else { return };
             match state {
@@ -318,10 +318,10 @@ impl Prompts {
 }
 
 /// Lists the loops and the groups of brains around a loop, from the inside out.
-fn stages_around(loop_at: &str) -> impl Iterator<Item = &str> {
-    let around = std::iter::successors(parent_of(loop_at), |at| parent_of(at));
+fn enclosing_stages(loop_at: &str) -> impl Iterator<Item = &str> {
+    let ancestors = std::iter::successors(parent_of(loop_at), |at| parent_of(at));
     let is_call = |at: &&str| matches!(segments_of(at).next_back(), Some(Segment::Call(..)));
-    around.filter(is_call).filter_map(parent_of)
+    ancestors.filter(is_call).filter_map(parent_of)
 }
 
 /// Returns the successful call with which a loop handed its dialogue over.

@@ -196,12 +196,12 @@ impl Runner {
     }
 
     /// Sets the store of the logs, by default a new [`MemoryStore`]. The runner shares no runs with the clones that have
-    /// another store: it has its own lease, and feeds its sinks anew. Where [`Runner::stream_to`] streams to stays.
+    /// another store: it has its own lease, and feeds its sinks from the start. Where [`Runner::stream_to`] streams to stays.
     #[must_use]
     pub fn store(self, store: impl EventStore) -> Self {
         Self {
             store: Arc::new(store),
-            sinks: Arc::new(self.sinks.iter().map(|feeds| feeds.anew()).collect()),
+            sinks: Arc::new(self.sinks.iter().map(|feeds| feeds.for_another_store()).collect()),
             state: Arc::new(StoreState { live: self.state.live.clone(), ..StoreState::default() }),
             lease: LeaseKeeper::default(),
             unattended: Unattended::new(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::machine::{Effect, Refusal, RunState, admit, decided, next, pending, status, why};
+use positronic_core::machine::{Effect, Refusal, RunState, admit, earlier_decision, next, pending, status, why};
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
 use positronic_core::record::{
@@ -153,7 +153,7 @@ async fn decided_names_the_last_decision_on_a_limit() {
     for (decision, expected) in decisions {
         let NewEvent { path: at, kind, .. } = admit(&asked, &signal(decision), asked.at, &anything).unwrap().remove(0);
         let event = Event { seq: asked.next, at: asked.at, epoch: None, clock: None, with_next: false, path: at, kind };
-        let refusal = decided(log.iter().chain([&event]), &path("Work"));
+        let refusal = earlier_decision(log.iter().chain([&event]), &path("Work"));
         assert!(matches!(&refusal, Some(Refusal::Decided { how, .. }) if how == expected), "{refusal:?}");
     }
 }

@@ -129,7 +129,7 @@ impl OpenSpans {
             return;
         }
         self.end(path, role, at.1, Outcome::failed("interrupted"), |_| {});
-        let parent = self.around(path, role, at);
+        let parent = self.enclosing(path, role, at);
         self.push(path, role, at, parent, operation);
     }
 
@@ -148,8 +148,8 @@ impl OpenSpans {
     }
 
     /// Returns the span around a place; begins it if it is not open in this segment.
-    pub(super) fn around(&mut self, path: &Path, role: SpanRole, at: (Seq, Timestamp)) -> Option<SpanId> {
-        let (path, role) = self.place_around(path, role)?;
+    pub(super) fn enclosing(&mut self, path: &Path, role: SpanRole, at: (Seq, Timestamp)) -> Option<SpanId> {
+        let (path, role) = self.enclosing_place(path, role)?;
         Some(self.ensure(&path, role, at))
     }
 
@@ -158,13 +158,13 @@ impl OpenSpans {
         if let Some(open) = self.find(path, role) {
             return open.id;
         }
-        let parent = self.around(path, role, at);
+        let parent = self.enclosing(path, role, at);
         let operation = self.operation_at(path, role);
         self.push(path, role, at, parent, operation)
     }
 
     /// Returns the place around a place; `None` for the run's own brain.
-    fn place_around(&self, path: &Path, role: SpanRole) -> Option<(Path, SpanRole)> {
+    fn enclosing_place(&self, path: &Path, role: SpanRole) -> Option<(Path, SpanRole)> {
         let parent = path.parent();
         let inner = path.last();
         Some(match (role, inner) {

@@ -77,7 +77,7 @@ pub(super) fn wait_event(spans: &mut OpenSpans, event: &Event) {
 fn wait_start(spans: &mut OpenSpans, event: &Event, kind: WaitKind, complete: impl FnOnce(&mut Wait)) {
     let (path, at) = (&event.path, (event.seq, event.at));
     let (segment, parent) = match &spans.segment {
-        Some(segment) => (Arc::clone(segment), spans.around(path, SpanRole::Wait, at)),
+        Some(segment) => (Arc::clone(segment), spans.enclosing(path, SpanRole::Wait, at)),
         // A run can be paused while no worker has claimed it.
         None => match &spans.last {
             Some(last) => (Arc::clone(last), Some(last.root)),

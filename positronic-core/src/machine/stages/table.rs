@@ -1,4 +1,4 @@
-//! The table of the stages: the only places that match on their kinds.
+//! The table of the stages: which code runs for which kind, and for which frame.
 
 use std::sync::Arc;
 

@@ -85,9 +85,9 @@ fn first(pointer: String, recorded: &Value, attempted: &Value) -> Option<(String
             .find_map(|index| child(&format!("{pointer}/{index}"), one.get(index), other.get(index))),
         (Value::String(one), Value::String(other)) => {
             let same = std::iter::zip(one.chars(), other.chars()).take_while(|(one, other)| one == other).count();
-            Some((pointer, around(one, same), around(other, same)))
+            Some((pointer, excerpt(one, same), excerpt(other, same)))
         }
-        _ => Some((pointer, around_document(recorded), around_document(attempted))),
+        _ => Some((pointer, excerpt_of_document(recorded), excerpt_of_document(attempted))),
     }
 }
 
@@ -95,14 +95,14 @@ fn child(pointer: &str, one: Option<&Value>, other: Option<&Value>) -> Option<(S
     match (one, other) {
         (Some(one), Some(other)) => first(pointer.to_owned(), one, other),
         (one, other) => {
-            let show = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), around_document);
+            let show = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), excerpt_of_document);
             Some((pointer.to_owned(), show(one), show(other)))
         }
     }
 }
 
 /// Shows the part of a text around the difference.
-fn around(text: &str, at: usize) -> String {
+fn excerpt(text: &str, at: usize) -> String {
     const BEFORE: usize = 30;
     const LONGEST: usize = 100;
     let start = if at > BEFORE * 2 { at - BEFORE } else { 0 };
@@ -111,7 +111,7 @@ fn around(text: &str, at: usize) -> String {
     format!("{}{shown:?}{}", if before { "…" } else { "" }, if after { "…" } else { "" })
 }
 
-fn around_document(document: &Value) -> String {
+fn excerpt_of_document(document: &Value) -> String {
     const LONGEST: usize = 120;
     let text = document.to_string();
     match text.char_indices().nth(LONGEST) {

@@ -7,7 +7,7 @@ use crate::record::{ArmShape, BatchPolicy, Event, Path, Seq, StageKind, Timestam
 
 impl Timeline {
     /// Returns the innermost node at or around a path.
-    pub(super) fn around(&self, path: &Path) -> NodeId {
+    pub(super) fn innermost(&self, path: &Path) -> NodeId {
         let mut at = Some(path.as_str());
         while let Some(path) = at {
             if let Some(id) = self.places.get(path) {

@@ -17,7 +17,7 @@ impl Timeline {
         match &event.kind {
             EventKind::LoopToolCall(call) => return self.tool_call(event, call),
             EventKind::LoopExit { call, .. } => {
-                let id = self.around(call);
+                let id = self.innermost(call);
                 if let Some(call) = self.call_mut(id) {
                     call.exited = true;
                 }
@@ -81,7 +81,7 @@ impl Timeline {
     fn tool_call(&mut self, event: &Event, call: &ToolCall) {
         let Some(Segment::Call(iteration, _)) = event.path.last() else { return };
         let loop_at = event.path.parent().unwrap_or_default();
-        let parent = self.around(&loop_at.iteration(iteration));
+        let parent = self.innermost(&loop_at.iteration(iteration));
         let node = CallNode {
             public_id: event.path.public_id(),
             tool: call.tool.clone(),

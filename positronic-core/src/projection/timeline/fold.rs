@@ -24,7 +24,7 @@ impl Timeline {
             }
         }
         let (path, now) = (&event.path, event.at);
-        let here = self.around(path);
+        let here = self.innermost(path);
         match &event.kind {
             EventKind::RunClaimed { owner, .. } => self.worker = Some(owner.clone()),
             EventKind::RunReleased { .. } => self.worker = None,

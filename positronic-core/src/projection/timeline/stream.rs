@@ -35,7 +35,7 @@ impl Timeline {
         let path = &event.path;
         let here = match path.last() {
             Some(Segment::Question(iteration, _)) => {
-                self.around(&path.parent().unwrap_or_default().iteration(iteration))
+                self.innermost(&path.parent().unwrap_or_default().iteration(iteration))
             }
             _ => here,
         };

@@ -63,7 +63,7 @@ impl Feeds {
     }
 
     /// Returns feeds of the same sink for the runs of another store.
-    pub(in crate::runner) fn anew(&self) -> Arc<Self> {
+    pub(in crate::runner) fn for_another_store(&self) -> Arc<Self> {
         Self::new(Arc::clone(&self.sink))
     }
 

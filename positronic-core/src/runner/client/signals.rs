@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, admit, decided, pending, waits_since};
+use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, admit, earlier_decision, pending, waits_since};
 use crate::record::{
     EventKind, NewEvent, RunId, Seq, Signal, SignalId, SignalKind, Timestamp, check_document, check_message, check_text,
 };
@@ -210,5 +210,5 @@ async fn with_decision(
         return Ok(refusal);
     }
     let log = store.read(run, Seq(0), usize::MAX).await?;
-    Ok(decided(log.iter().map(|event| &**event), call).unwrap_or(refusal))
+    Ok(earlier_decision(log.iter().map(|event| &**event), call).unwrap_or(refusal))
 }

@@ -87,7 +87,7 @@ fn spawn_check(worker: &mut Worker, path: &Path) -> bool {
     let Some(call) = call else { return false };
     let tool = worker.frames.tool(path, &call.tool).cloned();
     let (Some(tool), Some(scope)) = (tool, worker.scope(path.clone())) else { return false };
-    let loop_at = worker.frames.loop_around(path).cloned();
+    let loop_at = worker.frames.enclosing_loop(path).cloned();
     let shared = Arc::clone(&worker.shared);
     worker.used_answers.remove(path);
     worker.launch(

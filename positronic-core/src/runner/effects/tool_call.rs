@@ -22,7 +22,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
     let Some((call, edited, detached)) = invoked else { return };
     let detached = detached.then(|| detached_call(worker, path, &call));
     let definition = worker.frames.tool(path, &call.tool).cloned();
-    let loop_at = worker.frames.loop_around(path).cloned();
+    let loop_at = worker.frames.enclosing_loop(path).cloned();
     let Some(scope) = worker.scope(path.clone()) else { return };
     let shared = Arc::clone(&worker.shared);
     worker.launch(

@@ -6,7 +6,7 @@ use crate::machine::{Outcome, WaitOutcome};
 use crate::record::{Change, Path};
 use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
-use crate::runner::worker::early_webhooks::take_mail;
+use crate::runner::worker::early_webhooks::take_early_webhooks;
 use crate::runner::worker::stop::Stop;
 
 pub(super) async fn begin_wait(worker: &mut Worker, path: &Path) -> Result<bool, Stop> {
@@ -19,7 +19,7 @@ pub(super) async fn begin_wait(worker: &mut Worker, path: &Path) -> Result<bool,
         return Ok(false);
     }
     // The webhook may have arrived before. After a crash right here, the next worker reads the mailbox.
-    take_mail(worker).await?;
+    take_early_webhooks(worker).await?;
     Ok(true)
 }
 

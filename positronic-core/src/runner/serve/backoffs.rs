@@ -32,7 +32,7 @@ struct ResumeBackoff {
 }
 
 /// The rest of a run's pause.
-pub(super) struct Rest {
+pub(super) struct RemainingPause {
     pub(super) reason: Option<ResumeError>,
     pub(super) left: Duration,
     pub(super) since: Seq,
@@ -49,14 +49,14 @@ impl ResumeBackoffs {
     ) -> Option<Duration> {
         let paused = self.add(run, next, reason);
         defer(store, run, next, &paused).await;
-        self.rest(run).map(|rest| rest.left)
+        self.remaining(run).map(|pause| pause.left)
     }
 
     /// Returns the rest of a run's pause, which a signal after the failure ends.
     pub(super) async fn pause(&self, store: &dyn EventStore, run: &RunId) -> Result<Option<Duration>, StoreError> {
-        let Some(rest) = self.rest(run) else { return Ok(None) };
-        let events = store.read(run, rest.since, usize::MAX).await?;
-        Ok((!self.records_signal(run, &events)).then_some(rest.left))
+        let Some(pause) = self.remaining(run) else { return Ok(None) };
+        let events = store.read(run, pause.since, usize::MAX).await?;
+        Ok((!self.records_signal(run, &events)).then_some(pause.left))
     }
 
     /// Pauses a run after a failure at event `next`, and returns the pause for the store.
@@ -91,11 +91,11 @@ impl ResumeBackoffs {
     }
 
     /// Returns the rest of a run's pause.
-    pub(super) fn rest(&self, run: &RunId) -> Option<Rest> {
+    pub(super) fn remaining(&self, run: &RunId) -> Option<RemainingPause> {
         let all = self.0.lock();
         let backoff = all.get(run)?;
         let left = backoff.until.saturating_duration_since(Instant::now());
-        (!left.is_zero()).then(|| Rest { reason: backoff.reason.clone(), left, since: backoff.next })
+        (!left.is_zero()).then(|| RemainingPause { reason: backoff.reason.clone(), left, since: backoff.next })
     }
 
     /// Ends the pause of a run if one of the events after its failure is a signal.

@@ -62,7 +62,7 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
                 LeaveReason::Failed(stop) => {
                     shared.publish(WorkerPhase::Stopped(stop.into()));
                     // Not at once, so that those who wait for the run see the reason.
-                    poll = Some(backoffs.rest(&shared.run).map_or(POLL, |rest| rest.left));
+                    poll = Some(backoffs.remaining(&shared.run).map_or(POLL, |pause| pause.left));
                 }
             }
         }
@@ -126,7 +126,7 @@ async fn follow(shared: &Arc<Shared>) -> Result<FollowOutcome, Stop> {
     }
     let backoffs = &shared.runner.state.backoffs;
     if !backoffs.records_signal(&shared.run, &events)
-        && let Some(rest) = backoffs.rest(&shared.run)
+        && let Some(rest) = backoffs.remaining(&shared.run)
     {
         if let Some(reason) = rest.reason {
             shared.publish(WorkerPhase::Stopped(reason));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::append::{Extras, Stamp, follow, stamp, worker_of};
-use super::early_webhooks::take_mail;
+use super::early_webhooks::take_early_webhooks;
 use super::lease::HeldLease;
 use super::release::{give_up, release};
 use super::restore::{migration, restore};
@@ -120,7 +120,7 @@ async fn restored(
 ) -> Result<Box<Worker>, NoClaim> {
     let shared = Arc::clone(&worker.shared);
     let restored = async {
-        take_mail(&mut worker).await?;
+        take_early_webhooks(&mut worker).await?;
         let state = worker.state.clone();
         let has_work = !state.has_ended() && shared.summary().has_work(shared.now());
         Ok::<_, Stop>(has_work && (is_restored || restore(&mut worker, &state, definition).await?))

@@ -19,7 +19,7 @@ impl InboundWebhook {
 }
 
 /// Delivers the stored webhooks for which the run waits, with the same retries as an append.
-pub(in crate::runner) async fn take_mail(worker: &mut Worker) -> Result<(), Stop> {
+pub(in crate::runner) async fn take_early_webhooks(worker: &mut Worker) -> Result<(), Stop> {
     worker.retried(check_mailbox).await
 }
 

@@ -49,9 +49,9 @@ impl Frames {
     }
 
     /// Returns the services of a brain, derived from those of the outer brain.
-    pub(in crate::runner) fn provided(definition: &BrainDefinition, around: AnyServices) -> crate::Result<AnyServices> {
-        let Some(provide) = &definition.provide else { return Ok(around) };
-        caught_now(|| Ok(provide(around))).map_err(|error| {
+    pub(in crate::runner) fn provided(definition: &BrainDefinition, outer: AnyServices) -> crate::Result<AnyServices> {
+        let Some(provide) = &definition.provide else { return Ok(outer) };
+        caught_now(|| Ok(provide(outer))).map_err(|error| {
             crate::Error::new(format!("the services of the brain `{}` cannot be provided: {error}", definition.title))
         })
     }
@@ -104,7 +104,7 @@ impl Frames {
     }
 
     /// Returns the loop around an iteration or a call.
-    pub(in crate::runner) fn loop_around(&self, path: &Path) -> Option<&Arc<LoopDefinition>> {
+    pub(in crate::runner) fn enclosing_loop(&self, path: &Path) -> Option<&Arc<LoopDefinition>> {
         self.loops.get(path.parent_text()?)
     }
 
@@ -118,7 +118,7 @@ impl Frames {
 
     /// Finds the tool of a call in the tools of its iteration.
     pub(in crate::runner) fn tool(&self, call: &Path, tool: &str) -> Option<&Arc<ToolDefinition>> {
-        self.loop_around(call)?.tools.get(tool)
+        self.enclosing_loop(call)?.tools.get(tool)
     }
 
     /// Returns that the code does not have the tool of a call that waits for a person or a program. What they send would lead to an
@@ -128,10 +128,10 @@ impl Frames {
             let is_known = parent_of(call.path.as_str()).is_some_and(|at| self.loops.contains_key(at));
             is_known && self.tool(&call.path, &call.tool).is_none()
         };
-        let around = |path: &Path| std::iter::successors(Some(path.clone()), Path::parent);
+        let ancestors = |path: &Path| std::iter::successors(Some(path.clone()), Path::parent);
         let is_call = |path: &Path| matches!(path.last(), Some(Segment::Call(..)));
         let waiting = pending(state);
-        let mut calls = waiting.iter().flat_map(|pending| around(&pending.call)).filter(is_call);
+        let mut calls = waiting.iter().flat_map(|pending| ancestors(&pending.call)).filter(is_call);
         calls.find_map(|path| state.call(&path).filter(|call| missing(call)).map(|call| {
             let Call { path, tool, .. } = call;
             format!("the call `{path}` is open, and its tool `{tool}` no longer exists: restore the tool, or reject the call")

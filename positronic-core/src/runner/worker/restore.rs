@@ -70,24 +70,24 @@ impl Frames {
         &'a mut self,
         frame: &'a BrainFrame,
         definition: &'a Arc<BrainDefinition>,
-        around: &'a AnyServices,
+        outer: &'a AnyServices,
         link: &'a Arc<RunLink>,
     ) -> BoxFuture<'a, Result<(), Stop>> {
-        Box::pin(self.restore_brain(frame, definition, around, link))
+        Box::pin(self.restore_brain(frame, definition, outer, link))
     }
 
     async fn restore_brain(
         &mut self,
         frame: &BrainFrame,
         definition: &Arc<BrainDefinition>,
-        around: &AnyServices,
+        outer: &AnyServices,
         link: &Arc<RunLink>,
     ) -> Result<(), Stop> {
         if let Some(difference) = difference(frame, definition) {
             return Err(Stop::Changed(difference));
         }
         // Services depend on the outside world, where a retry may succeed: a failure delays the run.
-        let provided = Self::provided(definition, Arc::clone(around));
+        let provided = Self::provided(definition, Arc::clone(outer));
         let services = provided.map_err(|error| Stop::Services(error.to_string()))?;
         self.begin(frame, Arc::clone(definition), Arc::clone(&services));
         let Some(body) = frame.current().and_then(|stage| definition.stage(&stage.name)).map(|stage| &stage.body)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::early_webhooks::take_mail;
+use super::early_webhooks::take_early_webhooks;
 use super::leave::LeaveReason;
 use super::release::release;
 use super::shared::WorkerPhase;
@@ -104,7 +104,7 @@ impl Worker {
     /// Begins effects together: first one append with the events that follow from the state and the intents, then
     /// the effects in flight, then those that the worker performs itself, whose outcomes are appended together.
     async fn begin(&mut self, mut effects: Vec<Effect>) -> Result<(), Stop> {
-        let decided = self.state.next;
+        let at = self.state.next;
         if self.draft_announced(&mut effects)? {
             if !self.append_draft().await? {
                 // Another writer was first: decide again.
@@ -114,7 +114,7 @@ impl Worker {
         }
         for effect in effects {
             // The events since then may have made this effect obsolete.
-            let stale = self.state.next != decided && !self.is_due(&effect);
+            let stale = self.state.next != at && !self.is_due(&effect);
             if stale || !perform(self, effect).await? {
                 break;
             }
@@ -229,7 +229,7 @@ impl Worker {
         start_announced(self);
         if self.mail_unread {
             // The webhook may have arrived before. After a crash right here, the next worker reads the mailbox.
-            Box::pin(take_mail(self)).await?;
+            Box::pin(take_early_webhooks(self)).await?;
         }
         Ok(())
     }
