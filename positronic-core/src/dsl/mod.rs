@@ -65,9 +65,9 @@ pub use crate::definition::{ArmStructure, StageStructure, Structure, Verdict};
 pub use actions::{Act, Actions};
 pub use around::{CallAround, CallReply};
 pub use brain::{Brain, IntoBrain, Runnable};
-pub use brain_builder::{
-    BeforeStages, BrainBuilder, Ended, Guarded, HasStages, Phase, Staged, TakesGuard, TakesStages, Unstaged, brain,
-};
+#[doc(hidden)]
+pub use brain_builder::{BeforeStages, Ended, Guarded, HasStages, Phase, Staged, TakesGuard, TakesStages, Unstaged};
+pub use brain_builder::{BrainBuilder, brain};
 pub use brain_tool::BrainTool;
 pub use child::{Child, StartChild};
 #[doc(hidden)]
@@ -87,19 +87,26 @@ pub use project::check_webhook_names;
 #[doc(hidden)]
 pub use project::{BoundBrain, bound};
 pub use question::ModelCall;
-pub use read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOptions, ReadOnly};
+pub use read_only::ReadOnly;
+#[doc(hidden)]
+pub use read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOptions};
 pub use reply::{IntoReply, NoArgs, ToolReply};
-pub use services::{Bound, IntoServices, NoServices, Provides, Requirement, Services, Within};
+#[doc(hidden)]
+pub use services::Within;
+pub use services::{Bound, IntoServices, NoServices, Provides, Requirement, Services};
 pub use stages::{
-    All, Arm, Arms, AskedFor, BrainStage, Branch, Each, EndsInLoop, EndsInTimed, EndsInTried, Form, FormAnswer,
-    GuardCheck, IntoEach, IntoLoop, IntoLoopWithOutput, IntoQuestion, LoopWithOutput, Mapped, Member, Members,
-    NestedOptions, PromptContext, PromptQuestion, Race, Retry, Skipped, Timed, Tried, Unmapped, Untried, Waits, each,
-    form,
+    All, Arm, Arms, AskedFor, BrainStage, Branch, Each, Form, FormAnswer, GuardCheck, IntoEach, IntoLoop,
+    IntoLoopWithOutput, IntoQuestion, LoopWithOutput, Member, Members, PromptContext, PromptQuestion, Race, Retry,
+    Skipped, Waits, each, form,
 };
+#[doc(hidden)]
+pub use stages::{EndsInLoop, EndsInTimed, EndsInTried, Mapped, NestedOptions, Timed, Tried, Unmapped, Untried};
 pub use start_on::{IntoStartInput, StartInput};
 pub use tool::{Action, IntoTool, Tool, ToolBuilder};
-pub use trait_bounds::{
-    Agrees, Args, IntoVerdict, Later, Now, Options, Payload, Standalone, State, ToolArgs, TypedAnswer, Unset,
-};
+#[doc(hidden)]
+pub use trait_bounds::{Agrees, Later, Now, Standalone, Unset};
+pub use trait_bounds::{Args, IntoVerdict, Options, Payload, State, ToolArgs, TypedAnswer};
 pub(crate) use usage_panic::usage_panic;
-pub use wait::{Resumed, Unresumed, Untyped, Wait, Webhook, webhook};
+#[doc(hidden)]
+pub use wait::{Resumed, Unresumed, Untyped};
+pub use wait::{Wait, Webhook, webhook};
