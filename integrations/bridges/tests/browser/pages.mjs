@@ -22,6 +22,7 @@ const MOUNT = `\nimport { createRoot } from 'react-dom/client';\ncreateRoot(docu
 const PAGES = {
   agUi: { code: CODE.find((known) => known.includes('document.querySelector')), markup: MARKUP, packages: process.env.POSITRONIC_AG_UI },
   useChat: { code: code('@ai-sdk/react') + MOUNT, markup: '<main></main>', packages: process.env.POSITRONIC_USE_CHAT },
+  assistantUi: { code: code('@assistant-ui/react-ag-ui') + MOUNT, markup: '<main></main>', packages: process.env.POSITRONIC_ASSISTANT_UI },
   copilotKit: { code: code('@copilotkit/react-core/v2') + MOUNT, markup: '<main></main>', packages: process.env.POSITRONIC_COPILOTKIT },
 };
 
