@@ -9,10 +9,8 @@ use positronic_server::extension::{Decision, OpenQuestion, RequestContext};
 use positronic_server::{Problem, ProblemType, Scope};
 use serde_json::Value;
 
+use crate::history::{LogReader, MAX_RUNS};
 use crate::projection::asks_for_text;
-
-/// How many runs of a conversation a client gets the messages of, the latest ones.
-const MAX_RUNS: usize = 20;
 
 /// How many answers to questions a request may have.
 const MAX_ANSWERS: usize = 256;
@@ -67,27 +65,30 @@ impl Thread {
             if questions.is_empty() {
                 break;
             }
-            for event in cx.client().events(&row.run, Seq(0)).await? {
-                let id = viewer.question_id(&row.run, &event.path, event.seq);
-                askers.extend(questions.take(id.as_str()).map(|question| (question, row)));
+            let mut log = LogReader::new(cx.client(), &row.run);
+            while let Some(events) = log.next().await? {
+                for event in events {
+                    let id = viewer.question_id(&row.run, &event.path, event.seq);
+                    askers.extend(questions.take(id.as_str()).map(|question| (question, row)));
+                }
             }
         }
         Ok(askers)
     }
 
-    /// Returns the runs whose messages a client gets, the first one first.
-    pub(crate) fn runs(&self) -> Vec<RunId> {
-        let mut runs: Vec<_> = self.rows.iter().take(MAX_RUNS).map(|row| row.run.clone()).collect();
-        runs.reverse();
-        runs
+    /// Returns its runs, the last one first.
+    pub(crate) fn rows(&self) -> &[RunSummary] {
+        &self.rows
     }
 
-    /// Returns whether the log of the last run has a message with an id: one that the client got from a bridge.
+    /// Returns whether the log of one of the latest runs has a message with an id: one that the client got from a bridge.
     pub(crate) async fn has_message(&self, cx: &RequestContext, id: &str) -> Result<bool, Problem> {
         for row in self.rows.iter().take(MAX_RUNS) {
-            let log = cx.client().events(&row.run, Seq(0)).await?;
-            if log.iter().any(|event| is_message(&row.run, event, id)) {
-                return Ok(true);
+            let mut log = LogReader::new(cx.client(), &row.run);
+            while let Some(events) = log.next().await? {
+                if events.iter().any(|event| is_message(&row.run, event, id)) {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)

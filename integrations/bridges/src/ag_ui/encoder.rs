@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 
 use positronic_core::projection::result_text;
-use positronic_core::record::SideOutput;
+use positronic_core::record::{Event as RunEvent, RunId, SideOutput};
 use positronic_server::Problem;
-use positronic_server::extension::{Frame, OpenQuestion};
+use positronic_server::extension::{Frame, OpenQuestion, Viewer};
 use serde_json::{Map, Value, json};
 
-use super::event::{Event, Outcome, SubagentOutcome, TokenUsage};
+use super::event::{Event, Message, Outcome, SubagentOutcome, TokenUsage};
 use super::interrupt::{interrupt, paused};
 use super::messages::Messages;
+use crate::history::{History, RunMessages};
 use crate::leg::{Encoder, LegEnd};
 use crate::outputs::{Outputs, status};
 use crate::projection::{BrainOutcome, Item, Open, Placed, Projection, TextKind};
@@ -33,6 +34,8 @@ pub(super) struct AgUi {
     /// The text of the message that the client has sent with this leg.
     own: Option<String>,
     refused: Vec<RefusedAnswer>,
+    /// How many earlier runs of the thread the messages do not have.
+    left_out: usize,
     outputs: Outputs,
     state: Option<Value>,
     has_begun: bool,
@@ -56,6 +59,7 @@ impl AgUi {
             open_calls: Vec::new(),
             own: None,
             refused: Vec::new(),
+            left_out: 0,
             outputs: Outputs::default(),
             state: None,
             has_begun: false,
@@ -70,6 +74,12 @@ impl AgUi {
     /// Says at the beginning of the leg which of its answers were not recorded.
     pub(super) fn with_refused_answers(self, refused: Vec<RefusedAnswer>) -> Self {
         Self { refused, ..self }
+    }
+
+    /// Begins the messages with those of the runs before.
+    pub(super) fn with_history(mut self, History { messages, left_out }: History<Message>) -> Self {
+        self.messages.prepend(messages);
+        Self { left_out, ..self }
     }
 
     fn item(&mut self, placed: Placed, out: &mut Vec<Event>) {
@@ -294,6 +304,30 @@ impl AgUi {
     }
 }
 
+/// A run before that of the leg.
+pub(super) struct EarlierRun {
+    projection: Projection,
+    encoder: AgUi,
+}
+
+impl EarlierRun {
+    pub(super) fn new(run: &RunId, viewer: Viewer) -> Self {
+        Self { projection: Projection::new(run, viewer, None), encoder: AgUi::new(String::new(), String::new()) }
+    }
+}
+
+impl RunMessages for EarlierRun {
+    type Message = Message;
+
+    fn event(&mut self, event: &RunEvent) {
+        self.encoder.items(self.projection.event(event));
+    }
+
+    fn finish(self) -> Vec<Message> {
+        self.encoder.messages.list()
+    }
+}
+
 fn frames(events: &[Event]) -> Vec<Frame> {
     events.iter().map(Frame::json).collect()
 }
@@ -312,6 +346,10 @@ impl Encoder for AgUi {
         let mut events = vec![self.started()];
         if is_late {
             events.push(self.snapshot());
+            if self.left_out > 0 {
+                let (name, value) = ("positronic.left_out".to_owned(), json!({ "runs": self.left_out }));
+                events.push(Event::Custom { name, value, subagent_run_id: None });
+            }
             events.extend(projection.public().map(|state| Event::StateSnapshot { snapshot: state.clone() }));
         }
         for (index, answer) in self.refused.drain(..).enumerate() {

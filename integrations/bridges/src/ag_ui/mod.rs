@@ -21,17 +21,17 @@ mod messages;
 use std::sync::Arc;
 
 use axum::response::Response;
-use positronic_core::record::{RunSummary, Seq};
+use positronic_core::record::RunSummary;
 use positronic_server::extension::{CallResult, RequestContext, Route, ThreadMessage};
 use positronic_server::{Problem, ProblemType, Scope};
 use serde_json::Value;
 
 use crate::answer_form::decision;
 use crate::bridges::{Shared, TEXT};
-use crate::leg::{Encoder as _, Leg};
-use crate::projection::Projection;
+use crate::history::history;
+use crate::leg::Leg;
 use crate::thread::{RefusedAnswer, Thread, check_answers, concerns_answer, decide, may_decide, open_calls, question};
-use encoder::AgUi;
+use encoder::{AgUi, EarlierRun};
 use input::{ResumeStatus, RunAgentInput};
 
 /// The maximum bytes of a body: a client posts all messages of its thread each time.
@@ -117,12 +117,12 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
     leg.answers_calls = takes_tools;
     leg.seen = seen;
     let viewer = cx.viewer()?;
-    for run in thread.runs().into_iter().filter(|run| *run != leg.run) {
-        let mut earlier = Projection::new(&run, viewer.clone(), None);
-        for event in viewer.client().events(&run, Seq(0)).await? {
-            encoder.items(earlier.event(&event));
-        }
-    }
+    let earlier = match thread.rows() {
+        [own, earlier @ ..] if own.run == leg.run => earlier,
+        earlier => earlier,
+    };
+    let earlier = history(cx.client(), earlier, |run| EarlierRun::new(run, viewer.clone())).await?;
+    let encoder = encoder.with_history(earlier);
     let frames = leg.open(viewer, shared.public_state.clone(), encoder).await?;
     cx.stream(frames)
 }

@@ -23,6 +23,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::bridges::{Shared, TEXT};
+use crate::history::{History, LogReader, history};
 use crate::leg::Leg;
 use crate::projection::{Projection, is_about_workers};
 use crate::thread::{
@@ -30,7 +31,7 @@ use crate::thread::{
 };
 use encoder::{AiSdk, TurnKind};
 use input::ChatRequest;
-use messages::{LoadedChat, LoadedMessage};
+use messages::{LoadedMessage, LoadedRun};
 
 /// The maximum bytes of a body: a client posts all messages of its chat each time.
 const MAX_BODY: usize = 8 << 20;
@@ -162,24 +163,28 @@ async fn resume(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Pro
     stream(&cx, &shared, shared.from(row.run.clone(), from), AiSdk::new(turn)).await
 }
 
-/// Returns the messages of a chat, of its latest runs; none if it has not begun.
+/// Returns the messages of a chat, of its latest runs, as far as they fit; none if it has not begun.
 async fn messages(cx: RequestContext) -> Result<Response, Problem> {
     let thread = Thread::find(&cx, cx.param("chat")?).await?;
-    let (viewer, mut messages) = (cx.viewer()?, LoadedChat::default());
-    for run in thread.runs() {
-        let log = cx.client().events(&run, Seq(0)).await?;
-        messages.run(&run, &log, &viewer);
+    let viewer = cx.viewer()?;
+    let History { mut messages, left_out } =
+        history(cx.client(), thread.rows(), |run| LoadedRun::new(run, viewer.clone())).await?;
+    if let Some(first) = messages.first_mut().filter(|_| left_out > 0) {
+        first.leave_out(left_out);
     }
-    cx.answer(200, &messages.into_list())
+    cx.answer(200, &messages)
 }
 
 /// Returns the event with which the last message of the assistant begins.
 async fn last_turn(cx: &RequestContext, row: &RunSummary) -> Result<(Seq, TurnKind), Problem> {
     let mut projection = Projection::new(&row.run, cx.viewer()?, None);
     let mut turn = (Seq(0), TurnKind::First);
-    for event in cx.client().events(&row.run, Seq(0)).await? {
-        if projection.event(&event).iter().any(|placed| placed.item.turn_message().is_some()) {
-            turn = (event.seq, TurnKind::Message);
+    let mut log = LogReader::new(cx.client(), &row.run);
+    while let Some(events) = log.next().await? {
+        for event in events {
+            if projection.event(&event).iter().any(|placed| placed.item.turn_message().is_some()) {
+                turn = (event.seq, TurnKind::Message);
+            }
         }
     }
     Ok(turn)
