@@ -17,8 +17,9 @@ use super::input::{ClientMessage, Said};
 use super::tasks::row;
 use crate::answer_form::decision;
 use crate::bridges::Shared;
+use crate::decisions::{check_answers, decide, may_decide};
 use crate::leg::Leg;
-use crate::thread::{Thread, check_answers, decide, may_decide, question, text_question};
+use crate::thread::{Thread, question, text_question};
 
 /// A message that has been sent.
 #[derive(Debug)]

@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 use super::event::{Event, Message, Outcome, SubagentOutcome, TokenUsage};
 use super::interrupt::{interrupt, paused};
 use super::messages::Messages;
+use crate::decisions::RefusedAnswer;
 use crate::history::{History, RunMessages};
 use crate::leg::{Encoder, LegEnd};
 use crate::outputs::{Outputs, status};
 use crate::projection::{BrainOutcome, Item, Open, Placed, Projection, TextKind};
-use crate::thread::RefusedAnswer;
 
 /// The version of the protocol.
 const VERSION: &str = "1.0";

@@ -28,9 +28,10 @@ use serde_json::Value;
 
 use crate::answer_form::decision;
 use crate::bridges::{Shared, TEXT};
+use crate::decisions::{RefusedAnswer, check_answers, concerns_answer, decide, may_decide};
 use crate::history::history;
 use crate::leg::Leg;
-use crate::thread::{RefusedAnswer, Thread, check_answers, concerns_answer, decide, may_decide, open_calls, question};
+use crate::thread::{Thread, open_calls, question};
 use encoder::{AgUi, EarlierRun};
 use input::{ResumeStatus, RunAgentInput};
 

@@ -12,10 +12,10 @@ use positronic_server::extension::{Frame, OpenQuestion};
 use serde_json::{Value, json};
 
 use super::chunk::{Chunk, Data, StreamChunk, TextPart};
+use crate::decisions::RefusedAnswer;
 use crate::leg::{Encoder, LegEnd, PAUSED};
 use crate::outputs::{Outputs, status};
 use crate::projection::{ApprovalOutcome, BrainOutcome, Item, Placed, Projection, TextKind};
-use crate::thread::RefusedAnswer;
 
 /// Which message of the assistant a leg sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

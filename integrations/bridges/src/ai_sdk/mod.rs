@@ -23,12 +23,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::bridges::{Shared, TEXT};
+use crate::decisions::{RefusedAnswer, check_answers, concerns_answer, decide, may_decide, refuse_unknown};
 use crate::history::{History, LogReader, history};
 use crate::leg::Leg;
 use crate::projection::{Projection, is_about_workers};
-use crate::thread::{
-    RefusedAnswer, Thread, check_answers, concerns_answer, decide, may_decide, refuse_unknown, text_question,
-};
+use crate::thread::{Thread, text_question};
 use encoder::{AiSdk, TurnKind};
 use input::ChatRequest;
 use messages::{LoadedMessage, LoadedRun};

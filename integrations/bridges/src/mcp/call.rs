@@ -30,8 +30,9 @@ use super::question::{decision, form, is_answerable, late_decision};
 use super::server::{ToolServer, answers, error_of};
 use super::task;
 use super::update::{CallUpdate, CallUpdates, EndedLeg};
+use crate::decisions::{decide, is_late};
 use crate::leg::{Leg, LegEnd};
-use crate::thread::{decide, is_late, question};
+use crate::thread::question;
 
 /// How often a client hears that its call is alive, if it wants to hear of progress.
 const ALIVE: Duration = Duration::from_secs(10);

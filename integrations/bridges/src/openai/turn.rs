@@ -18,8 +18,9 @@ use super::newest::{Newest, NewestInput};
 use super::speech::{Speech, SpeechEncoder};
 use crate::bridges::Shared;
 use crate::caller_result::CallerResult;
+use crate::decisions::{decide, may_decide};
 use crate::leg::Leg;
-use crate::thread::{Thread, decide, may_decide, open_calls, text_question};
+use crate::thread::{Thread, open_calls, text_question};
 
 /// The headers with the conversation of a chat: ours, and that of Open WebUI.
 const HEADERS: [&str; 2] = ["x-positronic-conversation", "x-openwebui-chat-id"];
