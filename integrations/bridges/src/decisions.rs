@@ -1,6 +1,6 @@
 //! The decisions of clients, and their answers to questions: which are refused, and which repeat what was recorded before.
 
-use positronic_core::record::{Actor, RunSummary, Seq};
+use positronic_core::record::{Actor, RunId, RunSummary, Seq};
 use positronic_server::extension::{Decision, RequestContext};
 use positronic_server::{Problem, ProblemType, Scope};
 use serde_json::Value;
@@ -8,13 +8,93 @@ use serde_json::Value;
 /// How many answers to questions a request may have.
 const MAX_ANSWERS: usize = 256;
 
-/// Refuses the decision of a caller without the scope for it, before it is read.
-///
-/// # Errors
-///
-/// [`ProblemType::ScopeMissing`]
-pub(crate) fn may_decide(cx: &RequestContext, row: &RunSummary) -> Result<(), Problem> {
-    cx.require(Scope::Decide).inspect_err(|problem| record_refusal(cx, row, problem))
+/// How many refused decisions of a request the log of the server names.
+const MAX_NAMED: usize = 3;
+/// How many characters of the id of a question the log of the server has.
+const MAX_ID: usize = 64;
+
+/// The decisions of one request. The log of the server gets one line about those that are refused. One that only came after another one
+/// is not a matter of rights, so it is not among them.
+pub(crate) struct Decisions<'a> {
+    cx: &'a RequestContext,
+    refused: usize,
+    /// The run of the first refused one.
+    run: Option<RunId>,
+    /// The questions of the first refused ones, with the reasons.
+    first: Vec<String>,
+}
+
+impl<'a> Decisions<'a> {
+    pub(crate) const fn new(cx: &'a RequestContext) -> Self {
+        Self { cx, refused: 0, run: None, first: Vec::new() }
+    }
+
+    pub(crate) const fn cx(&self) -> &'a RequestContext {
+        self.cx
+    }
+
+    /// Refuses the decision of a caller without the scope for it, before it is read.
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::ScopeMissing`]
+    pub(crate) fn check_scope(&mut self, row: &RunSummary, question: &str) -> Result<(), Problem> {
+        self.cx.require(Scope::Decide).inspect_err(|problem| self.refuse(row, question, problem))
+    }
+
+    /// Refuses the answer to a question that no run of a thread has asked.
+    pub(crate) fn refuse_unknown(&mut self, row: &RunSummary, question: &str) -> Problem {
+        let detail = format!("the chat has and had no item `{question}`");
+        let problem = Problem::new(ProblemType::UnknownCall).detail(detail);
+        self.refuse(row, question, &problem);
+        problem
+    }
+
+    /// Sends a decision. If the same one was recorded before, by any caller, it is accepted.
+    ///
+    /// # Errors
+    ///
+    /// The problem with which it was refused.
+    pub(crate) async fn send(
+        &mut self,
+        row: &RunSummary,
+        question: &str,
+        decision: Decision,
+        key: &str,
+    ) -> Result<(), Problem> {
+        let sent = match self.cx.decide(row, question, decision.clone(), key).await {
+            Err(problem) if problem.kind() == ProblemType::AlreadyDecided => {
+                let document = problem.document();
+                let recorded = document.get("decision").unwrap_or(&Value::Null);
+                if is_same(&decision, recorded) { Ok(()) } else { Err(problem.detail(says(recorded))) }
+            }
+            decided => decided,
+        };
+        sent.inspect_err(|problem| self.refuse(row, question, problem))
+    }
+
+    fn refuse(&mut self, row: &RunSummary, question: &str, problem: &Problem) {
+        if problem.kind() == ProblemType::AlreadyDecided {
+            return;
+        }
+        self.refused += 1;
+        self.run.get_or_insert_with(|| row.run.clone());
+        if self.first.len() < MAX_NAMED {
+            // A client may have made it up.
+            let question: String = question.chars().take(MAX_ID).collect();
+            self.first.push(format!("{question} ({})", problem.kind().slug()));
+        }
+    }
+}
+
+impl Drop for Decisions<'_> {
+    fn drop(&mut self) {
+        if let Some(run) = &self.run {
+            let by = self.cx.caller().map_or("", |caller| caller.subject());
+            let first = self.first.join(", ");
+            tracing::warn!(%run, by, count = self.refused, first, "refused decisions of a client");
+        }
+    }
 }
 
 /// Refuses a request with too many answers to questions, before they are read.
@@ -28,45 +108,6 @@ pub(crate) fn check_answers(count: usize) -> Result<(), Problem> {
     }
     let detail = format!("the request has {count} answers to questions; send at most {MAX_ANSWERS} at once");
     Err(Problem::new(ProblemType::Unprocessable).detail(detail))
-}
-
-/// Refuses the answer to a question that no run of a thread has asked.
-pub(crate) fn refuse_unknown(cx: &RequestContext, row: &RunSummary, question: &str) -> Problem {
-    let problem = Problem::new(ProblemType::UnknownCall).detail(format!("the chat has and had no item `{question}`"));
-    record_refusal(cx, row, &problem);
-    problem
-}
-
-/// Records in the log of the server whose decision was refused. One that only came after another one is not a matter of rights.
-fn record_refusal(cx: &RequestContext, row: &RunSummary, problem: &Problem) {
-    if problem.kind() == ProblemType::AlreadyDecided {
-        return;
-    }
-    let by = cx.caller().map_or("", |caller| caller.subject());
-    tracing::warn!(run = %row.run, by, kind = problem.kind().slug(), "refused the decision of a client");
-}
-
-/// Sends a decision. One that was recorded before, by whomever, is accepted if it is the same.
-///
-/// # Errors
-///
-/// The problem with which it was refused.
-pub(crate) async fn decide(
-    cx: &RequestContext,
-    row: &RunSummary,
-    question: &str,
-    decision: Decision,
-    key: &str,
-) -> Result<(), Problem> {
-    let sent = match cx.decide(row, question, decision.clone(), key).await {
-        Err(problem) if problem.kind() == ProblemType::AlreadyDecided => {
-            let document = problem.document();
-            let recorded = document.get("decision").unwrap_or(&Value::Null);
-            if is_same(&decision, recorded) { Ok(()) } else { Err(problem.detail(says(recorded))) }
-        }
-        decided => decided,
-    };
-    sent.inspect_err(|problem| record_refusal(cx, row, problem))
 }
 
 /// An answer to a question that was not recorded.

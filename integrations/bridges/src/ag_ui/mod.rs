@@ -28,7 +28,7 @@ use serde_json::Value;
 
 use crate::answer_form::decision;
 use crate::bridges::{Shared, TEXT};
-use crate::decisions::{RefusedAnswer, check_answers, concerns_answer, decide, may_decide};
+use crate::decisions::{Decisions, RefusedAnswer, check_answers, concerns_answer};
 use crate::history::history;
 use crate::leg::Leg;
 use crate::thread::{Thread, open_calls, question};
@@ -155,6 +155,7 @@ async fn resume(
     input: &RunAgentInput,
 ) -> Result<ResumedLeg, Problem> {
     check_answers(input.resume.iter().flatten().filter(|entry| entry.answer().is_some()).count())?;
+    let mut decisions = Decisions::new(cx);
     let mut resumed = ResumedLeg { leg: shared.attach(row), refused: Vec::new(), has_answers: false };
     for (index, entry) in input.resume.iter().flatten().enumerate() {
         let id = &entry.interrupt_id;
@@ -165,7 +166,7 @@ async fn resume(
             continue;
         };
         resumed.has_answers = true;
-        match answer(cx, row, input, (id, payload), &format!("/resume/{index}/payload")).await {
+        match answer(&mut decisions, row, input, (id, payload), &format!("/resume/{index}/payload")).await {
             Ok(()) => {}
             Err(problem) if concerns_answer(problem.kind()) => {
                 resumed.refused.push(RefusedAnswer { question: id.clone(), problem });
@@ -177,15 +178,15 @@ async fn resume(
 }
 
 async fn answer(
-    cx: &RequestContext,
+    decisions: &mut Decisions<'_>,
     row: &RunSummary,
     input: &RunAgentInput,
     (id, payload): (&str, &Value),
     pointer: &str,
 ) -> Result<(), Problem> {
-    may_decide(cx, row)?;
-    let open = question(cx, row, id).await?;
+    decisions.check_scope(row, id)?;
+    let open = question(decisions.cx(), row, id).await?;
     let decision = decision(open.as_ref(), payload, pointer)?;
     // The same answer is the same decision, however often it is sent.
-    decide(cx, row, id, decision, &format!("{}/{id}/{payload}", input.thread_id)).await
+    decisions.send(row, id, decision, &format!("{}/{id}/{payload}", input.thread_id)).await
 }

@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::bridges::{Shared, TEXT};
-use crate::decisions::{RefusedAnswer, check_answers, concerns_answer, decide, may_decide, refuse_unknown};
+use crate::decisions::{Decisions, RefusedAnswer, check_answers, concerns_answer};
 use crate::history::{History, LogReader, history};
 use crate::leg::Leg;
 use crate::projection::{Projection, is_about_workers};
@@ -112,10 +112,11 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
             if let (Some(row), Some((_, text))) = (last, &message)
                 && let Some(question) = text_question(&cx, row).await?
             {
-                may_decide(&cx, row)?;
+                let mut decisions = Decisions::new(&cx);
+                decisions.check_scope(row, &question)?;
                 let leg = shared.attach(row);
                 let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
-                decide(&cx, row, &question, reply, &format!("{}/{question}/{text}", input.id)).await?;
+                decisions.send(row, &question, reply, &format!("{}/{question}/{text}", input.id)).await?;
                 encoder = AiSdk::new(TurnKind::Message);
                 leg
             } else {
@@ -230,16 +231,17 @@ async fn answered(
     });
     let replies =
         input.answers.iter().map(|(id, answer)| (id.as_str(), Decision::Reply { payload: answer.clone(), wait: None }));
-    let decisions: Vec<_> = approvals.chain(replies).collect();
-    check_answers(decisions.len())?;
-    let askers = thread.askers(cx, decisions.iter().map(|(id, _)| *id).collect()).await?;
-    for (id, decision) in decisions {
+    let answers: Vec<_> = approvals.chain(replies).collect();
+    check_answers(answers.len())?;
+    let askers = thread.askers(cx, answers.iter().map(|(id, _)| *id).collect()).await?;
+    let mut decisions = Decisions::new(cx);
+    for (id, decision) in answers {
         let asker = askers.get(id).copied();
         // The same answer is the same decision, however often it is sent.
         let key = format!("{}/{id}/{decision:?}", input.id);
-        let sent = match (may_decide(cx, row), asker) {
-            (Ok(()), Some(asker)) => decide(cx, asker, id, decision, &key).await,
-            (Ok(()), None) => Err(refuse_unknown(cx, row, id)),
+        let sent = match (decisions.check_scope(row, id), asker) {
+            (Ok(()), Some(asker)) => decisions.send(asker, id, decision, &key).await,
+            (Ok(()), None) => Err(decisions.refuse_unknown(row, id)),
             (refused, _) => refused,
         };
         match sent {
