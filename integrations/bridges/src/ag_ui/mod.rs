@@ -12,10 +12,12 @@
 //! POST {messages: []} ──▶ attaches to the thread: the messages, and what happens now
 //! ```
 
+mod earlier_run;
 mod encoder;
 mod event;
 mod input;
 mod interrupt;
+mod leg_end;
 mod messages;
 
 use std::sync::Arc;
@@ -32,7 +34,8 @@ use crate::decisions::{Decisions, RefusedAnswer, check_answers, concerns_answer}
 use crate::history::history;
 use crate::leg::Leg;
 use crate::thread::{Thread, open_calls, question};
-use encoder::{AgUi, EarlierRun};
+use earlier_run::EarlierRun;
+use encoder::AgUi;
 use input::{ResumeStatus, RunAgentInput};
 
 /// The maximum bytes of a body: a client posts all messages of its thread each time.

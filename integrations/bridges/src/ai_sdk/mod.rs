@@ -9,6 +9,7 @@ mod chunk;
 mod encoder;
 mod input;
 mod messages;
+mod parts;
 
 use std::sync::Arc;
 use std::time::Duration;
