@@ -12,7 +12,7 @@ use super::messages::Messages;
 use crate::decisions::RefusedAnswer;
 use crate::history::History;
 use crate::leg::{Encoder, LegEnd};
-use crate::outputs::{Outputs, status};
+use crate::outputs::{Outputs, content, status};
 use crate::projection::{BrainOutcome, Item, Open, Placed, Projection, TextKind};
 
 /// The version of the protocol.
@@ -333,20 +333,7 @@ fn not_recorded(message_id: String, RefusedAnswer { question: interrupt, problem
 
 /// Returns a side output as an activity.
 fn activity(message_id: String, id: &str, call: &str, output: SideOutput, subagent_run_id: Option<String>) -> Event {
-    let run = id.split(':').next().unwrap_or_default();
-    let (kind, content) = match output {
-        SideOutput::File(file) => {
-            let file = file.file;
-            let content = json!({
-                "name": file.name, "mediaType": file.media_type, "size": file.size, "sha256": file.sha256,
-                "run": run,
-            });
-            ("file".to_owned(), content)
-        }
-        SideOutput::Widget(widget) => (widget.kind, json!({ "data": widget.data, "fallback": widget.fallback })),
-        SideOutput::Custom(custom) => (custom.kind, json!({ "data": custom.data, "fallback": custom.fallback })),
-        _ => ("output".to_owned(), json!({})),
-    };
+    let (kind, content) = content(id, output);
     let mut fields = Map::new();
     fields.insert("toolCallId".to_owned(), call.into());
     if let Value::Object(content) = content {

@@ -230,8 +230,8 @@ impl AiSdk {
                 out.push(StreamChunk::Data(Data::new("wait", question, json!({ "status": "answered" }))));
             }
             Item::Output { id, output, .. } => {
-                let id = self.outputs.message(&id, &output);
-                out.push(StreamChunk::Data(shown(&id, output)));
+                let message = self.outputs.message(&id, &output);
+                out.push(StreamChunk::Data(shown(&id, &message, output)));
             }
             Item::Progress { call, text } => {
                 let data = json!({ "toolCallId": call, "text": text });

@@ -6,7 +6,7 @@ use positronic_server::extension::OpenQuestion;
 use serde_json::json;
 
 use super::chunk::{Chunk, Data, StreamChunk};
-use crate::outputs::status;
+use crate::outputs::{content, status};
 use crate::projection::Projection;
 
 /// An approval that nobody has decided.
@@ -53,23 +53,9 @@ pub(super) fn ended(tool_call_id: String, result: ToolResult) -> Chunk {
 }
 
 /// Returns a side output as a part of data.
-pub(super) fn shown(id: &str, output: SideOutput) -> Data {
-    match output {
-        SideOutput::File(file) => {
-            let (file, run) = (file.file, id.split(':').next().unwrap_or_default());
-            let data = json!({
-                "name": file.name, "mediaType": file.media_type, "size": file.size, "sha256": file.sha256, "run": run,
-            });
-            Data::new("file", id, data)
-        }
-        SideOutput::Widget(widget) => {
-            Data::new(&widget.kind, id, json!({ "data": widget.data, "fallback": widget.fallback }))
-        }
-        SideOutput::Custom(custom) => {
-            Data::new(&custom.kind, id, json!({ "data": custom.data, "fallback": custom.fallback }))
-        }
-        _ => Data::new("output", id, json!({})),
-    }
+pub(super) fn shown(id: &str, message: &str, output: SideOutput) -> Data {
+    let (kind, content) = content(id, output);
+    Data::new(&kind, message, content)
 }
 
 /// Returns a question that is not an approval as a part of data: a person answers it with `answers` of the next request.
