@@ -29,6 +29,8 @@ mod ai_sdk;
 mod answer_form;
 mod bridges;
 mod caller_result;
+mod decisions;
+mod history;
 mod json_rpc_error;
 mod last_answer;
 mod leg;

@@ -1,21 +1,15 @@
-//! What a client may say: which run its thread is at, the newest message, and decisions. Its history, its state and its system
-//! texts are not read; they come from the log.
+//! What a client may say: which run its thread is at, and the newest message. Its history, its state and its system texts are not
+//! read; they come from the log. Its decisions are those of [`crate::decisions`].
 
 use std::collections::{HashMap, HashSet};
 
 use positronic_core::machine::pending;
-use positronic_core::record::{Actor, Event, EventKind, Pending, PendingKind, RunId, RunSummary, Seq};
-use positronic_server::extension::{Decision, OpenQuestion, RequestContext};
-use positronic_server::{Problem, ProblemType, Scope};
-use serde_json::Value;
+use positronic_core::record::{Event, EventKind, Pending, PendingKind, RunId, RunSummary};
+use positronic_server::extension::{OpenQuestion, RequestContext};
+use positronic_server::{Problem, ProblemType};
 
+use crate::history::{LogReader, MAX_RUNS};
 use crate::projection::asks_for_text;
-
-/// How many runs of a conversation a client gets the messages of, the latest ones.
-const MAX_RUNS: usize = 20;
-
-/// How many answers to questions a request may have.
-const MAX_ANSWERS: usize = 256;
 
 /// A thread of a client: a conversation, or a single run that began elsewhere, by its id.
 #[derive(Debug)]
@@ -67,27 +61,30 @@ impl Thread {
             if questions.is_empty() {
                 break;
             }
-            for event in cx.client().events(&row.run, Seq(0)).await? {
-                let id = viewer.question_id(&row.run, &event.path, event.seq);
-                askers.extend(questions.take(id.as_str()).map(|question| (question, row)));
+            let mut log = LogReader::new(cx.client(), &row.run);
+            while let Some(events) = log.next().await? {
+                for event in events {
+                    let id = viewer.question_id(&row.run, &event.path, event.seq);
+                    askers.extend(questions.take(id.as_str()).map(|question| (question, row)));
+                }
             }
         }
         Ok(askers)
     }
 
-    /// Returns the runs whose messages a client gets, the first one first.
-    pub(crate) fn runs(&self) -> Vec<RunId> {
-        let mut runs: Vec<_> = self.rows.iter().take(MAX_RUNS).map(|row| row.run.clone()).collect();
-        runs.reverse();
-        runs
+    /// Returns its runs, the last one first.
+    pub(crate) fn rows(&self) -> &[RunSummary] {
+        &self.rows
     }
 
-    /// Returns whether the log of the last run has a message with an id: one that the client got from a bridge.
+    /// Returns whether the log of one of the latest runs has a message with an id: one that the client got from a bridge.
     pub(crate) async fn has_message(&self, cx: &RequestContext, id: &str) -> Result<bool, Problem> {
         for row in self.rows.iter().take(MAX_RUNS) {
-            let log = cx.client().events(&row.run, Seq(0)).await?;
-            if log.iter().any(|event| is_message(&row.run, event, id)) {
-                return Ok(true);
+            let mut log = LogReader::new(cx.client(), &row.run);
+            while let Some(events) = log.next().await? {
+                if events.iter().any(|event| is_message(&row.run, event, id)) {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
@@ -132,139 +129,4 @@ pub(crate) async fn text_question(cx: &RequestContext, row: &RunSummary) -> Resu
     let PendingKind::Answer { waits } = &item.kind else { return Ok(None) };
     let is_asked = matches!(waits.as_slice(), [wait] if asks_for_text(wait));
     is_asked.then(|| cx.viewer().map(|viewer| viewer.question(&row.run, &state, item).id)).transpose()
-}
-
-/// Refuses the decision of a caller without the scope for it, before it is read.
-///
-/// # Errors
-///
-/// [`ProblemType::ScopeMissing`]
-pub(crate) fn may_decide(cx: &RequestContext, row: &RunSummary) -> Result<(), Problem> {
-    cx.require(Scope::Decide).inspect_err(|problem| record_refusal(cx, row, problem))
-}
-
-/// Refuses a request with too many answers to questions, before they are read.
-///
-/// # Errors
-///
-/// [`ProblemType::Unprocessable`]
-pub(crate) fn check_answers(count: usize) -> Result<(), Problem> {
-    if count <= MAX_ANSWERS {
-        return Ok(());
-    }
-    let detail = format!("the request has {count} answers to questions; send at most {MAX_ANSWERS} at once");
-    Err(Problem::new(ProblemType::Unprocessable).detail(detail))
-}
-
-/// Refuses the answer to a question that no run of a thread has asked.
-pub(crate) fn refuse_unknown(cx: &RequestContext, row: &RunSummary, question: &str) -> Problem {
-    let problem = Problem::new(ProblemType::UnknownCall).detail(format!("the chat has and had no item `{question}`"));
-    record_refusal(cx, row, &problem);
-    problem
-}
-
-/// Records in the log of the server whose decision was refused. One that only came after another one is not a matter of rights.
-fn record_refusal(cx: &RequestContext, row: &RunSummary, problem: &Problem) {
-    if problem.kind() == ProblemType::AlreadyDecided {
-        return;
-    }
-    let by = cx.caller().map_or("", |caller| caller.subject());
-    tracing::warn!(run = %row.run, by, kind = problem.kind().slug(), "refused the decision of a client");
-}
-
-/// Sends a decision. One that was recorded before, by whomever, is accepted if it is the same.
-///
-/// # Errors
-///
-/// The problem with which it was refused.
-pub(crate) async fn decide(
-    cx: &RequestContext,
-    row: &RunSummary,
-    question: &str,
-    decision: Decision,
-    key: &str,
-) -> Result<(), Problem> {
-    let sent = match cx.decide(row, question, decision.clone(), key).await {
-        Err(problem) if problem.kind() == ProblemType::AlreadyDecided => {
-            let document = problem.document();
-            let recorded = document.get("decision").unwrap_or(&Value::Null);
-            if is_same(&decision, recorded) { Ok(()) } else { Err(problem.detail(says(recorded))) }
-        }
-        decided => decided,
-    };
-    sent.inspect_err(|problem| record_refusal(cx, row, problem))
-}
-
-/// An answer to a question that was not recorded.
-#[derive(Debug)]
-pub(crate) struct RefusedAnswer {
-    pub(crate) question: String,
-    pub(crate) problem: Problem,
-}
-
-impl RefusedAnswer {
-    /// Returns the event of the run that has asked with the decision that was recorded instead.
-    pub(crate) fn decided_at(&self) -> Option<Seq> {
-        self.problem.document().pointer("/decision/seq").and_then(Value::as_u64).map(Seq)
-    }
-}
-
-/// Returns whether a problem concerns an answer alone: the caller may not give it, it came too late, or it does not fit. The client
-/// hears of it and goes on.
-pub(crate) fn concerns_answer(kind: ProblemType) -> bool {
-    use ProblemType as P;
-    is_late(kind)
-        || matches!(kind, P::ScopeMissing | P::NotAnApprover | P::NotAllowed | P::UnknownCall | P::Unprocessable)
-}
-
-/// Returns whether a decision came too late, or did not fit.
-pub(crate) fn is_late(kind: ProblemType) -> bool {
-    use ProblemType as P;
-    matches!(kind, P::AlreadyDecided | P::Expired | P::NotWaiting | P::RunClosed | P::ArgumentsInvalid | P::CodeDiffers)
-}
-
-/// Returns whether a recorded decision is the one that a client sends.
-fn is_same(decision: &Decision, recorded: &Value) -> bool {
-    let verdict = recorded.get("verdict").and_then(Value::as_str).unwrap_or_default();
-    match decision {
-        Decision::Approve { arguments } => verdict == "approved" && recorded.get("arguments") == arguments.as_ref(),
-        Decision::Reject { .. } => matches!(verdict, "rejected" | "refused"),
-        Decision::Grant(more) => {
-            verdict == "granted" && serde_json::to_value(more).ok().as_ref() == recorded.get("granted")
-        }
-        Decision::Reply { payload, .. } => verdict == "replied" && recorded.get("reply") == Some(payload),
-        _ => false,
-    }
-}
-
-/// Says what was decided, and by whom.
-fn says(recorded: &Value) -> String {
-    let text = |name: &str| recorded.get(name).and_then(Value::as_str);
-    let verdict = text("verdict").unwrap_or("decided");
-    let (by, channel) = (text("by").map(str::to_owned), text("channel").map(str::to_owned));
-    let actor = Actor { by, channel, ..Actor::default() };
-    format!("it was already {verdict}{}; this decision differs and was not recorded", actor.clause())
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn decision_is_the_same_only_with_its_content() {
-        let plain = Decision::Approve { arguments: None };
-        let edited = Decision::Approve { arguments: Some(json!({ "amount": 7 })) };
-
-        assert!(is_same(&plain, &json!({ "verdict": "approved", "by": "ann" })));
-        assert!(!is_same(&plain, &json!({ "verdict": "approved", "arguments": { "amount": 7 } })));
-        assert!(is_same(&edited, &json!({ "verdict": "approved", "arguments": { "amount": 7 } })));
-        assert!(!is_same(&edited, &json!({ "verdict": "approved" })));
-        assert!(!is_same(&plain, &json!({ "verdict": "rejected" })));
-        assert!(is_same(&Decision::Reject { reason: None }, &json!({ "verdict": "rejected", "reason": "no" })));
-        let reply = Decision::Reply { payload: json!("yes"), wait: None };
-        assert!(is_same(&reply, &json!({ "verdict": "replied", "reply": "yes" })));
-        assert!(!is_same(&reply, &json!({ "verdict": "replied", "reply": "no" })));
-    }
 }

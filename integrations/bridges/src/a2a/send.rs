@@ -17,8 +17,9 @@ use super::input::{ClientMessage, Said};
 use super::tasks::row;
 use crate::answer_form::decision;
 use crate::bridges::Shared;
+use crate::decisions::{Decisions, check_answers};
 use crate::leg::Leg;
-use crate::thread::{Thread, check_answers, decide, may_decide, question, text_question};
+use crate::thread::{Thread, question, text_question};
 
 /// A message that has been sent.
 #[derive(Debug)]
@@ -165,9 +166,10 @@ async fn to_task(cx: &RequestContext, shared: &Shared, message: &ClientMessage, 
         if !files.is_empty() {
             return Err(Refusal::invalid_params("an answer to a question has no files; send its text alone"));
         }
-        may_decide(cx, &row)?;
+        let mut decisions = Decisions::new(cx);
+        decisions.check_scope(&row, &question)?;
         let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
-        decide(cx, &row, &question, reply, &format!("a2a/{}/{question}", message.message_id)).await?;
+        decisions.send(&row, &question, reply, &format!("a2a/{}/{question}", message.message_id)).await?;
         return Ok(attached(row));
     }
     refuse_waiting(cx, &row).await?;
@@ -194,16 +196,17 @@ async fn refuse_waiting(cx: &RequestContext, row: &RunSummary) -> Result<(), Ref
 
 /// Sends the answers to questions of a run. All are read before the first one is sent.
 async fn answer(cx: &RequestContext, row: &RunSummary, id: &str, answers: Vec<(String, Value)>) -> Result<(), Refusal> {
-    may_decide(cx, row)?;
+    let mut decisions = Decisions::new(cx);
+    decisions.check_scope(row, answers.first().map_or("", |(question, _)| question))?;
     check_answers(answers.len())?;
-    let mut decisions = Vec::new();
+    let mut read = Vec::new();
     for (index, (question_id, response)) in answers.into_iter().enumerate() {
         let open = question(cx, row, &question_id).await?;
         let pointer = format!("/message/parts/{index}/data/response");
-        decisions.push((question_id, decision(open.as_ref(), &response, &pointer)?));
+        read.push((question_id, decision(open.as_ref(), &response, &pointer)?));
     }
-    for (question_id, decision) in decisions {
-        decide(cx, row, &question_id, decision, &format!("a2a/{id}/{question_id}")).await?;
+    for (question_id, decision) in read {
+        decisions.send(row, &question_id, decision, &format!("a2a/{id}/{question_id}")).await?;
     }
     Ok(())
 }

@@ -4,41 +4,42 @@ use std::collections::HashMap;
 
 use positronic_core::projection::result_text;
 use positronic_core::record::SideOutput;
-use positronic_server::Problem;
-use positronic_server::extension::{Frame, OpenQuestion};
+use positronic_server::extension::Frame;
 use serde_json::{Map, Value, json};
 
-use super::event::{Event, Outcome, SubagentOutcome, TokenUsage};
-use super::interrupt::{interrupt, paused};
+use super::event::{Event, Message, SubagentOutcome};
 use super::messages::Messages;
+use crate::decisions::RefusedAnswer;
+use crate::history::History;
 use crate::leg::{Encoder, LegEnd};
-use crate::outputs::{Outputs, status};
+use crate::outputs::{Outputs, content, status};
 use crate::projection::{BrainOutcome, Item, Open, Placed, Projection, TextKind};
-use crate::thread::RefusedAnswer;
 
 /// The version of the protocol.
 const VERSION: &str = "1.0";
 
 /// Encodes a leg.
 pub(super) struct AgUi {
-    thread: String,
-    leg: String,
-    messages: Messages,
+    pub(super) thread: String,
+    pub(super) leg: String,
+    pub(super) messages: Messages,
     /// The text that an answer's calls belong to, by answer.
     parents: HashMap<String, String>,
     /// The texts that are open, with their answers.
     open_texts: Vec<OpenText>,
     /// The calls whose arguments stream, with their answers.
-    open_calls: Vec<(String, String)>,
+    pub(super) open_calls: Vec<(String, String)>,
     /// The text of the message that the client has sent with this leg.
     own: Option<String>,
     refused: Vec<RefusedAnswer>,
+    /// How many earlier runs of the thread the messages do not have.
+    left_out: usize,
     outputs: Outputs,
     state: Option<Value>,
     has_begun: bool,
 }
 
-struct OpenText {
+pub(super) struct OpenText {
     id: String,
     answer: String,
     kind: TextKind,
@@ -56,6 +57,7 @@ impl AgUi {
             open_calls: Vec::new(),
             own: None,
             refused: Vec::new(),
+            left_out: 0,
             outputs: Outputs::default(),
             state: None,
             has_begun: false,
@@ -70,6 +72,12 @@ impl AgUi {
     /// Says at the beginning of the leg which of its answers were not recorded.
     pub(super) fn with_refused_answers(self, refused: Vec<RefusedAnswer>) -> Self {
         Self { refused, ..self }
+    }
+
+    /// Begins the messages with those of the runs before.
+    pub(super) fn with_history(mut self, History { messages, left_out }: History<Message>) -> Self {
+        self.messages.prepend(messages);
+        Self { left_out, ..self }
     }
 
     fn item(&mut self, placed: Placed, out: &mut Vec<Event>) {
@@ -219,7 +227,7 @@ impl AgUi {
         event
     }
 
-    fn end_texts(&mut self, is_meant: impl Fn(&OpenText) -> bool, out: &mut Vec<Event>) {
+    pub(super) fn end_texts(&mut self, is_meant: impl Fn(&OpenText) -> bool, out: &mut Vec<Event>) {
         let (ended, open) = std::mem::take(&mut self.open_texts).into_iter().partition(is_meant);
         self.open_texts = open;
         let ended: Vec<OpenText> = ended;
@@ -257,41 +265,6 @@ impl AgUi {
     fn started(&self) -> Event {
         Event::RunStarted { thread_id: self.thread.clone(), run_id: self.leg.clone(), protocol_version: VERSION }
     }
-
-    fn finished(&self, outcome: Outcome, result: Option<Value>, projection: &Projection) -> Event {
-        let usage = projection.state().root.as_ref().map(|root| root.usage).filter(|usage| usage.total() > 0);
-        let usage = usage.map(|usage| TokenUsage {
-            input_tokens: usage.input,
-            output_tokens: usage.output,
-            total_tokens: usage.total(),
-            reasoning_tokens: usage.reasoning,
-            cached_input_tokens: usage.cached,
-            cache_write_input_tokens: usage.cache_write,
-        });
-        let (thread_id, run_id) = (self.thread.clone(), self.leg.clone());
-        Event::RunFinished { thread_id, run_id, result, outcome, usage: usage.into_iter().collect() }
-    }
-
-    /// Ends what is open at the end of a leg.
-    fn close(&mut self, projection: &Projection, interrupts: &[super::event::Interrupt], out: &mut Vec<Event>) {
-        self.end_texts(|_| true, out);
-        for (tool_call_id, _) in std::mem::take(&mut self.open_calls) {
-            out.push(Event::ToolCallEnd { tool_call_id, subagent_run_id: None });
-        }
-        for open in projection.open().iter().rev() {
-            out.push(match open {
-                Open::Stage { path } => {
-                    Event::StepFinished { step_name: path.to_string(), subagent_run_id: projection.brain_of(path) }
-                }
-                Open::Brain { id, .. } => {
-                    let own = interrupts.iter().filter(|item| item.subagent_run_id.as_ref() == Some(id));
-                    let interrupt_ids = own.map(|item| item.id.clone()).collect();
-                    let outcome = SubagentOutcome::Suspended { interrupt_ids };
-                    Event::SubagentFinished { subagent_run_id: id.clone(), result: None, outcome }
-                }
-            });
-        }
-    }
 }
 
 fn frames(events: &[Event]) -> Vec<Frame> {
@@ -312,6 +285,10 @@ impl Encoder for AgUi {
         let mut events = vec![self.started()];
         if is_late {
             events.push(self.snapshot());
+            if self.left_out > 0 {
+                let (name, value) = ("positronic.left_out".to_owned(), json!({ "runs": self.left_out }));
+                events.push(Event::Custom { name, value, subagent_run_id: None });
+            }
             events.extend(projection.public().map(|state| Event::StateSnapshot { snapshot: state.clone() }));
         }
         for (index, answer) in self.refused.drain(..).enumerate() {
@@ -337,46 +314,7 @@ impl Encoder for AgUi {
     }
 
     fn end(&mut self, projection: &Projection, end: LegEnd) -> Vec<Frame> {
-        let mut events = Vec::new();
-        let is_called = |question: &&OpenQuestion| question.pending.kind.is_for_caller();
-        let called: Vec<_> = match &end {
-            LegEnd::Waiting(questions) => {
-                questions.iter().filter(is_called).map(|question| projection.call_id(&question.pending.call)).collect()
-            }
-            _ => Vec::new(),
-        };
-        let interrupts = match &end {
-            // What people are asked comes after the results.
-            LegEnd::Waiting(_) if !called.is_empty() => Vec::new(),
-            LegEnd::Waiting(questions) => questions.iter().map(|question| interrupt(projection, question)).collect(),
-            LegEnd::Paused => vec![paused()],
-            _ => Vec::new(),
-        };
-        self.close(projection, &interrupts, &mut events);
-        events.push(match end {
-            LegEnd::Completed { result, is_state } => {
-                let result = Some(result).filter(|result| !is_state && !result.is_null());
-                self.finished(Outcome::Success { pending_tool_call_ids: Vec::new() }, result, projection)
-            }
-            LegEnd::Cancelled => self.finished(Outcome::Cancelled, None, projection),
-            LegEnd::Failed(failure) => Event::RunError {
-                message: failure.message,
-                code: serde_json::to_value(failure.code)
-                    .ok()
-                    .and_then(|code| code.as_str().map(str::to_owned))
-                    .unwrap_or_default(),
-            },
-            LegEnd::Waiting(_) if !called.is_empty() => {
-                self.finished(Outcome::Success { pending_tool_call_ids: called }, None, projection)
-            }
-            // The protocol has no interrupt without a question: the run waits for a time.
-            LegEnd::Waiting(_) if interrupts.is_empty() => {
-                self.finished(Outcome::Interrupt { interrupts: vec![super::interrupt::sleeping()] }, None, projection)
-            }
-            LegEnd::Waiting(_) | LegEnd::Paused => self.finished(Outcome::Interrupt { interrupts }, None, projection),
-            LegEnd::Broken(problem) => broken(&problem),
-        });
-        frames(&events)
+        frames(&self.finish(projection, end))
     }
 }
 
@@ -393,27 +331,9 @@ fn not_recorded(message_id: String, RefusedAnswer { question: interrupt, problem
     ]
 }
 
-/// Says why a leg cannot continue.
-fn broken(problem: &Problem) -> Event {
-    Event::RunError { message: problem.message(), code: problem.kind().slug().to_owned() }
-}
-
 /// Returns a side output as an activity.
 fn activity(message_id: String, id: &str, call: &str, output: SideOutput, subagent_run_id: Option<String>) -> Event {
-    let run = id.split(':').next().unwrap_or_default();
-    let (kind, content) = match output {
-        SideOutput::File(file) => {
-            let file = file.file;
-            let content = json!({
-                "name": file.name, "mediaType": file.media_type, "size": file.size, "sha256": file.sha256,
-                "run": run,
-            });
-            ("file".to_owned(), content)
-        }
-        SideOutput::Widget(widget) => (widget.kind, json!({ "data": widget.data, "fallback": widget.fallback })),
-        SideOutput::Custom(custom) => (custom.kind, json!({ "data": custom.data, "fallback": custom.fallback })),
-        _ => ("output".to_owned(), json!({})),
-    };
+    let (kind, content) = content(id, output);
     let mut fields = Map::new();
     fields.insert("toolCallId".to_owned(), call.into());
     if let Value::Object(content) = content {

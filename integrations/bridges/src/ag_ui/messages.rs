@@ -14,6 +14,11 @@ impl Messages {
         self.0.clone()
     }
 
+    /// Puts messages before the others.
+    pub(super) fn prepend(&mut self, messages: Vec<Message>) {
+        self.0.splice(0..0, messages);
+    }
+
     /// Folds an event.
     pub(super) fn apply(&mut self, event: &Event) {
         match event {

@@ -12,25 +12,29 @@
 //! POST {messages: []} ──▶ attaches to the thread: the messages, and what happens now
 //! ```
 
+mod earlier_run;
 mod encoder;
 mod event;
 mod input;
 mod interrupt;
+mod leg_end;
 mod messages;
 
 use std::sync::Arc;
 
 use axum::response::Response;
-use positronic_core::record::{RunSummary, Seq};
+use positronic_core::record::RunSummary;
 use positronic_server::extension::{CallResult, RequestContext, Route, ThreadMessage};
 use positronic_server::{Problem, ProblemType, Scope};
 use serde_json::Value;
 
 use crate::answer_form::decision;
 use crate::bridges::{Shared, TEXT};
-use crate::leg::{Encoder as _, Leg};
-use crate::projection::Projection;
-use crate::thread::{RefusedAnswer, Thread, check_answers, concerns_answer, decide, may_decide, open_calls, question};
+use crate::decisions::{Decisions, RefusedAnswer, check_answers, concerns_answer};
+use crate::history::history;
+use crate::leg::Leg;
+use crate::thread::{Thread, open_calls, question};
+use earlier_run::EarlierRun;
 use encoder::AgUi;
 use input::{ResumeStatus, RunAgentInput};
 
@@ -117,12 +121,12 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
     leg.answers_calls = takes_tools;
     leg.seen = seen;
     let viewer = cx.viewer()?;
-    for run in thread.runs().into_iter().filter(|run| *run != leg.run) {
-        let mut earlier = Projection::new(&run, viewer.clone(), None);
-        for event in viewer.client().events(&run, Seq(0)).await? {
-            encoder.items(earlier.event(&event));
-        }
-    }
+    let earlier = match thread.rows() {
+        [own, earlier @ ..] if own.run == leg.run => earlier,
+        earlier => earlier,
+    };
+    let earlier = history(cx.client(), earlier, |run| EarlierRun::new(run, viewer.clone())).await?;
+    let encoder = encoder.with_history(earlier);
     let frames = leg.open(viewer, shared.public_state.clone(), encoder).await?;
     cx.stream(frames)
 }
@@ -154,6 +158,7 @@ async fn resume(
     input: &RunAgentInput,
 ) -> Result<ResumedLeg, Problem> {
     check_answers(input.resume.iter().flatten().filter(|entry| entry.answer().is_some()).count())?;
+    let mut decisions = Decisions::new(cx);
     let mut resumed = ResumedLeg { leg: shared.attach(row), refused: Vec::new(), has_answers: false };
     for (index, entry) in input.resume.iter().flatten().enumerate() {
         let id = &entry.interrupt_id;
@@ -164,7 +169,7 @@ async fn resume(
             continue;
         };
         resumed.has_answers = true;
-        match answer(cx, row, input, (id, payload), &format!("/resume/{index}/payload")).await {
+        match answer(&mut decisions, row, input, (id, payload), &format!("/resume/{index}/payload")).await {
             Ok(()) => {}
             Err(problem) if concerns_answer(problem.kind()) => {
                 resumed.refused.push(RefusedAnswer { question: id.clone(), problem });
@@ -176,15 +181,15 @@ async fn resume(
 }
 
 async fn answer(
-    cx: &RequestContext,
+    decisions: &mut Decisions<'_>,
     row: &RunSummary,
     input: &RunAgentInput,
     (id, payload): (&str, &Value),
     pointer: &str,
 ) -> Result<(), Problem> {
-    may_decide(cx, row)?;
-    let open = question(cx, row, id).await?;
+    decisions.check_scope(row, id)?;
+    let open = question(decisions.cx(), row, id).await?;
     let decision = decision(open.as_ref(), payload, pointer)?;
     // The same answer is the same decision, however often it is sent.
-    decide(cx, row, id, decision, &format!("{}/{id}/{payload}", input.thread_id)).await
+    decisions.send(row, id, decision, &format!("{}/{id}/{payload}", input.thread_id)).await
 }

@@ -6,16 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use positronic_core::machine::pending;
-use positronic_core::projection::result_text;
-use positronic_core::record::{PendingKind, Seq, SideOutput, ToolResult};
+use positronic_core::record::{PendingKind, Seq};
 use positronic_server::extension::{Frame, OpenQuestion};
 use serde_json::{Value, json};
 
 use super::chunk::{Chunk, Data, StreamChunk, TextPart};
+use super::parts::{OpenApproval, asked, ended, metadata, request, shown};
+use crate::decisions::RefusedAnswer;
 use crate::leg::{Encoder, LegEnd, PAUSED};
-use crate::outputs::{Outputs, status};
+use crate::outputs::Outputs;
 use crate::projection::{ApprovalOutcome, BrainOutcome, Item, Placed, Projection, TextKind};
-use crate::thread::RefusedAnswer;
 
 /// Which message of the assistant a leg sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,12 +45,6 @@ pub(super) struct AiSdk {
     outputs: Outputs,
     refused: Vec<RefusedAnswer>,
     has_begun: bool,
-}
-
-/// An approval that nobody has decided.
-struct OpenApproval {
-    call: String,
-    reason: String,
 }
 
 impl AiSdk {
@@ -236,8 +230,8 @@ impl AiSdk {
                 out.push(StreamChunk::Data(Data::new("wait", question, json!({ "status": "answered" }))));
             }
             Item::Output { id, output, .. } => {
-                let id = self.outputs.message(&id, &output);
-                out.push(StreamChunk::Data(shown(&id, output)));
+                let message = self.outputs.message(&id, &output);
+                out.push(StreamChunk::Data(shown(&id, &message, output)));
             }
             Item::Progress { call, text } => {
                 let data = json!({ "toolCallId": call, "text": text });
@@ -294,75 +288,6 @@ impl AiSdk {
             out.push(StreamChunk::Plain(Chunk::FinishStep));
         }
     }
-}
-
-/// Returns the request for an approval, with the reason why the caller may not decide it.
-fn request(question: &str, OpenApproval { call, reason }: &OpenApproval, refused: Option<&str>) -> StreamChunk {
-    StreamChunk::Plain(Chunk::ToolApprovalRequest {
-        approval_id: question.to_owned(),
-        tool_call_id: call.clone(),
-        reason: reason.clone(),
-        approval_descriptor: refused.map(|refused| json!({ "answerable": false, "refused": refused })),
-    })
-}
-
-/// Returns what a page has to know of a message: the first event that it does not show, and the usage.
-fn metadata(projection: &Projection, next: Seq) -> StreamChunk {
-    let usage = projection.state().root.as_ref().map(|root| root.usage).filter(|usage| usage.total() > 0);
-    let mut message_metadata = json!({ "seq": next.0 });
-    if let (Some(usage), Some(fields)) = (usage, message_metadata.as_object_mut()) {
-        let usage = json!({ "inputTokens": usage.input, "outputTokens": usage.output, "totalTokens": usage.total() });
-        fields.insert("usage".to_owned(), usage);
-    }
-    StreamChunk::Plain(Chunk::MessageMetadata { message_metadata })
-}
-
-/// Returns the end of a call.
-fn ended(tool_call_id: String, result: ToolResult) -> Chunk {
-    match result {
-        ToolResult::Success { output, .. } => Chunk::ToolOutputAvailable { tool_call_id, output, dynamic: true },
-        ToolResult::Denied { .. } => Chunk::ToolOutputDenied { tool_call_id },
-        other => {
-            let error_text = format!("{} ({})", result_text(&other), status(&other));
-            Chunk::ToolOutputError { tool_call_id, error_text, dynamic: true }
-        }
-    }
-}
-
-/// Returns a side output as a part of data.
-fn shown(id: &str, output: SideOutput) -> Data {
-    match output {
-        SideOutput::File(file) => {
-            let (file, run) = (file.file, id.split(':').next().unwrap_or_default());
-            let data = json!({
-                "name": file.name, "mediaType": file.media_type, "size": file.size, "sha256": file.sha256, "run": run,
-            });
-            Data::new("file", id, data)
-        }
-        SideOutput::Widget(widget) => {
-            Data::new(&widget.kind, id, json!({ "data": widget.data, "fallback": widget.fallback }))
-        }
-        SideOutput::Custom(custom) => {
-            Data::new(&custom.kind, id, json!({ "data": custom.data, "fallback": custom.fallback }))
-        }
-        _ => Data::new("output", id, json!({})),
-    }
-}
-
-/// Returns a question that is not an approval as a part of data: a person answers it with `answers` of the next request.
-fn asked(question: &OpenQuestion) -> Option<Data> {
-    let data = match &question.pending.kind {
-        PendingKind::Approval { .. } => return None,
-        PendingKind::Budget(request) => json!({ "status": "waiting", "reason": "budget", "request": request }),
-        PendingKind::Answer { waits } => match waits.iter().find(|wait| wait.person) {
-            Some(wait) => json!({
-                "status": "waiting", "reason": "answer", "prompt": wait.prompt, "schema": wait.schema,
-                "answerable": question.refused.is_none(), "refused": question.refused,
-            }),
-            None => json!({ "status": "waiting", "reason": "webhook", "answerable": false }),
-        },
-    };
-    Some(Data::new("wait", &question.id, data))
 }
 
 impl AiSdk {

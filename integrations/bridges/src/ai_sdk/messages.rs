@@ -1,7 +1,6 @@
 //! The messages of a chat, as a page loads them: what a client has after the chunks that it would have got.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use positronic_core::record::{Event, RunId};
 use positronic_server::extension::Viewer;
@@ -11,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::chunk::{Chunk, Data, StreamChunk};
 use super::encoder::{AiSdk, TurnKind};
+use crate::history::RunMessages;
 use crate::leg::{LegEnd, settled};
 use crate::projection::{Item, Projection};
 
@@ -21,16 +21,26 @@ pub(super) struct LoadedMessage {
     id: String,
     /// `user` or `assistant`.
     role: &'static str,
-    /// `runId`, `seq` and `usage` of a message of the assistant.
+    /// `runId`, `seq` and `usage` of a message of the assistant; of the first message `leftOutRuns`, the number of earlier runs of the
+    /// chat that the answer does not have, if there are any.
     #[serde(skip_serializing_if = "Map::is_empty")]
     metadata: Map<String, Value>,
     /// Texts, calls (`dynamic-tool`), data and steps.
     parts: Vec<Map<String, Value>>,
 }
 
-/// The messages of a chat.
+/// The messages of a run.
+pub(super) struct LoadedRun {
+    viewer: Viewer,
+    projection: Projection,
+    encoder: AiSdk,
+    messages: MessageList,
+    /// Whether the first message is there.
+    has_first: bool,
+}
+
 #[derive(Debug, Default)]
-pub(super) struct LoadedChat {
+struct MessageList {
     list: Vec<LoadedMessage>,
     /// Where the texts of the last message are, by their ids.
     texts: HashMap<String, usize>,
@@ -42,63 +52,80 @@ pub(super) struct LoadedChat {
     approvals: HashMap<String, String>,
 }
 
-impl LoadedChat {
-    /// Returns the messages, in order. One in which nothing has happened is left out.
-    pub(super) fn into_list(mut self) -> Vec<LoadedMessage> {
+impl LoadedRun {
+    pub(super) fn new(run: &RunId, viewer: Viewer) -> Self {
+        let projection = Projection::new(run, viewer.clone(), None);
+        let mut encoder = AiSdk::new(TurnKind::First);
+        let mut messages = MessageList::default();
+        // It is left out if the run begins without one.
+        messages.list.push(LoadedMessage::of_user(String::new(), Vec::new()));
+        messages.apply(encoder.start(&projection));
+        Self { viewer, projection, encoder, messages, has_first: false }
+    }
+
+    /// Returns how the run has settled as of the last event.
+    fn settled(&self) -> Option<LegEnd> {
+        settled(&self.viewer, self.projection.run(), self.projection.state(), false)
+    }
+}
+
+impl RunMessages for LoadedRun {
+    type Message = LoadedMessage;
+
+    fn event(&mut self, event: &Event) {
+        // What the message before shows.
+        let next = self.projection.next();
+        if self.projection.text_answer(event).is_some()
+            && let Some(end @ LegEnd::Waiting(_)) = self.settled()
+        {
+            self.messages.apply(self.encoder.finish(&self.projection, end));
+        }
+        for placed in self.projection.event(event) {
+            let mut chunks = Vec::new();
+            if let Some((id, text)) = placed.item.turn_message() {
+                self.messages.apply(self.encoder.end_turn(&self.projection, next, TurnKind::Message));
+                self.messages.list.push(said(id, text));
+                chunks = self.encoder.start(&self.projection);
+            }
+            match &placed.item {
+                // The first message of the assistant has also what the run did before it read this. A loop may also begin with an
+                // input of its author.
+                Item::UserMessage { id, text, is_input: true } if !self.has_first => {
+                    self.has_first = true;
+                    if let (Some(_), Some(message)) =
+                        (&self.projection.state().start.message, self.messages.list.first_mut())
+                    {
+                        *message = said(id, text);
+                    }
+                }
+                _ => {}
+            }
+            self.encoder.item(placed, &mut chunks);
+            self.messages.apply(chunks);
+        }
+    }
+
+    /// Ends the last message as its run has settled, or works. A message in which nothing has happened is left out.
+    fn finish(mut self) -> Vec<LoadedMessage> {
+        let last = match self.settled() {
+            Some(end) => self.encoder.finish(&self.projection, end),
+            None => {
+                let mut chunks = self.encoder.end_turn(&self.projection, self.projection.next(), TurnKind::Rest);
+                self.encoder.ask_refused(&self.projection, &mut chunks);
+                chunks
+            }
+        };
+        self.messages.apply(last);
+        self.messages.into_list()
+    }
+}
+
+impl MessageList {
+    fn into_list(mut self) -> Vec<LoadedMessage> {
         // A call that has left a message has left an empty part.
         self.list.iter_mut().for_each(|message| message.parts.retain(|part| !part.is_empty()));
         self.list.retain(|message| !message.parts.is_empty());
         self.list
-    }
-
-    /// Adds the messages of a run.
-    pub(super) fn run(&mut self, run: &RunId, log: &[Arc<Event>], viewer: &Viewer) {
-        let mut projection = Projection::new(run, viewer.clone(), None);
-        let mut encoder = AiSdk::new(TurnKind::First);
-        // It is left out if the run begins without one.
-        let first = self.list.len();
-        self.list.push(LoadedMessage::of_user(String::new(), Vec::new()));
-        self.apply(encoder.start(&projection));
-        let mut has_first = false;
-        for event in log {
-            // What the message before shows.
-            let next = projection.next();
-            if projection.text_answer(event).is_some()
-                && let Some(end @ LegEnd::Waiting(_)) = settled(viewer, run, projection.state(), false)
-            {
-                self.apply(encoder.finish(&projection, end));
-            }
-            for placed in projection.event(event) {
-                let mut chunks = Vec::new();
-                if let Some((id, text)) = placed.item.turn_message() {
-                    self.apply(encoder.end_turn(&projection, next, TurnKind::Message));
-                    self.list.push(said(id, text));
-                    chunks = encoder.start(&projection);
-                }
-                match &placed.item {
-                    // The first message of the assistant has also what the run did before it read this. A loop may also begin with an
-                    // input of its author.
-                    Item::UserMessage { id, text, is_input: true } if !has_first => {
-                        has_first = true;
-                        if let (Some(_), Some(message)) = (&projection.state().start.message, self.list.get_mut(first))
-                        {
-                            *message = said(id, text);
-                        }
-                    }
-                    _ => {}
-                }
-                encoder.item(placed, &mut chunks);
-                self.apply(chunks);
-            }
-        }
-        self.apply(match settled(viewer, run, projection.state(), false) {
-            Some(end) => encoder.finish(&projection, end),
-            None => {
-                let mut chunks = encoder.end_turn(&projection, projection.next(), TurnKind::Rest);
-                encoder.ask_refused(&projection, &mut chunks);
-                chunks
-            }
-        });
     }
 
     fn apply(&mut self, chunks: Vec<StreamChunk>) {
@@ -243,6 +270,11 @@ impl LoadedChat {
 impl LoadedMessage {
     fn of_user(id: String, parts: Vec<Map<String, Value>>) -> Self {
         Self { id, role: "user", metadata: Map::new(), parts }
+    }
+
+    /// Says how many runs before this message are left out.
+    pub(super) fn leave_out(&mut self, runs: usize) {
+        self.metadata.insert("leftOutRuns".to_owned(), runs.into());
     }
 }
 

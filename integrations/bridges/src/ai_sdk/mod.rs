@@ -9,6 +9,7 @@ mod chunk;
 mod encoder;
 mod input;
 mod messages;
+mod parts;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,14 +24,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::bridges::{Shared, TEXT};
+use crate::decisions::{Decisions, RefusedAnswer, check_answers, concerns_answer};
+use crate::history::{History, LogReader, history};
 use crate::leg::Leg;
 use crate::projection::{Projection, is_about_workers};
-use crate::thread::{
-    RefusedAnswer, Thread, check_answers, concerns_answer, decide, may_decide, refuse_unknown, text_question,
-};
+use crate::thread::{Thread, text_question};
 use encoder::{AiSdk, TurnKind};
 use input::ChatRequest;
-use messages::{LoadedChat, LoadedMessage};
+use messages::{LoadedMessage, LoadedRun};
 
 /// The maximum bytes of a body: a client posts all messages of its chat each time.
 const MAX_BODY: usize = 8 << 20;
@@ -112,10 +113,11 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
             if let (Some(row), Some((_, text))) = (last, &message)
                 && let Some(question) = text_question(&cx, row).await?
             {
-                may_decide(&cx, row)?;
+                let mut decisions = Decisions::new(&cx);
+                decisions.check_scope(row, &question)?;
                 let leg = shared.attach(row);
                 let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
-                decide(&cx, row, &question, reply, &format!("{}/{question}/{text}", input.id)).await?;
+                decisions.send(row, &question, reply, &format!("{}/{question}/{text}", input.id)).await?;
                 encoder = AiSdk::new(TurnKind::Message);
                 leg
             } else {
@@ -162,24 +164,28 @@ async fn resume(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Pro
     stream(&cx, &shared, shared.from(row.run.clone(), from), AiSdk::new(turn)).await
 }
 
-/// Returns the messages of a chat, of its latest runs; none if it has not begun.
+/// Returns the messages of a chat, of its latest runs, as far as they fit; none if it has not begun.
 async fn messages(cx: RequestContext) -> Result<Response, Problem> {
     let thread = Thread::find(&cx, cx.param("chat")?).await?;
-    let (viewer, mut messages) = (cx.viewer()?, LoadedChat::default());
-    for run in thread.runs() {
-        let log = cx.client().events(&run, Seq(0)).await?;
-        messages.run(&run, &log, &viewer);
+    let viewer = cx.viewer()?;
+    let History { mut messages, left_out } =
+        history(cx.client(), thread.rows(), |run| LoadedRun::new(run, viewer.clone())).await?;
+    if let Some(first) = messages.first_mut().filter(|_| left_out > 0) {
+        first.leave_out(left_out);
     }
-    cx.answer(200, &messages.into_list())
+    cx.answer(200, &messages)
 }
 
 /// Returns the event with which the last message of the assistant begins.
 async fn last_turn(cx: &RequestContext, row: &RunSummary) -> Result<(Seq, TurnKind), Problem> {
     let mut projection = Projection::new(&row.run, cx.viewer()?, None);
     let mut turn = (Seq(0), TurnKind::First);
-    for event in cx.client().events(&row.run, Seq(0)).await? {
-        if projection.event(&event).iter().any(|placed| placed.item.turn_message().is_some()) {
-            turn = (event.seq, TurnKind::Message);
+    let mut log = LogReader::new(cx.client(), &row.run);
+    while let Some(events) = log.next().await? {
+        for event in events {
+            if projection.event(&event).iter().any(|placed| placed.item.turn_message().is_some()) {
+                turn = (event.seq, TurnKind::Message);
+            }
         }
     }
     Ok(turn)
@@ -226,16 +232,17 @@ async fn answered(
     });
     let replies =
         input.answers.iter().map(|(id, answer)| (id.as_str(), Decision::Reply { payload: answer.clone(), wait: None }));
-    let decisions: Vec<_> = approvals.chain(replies).collect();
-    check_answers(decisions.len())?;
-    let askers = thread.askers(cx, decisions.iter().map(|(id, _)| *id).collect()).await?;
-    for (id, decision) in decisions {
+    let answers: Vec<_> = approvals.chain(replies).collect();
+    check_answers(answers.len())?;
+    let askers = thread.askers(cx, answers.iter().map(|(id, _)| *id).collect()).await?;
+    let mut decisions = Decisions::new(cx);
+    for (id, decision) in answers {
         let asker = askers.get(id).copied();
         // The same answer is the same decision, however often it is sent.
         let key = format!("{}/{id}/{decision:?}", input.id);
-        let sent = match (may_decide(cx, row), asker) {
-            (Ok(()), Some(asker)) => decide(cx, asker, id, decision, &key).await,
-            (Ok(()), None) => Err(refuse_unknown(cx, row, id)),
+        let sent = match (decisions.check_scope(row, id), asker) {
+            (Ok(()), Some(asker)) => decisions.send(asker, id, decision, &key).await,
+            (Ok(()), None) => Err(decisions.refuse_unknown(row, id)),
             (refused, _) => refused,
         };
         match sent {

@@ -30,8 +30,9 @@ use super::question::{decision, form, is_answerable, late_decision};
 use super::server::{ToolServer, answers, error_of};
 use super::task;
 use super::update::{CallUpdate, CallUpdates, EndedLeg};
+use crate::decisions::{Decisions, is_late};
 use crate::leg::{Leg, LegEnd};
-use crate::thread::{decide, is_late, question};
+use crate::thread::question;
 
 /// How often a client hears that its call is alive, if it wants to hear of progress.
 const ALIVE: Duration = Duration::from_secs(10);
@@ -195,6 +196,7 @@ impl BrainCall<'_> {
     /// Asks the person at the client, and returns whether anything was decided.
     async fn ask(&self, run: &RunId, questions: &[&OpenQuestion]) -> Result<bool, Problem> {
         let (viewer, mut is_decided) = (self.caller.viewer()?, false);
+        let mut decisions = Decisions::new(self.caller);
         for open in questions {
             let row = self.caller.run_row(run).await?;
             if question(self.caller, &row, &open.id).await?.is_none() {
@@ -215,7 +217,8 @@ impl BrainCall<'_> {
             let Ok(answer) = answer else { continue };
             let action = serde_json::to_value(&answer.action).unwrap_or_default();
             let content = answer.content.unwrap_or_default();
-            is_decided |= decided(self.caller, &row, &open.id, action.as_str().unwrap_or_default(), &content).await?;
+            is_decided |=
+                decided(&mut decisions, &row, &open.id, action.as_str().unwrap_or_default(), &content).await?;
         }
         Ok(is_decided)
     }
@@ -297,20 +300,20 @@ pub(super) fn request(form: rmcp::model::ElicitRequestParams) -> InputRequest {
 ///
 /// `AlreadyDecided` if another answer was recorded before.
 pub(super) async fn decided(
-    caller: &CallerContext,
+    decisions: &mut Decisions<'_>,
     row: &RunSummary,
     id: &str,
     action: &str,
     content: &Value,
 ) -> Result<bool, Problem> {
-    let decision = match question(caller, row, id).await? {
+    let decision = match question(decisions.cx(), row, id).await? {
         Some(open) => decision(&open, action, content)?,
         None => late_decision(action, content),
     };
     let Some(decision) = decision else { return Ok(false) };
     // The same answer is the same decision, however often it is sent.
     let key = format!("mcp/{id}/{action}/{content}");
-    match decide(caller, row, id, decision, &key).await {
+    match decisions.send(row, id, decision, &key).await {
         Ok(()) => Ok(true),
         // The run never asked this.
         Err(problem) if problem.kind() == ProblemType::UnknownCall => Ok(false),

@@ -28,6 +28,7 @@ use super::task;
 use super::tools::{BrainTool, RUN_STATUS, run_status};
 use crate::bridges::Shared;
 use crate::caller_result::CallerResult;
+use crate::decisions::{Decisions, check_answers};
 
 /// The instructions that the server gives its clients.
 const INSTRUCTIONS: &str = "Each tool runs a workflow. A workflow may need the approval or the answer of a person: only a person \
@@ -115,12 +116,13 @@ pub(super) fn error_of(problem: &Problem) -> ErrorData {
 
 /// Sends the answers to forms, and returns how many of them are decisions. One that was recorded before counts if it is the same.
 pub(super) async fn answers(caller: &CallerContext, run: &RunId, responses: &InputResponses) -> Result<usize, Problem> {
-    let mut decided = 0;
+    check_answers(responses.len())?;
+    let (mut decisions, mut decided) = (Decisions::new(caller), 0);
     for (id, response) in responses {
         let row = caller.run_row(run).await?;
         let action = response.get("action").and_then(Value::as_str).unwrap_or_default();
         let content = response.get("content").unwrap_or(&Value::Null);
-        decided += usize::from(super::call::decided(caller, &row, id, action, content).await?);
+        decided += usize::from(super::call::decided(&mut decisions, &row, id, action, content).await?);
     }
     Ok(decided)
 }

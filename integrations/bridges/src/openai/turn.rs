@@ -18,8 +18,9 @@ use super::newest::{Newest, NewestInput};
 use super::speech::{Speech, SpeechEncoder};
 use crate::bridges::Shared;
 use crate::caller_result::CallerResult;
+use crate::decisions::Decisions;
 use crate::leg::Leg;
-use crate::thread::{Thread, decide, may_decide, open_calls, text_question};
+use crate::thread::{Thread, open_calls, text_question};
 
 /// The headers with the conversation of a chat: ours, and that of Open WebUI.
 const HEADERS: [&str; 2] = ["x-positronic-conversation", "x-openwebui-chat-id"];
@@ -139,9 +140,10 @@ pub(super) async fn begin(
     if let Some(row) = thread.last()
         && let Some(question) = text_question(cx, row).await?
     {
-        may_decide(cx, row)?;
+        let mut decisions = Decisions::new(cx);
+        decisions.check_scope(row, &question)?;
         let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
-        decide(cx, row, &question, reply, &format!("openai/{question}/{text}")).await?;
+        decisions.send(row, &question, reply, &format!("openai/{question}/{text}")).await?;
         return Ok(turn(row.run.clone(), row.next));
     }
     let has_history = !newest.before.is_empty();

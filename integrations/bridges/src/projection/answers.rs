@@ -217,6 +217,14 @@ impl Projection {
         self.discard_sent(path);
     }
 
+    /// Forgets the requests in flight within a path, and what was sent of their answers.
+    pub(super) fn discard_within(&mut self, path: &Path) {
+        self.attempts.retain(|known, _| !known.is_within(path));
+        let mut lost: Vec<_> = self.live.keys().filter(|known| known.is_within(path)).cloned().collect();
+        lost.sort();
+        lost.iter().for_each(|path| self.discard_sent(path));
+    }
+
     fn discard_sent(&mut self, path: &Path) {
         if let Some(live) = self.live.remove(path)
             && !(live.texts.is_empty() && live.calls.is_empty())

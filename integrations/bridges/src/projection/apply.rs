@@ -42,6 +42,14 @@ impl Projection {
 
     fn show(&mut self, event: &Event) {
         let path = &event.path;
+        // The log has no part of an answer, so what was sent of one in flight is no message.
+        if let EventKind::LoopComplete { .. }
+        | EventKind::BrainError(_)
+        | EventKind::BrainCancelled { .. }
+        | EventKind::UndoStart { .. } = &event.kind
+        {
+            self.discard_within(path);
+        }
         match &event.kind {
             EventKind::BrainStart(begin) if !path.is_root() => self.begin_brain(path, &begin.title),
             EventKind::BrainComplete { result } if !path.is_root() => {
@@ -83,8 +91,7 @@ impl Projection {
             }
             EventKind::RunClaimed { .. } => {
                 // What was in flight is asked for again.
-                let lost: Vec<_> = self.live.keys().cloned().collect();
-                lost.iter().for_each(|path| self.discard(path));
+                self.discard_within(&Path::root());
             }
             EventKind::LoopToolCall(call) => {
                 if call.flags.handoff {

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 
 const GUIDE = readFileSync(new URL('../../../../docs/guide/bridges.md', import.meta.url), 'utf8');
 const CODE = [...GUIDE.matchAll(/^```jsx?\n([\s\S]*?)^```$/gm)].map(([, code]) => code);
-const MARKUP = /`(<form>.*?)` as the page/.exec(GUIDE)[1];
+/** What is between the head of a page and its script: that of the page with AG-UI, and that of the others. */
+const [PLAIN, REACT] = [...GUIDE.matchAll(/^```html\n<!doctype html>.*\n([\s\S]*?)\n<script.*\n```$/gm)].map(([, markup]) => markup);
 
 /** The page whose code imports a package. */
 function code(imports) {
@@ -16,13 +17,12 @@ function code(imports) {
   return own;
 }
 
-const MOUNT = `\nimport { createRoot } from 'react-dom/client';\ncreateRoot(document.querySelector('main')).render(<Chat />);\n`;
-
 /** Pages by name: their code, their markup, and a folder with the packages that they import. */
 const PAGES = {
-  agUi: { code: CODE.find((known) => known.includes('document.querySelector')), markup: MARKUP, packages: process.env.POSITRONIC_AG_UI },
-  useChat: { code: code('@ai-sdk/react') + MOUNT, markup: '<main></main>', packages: process.env.POSITRONIC_USE_CHAT },
-  copilotKit: { code: code('@copilotkit/react-core/v2') + MOUNT, markup: '<main></main>', packages: process.env.POSITRONIC_COPILOTKIT },
+  agUi: { code: CODE.find((known) => known.includes('document.querySelector(name)')), markup: PLAIN, packages: process.env.POSITRONIC_AG_UI },
+  useChat: { code: code('@ai-sdk/react'), markup: REACT, packages: process.env.POSITRONIC_USE_CHAT },
+  assistantUi: { code: code('@assistant-ui/react-ag-ui'), markup: REACT, packages: process.env.POSITRONIC_ASSISTANT_UI },
+  copilotKit: { code: code('@copilotkit/react-core/v2'), markup: REACT, packages: process.env.POSITRONIC_COPILOTKIT },
 };
 
 const modules = (folder) => folder.slice(0, folder.lastIndexOf('node_modules') + 'node_modules'.length);

@@ -10,7 +10,9 @@ import { serve } from './pages.mjs';
 
 /** CopilotKit is large, so its page is not always installed. */
 const withCopilotKit = Boolean(process.env.POSITRONIC_COPILOTKIT);
-const decided = withCopilotKit ? ['agUi', 'useChat', 'copilotKit'] : ['agUi', 'useChat'];
+const decided = ['agUi', 'useChat', 'assistantUi', ...(withCopilotKit ? ['copilotKit'] : [])];
+/** The pages that follow their run while a question is open. */
+const WATCHING = ['agUi', 'useChat'];
 const { chromium } = createRequire(import.meta.url)(process.env.POSITRONIC_PLAYWRIGHT);
 
 let project, pages, browser, address, token, readOnly;
@@ -37,7 +39,7 @@ async function open(name, thread = '', as = token) {
   await page.route((url) => url.protocol.startsWith('http') && !allowed.includes(url.origin), (route) => { seen.foreign.push(route.request().url()); return route.abort(); });
   page.on('pageerror', (error) => seen.errors.push(error.stack));
   await page.goto(`${pages.origin}/${name}/${thread && `#${thread}`}`);
-  const box = page.locator(name === 'copilotKit' ? 'textarea' : 'input[name=text]');
+  const box = page.locator(name === 'copilotKit' ? 'textarea' : '[name=text]');
   return Object.assign(page, {
     seen,
     say: async (text) => { await box.fill(text); await box.press('Enter'); },
@@ -94,7 +96,7 @@ for (const name of decided) {
   });
 }
 
-for (const name of ['agUi', 'useChat']) {
+for (const name of WATCHING) {
   test(`${name}: the page sees what a command decides`, async () => {
     const page = await open(name);
     await page.order();
@@ -105,9 +107,9 @@ for (const name of ['agUi', 'useChat']) {
   });
 }
 
-for (const answer of ['Yes', 'No']) {
-  test(`copilotKit: ${answer} after a command has approved`, { skip: !withCopilotKit }, async () => {
-    const page = await open('copilotKit');
+for (const [name, answer] of decided.filter((name) => !WATCHING.includes(name)).flatMap((name) => [[name, 'Yes'], [name, 'No']])) {
+  test(`${name}: ${answer} after a command has approved`, async () => {
+    const page = await open(name);
     await page.order();
     project.command('approve', ...waiting());
 
@@ -155,8 +157,7 @@ for (const name of decided) {
     await page.shows(/lacks the scope `decide`/);
     assert.equal(await page.getByRole('button', { name: 'Yes', exact: true }).count(), 0);
     project.command('approve', ...waiting());
-    // CopilotKit does not watch.
-    if (name !== 'copilotKit') await page.shows(/That is settled/);
+    if (WATCHING.includes(name)) await page.shows(/That is settled/);
   });
 }
 

@@ -284,6 +284,8 @@ test('a cancelled run ends the leg as cancelled', async () => {
   await server.open();
 
   assert.deepEqual(agent.end().outcome, { type: 'cancelled' });
+  // The log has only whole answers, so the page keeps no half of one.
+  assert.deepEqual(agent.messages.map(({ role }) => role), ['user']);
 });
 
 test('a failed run ends the leg with its error', async () => {

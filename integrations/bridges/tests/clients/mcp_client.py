@@ -1,4 +1,4 @@
-"""Brains as tools with the official client of MCP for Python: the code of docs/guide/mcp-server.md as it stands there, and the end of a
+"""Brains as tools with the official client of MCP for Python: the code of docs/guide/mcp-server.md with a brain that asks, and the end of a
 session, which the client logs a warning about if the server answers it with another status than 200 or 204."""
 
 import asyncio
@@ -38,8 +38,9 @@ try:
     started = json.loads(server.stdout.readline())
     code = CODE.replace("http://127.0.0.1:4747", started["address"]).replace('"Kitchen"', '"Chat"').replace("Plan dinner.", "refund")
     printed = io.StringIO()
+    os.environ["TOKEN"] = started["ann"]
     with contextlib.redirect_stdout(printed):
-        exec(compile(code, str(GUIDE), "exec"), {"TOKEN": started["ann"], "__name__": "guide"})
+        exec(compile(code, str(GUIDE), "exec"), {"__name__": "guide"})
     said = printed.getvalue()
     assert "May `refund` run with {\"amount\":100}?" in said and "Done." in said, said
     assert "Chat" in asyncio.run(session(started["address"], started["ann"]))

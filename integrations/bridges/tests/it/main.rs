@@ -14,6 +14,7 @@ mod ag_ui;
 mod ai_sdk;
 mod errors;
 mod handoff;
+mod history;
 mod mcp;
 mod openai;
 mod openai_tools;

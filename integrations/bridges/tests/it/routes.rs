@@ -186,18 +186,32 @@ async fn refused_decisions_are_in_the_log_of_the_server() {
     let shop = Shop::new();
     let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await;
     let leg = shop.leg(&ann, "thread", said("pay")).await;
-    let question = &leg.last().unwrap()["outcome"]["interrupts"][0]["id"];
+    let question = leg.last().unwrap()["outcome"]["interrupts"][0]["id"].as_str().unwrap();
 
-    for request in decisions("thread-0", question.as_str().unwrap(), true) {
+    for request in decisions("thread-0", question, true) {
         let bridge = request.bridge;
         sent(&shop, &ann, &request).await;
         let lines = String::from_utf8(LOGGED.take()).unwrap();
 
-        let line = lines.lines().find(|line| line.contains("refused the decision of a client"));
-        let line = line.unwrap_or_else(|| panic!("{bridge}: {lines}"));
-        assert!(line.contains("run=thread-0") && line.contains(r#"by="ann""#), "{line}");
-        assert!(line.contains(r#"kind="scope-missing""#), "{line}");
+        let refused: Vec<_> = lines.lines().filter(|line| line.contains("refused decisions of a client")).collect();
+        let [line] = refused[..] else { panic!("{bridge}: {lines}") };
+        assert!(line.contains("run=thread-0") && line.contains(r#"by="ann" count=1"#), "{line}");
+        assert!(line.contains(&format!(r#"first="{question} (scope-missing)""#)), "{line}");
     }
+
+    // One line a request, however many answers it has.
+    let decider = shop.token(Some("ann"), &[Scope::Read, Scope::Run, Scope::Decide]).await;
+    let part = |id| json!({ "type": "dynamic-tool", "approval": { "id": format!("unknown-{id}"), "approved": true } });
+    let parts: Vec<_> = (0..256).map(part).collect();
+    let body = json!({ "id": "thread", "messages": [{ "id": "a", "role": "assistant", "parts": parts }] });
+    LOGGED.take();
+    shop.send(&decider, "POST", "/api/v1/ai-sdk/Refund", Some(body)).await;
+    let lines = String::from_utf8(LOGGED.take()).unwrap();
+
+    let refused: Vec<_> = lines.lines().filter(|line| line.contains("refused decisions of a client")).collect();
+    let [line] = refused[..] else { panic!("{lines}") };
+    assert!(line.contains("count=256") && line.contains("unknown-2 (unknown-call)"), "{line}");
+    assert!(!line.contains("unknown-3 "), "{line}");
 }
 
 #[tokio::test]
