@@ -33,7 +33,7 @@ use positronic_server::{ProblemType, Scope};
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::bridges::Shared;
+use crate::shared::Shared;
 
 /// The maximum bytes of a body.
 const MAX_BODY: usize = 8 << 20;
