@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::definition::{CheckedInput, LoopDefinition, LoopGuard, LoopGuardCheck, Scope};
 use crate::error::Error;
+use crate::error::catch::caught_now;
 use crate::machine::{Replaced, Veto};
 use crate::record::{Path, ReplacedInput, UserMessage};
-use crate::runner::catch::caught_now;
 use crate::runner::effects::guards::loops::guards_at;
 use crate::runner::effects::guards::{CheckedInputs, replacement, verdict};
 use crate::runner::worker::Worker;
@@ -44,7 +44,7 @@ impl InputGuards {
             for (guard, scope) in &self.guards {
                 let LoopGuardCheck::Input(check) = &guard.check else { continue };
                 let given = CheckedInput { message: Arc::new(message.clone()), at: self.at.clone() };
-                let verdict = verdict(caught_now(|| Ok(check(scope.clone(), given)))).await;
+                let verdict = verdict(scope, &self.at, caught_now(|| Ok(check(scope.clone(), given)))).await;
                 match replacement(&guard.name, verdict) {
                     Ok(None) => continue,
                     Ok(Some(text)) => {
