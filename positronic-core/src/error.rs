@@ -1,5 +1,6 @@
 //! The error type for an author's code.
 
+pub(crate) mod catch;
 mod path;
 mod transient;
 

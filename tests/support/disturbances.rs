@@ -19,8 +19,9 @@ use super::settled;
 /// Ends the same after a crash at every boundary.
 pub(crate) async fn crash(tale: &Tale, baseline: &Baseline) {
     for death in &baseline.deaths {
-        if let Some((end, _)) = tale.after(baseline, death).await {
+        if let Some((end, log)) = tale.after(baseline, death).await {
             assert_eq!(end, baseline.end, "after {}", death.until);
+            check_undone(tale, &log);
         }
     }
 }
@@ -44,13 +45,17 @@ pub(crate) async fn cancel(tale: &Tale, baseline: &Baseline) {
         let log = resting.runner.client().events(&baseline.run, Seq(0)).await.unwrap();
         assert_eq!(log[..death.until], baseline.log[..death.until], "written events remain");
         check_cancelled(&log);
+        check_undone(tale, &log);
     }
     let mut cancelled = 0;
     for until in boundaries(&baseline.log) {
         let (run, is_taken) = at_work(tale, until, kind()).await;
         let log = run.events(Seq(0)).await.unwrap();
         match settled(&run).await {
-            Settled::Cancelled => check_cancelled(&log),
+            Settled::Cancelled => {
+                check_cancelled(&log);
+                check_undone(tale, &log);
+            }
             Settled::Completed(_) => assert!(!is_taken, "it has completed and is cancelled, after {until}"),
             other => panic!("{other:?} after {until}"),
         }
@@ -85,10 +90,13 @@ pub(crate) async fn pause(tale: &Tale, baseline: &Baseline) {
     assert!(paused > 0, "no pause has come in time");
 }
 
-/// Ends the same in a fork at every boundary, and leaves the original as it is.
+/// Ends the same in a fork at every boundary, does what the original did after it, and leaves the original as it is.
 pub(crate) async fn fork(tale: &Tale, baseline: &Baseline) {
     for until in boundaries(&baseline.log) {
-        let death = Death { until, deeds: baseline.end.deeds.clone() };
+        // What was done after these events is done again.
+        let at_least = baseline.deaths.iter().filter(|death| death.until == until).map(|death| &death.deeds);
+        let deeds = at_least.min_by_key(|deeds| deeds.len()).unwrap_or(&baseline.end.deeds).clone();
+        let death = Death { until, deeds };
         let (resting, fork) = (Resting::of(tale, baseline, &death), RunId::from("fork"));
         let client = resting.runner.client();
         client.import(&baseline.run, &baseline.log).await.unwrap();
@@ -103,7 +111,7 @@ pub(crate) async fn fork(tale: &Tale, baseline: &Baseline) {
             let End { transcript, state, deeds } = tale.end(&run).await;
             assert_eq!(state, baseline.end.state, "a fork after {until}");
             assert_eq!(transcript, baseline.end.transcript, "a fork after {until}");
-            assert_eq!(deeds, baseline.end.deeds, "a fork after {until}");
+            assert_eq!(whats(&deeds), whats(&baseline.end.deeds), "a fork after {until}");
             check_order(&run.events(Seq(0)).await.unwrap(), true);
         }
         assert_eq!(client.events(&baseline.run, Seq(0)).await.unwrap(), baseline.log, "the original stays");
@@ -117,8 +125,33 @@ fn boundaries(log: &[Arc<Event>]) -> impl Iterator<Item = usize> {
 
 /// Returns the deeds, by the paths of what did them, that are no undo of another.
 fn work(deeds: &[(String, String)]) -> Vec<&(String, String)> {
-    let is_undo = |path: &str| path.rsplit('/').next().is_some_and(|stage| stage.starts_with("Undo "));
-    deeds.iter().filter(|(path, _)| !is_undo(path)).collect()
+    let is_undo = |key: &str| key.rsplit(['/', ':']).next().is_some_and(|stage| stage.starts_with("Undo "));
+    deeds.iter().filter(|(key, _)| !is_undo(key)).collect()
+}
+
+/// Returns what was done, without the keys, which in a fork are others.
+fn whats(deeds: &[(String, String)]) -> Vec<&str> {
+    let mut whats: Vec<&str> = deeds.iter().map(|(_, what)| what.as_str()).collect();
+    whats.sort_unstable();
+    whats
+}
+
+/// Checks that each brain with something to undo has done all of it, in that order. The keys of deeds end with the paths of what did them.
+fn check_undone(tale: &Tale, log: &[Arc<Event>]) {
+    let path = |key: &str| key.rsplit_once(':').map_or(key, |(_, path)| path).to_owned();
+    let done: Vec<_> = tale.ledger.deeds().iter().map(|(key, _)| path(key)).collect();
+    let undo = |event: &Event| match &event.kind {
+        EventKind::UndoStart { steps, .. } => steps.clone(),
+        _ => Vec::new(),
+    };
+    for (place, event) in (1..).zip(log) {
+        // What a brain has not undone when it is cancelled, the brain around it undoes.
+        let later: Vec<_> = log[place..].iter().flat_map(|event| undo(event)).map(|step| step.undoes).collect();
+        let wanted = undo(event).into_iter().filter(|step| !later.contains(&step.undoes));
+        let wanted: Vec<_> = wanted.map(|step| event.path.stage(&step.name).to_string()).collect();
+        let done: Vec<_> = done.iter().filter(|path| wanted.contains(path)).collect();
+        assert_eq!(done, wanted.iter().collect::<Vec<_>>(), "undone in this order");
+    }
 }
 
 fn check_cancelled(log: &[Arc<Event>]) {

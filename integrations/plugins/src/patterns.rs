@@ -24,8 +24,8 @@ use crate::usage_panic::usage_panic;
 /// Patterns of what must not be in an answer, a call or a result.
 ///
 /// A text with a match is refused, and the reason names the pattern but not the match. After [`redact`](Self::redact), the name of the
-/// pattern replaces each match instead, such as `[card number]`; the log keeps what was replaced. Arguments cannot be replaced, so
-/// [`calls`](Self::calls) always refuses.
+/// pattern replaces each match instead, such as `[card number]`; the log keeps what was replaced. A tool would take the name of a pattern for
+/// an argument, so [`calls`](Self::calls) always refuses.
 ///
 /// | pattern | rule | source of the rule |
 /// |---|---|---|

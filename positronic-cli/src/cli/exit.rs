@@ -12,6 +12,7 @@ Exit codes:
   6    environment error: no project, a failed build, an unusable store
   7    the run refuses: it is over, already decided, or the input is invalid
   8    the run completed, but a limit has cut off its last loop
+  9    the run failed, because a guard or a plugin stopped a loop
   130  Ctrl-C: `run` has cancelled the run, other commands leave it unchanged
   143  terminated by SIGTERM or SIGHUP; the run stays, and `work` continues it";
 
@@ -28,6 +29,8 @@ pub(crate) enum Exit {
     Refused,
     /// The run completed, but a limit of iterations, tokens, money or time has cut off a loop.
     CutOff,
+    /// A guard of a loop, or the veto of a plugin, has failed the run.
+    Guarded,
     Interrupted,
     /// SIGTERM or SIGHUP.
     Terminated,
@@ -48,6 +51,7 @@ impl Exit {
             Self::Environment => 6,
             Self::Refused => 7,
             Self::CutOff => 8,
+            Self::Guarded => 9,
             Self::Interrupted => 130,
             Self::Terminated => 143,
             #[cfg(not(unix))]

@@ -104,7 +104,7 @@ impl NodeRenderer<'_> {
                 self.remark(Tone::Warn, Sign::Result, &narrator::limit(reached, self.view.currency()), indent)
             }
             NodeKind::Message { .. } => self.narrated(node, [Tone::Dim; 2], Sign::Said, indent),
-            NodeKind::Compaction { .. } | NodeKind::PluginUpdate { .. } => {
+            NodeKind::Compaction { .. } | NodeKind::PluginUpdate { .. } | NodeKind::GuardReplaced { .. } => {
                 self.narrated(node, [Tone::Dim; 2], Sign::Result, indent)
             }
             NodeKind::Budget(_) | NodeKind::Blocked => {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use positronic_core::projection::timeline::{
-    AnswerNode, AnswerOutcome, BrainNode, CallNode, Ending, Node, NodeKind, StageNode, Timeline, Waited,
+    AnswerNode, AnswerOutcome, BrainNode, CallNode, Ending, GuardedValue, Node, NodeKind, StageNode, Timeline, Waited,
 };
 use positronic_core::record::{
     ApprovalOutcome, CODE, Citation, LimitReached, LoopOutcome, ProviderToolUse, ResumeCause, Segment, Speaker,
@@ -138,7 +138,7 @@ pub(crate) fn note(node: &Node, currency: Option<&str>) -> Vec<String> {
         NodeKind::Pause { actor, .. } => format!("paused{}", by(actor)),
         NodeKind::Migration { version } => format!("continues with version {version} of its brain"),
         NodeKind::ClaimRefused { message, .. } => message.clone(),
-        NodeKind::GuardReplaced { guard, .. } => format!("the guard {guard} replaced what it saw"),
+        NodeKind::GuardReplaced { guard, what, .. } => guarded(guard, what),
         // The end of the loop has the reason.
         NodeKind::Stopped { .. } => return Vec::new(),
         _ => return Vec::new(),
@@ -229,6 +229,21 @@ pub(crate) fn refused_answer(guard: Option<&str>, message: &str) -> String {
         Some(guard) => format!("refused by the guard {guard}: {message}"),
         None => format!("invalid structured action: {message}"),
     }
+}
+
+/// Renders what a guard has replaced.
+fn guarded(guard: &str, what: &GuardedValue) -> String {
+    let what = match what {
+        GuardedValue::Message { withheld: Some(why) } => {
+            return format!("the guard {guard} withheld the message: {why}");
+        }
+        GuardedValue::Message { withheld: None } => "the message",
+        GuardedValue::Answer => "the answer",
+        GuardedValue::Arguments => "the arguments",
+        GuardedValue::Output => "the result",
+        _ => "a value",
+    };
+    format!("the guard {guard} replaced {what}")
 }
 
 /// Renders a question for an approval.
@@ -343,6 +358,8 @@ fn of_answer(timeline: &Timeline, answer: &AnswerNode, node: &Node) -> Option<St
     let who = match node.path.last() {
         _ if answered.metadata.provider == CODE => "code",
         Some(Segment::Question(..)) => "the model of a guard",
+        // A question before an iteration.
+        Some(Segment::Iteration(_)) if answer.question.is_some() => "the model of a guard or a plugin",
         _ => "the model",
     };
     let way = routing_summary(&answered.metadata).map_or_else(String::new, |way| format!(" ({way})"));

@@ -138,8 +138,8 @@ impl View {
 
     fn leaves_a_line(&self, node: &Node) -> bool {
         match &node.kind {
-            // What a guard makes of it has a line.
-            NodeKind::Answer(answer) if matches!(node.path.last(), Some(Segment::Question(..))) => {
+            // What a guard or a plugin makes of it has a line.
+            NodeKind::Answer(answer) if is_asked_in_loop(node, answer) => {
                 matches!(answer.outcome, Some(AnswerOutcome::Failed { .. }))
             }
             NodeKind::Answer(answer) => is_shown(answer),
@@ -278,6 +278,11 @@ impl View {
 
 fn is_loop(node: &Node) -> bool {
     matches!(&node.kind, NodeKind::Stage(stage) if stage.stage.has_iterations())
+}
+
+/// Returns whether a guard or a plugin of a loop has asked it.
+fn is_asked_in_loop(node: &Node, answer: &AnswerNode) -> bool {
+    answer.question.is_some() && matches!(node.path.last(), Some(Segment::Iteration(_) | Segment::Question(..)))
 }
 
 /// Returns whether an answer has lines, now or while it streams.

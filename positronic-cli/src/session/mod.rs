@@ -17,7 +17,7 @@ pub(crate) use answers::{Answer, Editor, EditorCommand, Keyboard, Question, exam
 pub(crate) use driver::{AT_ONCE, Ending, Role, SessionOptions, session};
 pub(crate) use images::images;
 pub(crate) use interrupts::{Interrupt, interrupts, survive_large_files};
-pub(crate) use outcome::{ended, left_by, report_limited_loops};
+pub(crate) use outcome::{ended, exit_of_failure, left_by, report_limited_loops};
 pub(crate) use pending::{
     LISTED_ROWS, WHOLE_RUN, answer_commands, asking_party, for_person, is_approval, pending_entry, question_text,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use positronic_core::projection::timeline::{NodeKind, Timeline};
 use positronic_core::record::Path;
-use positronic_core::record::{Event, LoopOutcome, Pending, RunId, Segment, Seq};
+use positronic_core::record::{EndReason, Event, EventKind, LoopOutcome, Pending, RunId, Segment, Seq};
 use positronic_core::runner::{Client, Clock as _, RetryError, SystemClock};
 use positronic_core::store::PendingFilter;
 use serde_json::Value;
@@ -38,12 +38,13 @@ pub(crate) async fn ended(
                 _ => Exit::Done,
             })
         }
-        Ending::Failed if !store.is_persistent() => Ok(Exit::RunFailed),
         Ending::Failed => {
-            if let Some(hint) = after_failure(&store.client(), run, ui).await {
+            let client = store.client();
+            let hint = if store.is_persistent() { after_failure(&client, run, ui).await } else { None };
+            if let Some(hint) = hint {
                 ui.notice(&hint)?;
             }
-            Ok(Exit::RunFailed)
+            Ok(exit_of_failure(&client, run).await)
         }
         Ending::Cancelled => Ok(Exit::Cancelled),
         Ending::Interrupted => Ok(Exit::Interrupted),
@@ -63,6 +64,16 @@ pub(crate) async fn ended(
             Ok(left_by(interrupt))
         }
     }
+}
+
+/// Returns the exit code of a failed run.
+pub(crate) async fn exit_of_failure(client: &Client, run: &RunId) -> Exit {
+    let Ok(log) = client.events(run, Seq(0)).await else { return Exit::RunFailed };
+    let failure = log.iter().rev().find_map(|event| match &event.kind {
+        EventKind::BrainError(failure) if event.path.is_root() => Some(failure.code),
+        _ => None,
+    });
+    if failure == Some(EndReason::Guard) { Exit::Guarded } else { Exit::RunFailed }
 }
 
 /// Returns what a person can do about a failed run: `retry` refuses some of them.

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::ToolDefinition;
+use crate::error::catch::caught_now;
 use crate::record::{ArgumentMistake, unify_numbers};
 use crate::tools::parse_arguments;
 
@@ -18,12 +19,17 @@ impl ToolDefinition {
     /// A message why the arguments do not match the schema.
     pub fn accept(&self, arguments: &mut Value) -> Result<(), String> {
         self.schema.accept(arguments)?;
-        let Err(problem) = (self.decodes)(arguments) else { return Ok(()) };
+        let Err(problem) = self.decode(arguments) else { return Ok(()) };
         let mut unified = arguments.clone();
         unify_numbers(&mut unified);
-        (self.decodes)(&unified).map_err(|_| problem.to_string())?;
+        self.decode(&unified).map_err(|_| problem.to_string())?;
         *arguments = unified;
         Ok(())
+    }
+
+    /// Decodes arguments as the tool's code does, which may panic.
+    fn decode(&self, arguments: &Value) -> crate::Result<()> {
+        caught_now(|| (self.decodes)(arguments))
     }
 
     /// Accepts arguments as [`accept`](Self::accept) does, also those that are JSON in a string, and texts in the place of other values.

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -85,6 +86,14 @@ pub trait Link: Send + Sync {
 
     /// Sends a recorded question to a model.
     fn ask(&self, path: Path, question: Question) -> BoxFuture<'static, Result<ModelResponse>>;
+
+    /// Awaits a guard or a hook that may ask questions at a path, within the runner's limit of time, and drops it if it takes longer. The time
+    /// until its questions are answered does not count.
+    ///
+    /// # Errors
+    ///
+    /// The limit if it takes longer.
+    fn limit<'a>(&'a self, path: &'a Path, hook: BoxFuture<'a, ()>) -> BoxFuture<'a, Result<(), Duration>>;
 
     /// Returns the recorded value of a step or call under this name, or computes and records it.
     fn once<'a>(

@@ -53,6 +53,18 @@ impl From<std::result::Result<(), String>> for Verdict {
     }
 }
 
+/// What a guard of a loop returns: a [`Verdict`], or a `Result` with the reason of a refusal.
+#[diagnostic::on_unimplemented(
+    message = "a guard of a loop returns its verdict, not `{Self}`",
+    label = "this is neither a `Verdict` nor a `Result<(), String>`",
+    note = "return `Ok(())` to let pass and `Err(reason.to_owned())` to refuse, or a `Verdict`; `?` takes a `Result<Verdict>`"
+)]
+pub trait GuardVerdict: Into<Verdict> {}
+
+impl GuardVerdict for Verdict {}
+impl GuardVerdict for Result<Verdict> {}
+impl GuardVerdict for std::result::Result<(), String> {}
+
 impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Checks each answer before it is recorded and before its calls start, in order of registration.
     ///
@@ -85,7 +97,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     where
         F: Fn(GuardContext<O, S, V>, Arc<ModelResponse>) -> Fut + Standalone,
         Fut: Future<Output = W> + Send + 'static,
-        W: Into<Verdict>,
+        W: GuardVerdict,
     {
         let check: CheckFn<CheckedAnswer> =
             Arc::new(move |scope, CheckedAnswer { answer, at }| checked(&scope, at, |cx| check(cx, answer)));
@@ -124,7 +136,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     where
         F: Fn(GuardContext<O, S, V>, Arc<UserMessage>) -> Fut + Standalone,
         Fut: Future<Output = W> + Send + 'static,
-        W: Into<Verdict>,
+        W: GuardVerdict,
     {
         let check: CheckFn<CheckedInput> =
             Arc::new(move |scope, CheckedInput { message, at }| checked(&scope, at, |cx| check(cx, message)));
@@ -172,7 +184,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     where
         F: Fn(GuardContext<O, S, V>, String, Arc<Value>) -> Fut + Standalone,
         Fut: Future<Output = W> + Send + 'static,
-        W: Into<Verdict>,
+        W: GuardVerdict,
     {
         self.guard(name.into(), LoopGuardCheck::Call(of_value(check)))
     }
@@ -190,7 +202,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     where
         F: Fn(GuardContext<O, S, V>, String, Arc<Value>) -> Fut + Standalone,
         Fut: Future<Output = W> + Send + 'static,
-        W: Into<Verdict>,
+        W: GuardVerdict,
     {
         self.guard(name.into(), LoopGuardCheck::Result(of_value(check)))
     }
@@ -206,7 +218,7 @@ fn of_value<O: Options, S: State, V: Services, F, Fut, W>(check: F) -> CheckFn<C
 where
     F: Fn(GuardContext<O, S, V>, String, Arc<Value>) -> Fut + Standalone,
     Fut: Future<Output = W> + Send + 'static,
-    W: Into<Verdict>,
+    W: GuardVerdict,
 {
     Arc::new(move |scope, CheckedValue { tool, value, at }| checked(&scope, at, |cx| check(cx, tool, value)))
 }
@@ -219,7 +231,7 @@ fn checked<O: Options, S: State, V: Services, Fut, W>(
 ) -> futures::future::BoxFuture<'static, Result<Verdict>>
 where
     Fut: Future<Output = W> + Send + 'static,
-    W: Into<Verdict>,
+    W: GuardVerdict,
 {
     let context = || {
         let (state, options, services) = (read_only(scope)?, options(scope)?, services(&scope.services)?);

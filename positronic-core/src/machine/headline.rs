@@ -83,7 +83,11 @@ fn write_description(out: &mut Vec<u8>, state: &RunState, event: &Event) -> Opti
         E::BudgetRequested(_) => write!(out, "more of a limit was requested"),
         E::BudgetDecided { decision, .. } => write!(out, "more of a limit was {}", decided(*decision)),
         E::BudgetExpired {} => write!(out, "the request for more of a limit expired"),
-        E::LoopGuardReplaced { guard, .. } => write!(out, "the guard {guard} replaced what it saw"),
+        E::LoopGuardReplaced { guard, input: Some(_), .. } => write!(out, "the guard {guard} replaced a message"),
+        E::LoopGuardReplaced { guard, .. } => match state.call(path) {
+            Some(call) => write!(out, "the guard {guard} changed a call of {}", call.tool),
+            None => write!(out, "the guard {guard} replaced an answer"),
+        },
         E::LoopPluginUpdate { plugin, .. } => write!(out, "an update of the plugin {plugin} arrived"),
         E::LoopPluginFailed { plugin, update: Some(_), .. } => write!(out, "the plugin {plugin} refused an update"),
         E::LoopPluginFailed { plugin, .. } => write!(out, "the plugin {plugin} failed"),

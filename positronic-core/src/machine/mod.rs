@@ -87,8 +87,9 @@ pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use model_question::{Asking, ask};
 pub(crate) use next::is_due;
 pub(crate) use settle::{
-    Answered, ConfiguredIteration, GroupBegun, OPENING, Outcome, RefusingGuard, Replaced, Returned, SettleContext,
-    StateChanges, Validated, Veto, begin_iteration, begin_loop, offers, plugin_steps, plugin_updated, settle,
+    Answered, ConfiguredIteration, GroupBegun, OPENING, Outcome, Overdue, RefusingGuard, Replaced, Returned,
+    SettleContext, StateChanges, Validated, Veto, begin_iteration, begin_loop, offers, plugin_steps, plugin_updated,
+    settle,
 };
 pub(crate) use stages::given_up;
 pub(crate) use status::{keeps_values, waits_since};

@@ -143,6 +143,11 @@ pub(crate) struct Validated {
 #[error("{0}")]
 pub(crate) struct Veto(pub(crate) String);
 
+/// The error of a guard or a hook that takes longer than the runner lets it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Overdue(pub(crate) String);
+
 /// What a tool has returned.
 pub(crate) struct Returned {
     pub(crate) output: Value,
@@ -254,12 +259,14 @@ fn settled(
         Outcome::Question { result: Ok(response), .. } => model_question::answered(path, response, duration),
         Outcome::Question { result: Err(error), attempt } => model_question::failed(path, error, attempt, context),
         Outcome::NotConfigured(error) => {
-            let (code, what) = match error.source().is::<Veto>() {
-                true => (EndReason::Guard, "was stopped"),
-                false => (EndReason::Config, "cannot be configured"),
+            let (is_veto, retryable) = (error.source().is::<Veto>(), error.source().is::<Overdue>());
+            let (code, what) = match (is_veto, retryable) {
+                (true, _) => (EndReason::Guard, "was stopped"),
+                (_, true) => (EndReason::Timeout, "cannot be configured"),
+                (false, false) => (EndReason::Config, "cannot be configured"),
             };
             let message = format!("the loop `{path}` {what}: {}", error.with_line());
-            fail_loop(state, path, Failure { code, message, retryable: false })
+            fail_loop(state, path, Failure { code, message, retryable })
         }
         Outcome::Chosen(arm) => code::choose(state, path, arm),
         Outcome::GroupBegun(begun) => code::begin_group(state, path, begun),

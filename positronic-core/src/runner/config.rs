@@ -80,6 +80,7 @@ pub(crate) struct RunnerSettings {
     pub(super) linger: Duration,
     pub(super) release_grace: Duration,
     pub(super) max_document_bytes: usize,
+    pub(super) hook_timeout: Duration,
     /// Whether the caller continues the runs after a wait, instead of this runner.
     pub(super) driven: bool,
     /// Whether a start only appends the run's first event, and other workers continue it.
@@ -149,6 +150,7 @@ impl Default for RunnerSettings {
             linger: Duration::from_secs(5),
             release_grace: Duration::from_secs(8),
             max_document_bytes: MAX_DOCUMENT_BYTES,
+            hook_timeout: Duration::from_mins(10),
             driven: false,
             submits: false,
         }
@@ -251,6 +253,15 @@ impl Runner {
     #[must_use]
     pub fn max_document_bytes(mut self, max_document_bytes: usize) -> Self {
         self.settings.max_document_bytes = max_document_bytes;
+        self
+    }
+
+    /// Sets how long a guard of a loop, or a hook of a plugin, may take without asking a model; by default ten minutes, more than the plugin of MCP
+    /// servers waits for one. One that takes longer is dropped where it waits: a guard then stops its loop with the code `guard`, and a plugin's
+    /// `prepare` or `request` with the code `timeout`. A hook around a call has the time of the tool.
+    #[must_use]
+    pub fn hook_timeout(mut self, hook_timeout: Duration) -> Self {
+        self.settings.hook_timeout = hook_timeout;
         self
     }
 

@@ -23,7 +23,6 @@
 //! | `client` | access from outside: handles, signals, readers, sinks, forks, retries |
 //! | `conversation`, `schedules` | what starts runs after other runs, and at set times |
 
-mod catch;
 mod client;
 mod clock;
 mod code_check;

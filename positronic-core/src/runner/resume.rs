@@ -8,7 +8,6 @@ use futures::future::BoxFuture;
 use futures::stream;
 use serde_json::Value;
 
-use super::catch::panicked;
 use super::serve::load_permits::LoadPermit;
 use super::serve::run_task::attend;
 use super::serve::unattended::WithoutHandle;
@@ -21,6 +20,7 @@ use super::worker::shared::{Folded, Shared};
 use super::worker::stop::ResumeError;
 use super::{RunHandle, Runner};
 use crate::definition::BrainDefinition;
+use crate::error::catch::panicked;
 use crate::machine::{RunState, has_limit_of_money};
 use crate::record::{RunId, RunSummary};
 use crate::store::StoreError;

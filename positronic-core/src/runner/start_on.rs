@@ -14,10 +14,10 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::catch::caught_now;
 use super::{Client, Delivered, Runner, SignalError, StartError, start};
 use crate::definition::{RunInput, StartOn};
 use crate::dsl::{IntoStartInput, Payload, ProjectWebhook, Runnable, Webhook, usage_panic};
+use crate::error::catch::caught_now;
 use crate::record::{Actor, EventKind, Seq, SignalId, Start, WebhookDelivery};
 use crate::store::{InboundWebhook, StoreError};
 

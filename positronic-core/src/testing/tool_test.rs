@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use derive_where::derive_where;
 use futures::future::BoxFuture;
@@ -257,6 +258,13 @@ impl Link for RecordingLink {
 
     fn ask(&self, _: Path, _: Question) -> BoxFuture<'static, Result<ModelResponse>> {
         Box::pin(std::future::ready(Err(Error::new("a `ToolTest` has no model; test this with a `Test`"))))
+    }
+
+    fn limit<'a>(&'a self, _: &'a Path, hook: BoxFuture<'a, ()>) -> BoxFuture<'a, Result<(), Duration>> {
+        Box::pin(async move {
+            hook.await;
+            Ok(())
+        })
     }
 
     fn once<'a>(

@@ -216,6 +216,7 @@ async fn outcomes_of_more_than_four_mebibytes_are_several_appends() {
     assert_eq!(runner.start(all, ()).await.unwrap().result().await.unwrap(), 24);
 
     let appends = appends.lock().unwrap();
-    let ends: Vec<_> = appends.iter().filter(|append| append.contains(&"BRAIN_COMPLETE")).map(Vec::len).collect();
-    assert_eq!(ends, [8, 8, 8, 1], "{appends:?}");
+    let sizes = |kind| appends.iter().filter(|append| append.contains(&kind)).map(Vec::len).collect::<Vec<_>>();
+    assert_eq!(sizes("STEP_COMPLETE"), [8, 8, 8, 1], "{appends:?}");
+    assert_eq!(sizes("BRAIN_COMPLETE"), [8, 8, 8, 1], "{appends:?}");
 }

@@ -71,7 +71,7 @@ async fn model_reads_what_comes_in_the_place_of_a_message_and_people_read_the_me
         .nodes()
         .filter_map(|node| match &node.kind {
             NodeKind::Message { text, .. } => Some(text.clone()),
-            NodeKind::GuardReplaced { guard, replaced } => Some(format!("{guard}: {replaced}")),
+            NodeKind::GuardReplaced { guard, replaced, .. } => Some(format!("{guard}: {replaced}")),
             _ => None,
         })
         .collect();

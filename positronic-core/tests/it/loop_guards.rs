@@ -7,6 +7,7 @@ use futures::StreamExt as _;
 use positronic_core::dsl::{Options, Plugin, PluginState, RequestEdit, ResponseInspection, Services, State, Verdict};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
+use positronic_core::projection::timeline::{GuardedValue, NodeKind, Timeline};
 use positronic_core::record::{EndReason, EventKind, Message, ModelResponse, Path, Seq, SignalKind, ToolResult};
 use positronic_core::runner::{Client, RunUpdate, Settled};
 use positronic_core::store::MemoryStore;
@@ -335,4 +336,40 @@ async fn calls_of_a_refused_answer_are_in_the_log() {
         _ => None,
     });
     assert_eq!(calls.unwrap()[0].name, "count");
+}
+
+#[tokio::test(start_paused = true)]
+async fn timeline_says_what_a_guard_has_replaced() {
+    let replace = |value: Value| Verdict::Replace(value);
+    let brain = brain("Desk").r#loop("Chat", move |cx| {
+        cx.system("Help.")
+            .input("My card is 4111.")
+            .tool("look", |t| t.execute(async |Amount { amount }, _| Ok(amount)))
+            .guard_input("Cards", async |_, _| Err("it has a card number".to_owned()))
+            .guard_call("At most 100", move |_, _, _| std::future::ready(replace(json!({ "amount": 100 }))))
+            .guard_result("Rounded", move |_, _, _| std::future::ready(replace(json!(0))))
+            .guard_answer("Short", move |_, answer| {
+                std::future::ready(if answer.calls.is_empty() { replace(json!("No.")) } else { Verdict::Pass })
+            })
+    });
+    let model = ScriptedModel::new([Reply::call("look", json!({ "amount": 500 })), Reply::text("I am sorry.")]);
+    let run = Test::new(model).start(brain.build(), ()).await;
+    run.result().await.unwrap();
+
+    let log = run.events(Seq(0)).await.unwrap();
+    let timeline = Timeline::of(log.iter().map(|event| &**event));
+    let replaced = timeline.nodes().filter_map(|node| match &node.kind {
+        NodeKind::GuardReplaced { guard, what, .. } => Some((guard.as_str(), what.clone())),
+        _ => None,
+    });
+    let withheld = Some("it has a card number".to_owned());
+    assert_eq!(
+        replaced.collect::<Vec<_>>(),
+        [
+            ("Cards", GuardedValue::Message { withheld }),
+            ("At most 100", GuardedValue::Arguments),
+            ("Rounded", GuardedValue::Output),
+            ("Short", GuardedValue::Answer),
+        ]
+    );
 }

@@ -51,6 +51,7 @@ mod fuzz;
 mod groups;
 mod guards;
 mod handoffs;
+mod hook_limits;
 mod input_guards;
 mod judged_calls;
 mod judges;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::dsl::{IntoBrain, StepContext, form};
+use positronic_core::dsl::{IntoBrain, StepContext, Verdict, form};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{Message, ModelRequest, ModelResponse, Pending, SignalKind};
@@ -106,6 +106,7 @@ macro_rules! ports {
 
 ports! {
     mastra_suspend_and_resume_with_a_branch,
+    mastra_resume_that_takes_the_other_branch,
     langgraph_map_reduce,
     langgraph_edit_of_a_call,
     temporal_timer_with_a_signal,
@@ -113,8 +114,11 @@ ports! {
     temporal_saga,
     positronic_guard_map_and_wait,
     positronic_guard_that_does_not_pass,
+    positronic_wait_that_is_answered,
     openai_handoff_and_output_guardrail,
+    openai_output_guardrail_that_stops,
     pydantic_output_with_a_validator,
+    pydantic_output_of_another_kind,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -123,7 +127,7 @@ struct Approval {
 }
 
 /// Mastra: a step suspends until a person has approved, and a branch does what was approved.
-fn mastra_suspend_and_resume_with_a_branch() -> Port {
+fn invite(approved: bool, end: &str) -> Port {
     let send = brain("Send").options::<String>().step("Send", async |cx| Ok(format!("sent to {}", *cx.options)));
     let invite = brain("Invite")
         .state("ann@example.com".to_owned())
@@ -137,8 +141,17 @@ fn mastra_suspend_and_resume_with_a_branch() -> Port {
             let drop = b.pass("Drop", |_| "not sent".to_owned());
             b.choose(move |(_, approved)| if *approved { send } else { drop })
         });
-    Port::new(&invite, json!("sent to ann@example.com"))
-        .person(|pending| vec![SignalKind::Reply { call: pending.call.clone(), payload: json!({ "approved": true }) }])
+    Port::new(&invite, json!(end)).person(move |pending| {
+        vec![SignalKind::Reply { call: pending.call.clone(), payload: json!({ "approved": approved }) }]
+    })
+}
+
+fn mastra_suspend_and_resume_with_a_branch() -> Port {
+    invite(true, "sent to ann@example.com")
+}
+
+fn mastra_resume_that_takes_the_other_branch() -> Port {
+    invite(false, "not sent")
 }
 
 /// LangGraph: a topic gives subjects, each subject a joke of its own (`Send`), and the best joke remains.
@@ -184,7 +197,7 @@ fn langgraph_edit_of_a_call() -> Port {
                 .idempotent()
                 .approval(|_: &Hotel, _| Some("it costs money".to_owned()))
                 .execute(move |Hotel { name }, cx| {
-                    books.act_once(cx.path().as_str(), &name);
+                    books.act_once(cx.idempotency_key(), &name);
                     async move {
                         Ok(cx.result(format!("booked {name}")).update(|booked: &mut Vec<String>| booked.push(name)))
                     }
@@ -247,7 +260,7 @@ fn temporal_saga() -> Port {
     let act = |deed: &'static str| {
         let ledger = ledger.clone();
         move |cx: StepContext<(), ()>| {
-            ledger.act_once(cx.path().as_str(), deed);
+            ledger.act_once(cx.idempotency_key(), deed);
             std::future::ready(Ok(()))
         }
     };
@@ -301,6 +314,15 @@ fn positronic_guard_map_and_wait() -> Port {
         .person(|_| Vec::new())
 }
 
+fn positronic_wait_that_is_answered() -> Port {
+    Port::new(&digest(&["Hello", "Bye"]), json!("HELLO; BYE")).model(|_, mail| value(mail.to_uppercase())).person(
+        |_| {
+            let payload = json!({ "ok": true });
+            vec![SignalKind::Webhook { name: "review".to_owned(), identifier: "digest".to_owned(), payload }]
+        },
+    )
+}
+
 fn positronic_guard_that_does_not_pass() -> Port {
     Port::new(&digest(&[]), json!([]))
 }
@@ -325,24 +347,88 @@ fn openai_handoff_and_output_guardrail() -> Port {
     port
 }
 
-#[derive(Serialize, Deserialize, JsonSchema)]
-struct Query {
-    sql: String,
+#[derive(Deserialize, JsonSchema)]
+struct Said {
+    reasoning: String,
+    response: String,
+    user_name: Option<String>,
 }
 
-/// Pydantic AI: the output has a type, and a validator asks the model again.
-fn pydantic_output_with_a_validator() -> Port {
-    let agent = brain("Database").state(String::new()).loop_to(
-        "Write SQL",
+/// OpenAI Agents: a guardrail of a typed output stops the run, whose caller says so.
+fn openai_output_guardrail_that_stops() -> Port {
+    let assistant = brain("Assistant").state(String::new()).loop_to(
+        "Talk",
         |cx| {
-            cx.system("Write a query.").input("Users from yesterday?").output_checked(|query: &Query| {
-                if query.sql.starts_with("SELECT") { Ok(()) } else { Err("write a SELECT".to_owned()) }
-            })
+            cx.system("You are a helpful assistant.")
+                .input("My phone number is 650-123-4567. Where do you think I live?")
+                .guard_call("No phone numbers", async |_, _, said| {
+                    let has_number =
+                        ["reasoning", "response"].iter().any(|field| said[field].to_string().contains("650"));
+                    if has_number { Verdict::Stop("it has a phone number".to_owned()) } else { Verdict::Pass }
+                })
+                .output::<Said>()
         },
-        |_, query| query.sql,
+        |_, Said { reasoning, response, user_name }| format!("{response} ({reasoning}, {user_name:?})"),
     );
-    Port::new(&agent, json!("SELECT * FROM users")).model(|_, message| match message.contains("write a SELECT") {
-        true => Reply::call("done", json!({ "sql": "SELECT * FROM users" })),
-        false => Reply::call("done", json!({ "sql": "FETCH users" })),
+    let call = brain("Call").state(String::new()).all(
+        "Ask",
+        |g| (g.attempt("Assistant", assistant, |_| ()),),
+        |_, (said,)| said.unwrap_or_else(|failure| failure.message),
+    );
+    let why = "the guard `No phone numbers` stopped the loop `Ask/0.0/Talk`: its call of `done`: it has a phone number";
+    Port::new(&call, json!(why)).model(|_, _| {
+        let said = json!({ "reasoning": "650 is the area code", "response": "In San Mateo?", "user_name": null });
+        Reply::call("done", said)
     })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(tag = "type")]
+enum Answer {
+    Success { sql_query: String },
+    InvalidRequest { error_message: String },
+}
+
+struct Database;
+
+impl Database {
+    async fn explain(&self, sql: &Value) -> Result<(), String> {
+        match sql.as_str() {
+            Some(sql) if !sql.starts_with("SELECT") => Err("write a SELECT".to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Pydantic AI: the output has one of two types, and a validator that asks the database lets the model try again.
+fn sql(input: &'static str, end: &str) -> Port {
+    let agent = brain("Database").services::<Database>().state(String::new()).loop_to(
+        "Write SQL",
+        move |cx| {
+            cx.system("Write a query.")
+                .input(input)
+                .guard_call("Explain", async |cx, _, answer| cx.services.explain(&answer["value"]["sql_query"]).await)
+                .output::<Answer>()
+        },
+        |_, answer| match answer {
+            Answer::Success { sql_query } => sql_query,
+            Answer::InvalidRequest { error_message } => error_message,
+        },
+    );
+    let done = |answer: Value| Reply::call("done", json!({ "value": answer }));
+    Port::new(&agent.bind(Database), json!(end)).model(move |_, message| match message {
+        "The weather?" => done(json!({ "type": "InvalidRequest", "error_message": "no such table" })),
+        _ if message.contains("write a SELECT") => {
+            done(json!({ "type": "Success", "sql_query": "SELECT * FROM users" }))
+        }
+        _ => done(json!({ "type": "Success", "sql_query": "FETCH users" })),
+    })
+}
+
+fn pydantic_output_with_a_validator() -> Port {
+    sql("Users from yesterday?", "SELECT * FROM users")
+}
+
+fn pydantic_output_of_another_kind() -> Port {
+    sql("The weather?", "no such table")
 }

@@ -11,6 +11,7 @@
 //! | 6 | environment error: no project, a failed build, an unusable file or store |
 //! | 7 | the run refuses the signal: it is over, already decided, claimed by another worker, or the content is invalid |
 //! | 8 | the run completed, but a limit has cut off a loop |
+//! | 9 | the run failed, because a guard or a plugin stopped a loop |
 //! | 130 | Ctrl-C: `run` has cancelled the run, every other command has left it unchanged |
 //! | 143 | SIGTERM, or SIGHUP when the terminal closes: the run stays, and `work` continues it |
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::app::{Failure, Ui, Unread, open_run};
 use crate::cli::{Exit, ResultArgs};
 use crate::render::one_line;
-use crate::session::{interrupts, left_by};
+use crate::session::{exit_of_failure, interrupts, left_by};
 
 pub(crate) async fn result(args: &ResultArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let (client, mut row) = open_run(&args.run, ui).await?;
@@ -45,18 +45,14 @@ pub(crate) async fn result(args: &ResultArgs, ui: &mut Ui) -> Result<Exit, Failu
             ui.lines(&format!("wait for its end with: {wait}"))?;
         }
     }
-    Ok(if row.cut_off.is_some() && row.status == Status::Completed { Exit::CutOff } else { exit(row.status) })
-}
-
-/// Returns the exit code for a status.
-const fn exit(status: Status) -> Exit {
-    match status {
+    Ok(match row.status {
+        Status::Completed if row.cut_off.is_some() => Exit::CutOff,
         Status::Completed => Exit::Done,
-        Status::Failed => Exit::RunFailed,
+        Status::Failed => exit_of_failure(&client, &row.run).await,
         Status::Cancelled => Exit::Cancelled,
         Status::Waiting | Status::Paused => Exit::Unanswered,
         Status::Running => Exit::Refused,
-    }
+    })
 }
 
 /// Waits until a run is over. While it waits for an answer, it says so once.

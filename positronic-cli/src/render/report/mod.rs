@@ -9,7 +9,7 @@ use positronic_core::projection::timeline::{
 };
 use positronic_core::projection::{Cost, Spent};
 use positronic_core::record::{
-    FileRef, LoopOutcome, Part, Question, RunSummary, Speaker, StageKind, ToolResult, Usage,
+    FileRef, LoopOutcome, Part, Question, RunSummary, Segment, Speaker, StageKind, ToolResult, Usage,
 };
 
 use self::values::{Length, fields, labelled};
@@ -160,7 +160,7 @@ impl<'t> Report<'t> {
     fn exchanges(&self, node: &'t Node, kind: StageKind) -> Vec<Exchange<'t>> {
         let of = |node: &'t Node| match &node.kind {
             NodeKind::Iteration { .. } => {
-                let asks = |question: &&'t Node| is_question_of(question, node);
+                let asks = |question: &&'t Node| question.path == node.path && is_question(question);
                 let parent = node.parent.unwrap_or(NodeId::ROOT);
                 let below = self.below(parent).filter(asks).chain(self.below(node.id)).collect();
                 Some(Exchange { node, question: None, below })
@@ -183,7 +183,7 @@ impl<'t> Report<'t> {
             })
             .collect();
         let answered = exchange.below.iter().find_map(|node| match &node.kind {
-            NodeKind::Answer(answer) if !is_question_of(node, exchange.node) => match &answer.outcome {
+            NodeKind::Answer(answer) if node.id == exchange.node.id || !is_question(node) => match &answer.outcome {
                 Some(AnswerOutcome::Answered(answer)) => Some(answer),
                 _ => None,
             },
@@ -246,8 +246,12 @@ impl<'t> Report<'t> {
     fn request(&mut self, node: &Node, iteration: &Node) {
         let NodeKind::Answer(answer) = &node.kind else { return };
         let line = match &answer.outcome {
-            Some(AnswerOutcome::Answered(answer)) if is_question_of(node, iteration) => {
-                escaped(&format!("a plugin asked the model, which answered: {}", answer_text(answer)))
+            Some(AnswerOutcome::Answered(answer)) if node.id != iteration.id && is_question(node) => {
+                let who = match node.path.last() {
+                    Some(Segment::Question(..)) => "a guard",
+                    _ => "a guard or a plugin",
+                };
+                escaped(&format!("{who} asked a model, which answered: {}", answer_text(answer)))
             }
             Some(AnswerOutcome::Failed { .. }) => {
                 sentences(self.timeline, node).iter().map(|said| escaped(said)).collect()
@@ -312,11 +316,9 @@ impl<'t> Report<'t> {
     }
 }
 
-/// Returns whether a node is a plugin's question, which has the path of the next iteration.
-fn is_question_of(node: &Node, iteration: &Node) -> bool {
+/// Returns whether a node is a question. One before an iteration has the path of that.
+fn is_question(node: &Node) -> bool {
     matches!(&node.kind, NodeKind::Answer(answer) if answer.question.is_some())
-        && node.path == iteration.path
-        && node.id != iteration.id
 }
 
 /// Counts iterations, calls and their outcomes.

@@ -9,7 +9,7 @@ use super::context::SettleContext;
 use super::{GroupBegun, StateChanges};
 use crate::error::Result;
 use crate::machine::close::{self, fail_loop};
-use crate::machine::{BrainEnd, CallPhase, REPLY, RunState};
+use crate::machine::{BrainEnd, CallPhase, REPLY, RunState, Stage};
 use crate::record::{
     ArmShape, BrainStart, Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, ToolResult,
     WaitDeadline, WaitSpec,
@@ -83,12 +83,13 @@ pub(super) fn end_stage(
     context: &SettleContext,
 ) -> Vec<NewEvent> {
     let Some(stage) = state.owner(path).map(|brain| &brain.stage) else { return Vec::new() };
-    let (what, began) = match (stage.as_group(), stage.as_wait()) {
-        (Some(group), _) => ("results", Some(group.began)),
-        (_, Some(wait)) => ("end", Some(wait.began)),
-        (None, None) => ("arm", None),
+    let (what, duration) = match stage {
+        Stage::Group(group) => ("results", context.elapsed(group.began)),
+        Stage::Wait(wait) => ("end", context.elapsed(wait.began)),
+        // The arm of a branch that has no brain begins nothing.
+        Stage::Ready => ("arm", Duration::ZERO),
+        Stage::Step(_) | Stage::Loop(_) | Stage::Brain(_) | Stage::Failed(_) => return Vec::new(),
     };
-    let duration = began.map_or(Duration::ZERO, |began| context.elapsed(began));
     let kind = change.map(|change| EventKind::StepComplete { change, duration });
     event_or_failure(state, path, kind, EndReason::State, format_args!("the {what} of `{path}` cannot be applied"))
 }

@@ -167,6 +167,25 @@ impl AnswerNode {
     }
 }
 
+/// What a guard has replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GuardedValue {
+    /// A message of a person.
+    Message {
+        /// Why the model reads only that there was a message; `None` if it reads another text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        withheld: Option<String>,
+    },
+    /// The text of an answer.
+    Answer,
+    /// The arguments of a call.
+    Arguments,
+    /// What a tool has returned.
+    Output,
+}
+
 /// The outcome of a request to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::detail::{BrainNode, BudgetNode, BudgetOutcome, Ending, GroupProgress, StageNode, Waited};
+use super::detail::{BrainNode, BudgetNode, BudgetOutcome, Ending, GroupProgress, GuardedValue, StageNode, Waited};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::record::{
@@ -140,9 +140,15 @@ impl Timeline {
                 self.add(here, event, NodeStatus::Done, NodeKind::Blocked);
                 self.set_status(here, NodeStatus::Waiting);
             }
-            EventKind::LoopGuardReplaced { guard, replaced, .. } => {
-                let guarded = NodeKind::GuardReplaced { guard: guard.clone(), replaced: replaced.clone() };
-                self.add(here, event, NodeStatus::Done, guarded);
+            EventKind::LoopGuardReplaced { guard, replaced, input } => {
+                let what = match (input, self.call_mut(here)) {
+                    (Some(input), _) => GuardedValue::Message { withheld: input.withheld.clone() },
+                    (None, None) => GuardedValue::Answer,
+                    (None, Some(call)) if call.attempts == 0 => GuardedValue::Arguments,
+                    (None, Some(_)) => GuardedValue::Output,
+                };
+                let (guard, replaced) = (guard.clone(), replaced.clone());
+                self.add(here, event, NodeStatus::Done, NodeKind::GuardReplaced { guard, what, replaced });
             }
             EventKind::LoopModelCall { .. }
             | EventKind::LoopModelResult { .. }

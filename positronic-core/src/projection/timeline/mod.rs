@@ -45,7 +45,7 @@ use crate::record::Delta;
 
 pub use detail::{
     Answer, AnswerNode, AnswerOutcome, BrainNode, BudgetNode, BudgetOutcome, CallNode, Ending, GroupProgress,
-    StageNode, Stream, StreamPart, WaitEnd, Waited, WidgetNode,
+    GuardedValue, StageNode, Stream, StreamPart, WaitEnd, Waited, WidgetNode,
 };
 pub use node::{Node, NodeId, NodeKind, NodeStatus};
 pub use tree::Timeline;

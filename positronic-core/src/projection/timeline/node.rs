@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::detail::{AnswerNode, BrainNode, BudgetNode, CallNode, StageNode, WidgetNode};
+use super::detail::{AnswerNode, BrainNode, BudgetNode, CallNode, GuardedValue, StageNode, WidgetNode};
 use crate::record::encoding::skip::is_default;
 use crate::record::{
     Actor, AnswerFault, ChildRun, ClaimRefusal, CustomOutput, Failure, FileRef, LimitReached, Path, PublicId, Seq,
@@ -170,6 +170,8 @@ pub enum NodeKind {
         /// The guard.
         guard: String,
         /// What it replaced.
+        what: GuardedValue,
+        /// The value that it replaced.
         replaced: Value,
     },
     /// An unusable answer ended a loop.

@@ -128,6 +128,9 @@ pub struct ReplacedInput {
     /// The files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileRef>,
+    /// Why the guard refused the message; `None` if it let a text pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
 }
 
 /// A question of a step to a model.

@@ -42,6 +42,6 @@ pub enum EndReason {
     State,
     /// The process ended repeatedly at the same point.
     Crash,
-    /// A loop or a nested brain took longer than its timeout.
+    /// A loop or a nested brain took longer than its timeout, or a plugin longer than its runner lets it.
     Timeout,
 }

@@ -14,11 +14,11 @@ use serde_json::Value;
 use super::error::ConversationError;
 use crate::definition::BrainDefinition;
 use crate::dsl::Runnable;
+use crate::error::catch::caught_now;
 use crate::machine::{BrainFrame, RunState};
 use crate::record::{
     Actor, Budget, Busy, Fired, Prompt, RunId, RunSummary, Signal, SignalId, SignalKind, Start, UserMessage,
 };
-use crate::runner::catch::caught_now;
 use crate::runner::start::{TakenOver, start as start_run};
 use crate::runner::worker::load;
 use crate::runner::{ResumeError, RunHandle, Runner, Settled, SignalError, StartError};

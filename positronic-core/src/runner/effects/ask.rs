@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use futures::FutureExt as _;
 
 use super::files::{load_files, store_made};
+use crate::error::catch::panicked;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::record::{Delta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Path, Seq};
 use crate::runner::Runner;
-use crate::runner::catch::panicked;
 use crate::runner::worker::shared::Shared;
 
 /// Sends a request to a model, with the stored files of its messages, and checks that its answer can be recorded. The files

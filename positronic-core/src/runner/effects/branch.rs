@@ -1,10 +1,10 @@
 //! Branches: which arm is chosen, and what begins with it.
 
 use crate::definition::{ArmBody, ArmDefinition, BranchStage, StageBody};
+use crate::error::catch::caught_now;
 use crate::error::{Error, Result};
 use crate::machine::Outcome;
 use crate::record::{Change, Path};
-use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
 
 pub(super) fn choose(worker: &mut Worker, path: &Path) -> Option<Outcome> {

@@ -6,9 +6,9 @@
 use super::guards::check_edited_call;
 use super::validate_calls::gate;
 use crate::definition::{Invocation, LoopDefinition, Scope, ToolDefinition};
+use crate::error::catch::caught_now;
 use crate::error::{Error, Result};
 use crate::runner::Clock;
-use crate::runner::catch::caught_now;
 
 /// Checks the edited arguments of a call, whose flags say whether it ended its loop when the model proposed it.
 ///
@@ -26,7 +26,7 @@ pub(super) async fn check_edit(
     let refused =
         |error: Error| Error::new(format!("the edited arguments are refused, and the tool did not run: {error}"));
     let mut decoded = serde_json::Value::clone(arguments);
-    caught_now(|| tool.accept(&mut decoded).map_err(Error::new)).map_err(refused)?;
+    tool.accept(&mut decoded).map_err(Error::new).map_err(refused)?;
     if let Some(ends) = tool.exits.as_ref().filter(|_| tool.decl.flags.exit)
         && caught_now(|| ends(arguments)).map_err(refused)? != flags.exit
     {

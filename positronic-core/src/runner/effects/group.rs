@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::definition::{GroupResults, GroupStage, StageBody, recordable};
+use crate::error::catch::caught_now;
 use crate::error::{Error, Result};
 use crate::machine::{GroupBegun, GroupFrame, Outcome, Winner};
 use crate::record::{Change, EventKind, Failure, Path, Segment};
-use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
 use crate::runner::worker::stop::Stop;
 

@@ -6,14 +6,16 @@ pub(in crate::runner) mod loops;
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use serde_json::Value;
 
+use super::hook_limit::in_time;
 use crate::definition::{CheckFn, CheckedValue, LoopDefinition, LoopGuardCheck, Scope, UntypedReply, Verdict};
+use crate::error::catch::caught_now;
 use crate::error::{Error, Result};
 use crate::machine::{RefusingGuard, Replaced, Veto};
 use crate::model::{DeltaSink, Piece};
 use crate::record::{ModelResponse, Part, Path};
-use crate::runner::catch::{caught, caught_now};
 
 /// Why an answer, a call or a result does not pass, and which guard says so.
 pub(super) struct Refused {
@@ -148,7 +150,7 @@ async fn check_value(
     for guard in definition.into_iter().flat_map(|definition| &definition.guards) {
         let Some(check) = of_kind(&guard.check) else { continue };
         let given = CheckedValue { tool: tool.to_owned(), value: Arc::clone(value), at: at.clone() };
-        let verdict = verdict(caught_now(|| Ok(check(scope.clone(), given)))).await;
+        let verdict = verdict(scope, at, caught_now(|| Ok(check(scope.clone(), given)))).await;
         if let Some(other) = replacement(&guard.name, verdict)? {
             let original = Arc::unwrap_or_clone(std::mem::replace(value, Arc::new(other)));
             replaced.push(Replaced { guard: guard.name.clone(), value: original, input: None });
@@ -158,9 +160,9 @@ async fn check_value(
 }
 
 /// Runs a check. One that fails lets nothing pass.
-pub(super) async fn verdict(check: Result<futures::future::BoxFuture<'static, Result<Verdict>>>) -> Verdict {
+pub(super) async fn verdict(scope: &Scope, at: &Path, check: Result<BoxFuture<'static, Result<Verdict>>>) -> Verdict {
     let verdict = match check {
-        Ok(check) => caught(check).await,
+        Ok(check) => in_time(scope, at, "it", check).await,
         Err(error) => Err(error),
     };
     verdict.unwrap_or_else(|error| Verdict::Stop(format!("the guard failed: {error}")))

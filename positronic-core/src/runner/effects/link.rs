@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -18,6 +19,7 @@ use crate::record::{
     Delta, DeltaKind, Event, FileRef, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, RunId,
     Scheduled, Segment, SideOutput, Timer, Timestamp,
 };
+use crate::runner::config::RunnerSettings;
 use crate::runner::worker::shared::Shared;
 use crate::store::{StoreError, TimerFilter};
 
@@ -30,10 +32,11 @@ pub(in crate::runner) struct RunLink {
     reports: Reports,
     /// The size limit of documents.
     max_bytes: usize,
+    /// The time limit of guards and hooks.
+    hook_timeout: Duration,
     /// The drafted events after which the author's code runs.
     drafted: Vec<Arc<Event>>,
-    /// What each running call has reported and shown.
-    counts: Arc<Mutex<BTreeMap<Path, ReportCounts>>>,
+    counts: Counts,
 }
 
 /// The number of reports of a running call, by kind.
@@ -43,12 +46,38 @@ struct ReportCounts {
     /// `None` before the first output of this attempt; earlier attempts may have outputs, too.
     outputs: Option<usize>,
     turns: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
+    questions: Questions,
 }
+
+/// The questions of running code.
+#[derive(Default, Clone, Copy, PartialEq)]
+struct Questions {
+    asked: u32,
+    open: u32,
+}
+
+/// A question until it is answered, or its asker stops waiting.
+struct OpenQuestion {
+    path: Path,
+    counts: Counts,
+}
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        if let Some(counts) = self.counts.lock().get_mut(&self.path) {
+            counts.questions.open = counts.questions.open.saturating_sub(1);
+        }
+    }
+}
+
+/// What each running call has reported and shown.
+type Counts = Arc<Mutex<BTreeMap<Path, ReportCounts>>>;
 
 impl RunLink {
     pub(in crate::runner) fn new(shared: &Arc<Shared>, reports: Reports) -> Self {
-        let max_bytes = shared.runner.settings.max_document_bytes;
-        Self { shared: Arc::downgrade(shared), reports, max_bytes, drafted: Vec::new(), counts: Arc::default() }
+        let RunnerSettings { max_document_bytes: max_bytes, hook_timeout, .. } = shared.runner.settings;
+        let shared = Arc::downgrade(shared);
+        Self { shared, reports, max_bytes, hook_timeout, drafted: Vec::new(), counts: Arc::default() }
     }
 
     /// Returns the size limit of documents in bytes.
@@ -65,7 +94,8 @@ impl RunLink {
     pub(super) fn after(&self, drafted: &[Arc<Event>]) -> Self {
         let (shared, reports) = (self.shared.clone(), self.reports.clone());
         let counts = Arc::clone(&self.counts);
-        Self { shared, reports, max_bytes: self.max_bytes, drafted: drafted.to_vec(), counts }
+        let (max_bytes, hook_timeout) = (self.max_bytes, self.hook_timeout);
+        Self { shared, reports, max_bytes, hook_timeout, drafted: drafted.to_vec(), counts }
     }
 
     fn prompts<T>(&self, read: impl FnOnce(&Prompts) -> T) -> Option<T> {
@@ -79,6 +109,27 @@ impl RunLink {
         let ahead = prompts.clone().with(self.drafted.iter().map(|event| &**event));
         drop(prompts);
         Some(read(&ahead))
+    }
+
+    fn questions(&self, path: &Path) -> Questions {
+        self.counts.lock().get(path).map(|counts| counts.questions).unwrap_or_default()
+    }
+
+    fn open_question(&self, path: &Path) -> OpenQuestion {
+        self.count(path, |ReportCounts { questions, .. }| {
+            questions.asked = questions.asked.wrapping_add(1);
+            questions.open = questions.open.saturating_add(1);
+        });
+        OpenQuestion { path: path.clone(), counts: Arc::clone(&self.counts) }
+    }
+
+    /// Awaits work that a hook awaits, and that has a limit of time of its own.
+    pub(super) fn outside<T: Send + 'static>(&self, path: &Path, work: BoxFuture<'static, T>) -> BoxFuture<'static, T> {
+        let open = self.open_question(path);
+        Box::pin(async move {
+            let _open = open;
+            work.await
+        })
     }
 
     fn turn(&self, path: &Path, name: &str) -> Arc<tokio::sync::Mutex<()>> {
@@ -181,7 +232,9 @@ impl Link for RunLink {
         let turn = matches!(path.last(), Some(Segment::Iteration(_) | Segment::Question(..)))
             .then(|| self.turn(&path, "model"));
         let reports = self.reports.clone();
+        let open = self.open_question(&path);
         Box::pin(async move {
+            let _open = open;
             let turn = match turn {
                 Some(turn) => Some(turn.lock_owned().await),
                 None => None,
@@ -189,6 +242,25 @@ impl Link for RunLink {
             let gone = || Error::new("the run has ended, so the model is not asked");
             reports.send(Box::new(Report::Question { path, question, reply, turn })).map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
+        })
+    }
+
+    fn limit<'a>(&'a self, path: &'a Path, mut hook: BoxFuture<'a, ()>) -> BoxFuture<'a, Result<(), Duration>> {
+        Box::pin(async move {
+            let limit = self.hook_timeout;
+            let Some(clock) = self.shared.upgrade().map(|shared| Arc::clone(&shared.runner.clock)) else {
+                return Err(limit);
+            };
+            loop {
+                let before = self.questions(path);
+                if clock.limit(limit, Box::pin(hook.as_mut())).await {
+                    return Ok(());
+                }
+                // A hook that has asked something meanwhile has the time again.
+                if before.open == 0 && before == self.questions(path) {
+                    return Err(limit);
+                }
+            }
         })
     }
 
@@ -287,6 +359,10 @@ impl Link for Quiet {
 
     fn ask(&self, _: Path, _: Question) -> BoxFuture<'static, Result<ModelResponse>> {
         Self::refused()
+    }
+
+    fn limit<'a>(&'a self, path: &'a Path, hook: BoxFuture<'a, ()>) -> BoxFuture<'a, Result<(), Duration>> {
+        self.0.limit(path, hook)
     }
 
     fn once<'a>(

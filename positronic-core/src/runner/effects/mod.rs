@@ -12,6 +12,7 @@ mod edited_arguments;
 mod files;
 mod group;
 mod guards;
+mod hook_limit;
 pub(super) mod link;
 mod model_call;
 mod nested_brain;

@@ -3,13 +3,14 @@
 use futures::future::BoxFuture;
 
 use super::guards::{Refused, apply};
+use super::hook_limit::in_time;
 use crate::definition::{
     AnyPlugin, Inspected, Invocation, LoopDefinition, NextCall, PluginName, Scope, UntypedReply, Verdict,
 };
+use crate::error::catch::{caught, caught_now};
 use crate::error::{Error, Result};
-use crate::machine::{Replaced, Veto};
+use crate::machine::{Overdue, Replaced, Veto};
 use crate::record::{ModelResponse, Part, PluginDocument, PluginStates};
-use crate::runner::catch::{caught, caught_now};
 
 /// An iteration with the additions of its plugins.
 pub(in crate::runner) struct PreparedIteration {
@@ -25,20 +26,42 @@ pub(super) async fn prepared(mut definition: LoopDefinition, mut scope: Scope) -
         begin(name, &**plugin, &mut scope).map_err(|error| failed(name, &error))?;
     }
     for (name, plugin) in &plugins {
-        let prepared = plugin.prepare(name.clone(), scope.clone(), &mut definition);
-        set(&mut scope, name, caught(prepared).await.map_err(|error| failed(name, &error))?);
+        let prepared = prepare(name, &**plugin, &scope, &mut definition).await;
+        set(&mut scope, name, prepared.map_err(|error| failed(name, &error))?);
     }
     definition.mark_exits()?;
     for (name, plugin) in &plugins {
-        let named = |error: Error| Error::permanent(Veto(format!("the plugin `{name}` refused the request: {error}")));
-        let kept = caught(plugin.request(name.clone(), scope.clone(), &mut definition)).await.map_err(named)?;
+        let named = |error: Error| match error.source().is::<Overdue>() {
+            true => failed(name, &error),
+            false => Error::permanent(Veto(format!("the plugin `{name}` refused the request: {error}"))),
+        };
+        let kept = request(name, &**plugin, &scope, &mut definition).await.map_err(named)?;
         set(&mut scope, name, kept);
     }
     Ok(PreparedIteration { definition, plugins: scope.plugins })
 }
 
 fn failed(name: &str, error: &Error) -> Error {
-    Error::new(format!("the plugin `{name}` failed: {error}"))
+    let message = format!("the plugin `{name}` failed: {error}");
+    if error.source().is::<Overdue>() { Error::permanent(Overdue(message)) } else { Error::new(message) }
+}
+
+async fn prepare(
+    name: &PluginName,
+    plugin: &dyn AnyPlugin,
+    scope: &Scope,
+    definition: &mut LoopDefinition,
+) -> Result<Option<PluginDocument>> {
+    in_time(scope, &scope.path, "its hook `prepare`", plugin.prepare(name.clone(), scope.clone(), definition)).await
+}
+
+async fn request(
+    name: &PluginName,
+    plugin: &dyn AnyPlugin,
+    scope: &Scope,
+    definition: &mut LoopDefinition,
+) -> Result<Option<PluginDocument>> {
+    in_time(scope, &scope.path, "its hook `request`", plugin.request(name.clone(), scope.clone(), definition)).await
 }
 
 /// Sets the state with which a plugin begins, so that those before it can read it.
@@ -65,7 +88,7 @@ pub(in crate::runner) async fn found_again(mut definition: LoopDefinition, mut s
         _ = begin(name, &**plugin, &mut scope);
     }
     for (name, plugin) in &plugins {
-        match caught(plugin.prepare(name.clone(), scope.clone(), &mut definition)).await {
+        match prepare(name, &**plugin, &scope, &mut definition).await {
             Ok(kept) => set(&mut scope, name, kept),
             Err(error) => {
                 tracing::warn!(run = %scope.run, path = %scope.path, plugin = %name, %error, "cannot restore the plugin's tools");
@@ -75,7 +98,7 @@ pub(in crate::runner) async fn found_again(mut definition: LoopDefinition, mut s
     // A name without a tool marks nothing.
     _ = definition.mark_exits();
     for (name, plugin) in &plugins {
-        if let Ok(kept) = caught(plugin.request(name.clone(), scope.clone(), &mut definition)).await {
+        if let Ok(kept) = request(name, &**plugin, &scope, &mut definition).await {
             set(&mut scope, name, kept);
         }
     }
@@ -100,7 +123,8 @@ pub(super) async fn inspected(
     let (mut failed, mut all) = (Vec::new(), Vec::new());
     for (name, plugin) in &definition.plugins {
         let mut inspected = Inspected::default();
-        match caught(plugin.response(name.clone(), scope.clone(), response, &mut inspected)).await {
+        let inspecting = plugin.response(name.clone(), scope.clone(), response, &mut inspected);
+        match in_time(&scope, &scope.path.about_answer(), "its hook `response`", inspecting).await {
             Ok(kept) => {
                 apply(name, inspected.verdict, response, replaced)?;
                 set(&mut scope, name, kept);

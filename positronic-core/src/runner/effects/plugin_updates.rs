@@ -5,10 +5,10 @@
 use serde_json::Value;
 
 use crate::definition::LoopDefinition;
+use crate::error::catch::caught_now;
 use crate::error::{Error, Result};
 use crate::machine::{OpenUpdate, plugin_updated};
 use crate::record::{NewEvent, Path, PluginDocument, PluginStates};
-use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
 
 /// Returns whether a loop has updates that no plugin has taken.

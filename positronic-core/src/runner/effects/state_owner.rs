@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::definition::{Scope, StateOwner, StateValue, ToolDefinition, Update};
 use crate::error::Result;
+use crate::error::catch::caught_now;
 use crate::machine::{StateChanges, plugin_steps};
 use crate::record::{Change, Path, PluginStates};
-use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
 
 /// The states that the result of a call can change.

@@ -1,7 +1,6 @@
 //! A tool's function in a task of its own, with the plugins around it and its time limit.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::edited_arguments::check_edit;
 use super::guards::check_result;
@@ -24,7 +23,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
     let definition = worker.frames.tool(path, &call.tool).cloned();
     let loop_at = worker.frames.enclosing_loop(path).cloned();
     let Some(scope) = worker.scope(path.clone()) else { return };
-    let shared = Arc::clone(&worker.shared);
+    let (shared, link) = (Arc::clone(&worker.shared), Arc::clone(&worker.link));
     worker.launch(
         path.clone(),
         true,
@@ -44,19 +43,25 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                 (Ok(()), Some((ToolBody::Function { execute, .. }, timeout))) => {
                     let (tool, execute) = (definition.as_ref().map(Arc::clone), Arc::clone(execute));
                     let (arguments, inner) = (Arc::clone(&call.arguments), scope.clone());
-                    // The performer of a detached call limits its time.
-                    let timeout = detached.as_ref().map_or(timeout, |_| Duration::MAX);
                     let executor = shared.runner.code.executor.clone();
+                    let is_detached = detached.is_some();
                     let running = around(loop_at.as_deref(), &scope, &call, move || match detached {
-                        Some(call) => performed(executor, call),
+                        Some(call) => link.outside(&inner.path, performed(executor, call)),
                         None => Box::pin(async move { execute(arguments, owner_scope(tool.as_deref(), inner)?).await }),
                     });
                     let mut result = None;
                     let work = Box::pin(async { result = Some(running.await) });
-                    let is_in_time = shared.runner.clock.limit(timeout, work).await;
-                    result.filter(|_| is_in_time).unwrap_or_else(|| {
+                    // The performer of a detached call limits the time of the tool, and the runner that of the plugins around it.
+                    let (what, limited) = match is_detached {
+                        true => ("a plugin around the tool", scope.link.limit(&scope.path, work).await),
+                        false => {
+                            ("the tool", shared.runner.clock.limit(timeout, work).await.then_some(()).ok_or(timeout))
+                        }
+                    };
+                    let limit = limited.err().unwrap_or(timeout);
+                    result.filter(|_| limited.is_ok()).unwrap_or_else(|| {
                         Err(Error::new(format!(
-                            "the tool took longer than {timeout:?}; whether it had its effect is unknown"
+                            "{what} took longer than {limit:?}; whether it had its effect is unknown"
                         )))
                     })
                 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::guards::{Refused, check_call};
 use super::state_owner::owner_scope;
 use crate::definition::{LoopDefinition, Scope, ToolDefinition};
+use crate::error::catch::{caught, caught_now};
 use crate::error::{Error, Result};
 use crate::machine::{Replaced, Validated};
 use crate::record::{
@@ -16,7 +17,6 @@ use crate::record::{
     check_numbers,
 };
 use crate::runner::Clock;
-use crate::runner::catch::{caught, caught_now};
 use crate::runner::clock::limited;
 use crate::tools::{near_name, parse_arguments};
 
@@ -187,8 +187,7 @@ fn find_tool<'a>(
 /// Decodes arguments as the tool's code does, and returns what was repaired in them.
 fn fit_arguments(arguments: &mut Arc<Value>, tool: &ToolDefinition) -> Result<Vec<ArgumentMistake>, String> {
     let arguments = Arc::make_mut(arguments);
-    caught_now(|| tool.accept_near(arguments).map_err(Error::new))
-        .map_err(|reason| format!("the arguments do not match the schema: {reason}"))
+    tool.accept_near(arguments).map_err(|reason| format!("the arguments do not match the schema: {reason}"))
 }
 
 /// Returns whether a call of an exit tool ends the loop.

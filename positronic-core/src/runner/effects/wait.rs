@@ -1,10 +1,10 @@
 //! How a stage that waits begins, and what its answer does to the state.
 
 use crate::definition::{StageBody, WaitStage};
+use crate::error::catch::caught_now;
 use crate::error::{Error, Result};
 use crate::machine::{Outcome, WaitOutcome};
 use crate::record::{Change, Path};
-use crate::runner::catch::caught_now;
 use crate::runner::worker::Worker;
 use crate::runner::worker::early_webhooks::take_early_webhooks;
 use crate::runner::worker::stop::Stop;

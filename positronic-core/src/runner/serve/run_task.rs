@@ -19,9 +19,9 @@ use futures::FutureExt as _;
 
 use super::backoffs::POLL;
 use super::unattended::WithoutHandle;
+use crate::error::catch::panicked;
 use crate::machine::next;
 use crate::record::{Status, Timestamp};
-use crate::runner::catch::panicked;
 use crate::runner::client::children::{after_end, deliver_ends};
 use crate::runner::clock::NAP;
 use crate::runner::clock::sleep;

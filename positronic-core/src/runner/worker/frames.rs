@@ -9,9 +9,9 @@ use crate::definition::{
     AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, Scope, StageBody, StateValue, ToolBody,
     ToolDefinition, Tries,
 };
+use crate::error::catch::caught_now;
 use crate::machine::{BrainFrame, Call, RunState, pending};
 use crate::record::{Path, RunId, Segment, parent_of};
-use crate::runner::catch::caught_now;
 use crate::runner::effects::link::RunLink;
 
 /// The parts of open frames that are not data. There are few, and comparing paths takes less time than hashing one.

@@ -2,8 +2,8 @@
 
 use super::worker::Worker;
 use crate::error::Error;
+use crate::error::catch::caught_now;
 use crate::record::{EventKind, Failure, NewEvent};
-use crate::runner::catch::caught_now;
 
 impl Worker {
     /// Adds `STEP_RETRY` before the failure of each brain that its stage tries again.

@@ -216,6 +216,9 @@ impl Worker {
             let mut held = std::mem::take(&mut self.held);
             held.sort_by_key(|report| report.path().sort_key());
             for report in held {
+                if self.draft.is_full() {
+                    self.record_drafted().await?;
+                }
                 self.record(Box::new(report)).await?;
             }
         }

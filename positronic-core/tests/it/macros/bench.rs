@@ -1,6 +1,7 @@
 //! Puts a tool into a brain's loop and calls it there, without a runner.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -127,6 +128,13 @@ impl Link for NoRun {
 
     fn ask(&self, _: Path, _: Question) -> BoxFuture<'static, Result<ModelResponse>> {
         Box::pin(std::future::pending())
+    }
+
+    fn limit<'a>(&'a self, _: &'a Path, hook: BoxFuture<'a, ()>) -> BoxFuture<'a, Result<(), Duration>> {
+        Box::pin(async move {
+            hook.await;
+            Ok(())
+        })
     }
 
     fn once<'a>(

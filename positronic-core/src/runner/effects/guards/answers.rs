@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::definition::{CheckedAnswer, LoopGuard, LoopGuardCheck, Scope};
+use crate::error::catch::caught_now;
 use crate::machine::Replaced;
 use crate::record::{ModelResponse, Path};
-use crate::runner::catch::caught_now;
 use crate::runner::effects::guards::loops::guards_at;
 use crate::runner::effects::guards::{Refused, apply, verdict};
 use crate::runner::worker::Worker;
@@ -41,8 +41,9 @@ impl AnswerGuards {
     ) -> Result<(), Refused> {
         for (guard, scope) in &self.guards {
             let LoopGuardCheck::Answer(check) = &guard.check else { continue };
-            let given = CheckedAnswer { answer: Arc::new(response.clone()), at: self.at.about_answer() };
-            let verdict = verdict(caught_now(|| Ok(check(scope.clone(), given)))).await;
+            let at = self.at.about_answer();
+            let given = CheckedAnswer { answer: Arc::new(response.clone()), at: at.clone() };
+            let verdict = verdict(scope, &at, caught_now(|| Ok(check(scope.clone(), given)))).await;
             apply(&guard.name, verdict, response, replaced)?;
         }
         Ok(())

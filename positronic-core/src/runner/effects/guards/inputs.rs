@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::definition::{CheckedInput, LoopDefinition, LoopGuard, LoopGuardCheck, Scope};
 use crate::error::Error;
+use crate::error::catch::caught_now;
 use crate::machine::{Replaced, Veto};
 use crate::record::{Path, ReplacedInput, UserMessage};
-use crate::runner::catch::caught_now;
 use crate::runner::effects::guards::loops::guards_at;
 use crate::runner::effects::guards::{CheckedInputs, replacement, verdict};
 use crate::runner::worker::Worker;
@@ -40,11 +40,11 @@ impl InputGuards {
     pub(in crate::runner) async fn check(self) -> CheckedInputs {
         let (mut replaced, mut stopped) = (Vec::new(), None);
         for (earlier, number, message) in self.messages {
-            let (original, mut message, mut by) = (message.text.clone(), message, None);
+            let (original, mut message, mut by, mut why) = (message.text.clone(), message, None, None);
             for (guard, scope) in &self.guards {
                 let LoopGuardCheck::Input(check) = &guard.check else { continue };
                 let given = CheckedInput { message: Arc::new(message.clone()), at: self.at.clone() };
-                let verdict = verdict(caught_now(|| Ok(check(scope.clone(), given)))).await;
+                let verdict = verdict(scope, &self.at, caught_now(|| Ok(check(scope.clone(), given)))).await;
                 match replacement(&guard.name, verdict) {
                     Ok(None) => continue,
                     Ok(Some(text)) => {
@@ -56,14 +56,14 @@ impl InputGuards {
                             stopped.get_or_insert_with(|| Error::permanent(Veto(refused.sentence("message"))));
                         }
                         (message.text, message.files) = (withheld(&refused.message), Vec::new());
-                        by = Some(refused.guard.name);
+                        (by, why) = (Some(refused.guard.name), Some(refused.message));
                         break;
                     }
                 }
             }
             if let Some(guard) = by {
                 let UserMessage { text, files, .. } = message;
-                let input = Some(ReplacedInput { message: number, earlier, text, files });
+                let input = Some(ReplacedInput { message: number, earlier, text, files, withheld: why });
                 replaced.push(Replaced { guard, value: Value::String(original), input });
             }
         }

@@ -1,0 +1,189 @@
+//! Guards of loops and hooks of plugins that never end: the runner limits their time.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use positronic_core::dsl::{
+    CallAround, CallReply, Loop, Options, Plugin, PluginContext, Preparation, RequestEdit, ResponseInspection,
+    Services, State, Verdict,
+};
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::model::{DeltaSink, Model};
+use positronic_core::prelude::*;
+use positronic_core::record::{
+    EndReason, EventKind, Failure, Message, ModelError, ModelRequest, ModelResponse, Seq, ToolResult,
+};
+use positronic_core::runner::{RunHandle, Settled};
+use serde_json::json;
+use tokio::time::sleep;
+
+const LIMIT: Duration = Duration::from_secs(7);
+
+fn desk(guarded: fn(Loop) -> Loop) -> Brain<(), ()> {
+    brain("Desk")
+        .r#loop("Chat", move |cx| {
+            let chat = cx.system("Help.").input("Hello");
+            guarded(chat.tool("look", |t| t.execute(async |_: NoArgs, _| Ok("seen"))))
+        })
+        .build()
+}
+
+async fn start(desk: Brain<(), ()>) -> RunHandle<()> {
+    let model = ScriptedModel::from_fn(|request| match request.messages.messages().pop() {
+        Some(Message::Tool { .. }) => Reply::text("Nothing."),
+        _ => Reply::call("look", json!({})),
+    });
+    Runner::new(model).hook_timeout(LIMIT).start(desk, ()).await.unwrap()
+}
+
+async fn failure_of(run: &RunHandle<()>) -> Failure {
+    match run.settled().await {
+        Settled::Failed(failure) => failure,
+        settled => panic!("it has not failed: {settled:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn guard_that_never_ends_stops_its_loop() {
+    let guards: [fn(Loop) -> Loop; 4] = [
+        |chat| chat.guard_input("Slow", async |_, _| pending::<Verdict>().await),
+        |chat| chat.guard_answer("Slow", async |_, _| pending::<Verdict>().await),
+        |chat| chat.guard_call("Slow", async |_, _, _| pending::<Verdict>().await),
+        |chat| chat.guard_result("Slow", async |_, _, _| pending::<Verdict>().await),
+    ];
+    for guarded in guards {
+        let failure = failure_of(&start(desk(guarded)).await).await;
+
+        assert_eq!(failure.code, EndReason::Guard);
+        let (names, says) = (failure.message.contains("`Slow`"), "the guard failed: it took longer than 7s");
+        assert!(names && failure.message.ends_with(says), "{failure}");
+    }
+}
+
+/// A plugin with a hook that never ends.
+#[derive(PartialEq)]
+enum Stuck {
+    Prepare,
+    Request,
+    Response,
+    Call,
+}
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Stuck {
+    type State = ();
+    const NAME: &'static str = "stuck";
+
+    fn initial(&self) {}
+
+    async fn prepare(&self, _: &mut Preparation<'_, O, S, V, ()>) -> Result<()> {
+        if *self == Self::Prepare { pending().await } else { Ok(()) }
+    }
+
+    async fn request(&self, _: &mut RequestEdit<'_, O, S, V, ()>) -> Result<()> {
+        if *self == Self::Request { pending().await } else { Ok(()) }
+    }
+
+    async fn response(&self, _: &mut ResponseInspection<'_, O, S, V, ()>, _: &ModelResponse) -> Result<()> {
+        if *self == Self::Response { pending().await } else { Ok(()) }
+    }
+
+    async fn call(&self, _: &PluginContext<O, S, V, ()>, around: CallAround<'_, ()>) -> Result<CallReply<()>> {
+        if *self == Self::Call { pending().await } else { around.run().await }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn plugin_that_never_prepares_an_iteration_fails_its_loop_with_the_code_timeout() {
+    let hooks: [(&str, fn(Loop) -> Loop); 2] =
+        [("prepare", |chat| chat.plugin(Stuck::Prepare)), ("request", |chat| chat.plugin(Stuck::Request))];
+    for (hook, stuck) in hooks {
+        let failure = failure_of(&start(desk(stuck)).await).await;
+
+        assert_eq!((failure.code, failure.retryable), (EndReason::Timeout, true));
+        let says = format!(
+            "the loop `Chat` cannot be configured: the plugin `stuck` failed: its hook `{hook}` took longer than 7s"
+        );
+        assert_eq!(failure.message, says);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn loop_continues_without_a_plugin_that_never_inspects_an_answer() {
+    let run = start(desk(|chat| chat.plugin(Stuck::Response))).await;
+
+    run.result().await.unwrap();
+
+    assert_eq!(run.answer().as_deref(), Some("Nothing."));
+    let log = run.events(Seq(0)).await.unwrap();
+    let failed = log.iter().filter_map(|event| match &event.kind {
+        EventKind::LoopPluginFailed { plugin, message, .. } => Some((plugin.as_str(), message.as_str())),
+        _ => None,
+    });
+    let late = ("stuck", "its hook `response` took longer than 7s");
+    assert_eq!(failed.collect::<Vec<_>>(), [late, late]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hook_around_a_call_has_the_time_of_the_tool() {
+    let run = start(desk(|chat| chat.plugin(Stuck::Call))).await;
+
+    run.result().await.unwrap();
+
+    let log = run.events(Seq(0)).await.unwrap();
+    let results = log.iter().filter_map(|event| match &event.kind {
+        EventKind::LoopToolResult { result: ToolResult::Error { message, .. }, .. } => Some(message.as_str()),
+        _ => None,
+    });
+    let late = "the tool took longer than 60s; whether it had its effect is unknown";
+    assert_eq!(results.collect::<Vec<_>>(), [late]);
+}
+
+/// A model that thinks for an hour about each question of a guard.
+struct Slow(ScriptedModel);
+
+impl Model for Slow {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        deltas: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        Box::pin(async move {
+            if &*request.system != "Help." {
+                sleep(Duration::from_hours(1)).await;
+            }
+            self.0.call(request, deltas).await
+        })
+    }
+
+    fn wire(&self, request: &ModelRequest) -> String {
+        self.0.wire(request)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_of_a_model_that_a_guard_asks_does_not_count() {
+    let judged = desk(|chat| {
+        chat.guard_answer("Judge", async |cx, answer: Arc<ModelResponse>| {
+            for question in ["Is it polite?", "Is it true?"] {
+                sleep(LIMIT / 2).await;
+                cx.model().system(question).ask(answer.text()).await?;
+            }
+            Ok(Verdict::Pass)
+        })
+    });
+    let run = Runner::new(Slow(ScriptedModel::from_fn(|_| Reply::text("yes"))))
+        .hook_timeout(LIMIT)
+        .start(judged, ())
+        .await
+        .unwrap();
+
+    run.result().await.unwrap();
+
+    assert_eq!(run.answer().as_deref(), Some("yes"));
+}
