@@ -28,7 +28,7 @@ use crate::runner::clock::sleep;
 use crate::runner::worker::claim::{NoClaim, claim};
 use crate::runner::worker::shared::{Shared, WorkerPhase};
 use crate::runner::worker::stop::{ResumeError, Stop};
-use crate::runner::worker::{LeaveReason, Worker};
+use crate::runner::worker::{LeaveReason, Worker, work};
 use crate::store::Deferral;
 
 /// What the store keeps of the failures of a run that has made progress.
@@ -51,7 +51,7 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
         let backoffs = &shared.runner.state.backoffs;
         let mut poll = None;
         if let Some(worker) = begun.take() {
-            match worker.work().await {
+            match work(worker).await {
                 LeaveReason::Ended => {
                     backoffs.clear(&shared.run);
                     return Box::pin(ended(&shared)).await;

@@ -3,6 +3,7 @@
 use super::append::{Stamp, stamp_all};
 use super::draft::Draft;
 use super::stop::Stop;
+use super::tries::with_tries;
 use super::worker::Worker;
 use crate::machine::{Effect, awaits, next};
 use crate::record::{NewEvent, Path};
@@ -24,7 +25,7 @@ impl Worker {
             Some(stamp) => stamp,
             None => *self.draft.stamp.insert(Stamp::of_worker(self.shared.now(), self.state.at)),
         };
-        let new_events = self.with_tries(new_events);
+        let new_events = with_tries(self, new_events);
         self.draft.events.reserve(new_events.len());
         for event in stamp_all(new_events, self.state.next, stamp, Some(self.epoch)) {
             // An illegal event is never appended.

@@ -7,6 +7,7 @@ use futures::FutureExt as _;
 use super::registry::Departure;
 use super::release::{fail, give_up};
 use super::stop::Stop;
+use super::work_loop::drive;
 use super::worker::Worker;
 use crate::error::catch::panicked;
 use crate::record::Path;
@@ -25,50 +26,48 @@ pub(in crate::runner) enum LeaveReason {
     Failed(Stop),
 }
 
-impl Worker {
-    /// Works on the run until it ends or has been idle for a while.
-    pub(in crate::runner) async fn work(mut self: Box<Self>) -> LeaveReason {
-        // A panic must not leave the handle's waiters without an answer.
-        let driven = AssertUnwindSafe(self.drive()).catch_unwind().await;
-        // Of a panic: what it was decided with is not appended with the release.
-        self.drop_draft();
-        let unrecorded = self.flights.keys().chain(&self.unrecorded);
-        let mut in_flight: Vec<_> = unrecorded.filter(|path| !is_detached(&self, path)).cloned().collect();
-        in_flight.sort_by_key(Path::sort_key);
-        for (_, flight) in std::mem::take(&mut self.flights) {
-            flight.task.abort();
-        }
-        let stop = match driven.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string()))) {
-            Ok(left) => {
-                if matches!(left, LeaveReason::Released) {
-                    self.guard.departs(Departure::Released);
-                }
-                return left;
-            }
-            Err(Stop::Lost) if in_flight.is_empty() || self.lease.ttl().is_none() => {
-                tracing::warn!(run = %self.shared.run, ?in_flight, "another worker has claimed the run");
-                return LeaveReason::Lost;
-            }
-            // Another worker may claim the run from now on, so this one writes nothing more. If one has, then the lease has
-            // lapsed, although this worker's clock has not shown it yet.
-            Err(Stop::LeaseLost { .. } | Stop::Lost) => {
-                let stop = Stop::LeaseLost { owner: self.lease.owner().to_owned(), in_flight };
-                tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
-                return LeaveReason::Failed(stop);
-            }
-            Err(stop) => stop,
-        };
-        if let Stop::Store(refused @ StoreError::Unrecordable { .. }) = &stop
-            && Box::pin(fail(&mut self, refused)).await
-        {
-            return LeaveReason::Ended;
-        }
-        tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
-        let next = self.shared.state().next;
-        // Before the release wakes other tasks of this runner.
-        let paused = self.shared.runner.state.backoffs.add(&self.shared.run, next, Some(stop.clone().into()));
-        Box::pin(give_up(&mut self, &stop)).await;
-        Box::pin(self.shared.defer(&paused)).await;
-        LeaveReason::Failed(stop)
+/// Works on the run until it ends or has been idle for a while.
+pub(in crate::runner) async fn work(mut worker: Box<Worker>) -> LeaveReason {
+    // A panic must not leave the handle's waiters without an answer.
+    let driven = AssertUnwindSafe(drive(&mut worker)).catch_unwind().await;
+    // Of a panic: what it was decided with is not appended with the release.
+    worker.drop_draft();
+    let unrecorded = worker.flights.keys().chain(&worker.unrecorded);
+    let mut in_flight: Vec<_> = unrecorded.filter(|path| !is_detached(&worker, path)).cloned().collect();
+    in_flight.sort_by_key(Path::sort_key);
+    for (_, flight) in std::mem::take(&mut worker.flights) {
+        flight.task.abort();
     }
+    let stop = match driven.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string()))) {
+        Ok(left) => {
+            if matches!(left, LeaveReason::Released) {
+                worker.guard.departs(Departure::Released);
+            }
+            return left;
+        }
+        Err(Stop::Lost) if in_flight.is_empty() || worker.lease.ttl().is_none() => {
+            tracing::warn!(run = %worker.shared.run, ?in_flight, "another worker has claimed the run");
+            return LeaveReason::Lost;
+        }
+        // Another worker may claim the run from now on, so this one writes nothing more. If one has, then the lease has
+        // lapsed, although this worker's clock has not shown it yet.
+        Err(Stop::LeaseLost { .. } | Stop::Lost) => {
+            let stop = Stop::LeaseLost { owner: worker.lease.owner().to_owned(), in_flight };
+            tracing::error!(run = %worker.shared.run, reason = %stop, "the run's worker stops");
+            return LeaveReason::Failed(stop);
+        }
+        Err(stop) => stop,
+    };
+    if let Stop::Store(refused @ StoreError::Unrecordable { .. }) = &stop
+        && Box::pin(fail(&mut worker, refused)).await
+    {
+        return LeaveReason::Ended;
+    }
+    tracing::error!(run = %worker.shared.run, reason = %stop, "the run's worker stops");
+    let next = worker.shared.state().next;
+    // Before the release wakes other tasks of this runner.
+    let paused = worker.shared.runner.state.backoffs.add(&worker.shared.run, next, Some(stop.clone().into()));
+    Box::pin(give_up(&mut worker, &stop)).await;
+    Box::pin(worker.shared.defer(&paused)).await;
+    LeaveReason::Failed(stop)
 }

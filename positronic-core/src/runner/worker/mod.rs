@@ -30,5 +30,5 @@ mod tries;
 mod work_loop;
 mod worker;
 
-pub(in crate::runner) use leave::LeaveReason;
+pub(in crate::runner) use leave::{LeaveReason, work};
 pub(in crate::runner) use worker::Worker;
