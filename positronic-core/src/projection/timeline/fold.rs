@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
+use super::calls::call_event;
 use super::detail::{BrainNode, BudgetNode, BudgetOutcome, Ending, GroupProgress, GuardedValue, StageNode, Waited};
+use super::forks::postpone_in_fork;
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
+use super::stream::{apply_delta, count, model_event};
 use super::tree::Timeline;
 use crate::record::{
-    BrainStart, Decision, Event, EventKind, LimitKind, LimitReached, LoopOutcome, Segment, Seq, Shape, StageKind,
-    StageShape, Timestamp, UndoCause,
+    BrainStart, Decision, Delta, Event, EventKind, LimitKind, LimitReached, LoopOutcome, Segment, Seq, Shape,
+    StageKind, StageShape, Timestamp, UndoCause,
 };
 
 impl Timeline {
     /// Applies the next event of the log.
     pub fn apply(&mut self, event: &Event) {
-        self.postpone_in_fork(event);
+        postpone_in_fork(self, event);
         (self.seq, self.last) = (Some(event.seq), event.at);
         if self.currency.is_none()
             && let Some(currency) = event.currency()
@@ -97,7 +100,7 @@ impl Timeline {
             EventKind::StepRetry { attempt, message, due } | EventKind::LoopToolRetry { attempt, message, due } => {
                 let retry = NodeKind::Retry { attempt: *attempt, message: message.clone(), due: *due };
                 self.add(here, event, NodeStatus::Done, retry);
-                self.call_event(here, event);
+                call_event(self, here, event);
             }
             EventKind::BranchChosen(arm) => {
                 if let Some(stage) = self.stage_mut(here) {
@@ -153,11 +156,11 @@ impl Timeline {
             EventKind::LoopModelCall { .. }
             | EventKind::LoopModelResult { .. }
             | EventKind::LoopModelRetry { .. }
-            | EventKind::LoopAnswerRefused { .. } => self.model_event(here, event),
+            | EventKind::LoopAnswerRefused { .. } => model_event(self, here, event),
             EventKind::ChildStart(child) => {
                 self.add(here, event, NodeStatus::Done, NodeKind::ChildRun(child.clone()));
             }
-            EventKind::LoopAnswerBroken { metadata } => _ = self.count(event, metadata),
+            EventKind::LoopAnswerBroken { metadata } => _ = count(self, event, metadata),
             EventKind::BudgetRequested(_) | EventKind::BudgetDecided { .. } | EventKind::BudgetExpired {} => {
                 self.budget_event(here, event);
             }
@@ -184,7 +187,7 @@ impl Timeline {
             | EventKind::LoopApprovalExpired {}
             | EventKind::LoopWait { .. }
             | EventKind::LoopResume { .. }
-            | EventKind::LoopExit { .. } => self.call_event(here, event),
+            | EventKind::LoopExit { .. } => call_event(self, here, event),
             EventKind::ValueRecorded { .. } | EventKind::LoopPluginChanged { update: None, .. } => {}
             EventKind::LoopPluginChanged { update: Some(update), .. } => self.update_ended(*update, None, now),
             EventKind::LoopPluginFailed { update: Some(update), message, .. } => {
@@ -194,6 +197,14 @@ impl Timeline {
     }
 
     /// Returns the brain of a node.
+    /// Applies a piece that streams between two events.
+    ///
+    /// A piece of a complete answer, of an earlier attempt or of a call that is not running changes nothing. It
+    /// therefore does not matter whether a piece arrives before or after the event that supersedes it.
+    pub fn apply_delta(&mut self, delta: &Delta) {
+        apply_delta(self, delta);
+    }
+
     fn brain_mut(&mut self, id: NodeId) -> Option<&mut BrainNode> {
         match &mut self.node_mut(id)?.kind {
             NodeKind::Brain(brain) => Some(brain),

@@ -7,26 +7,24 @@ use super::node::{Node, NodeId, NodeKind};
 use super::tree::Timeline;
 use crate::record::{Event, Timestamp};
 
-impl Timeline {
-    /// Moves the deadlines of what is open, if an event is the first one of a fork itself.
-    pub(super) fn postpone_in_fork(&mut self, event: &Event) {
-        if !self.start.as_ref().is_some_and(|start| start.begins_fork(event.seq)) {
-            return;
-        }
-        let by = event.at.since(self.last);
-        let has_deadline = |node: &&Node| {
-            matches!(node.kind, NodeKind::Call(_) | NodeKind::Stage(_) | NodeKind::Budget(_)) && node.ended.is_none()
-        };
-        for id in self.nodes.iter().filter(has_deadline).map(|node| node.id).collect::<Vec<NodeId>>() {
-            match self.node_mut(id).map(|node| &mut node.kind) {
-                Some(NodeKind::Call(call)) => {
-                    call.approval.iter_mut().for_each(|approval| approval.postpone(by));
-                    call.waits.iter_mut().for_each(|waited| waited.postpone(by));
-                }
-                Some(NodeKind::Stage(stage)) => stage.waited.iter_mut().for_each(|waited| waited.postpone(by)),
-                Some(NodeKind::Budget(budget)) => postpone(&mut budget.request.expires, by),
-                _ => {}
+/// Moves the deadlines of what is open, if an event is the first one of a fork ittimeline.
+pub(super) fn postpone_in_fork(timeline: &mut Timeline, event: &Event) {
+    if !timeline.start.as_ref().is_some_and(|start| start.begins_fork(event.seq)) {
+        return;
+    }
+    let by = event.at.since(timeline.last);
+    let has_deadline = |node: &&Node| {
+        matches!(node.kind, NodeKind::Call(_) | NodeKind::Stage(_) | NodeKind::Budget(_)) && node.ended.is_none()
+    };
+    for id in timeline.nodes.iter().filter(has_deadline).map(|node| node.id).collect::<Vec<NodeId>>() {
+        match timeline.node_mut(id).map(|node| &mut node.kind) {
+            Some(NodeKind::Call(call)) => {
+                call.approval.iter_mut().for_each(|approval| approval.postpone(by));
+                call.waits.iter_mut().for_each(|waited| waited.postpone(by));
             }
+            Some(NodeKind::Stage(stage)) => stage.waited.iter_mut().for_each(|waited| waited.postpone(by)),
+            Some(NodeKind::Budget(budget)) => postpone(&mut budget.request.expires, by),
+            _ => {}
         }
     }
 }

@@ -9,112 +9,107 @@ use super::tree::Timeline;
 use crate::projection::{CallCost, Cost};
 use crate::record::{CODE, CallState, Delta, DeltaKind, Event, EventKind, Part, Path, ResponseMetadata, Segment};
 
-impl Timeline {
-    /// Applies a piece that streams between two events.
-    ///
-    /// A piece of a complete answer, of an earlier attempt or of a call that is not running changes nothing. It
-    /// therefore does not matter whether a piece arrives before or after the event that supersedes it.
-    pub fn apply_delta(&mut self, delta: &Delta) {
-        if delta.kind == DeltaKind::Progress {
-            let call = self.places.get(&delta.path).copied().and_then(|id| self.call_mut(id));
-            if let Some(call) = call.filter(|call| call.state == CallState::Running) {
-                call.progress = Some(delta.text.clone());
+/// Applies a piece that streams between two events.
+pub(super) fn apply_delta(timeline: &mut Timeline, delta: &Delta) {
+    if delta.kind == DeltaKind::Progress {
+        let call = timeline.places.get(&delta.path).copied().and_then(|id| timeline.call_mut(id));
+        if let Some(call) = call.filter(|call| call.state == CallState::Running) {
+            call.progress = Some(delta.text.clone());
+        }
+        return;
+    }
+    let Some(id) = timeline.open.get(&delta.path).copied() else { return };
+    if let Some(Node { kind: NodeKind::Answer(answer), .. }) = timeline.node_mut(id)
+        && delta.attempt >= answer.attempt
+    {
+        answer.stream(delta);
+    }
+}
+
+/// Folds an event of a request to a model; `here` is what is around its path.
+pub(super) fn model_event(timeline: &mut Timeline, here: NodeId, event: &Event) {
+    let path = &event.path;
+    let here = match path.last() {
+        Some(Segment::Question(iteration, _)) => {
+            timeline.innermost(&path.parent().unwrap_or_default().iteration(iteration))
+        }
+        _ => here,
+    };
+    let (outcome, status) = match &event.kind {
+        EventKind::LoopModelCall { attempt, model, question } => {
+            // The request is sent again after a crash.
+            end_answer(timeline, path, AnswerOutcome::Abandoned, NodeStatus::Interrupted, event);
+            let (model, attempt, question) = (model.clone(), *attempt, question.clone());
+            let answer = AnswerNode { model, attempt, question, stream: None, outcome: None };
+            let id = timeline.add(here, event, NodeStatus::Running, NodeKind::Answer(Box::new(answer)));
+            // The loop still asks for the answer that a guard asks about.
+            if !path.is_question() {
+                let stage = timeline.stage_of(here);
+                if let Some(stage) = timeline.stage_mut(stage) {
+                    stage.asking = Some(id);
+                }
             }
             return;
         }
-        let Some(id) = self.open.get(&delta.path).copied() else { return };
-        if let Some(Node { kind: NodeKind::Answer(answer), .. }) = self.node_mut(id)
-            && delta.attempt >= answer.attempt
-        {
-            answer.stream(delta);
+        EventKind::LoopModelResult { parts, metadata, duration } => {
+            let answer = answer(timeline, event, parts, metadata, *duration);
+            (AnswerOutcome::Answered(answer), NodeStatus::Done)
         }
-    }
-
-    /// Folds an event of a request to a model; `here` is what is around its path.
-    pub(super) fn model_event(&mut self, here: NodeId, event: &Event) {
-        let path = &event.path;
-        let here = match path.last() {
-            Some(Segment::Question(iteration, _)) => {
-                self.innermost(&path.parent().unwrap_or_default().iteration(iteration))
-            }
-            _ => here,
-        };
-        let (outcome, status) = match &event.kind {
-            EventKind::LoopModelCall { attempt, model, question } => {
-                // The request is sent again after a crash.
-                self.end_answer(path, AnswerOutcome::Abandoned, NodeStatus::Interrupted, event);
-                let (model, attempt, question) = (model.clone(), *attempt, question.clone());
-                let answer = AnswerNode { model, attempt, question, stream: None, outcome: None };
-                let id = self.add(here, event, NodeStatus::Running, NodeKind::Answer(Box::new(answer)));
-                // The loop still asks for the answer that a guard asks about.
-                if !path.is_question() {
-                    let stage = self.stage_of(here);
-                    if let Some(stage) = self.stage_mut(stage) {
-                        stage.asking = Some(id);
-                    }
-                }
-                return;
-            }
-            EventKind::LoopModelResult { parts, metadata, duration } => {
-                let answer = self.answer(event, parts, metadata, *duration);
-                (AnswerOutcome::Answered(answer), NodeStatus::Done)
-            }
-            EventKind::LoopAnswerRefused { guard, message, parts, metadata, duration, .. } => {
-                let answer = self.answer(event, parts, metadata, *duration);
-                (AnswerOutcome::Refused { guard: guard.clone(), message: message.clone(), answer }, NodeStatus::Failed)
-            }
-            EventKind::LoopModelRetry { error, due, .. } => {
-                (AnswerOutcome::Failed { error: error.clone(), due: *due }, NodeStatus::Failed)
-            }
-            _ => return,
-        };
-        if !self.open.contains_key(path) {
-            // The log lacks the request: the answer is scripted in code, or the log begins later.
-            let model = String::new();
-            let answer = AnswerNode { model, attempt: 0, question: None, stream: None, outcome: None };
-            self.add(here, event, NodeStatus::Running, NodeKind::Answer(Box::new(answer)));
+        EventKind::LoopAnswerRefused { guard, message, parts, metadata, duration, .. } => {
+            let answer = answer(timeline, event, parts, metadata, *duration);
+            (AnswerOutcome::Refused { guard: guard.clone(), message: message.clone(), answer }, NodeStatus::Failed)
         }
-        self.end_answer(path, outcome, status, event);
-    }
-
-    /// Ends the open request at a path.
-    fn end_answer(&mut self, path: &Path, outcome: AnswerOutcome, status: NodeStatus, event: &Event) {
-        let Some(id) = self.open.get(path).copied() else { return };
-        let Some(Node { kind: NodeKind::Answer(answer), parent, .. }) = self.node_mut(id) else { return };
-        (answer.stream, answer.outcome) = (None, Some(outcome));
-        let parent = parent.unwrap_or(NodeId::ROOT);
-        self.open.remove(path);
-        self.close(id, status, event.at);
-        let stage = self.stage_of(parent);
-        if let Some(stage) = self.stage_mut(stage).filter(|stage| stage.asking == Some(id)) {
-            stage.asking = None;
+        EventKind::LoopModelRetry { error, due, .. } => {
+            (AnswerOutcome::Failed { error: error.clone(), due: *due }, NodeStatus::Failed)
         }
+        _ => return,
+    };
+    if !timeline.open.contains_key(path) {
+        // The log lacks the request: the answer is scripted in code, or the log begins later.
+        let model = String::new();
+        let answer = AnswerNode { model, attempt: 0, question: None, stream: None, outcome: None };
+        timeline.add(here, event, NodeStatus::Running, NodeKind::Answer(Box::new(answer)));
     }
+    end_answer(timeline, path, outcome, status, event);
+}
 
-    /// Counts what an answer used, and returns its cost.
-    pub(super) fn count(&mut self, event: &Event, metadata: &ResponseMetadata) -> Option<Cost> {
-        self.usage += metadata.usage;
-        self.answers += u64::from(metadata.provider != CODE);
-        let call = self.prices.as_ref().and_then(|prices| CallCost::of(event, prices));
-        let cost = call.as_ref().map(|call| call.cost);
-        if let (Some(call), Some(costs)) = (call, &mut self.costs) {
-            self.spent += &call;
-            costs.calls.push(call);
-        }
-        cost
+/// Ends the open request at a path.
+fn end_answer(timeline: &mut Timeline, path: &Path, outcome: AnswerOutcome, status: NodeStatus, event: &Event) {
+    let Some(id) = timeline.open.get(path).copied() else { return };
+    let Some(Node { kind: NodeKind::Answer(answer), parent, .. }) = timeline.node_mut(id) else { return };
+    (answer.stream, answer.outcome) = (None, Some(outcome));
+    let parent = parent.unwrap_or(NodeId::ROOT);
+    timeline.open.remove(path);
+    timeline.close(id, status, event.at);
+    let stage = timeline.stage_of(parent);
+    if let Some(stage) = timeline.stage_mut(stage).filter(|stage| stage.asking == Some(id)) {
+        stage.asking = None;
     }
+}
 
-    /// Counts an answer and returns it for a node. An answer scripted in code is not counted.
-    fn answer(
-        &mut self,
-        event: &Event,
-        parts: &Arc<[Part]>,
-        metadata: &ResponseMetadata,
-        duration: Duration,
-    ) -> Answer {
-        let cost = self.count(event, metadata);
-        Answer { parts: Arc::clone(parts), metadata: metadata.clone(), duration, cost }
+/// Counts what an answer used, and returns its cost.
+pub(super) fn count(timeline: &mut Timeline, event: &Event, metadata: &ResponseMetadata) -> Option<Cost> {
+    timeline.usage += metadata.usage;
+    timeline.answers += u64::from(metadata.provider != CODE);
+    let call = timeline.prices.as_ref().and_then(|prices| CallCost::of(event, prices));
+    let cost = call.as_ref().map(|call| call.cost);
+    if let (Some(call), Some(costs)) = (call, &mut timeline.costs) {
+        timeline.spent += &call;
+        costs.calls.push(call);
     }
+    cost
+}
+
+/// Counts an answer and returns it for a node. An answer scripted in code is not counted.
+fn answer(
+    timeline: &mut Timeline,
+    event: &Event,
+    parts: &Arc<[Part]>,
+    metadata: &ResponseMetadata,
+    duration: Duration,
+) -> Answer {
+    let cost = count(timeline, event, metadata);
+    Answer { parts: Arc::clone(parts), metadata: metadata.clone(), duration, cost }
 }
 
 impl AnswerNode {
