@@ -25,8 +25,6 @@ use crate::states::CachedStates;
 /// Of how many runs the last check of the code is kept.
 const CODE_CHECKS: usize = 1000;
 
-/// From how many bytes on a body is not decoded where it would block other requests, and few bodies are in memory at once.
-pub(crate) const LARGE: usize = 64 << 10;
 /// How many large bodies are in memory at once, and how many of them before their signature is checked, so that anonymous
 /// senders leave room for callers.
 const MAX_LARGE_BODIES: usize = 8;
@@ -128,12 +126,4 @@ impl App {
 /// Returns the routes of the API and further ones.
 pub(crate) fn table_with(further: &[Route]) -> Vec<Route> {
     [table().as_slice(), further].concat()
-}
-
-/// Runs work that takes long where it does not block other requests.
-pub(crate) async fn off_the_executor<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Problem> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Problem::new(ProblemType::Internal).detail(error))
 }

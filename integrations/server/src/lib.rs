@@ -25,6 +25,7 @@
 mod api;
 mod app;
 mod auth;
+mod blocking;
 mod bodies;
 mod brains;
 mod cursor;

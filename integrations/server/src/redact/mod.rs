@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 pub(crate) use restore::{shown, with_secrets};
 use text::redacted_inside;
 
-use crate::app::{LARGE, off_the_executor};
+use crate::blocking::{LARGE, off_the_executor};
 use crate::problem::{Problem, ProblemType};
 
 /// What stands in the place of a secret.

@@ -17,8 +17,9 @@ use tokio::time::timeout;
 
 use super::accept::{is_json, negotiated};
 use super::{Body, Ownership, RequestContext, Route, RouteAccess};
-use crate::app::{App, LARGE, off_the_executor};
+use crate::app::App;
 use crate::auth::{AnswerSlot, Caller, Limits, client_address, same_site};
+use crate::blocking::{LARGE, off_the_executor};
 use crate::problem::{Problem, ProblemType};
 
 /// The maximum time until an answer begins. A stream may then last longer.
