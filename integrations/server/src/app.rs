@@ -9,9 +9,9 @@ use positronic_core::record::Timestamp;
 use positronic_core::runner::Client;
 use tokio::sync::Semaphore;
 
-use crate::api::KnownCheck;
 use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
 use crate::bodies::Bodies;
+use crate::code_check::KnownCheck;
 use crate::folds::Folds;
 use crate::forks::Forks;
 use crate::lines::SharedLines;

@@ -28,6 +28,7 @@ mod auth;
 mod blocking;
 mod bodies;
 mod brains;
+mod code_check;
 mod cursor;
 pub mod extension;
 mod folds;
