@@ -30,7 +30,6 @@ pub use crate::api::{Decision, MessageFile};
 pub use caller_calls::CallResult;
 pub use context::{SentTo, ThreadMessage};
 pub use http::StreamPlace;
-pub(crate) use local::Channel;
 pub use local::LocalCaller;
 pub use start::NewRun;
 pub use stream::Frame;

@@ -9,7 +9,7 @@ mod router;
 
 pub(crate) use accept::is_json;
 pub use context::RequestContext;
-pub(crate) use context::{created, json};
+pub(crate) use context::{Channel, created, json};
 pub use route::Route;
 pub(crate) use route::{Body, Ownership, Params, RouteAccess};
 pub use router::router;
