@@ -33,7 +33,7 @@ pub use http::StreamPlace;
 pub use local::LocalCaller;
 pub use start::NewRun;
 pub use stream::Frame;
-pub use subscription::RunSubscription;
 pub use viewer::{OpenQuestion, Viewer};
 
 pub use crate::routes::{RequestContext, Route};
+pub use crate::webhooks::outgoing::RunSubscription;
