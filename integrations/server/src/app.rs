@@ -10,7 +10,6 @@ use positronic_core::runner::Client;
 use tokio::sync::Semaphore;
 
 use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
-use crate::bodies::Bodies;
 use crate::code_check::KnownCheck;
 use crate::folds::Folds;
 use crate::forks::Forks;
@@ -19,7 +18,6 @@ use crate::options::Options;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::readiness::Readiness;
 use crate::recent::RunCache;
-use crate::routes::{Route, table};
 use crate::states::CachedStates;
 
 /// Of how many runs the last check of the code is kept.
@@ -41,7 +39,6 @@ pub(crate) struct App {
     /// The large bodies that may be in memory.
     pub(crate) large_bodies: Arc<Semaphore>,
     pub(crate) large_anonymous_bodies: Arc<Semaphore>,
-    pub(crate) bodies: Bodies,
     pub(crate) folds: Folds,
     pub(crate) states: CachedStates,
     pub(crate) forks: Forks,
@@ -60,8 +57,7 @@ impl App {
             }
         };
         let folds = Folds::new(client.clone(), options.prices.clone());
-        let (limits, states, bodies) =
-            (Limits::new(&options), CachedStates::new(client.clone()), Bodies::of(&table_with(&options.routes)));
+        let (limits, states) = (Limits::new(&options), CachedStates::new(client.clone()));
         let places = |most| Arc::new(Semaphore::new(most));
         Self {
             client,
@@ -70,7 +66,6 @@ impl App {
             limits,
             large_bodies: places(MAX_LARGE_BODIES),
             large_anonymous_bodies: places(MAX_LARGE_ANONYMOUS_BODIES),
-            bodies,
             folds,
             states,
             forks: Forks::default(),
@@ -79,11 +74,6 @@ impl App {
             code_checks: RunCache::new(CODE_CHECKS),
             options,
         }
-    }
-
-    /// Returns all routes of this router.
-    pub(crate) fn table(&self) -> Vec<Route> {
-        table_with(&self.options.routes)
     }
 
     /// Returns the writer of a request's problem documents.
@@ -121,9 +111,4 @@ impl App {
     pub(crate) fn now(&self) -> Timestamp {
         self.client.now()
     }
-}
-
-/// Returns the routes of the API and further ones.
-pub(crate) fn table_with(further: &[Route]) -> Vec<Route> {
-    [table().as_slice(), further].concat()
 }

@@ -56,10 +56,9 @@ pub use auth::{
     Question, Scope, Token, TokenError,
 };
 pub use brains::{Brains, NoBrains};
-pub use openapi::{openapi, openapi_with};
 pub use options::{Options, Shutdown};
 pub use problem::{FieldError, Problem, ProblemType};
 pub use redact::{REDACTED, redact_fields};
-pub use routes::router;
+pub use routes::{openapi, openapi_with, router};
 pub use serve::Listener;
 pub use url::Url;

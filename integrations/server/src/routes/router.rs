@@ -15,12 +15,11 @@ use futures::FutureExt as _;
 use positronic_core::runner::{Client, Ids as _, UuidIds};
 use serde_json::Value;
 
-use super::Route;
 use super::accept::is_json;
-use super::dispatch::dispatch;
+use super::dispatch::{ServedRoute, dispatch};
 use super::large_answer::placed;
 use super::route::ProblemForm;
-use crate::api;
+use super::table::table;
 use crate::app::App;
 use crate::auth::{allow, allowed_host, allowed_origin, preflight, security_headers};
 use crate::options::Options;
@@ -39,13 +38,14 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 ///
 /// When two of the [further routes](crate::extension) have the same method and path.
 pub fn router(client: Client, options: Options) -> Router {
+    let table = table(&options.routes);
     let app = Arc::new(App::new(client, options));
     let mut router = Router::new();
-    for route in app.table() {
+    for route in table {
         let (path, filter) = (route.path, MethodFilter::try_from(route.method.clone()));
         // The table has only methods that axum knows.
         let Ok(filter) = filter else { continue };
-        let route = Arc::new(route);
+        let route = Arc::new(ServedRoute::new(route));
         let handler = move |State(app): State<Arc<App>>,
                             params: Result<RawPathParams, RawPathParamsRejection>,
                             request: Request| {
@@ -65,11 +65,6 @@ pub fn router(client: Client, options: Options) -> Router {
         .method_not_allowed_fallback(|| async { Problem::new(ProblemType::MethodNotAllowed) })
         .layer(from_fn_with_state(Arc::clone(&app), outermost))
         .with_state(app)
-}
-
-/// Returns the routes of the API.
-pub(crate) fn table() -> Vec<Route> {
-    [api::routes(), crate::problem_page::routes(), crate::openapi::routes()].concat()
 }
 
 /// Checks the host, turns a panic into a problem document, redacts JSON, and adds the headers of all answers.
