@@ -44,6 +44,7 @@ mod recent;
 mod redact;
 mod routes;
 mod serve;
+mod shutdown;
 mod sse;
 mod states;
 mod time;
@@ -56,9 +57,10 @@ pub use auth::{
     Question, Scope, Token, TokenError,
 };
 pub use brains::{Brains, NoBrains};
-pub use options::{Options, Shutdown};
+pub use options::Options;
 pub use problem::{FieldError, Problem, ProblemType};
 pub use redact::{REDACTED, redact_fields};
 pub use routes::{openapi, openapi_with, router};
 pub use serve::Listener;
+pub use shutdown::Shutdown;
 pub use url::Url;

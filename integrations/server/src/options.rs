@@ -6,13 +6,13 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use positronic_core::prices::PriceTable;
 use serde_json::Value;
-use tokio::sync::watch;
 use url::Url;
 
 use crate::auth::{Authenticate, Caller, DeciderPolicy, Deciders, IpRange, Login};
 use crate::brains::{Brains, NoBrains};
 use crate::redact::Redact;
 use crate::routes::Route;
+use crate::shutdown::Shutdown;
 use crate::webhooks::{Hooks, PrivateAddresses};
 
 /// Writes the text of a scrape.
@@ -125,33 +125,5 @@ impl Options {
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options").field("public_url", &self.public_url).finish_non_exhaustive()
-    }
-}
-
-/// Ends the open streams of a router when its server shuts down. Clones share it.
-#[derive(Debug, Clone)]
-pub struct Shutdown(Arc<watch::Sender<bool>>);
-
-impl Default for Shutdown {
-    fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(false)))
-    }
-}
-
-impl Shutdown {
-    /// Ends the open streams, and those that begin later.
-    pub fn begin(&self) {
-        self.0.send_replace(true);
-    }
-
-    /// Returns whether the shutdown has begun.
-    pub(crate) fn has_begun(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Waits for [`Shutdown::begin`].
-    pub async fn begun(&self) {
-        // The sender lives as long as `self`.
-        _ = self.0.subscribe().wait_for(|begun| *begun).await;
     }
 }

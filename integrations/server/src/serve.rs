@@ -30,8 +30,9 @@ use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
 use crate::auth::{IpRange, client_prefix, is_trusted};
-use crate::options::{Options, Shutdown};
+use crate::options::Options;
 use crate::routes::router;
+use crate::shutdown::Shutdown;
 use stall::StallTimeout;
 
 /// How long requests may take after the shutdown has begun.
