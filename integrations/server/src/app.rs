@@ -1,4 +1,12 @@
-//! What all requests share.
+//! The state of a router: what all requests share.
+//!
+//! ```text
+//! settings ─▶ state ─▶ context of a request ─▶ route with its handler ─▶ table ─▶ router
+//!     └───────────────────────────────────────────────▶ options ──────────────────────▲
+//! ```
+//!
+//! Each of these uses those to the left of it. The options have further routes, so the state keeps only their settings, and
+//! the table of routes is beside it, in the router.
 
 use std::sync::Arc;
 
@@ -14,10 +22,10 @@ use crate::code_check::KnownCheck;
 use crate::folds::Folds;
 use crate::forks::Forks;
 use crate::lines::SharedLines;
-use crate::options::Options;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::readiness::Readiness;
 use crate::recent::RunCache;
+use crate::settings::RouterSettings;
 use crate::states::CachedStates;
 
 /// Of how many runs the last check of the code is kept.
@@ -28,10 +36,10 @@ const CODE_CHECKS: usize = 1000;
 const MAX_LARGE_BODIES: usize = 8;
 const MAX_LARGE_ANONYMOUS_BODIES: usize = 4;
 
-/// The state of a router.
+/// The state of a router, without its routes.
 pub(crate) struct App {
     pub(crate) client: Client,
-    pub(crate) options: Options,
+    pub(crate) settings: RouterSettings,
     pub(crate) authenticate: Arc<dyn Authenticate>,
     /// The browser sessions, if the router has its own authentication.
     pub(crate) callers: Option<Arc<StoredCallers>>,
@@ -48,16 +56,16 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(client: Client, options: Options) -> Self {
-        let (authenticate, callers) = match &options.authenticate {
+    pub(crate) fn new(client: Client, settings: RouterSettings) -> Self {
+        let (authenticate, callers) = match &settings.authenticate {
             Some(given) => (Arc::clone(given), None),
             None => {
-                let own = Arc::new(StoredCallers::new(&client, &options));
+                let own = Arc::new(StoredCallers::new(&client, &settings));
                 (Arc::clone(&own) as Arc<dyn Authenticate>, Some(own))
             }
         };
-        let folds = Folds::new(client.clone(), options.prices.clone());
-        let (limits, states) = (Limits::new(&options), CachedStates::new(client.clone()));
+        let folds = Folds::new(client.clone(), settings.prices.clone());
+        let (limits, states) = (Limits::new(&settings), CachedStates::new(client.clone()));
         let places = |most| Arc::new(Semaphore::new(most));
         Self {
             client,
@@ -72,7 +80,7 @@ impl App {
             lines: SharedLines::default(),
             readiness: Readiness::default(),
             code_checks: RunCache::new(CODE_CHECKS),
-            options,
+            settings,
         }
     }
 
@@ -89,13 +97,13 @@ impl App {
             let original = extensions.get::<OriginalUri>()?.path().trim_end_matches('/');
             original.strip_suffix(uri.path().trim_end_matches('/'))
         };
-        let public = self.options.public_url.as_ref().map(|url| url.path().trim_end_matches('/'));
+        let public = self.settings.public_url.as_ref().map(|url| url.path().trim_end_matches('/'));
         public.or_else(nested).unwrap_or_default()
     }
 
     /// Refuses a caller that may not start runs of a brain.
     pub(crate) fn may_start(&self, caller: &Caller, brain: &str) -> Result<(), Problem> {
-        if caller.starts(brain) && (self.options.may_start)(caller, brain) {
+        if caller.starts(brain) && (self.settings.may_start)(caller, brain) {
             return Ok(());
         }
         Err(Problem::new(ProblemType::NotAllowed).detail(format!("the caller may not start runs of `{brain}`")))
@@ -103,7 +111,7 @@ impl App {
 
     /// Refuses a caller that does not decide about an item.
     pub(crate) fn may_decide(&self, caller: &Caller, question: &Question<'_>) -> Result<(), Problem> {
-        let decides = self.options.deciders.may_decide(caller, question);
+        let decides = self.settings.deciders.may_decide(caller, question);
         decides.map_err(|reason| Problem::new(ProblemType::NotAnApprover).detail(reason))
     }
 

@@ -44,6 +44,7 @@ mod recent;
 mod redact;
 mod routes;
 mod serve;
+mod settings;
 mod shutdown;
 mod sse;
 mod states;
@@ -57,7 +58,7 @@ pub use auth::{
     Question, Scope, Token, TokenError,
 };
 pub use brains::{Brains, NoBrains};
-pub use options::Options;
+pub use options::{Options, OptionsBuilder};
 pub use problem::{FieldError, Problem, ProblemType};
 pub use redact::{REDACTED, redact_fields};
 pub use routes::{openapi, openapi_with, router};

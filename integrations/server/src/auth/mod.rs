@@ -175,7 +175,7 @@ impl Caller {
 }
 
 /// Finds the caller of a request: a service's own authentication. Give [`Scope::Decide`] only to people who may approve, and see
-/// [`Options::deciders`](crate::Options) for rules about whom.
+/// [`OptionsBuilder::deciders`](crate::OptionsBuilder::deciders) for rules about whom.
 ///
 /// ```
 /// use axum::http::request::Parts;

@@ -26,7 +26,7 @@ impl LocalCaller {
     /// Creates the caller of a store's runs. `channel` is how it reaches them, as the log names it.
     #[must_use]
     pub fn new(client: Client, options: Options, caller: Caller, channel: &'static str) -> Self {
-        Self { app: Arc::new(App::new(client, options)), caller, channel }
+        Self { app: Arc::new(App::new(client, options.settings)), caller, channel }
     }
 
     /// Returns the context of one of its requests.

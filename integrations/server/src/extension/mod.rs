@@ -1,6 +1,6 @@
 //! Further routes beside the API, for crates that serve runs in another protocol.
 //!
-//! A [`Route`] of [`Options::routes`](crate::Options) is in the router's one table: its requests go through the same checks as those of
+//! A [`Route`] of [`OptionsBuilder::routes`](crate::OptionsBuilder::routes) is in the router's one table: its requests go through the same checks as those of
 //! the API, and the OpenAPI document lists it. Its handler gets a [`RequestContext`] and answers from the log; what it may do for the
 //! caller are the methods of the context, which check the caller's rights and the redaction as the routes of the API do.
 //!

@@ -92,7 +92,7 @@ impl RequestContext {
             let detail = format!("the URL of a subscription has at most {MAX_URL} bytes");
             return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
         }
-        parse_url(url, self.app.options.webhook_addresses)
+        parse_url(url, self.app.settings.webhook_addresses)
             .map_err(|error| Problem::new(ProblemType::InvalidBody).detail(format!("the URL is not allowed: {error}")))
     }
 

@@ -65,7 +65,7 @@ impl FieldKind {
 /// Changes the JSON of an answer.
 pub(crate) type Redact = Arc<dyn Fn(&mut Value) + Send + Sync>;
 
-/// Returns a function for [`Options::redact`](crate::Options) that replaces the values of fields with these names, at any
+/// Returns a function for [`OptionsBuilder::redact`](crate::OptionsBuilder::redact) that replaces the values of fields with these names, at any
 /// depth, by [`REDACTED`], also in JSON that is a part of a text. Fields that a schema of the API declares stay.
 pub fn redact_fields(
     names: impl IntoIterator<Item = impl Into<String>>,

@@ -82,12 +82,12 @@ async fn checked(
     }
     let accepted = accepted(route, &parts)?;
     if route.is_unsafe() {
-        same_site(&app.options, &parts)?;
-        if app.options.read_only && route.access != RouteAccess::Public {
+        same_site(&app.settings, &parts)?;
+        if app.settings.read_only && route.access != RouteAccess::Public {
             return Err(ProblemType::ReadOnly.into());
         }
     }
-    let address = client_address(&app.options.trusted_proxies, &parts);
+    let address = client_address(&app.settings.trusted_proxies, &parts);
     let caller = match route.access {
         RouteAccess::Public => None,
         RouteAccess::Authenticated | RouteAccess::Scopes(_) => match find_caller(&app, &parts).await {
@@ -200,7 +200,7 @@ fn accepted(route: &Route, parts: &Parts) -> Result<Option<&'static str>, Proble
 fn max_bytes(app: &App, route: &Route, parts: &Parts) -> Result<usize, Problem> {
     let most = match route.body {
         Body::None => return Ok(0),
-        Body::Json(_) | Body::Raw => route.max_body_bytes.unwrap_or(app.options.max_body_bytes),
+        Body::Json(_) | Body::Raw => route.max_body_bytes.unwrap_or(app.settings.max_body_bytes),
     };
     let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     match announced {

@@ -115,7 +115,7 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
     // More than the log belongs to it, such as whether its worker lives.
     let mut seen = value(&detail);
     // The hash of a secret could be compared with those of guesses.
-    if let Some(redact) = &app.options.redact {
+    if let Some(redact) = &app.settings.redact {
         redact(&mut seen);
     }
     let hash: String = hash_json(&seen).as_str().chars().take(16).collect();
@@ -184,7 +184,7 @@ pub(crate) async fn checked_code(app: &App, row: &RunSummary) -> Result<CodeChec
     {
         return Ok(check.clone());
     }
-    let Ok(runner) = app.options.brains.runner(&row.brain).await else { return Ok(CodeCheck::default()) };
+    let Ok(runner) = app.settings.brains.runner(&row.brain).await else { return Ok(CodeCheck::default()) };
     let check = runner.check_code(&row.run).await?;
     *known.lock() = Some((row.next, check.clone()));
     Ok(check)

@@ -79,7 +79,7 @@ async fn start(cx: RequestContext) -> Result<Response, Problem> {
     app.may_start(caller, &body.brain)?;
     let runner = app.starter(&body.brain).await?;
     let given = given_options(app, &definition, body.options)?;
-    let options = given.unwrap_or_else(|| app.options.brains.default_options(&definition));
+    let options = given.unwrap_or_else(|| app.settings.brains.default_options(&definition));
     app.read_options(&definition, &options)?;
     let user = user_for(caller, body.user.clone())?;
     let (actor, key) = (cx.actor()?, Key::of(&cx)?);
@@ -127,8 +127,8 @@ pub(crate) fn given_options(
     definition: &BrainDefinition,
     options: Option<Value>,
 ) -> Result<Option<Value>, Problem> {
-    let (Some(given), Some(redact)) = (&options, &app.options.redact) else { return Ok(options) };
-    let default = app.options.brains.default_options(definition);
+    let (Some(given), Some(redact)) = (&options, &app.settings.redact) else { return Ok(options) };
+    let default = app.settings.brains.default_options(definition);
     if *given == shown(redact, &default) {
         Ok(Some(default))
     } else {
@@ -158,7 +158,7 @@ pub(crate) fn conversation(runner: &Runner, id: &str, user: Option<String>) -> C
 impl App {
     /// Returns the runner that starts runs of a brain.
     pub(crate) async fn starter(&self, title: &str) -> Result<Runner, Problem> {
-        let found = self.options.brains.runner(title).await;
+        let found = self.settings.brains.runner(title).await;
         found.map_err(|none| Problem::new(ProblemType::Unprocessable).detail(none))
     }
 }
