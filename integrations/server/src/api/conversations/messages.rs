@@ -18,7 +18,7 @@ use crate::api::idempotency::Key;
 use crate::api::items::{PageQuery, RunItem};
 use crate::api::runs::events::EVENTS;
 use crate::api::runs::list::page;
-use crate::api::runs::start::{conversation, given_options, of_conversation, user_for};
+use crate::api::runs::new_run::{conversation, given_options, of_conversation, user_for};
 use crate::api::runs::updates::{Update, updates};
 use crate::app::App;
 use crate::auth::{Caller, Scope};

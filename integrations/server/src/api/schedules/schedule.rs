@@ -15,7 +15,7 @@ use super::trigger_key::reserved;
 use crate::api::idempotency::Key;
 use crate::api::items::{List, PageQuery};
 use crate::api::runs::list::page;
-use crate::api::runs::start::given_options;
+use crate::api::runs::new_run::given_options;
 use crate::auth::Scope;
 use crate::cursor;
 use crate::problem::{FieldError, Problem, ProblemType};
