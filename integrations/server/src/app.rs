@@ -1,4 +1,12 @@
-//! What all requests share.
+//! The state of a router: what all requests share.
+//!
+//! ```text
+//! settings ─▶ state ─▶ context of a request ─▶ route with its handler ─▶ table ─▶ router
+//!     └───────────────────────────────────────────────▶ options ──────────────────────▲
+//! ```
+//!
+//! Each of these uses those to the left of it. The options have further routes, so the state keeps only their settings, and
+//! the table of routes is beside it, in the router.
 
 use std::sync::Arc;
 
@@ -9,33 +17,29 @@ use positronic_core::record::Timestamp;
 use positronic_core::runner::Client;
 use tokio::sync::Semaphore;
 
-use crate::api::KnownCheck;
 use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
-use crate::bodies::Bodies;
+use crate::code_check::KnownCheck;
 use crate::folds::Folds;
 use crate::forks::Forks;
 use crate::lines::SharedLines;
-use crate::options::Options;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::readiness::Readiness;
 use crate::recent::RunCache;
-use crate::routes::{Route, table};
+use crate::settings::RouterSettings;
 use crate::states::CachedStates;
 
 /// Of how many runs the last check of the code is kept.
 const CODE_CHECKS: usize = 1000;
 
-/// From how many bytes on a body is not decoded where it would block other requests, and few bodies are in memory at once.
-pub(crate) const LARGE: usize = 64 << 10;
 /// How many large bodies are in memory at once, and how many of them before their signature is checked, so that anonymous
 /// senders leave room for callers.
 const MAX_LARGE_BODIES: usize = 8;
 const MAX_LARGE_ANONYMOUS_BODIES: usize = 4;
 
-/// The state of a router.
+/// The state of a router, without its routes.
 pub(crate) struct App {
     pub(crate) client: Client,
-    pub(crate) options: Options,
+    pub(crate) settings: RouterSettings,
     pub(crate) authenticate: Arc<dyn Authenticate>,
     /// The browser sessions, if the router has its own authentication.
     pub(crate) callers: Option<Arc<StoredCallers>>,
@@ -43,7 +47,6 @@ pub(crate) struct App {
     /// The large bodies that may be in memory.
     pub(crate) large_bodies: Arc<Semaphore>,
     pub(crate) large_anonymous_bodies: Arc<Semaphore>,
-    pub(crate) bodies: Bodies,
     pub(crate) folds: Folds,
     pub(crate) states: CachedStates,
     pub(crate) forks: Forks,
@@ -53,17 +56,16 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(client: Client, options: Options) -> Self {
-        let (authenticate, callers) = match &options.authenticate {
+    pub(crate) fn new(client: Client, settings: RouterSettings) -> Self {
+        let (authenticate, callers) = match &settings.authenticate {
             Some(given) => (Arc::clone(given), None),
             None => {
-                let own = Arc::new(StoredCallers::new(&client, &options));
+                let own = Arc::new(StoredCallers::new(&client, &settings));
                 (Arc::clone(&own) as Arc<dyn Authenticate>, Some(own))
             }
         };
-        let folds = Folds::new(client.clone(), options.prices.clone());
-        let (limits, states, bodies) =
-            (Limits::new(&options), CachedStates::new(client.clone()), Bodies::of(&table_with(&options.routes)));
+        let folds = Folds::new(client.clone(), settings.prices.clone());
+        let (limits, states) = (Limits::new(&settings), CachedStates::new(client.clone()));
         let places = |most| Arc::new(Semaphore::new(most));
         Self {
             client,
@@ -72,20 +74,14 @@ impl App {
             limits,
             large_bodies: places(MAX_LARGE_BODIES),
             large_anonymous_bodies: places(MAX_LARGE_ANONYMOUS_BODIES),
-            bodies,
             folds,
             states,
             forks: Forks::default(),
             lines: SharedLines::default(),
             readiness: Readiness::default(),
             code_checks: RunCache::new(CODE_CHECKS),
-            options,
+            settings,
         }
-    }
-
-    /// Returns all routes of this router.
-    pub(crate) fn table(&self) -> Vec<Route> {
-        table_with(&self.options.routes)
     }
 
     /// Returns the writer of a request's problem documents.
@@ -101,13 +97,13 @@ impl App {
             let original = extensions.get::<OriginalUri>()?.path().trim_end_matches('/');
             original.strip_suffix(uri.path().trim_end_matches('/'))
         };
-        let public = self.options.public_url.as_ref().map(|url| url.path().trim_end_matches('/'));
+        let public = self.settings.public_url.as_ref().map(|url| url.path().trim_end_matches('/'));
         public.or_else(nested).unwrap_or_default()
     }
 
     /// Refuses a caller that may not start runs of a brain.
     pub(crate) fn may_start(&self, caller: &Caller, brain: &str) -> Result<(), Problem> {
-        if caller.starts(brain) && (self.options.may_start)(caller, brain) {
+        if caller.starts(brain) && (self.settings.may_start)(caller, brain) {
             return Ok(());
         }
         Err(Problem::new(ProblemType::NotAllowed).detail(format!("the caller may not start runs of `{brain}`")))
@@ -115,7 +111,7 @@ impl App {
 
     /// Refuses a caller that does not decide about an item.
     pub(crate) fn may_decide(&self, caller: &Caller, question: &Question<'_>) -> Result<(), Problem> {
-        let decides = self.options.deciders.may_decide(caller, question);
+        let decides = self.settings.deciders.may_decide(caller, question);
         decides.map_err(|reason| Problem::new(ProblemType::NotAnApprover).detail(reason))
     }
 
@@ -123,17 +119,4 @@ impl App {
     pub(crate) fn now(&self) -> Timestamp {
         self.client.now()
     }
-}
-
-/// Returns the routes of the API and further ones.
-pub(crate) fn table_with(further: &[Route]) -> Vec<Route> {
-    [table().as_slice(), further].concat()
-}
-
-/// Runs work that takes long where it does not block other requests.
-pub(crate) async fn off_the_executor<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Problem> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Problem::new(ProblemType::Internal).detail(error))
 }

@@ -1,17 +1,15 @@
 //! JSON bodies: they are checked by the schema of their route, and errors name the invalid places.
 
-use std::collections::HashMap;
 use std::fmt;
 
-use axum::http::Method;
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use positronic_core::record::check_numbers;
 use schemars::generate::SchemaSettings;
+use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
 use crate::problem::{FieldError, Problem, ProblemType};
-use crate::routes::{Body, Route};
 
 /// The largest number of invalid places that an answer lists.
 const MAX_ERRORS: usize = 20;
@@ -20,24 +18,20 @@ const MAX_ERROR: usize = 500;
 /// The most values of a body. A decoded value may take a hundred times the memory of its text.
 const MAX_VALUES: usize = 50_000;
 
-/// The compiled schemas of the bodies, by route.
-pub(crate) struct Bodies(HashMap<(Method, &'static str), jsonschema::Validator>);
+/// The compiled schema of a route's body.
+pub(crate) struct BodySchema(Option<jsonschema::Validator>);
 
-impl Bodies {
-    pub(crate) fn of(table: &[Route]) -> Self {
-        let compiled = table.iter().filter_map(|route| {
-            let Body::Json(schema) = route.body else { return None };
-            let mut generator = SchemaSettings::draft2020_12().into_generator();
-            let mut schema = schema(&mut generator);
-            schema.insert("$defs".to_owned(), Value::Object(generator.take_definitions(true)));
-            let validator = jsonschema::validator_for(schema.as_value()).ok()?;
-            Some(((route.method.clone(), route.path), validator))
-        });
-        Self(compiled.collect())
+impl BodySchema {
+    /// Compiles a schema. With one that cannot be compiled, every body matches.
+    pub(crate) fn new(schema: impl FnOnce(&mut SchemaGenerator) -> Schema) -> Self {
+        let mut generator = SchemaSettings::draft2020_12().into_generator();
+        let mut schema = schema(&mut generator);
+        schema.insert("$defs".to_owned(), Value::Object(generator.take_definitions(true)));
+        Self(jsonschema::validator_for(schema.as_value()).ok())
     }
 
-    /// Decodes and checks the body of a request to a route.
-    pub(crate) fn read(&self, route: &Route, body: &[u8]) -> Result<Value, Problem> {
+    /// Decodes and checks the body of a request.
+    pub(crate) fn read(&self, body: &[u8]) -> Result<Value, Problem> {
         if values(body) > MAX_VALUES {
             let detail = format!("the JSON has more than {MAX_VALUES} values");
             return Err(Problem::new(ProblemType::TooLarge).detail(detail).field("max_values", MAX_VALUES));
@@ -49,8 +43,7 @@ impl Bodies {
             let place = FieldError::new(cut(&number.pointer), cut(&number.to_string()));
             Problem::new(ProblemType::InvalidJson).detail(cut(&detail)).errors(vec![place])
         })?;
-        let validator = self.0.get(&(route.method.clone(), route.path));
-        let errors = validator.map_or_else(Vec::new, |validator| errors_of(validator, &value));
+        let errors = self.0.as_ref().map_or_else(Vec::new, |validator| errors_of(validator, &value));
         if errors.is_empty() { Ok(value) } else { Err(Problem::new(ProblemType::InvalidBody).errors(errors)) }
     }
 }

@@ -25,8 +25,10 @@
 mod api;
 mod app;
 mod auth;
+mod blocking;
 mod bodies;
 mod brains;
+mod code_check;
 mod cursor;
 pub mod extension;
 mod folds;
@@ -42,6 +44,8 @@ mod recent;
 mod redact;
 mod routes;
 mod serve;
+mod settings;
+mod shutdown;
 mod sse;
 mod states;
 mod time;
@@ -54,10 +58,10 @@ pub use auth::{
     Question, Scope, Token, TokenError,
 };
 pub use brains::{Brains, NoBrains};
-pub use openapi::{openapi, openapi_with};
-pub use options::{Options, Shutdown};
+pub use options::{Options, OptionsBuilder};
 pub use problem::{FieldError, Problem, ProblemType};
 pub use redact::{REDACTED, redact_fields};
-pub use routes::router;
+pub use routes::{openapi, openapi_with, router};
 pub use serve::Listener;
+pub use shutdown::Shutdown;
 pub use url::Url;

@@ -46,7 +46,7 @@ pub(crate) fn over(cx: &RequestContext) -> Result<impl Future<Output = ()> + Sen
     let caller = cx.caller()?;
     let permit = cx.app.limits.stream(caller)?;
     let valid = caller.expiry().map(|expiry| expiry.since(cx.app.now()));
-    let shutdown = cx.app.options.shutdown.clone();
+    let shutdown = cx.app.settings.shutdown.clone();
     let revoked = revoked(Arc::clone(&cx.app), cx.parts.clone(), caller.clone());
     Ok(async move {
         let expired = async {

@@ -1,16 +1,13 @@
 //! The OpenAPI 3.1 document of the table of routes.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
-use axum::response::Response;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::app::table_with;
-use crate::problem::{Problem, ProblemType};
-use crate::routes::{Body, Ownership, RequestContext, Route, RouteAccess, is_json, json as answer};
+use crate::problem::ProblemType;
+use crate::routes::{Body, Ownership, Route, RouteAccess, is_json};
 
 /// What the document says about the whole API.
 const ABOUT: &str = "The runs of a Positronic store: what they do, what they wait for, and the decisions of people. \
@@ -21,42 +18,15 @@ Unknown parameters of a query are an error. Every refusal is a problem document 
 const STREAM: &str = "Server-sent events. An event with an `id` moves the position of `Last-Event-ID`; `delta` and `settled` \
 have none. After `end` the run has no more, and a reconnect gets 204. `problem` has a problem document; the client connects again.";
 
-pub(crate) fn routes() -> Vec<Route> {
-    vec![
-        Route::get("/openapi.json", "Read this document", document)
-            .access(RouteAccess::Public)
-            .returns_text(200, "application/json"),
-    ]
-}
-
-/// Returns the document, which names the path of the router if it has one.
-async fn document(cx: RequestContext) -> Result<Response, Problem> {
-    static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi);
-    let further = &cx.app.options.routes;
-    let mut document = if further.is_empty() { DOCUMENT.clone() } else { openapi_with(further) };
-    let prefix = &*cx.reporter.prefix;
-    if let Some(fields) = document.as_object_mut().filter(|_| !prefix.is_empty()) {
-        fields.insert("servers".to_owned(), json!([{ "url": prefix }]));
-    }
-    answer(&document)
-}
-
-/// Returns the OpenAPI 3.1 document of the API.
-#[must_use]
-pub fn openapi() -> Value {
-    openapi_with(&[])
-}
-
-/// Returns the OpenAPI 3.1 document of the API with [further routes](crate::extension).
-#[must_use]
-pub fn openapi_with(further: &[Route]) -> Value {
+/// Describes a table of routes.
+pub(crate) fn document_of(table: &[Route]) -> Value {
     let mut generator = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = "/components/schemas".into())
         .into_generator();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    for route in table_with(further) {
+    for route in table {
         let methods = paths.entry(route.path).or_default();
-        methods.insert(route.method.as_str().to_lowercase(), operation(&route, &mut generator));
+        methods.insert(route.method.as_str().to_lowercase(), operation(route, &mut generator));
     }
     let mut schemas = generator.take_definitions(true);
     schemas.insert("Problem".to_owned(), problem_schema());

@@ -30,8 +30,10 @@ use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
 use crate::auth::{IpRange, client_prefix, is_trusted};
-use crate::options::{Options, Shutdown};
+use crate::options::Options;
 use crate::routes::router;
+use crate::settings::RouterSettings;
+use crate::shutdown::Shutdown;
 use stall::StallTimeout;
 
 /// How long requests may take after the shutdown has begun.
@@ -65,11 +67,11 @@ impl Listener {
         self.0.local_addr()
     }
 
-    /// Serves the router until [`Options::shutdown`](Options) begins. Then it closes open streams and waits up to five
+    /// Serves the router until [`OptionsBuilder::shutdown`](crate::OptionsBuilder::shutdown) begins. Then it closes open streams and waits up to five
     /// seconds for other requests.
     pub async fn serve(self, client: Client, options: Options) {
-        let shutdown = options.shutdown.clone();
-        let places = ConnectionPermits::new(&options);
+        let shutdown = options.settings.shutdown.clone();
+        let places = ConnectionPermits::new(&options.settings);
         let app = router(client, options);
         let (graceful, mut connections) = (GracefulShutdown::new(), JoinSet::new());
         while let Some((stream, peer, place)) = accepted(&self.0, &places, &shutdown).await {
@@ -153,13 +155,13 @@ struct ConnectionSlot {
 }
 
 impl ConnectionPermits {
-    fn new(options: &Options) -> Self {
-        let most = options.max_connections.clamp(1, Semaphore::MAX_PERMITS);
+    fn new(settings: &RouterSettings) -> Self {
+        let most = settings.max_connections.clamp(1, Semaphore::MAX_PERMITS);
         Self {
             free: Arc::new(Semaphore::new(most)),
             of_address: Arc::default(),
             most_of_address: most.div_ceil(4),
-            trusted: options.trusted_proxies.clone(),
+            trusted: settings.trusted_proxies.clone(),
         }
     }
 

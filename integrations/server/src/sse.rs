@@ -122,7 +122,7 @@ fn sent(
     events: impl Stream<Item = Event> + Send + 'static,
     first: Option<Encoded>,
 ) -> Result<Response, Problem> {
-    let (over, redact) = (over(cx)?, cx.app.options.redact.clone());
+    let (over, redact) = (over(cx)?, cx.app.settings.redact.clone());
     let events = events.then(move |event| event.encoded(redact.clone()));
     let events = iter(first).chain(events).take_until(Box::pin(over)).map(Ok::<_, Infallible>);
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();

@@ -1,4 +1,6 @@
-//! Times in the API: RFC 3339 in UTC, with microseconds.
+//! Times in the API: RFC 3339 in UTC, with microseconds; and times before others.
+
+use std::time::Duration;
 
 use positronic_core::record::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -45,6 +47,11 @@ impl JsonSchema for Time {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "format": "date-time" })
     }
+}
+
+/// Returns the time that is `duration` earlier.
+pub(crate) fn earlier(at: Timestamp, duration: Duration) -> Timestamp {
+    Timestamp(at.0.saturating_sub_unsigned(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)))
 }
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ async fn limited(State(app): State<Arc<App>>, request: Request, next: Next) -> R
         return Problem::new(ProblemType::NotFound).into_response();
     }
     let (parts, body) = request.into_parts();
-    match app.limits.page(client_address(&app.options.trusted_proxies, &parts)) {
+    match app.limits.page(client_address(&app.settings.trusted_proxies, &parts)) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
         Err(problem) => problem.into_response(),
     }

@@ -83,7 +83,7 @@ struct RecentRuns {
 
 async fn list(cx: RequestContext) -> Result<Response, Problem> {
     let (app, caller) = (&cx.app, cx.caller()?);
-    let items = app.options.brains.definitions().iter().map(|brain| item(app, caller, brain, None)).collect();
+    let items = app.settings.brains.definitions().iter().map(|brain| item(app, caller, brain, None)).collect();
     json(&List::whole(items))
 }
 
@@ -98,7 +98,7 @@ async fn brain(cx: RequestContext) -> Result<Response, Problem> {
 impl App {
     /// Returns the brain with this title.
     pub(crate) fn brain(&self, title: &str) -> Result<Arc<BrainDefinition>, Problem> {
-        let found = self.options.brains.definitions().into_iter().find(|brain| brain.title == title);
+        let found = self.settings.brains.definitions().into_iter().find(|brain| brain.title == title);
         found.ok_or_else(|| {
             Problem::new(ProblemType::UnknownBrain)
                 .detail(format!("there is no brain `{title}`; `GET /api/v1/brains` lists them"))
@@ -114,7 +114,7 @@ fn item(app: &App, caller: &Caller, brain: &BrainDefinition, recent: Option<Rece
         fingerprint: brain.fingerprint().to_string(),
         description: brain.description.clone(),
         options_schema: Value::clone(brain.options.json()),
-        default_options: app.options.brains.default_options(brain),
+        default_options: app.settings.brains.default_options(brain),
         stages: stages
             .map(|stage| StageItem { name: stage.name.clone(), kind: stage.body.kind().to_string() })
             .collect(),
@@ -131,7 +131,7 @@ fn item(app: &App, caller: &Caller, brain: &BrainDefinition, recent: Option<Rece
 
 /// Returns the webhooks that start runs of a brain.
 fn starts_on(app: &App, title: &str) -> Vec<String> {
-    let starts = app.options.brains.starts();
+    let starts = app.settings.brains.starts();
     starts.iter().filter(|start| start.brain == title).map(|start| start.webhook.clone()).collect()
 }
 

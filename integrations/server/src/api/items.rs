@@ -177,7 +177,7 @@ impl App {
     /// Returns what lists show of runs, with the numbers of their pending items.
     pub(crate) async fn run_items(&self, rows: &[RunSummary]) -> Result<Vec<RunItem>, StoreError> {
         let mut items = Vec::with_capacity(rows.len());
-        let quotes = self.options.redact.is_none();
+        let quotes = self.settings.redact.is_none();
         // A worker is asked about once, since a list has many runs of few workers.
         let mut workers: HashMap<&str, bool> = HashMap::new();
         for row in rows {
@@ -207,7 +207,7 @@ impl App {
 
     /// Returns what is known of a run without its log.
     pub(crate) async fn run_row(&self, row: &RunSummary) -> Result<RunRow, StoreError> {
-        Ok(run_row(row, self.client.worker(row).await?.is_some(), self.options.redact.is_none()))
+        Ok(run_row(row, self.client.worker(row).await?.is_some(), self.settings.redact.is_none()))
     }
 }
 

@@ -24,7 +24,7 @@ async fn read(cx: RequestContext) -> Result<Response, Problem> {
     if cx.caller()?.only_user().is_some() {
         return Err(Problem::scope_missing(&[Scope::Operate]).detail("the metrics count the runs of all users"));
     }
-    let text = cx.app.options.metrics.clone().ok_or_else(|| Problem::new(ProblemType::NotFound))?;
+    let text = cx.app.settings.metrics.clone().ok_or_else(|| Problem::new(ProblemType::NotFound))?;
     let mut response = text().await.into_response();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS));
     Ok(response)

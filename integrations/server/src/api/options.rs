@@ -27,7 +27,7 @@ impl App {
         if let Some(first) = errors.first() {
             return Err(Problem::new(ProblemType::OptionsInvalid).detail(&first.detail).errors(errors));
         }
-        (brain.read_options)(options, MAX_DOCUMENT_BYTES).map_err(|error| match self.options.redact {
+        (brain.read_options)(options, MAX_DOCUMENT_BYTES).map_err(|error| match self.settings.redact {
             // The brain's sentence may quote a secret.
             Some(_) => masked_options_invalid(schema, options),
             None => options_invalid(&error),

@@ -92,7 +92,7 @@ async fn read(cx: RequestContext) -> Result<Response, Problem> {
 
 async fn begin(cx: RequestContext) -> Result<Response, Problem> {
     let callers = cx.app.callers.as_ref().ok_or_else(no_sessions)?;
-    let (now, login) = (cx.app.now(), &cx.app.options.login);
+    let (now, login) = (cx.app.now(), &cx.app.settings.login);
     let (caller, cookie) = match cx.json()? {
         NewSession { code: Some(code), token: None } if login.redeem(&code, now) => {
             callers.begin(&cx.parts, login.person(), now).await?
@@ -164,7 +164,7 @@ fn item(caller: &Caller, cx: &RequestContext) -> SessionItem {
         subject: caller.subject().to_owned(),
         scopes: caller.scopes().to_vec(),
         user: caller.user_id().map(str::to_owned),
-        read_only: cx.app.options.read_only,
+        read_only: cx.app.settings.read_only,
     }
 }
 

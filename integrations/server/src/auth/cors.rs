@@ -10,7 +10,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
-use crate::options::Options;
+use crate::settings::RouterSettings;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
 const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
@@ -21,12 +21,12 @@ const ANSWER_HEADERS: HeaderValue = HeaderValue::from_static(
 );
 
 /// Returns the origin of a request if its pages have access.
-pub(crate) fn allowed_origin(options: &Options, headers: &HeaderMap) -> Option<HeaderValue> {
+pub(crate) fn allowed_origin(settings: &RouterSettings, headers: &HeaderMap) -> Option<HeaderValue> {
     let mut given = headers.get_all(ORIGIN).iter();
     let (Some(origin), None) = (given.next(), given.next()) else { return None };
     let is_origin =
         |url: &url::Url| url.origin().is_tuple() && url.origin().ascii_serialization().as_bytes() == origin.as_bytes();
-    options.cors_origins.iter().any(is_origin).then(|| origin.clone())
+    settings.cors_origins.iter().any(is_origin).then(|| origin.clone())
 }
 
 /// Answers the question of a browser whether a page of an allowed origin may send a request.
@@ -43,8 +43,8 @@ pub(crate) fn preflight(request: &Request) -> Option<Response> {
 }
 
 /// Lets the pages of an allowed origin read an answer.
-pub(crate) fn allow(options: &Options, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
-    if options.cors_origins.is_empty() {
+pub(crate) fn allow(settings: &RouterSettings, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
+    if settings.cors_origins.is_empty() {
         return;
     }
     headers.append(VARY, HeaderValue::from_static("origin"));

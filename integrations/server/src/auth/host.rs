@@ -5,11 +5,11 @@ use std::net::{IpAddr, Ipv6Addr};
 use axum::extract::Request;
 use axum::http::header::HOST;
 
-use crate::options::Options;
 use crate::problem::{Problem, ProblemType};
+use crate::settings::RouterSettings;
 
 /// Refuses a request for a host under which this server is not known.
-pub(crate) fn allowed_host(options: &Options, request: &Request) -> Result<(), Problem> {
+pub(crate) fn allowed_host(settings: &RouterSettings, request: &Request) -> Result<(), Problem> {
     let mut headers = request.headers().get_all(HOST).iter();
     let header = headers.next().map(|value| value.to_str().unwrap_or_default());
     if headers.next().is_some() {
@@ -17,8 +17,8 @@ pub(crate) fn allowed_host(options: &Options, request: &Request) -> Result<(), P
     }
     let authority = request.uri().authority().map(axum::http::uri::Authority::as_str);
     let given = header.or(authority).unwrap_or_default();
-    let public = options.public_url.as_ref().and_then(|url| url.host_str()).and_then(name_of);
-    let mut known = options.hosts.iter().map(String::as_str).chain(public);
+    let public = settings.public_url.as_ref().and_then(|url| url.host_str()).and_then(name_of);
+    let mut known = settings.hosts.iter().map(String::as_str).chain(public);
     let is_known = |host: &str| is_loopback(host) || known.any(|known| known.eq_ignore_ascii_case(host));
     if name_of(given).is_some_and(is_known) {
         Ok(())
@@ -46,13 +46,14 @@ fn is_loopback(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
 
     #[test]
     fn public_url_may_have_an_ipv6_address() {
         let options = Options::builder().public_url("http://[2001:db8::1]:4747".parse().unwrap()).build();
         let request = Request::builder().header(HOST, "[2001:db8::1]:4747").body(axum::body::Body::empty()).unwrap();
 
-        assert!(allowed_host(&options, &request).is_ok());
+        assert!(allowed_host(&options.settings, &request).is_ok());
     }
 
     #[test]
@@ -63,7 +64,7 @@ mod tests {
             .build();
         let allows = |host: &str| {
             let request = Request::builder().uri("/").header(HOST, host).body(axum::body::Body::empty()).unwrap();
-            allowed_host(&options, &request).is_ok()
+            allowed_host(&options.settings, &request).is_ok()
         };
 
         for host in [

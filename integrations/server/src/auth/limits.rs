@@ -15,8 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Caller;
 use super::proxy::client_prefix;
-use crate::options::Options;
 use crate::problem::{Problem, ProblemType};
+use crate::settings::RouterSettings;
 
 /// How many callers are known before those that have not sent a request lately are dropped.
 const KNOWN: usize = 10_000;
@@ -41,13 +41,13 @@ pub(crate) struct StreamPermit {
 }
 
 impl Limits {
-    pub(crate) fn new(options: &Options) -> Self {
-        let per_minute = NonZeroU32::new(options.requests_per_minute).unwrap_or(NonZeroU32::MIN);
+    pub(crate) fn new(settings: &RouterSettings) -> Self {
+        let per_minute = NonZeroU32::new(settings.requests_per_minute).unwrap_or(NonZeroU32::MIN);
         Self {
             requests: RateLimiter::keyed(Quota::per_minute(per_minute)).with_middleware(),
             per_minute,
             streams: Arc::default(),
-            max_streams: options.max_streams,
+            max_streams: settings.max_streams,
             bodies: Shares::new(MAX_BODIES),
             answers: Shares::new(MAX_ANSWERS),
         }

@@ -6,20 +6,20 @@ use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::request::Parts;
 
 use super::cors::allowed_origin;
-use crate::options::Options;
 use crate::problem::{Problem, ProblemType};
+use crate::settings::RouterSettings;
 
 /// Refuses a request that another site makes a browser send. A page of an allowed origin sends a token with it, since browsers
 /// send cookies unasked.
-pub(crate) fn same_site(options: &Options, parts: &Parts) -> Result<(), Problem> {
-    if parts.headers.contains_key(AUTHORIZATION) && allowed_origin(options, &parts.headers).is_some() {
+pub(crate) fn same_site(settings: &RouterSettings, parts: &Parts) -> Result<(), Problem> {
+    if parts.headers.contains_key(AUTHORIZATION) && allowed_origin(settings, &parts.headers).is_some() {
         return Ok(());
     }
     let text = |name: &str| parts.headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let is_same = match (text("sec-fetch-site"), text(ORIGIN.as_str())) {
         (Some(site), _) => matches!(site, "same-origin" | "none"),
         (None, Some(origin)) => {
-            let own = options.public_url.as_ref().map(|url| url.origin().ascii_serialization());
+            let own = settings.public_url.as_ref().map(|url| url.origin().ascii_serialization());
             let rest = origin.split_once("://").map(|(_, rest)| rest);
             own.as_deref() == Some(origin) || (rest.is_some() && rest == text(HOST.as_str()))
         }
@@ -33,6 +33,7 @@ mod tests {
     use axum::http::Request;
 
     use super::*;
+    use crate::options::Options;
 
     #[test]
     fn requests_of_other_sites_are_refused() {
@@ -41,7 +42,7 @@ mod tests {
             for (name, value) in headers {
                 request = request.header(*name, *value);
             }
-            same_site(&Options::builder().build(), &request.body(()).unwrap().into_parts().0).is_ok()
+            same_site(&Options::builder().build().settings, &request.body(()).unwrap().into_parts().0).is_ok()
         };
 
         assert!(allows(&[]), "a program");

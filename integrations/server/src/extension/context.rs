@@ -145,7 +145,7 @@ impl RequestContext {
                 let detail = "files need a text that says what they are for";
                 return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
             }
-            let options = options.unwrap_or_else(|| app.options.brains.default_options(&definition));
+            let options = options.unwrap_or_else(|| app.settings.brains.default_options(&definition));
             app.read_options(&definition, &options)?;
             let (user, runner) = (user_for(caller, None)?, app.starter(&brain).await?);
             let conversation = conversation(&runner, &thread, user).actor(self.actor()?);

@@ -26,10 +26,10 @@ impl RequestContext {
     /// what the request's headers say.
     #[must_use]
     pub fn address(&self) -> String {
-        if let Some(url) = &self.app.options.public_url {
+        if let Some(url) = &self.app.settings.public_url {
             return url.as_str().trim_end_matches('/').to_owned();
         }
-        let scheme = if is_tls(&self.app.options.trusted_proxies, &self.parts) { "https" } else { "http" };
+        let scheme = if is_tls(&self.app.settings.trusted_proxies, &self.parts) { "https" } else { "http" };
         let host = self.header(HOST.as_str()).unwrap_or("127.0.0.1");
         format!("{scheme}://{host}{}", self.app.prefix(&self.parts.uri, &self.parts.extensions))
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::options::Options;
-use crate::routes::RequestContext;
+use crate::routes::{Channel, RequestContext};
 
 /// A caller that reaches the runs of a store without HTTP, such as the user of a command. The checks of its scopes, of ownership and
 /// of deciders are those of the router with the same options.
@@ -22,15 +22,11 @@ pub struct LocalCaller {
     channel: &'static str,
 }
 
-/// How a caller reaches the server, for the log.
-#[derive(Clone, Copy)]
-pub(crate) struct Channel(pub(crate) &'static str);
-
 impl LocalCaller {
     /// Creates the caller of a store's runs. `channel` is how it reaches them, as the log names it.
     #[must_use]
     pub fn new(client: Client, options: Options, caller: Caller, channel: &'static str) -> Self {
-        Self { app: Arc::new(App::new(client, options)), caller, channel }
+        Self { app: Arc::new(App::new(client, options.settings)), caller, channel }
     }
 
     /// Returns the context of one of its requests.

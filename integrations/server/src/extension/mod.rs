@@ -1,6 +1,6 @@
 //! Further routes beside the API, for crates that serve runs in another protocol.
 //!
-//! A [`Route`] of [`Options::routes`](crate::Options) is in the router's one table: its requests go through the same checks as those of
+//! A [`Route`] of [`OptionsBuilder::routes`](crate::OptionsBuilder::routes) is in the router's one table: its requests go through the same checks as those of
 //! the API, and the OpenAPI document lists it. Its handler gets a [`RequestContext`] and answers from the log; what it may do for the
 //! caller are the methods of the context, which check the caller's rights and the redaction as the routes of the API do.
 //!
@@ -30,11 +30,10 @@ pub use crate::api::{Decision, MessageFile};
 pub use caller_calls::CallResult;
 pub use context::{SentTo, ThreadMessage};
 pub use http::StreamPlace;
-pub(crate) use local::Channel;
 pub use local::LocalCaller;
 pub use start::NewRun;
 pub use stream::Frame;
-pub use subscription::RunSubscription;
 pub use viewer::{OpenQuestion, Viewer};
 
 pub use crate::routes::{RequestContext, Route};
+pub use crate::webhooks::outgoing::RunSubscription;

@@ -34,7 +34,7 @@ impl RequestContext {
     /// [`ProblemType::Unauthenticated`] on a public route.
     pub fn brains(&self) -> Result<Vec<Arc<BrainDefinition>>, Problem> {
         let caller = self.caller()?;
-        let mut brains = self.app.options.brains.definitions();
+        let mut brains = self.app.settings.brains.definitions();
         brains.retain(|brain| caller.may(Scope::Run) && self.app.may_start(caller, &brain.title).is_ok());
         Ok(brains)
     }
@@ -52,7 +52,7 @@ impl RequestContext {
         app.may_start(caller, &new.brain)?;
         let runner = app.starter(&new.brain).await?;
         let given = given_options(app, &definition, new.options)?;
-        let options = given.unwrap_or_else(|| app.options.brains.default_options(&definition));
+        let options = given.unwrap_or_else(|| app.settings.brains.default_options(&definition));
         app.read_options(&definition, &options)?;
         let (user, actor) = (user_for(caller, None)?, self.actor()?);
         let start = Start { user, actor, message: new.message.map(UserMessage::new), ..Start::default() };

@@ -1,20 +1,18 @@
 //! Subscriptions to one run, for protocols whose clients name an address. The outgoing webhooks deliver them: unsigned, sent at least
 //! once, tried again, and only to the addresses that the options allow.
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use positronic_core::record::{RunId, RunSummary};
 use positronic_core::store::{StoreError, content_hash};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use url::Url;
 
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::RequestContext;
-use crate::webhooks::{Endpoint, Records, StoredSubscription, WebhookEvent, earlier, parse_url};
+use crate::time::earlier;
+use crate::webhooks::outgoing::RunSubscription;
+use crate::webhooks::{Endpoint, Records, StoredSubscription, parse_url};
 
 /// How many subscriptions a run has at most.
 const MAX_OF_RUN: usize = 8;
@@ -28,36 +26,6 @@ const MAX_ID: usize = 255;
 const MAX_URL: usize = 2048;
 /// How old the timestamp of an event may be when it is appended.
 const CLOCK_SKEW: Duration = Duration::from_secs(5);
-
-/// A subscription to one run: which notices go to an address, and with which bodies.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, typed_builder::TypedBuilder)]
-#[non_exhaustive]
-pub struct RunSubscription {
-    /// The client's id of it; the subscriptions of a run differ in their ids.
-    #[builder(setter(into))]
-    pub id: String,
-    /// The body of each notice that is sent.
-    pub bodies: BTreeMap<WebhookEvent, Value>,
-    /// Further headers of the requests. They are stored, and not shown.
-    #[builder(default)]
-    pub headers: Vec<(String, String)>,
-    /// What the protocol keeps with it.
-    #[builder(default)]
-    pub details: Value,
-}
-
-impl fmt::Debug for RunSubscription {
-    /// Leaves out the values of the headers, which are secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
-        f.debug_struct("RunSubscription")
-            .field("id", &self.id)
-            .field("bodies", &self.bodies)
-            .field("headers", &headers)
-            .field("details", &self.details)
-            .finish()
-    }
-}
 
 impl RequestContext {
     /// Creates or replaces a subscription to a run that the caller sees: `row` is from [`RequestContext::run_row`]. The end of the run
@@ -124,7 +92,7 @@ impl RequestContext {
             let detail = format!("the URL of a subscription has at most {MAX_URL} bytes");
             return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
         }
-        parse_url(url, self.app.options.webhook_addresses)
+        parse_url(url, self.app.settings.webhook_addresses)
             .map_err(|error| Problem::new(ProblemType::InvalidBody).detail(format!("the URL is not allowed: {error}")))
     }
 
@@ -175,19 +143,4 @@ fn has_room(known: &[(String, Endpoint)], run: Option<(&RunId, &str)>, user: Opt
 fn key(run: &RunId, id: &str) -> Result<String, Problem> {
     let hash = content_hash(format!("{run}\n{id}").as_bytes())?;
     Ok(format!("run-{}", hash.get(..32).unwrap_or(&hash)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn debug_output_has_no_values_of_headers() {
-        let headers = vec![("authorization".to_owned(), "Bearer of-ann".to_owned())];
-        let subscription = RunSubscription::builder().id("first").bodies(BTreeMap::new()).headers(headers).build();
-
-        let text = format!("{subscription:?}");
-
-        assert!(text.contains("authorization") && !text.contains("of-ann"), "{text}");
-    }
 }

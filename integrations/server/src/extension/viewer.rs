@@ -50,10 +50,10 @@ impl Viewer {
     }
 
     /// Returns the URL of the inspector's page of a run, for people who read it elsewhere; `None` without the page, or without
-    /// [`public_url`](crate::Options).
+    /// [`public_url`](crate::OptionsBuilder::public_url).
     #[must_use]
     pub fn page(&self, run: &RunId) -> Option<String> {
-        let url = self.app.options.public_url.as_ref().filter(|_| cfg!(feature = "ui"))?;
+        let url = self.app.settings.public_url.as_ref().filter(|_| cfg!(feature = "ui"))?;
         Some(format!("{}/ui/runs/{run}", url.as_str().trim_end_matches('/')))
     }
 
@@ -75,7 +75,7 @@ impl Viewer {
         let scope = if pending.kind.is_for_person() { Scope::Decide } else { Scope::Operate };
         let refused = if self.caller.may(scope) {
             let question = Question::of(run, state, pending);
-            self.app.options.deciders.may_decide(&self.caller, &question).err()
+            self.app.settings.deciders.may_decide(&self.caller, &question).err()
         } else {
             Some(format!("the caller lacks the scope `{scope}`"))
         };
@@ -91,14 +91,14 @@ impl Viewer {
     /// Returns whether answers are redacted. Pieces of an answer are not sent then, since a secret may be split between them.
     #[must_use]
     pub fn redacts(&self) -> bool {
-        self.app.options.redact.is_some()
+        self.app.settings.redact.is_some()
     }
 
     /// Redacts a value that becomes a part of a text, where the JSON of the answer does not show its fields. Returns `None` if it no
     /// longer has its type then.
     #[must_use]
     pub fn redacted<T: Serialize + DeserializeOwned + Clone>(&self, value: &T) -> Option<T> {
-        redacted(self.app.options.redact.as_ref(), value)
+        redacted(self.app.settings.redact.as_ref(), value)
     }
 }
 

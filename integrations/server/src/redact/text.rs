@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::{FieldKind, REDACTED, is_path_of, redact};
+use super::fields::{FieldKind, is_path_of, redact};
+use super::mark::REDACTED;
 
 /// How often a text is read, at most, in attempts to find JSON in it: each `{` may begin an object that fails to parse at the end.
 const MAX_PARSED: usize = 8;

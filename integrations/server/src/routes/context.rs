@@ -17,7 +17,6 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::auth::{AnswerSlot, Caller, Limits};
-use crate::extension::Channel;
 use crate::problem::{Problem, ProblemType, Reporter};
 
 /// What a segment of a path does not contain as it is.
@@ -42,6 +41,10 @@ pub struct RequestContext {
     /// The place that a large answer takes. A stream keeps it until its large part is sent.
     pub(crate) place: Option<AnswerSlot>,
 }
+
+/// How a caller reaches the server, for the log.
+#[derive(Clone, Copy)]
+pub(crate) struct Channel(pub(crate) &'static str);
 
 impl RequestContext {
     /// Returns the caller of a route that is not public.

@@ -17,8 +17,10 @@ use tokio::time::timeout;
 
 use super::accept::{is_json, negotiated};
 use super::{Body, Ownership, RequestContext, Route, RouteAccess};
-use crate::app::{App, LARGE, off_the_executor};
+use crate::app::App;
 use crate::auth::{AnswerSlot, Caller, Limits, client_address, same_site};
+use crate::blocking::{LARGE, off_the_executor};
+use crate::bodies::BodySchema;
 use crate::problem::{Problem, ProblemType};
 
 /// The maximum time until an answer begins. A stream may then last longer.
@@ -31,13 +33,30 @@ const IGNORED: usize = 64 << 10;
 /// The bytes of a refused body that are read.
 const SKIPPED: usize = 32 << 20;
 
+/// A route of a router.
+pub(super) struct ServedRoute {
+    route: Route,
+    /// The schema of its body, if that is JSON.
+    schema: Option<Arc<BodySchema>>,
+}
+
+impl ServedRoute {
+    pub(super) fn new(route: Route) -> Self {
+        let schema = match route.body {
+            Body::Json(schema) => Some(Arc::new(BodySchema::new(schema))),
+            Body::None | Body::Raw => None,
+        };
+        Self { route, schema }
+    }
+}
+
 pub(super) async fn dispatch(
     app: Arc<App>,
-    route: &Arc<Route>,
+    served: &ServedRoute,
     params: Vec<(String, String)>,
     request: Request,
 ) -> Response {
-    let answer = checked(app, route, params, request);
+    let (route, answer) = (&served.route, checked(app, served, params, request));
     let answer = match route.waits {
         true => answer.await,
         false => timeout(TIME_OUT, answer).await.unwrap_or_else(|_| Err(ProblemType::TimedOut.into())),
@@ -52,22 +71,23 @@ pub(super) async fn dispatch(
 
 async fn checked(
     app: Arc<App>,
-    route: &Arc<Route>,
+    served: &ServedRoute,
     params: Vec<(String, String)>,
     request: Request,
 ) -> Result<Response, Problem> {
+    let route = &served.route;
     let (parts, body) = request.into_parts();
     if route.query.is_none() && route.path.starts_with("/api/") && parts.uri.query().is_some() {
         return Err(Problem::new(ProblemType::InvalidQuery).detail("this resource has no parameters"));
     }
     let accepted = accepted(route, &parts)?;
     if route.is_unsafe() {
-        same_site(&app.options, &parts)?;
-        if app.options.read_only && route.access != RouteAccess::Public {
+        same_site(&app.settings, &parts)?;
+        if app.settings.read_only && route.access != RouteAccess::Public {
             return Err(ProblemType::ReadOnly.into());
         }
     }
-    let address = client_address(&app.options.trusted_proxies, &parts);
+    let address = client_address(&app.settings.trusted_proxies, &parts);
     let caller = match route.access {
         RouteAccess::Public => None,
         RouteAccess::Authenticated | RouteAccess::Scopes(_) => match find_caller(&app, &parts).await {
@@ -102,7 +122,7 @@ async fn checked(
     let key = Limits::key(caller.as_ref(), address).unwrap_or_default();
     let sender = Sender { key: &key, is_anonymous: caller.is_none() };
     // Until the answer is made.
-    let (body, value, _turn) = read(&app, route, &parts, body, most, sender).await?;
+    let (body, value, _turn) = read(&app, served, &parts, body, most, sender).await?;
     let place = if route.large_answers { app.limits.answers.place(&key).await } else { None };
     let limits = Arc::clone(&app);
     let reporter = app.reporter(&parts);
@@ -180,7 +200,7 @@ fn accepted(route: &Route, parts: &Parts) -> Result<Option<&'static str>, Proble
 fn max_bytes(app: &App, route: &Route, parts: &Parts) -> Result<usize, Problem> {
     let most = match route.body {
         Body::None => return Ok(0),
-        Body::Json(_) | Body::Raw => route.max_body_bytes.unwrap_or(app.options.max_body_bytes),
+        Body::Json(_) | Body::Raw => route.max_body_bytes.unwrap_or(app.settings.max_body_bytes),
     };
     let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     match announced {
@@ -207,36 +227,30 @@ type Turn = (Option<AnswerSlot>, Option<OwnedSemaphorePermit>, Option<OwnedSemap
 
 /// Reads the body, of at most so many bytes, and decodes its JSON.
 async fn read(
-    app: &Arc<App>,
-    route: &Arc<Route>,
+    app: &App,
+    served: &ServedRoute,
     parts: &Parts,
     body: axum::body::Body,
     most: usize,
     sender: Sender<'_>,
 ) -> Result<(Bytes, Value, Option<Turn>), Problem> {
-    let is_json = match route.body {
-        Body::None => {
-            // The client can send its next request over the same connection.
-            skip(&mut body.into_data_stream(), IGNORED).await;
-            return Ok((Bytes::new(), Value::Null, None));
-        }
-        Body::Json(_) => true,
-        Body::Raw => false,
-    };
-    if is_json && !has_json(parts) {
+    if let Body::None = served.route.body {
+        // The client can send its next request over the same connection.
+        skip(&mut body.into_data_stream(), IGNORED).await;
+        return Ok((Bytes::new(), Value::Null, None));
+    }
+    if served.schema.is_some() && !has_json(parts) {
         return Err(ProblemType::UnsupportedMediaType.into());
     }
     let (bytes, turn) = collect(app, body, most, sender).await?;
-    if !is_json {
-        return Ok((bytes, Value::Null, turn));
-    }
+    let Some(schema) = &served.schema else { return Ok((bytes, Value::Null, turn)) };
     if bytes.len() <= LARGE {
-        let value = app.bodies.read(route, &bytes)?;
+        let value = schema.read(&bytes)?;
         return Ok((bytes, value, turn));
     }
-    let (app, route) = (Arc::clone(app), Arc::clone(route));
+    let schema = Arc::clone(schema);
     // The turn lasts as long as the decoding, also after a time-out.
-    let (value, turn) = off_the_executor(move || (app.bodies.read(&route, &bytes), turn)).await?;
+    let (value, turn) = off_the_executor(move || (schema.read(&bytes), turn)).await?;
     Ok((Bytes::new(), value?, turn))
 }
 

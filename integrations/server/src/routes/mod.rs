@@ -6,11 +6,12 @@ mod dispatch;
 mod large_answer;
 mod route;
 mod router;
+mod table;
 
 pub(crate) use accept::is_json;
 pub use context::RequestContext;
-pub(crate) use context::{created, json};
+pub(crate) use context::{Channel, created, json};
 pub use route::Route;
 pub(crate) use route::{Body, Ownership, Params, RouteAccess};
 pub use router::router;
-pub(crate) use router::table;
+pub use table::{openapi, openapi_with};

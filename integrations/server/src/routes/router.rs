@@ -15,12 +15,11 @@ use futures::FutureExt as _;
 use positronic_core::runner::{Client, Ids as _, UuidIds};
 use serde_json::Value;
 
-use super::Route;
 use super::accept::is_json;
-use super::dispatch::dispatch;
+use super::dispatch::{ServedRoute, dispatch};
 use super::large_answer::placed;
 use super::route::ProblemForm;
-use crate::api;
+use super::table::table;
 use crate::app::App;
 use crate::auth::{allow, allowed_host, allowed_origin, preflight, security_headers};
 use crate::options::Options;
@@ -30,7 +29,7 @@ use crate::redact::{AsIs, REDACTED, Redact, redacted_answer};
 /// The header with the id of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Creates the router of a store's runs, which a service can nest at any path. [`Options::public_url`](Options) names that path if a
+/// Creates the router of a store's runs, which a service can nest at any path. [`OptionsBuilder::public_url`](crate::OptionsBuilder::public_url) names that path if a
 /// proxy in front of the service changes it.
 ///
 /// The client is that of the runner which works on the runs, if there is one in this process, so that answers stream.
@@ -39,13 +38,14 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 ///
 /// When two of the [further routes](crate::extension) have the same method and path.
 pub fn router(client: Client, options: Options) -> Router {
-    let app = Arc::new(App::new(client, options));
+    let table = table(&options.routes);
+    let app = Arc::new(App::new(client, options.settings));
     let mut router = Router::new();
-    for route in app.table() {
+    for route in table {
         let (path, filter) = (route.path, MethodFilter::try_from(route.method.clone()));
         // The table has only methods that axum knows.
         let Ok(filter) = filter else { continue };
-        let route = Arc::new(route);
+        let route = Arc::new(ServedRoute::new(route));
         let handler = move |State(app): State<Arc<App>>,
                             params: Result<RawPathParams, RawPathParamsRejection>,
                             request: Request| {
@@ -67,18 +67,13 @@ pub fn router(client: Client, options: Options) -> Router {
         .with_state(app)
 }
 
-/// Returns the routes of the API.
-pub(crate) fn table() -> Vec<Route> {
-    [api::routes(), crate::problem_page::routes(), crate::openapi::routes()].concat()
-}
-
 /// Checks the host, turns a panic into a problem document, redacts JSON, and adds the headers of all answers.
 async fn outermost(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    let (options, id) = (&app.options, request_id(&request));
+    let (settings, id) = (&app.settings, request_id(&request));
     let reporter =
         Reporter { prefix: app.prefix(request.uri(), request.extensions()).into(), request: id.as_str().into() };
     request.extensions_mut().insert(reporter.clone());
-    let (host, origin) = (allowed_host(options, &request), allowed_origin(options, request.headers()));
+    let (host, origin) = (allowed_host(settings, &request), allowed_origin(settings, request.headers()));
     let is_api = request.uri().path().starts_with("/api/");
     let preflight = origin.is_some().then(|| preflight(&request)).flatten();
     let response = match (host, preflight) {
@@ -97,7 +92,7 @@ async fn outermost(State(app): State<Arc<App>>, mut request: Request, next: Next
             Some(form) => {
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type));
                 let text = (form.body)(&problem);
-                Body::from(match &options.redact {
+                Body::from(match &settings.redact {
                     Some(redact) if !is_json(form.media_type) => redacted_words(redact, &text).await,
                     _ => text,
                 })
@@ -105,11 +100,11 @@ async fn outermost(State(app): State<Arc<App>>, mut request: Request, next: Next
             None => Body::from(document),
         };
     }
-    if let Some(redact) = options.redact.as_ref().filter(|_| is_api) {
+    if let Some(redact) = settings.redact.as_ref().filter(|_| is_api) {
         response = redacted(redact, response, &reporter).await;
     }
     let mut response = placed(response);
-    allow(options, origin, response.headers_mut());
+    allow(settings, origin, response.headers_mut());
     if let Ok(id) = HeaderValue::try_from(id) {
         response.headers_mut().insert(REQUEST_ID, id);
     }

@@ -4,14 +4,12 @@
 //! [`WebhookSender`] sends notices about runs to the endpoints in the store.
 
 mod inbound;
-mod outgoing;
+pub(crate) mod outgoing;
 mod signature;
 
 pub use axum::http::HeaderName;
 pub use inbound::{Hook, HookAcceptance, HookError, HookOutcome, Hooks};
-pub(crate) use outgoing::{
-    Delivery, DeliveryStatus, Disabled, Endpoint, Records, StoredSubscription, earlier, parse_url,
-};
+pub(crate) use outgoing::{Delivery, DeliveryStatus, Disabled, Endpoint, Records, StoredSubscription, parse_url};
 pub use outgoing::{
     HttpTransport, OutgoingRequest, OutgoingResponse, TransportError, WebhookEvent, WebhookSender, WebhookService,
     WebhookTransport,

@@ -6,7 +6,8 @@ use positronic_core::record::FileRef;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::app::{App, LARGE, off_the_executor};
+use crate::app::App;
+use crate::blocking::{LARGE, off_the_executor};
 use crate::problem::{FieldError, Problem, ProblemType};
 
 /// The maximum bytes of a body with files: one file of the largest size that stores accept, in base 64.

@@ -18,7 +18,7 @@ use crate::api::idempotency::Key;
 use crate::api::items::{PageQuery, RunItem};
 use crate::api::runs::events::EVENTS;
 use crate::api::runs::list::page;
-use crate::api::runs::start::{conversation, given_options, of_conversation, user_for};
+use crate::api::runs::new_run::{conversation, given_options, of_conversation, user_for};
 use crate::api::runs::updates::{Update, updates};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
@@ -162,7 +162,7 @@ async fn opening(app: &App, run: &RunId) -> Result<Option<String>, Problem> {
     let first = app.client.store().read(run, Seq(0), 1).await?;
     let Some(EventKind::BrainStart(begin)) = first.first().map(|event| &event.kind) else { return Ok(None) };
     let message = begin.start.as_ref().and_then(|start| start.message.as_ref());
-    Ok(message.map(|message| redacted_then_cut(app.options.redact.as_ref(), message.text.clone(), MAX_OPENING)))
+    Ok(message.map(|message| redacted_then_cut(app.settings.redact.as_ref(), message.text.clone(), MAX_OPENING)))
 }
 
 async fn read(cx: RequestContext) -> Result<Response, Problem> {
@@ -250,7 +250,7 @@ pub(crate) async fn send_once(
         Some(last) => last.user.clone(),
         None => user_for(caller, user)?,
     };
-    let options = options.unwrap_or_else(|| app.options.brains.default_options(&definition));
+    let options = options.unwrap_or_else(|| app.settings.brains.default_options(&definition));
     app.read_options(&definition, &options)?;
     let before = rows.first().map(|last| (last.run.clone(), last.next));
     let conversation = conversation(&app.starter(&definition.title).await?, id, user).tags(tags).actor(cx.actor()?);

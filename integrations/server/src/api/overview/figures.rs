@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Range;
 use super::counted::{RunsFold, RunsSum};
+use super::range::Range;
 use crate::api::items::value;
 use crate::api::sums::{CostSum, TokenSum};
 use crate::time::Time;

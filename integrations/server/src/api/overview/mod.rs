@@ -2,21 +2,20 @@
 
 mod counted;
 mod figures;
+mod range;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::response::Response;
-use positronic_core::record::Timestamp;
-use positronic_core::store::FigureFilter;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::runs::list::user_of;
 use crate::problem::Problem;
 use crate::routes::{RequestContext, Route, json};
 use figures::OverviewItem;
+use range::Range;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -39,43 +38,6 @@ struct OverviewQuery {
     user: Option<String>,
     /// Only runs in which this model has answered, as `provider/model`; tokens and costs are then those of its answers.
     model: Option<String>,
-}
-
-/// A range of time up to now.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
-enum Range {
-    #[serde(rename = "1h")]
-    Hour,
-    #[default]
-    #[serde(rename = "24h")]
-    Day,
-    #[serde(rename = "7d")]
-    Week,
-    #[serde(rename = "30d")]
-    Month,
-}
-
-impl Range {
-    /// Returns the length of a bucket in minutes, and the number of buckets.
-    const fn buckets(self) -> (u64, u32) {
-        match self {
-            Self::Hour => (1, 60),
-            Self::Day => (30, 48),
-            Self::Week => (3 * 60, 56),
-            Self::Month => (12 * 60, 60),
-        }
-    }
-
-    /// Returns the filter of the range up to a time. Buckets begin at whole multiples of their length, in UTC, so that they stay
-    /// the same from one request to the next; the last one is not over yet.
-    fn filter(self, now: Timestamp) -> FigureFilter {
-        let (minutes, buckets) = self.buckets();
-        let bucket = Duration::from_mins(minutes);
-        let micros = i64::try_from(bucket.as_micros()).unwrap_or(i64::MAX);
-        let last = now.0 - now.0.rem_euclid(micros);
-        let from = Timestamp(last - micros * (i64::from(buckets) - 1));
-        FigureFilter::builder().from(from).bucket(bucket).buckets(buckets).now(now).build()
-    }
 }
 
 async fn overview(cx: RequestContext) -> Result<Response, Problem> {

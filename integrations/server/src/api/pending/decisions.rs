@@ -202,7 +202,7 @@ pub(crate) async fn decide(
 fn edited(app: &App, proposed: &Value, decision: Decision) -> Result<Decision, Problem> {
     Ok(match decision {
         Decision::Approve { arguments: Some(edited) } => {
-            Decision::Approve { arguments: Some(with_secrets(app.options.redact.as_ref(), proposed, edited)?) }
+            Decision::Approve { arguments: Some(with_secrets(app.settings.redact.as_ref(), proposed, edited)?) }
         }
         decision => decision,
     })
@@ -235,7 +235,7 @@ async fn refused(
         ProblemType::ArgumentsInvalid => {
             let errors = invalid_places(app, run, pending, kind).await;
             // The engine's sentence may quote a secret.
-            let problem = match app.options.redact {
+            let problem = match app.settings.redact {
                 Some(_) => Problem::new(ProblemType::ArgumentsInvalid),
                 None if errors.is_empty() || what.is_empty() => problem,
                 None => Problem::new(ProblemType::ArgumentsInvalid).detail(what),
@@ -263,6 +263,6 @@ async fn invalid_places(app: &App, run: &RunId, pending: &Pending, kind: &Signal
         _ => return Vec::new(),
     };
     let validator = schema.and_then(|schema| jsonschema::validator_for(&schema).ok());
-    let list = if app.options.redact.is_some() { masked_errors_of } else { errors_of };
+    let list = if app.settings.redact.is_some() { masked_errors_of } else { errors_of };
     validator.map_or_else(Vec::new, |validator| list(&validator, value))
 }

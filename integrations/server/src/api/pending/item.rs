@@ -50,7 +50,7 @@ async fn read(cx: RequestContext) -> Result<Response, Problem> {
     let (state, check) = (app.client.state(&row.run).await?, checked_code(app, row).await?);
     let mut shown = app.pending_item(cx.caller()?, item, (&state, check.calls.as_deref()));
     // In one line, the fields that it comes from cannot be redacted.
-    shown.input = row.input.as_deref().filter(|_| app.options.redact.is_none()).map(str::to_owned);
+    shown.input = row.input.as_deref().filter(|_| app.settings.redact.is_none()).map(str::to_owned);
     if context > 0 {
         shown.context = Some(app.context_of(item, context).await?);
     }

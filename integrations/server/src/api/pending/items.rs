@@ -173,7 +173,7 @@ impl Allowed {
 
     /// Says whether a caller has the scope for something on this server.
     pub(crate) fn to(app: &App, caller: &Caller, scope: Scope) -> Self {
-        if app.options.read_only {
+        if app.settings.read_only {
             Self::no(&"the server is read-only")
         } else if caller.may(scope) {
             Self::yes()
@@ -231,7 +231,7 @@ impl App {
             context: None,
             allowed: match Allowed::to(self, caller, scope) {
                 allowed if !allowed.allowed => allowed,
-                allowed => match self.options.deciders.may_decide(caller, &Question::listed(item)) {
+                allowed => match self.settings.deciders.may_decide(caller, &Question::listed(item)) {
                     Ok(()) => allowed,
                     Err(reason) => Allowed::no(&reason),
                 },
@@ -261,7 +261,7 @@ impl App {
     pub(super) async fn context_of(&self, item: &StoredItem, most: usize) -> Result<Vec<ContextEntry>, Problem> {
         let shared = self.folds.of(&item.run).await?;
         let fold = shared.lock().await;
-        Ok(entries(&fold.timeline, self.options.redact.as_ref(), &item.pending, most))
+        Ok(entries(&fold.timeline, self.settings.redact.as_ref(), &item.pending, most))
     }
 }
 

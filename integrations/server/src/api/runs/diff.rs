@@ -136,7 +136,7 @@ async fn sides(app: &App, run: &RunId) -> Result<(Vec<(NodeKey, Side)>, Value), 
     let timeline = &fold.timeline;
     let mut counts: HashMap<(String, &'static str), usize> = HashMap::new();
     let mut sides: Vec<_> =
-        timeline.nodes().filter_map(|node| Some((node, side(node, app.options.redact.as_ref())?))).collect();
+        timeline.nodes().filter_map(|node| Some((node, side(node, app.settings.redact.as_ref())?))).collect();
     sides.sort_by_key(|(node, _)| (node.seq, node.id));
     let sides = sides.into_iter().map(|(node, (kind, side))| {
         let count = counts.entry((node.path.to_string(), kind)).or_default();
@@ -156,7 +156,7 @@ async fn cut_off(app: &App, row: &RunSummary) -> Result<Option<CutOff>, Problem>
         let (limit, message) = match &node.kind {
             NodeKind::Limit(reached) => (Some(value(reached)), None),
             NodeKind::Stopped { message, .. } => {
-                (None, Some(redacted_then_cut(app.options.redact.as_ref(), message.clone(), MAX_TEXT)))
+                (None, Some(redacted_then_cut(app.settings.redact.as_ref(), message.clone(), MAX_TEXT)))
             }
             _ => return None,
         };

@@ -137,7 +137,7 @@ impl Selection {
 
 async fn events(cx: RequestContext) -> Result<Response, Problem> {
     let query: EventsQuery = cx.query()?;
-    let selection = Selection::of(&query, cx.app.options.redact.clone())?;
+    let selection = Selection::of(&query, cx.app.settings.redact.clone())?;
     if cx.accepts(EVENTS) {
         return follow(&cx, query.after, selection);
     }

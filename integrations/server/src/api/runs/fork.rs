@@ -288,7 +288,7 @@ async fn difference(app: &App, row: &RunSummary, at: Seq) -> Result<Option<Strin
         return Ok(None);
     }
     let at = app.client.fork_event(&row.run, at).await?;
-    match app.options.brains.runner(&row.brain).await {
+    match app.settings.brains.runner(&row.brain).await {
         Ok(runner) => Ok(runner.fork_difference(&row.run, at).await?),
         Err(_) => Ok(None),
     }
@@ -298,7 +298,7 @@ async fn difference(app: &App, row: &RunSummary, at: Seq) -> Result<Option<Strin
 async fn fork_options(app: &App, row: &RunSummary, options: Value) -> Result<Value, Problem> {
     let state = app.states.at(&row.run, Seq(0)).await?;
     let original = state.root.as_ref().map(|root| &*root.options).unwrap_or(&Value::Null);
-    let options = with_secrets(app.options.redact.as_ref(), original, options)?;
+    let options = with_secrets(app.settings.redact.as_ref(), original, options)?;
     match app.brain(&row.brain) {
         Ok(brain) => app.read_options(&brain, &options),
         Err(_) => Ok(options),

@@ -191,7 +191,7 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     hits.truncate(limit);
     let last = if more { rows.last().map(RunSummary::cursor) } else { capped.clone() };
     let next = last.map(|last| cursor::encode(&last, &wanted));
-    let redact = app.options.redact.as_ref();
+    let redact = app.settings.redact.as_ref();
     let typed: Vec<_> = query.typed().map(str::to_lowercase).collect();
     let mut shown = Vec::new();
     for (index, hit) in hits.iter().enumerate() {
@@ -298,7 +298,7 @@ pub(crate) fn page(limit: Option<usize>) -> Result<usize, Problem> {
 /// Lists up to `most` rows that match.
 async fn matching(app: &App, query: &RunQuery, after: Option<RunCursor>, most: usize) -> Result<FoundRuns, Problem> {
     // A search must not find secrets.
-    let redact = app.options.redact.as_ref();
+    let redact = app.settings.redact.as_ref();
     let shown = |line: &str| redact.map_or_else(|| line.to_owned(), |redact| redacted_text(redact, line));
     let mut search = RunSearch::new(query, most);
     (search.after, search.scan) = (after, Some(MAX_SCANNED));

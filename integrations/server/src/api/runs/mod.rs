@@ -9,6 +9,7 @@ pub(crate) mod fork;
 pub(crate) mod fork_decisions;
 pub(crate) mod hits;
 pub(crate) mod list;
+pub(crate) mod new_run;
 pub(crate) mod next_model;
 pub(crate) mod playground;
 pub(crate) mod requests;

@@ -27,12 +27,12 @@ impl NextModel {
         if app.brain(brain).is_err() {
             return Self { answers: Vec::new(), models: Vec::new(), missing: None };
         }
-        let (answers, missing) = match app.options.brains.next_models(brain, log).await {
+        let (answers, missing) = match app.settings.brains.next_models(brain, log).await {
             Ok(answers) => (answers, None),
             Err(none) => (Vec::new(), Some(none.message)),
         };
         let provider = answers.first().and_then(|model| model.split_once('/')).map(|(provider, _)| provider);
-        let prices = app.options.prices.as_deref();
+        let prices = app.settings.prices.as_deref();
         let models = prices.zip(provider).map(|(prices, provider)| priced(prices, provider)).unwrap_or_default();
         Self { answers, models, missing }
     }

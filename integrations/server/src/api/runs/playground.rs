@@ -108,7 +108,7 @@ struct TrialItem {
 
 async fn estimate(cx: RequestContext) -> Result<Response, Problem> {
     let Trial { request, asked, .. } = trial(&cx).await?;
-    let (prices, redacted) = (cx.app.options.prices.as_deref(), cx.app.options.redact.is_some());
+    let (prices, redacted) = (cx.app.settings.prices.as_deref(), cx.app.settings.redact.is_some());
     let usage = asked.answer().map(|(response, _)| response.metadata.usage);
     let (provider, model) = asked.model.split_once('/').unwrap_or(("", &asked.model));
     let model = request.settings.model.as_deref().unwrap_or(model);
@@ -123,7 +123,7 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
         let item = match result {
             Ok(response) => {
                 let answer =
-                    AnswerItem::of(&asked.model, request, &response, app.options.prices.as_deref(), began.elapsed());
+                    AnswerItem::of(&asked.model, request, &response, app.settings.prices.as_deref(), began.elapsed());
                 TrialItem { answer: Some(answer), error: None }
             }
             Err(error) => TrialItem { answer: None, error: Some(value(&error)) },
@@ -139,7 +139,7 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
         return json(&finish(&request, result, began));
     }
     let (sender, pieces) = unbounded_channel();
-    let shows = cx.app.options.redact.is_none();
+    let shows = cx.app.settings.redact.is_none();
     let work = async move {
         let result = runner.ask(&request, &Pieces { sender, shows }).await;
         finish(&request, result, began)
@@ -216,8 +216,8 @@ async fn trial(cx: &RequestContext) -> Result<Trial, Problem> {
         return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
     }
     let refused = |reason| Problem::new(ProblemType::Unprocessable).detail(reason);
-    let runner = app.options.brains.models(&brain.title).await.map_err(|none| refused(none.message))?;
-    if let Some(redact) = &app.options.redact {
+    let runner = app.settings.brains.models(&brain.title).await.map_err(|none| refused(none.message))?;
+    if let Some(redact) = &app.settings.redact {
         asked.request = as_seen(redact, &asked.request)?;
     }
     let request = changes.applied(&asked.request)?;

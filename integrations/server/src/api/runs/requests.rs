@@ -100,12 +100,12 @@ async fn request(cx: RequestContext) -> Result<Response, Problem> {
         None => (0, false),
     };
     // A cassette needs the exact texts.
-    let recorded = asked.exchange.as_ref().filter(|_| app.options.redact.is_none());
-    let prices = app.options.prices.as_deref();
+    let recorded = asked.exchange.as_ref().filter(|_| app.settings.redact.is_none());
+    let prices = app.settings.prices.as_deref();
     let item = RequestItem {
         seq: seq.0,
         model: asked.model.clone(),
-        curl: curl(&asked.model, request, app.options.redact.as_ref()),
+        curl: curl(&asked.model, request, app.settings.redact.as_ref()),
         cassette: recorded.map(|one| Recording::default().line(&one.request, &one.outcome)),
         request: document(request),
         previous: previous.map(|previous| previous.0),

@@ -39,7 +39,7 @@ async fn retry(cx: RequestContext) -> Result<Response, Problem> {
     let (app, row) = (&cx.app, cx.run()?);
     app.may_start(cx.caller()?, &row.brain)?;
     let runner = match app.brain(&row.brain) {
-        Ok(_) => app.options.brains.runner(&row.brain).await.ok(),
+        Ok(_) => app.settings.brains.runner(&row.brain).await.ok(),
         Err(_) => None,
     };
     let retried = match runner {

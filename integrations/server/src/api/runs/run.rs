@@ -1,11 +1,8 @@
 //! `/runs/{run}`: a run, with what waits in it and what the caller may do with it.
 
-use std::sync::Arc;
-
 use axum::http::header::{ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use parking_lot::Mutex;
 use positronic_core::machine::{RunState, admit};
 use positronic_core::record::{RunSummary, Seq, Signal, SignalId, SignalKind, Status, hash_json};
 use positronic_core::runner::CodeCheck;
@@ -20,6 +17,7 @@ use crate::api::items::{RunRow, head, value};
 use crate::api::pending::items::{Allowed, PendingItem};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
+use crate::code_check::KnownCheck;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::AsIs;
 use crate::routes::{RequestContext, Route, json};
@@ -117,7 +115,7 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
     // More than the log belongs to it, such as whether its worker lives.
     let mut seen = value(&detail);
     // The hash of a secret could be compared with those of guesses.
-    if let Some(redact) = &app.options.redact {
+    if let Some(redact) = &app.settings.redact {
         redact(&mut seen);
     }
     let hash: String = hash_json(&seen).as_str().chars().take(16).collect();
@@ -186,14 +184,11 @@ pub(crate) async fn checked_code(app: &App, row: &RunSummary) -> Result<CodeChec
     {
         return Ok(check.clone());
     }
-    let Ok(runner) = app.options.brains.runner(&row.brain).await else { return Ok(CodeCheck::default()) };
+    let Ok(runner) = app.settings.brains.runner(&row.brain).await else { return Ok(CodeCheck::default()) };
     let check = runner.check_code(&row.run).await?;
     *known.lock() = Some((row.next, check.clone()));
     Ok(check)
 }
-
-/// A check of the code, and the number of the run's next event at that time.
-pub(crate) type KnownCheck = Arc<Mutex<Option<(Seq, CodeCheck)>>>;
 
 /// Returns the latest forks of a run that the caller sees.
 async fn forks(app: &App, caller: &Caller, row: &RunSummary) -> Result<Vec<String>, Problem> {

@@ -28,7 +28,7 @@ pub(crate) fn updates(cx: &RequestContext, run: &RunId, from: Seq) -> impl Strea
         updates: cx.app.client.follow(run, from),
         reader: cx.app.client.answers(run),
         reporter: cx.reporter.clone(),
-        redacts: cx.app.options.redact.is_some(),
+        redacts: cx.app.settings.redact.is_some(),
         next: HashMap::new(),
         lacking: HashSet::new(),
         ready: VecDeque::new(),

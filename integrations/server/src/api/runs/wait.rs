@@ -49,7 +49,7 @@ impl Wait {
         let Some((longest, over)) = self.0 else { return Ok(()) };
         tokio::select! {
             settled = tokio::time::timeout(longest, settled(app, run)) => settled.unwrap_or(Ok(())),
-            () = over => match app.options.shutdown.has_begun() {
+            () = over => match app.settings.shutdown.has_begun() {
                 true => Ok(()),
                 false => Err(ProblemType::Unauthenticated.into()),
             },

@@ -15,7 +15,7 @@ use super::trigger_key::reserved;
 use crate::api::idempotency::Key;
 use crate::api::items::{List, PageQuery};
 use crate::api::runs::list::page;
-use crate::api::runs::start::given_options;
+use crate::api::runs::new_run::given_options;
 use crate::auth::Scope;
 use crate::cursor;
 use crate::problem::{FieldError, Problem, ProblemType};
@@ -270,11 +270,11 @@ async fn put(cx: RequestContext) -> Result<Response, Problem> {
     let body: ScheduleBody = cx.json()?;
     let definition = cx.app.brain(&body.brain)?;
     cx.app.may_start(cx.caller()?, &body.brain)?;
-    let default = || cx.app.options.brains.default_options(&definition);
+    let default = || cx.app.settings.brains.default_options(&definition);
     let mut schedule = body.schedule(default)?;
     let known = cx.app.client.schedules().get(id).await?.map(|known| known.schedule);
     schedule.options = match known.filter(|known| known.brain == schedule.brain) {
-        Some(known) => with_secrets(cx.app.options.redact.as_ref(), &known.options, schedule.options)?,
+        Some(known) => with_secrets(cx.app.settings.redact.as_ref(), &known.options, schedule.options)?,
         None => given_options(&cx.app, &definition, Some(schedule.options))?.unwrap_or_default(),
     };
     cx.app.read_options(&definition, &schedule.options)?;

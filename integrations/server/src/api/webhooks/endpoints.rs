@@ -116,7 +116,7 @@ async fn put(cx: RequestContext) -> Result<Response, Problem> {
         let detail = format!("the id of a webhook has 1 to {MAX_ID} of the characters a-z, 0-9, `-` and `_`");
         return Err(Problem::new(ProblemType::InvalidPath).detail(detail));
     }
-    let url = parse_url(&new.url, cx.app.options.webhook_addresses).map_err(|error| invalid("/url", &error))?;
+    let url = parse_url(&new.url, cx.app.settings.webhook_addresses).map_err(|error| invalid("/url", &error))?;
     let now = cx.app.now();
     let mut shown = given_secrets(&new.secrets)?;
     let records = records(&cx);

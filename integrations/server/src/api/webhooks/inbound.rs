@@ -49,7 +49,7 @@ struct HookItem {
 }
 
 async fn list(cx: RequestContext) -> Result<Response, Problem> {
-    let (brains, hooks) = (&*cx.app.options.brains, &cx.app.options.hooks);
+    let (brains, hooks) = (&*cx.app.settings.brains, &cx.app.settings.hooks);
     let starts = brains.starts();
     let structures: Vec<_> = brains.definitions().iter().map(|brain| brain.structure()).collect();
     let item = |webhook: &ProjectWebhook| {
@@ -81,18 +81,18 @@ struct AcceptedHook {
 
 /// Refuses a webhook whose headers alone show that it is not genuine.
 fn check_headers(app: &App, params: &Params, parts: &Parts) -> Result<(), Problem> {
-    if app.options.read_only {
+    if app.settings.read_only {
         return Err(ProblemType::ReadOnly.into());
     }
     let param = |wanted| params.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let name = param("name").unwrap_or_default();
-    Ok(app.options.hooks.check_headers(name, param("identifier"), &parts.headers, app.now())?)
+    Ok(app.settings.hooks.check_headers(name, param("identifier"), &parts.headers, app.now())?)
 }
 
 async fn receive(cx: RequestContext) -> Result<Response, Problem> {
     let app = &cx.app;
     let (name, identifier) = (cx.param("name")?, cx.param("identifier").ok());
-    let (hooks, brains) = (&app.options.hooks, &*app.options.brains);
+    let (hooks, brains) = (&app.settings.hooks, &*app.settings.brains);
     match hooks.receive(&app.client, brains, name, identifier, &cx.parts.headers, &cx.body).await? {
         HookOutcome::Accepted { accepted, run } => {
             let run = run.map(|run| run.to_string());

@@ -3,8 +3,7 @@
 use positronic_core::record::{RunId, RunSummary, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::WebhookEvent;
-use crate::extension::RunSubscription;
+use super::{RunSubscription, WebhookEvent};
 use crate::webhooks::WebhookSecret;
 
 /// An endpoint, as it is stored.

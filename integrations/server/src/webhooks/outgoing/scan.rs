@@ -16,10 +16,9 @@ use url::Url;
 
 use super::delivery::{Delivery, DeliveryStatus, delivery_id};
 use super::event::{Meaning, meaning};
-use super::sender::earlier;
 use super::{Endpoint, Records, WebhookEvent};
 use crate::api::question_id;
-use crate::time::Time;
+use crate::time::{Time, earlier};
 
 /// How much earlier than the cursor a scan begins.
 const OVERLAP: Duration = Duration::from_mins(10);

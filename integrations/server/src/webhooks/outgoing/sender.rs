@@ -16,6 +16,7 @@ use super::leader::{LeaderCandidate, POLL};
 use super::scan::Scan;
 use super::send::Send;
 use super::transport::WebhookTransport;
+use crate::time::earlier;
 
 /// How many deliveries of an endpoint are under way at once, so that a slow one does not delay the others.
 const PER_ENDPOINT: usize = 4;
@@ -230,9 +231,4 @@ impl<'a> Leader<'a> {
         }
         Ok(pause)
     }
-}
-
-/// Returns the time that is `duration` earlier.
-pub(crate) fn earlier(at: Timestamp, duration: Duration) -> Timestamp {
-    Timestamp(at.0.saturating_sub_unsigned(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)))
 }

@@ -21,6 +21,7 @@ use positronic_net::{AddressGuard, PrivateAddresses, SystemResolver};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::time::earlier;
 use crate::webhooks::signature::{ID, SIGNATURE, TIMESTAMP};
 use crate::webhooks::{SignatureScheme as _, SignedRequest, StandardWebhooks, WebhookSecret};
 
@@ -233,6 +234,6 @@ struct Behind(TestClock, Duration);
 
 impl Clock for Behind {
     fn now(&self) -> Timestamp {
-        sender::earlier(self.0.now(), self.1)
+        earlier(self.0.now(), self.1)
     }
 }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use positronic_core::testing::FaultyStore;
 
 use super::*;
-use crate::extension::RunSubscription;
 
 /// Makes an endpoint one of a run, with a body of its own for one notice.
 fn of(run: &RunId, event: WebhookEvent) -> impl Fn(&mut Endpoint) + Send + Sync {

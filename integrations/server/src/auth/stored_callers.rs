@@ -14,8 +14,8 @@ use super::secret::secret;
 use super::sessions::{ListedSession, LoggedIn, Session, Sessions, VALID};
 use super::tokens::Token;
 use super::{Authenticate, Caller, IpRange, Scope};
-use crate::options::Options;
 use crate::problem::{Problem, ProblemType};
+use crate::settings::RouterSettings;
 
 /// Knows the callers of tokens and of browser sessions.
 pub(crate) struct StoredCallers {
@@ -26,9 +26,9 @@ pub(crate) struct StoredCallers {
 }
 
 impl StoredCallers {
-    pub(crate) fn new(client: &Client, options: &Options) -> Self {
-        let is_public_tls = options.public_url.as_ref().is_some_and(|url| url.scheme() == "https");
-        Self { client: client.clone(), is_public_tls, trusted_proxies: options.trusted_proxies.clone() }
+    pub(crate) fn new(client: &Client, settings: &RouterSettings) -> Self {
+        let is_public_tls = settings.public_url.as_ref().is_some_and(|url| url.scheme() == "https");
+        Self { client: client.clone(), is_public_tls, trusted_proxies: settings.trusted_proxies.clone() }
     }
 
     /// Begins the session of a person who has used a one-use code, and returns its cookie.
