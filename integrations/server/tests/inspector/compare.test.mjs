@@ -16,6 +16,13 @@ before(async () => {
   const prompt = (name, text) => refusedLog(name, 'The order is on its way.').map((line) => (line.includes('"Chat/1","type":"LOOP_ITERATION"') ? JSON.stringify({ ...JSON.parse(line), system: { hash: createHash('sha256').update(text).digest('hex').slice(0, 32), body: text } }) : line));
   project.import(prompt('plain', 'Be brief.\nBe kind.'));
   project.import(prompt('edited', 'Be brief.\nBe polite.'));
+  // A fork of it with the other prompt, whose later calls differ.
+  project.import(prompt('forked', 'Be brief.\nBe polite.').map((line) => {
+    const event = JSON.parse(line);
+    if (event.type === 'BRAIN_START') event.start = { forked_from: ['plain', 7] };
+    if (event.type === 'LOOP_TOOL_RESULT' && event.path === 'Chat/1.1') event.result.output = 'nothing';
+    return JSON.stringify(event);
+  }));
   project.import(limitedLog('cut', 480));
   project.import(limitedLog('whole'));
   browser = await launch();
@@ -52,15 +59,29 @@ test('two runs with other prompts say so, and show the lines that differ', async
   await accessible(page, 'the comparison of two prompts');
 });
 
+test('the first difference of a fork stands before the rows, also if no row of its own differs, and its button goes there', async () => {
+  await page.to('/diff?a=plain&b=forked', '.lead');
+  const card = page.locator('.first-difference');
+  await page.getByText('B is a fork of A after event 7. They did the same up to event 7. The system prompt differs from iteration 2 on.').waitFor();
+  await eventually(async () => {
+    const places = await page.evaluate(() => ['.lead', '.first-difference', '.diff-rows'].map((name) => document.querySelector(name)?.getBoundingClientRect().top));
+    assert.deepEqual(places, places.toSorted((x, y) => x - y));
+  });
+  await eventually(async () => assert.deepEqual(await card.locator('.lines-diff :is(.out, .come)').allInnerTexts(), ['− Be kind.', '+ Be polite.']));
+  await page.getByRole('button', { name: 'First difference' }).click();
+  await eventually(async () => assert.equal(await card.evaluate((element) => element === document.activeElement), true));
+  await accessible(page, 'the comparison of a fork with its origin');
+});
+
 test('a search counts the runs that match it, and an empty one says what was searched', async () => {
   await page.to('/runs?status=failed', '.run-row');
-  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^4 runs/));
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^5 runs/));
   await page.to('/runs?status=running', '.empty');
   await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^0 runs/));
   await eventually(async () => assert.match(await page.locator('.empty').innerText(), /No run matches status:running/));
   await page.getByRole('link', { name: 'Clear the search' }).click();
   await page.locator('.run-row').first().waitFor();
-  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^8 runs/));
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^9 runs/));
   page.check();
 });
 
