@@ -23,6 +23,11 @@ before(async () => {
     if (event.type === 'LOOP_TOOL_RESULT' && event.path === 'Chat/1.1') event.result.output = 'nothing';
     return JSON.stringify(event);
   }));
+  // A fork at the first request, which it makes again.
+  const [header, ...events] = refusedLog('asked-again', 'The order is on its way.').map((line) => JSON.parse(line));
+  events[0].start = { forked_from: ['one', 3] };
+  const asked = events.toSpliced(4, 0, { at: events[3].at, epoch: 1, type: 'RUN_CLAIMED', owner: 'worker' }, events[3]).map((event, seq) => ({ ...event, seq }));
+  project.import([{ ...header, events: asked.length }, ...asked].map((event) => JSON.stringify(event)));
   project.import(limitedLog('cut', 480));
   project.import(limitedLog('whole'));
   browser = await launch();
@@ -75,13 +80,13 @@ test('the first difference of a fork stands before the rows, also if no row of i
 
 test('a search counts the runs that match it, and an empty one says what was searched', async () => {
   await page.to('/runs?status=failed', '.run-row');
-  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^5 runs/));
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^6 runs/));
   await page.to('/runs?status=running', '.empty');
   await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^0 runs/));
   await eventually(async () => assert.match(await page.locator('.empty').innerText(), /No run matches status:running/));
   await page.getByRole('link', { name: 'Clear the search' }).click();
   await page.locator('.run-row').first().waitFor();
-  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^9 runs/));
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^10 runs/));
   page.check();
 });
 
@@ -97,11 +102,24 @@ test('a fork at a request begins its iteration anew once its prompt is changed, 
   await page.to('/fork/edited/18', '.send-line');
   const shared = page.locator('.try-form a', { hasText: /^event \d+$/ });
   await eventually(async () => assert.equal(await shared.innerText(), 'event 18'));
+  // The request without an answer at the fork is made again, with a changed prompt or without.
+  const counts = async () => assert.match((await page.locator('.again').innerText()).replace(/\s+/g, ' '), /^3 effects will run again.* 5 recorded effects are reused\./);
+  await eventually(counts);
+  await eventually(async () => assert.deepEqual(await page.locator('.shared-rows a').allInnerTexts(), ['shared', 'shared', 'new from here']));
   const prompt = page.getByLabel('System prompt');
   const before = await prompt.inputValue();
   await prompt.fill(`${before}\nBe quick.`);
   await eventually(async () => assert.equal(await shared.innerText(), 'event 16', 'the event before the iteration'));
+  await eventually(counts);
   await prompt.fill(before);
   await eventually(async () => assert.equal(await shared.innerText(), 'event 18'));
+  page.check();
+});
+
+test('a fork shows its own attempts to get an answer, and not the request that its origin had begun', async () => {
+  await page.to('/runs/asked-again', '.row');
+  const answer = page.locator('.row', { hasText: 'The order is on its way.' }).first();
+  await answer.waitFor();
+  await eventually(async () => assert.doesNotMatch(await answer.innerText(), /attempt|no answer/));
   page.check();
 });

@@ -41,8 +41,13 @@ export function placeOf(node, model) {
 export const isError = (node) => node.status === 'failed' || node.kind.type === 'retry';
 /** What a node does now: what runs in a run that waits, waits. */
 export const standingOf = ({ status }, { run }) => (status === 'running' && !hasEnded(run) ? standing(run) : status);
-/** The attempts to get one answer, in their order. */
-export const attempts = (node, model) => (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind, path }) => kind.type === 'answer' && path === node.path);
+/** The attempts to get one answer, in their order: in a fork those of its own, if it has asked again. */
+export function attempts(node, model) {
+  const all = (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind, path }) => kind.type === 'answer' && path === node.path);
+  const shared = model.run.forked_from?.seq ?? -1;
+  const own = all.filter(({ seq }) => seq > shared);
+  return own.length ? own : all;
+}
 export const isLastAttempt = (node, model) => attempts(node, model).at(-1) === node;
 /** The failed attempts of one kind of work that a retry ends: those right before it with the same message, and itself. */
 export function retriesOf(node, model) {
