@@ -81,7 +81,13 @@ test('a retry that no worker has a model for says so in the head, and is asked a
 const missing = (page, run, at) => page.evaluate(async (path) => (await (await fetch(path)).json()).model.missing ?? null, `/api/v1/runs/${run}/fork?at=${at}`);
 
 test('a fork of a fork, and one in a conversation, know the models that have answered before them', async () => {
-  project.talk('gardener', 'beds', 'ana', ['Hello.', 'And the beans?']);
+  project.env = { ...keyless, OPENAI_BASE_URL: model.address, OPENAI_API_KEY: 'none', POSITRONIC_MODEL: 'gpt-5-mini' };
+  const keyed = await open(browser, await project.serve());
+  for (const text of ['Hello.', 'And the beans?']) {
+    const said = await keyed.evaluate(async (body) => (await fetch('/api/v1/conversations/beds/messages', { method: 'POST', headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' }, body: JSON.stringify(body) })).text(), { brain: 'Gardener', text });
+    assert.match(said, /The beans are fine/);
+  }
+  await project.kill();
   project.env = keyless;
   const page = await open(browser, await project.serve());
   await page.to('/runs', '.run-row');

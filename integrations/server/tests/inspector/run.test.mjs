@@ -82,7 +82,7 @@ test('selecting an answer opens a pane with its request, what is new, the state,
   await eventually(async () => assert.match(await pane.innerText(), /1,400 \+ 96\s+tokens in, out/));
   await accessible(page, 'a run with its pane');
   for (const [tab, shown] of [['What is new', /new message/], ['State', /State after it/], ['Timing', /took/], ['JSON', /outcome/]]) {
-    await pane.getByRole('link', { name: tab, exact: true }).click();
+    await pane.getByRole('link', { name: new RegExp(`^${tab}( \\d+)?$`) }).click();
     await pane.locator('.pane-body', { hasText: shown }).waitFor();
   }
   await pane.getByRole('link', { name: 'Request and answer' }).click();
@@ -121,7 +121,7 @@ test('a run that waits for a person says so, its stage waits, and one action lea
   await page.getByRole('button', { name: 'Decide 2' }).click();
   await page.locator('.decide:focus').first().waitFor();
   await page.keyboard.press('w');
-  await eventually(async () => assert.match(await selected().innerText(), /pay[\s\S]*Waits for a person/));
+  await eventually(async () => assert.match(await selected().innerText(), /pay[\s\S]*needs an approval: money moves/));
   assert.equal(await decided('asking'), before, 'neither decides');
   await accessible(page, 'a run that waits');
   page.check();
@@ -193,7 +193,7 @@ test('a run that a limit has cut off is not called completed, in the list, its h
 
 test('several calls of a run are decided at once, without its being left', async () => {
   await page.to('/runs/asking', '.decide');
-  const cards = page.locator('.row .decide');
+  const cards = page.locator('.beside .decide');
   await cards.first().getByLabel('Choose pay').check();
   const bar = page.getByRole('region', { name: 'Chosen items' });
   await bar.getByText('1 call of pay chosen').waitFor();

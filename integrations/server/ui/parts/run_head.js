@@ -7,6 +7,7 @@ import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, endOf, placeWords, plain, quoted, standing } from '../lib/cause.js';
 import { brief, compact, date, duration, limitText, line, millis, moment, money, number, plural, shortId, who } from '../lib/format.js';
 import { copyButton, facts, when } from './common.js';
+import { isForPerson } from './drafts.js';
 import { failureOf, placeOf, standingOf } from './model.js';
 import { noModel } from './next_model.js';
 
@@ -57,9 +58,6 @@ function stands(view) {
   // The path of the node says the iteration, which the cause may not. What waits for several things is at several places.
   return span.lead({ dir: 'auto', title: text }, quoted(cause), ' ', node && (place || run.status === 'failed') ? a({ href: view.url('transcript', node.seq) }, placeOf(node, model)) : place && span.quiet(place), standing(run) === 'stuck' && HELPS[run.refused] && [' ', span.quiet(HELPS[run.refused])]);
 }
-
-/** Whether an item waits for a person, and not for a webhook only. */
-const isForPerson = ({ kind, waits = [] }) => kind !== 'answer' || waits.some(({ person }) => person);
 
 /** Draws the head of a run. */
 export function runHead(view) {
