@@ -87,7 +87,10 @@ test('a run has the card beside its transcript, or below the last call of the an
   await part('Lea').getByRole('button', { name: 'Approve', exact: true }).evaluate((button) => button.focus({ preventScroll: true }));
   await page.keyboard.press('Enter');
   assert.deepEqual(await decided('run'), []);
+  // A call that waits is read with its decision, and what else is selected with its details.
   await page.locator('.row.call', { hasText: 'Lea' }).click();
+  await page.locator('.beside .decide.selected', { hasText: 'Lea' }).waitFor();
+  await page.getByText('No text, 3 calls').click();
   await page.getByRole('complementary', { name: 'Details' }).waitFor();
   await page.setViewportSize({ width: 1280, height: 900 });
   await page.keyboard.press('d');

@@ -7,12 +7,12 @@ import decide from './decide.js';
 
 const { div, h2, header, span } = tags;
 
-/** Draws the items. `several` decides some of them at once. */
-export default function deciding(items, several) {
-  const pick = (item) => several?.picker(item);
+/** Draws the items. `several` decides some of them at once; the item of the call that is selected in the transcript is marked. */
+export default function deciding(items, several, call) {
+  const drawnAs = (item) => ({ pick: several?.picker(item), selected: item.call === call });
   return [
     header(div.paneTitle(h2(`${plural(items.length, 'decision')} to make`), span.grow())),
-    div.paneBody({ key: 'deciding', tabindex: '0', role: 'region', 'aria-label': 'What waits for you' }, batches(items).map((group) => (group.isBatch ? batch(group, { draw: (item) => ({ pick: pick(item) }) }) : decide(group.list[0], { pick: pick(group.list[0]) })))),
+    div.paneBody({ key: 'deciding', tabindex: '0', role: 'region', 'aria-label': 'What waits for you' }, batches(items).map((group) => (group.isBatch ? batch(group, { draw: drawnAs }) : decide(group.list[0], drawnAs(group.list[0]))))),
     several?.bar(),
   ];
 }

@@ -4,12 +4,12 @@ import { get } from '../lib/api.js';
 import { at, go, query, runUrl, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
 import { cause, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
-import { cash, micros, moment, money, number, plural, shortId } from '../lib/format.js';
+import { cash, micros, moment, money, number, plural, shortId, titleWord } from '../lib/format.js';
 import { empty, idText, resource } from '../parts/common.js';
 import { noModel } from '../parts/next_model.js';
 import { requestForm } from '../parts/request.js';
 
-const { a, b, button, code, div, h1, h2, header, li, nav, ol, p, section, small, span, ul } = tags;
+const { a, b, button, code, div, h1, h2, header, li, nav, ol, p, pre, section, small, span, ul } = tags;
 const SHAPES = { loop: 'retry', brain: 'brain', prompt: 'model', loop_to: 'retry', wait: 'clock', guard: 'flag' };
 /** What a tool does to the world or to its loop, as `[icon, words]`. */
 const FLAGS = { exit: ['exit', 'ends the loop'], destructive: ['warn', 'destructive'], brain: ['brain', 'a brain'], read_only: ['tool', 'read only'] };
@@ -119,7 +119,7 @@ export default function brainsView(route) {
     render: () => (one ? one.show(({ brain, runs, figures, tools, last, form }) => div.brain({ key: chosen },
       div(figures && figuresOf(chosen, figures), brain.structure && section.panel(header(h2('Structure'), span.grow(), small({ title: brain.fingerprint }, `version ${brain.version}, code ${brain.fingerprint.slice(0, 4)}`)), stagesOf(brain.structure, tools),
         Object.keys(tools).length > 0 && p.soft('The tools are those of the run ', a({ href: runUrl(last.id) }, shortId(last.id)), last.models?.length > 0 && [', answered by ', last.models.map((name, i) => [i > 0 && ', ', code({ key: name }, name)])], '.')), runsOf(chosen, runs)),
-      div(section.panel({ 'aria-label': 'Start a run' }, brain.starts_on && p.soft(`Started by the webhook ${brain.starts_on.join(', ')}.`), brain.start.allowed ? form() : p.soft(brain.start.reason)))))
+      div(section.panel({ 'aria-label': 'Start a run' }, brain.starts_on && p.soft(`Started by the webhook ${brain.starts_on.join(', ')}.`), brain.start.allowed ? [form(), pre(`positronic run ${titleWord(chosen)}`)] : p.soft(brain.start.reason)))))
       : list.show((all) => (all.items.length ? div.queue.inMain(links(all)) : empty('This server has no brains', 'Register brains with `Runner::brain`, or start `serve` in a project.')))),
   };
 }

@@ -128,9 +128,11 @@ export default function runView(route, frame) {
     /** The pane beside the transcript and the waterfall has what is selected there. */
     beside() {
       if (model.trouble || !tab || !['transcript', 'waterfall'].includes(shown)) return null;
-      if (model.nodes[run.view.selected]) return aside.beside.pane({ key: 'pane', class: shown === 'waterfall' && 'dock', 'aria-label': 'Details' }, pane(run));
+      const node = model.nodes[run.view.selected];
       const items = shown === 'transcript' ? run.toDecide() : [];
-      return items.length > 0 && aside.beside.pane.deciding({ key: 'deciding', 'aria-label': 'Decisions' }, deciding(items, run.several));
+      // A call that waits is read with its decision.
+      if (items.length && (!node || (node.status === 'waiting' && items.some(({ call }) => call === node.path)))) return aside.beside.pane.deciding({ key: 'deciding', 'aria-label': 'Decisions' }, deciding(items, run.several, node?.path));
+      return node && aside.beside.pane({ key: 'pane', class: shown === 'waterfall' && 'dock', 'aria-label': 'Details' }, pane(run));
     },
     hide: () => model.stop?.(),
     change: () => model.run && model.follow(),
