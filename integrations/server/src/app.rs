@@ -6,10 +6,10 @@ use axum::extract::OriginalUri;
 use axum::http::request::Parts;
 use axum::http::{Extensions, Uri};
 use positronic_core::record::Timestamp;
-use positronic_core::runner::Client;
+use positronic_core::runner::{Client, CodeCheck};
 use tokio::sync::Semaphore;
 
-use crate::api::KnownCheck;
+use crate::api::Continuation;
 use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
 use crate::bodies::Bodies;
 use crate::folds::Folds;
@@ -18,12 +18,12 @@ use crate::lines::SharedLines;
 use crate::options::Options;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::readiness::Readiness;
-use crate::recent::RunCache;
+use crate::recent::HeadCache;
 use crate::routes::{Route, table};
 use crate::states::CachedStates;
 
-/// Of how many runs the last check of the code is kept.
-const CODE_CHECKS: usize = 1000;
+/// Of how many runs it is cached whether work on them can continue.
+const CHECKED_RUNS: usize = 1000;
 
 /// From how many bytes on a body is not decoded where it would block other requests, and few bodies are in memory at once.
 pub(crate) const LARGE: usize = 64 << 10;
@@ -49,7 +49,8 @@ pub(crate) struct App {
     pub(crate) forks: Forks,
     pub(crate) lines: SharedLines,
     pub(crate) readiness: Readiness,
-    pub(crate) code_checks: RunCache<KnownCheck>,
+    pub(crate) code_checks: HeadCache<CodeCheck>,
+    pub(crate) continuations: HeadCache<Continuation>,
 }
 
 impl App {
@@ -78,7 +79,8 @@ impl App {
             forks: Forks::default(),
             lines: SharedLines::default(),
             readiness: Readiness::default(),
-            code_checks: RunCache::new(CODE_CHECKS),
+            code_checks: HeadCache::new(CHECKED_RUNS),
+            continuations: HeadCache::new(CHECKED_RUNS),
             options,
         }
     }

@@ -22,8 +22,8 @@ pub(crate) use idempotency::Key;
 pub use pending::decision::Decision;
 pub(crate) use pending::decisions::decide;
 pub(crate) use pending::items::{arguments_schema, question_id};
+pub(crate) use runs::continuation::{Continuation, checked_code};
 pub(crate) use runs::list::user_of;
-pub(crate) use runs::run::{KnownCheck, checked_code};
 pub(crate) use runs::signals::code_differs;
 pub(crate) use runs::start::{conversation, given_options, of_conversation, of_start, user_for};
 

@@ -4,12 +4,12 @@ import { get } from '../lib/api.js';
 import { at, go, query, runUrl, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
 import { cause, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
-import { cash, micros, moment, money, number, plural, shortId } from '../lib/format.js';
+import { cash, micros, moment, money, number, plural, shortId, titleWord } from '../lib/format.js';
 import { empty, idText, resource } from '../parts/common.js';
 import { noModel } from '../parts/next_model.js';
 import { requestForm } from '../parts/request.js';
 
-const { a, b, button, div, h1, h2, header, li, nav, ol, p, section, small, span, ul } = tags;
+const { a, b, button, code, div, h1, h2, header, li, nav, ol, p, pre, section, small, span, ul } = tags;
 const SHAPES = { loop: 'retry', brain: 'brain', prompt: 'model', loop_to: 'retry', wait: 'clock', guard: 'flag' };
 /** What a tool does to the world or to its loop, as `[icon, words]`. */
 const FLAGS = { exit: ['exit', 'ends the loop'], destructive: ['warn', 'destructive'], brain: ['brain', 'a brain'], read_only: ['tool', 'read only'] };
@@ -29,7 +29,7 @@ const stagesOf = ({ stages }, tools, path = '') => ol.flow(stages.map(({ name, k
 }));
 
 /** The tools that each loop of a run was offered: a brain says them when it runs only. Rounds and members of groups are one loop. */
-async function offered(run) {
+async function offeredIn(run) {
   const { items } = await get(`/runs${at(run)}/events`, { type: 'LOOP_ITERATION', limit: 100 });
   const loops = {};
   for (const { path, tools = [] } of items) {
@@ -38,6 +38,14 @@ async function offered(run) {
     loops[loop] = [...known, ...tools.filter(({ id, body }) => body && !known.some((tool) => tool.id === id)).map(({ id, body }) => ({ id, ...body }))];
   }
   return Object.fromEntries(Object.entries(loops).filter(([, tools]) => tools.length));
+}
+/** The tools of the last run that was offered some, a completed one before the others: a run that failed early has reached no loop. */
+async function offered(runs) {
+  for (const last of runs.toSorted((one, other) => Number(other.status === 'completed') - Number(one.status === 'completed'))) {
+    const tools = await offeredIn(last.id).catch(() => ({}));
+    if (Object.keys(tools).length) return { tools, last };
+  }
+  return { tools: {}, last: null };
 }
 
 const figure = (value, name, to) => div(b(to ? a({ href: ui(to) }, value) : value), span(name));
@@ -88,9 +96,7 @@ export default function brainsView(route) {
     chosen = title;
     one = title && resource(async () => {
       const [brain, runs, figures] = await Promise.all([get(`/brains${at(title)}`), get('/runs', { brain: title, limit: 5 }), get('/overview', { range: '30d', brain: title }).catch(() => null)]);
-      const last = runs.items.find(({ status: now }) => now === 'completed') ?? runs.items[0];
-      const tools = last ? await offered(last.id).catch(() => ({})) : {};
-      return { brain, runs, figures, tools, last, form: requestForm({
+      return { brain, runs, figures, ...await offered(runs.items), form: requestForm({
         title: 'Start a run', verb: 'Start', below: () => noModel(brain.model), route: 'POST /runs', name: 'start', hide: ['brain'], first: ['options'], flat: ['options'], more: 'User, tags and more',
         value: { brain: title, options: brain.default_options }, schemas: { options: brain.options_schema }, done: ({ id }) => go(at('runs', id)) }) };
     });
@@ -112,8 +118,8 @@ export default function brainsView(route) {
       one.value?.brain.start.allowed && button.primary.toStart({ onclick: toStart }, icon('run'), 'Start a run')] : [h1('Brains'), span.soft.cut(list.value && `${plural(list.value.items.length, 'brain')} that this server can run, with the runs that ended in the last 30 days`)]),
     render: () => (one ? one.show(({ brain, runs, figures, tools, last, form }) => div.brain({ key: chosen },
       div(figures && figuresOf(chosen, figures), brain.structure && section.panel(header(h2('Structure'), span.grow(), small({ title: brain.fingerprint }, `version ${brain.version}, code ${brain.fingerprint.slice(0, 4)}`)), stagesOf(brain.structure, tools),
-        Object.keys(tools).length > 0 && p.soft('The tools are those of the run ', a({ href: runUrl(last.id) }, shortId(last.id)), '.')), runsOf(chosen, runs)),
-      div(section.panel({ 'aria-label': 'Start a run' }, brain.starts_on && p.soft(`Started by the webhook ${brain.starts_on.join(', ')}.`), brain.start.allowed ? form() : p.soft(brain.start.reason)))))
+        Object.keys(tools).length > 0 && p.soft('The tools are those of the run ', a({ href: runUrl(last.id) }, shortId(last.id)), last.models?.length > 0 && [', answered by ', last.models.map((name, i) => [i > 0 && ', ', code({ key: name }, name)])], '.')), runsOf(chosen, runs)),
+      div(section.panel({ 'aria-label': 'Start a run' }, brain.starts_on && p.soft(`Started by the webhook ${brain.starts_on.join(', ')}.`), brain.start.allowed ? [form(), pre(`positronic run ${titleWord(chosen)}`)] : p.soft(brain.start.reason)))))
       : list.show((all) => (all.items.length ? div.queue.inMain(links(all)) : empty('This server has no brains', 'Register brains with `Runner::brain`, or start `serve` in a project.')))),
   };
 }
