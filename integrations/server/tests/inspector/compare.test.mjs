@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { accessible, eventually, launch, open } from './browser.mjs';
-import { limitedLog, Project, refusedLog, waitingLog } from './server.mjs';
+import { endedLog, limitedLog, Project, refusedLog, waitingLog } from './server.mjs';
 
 const project = new Project();
 let [browser, page] = [];
@@ -28,6 +28,12 @@ before(async () => {
   events[0].start = { forked_from: ['one', 3] };
   const asked = events.toSpliced(4, 0, { at: events[3].at, epoch: 1, type: 'RUN_CLAIMED', owner: 'worker' }, events[3]).map((event, seq) => ({ ...event, seq }));
   project.import([{ ...header, events: asked.length }, ...asked].map((event) => JSON.stringify(event)));
+  // What has failed was done by a fork.
+  project.import(refusedLog('failed', 'The order is on its way.'));
+  project.import(endedLog('done', { type: 'BRAIN_COMPLETE', result: null }).map((line) => {
+    const event = JSON.parse(line);
+    return JSON.stringify(event.seq === 0 ? { ...event, start: { forked_from: ['failed', 0] } } : event);
+  }));
   project.import(limitedLog('cut', 480));
   project.import(limitedLog('whole'));
   browser = await launch();
@@ -80,13 +86,13 @@ test('the first difference of a fork stands before the rows, also if no row of i
 
 test('a search counts the runs that match it, and an empty one says what was searched', async () => {
   await page.to('/runs?status=failed', '.run-row');
-  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^6 runs/));
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^7 runs/));
   await page.to('/runs?status=running', '.empty');
   await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^0 runs/));
   await eventually(async () => assert.match(await page.locator('.empty').innerText(), /No run matches status:running/));
   await page.getByRole('link', { name: 'Clear the search' }).click();
   await page.locator('.run-row').first().waitFor();
-  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^10 runs/));
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /^12 runs/));
   page.check();
 });
 
@@ -121,5 +127,15 @@ test('a fork shows its own attempts to get an answer, and not the request that i
   const answer = page.locator('.row', { hasText: 'The order is on its way.' }).first();
   await answer.waitFor();
   await eventually(async () => assert.doesNotMatch(await answer.innerText(), /attempt|no answer/));
+  page.check();
+});
+
+test('a failed run that a fork has completed says so, and asks for no retry', async () => {
+  await page.to('/runs/failed', '.run-head h1');
+  await eventually(async () => assert.match((await page.locator('.retried').innerText()).trim(), /Continued as done, completed/));
+  for (const retry of await page.getByRole('button', { name: /^Retry/ }).all()) assert.doesNotMatch(await retry.getAttribute('class') ?? '', /primary/);
+  await accessible(page, 'a failed run that was continued');
+  await page.locator('.retried a').click();
+  await page.waitForURL(/runs\/done$/);
   page.check();
 });

@@ -229,6 +229,9 @@ async fn fork_lists_what_runs_again_and_shares_the_past() {
     assert_eq!(nowhere.problem(), "unprocessable");
     let forks = shop.get(&token, &path).await.json()["forks"].clone();
     assert_eq!(forks.as_array().unwrap().len(), 2, "{forks}");
+    assert!(
+        forks.as_array().unwrap().iter().any(|fork| fork["id"] == forked.json()["id"] && fork["status"].is_string())
+    );
     let diff = shop.get(&token, &format!("/api/v1/diff?a={run}&b={new}")).await.json();
     assert_eq!(diff["diff"]["given"][1]["options"], json!({ "number": 8 }), "{diff}");
     let rows = diff["rows"].as_array().unwrap();

@@ -81,6 +81,8 @@ export function endOf(node, model) {
   const next = model.nodes.reduce((seq, other) => (other && other.status !== 'not_started' && other.seq > node.seq && other.seq < seq && !isBelow(other) ? other.seq : seq), model.head + 1);
   return next - 1;
 }
+/** The last fork that has completed what a failed run has not. */
+export const continuedAs = (run) => run.status === 'failed' && run.forks?.find(({ status }) => status === 'completed');
 export const isWait = ({ kind }) => Boolean(kind.approval || kind.waits?.length || kind.waited || kind.type === 'budget');
 /** The amount of a cost, in billionths; absent if no price is known. */
 export const amountOf = (cost) => cost?.known ?? null;
@@ -107,6 +109,23 @@ export function sumsOf(stage, model) {
     model.sums = { head: model.head, of };
   }
   return model.sums.of.get(stage.id) ?? null;
+}
+
+/** What the answers have used that a fork shares, which count in the sums of the run that asked for them; `null` without any. */
+export function sharedOf(model) {
+  const { forked_from: origin } = model.run;
+  const answers = origin ? model.nodes.filter((node) => node?.kind.type === 'answer' && node.seq <= origin.seq).map(({ kind }) => answerOf(kind)).filter((answer) => answer?.metadata) : [];
+  if (!answers.length) return null;
+  const sum = (of) => answers.reduce((all, answer) => all + Number(of(answer) ?? 0), 0);
+  return { calls: sum(({ cost }) => cost != null), unpriced: sum(({ cost }) => cost === 'unknown'), known: sum(({ cost }) => amountOf(cost)),
+    usage: Object.fromEntries(['input', 'output', 'cached'].map((name) => [name, sum(({ metadata }) => metadata.usage?.[name])])) };
+}
+/** What a run has used itself: the tokens and the costs of its timeline without those that a fork shares. */
+export function ownOf(model) {
+  const [shared, { usage = {}, spent }] = [sharedOf(model), model];
+  if (!shared) return { usage, spent, shared };
+  return { shared, usage: Object.fromEntries(Object.entries(usage).map(([name, used]) => [name, used - (shared.usage[name] ?? 0)])),
+    spent: spent && { calls: spent.calls - shared.calls, unpriced: spent.unpriced - shared.unpriced, known: Math.max(0, Number(spent.known) - shared.known).toFixed(9) } };
 }
 
 export class RunModel {

@@ -9,7 +9,7 @@ import { batchOf, batches, lastCall } from './batches.js';
 import { took, when } from './common.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
-import { amountOf, answerOf, attempts, failureOf, isFailure, isLastAttempt, isNoAnswer, isQuestion, iterationOf, retriesOf, stageName, standingOf, sumsOf } from './model.js';
+import { amountOf, answerOf, attempts, continuedAs, failureOf, isFailure, isLastAttempt, isNoAnswer, isQuestion, iterationOf, retriesOf, stageName, standingOf, sumsOf } from './model.js';
 
 const { a, b, button, code, details, div, h2, img, li, p, small, span, summary, ul } = tags;
 
@@ -253,7 +253,7 @@ function errorBox(message, list, { model, retry, dialog, selectNode }) {
   // The cause stands above it already; what is left is the advice.
   const rest = list.length && whole.startsWith(cause) ? whole.slice(cause.length).replace(/^[;,.]\s*/, '').replace(/^ ?\((https?:[^)]*)\)/, 'asked at $1') : whole;
   return div.errorBox(rest && p({ dir: 'auto' }, quoted(sentenceCase(rest))), list.length > 1 && attemptList(list),
-    model.run.status === 'failed' && div.buttons(retry && button.primary({ onclick: retry }, icon('retry'), 'Retry'), seq != null && button({ onclick: () => dialog('fork', seq - 1) }, icon('fork'), 'Fork with another model'),
+    model.run.status === 'failed' && div.buttons(retry && (continuedAs(model.run) ? button : button.primary)({ onclick: retry }, icon('retry'), 'Retry'), seq != null && button({ onclick: () => dialog('fork', seq - 1) }, icon('fork'), 'Fork with another model'),
       seq != null && button({ onclick: () => selectNode(list.at(-1)) }, icon('lines'), 'Show the request')));
 }
 

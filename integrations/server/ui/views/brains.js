@@ -50,13 +50,14 @@ async function offered(runs) {
 
 const figure = (value, name, to) => div(b(to ? a({ href: ui(to) }, value) : value), span(name));
 /** The figures of 30 days, as the overview has them. */
-function figuresOf(title, { from, started, ended: { completed, failed, cancelled, active, costs, partly_priced: partly }, waiting }) {
+function figuresOf(title, { from, started, open, ended: { completed, failed, cancelled, active, costs, priced }, waiting }) {
   const [all, runs] = [completed + failed + cancelled, (filter) => `/runs${query({ brain: title, since: from, ...filter })}`];
   const [cost] = [...costs].sort((one, other) => other.amount - one.amount);
-  return section.brainFigures({ 'aria-label': 'Figures of the last 30 days' }, figure(number(started), 'runs in 30 days', runs()),
+  return section.brainFigures({ 'aria-label': 'Figures of the last 30 days' }, figure(number(started), ['started in 30 days, ', number(all), ' ended'], runs()),
     figure(all ? `${Math.round((failed / all) * 1000) / 10} %` : '–', 'failed', failed && runs({ status: 'failed' })),
     figure(active ? micros(active.p50) : '–', 'p50 active'), figure(active ? micros(active.p95) : '–', 'p95 active'),
-    figure(cost && all ? money(String(cost.amount / all), cost.currency) : '–', partly ? 'mean cost, in part' : 'mean cost'),
+    figure(cost && priced ? money(String(cost.amount / priced), cost.currency) : '–', priced < all || !all ? `mean cost of ${plural(priced, 'ended run')} with a known one` : 'mean cost'),
+    open?.costs.length > 0 && figure(open.costs.map(({ amount, currency }) => money(amount, currency)).join(' + '), `so far in ${plural(open.runs, 'open run')}`),
     figure(number(waiting.items), waiting.items === 1 ? 'decision waits' : 'decisions wait', waiting.items && '/inbox'));
 }
 
@@ -65,7 +66,7 @@ function inBrief(figures) {
   if (!figures) return '';
   const { ended: { completed, failed, cancelled, costs, partly_priced: partly }, last_completed: last } = figures;
   const [all, [cost]] = [completed + failed + cancelled, costs];
-  return [plural(all, 'run'), failed > 0 && span.bad(`${number(failed)} failed`), cost && `${partly ? 'at least ' : ''}${cash(cost.amount, cost.currency)}`, last && `last good ${moment(last).replace(/:\d\d$/, '')}`]
+  return [`${plural(all, 'run')} ended`, failed > 0 && span.bad(`${number(failed)} failed`), cost && `${partly ? 'at least ' : ''}${cash(cost.amount, cost.currency)}`, last && `last good ${moment(last).replace(/:\d\d$/, '')}`]
     .filter(Boolean).flatMap((one, i) => (i ? [' · ', one] : [one]));
 }
 

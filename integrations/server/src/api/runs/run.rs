@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::continuation::{Continuation, checked_code, continuation};
 use super::wait::{Wait, WaitQuery};
-use crate::api::items::{RunRow, head, value};
+use crate::api::items::{RunRow, StatusName, head, value};
 use crate::api::pending::items::{Allowed, PendingItem};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
@@ -64,7 +64,15 @@ struct RunDetail {
     #[serde(skip_serializing_if = "Option::is_none")]
     conversation_runs: Option<usize>,
     /// The latest forks of it.
-    forks: Vec<String>,
+    forks: Vec<ForkItem>,
+}
+
+/// A fork of a run.
+#[derive(Serialize, JsonSchema)]
+struct ForkItem {
+    id: String,
+    #[schemars(with = "StatusName")]
+    status: Status,
 }
 
 /// What the caller may do with a run now.
@@ -188,11 +196,11 @@ fn actions(
 }
 
 /// Returns the latest forks of a run that the caller sees.
-async fn forks(app: &App, caller: &Caller, row: &RunSummary) -> Result<Vec<String>, Problem> {
+async fn forks(app: &App, caller: &Caller, row: &RunSummary) -> Result<Vec<ForkItem>, Problem> {
     let mut seen = Vec::new();
     for fork in app.forks.of(app.client.store(), &row.run).await?.into_iter().take(MAX_FORKS) {
         match app.row(caller, &fork).await {
-            Ok(_) => seen.push(fork.to_string()),
+            Ok(row) => seen.push(ForkItem { id: fork.to_string(), status: row.status }),
             // It was pruned, or belongs to another user.
             Err(problem) if problem.kind() == ProblemType::UnknownRun => {}
             Err(problem) => return Err(problem),

@@ -33,6 +33,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let log = ServeLog::new(&args.log);
     let served = Served::read(&args.brain, project)?;
     let prices = price_table(args.model.prices.as_deref(), &ui.settings)?;
+    ui.prices = Some(prices.clone());
     let store = ProjectStore::open(ui).await?;
     let runners = Runners::new(project, &args.model, &store, ui.settings.clone());
     runners.check()?;
