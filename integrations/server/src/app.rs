@@ -14,22 +14,22 @@ use axum::extract::OriginalUri;
 use axum::http::request::Parts;
 use axum::http::{Extensions, Uri};
 use positronic_core::record::Timestamp;
-use positronic_core::runner::Client;
+use positronic_core::runner::{Client, CodeCheck};
 use tokio::sync::Semaphore;
 
 use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
-use crate::code_check::KnownCheck;
+use crate::continuation::Continuation;
 use crate::folds::Folds;
 use crate::forks::Forks;
 use crate::lines::SharedLines;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::readiness::Readiness;
-use crate::recent::RunCache;
+use crate::recent::HeadCache;
 use crate::settings::RouterSettings;
 use crate::states::CachedStates;
 
-/// Of how many runs the last check of the code is kept.
-const CODE_CHECKS: usize = 1000;
+/// Of how many runs it is cached whether work on them can continue.
+const CHECKED_RUNS: usize = 1000;
 
 /// How many large bodies are in memory at once, and how many of them before their signature is checked, so that anonymous
 /// senders leave room for callers.
@@ -52,7 +52,8 @@ pub(crate) struct App {
     pub(crate) forks: Forks,
     pub(crate) lines: SharedLines,
     pub(crate) readiness: Readiness,
-    pub(crate) code_checks: RunCache<KnownCheck>,
+    pub(crate) code_checks: HeadCache<CodeCheck>,
+    pub(crate) continuations: HeadCache<Continuation>,
 }
 
 impl App {
@@ -79,7 +80,8 @@ impl App {
             forks: Forks::default(),
             lines: SharedLines::default(),
             readiness: Readiness::default(),
-            code_checks: RunCache::new(CODE_CHECKS),
+            code_checks: HeadCache::new(CHECKED_RUNS),
+            continuations: HeadCache::new(CHECKED_RUNS),
             settings,
         }
     }

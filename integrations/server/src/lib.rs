@@ -28,7 +28,7 @@ mod auth;
 mod blocking;
 mod bodies;
 mod brains;
-mod code_check;
+mod continuation;
 mod cursor;
 pub mod extension;
 mod folds;

@@ -1,9 +1,10 @@
 //! A bounded cache by run, from which the run that was used longest ago goes first.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
-use positronic_core::record::RunId;
+use positronic_core::record::{RunId, RunSummary, Seq};
 
 /// What is cached of the runs that were used last.
 pub(crate) struct RunCache<T> {
@@ -28,6 +29,35 @@ impl<T: Clone> RunCache<T> {
         }
         cached.push_back((run, value.clone()));
         value
+    }
+}
+
+/// What was computed of a run, and the number of its next event at that time.
+type AtHead<T> = Arc<tokio::sync::Mutex<Option<(Seq, T)>>>;
+
+/// What was computed of runs, until their next events.
+pub(crate) struct HeadCache<T> {
+    cached: RunCache<AtHead<T>>,
+}
+
+impl<T: Clone> HeadCache<T> {
+    /// Creates a cache of at most so many runs.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { cached: RunCache::new(most) }
+    }
+
+    /// Returns what is cached of a run with this head, or else computes it; requests at the same time wait for one computation.
+    pub(crate) async fn get<E>(&self, row: &RunSummary, compute: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let cached = self.cached.get(&row.run, Arc::default);
+        let mut cached = cached.lock().await;
+        if let Some((next, value)) = &*cached
+            && *next == row.next
+        {
+            return Ok(value.clone());
+        }
+        let value = compute.await?;
+        *cached = Some((row.next, value.clone()));
+        Ok(value)
     }
 }
 

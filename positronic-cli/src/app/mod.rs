@@ -24,7 +24,7 @@ pub(crate) use files::{
 pub(crate) use io::{BufferedLog, Failure, Log, LogSettings, Output, PROGRAM, Streams, Ui, Unread, size};
 pub(crate) use live_text::{LiveReader, LiveText};
 #[cfg(feature = "serve")]
-pub(crate) use models::answered_by_another;
+pub(crate) use models::can_continue_after;
 pub(crate) use models::{
     Advised, ByTier, CassetteFollower, CassetteSession, ChosenCassette, ModelSettings, Models, NO_ANSWER_LEFT, NoModel,
     PRICE_TABLE, REPLY, SET_MODEL, answers_for, check_enforceable, choose_models, chosen_cassette, currency,

@@ -1,4 +1,4 @@
-//! What lists show of a run beside its state: what it is about, its result, the tools it has called, the models that have answered, and the loop
+//! What lists show of a run beside its state: what it is about, its result, the tools it has called, what its models have used, and the loop
 //! that a limit has cut off or the guard that has ended it.
 //!
 //! They come from the events of an append and the row before it, so that no list reads a log.
@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::headline::headline;
 use super::state::RunState;
 use crate::record::{
-    Actor, CODE, Event, EventKind, LoopOutcome, ModelUse, Money, Part, Path, RunSummary, Segment, Usage,
+    Actor, CODE, Event, EventKind, LoopOutcome, ModelUse, Money, Part, Path, ResponseMetadata, RunSummary, Segment,
+    Usage,
 };
 
 /// The largest number of characters of an input or a result.
@@ -35,16 +36,39 @@ pub(crate) fn describe(row: &mut RunSummary, state: &RunState, events: &[Arc<Eve
     }
 }
 
-/// Adds what an answer has used to its model, as limits of money count it.
+/// Adds what an answer has used to its run and to its model, as limits of money count it. An answer that a fork shares is counted by its origin.
 fn add_answer(row: &mut RunSummary, state: &RunState, event: &Event) {
     let metadata = match &event.kind {
         EventKind::LoopModelResult { metadata, .. } => metadata,
         EventKind::LoopAnswerRefused { metadata, .. } | EventKind::LoopAnswerBroken { metadata } => &**metadata,
         _ => return,
     };
+    if row.forked_from.as_ref().is_some_and(|(_, at)| event.seq <= *at) {
+        return;
+    }
+    let charge = metadata.cost.as_ref().filter(|charge| state.currency.as_deref() == Some(&*charge.currency));
+    let known = charge.filter(|_| !metadata.is_free()).map(|charge| charge.amount).unwrap_or_default();
+    let is_partial = charge.is_none() && !metadata.is_free();
+    row.usage += metadata.usage;
+    if is_partial || known > Money::default() {
+        let cost = row.cost.get_or_insert_default();
+        cost.known += known;
+        cost.is_partial |= is_partial;
+        if known > Money::default() {
+            cost.currency.clone_from(&state.currency);
+        }
+    }
+    let Some(used) = use_of(row, metadata) else { return };
+    used.usage += metadata.usage;
+    used.known += known;
+    used.is_partial |= is_partial;
+}
+
+/// Returns what the model of an answer has used; `None` for answers without a model, and if the run has too many.
+fn use_of<'a>(row: &'a mut RunSummary, metadata: &ResponseMetadata) -> Option<&'a mut ModelUse> {
     let name = metadata.answered_by.as_ref().unwrap_or(&metadata.model);
     if metadata.provider == CODE || (metadata.provider.is_empty() && name.is_empty()) {
-        return;
+        return None;
     }
     let provider = metadata.provider.as_str();
     let is_it = |known: &ModelUse| match known.model.split_once('/') {
@@ -53,7 +77,7 @@ fn add_answer(row: &mut RunSummary, state: &RunState, event: &Event) {
     };
     let place = row.models.iter().position(is_it);
     if place.is_none() && row.models.len() == MODELS {
-        return;
+        return None;
     }
     let place = place.unwrap_or_else(|| {
         let (usage, known) = (Usage::default(), Money::default());
@@ -62,15 +86,7 @@ fn add_answer(row: &mut RunSummary, state: &RunState, event: &Event) {
         row.models = row.models.iter().cloned().chain([new]).collect();
         row.models.len() - 1
     });
-    let Some(used) = Arc::make_mut(&mut row.models).get_mut(place) else { return };
-    used.usage += metadata.usage;
-    if metadata.is_free() {
-        return;
-    }
-    match metadata.cost.as_ref().filter(|charge| state.currency.as_deref() == Some(&*charge.currency)) {
-        Some(charge) => used.known += charge.amount,
-        None => used.is_partial = true,
-    }
+    Arc::make_mut(&mut row.models).get_mut(place)
 }
 
 fn note(row: &mut RunSummary, event: &Event) {

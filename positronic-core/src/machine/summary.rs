@@ -7,15 +7,14 @@ use super::admit::REPLY;
 use super::apply::IllegalEvent;
 use super::cause::cause;
 use super::frames::BrainEnd;
-use super::grants::Spending;
 use super::state::RunState;
 use super::status::{pending, status_and_next};
 use super::waiting::why;
-use crate::record::{Event, Money, RunCost, RunId, RunSummary, Starter, Status, Timestamp};
+use crate::record::{Event, RunId, RunSummary, Starter, Status, Timestamp};
 
 /// Computes the summary of a run; `before` is the previous one, which contains since when the status is
 /// unchanged, when a fork was made, whose events are older, who started it, and what `describe` has found in its
-/// events. The append counts its pending items.
+/// events, such as what its answers have used. The append counts its pending items.
 #[must_use]
 pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> RunSummary {
     let root = state.root.as_deref();
@@ -52,9 +51,9 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         started: before.map_or_else(|| root.map_or(state.at, |root| root.began), |before| before.started),
         at: state.at,
         next: state.next,
-        usage: root.map(|root| root.usage).unwrap_or_default(),
+        usage: before.map(|before| before.usage).unwrap_or_default(),
         active: active(state, before),
-        cost: root.and_then(|root| cost(state, &root.spent)),
+        cost: before.and_then(|before| before.cost.clone()),
         models: before.map(|before| Arc::clone(&before.models)).unwrap_or_default(),
         cause: root.and_then(|root| match &root.end {
             Some(BrainEnd::Failed(failure)) => Some(cause(&failure.message)),
@@ -81,12 +80,6 @@ fn active(state: &RunState, before: Option<&RunSummary>) -> Option<Duration> {
     let was_active = claim.is_some_and(|claim| state.claim.as_ref().is_some_and(|now| now.epoch == claim.epoch));
     let passed = if was_active { state.at.since(before.at) } else { Duration::ZERO };
     before.active.map(|active| active.saturating_add(passed))
-}
-
-fn cost(state: &RunState, spent: &Spending) -> Option<RunCost> {
-    let is_partial = spent.unpriced.is_some();
-    let currency = state.currency.clone().filter(|_| spent.known > Money::default());
-    (is_partial || currency.is_some()).then_some(RunCost { known: spent.known, currency, is_partial })
 }
 
 /// Returns since when the status at the end of a log is unchanged, as the appends of the log have found it.

@@ -5,10 +5,10 @@ use std::time::Duration;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::prices::PriceTable;
-use positronic_core::record::{Status, Usage};
-use positronic_core::runner::{Clock as _, Settled};
+use positronic_core::record::{EventKind, RunSummary, Seq, Status, Usage};
+use positronic_core::runner::{Clock as _, Fork, Settled};
 use positronic_core::store::prelude::*;
-use positronic_core::store::{FigureFilter, MemoryStore};
+use positronic_core::store::{FigureFilter, MemoryStore, RunFilter};
 use positronic_core::testing::TestClock;
 use serde_json::json;
 
@@ -71,6 +71,58 @@ async fn row_has_active_time_cost_and_cause_and_figures_add_them_up() {
     assert_eq!((group.usage.input, group.usage.output, group.usage.cached), (100, 10, 40));
     assert_eq!((group.cost, &group.active[..]), (spent, &[30_000_000][..]));
     assert_eq!((figures.started, figures.open.len()), (vec![1, 0, 0, 0], 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_a_fork_shares_count_once_in_all_sums() {
+    let (store, clock) = (MemoryStore::new(), TestClock::default());
+    let begun = clock.now();
+    let usage = Usage { input: 100, output: 10, ..Usage::default() };
+    let prices =
+        json!({ "as_of": "2026-01-01", "currency": "EUR", "prices": { "scripted/*": { "input": 1, "output": 2 } } });
+    let model = ScriptedModel::from_fn(move |asked| match asked.messages.len() {
+        1 => Reply::call("look", json!({})).usage(usage),
+        _ => Reply::text("Done.").usage(usage),
+    });
+    let desk = brain("Desk")
+        .r#loop("Chat", |cx| {
+            cx.system("You look.").input("Look.").tool("look", |t| t.execute(async |_: NoArgs, _| Ok("a shelf")))
+        })
+        .build();
+    let runner = Runner::new(model)
+        .store(store.clone())
+        .clock(clock.clone())
+        .prices(serde_json::from_value::<PriceTable>(prices).unwrap())
+        .brain(desk.clone());
+    let run = runner.start(&desk, ()).await.unwrap();
+    run.result().await.unwrap();
+    let log = runner.client().events(run.id(), Seq(0)).await.unwrap();
+    let second = log.iter().rfind(|event| matches!(event.kind, EventKind::LoopIteration(_))).unwrap().seq;
+    let at = Seq(second.0 - 1);
+
+    let fork = runner.fork(run.id(), at, Fork::default()).await.unwrap();
+    fork.result().await.unwrap();
+    let again = runner.fork(fork.id(), at, Fork::default()).await.unwrap();
+    again.result().await.unwrap();
+
+    let nanos = |row: &RunSummary| (row.usage.total(), row.cost.as_ref().unwrap().known.nanos());
+    let (total, known) = nanos(&store.run(fork.id()).await.unwrap());
+    assert_eq!((total, known > 0), (110, true));
+    assert_eq!(nanos(&store.run(run.id()).await.unwrap()), (220, 2 * known));
+    let row = store.run(again.id()).await.unwrap();
+    assert_eq!(nanos(&row), (110, known), "only its own answer");
+    assert_eq!((row.models[0].usage, row.models[0].known.nanos()), (usage, known));
+    let counted = again.state().root.as_deref().unwrap().spent.known;
+    assert_eq!(counted.nanos(), 2 * known, "its limits count what it shares");
+    let sums = store.sums(&RunFilter::default()).await.unwrap();
+    assert_eq!((sums.usage.total(), sums.costs["EUR"].nanos()), (440, 4 * known));
+    let filter =
+        FigureFilter::builder().from(begun).bucket(Duration::from_hours(1)).buckets(4).now(clock.now()).build();
+    let figures = store.figures(&filter).await.unwrap();
+    let [group] = &figures.ended[..] else { panic!("{figures:?}") };
+    assert_eq!((group.runs, group.usage.total(), group.cost.nanos()), (3, 440, 4 * known));
+    let [model] = &figures.models[..] else { panic!("{figures:?}") };
+    assert_eq!((model.usage.total(), model.cost.nanos()), (440, 4 * known));
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,9 +22,9 @@ pub(crate) use idempotency::Key;
 pub use pending::decision::Decision;
 pub(crate) use pending::decisions::decide;
 pub(crate) use pending::items::{arguments_schema, question_id};
+pub(crate) use runs::continuation::checked_code;
 pub(crate) use runs::list::user_of;
 pub(crate) use runs::new_run::{conversation, given_options, of_conversation, of_start, user_for};
-pub(crate) use runs::run::checked_code;
 pub(crate) use runs::signals::code_differs;
 
 use crate::routes::Route;

@@ -72,10 +72,27 @@ test('all calls of a card are rejected with one reason, which a key does not sen
   assert.deepEqual(await decided('none'), [0, 1, 2].map((call) => [`Chat/0.${call}`, 'rejected', 'Not today']));
 });
 
-test('a run has the card below the last call of the answer, and its key leads there', async () => {
+test('a run has the card beside its transcript, or below the last call of the answer in a narrow window, and its key leads there', async () => {
+  await page.setViewportSize({ width: 1000, height: 900 });
   await page.to('/runs/run', '.row .batch');
-  await eventually(async () => assert.equal(await page.locator('.row .batch').count(), 1));
   await eventually(async () => assert.match(await page.locator('.row', { has: page.locator('.batch') }).innerText(), /mail\s+to: Lea[\s\S]*Jon[\s\S]*Kim[\s\S]*Lea/));
+  await page.setViewportSize({ width: 1280, height: 420 });
+  await page.locator('.beside .batch').waitFor();
+  await eventually(async () => assert.equal(await page.locator('.row .batch').count(), 0));
+  await accessible(page, 'a run with what waits beside it');
+  await ready('Jon');
+  // A key decides what is seen only, and the foot of the card covers the last call.
+  await part('Lea').evaluate((item) => item.focus({ preventScroll: true }));
+  await page.keyboard.press('a');
+  await part('Lea').getByRole('button', { name: 'Approve', exact: true }).evaluate((button) => button.focus({ preventScroll: true }));
+  await page.keyboard.press('Enter');
+  assert.deepEqual(await decided('run'), []);
+  // A call that waits is read with its decision, and what else is selected with its details.
+  await page.locator('.row.call', { hasText: 'Lea' }).click();
+  await page.locator('.beside .decide.selected', { hasText: 'Lea' }).waitFor();
+  await page.getByText('No text, 3 calls').click();
+  await page.getByRole('complementary', { name: 'Details' }).waitFor();
+  await page.setViewportSize({ width: 1280, height: 900 });
   await page.keyboard.press('d');
   await page.locator('.batch .decide:focus').waitFor();
   await ready('Jon');

@@ -12,6 +12,7 @@ before(async () => {
   for (const [run, result] of [['number', 42], ['text', 'All is well.'], ['falsy', false], ['none', null], ['object', { total: 7 }]]) {
     project.import(endedLog(run, { type: 'BRAIN_COMPLETE', result }));
   }
+  project.import(endedLog('limited', { type: 'BRAIN_ERROR', code: 'limit', message: 'the budget of the run is used up', retryable: false }));
   const guard = { path: 'In warranty', type: 'GUARD_CHECKED', passed: false, reason: 'too old' };
   project.import([...endedLog('guarded', guard), JSON.stringify({ seq: 2, at: 1_795_000_000_002_000, type: 'BRAIN_COMPLETE', result: 'It is too old.' })].map((line, i) => (i ? line : line.replace('"events":2', '"events":3'))
     .replace('"stages":[]', '"stages":[{"name":"In warranty","kind":"guard"}]')));
@@ -61,6 +62,15 @@ test('a failed run says what a retry does, and why it was refused', async () => 
   await eventually(async () => assert.match(await dialog.innerText(), /failed at a limit/));
   await dialog.getByRole('button', { name: 'Close' }).click();
   await page.unroute('**/runs/broke/retry');
+});
+
+test('a run that has failed at a limit offers no retry, and says why', async () => {
+  await page.to('/runs/limited', '.run-head h1');
+  await page.getByText('No retry: a retry would reach the same limit again: raise it in the code and fork the run before the stage').waitFor();
+  await eventually(async () => assert.equal(await page.getByRole('button', { name: 'Retry' }).count(), 0));
+  await page.keyboard.press('r');
+  await accessible(page, 'a run without a retry');
+  await eventually(async () => assert.equal(await page.getByRole('dialog').count(), 0));
 });
 
 test('a retry goes to the run in which the work continues', async () => {

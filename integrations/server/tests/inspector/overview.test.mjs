@@ -96,8 +96,11 @@ test('a cause of one run has its message with what is masked in others', async (
 
 test('the list of brains says how each has fared', async () => {
   await page.to('/brains', 'nav.whole a');
-  await eventually(async () => assert.match(await page.locator('nav.whole a', { hasText: 'Support' }).innerText(), /1 run · .*last good .*\d\d:\d\d$/));
+  await eventually(async () => assert.match(await page.locator('nav.whole a', { hasText: 'Support' }).innerText(), /1 run ended · .*last good .*\d\d:\d\d$/));
   await accessible(page, 'the list of brains');
+  // Its page has the same number beside those that have started.
+  await page.locator('nav.whole a', { hasText: 'Support' }).click();
+  await eventually(async () => assert.match(await page.locator('.brain-figures').innerText(), /started in 30 days, 1 ended/));
 });
 
 test('a step that made its run fail says why in its place', async () => {

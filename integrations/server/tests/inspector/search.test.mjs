@@ -71,7 +71,7 @@ test('a hit is the call with the text, shows the words around it and leads to it
   await page.to('/runs?q=249', '.run-row');
   await eventually(async () => assert.equal(await page.locator('.run-row').count(), 1));
   const hit = page.locator('.run-row .hit');
-  await eventually(async () => assert.match(await hit.innerText(), /^event \d+ loop tool call .*249/));
+  await eventually(async () => assert.match(await hit.innerText(), /^event \d+ call .*249/));
   await eventually(async () => assert.equal(await hit.locator('mark').innerText(), '249'));
   await accessible(page, 'hits of a search');
   const seq = /event (\d+)/.exec(await hit.innerText())[1];

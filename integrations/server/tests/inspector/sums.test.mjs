@@ -1,5 +1,7 @@
 // What runs come to: the sum of all that a search finds, not only of those that are shown, and the figures of each model.
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { accessible, eventually, launch, open } from './browser.mjs';
 import { pricedLog, Project } from './server.mjs';
@@ -12,7 +14,9 @@ const RUNS = 53;
 before(async () => {
   for (let i = 0; i < RUNS; i++) project.import(pricedLog(`priced-${i}`, i ? [{ model: 'small', amount: '0.25', input: 999 }] : [{ model: 'large', amount: '2', input: 1999 }]));
   browser = await launch();
-  page = await open(browser, await project.serve(0, '--no-work'));
+  const prices = join(project.folder, 'prices.toml');
+  writeFileSync(prices, 'as_of = "2026-11-01"\ncurrency = "USD"\n[prices]\n"acme/forked" = { input = 250, output = 250 }\n');
+  page = await open(browser, await project.serve(0, '--no-work', '--prices', prices));
 });
 after(async () => { await browser?.close(); await project.close(); });
 
@@ -64,5 +68,22 @@ test('the overview of one model has its runs, with the tokens and the cost of it
   await page.getByRole('link', { name: 'Runs', exact: true }).last().click();
   await page.waitForURL(/runs\?model=acme%2Fsmall/);
   await accessible(page, 'the runs of a model');
+  page.check();
+});
+
+test('what a fork shares counts only in its origin, in the head, the list and the overview', async () => {
+  const answers = [{ model: 'forked', amount: '0.25', input: 999 }, { model: 'forked', amount: '0.25', input: 999 }];
+  project.import(pricedLog('origin', answers));
+  project.import(pricedLog('shares', answers).map((line) => {
+    const event = JSON.parse(line);
+    return JSON.stringify(event.seq === 0 ? { ...event, start: { forked_from: ['origin', 7] } } : event);
+  }));
+  await page.to('/runs/shares', '.run-head h1');
+  const fact = (name) => page.locator('.run-head .facts > div', { has: page.locator('dt', { hasText: new RegExp(`^${name}$`) }) }).locator('dd').innerText();
+  await eventually(async () => assert.deepEqual([await fact('tokens'), await fact('cost'), await fact('shared, not paid again')], ['1,000', '$0.2500', '$0.2500']));
+  await page.to('/runs?model=forked', '.run-row');
+  await eventually(async () => assert.match(await page.locator('.counts').innerText(), /2 runs\s+2 completed\s+\$0\.7500\s+3,000 tokens$/));
+  await page.to('/overview?model=acme%2Fforked', '.tile');
+  await eventually(async () => assert.match(await page.locator('.tile').filter({ has: page.getByRole('heading', { name: 'Cost', exact: true }) }).locator('.figure').innerText(), /^\$0\.75(00)?\s+of ended runs · mean \$0\.3\d+ of 2 priced runs$/));
   page.check();
 });

@@ -58,7 +58,7 @@ test('see what was asked in iteration 7, and how it differs from 6', async () =>
   const pane = page.locator('.beside.pane');
   await sees(pane, /Answer of iteration 7/);
   await sees(pane.locator('.sent.new').first(), /Search number 6\./);
-  await sees(pane, /11 messages, as in the request before/);
+  await sees(pane, /11 messages, as in iteration 6/);
   await eventually(async () => assert.equal(await pane.locator('.sent.new').count(), 2, 'the answer before and its result'));
   me.took(3);
 });

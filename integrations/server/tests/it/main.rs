@@ -26,6 +26,7 @@ mod policies;
 mod problems;
 mod project_webhooks;
 mod redaction;
+mod retries;
 mod runs;
 mod schedules;
 mod streams;

@@ -49,10 +49,11 @@ async fn overview_of_an_empty_store_has_only_zeros() {
         assert_eq!(overview["started"], 0);
         let tokens = json!({ "input": 0, "output": 0, "cached": 0 });
         let nothing = json!({
-            "completed": 0, "failed": 0, "cancelled": 0, "costs": [], "partly_priced": 0, "tokens": tokens, "active": null,
+            "completed": 0, "failed": 0, "cancelled": 0, "costs": [], "priced": 0, "partly_priced": 0, "tokens": tokens, "active": null,
         });
         assert_eq!(overview["ended"], nothing);
         assert_eq!(overview["buckets"][buckets - 1]["ended"], nothing);
+        assert_eq!(overview["open"], json!({ "runs": 0, "costs": [], "partly_priced": 0, "tokens": tokens }));
         assert_eq!(overview["waiting"], json!({ "items": 0, "runs": 0, "oldest": null }));
         assert_eq!(
             (&overview["causes"], &overview["brains"], &overview["workers"]),
@@ -104,11 +105,15 @@ async fn overview_counts_runs_by_their_end_and_their_cause() {
     assert_eq!((&model["model"], &model["runs"]), (&json!("scripted/scripted"), &json!(2)), "{model}");
     assert_eq!((&model["tokens"], &model["partly_priced"]), (&ended["tokens"], &json!(2)), "{model}");
     assert_eq!(overview["queue"]["queued"], 0, "{}", overview["queue"]);
+    let sums = shop.get(&token, "/api/v1/runs/sums").await.json();
+    let open = &overview["open"];
+    assert_eq!((&open["runs"], &open["partly_priced"], &sums["partly_priced"]), (&json!(1), &json!(1), &json!(3)));
 
     let refunds = shop.get(&token, "/api/v1/overview?brain=Refund").await.json();
     assert_eq!((&refunds["started"], &refunds["ended"]["failed"]), (&json!(3), &json!(0)));
     let of_model = shop.get(&token, "/api/v1/overview?range=1h&model=scripted/scripted").await.json();
     assert_eq!((&of_model["ended"]["completed"], &of_model["ended"]["failed"]), (&json!(1), &json!(0)), "{of_model}");
+    assert_eq!(of_model["open"], Value::Null, "what one model has used of an open run is not known");
     assert_eq!((&of_model["ended"]["tokens"], &of_model["models"]), (&model["tokens"], &overview["models"]));
     assert_eq!((&of_model["causes"], &of_model["waiting"]["items"]), (&json!([]), &json!(1)), "{of_model}");
     let row = shop.get(&token, "/api/v1/runs?status=failed").await.json();

@@ -229,6 +229,9 @@ async fn fork_lists_what_runs_again_and_shares_the_past() {
     assert_eq!(nowhere.problem(), "unprocessable");
     let forks = shop.get(&token, &path).await.json()["forks"].clone();
     assert_eq!(forks.as_array().unwrap().len(), 2, "{forks}");
+    assert!(
+        forks.as_array().unwrap().iter().any(|fork| fork["id"] == forked.json()["id"] && fork["status"].is_string())
+    );
     let diff = shop.get(&token, &format!("/api/v1/diff?a={run}&b={new}")).await.json();
     assert_eq!(diff["diff"]["given"][1]["options"], json!({ "number": 8 }), "{diff}");
     let rows = diff["rows"].as_array().unwrap();
@@ -460,38 +463,4 @@ async fn wait_ends_after_its_seconds_and_counts_as_a_long_answer() {
     assert_eq!(second.problem(), "too-many-streams");
     let runs = shop.client.store().runs(&positronic_core::store::RunFilter::default()).await.unwrap();
     assert_eq!(runs.len(), 1, "the refused start has started nothing");
-}
-
-#[tokio::test]
-async fn retry_continues_a_failed_run_in_a_fork_and_a_parked_one_in_itself() {
-    use positronic_core::record::{Actor, EndReason, Event, EventKind, Failure, Path};
-    let shop = Shop::new();
-    let token = shop.token(None, &Scope::ALL).await;
-    let (run, _) = shop.waiting_run(&token, 7).await;
-    let log = shop.client.events(&run, Seq(0)).await.unwrap();
-    let failure = Failure { code: EndReason::Crash, message: "the process ended".to_owned(), retryable: true };
-    let parks =
-        EventKind::BrainPaused { signal: "parked".into(), actor: Actor::default(), failure: Some(failure.clone()) };
-    for (id, kind) in [("failed", EventKind::BrainError(failure)), ("parked", parks)] {
-        let last = log.last().unwrap();
-        let event = Event { seq: last.seq.next(), path: Path::root(), kind, ..Event::clone(last) };
-        let log: Vec<_> = log.iter().cloned().chain([Arc::new(event)]).collect();
-        shop.client.import(&RunId::new(id), &log).await.unwrap();
-    }
-
-    let row = shop.get(&token, "/api/v1/runs/parked").await.json();
-    let parked = shop.post(&token, "/api/v1/runs/parked/retry", json!({})).await;
-    let failed = shop.post(&token, "/api/v1/runs/failed/retry", json!({})).await;
-    let again = shop.post(&token, "/api/v1/runs/failed/retry", json!({})).await;
-    let waits = shop.post(&token, &format!("/api/v1/runs/{run}/retry"), json!({})).await;
-
-    assert_eq!((&row["status"], &row["parked"]), (&json!("paused"), &json!(true)), "{row}");
-    let next = log.len() as u64;
-    assert_eq!(parked.json(), json!({ "run": "parked", "forked": false, "seq": next + 1 }));
-    assert_eq!(shop.get(&token, "/api/v1/runs/parked").await.json()["status"], "waiting");
-    let new = failed.json()["run"].as_str().unwrap().to_owned();
-    assert_eq!(failed.json(), json!({ "run": new, "forked": true, "seq": next - 1 }));
-    assert_eq!(again.json(), failed.json(), "the same fork");
-    assert_eq!(shop.get(&token, &format!("/api/v1/runs/{new}")).await.json()["status"], "waiting");
-    assert_eq!(waits.problem(), "not-failed");
 }

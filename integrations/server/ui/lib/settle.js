@@ -15,10 +15,12 @@ export function settle() {
 addEventListener('focus', settle);
 document.addEventListener('visibilitychange', settle);
 export const isMoving = ({ movedAt = 0 }) => performance.now() - Math.max(movedAt, settling) < SETTLES;
+/** What scrolls with a node: the pane that it is in, or the page. */
+export const frameOf = (node) => node.closest('.pane-body') ?? main();
 /** Notes whether the buttons of an item have another place than when this was last called, or the item has just come. A reader who
  *  scrolls moves them in the window only, what is added above only in the page; a list that becomes shorter pushes them down. */
 export function place(node, draft) {
-  const { scrollTop, scrollHeight, clientHeight } = main();
+  const { scrollTop, scrollHeight, clientHeight } = frameOf(node);
   const { top } = (node.querySelector('footer') ?? node).getBoundingClientRect();
   const isMoved = Math.abs(top - draft.top) > 1 && Math.abs(top + scrollTop - draft.top - draft.scrolled) > 1;
   const isPushed = scrollHeight < draft.height && scrollTop + clientHeight >= scrollHeight - 2;

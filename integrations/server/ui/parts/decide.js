@@ -1,12 +1,12 @@
 // One item that waits for a person: what is asked, and the decision. The item stays until the log has the decision.
 import { tags, redraw } from '../lib/dom.js';
 import { newKey, Problem, request } from '../lib/api.js';
-import { later, main, runUrl, say } from '../lib/page.js';
+import { later, runUrl, say } from '../lib/page.js';
 import { isField, MOD, release } from '../lib/keys.js';
 import { icon } from '../lib/icons.js';
 import { placeWords, quoted } from '../lib/cause.js';
 import { brief, date, limitText, line, plural, sentenceCase, shortId, who, words as wordsOf } from '../lib/format.js';
-import { MOVING, isMoving, isSettled, place, settle } from '../lib/settle.js';
+import { MOVING, frameOf, isMoving, isSettled, place, settle } from '../lib/settle.js';
 import { when } from './common.js';
 import { dismiss, draftOf, isOver, nodeOf } from './drafts.js';
 import { whole } from './json.js';
@@ -143,24 +143,27 @@ export function approve(items, isMeant = false) {
   for (const item of list) if (item.kind === 'budget') draftOf(item).value ??= KINDS.budget.value(item);
   if (list.length) send(list, (item, draft) => KINDS[item.kind].body(item, draft));
 }
-/** The upper and the lower edge of what a reader sees of the page: bars may cover its end. */
-export function edges() {
-  const { top, bottom } = main().getBoundingClientRect();
-  const bars = [...document.querySelectorAll('.bulk')].map((bar) => bar.getBoundingClientRect()).filter((bar) => bar.bottom > top + 1);
+/** The upper and the lower edge of what a reader sees of what a node is in: bars may cover its end, and in a pane the foot of its card. */
+export function edges(node) {
+  const frame = frameOf(node);
+  const { top, bottom } = frame.getBoundingClientRect();
+  const foot = node.closest('.pane-body .batch')?.querySelector(':scope > footer');
+  const bars = [...frame.querySelectorAll('.bulk'), foot].filter((bar) => bar && !node.contains(bar)).map((bar) => bar.getBoundingClientRect()).filter((bar) => bar.bottom > top + 1);
   return [top, Math.min(bottom, ...bars.map((bar) => bar.top))];
 }
 /** Whether half of an item is in view, or half of the window shows it. */
 export function isInView(item) {
-  const [shown, [top, bottom]] = [nodeOf(item).getBoundingClientRect(), edges()];
+  const [shown, [top, bottom]] = [nodeOf(item).getBoundingClientRect(), edges(nodeOf(item))];
   return Math.min(shown.bottom, bottom) - Math.max(shown.top, top) >= Math.min(shown.height, bottom - top) / 2;
 }
 /** Whether the end of an item is in view. If not, shows its next part. */
 export function isEndShown(item) {
   // All of it stands above the buttons.
-  const [top, bottom] = edges();
-  const below = (nodeOf(item).querySelector('footer') ?? nodeOf(item)).getBoundingClientRect().top - bottom;
+  const node = nodeOf(item);
+  const [top, bottom] = edges(node);
+  const below = (node.querySelector('footer') ?? node).getBoundingClientRect().top - bottom;
   if (below <= 2) return true;
-  main().scrollBy(0, Math.min(below + 20, (bottom - top) * 0.6));
+  frameOf(node).scrollBy(0, Math.min(below + 20, (bottom - top) * 0.6));
   settle();
   return false;
 }
@@ -234,10 +237,10 @@ export default function decide(item, { inbox = false, part = false, selected = f
     draft.begins = false;
     field.focus();
     // The buttons show, too, where there is room: a key decides only what is shown to its end.
-    const [top, bottom] = edges();
+    const [top, bottom] = edges(node);
     const { bottom: end, height } = node.getBoundingClientRect();
     if (end <= bottom || height > bottom - top) return;
-    main().scrollBy(0, end - bottom + 8);
+    frameOf(node).scrollBy(0, end - bottom + 8);
     settle();
   };
   const onkeydown = (event) => {

@@ -47,5 +47,8 @@ async function ask(draft) {
   say(decision ? `${who(decision)} ${decision.verdict} the item that you were deciding. Your draft stays.` : draft.problem.message, true);
 }
 
+/** Whether an item waits for a person, and not for a webhook only. */
+export const isForPerson = ({ kind, waits = [] }) => kind !== 'answer' || waits.some(({ person }) => person);
+
 /** A list of what waits, after the items that stay only for their drafts. */
 export const withDrafts = (list, run) => [...Object.values(drafts).filter(({ item, stays, sent }) => stays && !sent && (!run || item.run === run)).map(({ item }) => item), ...list];

@@ -41,8 +41,13 @@ export function placeOf(node, model) {
 export const isError = (node) => node.status === 'failed' || node.kind.type === 'retry';
 /** What a node does now: what runs in a run that waits, waits. */
 export const standingOf = ({ status }, { run }) => (status === 'running' && !hasEnded(run) ? standing(run) : status);
-/** The attempts to get one answer, in their order. */
-export const attempts = (node, model) => (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind, path }) => kind.type === 'answer' && path === node.path);
+/** The attempts to get one answer, in their order: in a fork those of its own, if it has asked again. */
+export function attempts(node, model) {
+  const all = (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind, path }) => kind.type === 'answer' && path === node.path);
+  const shared = model.run.forked_from?.seq ?? -1;
+  const own = all.filter(({ seq }) => seq > shared);
+  return own.length ? own : all;
+}
 export const isLastAttempt = (node, model) => attempts(node, model).at(-1) === node;
 /** The failed attempts of one kind of work that a retry ends: those right before it with the same message, and itself. */
 export function retriesOf(node, model) {
@@ -76,6 +81,8 @@ export function endOf(node, model) {
   const next = model.nodes.reduce((seq, other) => (other && other.status !== 'not_started' && other.seq > node.seq && other.seq < seq && !isBelow(other) ? other.seq : seq), model.head + 1);
   return next - 1;
 }
+/** The last fork that has completed what a failed run has not. */
+export const continuedAs = (run) => run.status === 'failed' && run.forks?.find(({ status }) => status === 'completed');
 export const isWait = ({ kind }) => Boolean(kind.approval || kind.waits?.length || kind.waited || kind.type === 'budget');
 /** The amount of a cost, in billionths; absent if no price is known. */
 export const amountOf = (cost) => cost?.known ?? null;
@@ -102,6 +109,23 @@ export function sumsOf(stage, model) {
     model.sums = { head: model.head, of };
   }
   return model.sums.of.get(stage.id) ?? null;
+}
+
+/** What the answers have used that a fork shares, which count in the sums of the run that asked for them; `null` without any. */
+export function sharedOf(model) {
+  const { forked_from: origin } = model.run;
+  const answers = origin ? model.nodes.filter((node) => node?.kind.type === 'answer' && node.seq <= origin.seq).map(({ kind }) => answerOf(kind)).filter((answer) => answer?.metadata) : [];
+  if (!answers.length) return null;
+  const sum = (of) => answers.reduce((all, answer) => all + Number(of(answer) ?? 0), 0);
+  return { calls: sum(({ cost }) => cost != null), unpriced: sum(({ cost }) => cost === 'unknown'), known: sum(({ cost }) => amountOf(cost)),
+    usage: Object.fromEntries(['input', 'output', 'cached'].map((name) => [name, sum(({ metadata }) => metadata.usage?.[name])])) };
+}
+/** What a run has used itself: the tokens and the costs of its timeline without those that a fork shares. */
+export function ownOf(model) {
+  const [shared, { usage = {}, spent }] = [sharedOf(model), model];
+  if (!shared) return { usage, spent, shared };
+  return { shared, usage: Object.fromEntries(Object.entries(usage).map(([name, used]) => [name, used - (shared.usage[name] ?? 0)])),
+    spent: spent && { calls: spent.calls - shared.calls, unpriced: spent.unpriced - shared.unpriced, known: Math.max(0, Number(spent.known) - shared.known).toFixed(9) } };
 }
 
 export class RunModel {

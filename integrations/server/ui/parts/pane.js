@@ -38,7 +38,11 @@ function dataOf({ model }, node, end) {
   return known;
 }
 const stateOf = (model, seq, end) => {
-  known.state ??= resource(() => get(`${model.path}/state${query({ at: end, since: Math.max(0, seq - 1) })}`));
+  const since = Math.max(0, seq - 1);
+  known.state ??= resource(async () => {
+    const [after, before] = await Promise.all([{ at: end, since }, { at: since }].map((place) => get(`${model.path}/state${query(place)}`)));
+    return { ...after, before: before.state };
+  });
   return known.state;
 };
 
@@ -73,15 +77,15 @@ export default function pane(run) {
   };
   return [
     header(div.paneTitle(h2(nameOf(node, model)), code.quiet(node.path), span.grow(), button.plain.square({ onclick: step(-1), 'aria-label': 'Answer before', title: '[' }, kbd('[')),
-      button.plain.square({ onclick: step(1), 'aria-label': 'Next answer', title: ']' }, kbd(']')), button.plain.square({ onclick: () => run.select(node), 'aria-label': 'Close', title: 'Esc' }, icon('cross'))),
+      button.plain.square({ onclick: step(1), 'aria-label': 'Next answer', title: ']' }, kbd(']')), span.quiet('iteration'), button.plain.square({ onclick: () => run.select(node), 'aria-label': 'Close', title: 'Esc' }, icon('cross'))),
     nav.tabs({ 'aria-label': 'Readings of what is selected' }, Object.entries(tabs).map(([name, words_]) => a({ key: name, href: '#main', 'aria-current': name === tab && 'true', onclick: (event) => {
       event.preventDefault();
       setPref('pane', name);
-    } }, words_)))),
+    } }, words_, name === 'news' && data.request?.value?.before && span.count(number(data.request.value.request.messages.length - data.request.value.shared)))))),
     div.paneBody({ key: `${node.id} ${tab}`, tabindex: '0', role: 'region', 'aria-label': `${nameOf(node, model)}: ${tabs[tab]}` }, show()),
     footer(model.run.actions?.fork?.allowed !== false && button.primary({ onclick: () => run.dialog('fork', node.seq) }, icon('fork'), 'Fork from here', kbd('F')),
       node.kind.type === 'answer' && may('playground') && a.button({ href: ui(at('playground', model.id, node.seq)), title: 'p' }, icon('flask'), 'Try again with edits'),
-      span.grow(), details.menu.up(summary('Copy as'), ul(data.request?.value && [li({ key: 'curl' }, copyButton(data.request.value.curl, 'curl')), data.request.value.cassette && li({ key: 'cassette' }, copyButton(data.request.value.cassette, 'Cassette'))],
+      span.grow(), details.menu.up(summary(icon('copy'), 'Copy as'), ul(data.request?.value && [li({ key: 'curl' }, copyButton(data.request.value.curl, 'curl')), data.request.value.cassette && li({ key: 'cassette' }, copyButton(data.request.value.cassette, 'Cassette'))],
         li({ key: 'json' }, copyButton(JSON.stringify(kind, null, 2), 'JSON')), li({ key: 'path' }, copyButton(node.path, 'Path')), li({ key: 'event' }, a({ href: run.url('events', node.seq) }, `Show event ${node.seq}`))))),
   ];
 }
@@ -118,11 +122,11 @@ function answerTab(run, node, { request, open }, end, iteration) {
     section.figures({ key: 'figures' }, figure(usage?.input || usage?.output ? `${number(usage.input ?? 0)} + ${number(usage.output ?? 0)}` : '–', `tokens in, out${usage?.cached ? ` · ${number(usage.cached)} cached` : ''}`),
       figure(amount == null ? '–' : money(amount, model.currency), 'cost'), figure(answer?.duration != null ? micros(answer.duration) : isNoAnswer(node, model) ? micros((node.ended ?? iteration.ended ?? node.started) - list[0].started) : took(node) || '–', 'time'), figure(number(node.kind.attempt + 1), node.kind.attempt ? 'attempts' : 'attempt')),
     div.requestAnswer({ key: 'both' },
-      section({ key: 'request' }, h3('Request ', span.quiet(`to ${node.kind.model ?? 'the model'}`)), request.show((asked) => requestOf(asked, open))),
+      section({ key: 'request' }, h3('Request ', span.quiet(`to ${node.kind.model ?? 'the model'}`)), request.show((asked) => requestOf(asked, open, model))),
       section({ key: 'answer' }, h3('Answer ', finish && span.quiet(`ended with ${{ calls: 'a call', stop: 'its text', length: 'its length' }[finish] ?? brief(finish)}`)),
         isNoAnswer(node, model) ? [causesOf(list).map((text) => p.bad({ key: text, dir: 'auto' }, quoted(text))), list.length > 1 && attemptList(list)]
           : answer?.parts ? answer.parts.map((part, i) => partOf(part, i, node, model)) : p.soft(node.status === 'running' ? 'The model answers…' : 'No answer.'))),
-    iteration !== node && section({ key: 'state' }, h3('State changed in this iteration ', span.quiet(`events ${iteration.seq} to ${end}`)), stateOf(model, iteration.seq, end).show(({ changes }) => patchList(changes))),
+    iteration !== node && section({ key: 'state' }, h3('State changed in this iteration ', span.quiet(`events ${iteration.seq} to ${end}`)), stateOf(model, iteration.seq, end).show(({ changes, before }) => patchList(changes, before))),
   ];
 }
 /** Why attempts had no answer: each cause once. */
@@ -133,16 +137,17 @@ function causesOf(list) {
 function partOf(part, key, node, model) {
   if (part.type === 'call') {
     const call = (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).find((other) => other.path === `${node.path}.${part.index}`);
-    return p({ key }, icon('tool'), ' ', b.mono(call?.kind.tool ?? 'call'), ' ', auto(span.soft, call ? brief(call.kind.arguments) || 'no arguments' : ''));
+    return p({ key }, icon(call?.kind.brain ? 'brain' : 'tool'), ' ', b.mono(call?.kind.tool ?? 'call'), ' ', auto(span.soft, call ? brief(call.kind.arguments) || 'no arguments' : ''));
   }
   return part.text ? div({ key }, part.type === 'text' ? markdown(part.text) : [h3(part.type), prose(part.text)]) : null;
 }
 
 /** A request, in which what the one before had is folded. */
-function requestOf({ request, before, shared }, open) {
+function requestOf({ request, before, previous, shared }, open, model) {
   const { messages = [], tools: offered = [], settings = {} } = request;
   const [system, old] = [text(request.system), before && text(before.system)];
-  const asBefore = before ? ', as in the request before' : '';
+  const iteration = before && model.nodes[model.nodes.find((node) => node?.seq === previous && node.kind.type === 'answer')?.parent]?.kind.number;
+  const asBefore = before ? `, as in ${iteration === undefined ? 'the request before' : `iteration ${iteration + 1}`}` : '';
   const isSame = JSON.stringify(before?.tools ?? null) === JSON.stringify(request.tools ?? null);
   return [
     system && details({ open: Boolean(before) && old !== system }, summary(`System prompt${before ? (old === system ? asBefore : ', changed') : ''}`), prose(before && old !== system ? words(old, system) : system)),
@@ -152,9 +157,19 @@ function requestOf({ request, before, shared }, open) {
     messages.slice(shared).map((message, i) => messageOf(message, shared + i, Boolean(before), open)),
   ];
 }
+/** Who says a message, in words. */
+const SAYS = { assistant: 'model', tool: 'result of' };
+/** A text of JSON as its fields, and another text as such. */
+function fieldsOf(said, draw, otherwise = said) {
+  try {
+    return /^\s*[{[]/.test(said) ? draw(JSON.parse(said)) : otherwise;
+  } catch {
+    return otherwise;
+  }
+}
 function messageOf({ role, name, text: said, parts = [], files = [], ...others }, key, isNew, open) {
-  return div.sent({ key, class: isNew && 'new' }, small(role, name && [' ', code(name)], isNew && span.good(' new')), said != null && prose(said),
-    parts.map((part) => prose(part.type === 'call' ? [code(part.name), ' ', part.arguments] : part.text ?? json(part, { open }))), files.length > 0 && p.soft(files.map((file) => file.name).join(', ')),
+  return div.sent({ key, class: isNew && 'new' }, small(SAYS[role] ?? role, name && [' ', code(name)], isNew && span.good(' new')), said != null && (role === 'tool' ? fieldsOf(said, (value) => div.well(readable(value, { open })), prose(said)) : prose(said)),
+    parts.map((part) => prose(part.type === 'call' ? [code(part.name), ' ', fieldsOf(part.arguments, brief)] : part.text ?? json(part, { open }))), files.length > 0 && p.soft(files.map((file) => file.name).join(', ')),
     said == null && !parts.length && json(others, { open }));
 }
 
@@ -183,8 +198,8 @@ function callTab(model, node, { open }) {
 }
 
 /** The change of the state, and the state after it. */
-const stateTab = ({ model, url }, node, end) => section({ key: 'state' }, h3(`Change in events ${node.seq} to ${end}`), stateOf(model, node.seq, end).show(({ state, changes }) => [
-  patchList(changes), h3('State after it ', a({ href: url('state', end) }, `at event ${end}`)), json(state, { open: known.open, marks: changes?.map((op) => op.path), label: 'State', depth: 3 })]));
+const stateTab = ({ model, url }, node, end) => section({ key: 'state' }, h3(`Change in events ${node.seq} to ${end}`), stateOf(model, node.seq, end).show(({ state, changes, before }) => [
+  patchList(changes, before), h3('State after it ', a({ href: url('state', end) }, `at event ${end}`)), json(state, { open: known.open, marks: changes?.map((op) => op.path), label: 'State', depth: 3 })]));
 
 function timing(node, model) {
   const { started, ended, kind } = node;

@@ -1,13 +1,31 @@
-// JSON patches in words.
+// JSON patches as lines: what goes, and what comes.
 import { tags } from '../lib/dom.js';
 import { brief, line } from '../lib/format.js';
 import { some, text } from './change.js';
 
-const { code, li, ol, p, span } = tags;
+const { div, p } = tags;
 
-/** Draws a JSON Patch (RFC 6902), one operation a line. */
-export function patchList(patch) {
+const MOST = 200;
+const shown = (value) => line(value !== null && typeof value === 'object' ? brief(value, MOST) : text(value), MOST);
+const names = (path) => path.split('/').slice(1).map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
+/** The value at a path of a document, or `undefined`. */
+const valueAt = (document, path) => names(path).reduce((value, name) => value?.[name], document);
+
+/** The lines of one operation. What a replaced value was stands in the document `before`, if that is known. */
+function linesOf({ op, path, from, value }, before) {
+  const place = names(path).join(' › ') || 'whole state';
+  if (op === 'move' || op === 'copy') return [['kept', `${place}: ${op === 'move' ? 'moved' : 'copied'} from ${names(from).join(' › ')}`]];
+  // Before the first state there is none.
+  const isNew = op === 'add' || before === null;
+  const was = isNew ? undefined : valueAt(before, path);
+  const isKnown = isNew || was !== undefined;
+  return [op !== 'add' && was !== undefined ? ['out', `− ${place}: ${shown(was)}`] : op === 'remove' && ['out', `− ${place}`],
+    op !== 'remove' && [isKnown ? 'come' : 'kept', `${isKnown ? '+' : '~'} ${place}: ${shown(value)}`]].filter(Boolean);
+}
+
+/** Draws a JSON Patch (RFC 6902) of the document `before`, which may be unknown. */
+export function patchList(patch, before) {
   if (!patch?.length) return p.soft('This event does not change the state.');
-  return some(patch, 80, (shown) => ol.patch(shown.map(({ op, path, from, value }, i) => li({ key: i }, span.op({ class: op }, op), ' ',
-    code(path || '(whole state)'), ' ', op !== 'remove' && line(from ?? (value !== null && typeof value === 'object' ? brief(value, 200) : text(value)), 200)))));
+  return some(patch, 80, (list) => div.linesDiff({ tabindex: '0', role: 'group', 'aria-label': 'What is changed', dir: 'auto' },
+    list.flatMap((one, i) => linesOf(one, before).map(([kind, words]) => div({ key: `${i} ${kind}`, class: kind }, words)))));
 }

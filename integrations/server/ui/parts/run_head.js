@@ -7,7 +7,9 @@ import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, endOf, placeWords, plain, quoted, standing } from '../lib/cause.js';
 import { brief, compact, date, duration, limitText, line, millis, moment, money, number, plural, shortId, who } from '../lib/format.js';
 import { copyButton, facts, when } from './common.js';
-import { placeOf, standingOf } from './model.js';
+import { isForPerson } from './drafts.js';
+import { continuedAs, failureOf, ownOf, placeOf, standingOf } from './model.js';
+import { noModel } from './next_model.js';
 
 const { a, button, code, details, div, h1, h2, kbd, li, nav, ol, p, small, span, summary, time, ul } = tags;
 
@@ -57,13 +59,17 @@ function stands(view) {
   return span.lead({ dir: 'auto', title: text }, quoted(cause), ' ', node && (place || run.status === 'failed') ? a({ href: view.url('transcript', node.seq) }, placeOf(node, model)) : place && span.quiet(place), standing(run) === 'stuck' && HELPS[run.refused] && [' ', span.quiet(HELPS[run.refused])]);
 }
 
-/** Whether an item waits for a person, and not for a webhook only. */
-const isForPerson = ({ kind, waits = [] }) => kind !== 'answer' || waits.some(({ person }) => person);
+/** Says that a failed run was continued well, so that nobody does it again. */
+function retried(run) {
+  const done = continuedAs(run);
+  return done && span.retried({ role: 'status' }, icon('check'), ' Continued as ', a({ href: runUrl(done.id) }, shortId(done.id)), ', completed');
+}
 
 /** Draws the head of a run. */
 export function runHead(view) {
   const { model } = view;
-  const { run, usage, spent, currency } = model;
+  const { run, currency } = model;
+  const { usage, spent, shared } = ownOf(model);
   const { budget, forked_from: parent, worker } = run;
   const link = (id) => id && a({ key: id, href: runUrl(id) }, shortId(id), ' ');
   const amount = (given) => money(String(given), currency);
@@ -73,20 +79,20 @@ export function runHead(view) {
   // What is neither active nor still waits: times without a worker are among it.
   const rest = run.status !== 'running' && run.active_ms > 0 ? last - millis(run.started) - run.active_ms : 0;
   const [waited, active] = rest >= 1000 ? [rest, run.active_ms] : [0, last - millis(run.started)];
-  const retry = retryOf(view);
-  const does = RETRIES[run.parked ? 'parked' : run.status];
+  const [does, refusal] = [RETRIES[stateOf(run)], refusalOf(run)];
   return [div.runHead(
-    div.title(a.wide({ href: ui('/runs') }, 'Runs'), span.wide.quiet('/'), h1(run.brain), code.quiet({ title: run.id }, shortId(run.id)), status(standing(run), waits && run.pending.some(isForPerson) ? 'Waits for you' : null), stands(view), span.grow(), actions(view)),
+    div.title(a.wide({ href: ui('/runs') }, 'Runs'), span.wide.quiet('/'), h1(run.brain), code.quiet({ title: run.id }, shortId(run.id)), status(standing(run), waits && run.pending.some(isForPerson) ? 'Waits for you' : null), stands(view), retried(run), span.grow(), actions(view)),
     div.line(facts({
       started: time({ datetime: run.started, title: date(run.started) }, moment(run.started)), [ended && !waited ? 'took' : ['stuck', 'queued'].includes(standing(run)) ? 'open for' : 'active']: duration(active), [waits ? 'waited before' : 'waited']: waited && duration(waited), waits: waits && duration(Date.now() - millis(run.since)),
       tokens: (usage?.input || usage?.output) && span({ title: `${number(usage.input ?? 0)} in, ${number(usage.output ?? 0)} out${usage.cached ? `, ${number(usage.cached)} cached` : ''}` }, compact((usage.input ?? 0) + (usage.output ?? 0))),
       cost: spent?.calls > 0 && (spent.calls === spent.unpriced ? span({ title: 'No price table has its model' }, 'unknown') : `${amount(spent.known)}${spent.unpriced ? `, of ${plural(spent.unpriced, 'answer')} unknown` : ''}`),
+      'shared, not paid again': shared?.known > 0 && span({ title: 'What the answers have cost that the fork shares: it counts in the sums of the run that asked for them' }, amount(shared.known.toFixed(9))),
       did: ended && run.status !== 'failed' && (run.result_text || run.result != null) && sentence(model), user: run.user, limit: budget?.max_money && amount(budget.max_money), 'token limit': budget?.max_tokens && compact(budget.max_tokens),
       worker: worker?.live && span({ title: `epoch ${worker.epoch}` }, worker.owner), [run.pending.some(({ expires }) => expires && millis(expires) === millis(run.wake)) ? 'expires' : 'wakes']: run.wake && when(run.wake),
       conversation: run.conversation && a({ href: ui(`/runs${query({ conversation: run.conversation })}`) }, shortId(run.conversation)), 'previous run': link(run.previous), 'started by': link(run.parent),
       'forked from': parent && [a({ href: runUrl(parent.run, 'transcript', parent.seq) }, `${shortId(parent.run)} after event ${parent.seq}`), ' ', a({ href: ui(`/diff${query({ a: parent.run, b: run.id })}`) }, 'compare')],
-      forks: run.forks?.length > 0 && run.forks.map(link),
-    }), retry && may('operate') && span.wide.quiet(`${does} What has a result is not repeated.`), run.changed && span.wait(icon('warn'), ' ', quoted(run.changed)))),
+      forks: run.forks?.length > 0 && run.forks.map(({ id, status: now }) => span({ key: id }, link(id), span.quiet(STATUS[now]?.[2] ?? now), ' ')),
+    }), retriable(run) && (refusal ? span.quiet({ dir: 'auto' }, 'No retry: ', quoted(refusal)) : lacksModel(run) ? span.wait({ dir: 'auto' }, icon('warn'), ' No worker has a model for a retry: ', quoted(run.missing_model), '.') : may('operate') && !continuedAs(run) && span.wide.quiet(`${does} What has a result is not repeated.`)), run.changed && span.wait(icon('warn'), ' ', quoted(run.changed)))),
   nav.tabs({ 'aria-label': 'Views of the run' }, Object.entries(TABS).map(([name, text]) => a({ key: name, href: view.url(name, view.kept(name)), 'aria-current': view.view.route.tab === name && 'page' }, text,
     name === 'events' && span.count.headSeq({ 'aria-label': plural(model.head + 1, 'event') }, number(model.head + 1)))),
   span.grow(), stages(view))];
@@ -108,24 +114,37 @@ function refused({ message }) {
 
 /** What a retry does, by the state of a run. */
 const RETRIES = { failed: 'Retry starts a new run at the place of the failure.', parked: 'Retry continues the run from where it was parked.' };
-/** Returns how to retry a run, if it can be. */
-export function retryOf({ model, view }) {
+const stateOf = ({ parked, status: now }) => (parked ? 'parked' : now);
+const retriable = (run) => Boolean(RETRIES[stateOf(run)]);
+const lacksModel = (run) => retriable(run) && run.missing_model;
+/** Why the run cannot be retried, without its failure, which stands above. */
+const refusalOf = ({ why, actions }) => actions?.retry?.allowed === false && actions.retry.reason?.replace(`${why}; `, '');
+/** Returns how to retry a run, if it can be. What would wait for a model is asked about first. */
+export function retryOf(view, isAsked) {
+  const { model, view: shared } = view;
   const { run } = model;
-  if (!RETRIES[run.parked ? 'parked' : run.status] || !may('operate')) return null;
+  if (!retriable(run) || refusalOf(run) || !may('operate')) return null;
   return async ({ detail } = {}) => {
-    if (view.retrying || detail > 1) return;
-    view.retrying = true;
+    if (shared.retrying || detail > 1) return null;
+    if (lacksModel(run) && !isAsked) return askRetry(view);
+    shared.retrying = true;
     const answer = await post(`${model.path}/retry`).catch(refused);
-    view.retrying = false;
+    shared.retrying = false;
     if (answer?.forked) go(at('runs', answer.run));
     else model.refresh();
+    return null;
   };
 }
 /** Says what a retry does before it does it, since a key is pressed by mistake. */
 export function askRetry(view) {
   const { run } = view.model;
-  openDialog('Retry', (close) => [h2('Retry'), p(`${RETRIES[run.parked ? 'parked' : run.status]} What has a result is not repeated.`),
-    ends(close, button.primary({ onclick: () => { close(); retryOf(view)?.(); } }, icon('retry'), 'Retry'))]);
+  openDialog('Retry', (close) => [h2('Retry'), p(`${RETRIES[stateOf(run)]} What has a result is not repeated.`), noModel({ missing: lacksModel(run) }, null, run.parked ? 'It' : 'The new run'),
+    ends(close, button.primary({ onclick: () => { close(); retryOf(view, true)?.(); } }, icon('retry'), lacksModel(run) ? 'Retry, and wait for a model' : 'Retry'))]);
+}
+/** A retry, named by the iteration that it repeats. */
+function retryWords({ model }) {
+  const { number: n } = model.nodes[model.run.status === 'failed' ? failureOf(model)?.parent : -1]?.kind ?? {};
+  return n === undefined ? 'Retry' : `Retry iteration ${n + 1}`;
 }
 
 /** One main action, the fork, and the others in a menu. */
@@ -148,6 +167,6 @@ function actions(view) {
     before = reason;
     return li({ key: name }, button({ disabled: !allowed, title: reason, onclick: act }, text), !allowed && isNew && small(reason));
   }), li(copyButton(run.id, 'Copy id')), li(copyButton(() => location.href, 'Copy link')), li(a({ href: apiUrl(`${model.path}/events?limit=500`), target: '_blank' }, 'Events as JSON')))),
-  retry ? button.primary({ 'aria-disabled': view.view.retrying ? 'true' : null, title: 'r says first what a retry does', onclick: retry }, icon('retry'), 'Retry')
+  retry ? (continuedAs(run) ? button : button.primary)({ 'aria-disabled': view.view.retrying ? 'true' : null, title: 'r says first what a retry does', onclick: retry }, icon('retry'), retryWords(view), kbd.wide('R'))
     : asked && run.pending.some(isForPerson) && button.primary({ onclick: view.decide }, run.pending.length > 1 ? `Decide ${run.pending.length}` : 'Decide', kbd('D')));
 }

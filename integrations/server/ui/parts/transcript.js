@@ -9,7 +9,7 @@ import { batchOf, batches, lastCall } from './batches.js';
 import { took, when } from './common.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
-import { amountOf, answerOf, attempts, failureOf, isFailure, isLastAttempt, isNoAnswer, isQuestion, iterationOf, retriesOf, stageName, standingOf, sumsOf } from './model.js';
+import { amountOf, answerOf, attempts, continuedAs, failureOf, isFailure, isLastAttempt, isNoAnswer, isQuestion, iterationOf, retriesOf, stageName, standingOf, sumsOf } from './model.js';
 
 const { a, b, button, code, details, div, h2, img, li, p, small, span, summary, ul } = tags;
 
@@ -79,7 +79,7 @@ export function row(node, depth, view) {
   const { kind: { type }, path } = node;
   const isSelected = node.id === selected;
   const isAsked = (item) => item.call === path && (item.kind === 'budget') === (type === 'budget') && (node.status === 'waiting' || isHeld(item));
-  const asked = ['call', 'budget', 'stage'].includes(type) ? withDrafts(run.pending ?? [], id) : [];
+  const asked = ['call', 'budget', 'stage'].includes(type) ? withDrafts(run.pending ?? [], id).filter((item) => !view.toDecide.includes(item)) : [];
   // The calls of one answer are decided in one card, below the last one.
   const card = type === 'call' ? batches(asked).find(({ key, isBatch }) => isBatch && key === batchOf({ run: id, call: path, kind: 'approval' })) : null;
   const pending = asked.filter((item) => isAsked(item) && !card?.list.includes(item));
@@ -93,7 +93,7 @@ export function row(node, depth, view) {
     key: node.id, role: 'listitem', class: `${type} ${isSelected ? 'selected' : ''} ${node.status} ${isBad ? 'no-answer' : ''} ${part}`, 'data-seq': node.seq,
     style: depth ? { '--depth': Math.min(depth, 8) } : {},
     // Relative times are drawn again every ten seconds.
-    memo: pending.length || parts.length ? null : [node, isSelected, isFolded, part, beside.map((call) => call.status + call.ended).join(), model.nodes[node.parent]?.status, type === 'stage' && run.status, valueDiff.isLoaded(), markdown.isLoaded(), Math.floor(Date.now() / 10000)],
+    memo: pending.length || parts.length ? null : [node, isSelected, view.toDecide.length > 0, isFolded, part, beside.map((call) => call.status + call.ended).join(), model.nodes[node.parent]?.status, type === 'stage' && run.status, valueDiff.isLoaded(), markdown.isLoaded(), Math.floor(Date.now() / 10000)],
     // What unfolds is selected too, where the pane does not cover it.
     onclick: ({ target }) => {
       const isFold = target.closest('summary');
@@ -210,11 +210,13 @@ const BLOCKS = {
     const { tool, arguments: given, result, approval, waits = [], state, progress, brain, exited, flags, repair } = node.kind;
     const made = approval?.outcome;
     const edited = made?.decision === 'approved' && made.arguments !== undefined;
+    const isBeside = state === 'pending' && !result && approval && !made && view.toDecide.length > 0;
     const [name, word] = result ? [RESULT[result.type] ?? result.type] : STATE[state] ?? ['not_started', 'queued'];
     return [
       div.callHead(span.callIcon({ class: brain && 'brain' }, icon(brain ? 'brain' : 'tool')), b.mono(tool), brain && span.tag(`brain ${brain.title}`),
         flags?.destructive && span.tag.warn('destructive'), exited && span.tag('ends the loop'), repair && span.tag('repaired'), auto(span.args, brief(edited ? made.arguments : given)),
-        name !== 'done' && status(name, word)),
+        name !== 'done' && !isBeside && status(name, word)),
+      isBeside && eventLine({ class: 'wait' }, icon('clock'), text(`needs an approval: ${approval.reason}`)),
       made && eventLine({}, icon('person'), text(approval.reason), ' — ', b(decided(approval)), when(made.at)),
       edited && div.edits(valueDiff(given, made.arguments)),
       waits.map(waitLine),
@@ -251,7 +253,7 @@ function errorBox(message, list, { model, retry, dialog, selectNode }) {
   // The cause stands above it already; what is left is the advice.
   const rest = list.length && whole.startsWith(cause) ? whole.slice(cause.length).replace(/^[;,.]\s*/, '').replace(/^ ?\((https?:[^)]*)\)/, 'asked at $1') : whole;
   return div.errorBox(rest && p({ dir: 'auto' }, quoted(sentenceCase(rest))), list.length > 1 && attemptList(list),
-    model.run.status === 'failed' && div.buttons(retry && button.primary({ onclick: retry }, icon('retry'), 'Retry'), seq != null && button({ onclick: () => dialog('fork', seq - 1) }, icon('fork'), 'Fork with another model'),
+    model.run.status === 'failed' && div.buttons(retry && (continuedAs(model.run) ? button : button.primary)({ onclick: retry }, icon('retry'), 'Retry'), seq != null && button({ onclick: () => dialog('fork', seq - 1) }, icon('fork'), 'Fork with another model'),
       seq != null && button({ onclick: () => selectNode(list.at(-1)) }, icon('lines'), 'Show the request')));
 }
 

@@ -9,6 +9,9 @@ const { button, div, i, span } = tags;
 export const LEGEND = { group: 'stage', model: 'model', tool: 'tool', brain: 'brain', person: 'a person decides', webhook: 'waits for a message', sleep: 'sleep', failed: 'failed', retry: 'back-off', queued: 'queued', suspended: 'suspended' };
 const WORK = ['model', 'tool', 'queued', 'retry', 'failed'];
 
+/** Which part of the bar of an answer is shown as queued at least: a request always takes a little longer than its answer. */
+const LEAST_QUEUED = 0.1;
+
 /** A model without its provider, which is the same for most answers of a run. */
 const nameOf = (model) => model?.split('/').slice(1).join('/') || model || 'model';
 
@@ -34,10 +37,18 @@ export function barOf(node, now, model) {
   const segments = list.flatMap((one, n) => {
     const end = one.ended ?? now;
     const next = list[n + 1]?.started ?? one.kind.outcome?.due;
-    const work = { kind: one.kind.outcome?.type === 'answered' || one.status === 'running' ? 'model' : 'failed', from: one.started, to: Math.max(one.started, end) };
-    return [work, one.kind.outcome?.type === 'failed' && next > end && { kind: 'retry', from: end, to: next }].filter(Boolean);
+    const began = beganAt(one, end);
+    const work = { kind: one.kind.outcome?.type === 'answered' || one.status === 'running' ? 'model' : 'failed', from: began, to: Math.max(began, end) };
+    return [began > one.started && { kind: 'queued', from: one.started, to: began }, work, one.kind.outcome?.type === 'failed' && next > end && { kind: 'retry', from: end, to: next }].filter(Boolean);
   });
   return { label: `${isQuestion(node) ? 'question to ' : ''}${nameOf(kind.model)}${list.length > 1 ? `, ${list.length} attempts` : ''}`, segments };
+}
+
+/** When a model began to answer: its time is measured apart, and the rest was spent before it, such as for an answer from a cassette. */
+function beganAt({ started, ended, kind }, end) {
+  const took = answerOf(kind)?.duration;
+  const rest = ended != null && took != null ? end - started - took : 0;
+  return rest > (end - started) * LEAST_QUEUED ? started + rest : started;
 }
 
 /** A stage that waits: for a person, a message, or a time. */

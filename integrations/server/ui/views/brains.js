@@ -4,12 +4,12 @@ import { get } from '../lib/api.js';
 import { at, go, query, runUrl, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
 import { cause, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
-import { cash, micros, moment, money, number, plural, shortId } from '../lib/format.js';
+import { cash, micros, moment, money, number, plural, shortId, titleWord } from '../lib/format.js';
 import { empty, idText, resource } from '../parts/common.js';
 import { noModel } from '../parts/next_model.js';
 import { requestForm } from '../parts/request.js';
 
-const { a, b, button, div, h1, h2, header, li, nav, ol, p, section, small, span, ul } = tags;
+const { a, b, button, code, div, h1, h2, header, li, nav, ol, p, pre, section, small, span, ul } = tags;
 const SHAPES = { loop: 'retry', brain: 'brain', prompt: 'model', loop_to: 'retry', wait: 'clock', guard: 'flag' };
 /** What a tool does to the world or to its loop, as `[icon, words]`. */
 const FLAGS = { exit: ['exit', 'ends the loop'], destructive: ['warn', 'destructive'], brain: ['brain', 'a brain'], read_only: ['tool', 'read only'] };
@@ -29,7 +29,7 @@ const stagesOf = ({ stages }, tools, path = '') => ol.flow(stages.map(({ name, k
 }));
 
 /** The tools that each loop of a run was offered: a brain says them when it runs only. Rounds and members of groups are one loop. */
-async function offered(run) {
+async function offeredIn(run) {
   const { items } = await get(`/runs${at(run)}/events`, { type: 'LOOP_ITERATION', limit: 100 });
   const loops = {};
   for (const { path, tools = [] } of items) {
@@ -39,16 +39,25 @@ async function offered(run) {
   }
   return Object.fromEntries(Object.entries(loops).filter(([, tools]) => tools.length));
 }
+/** The tools of the last run that was offered some, a completed one before the others: a run that failed early has reached no loop. */
+async function offered(runs) {
+  for (const last of runs.toSorted((one, other) => Number(other.status === 'completed') - Number(one.status === 'completed'))) {
+    const tools = await offeredIn(last.id).catch(() => ({}));
+    if (Object.keys(tools).length) return { tools, last };
+  }
+  return { tools: {}, last: null };
+}
 
 const figure = (value, name, to) => div(b(to ? a({ href: ui(to) }, value) : value), span(name));
 /** The figures of 30 days, as the overview has them. */
-function figuresOf(title, { from, started, ended: { completed, failed, cancelled, active, costs, partly_priced: partly }, waiting }) {
+function figuresOf(title, { from, started, open, ended: { completed, failed, cancelled, active, costs, priced }, waiting }) {
   const [all, runs] = [completed + failed + cancelled, (filter) => `/runs${query({ brain: title, since: from, ...filter })}`];
   const [cost] = [...costs].sort((one, other) => other.amount - one.amount);
-  return section.brainFigures({ 'aria-label': 'Figures of the last 30 days' }, figure(number(started), 'runs in 30 days', runs()),
+  return section.brainFigures({ 'aria-label': 'Figures of the last 30 days' }, figure(number(started), ['started in 30 days, ', number(all), ' ended'], runs()),
     figure(all ? `${Math.round((failed / all) * 1000) / 10} %` : '–', 'failed', failed && runs({ status: 'failed' })),
     figure(active ? micros(active.p50) : '–', 'p50 active'), figure(active ? micros(active.p95) : '–', 'p95 active'),
-    figure(cost && all ? money(String(cost.amount / all), cost.currency) : '–', partly ? 'mean cost, in part' : 'mean cost'),
+    figure(cost && priced ? money(String(cost.amount / priced), cost.currency) : '–', priced < all || !all ? `mean cost of ${plural(priced, 'ended run')} with a known one` : 'mean cost'),
+    open?.costs.length > 0 && figure(open.costs.map(({ amount, currency }) => money(amount, currency)).join(' + '), `so far in ${plural(open.runs, 'open run')}`),
     figure(number(waiting.items), waiting.items === 1 ? 'decision waits' : 'decisions wait', waiting.items && '/inbox'));
 }
 
@@ -57,7 +66,7 @@ function inBrief(figures) {
   if (!figures) return '';
   const { ended: { completed, failed, cancelled, costs, partly_priced: partly }, last_completed: last } = figures;
   const [all, [cost]] = [completed + failed + cancelled, costs];
-  return [plural(all, 'run'), failed > 0 && span.bad(`${number(failed)} failed`), cost && `${partly ? 'at least ' : ''}${cash(cost.amount, cost.currency)}`, last && `last good ${moment(last).replace(/:\d\d$/, '')}`]
+  return [`${plural(all, 'run')} ended`, failed > 0 && span.bad(`${number(failed)} failed`), cost && `${partly ? 'at least ' : ''}${cash(cost.amount, cost.currency)}`, last && `last good ${moment(last).replace(/:\d\d$/, '')}`]
     .filter(Boolean).flatMap((one, i) => (i ? [' · ', one] : [one]));
 }
 
@@ -88,9 +97,7 @@ export default function brainsView(route) {
     chosen = title;
     one = title && resource(async () => {
       const [brain, runs, figures] = await Promise.all([get(`/brains${at(title)}`), get('/runs', { brain: title, limit: 5 }), get('/overview', { range: '30d', brain: title }).catch(() => null)]);
-      const last = runs.items.find(({ status: now }) => now === 'completed') ?? runs.items[0];
-      const tools = last ? await offered(last.id).catch(() => ({})) : {};
-      return { brain, runs, figures, tools, last, form: requestForm({
+      return { brain, runs, figures, ...await offered(runs.items), form: requestForm({
         title: 'Start a run', verb: 'Start', below: () => noModel(brain.model), route: 'POST /runs', name: 'start', hide: ['brain'], first: ['options'], flat: ['options'], more: 'User, tags and more',
         value: { brain: title, options: brain.default_options }, schemas: { options: brain.options_schema }, done: ({ id }) => go(at('runs', id)) }) };
     });
@@ -112,8 +119,8 @@ export default function brainsView(route) {
       one.value?.brain.start.allowed && button.primary.toStart({ onclick: toStart }, icon('run'), 'Start a run')] : [h1('Brains'), span.soft.cut(list.value && `${plural(list.value.items.length, 'brain')} that this server can run, with the runs that ended in the last 30 days`)]),
     render: () => (one ? one.show(({ brain, runs, figures, tools, last, form }) => div.brain({ key: chosen },
       div(figures && figuresOf(chosen, figures), brain.structure && section.panel(header(h2('Structure'), span.grow(), small({ title: brain.fingerprint }, `version ${brain.version}, code ${brain.fingerprint.slice(0, 4)}`)), stagesOf(brain.structure, tools),
-        Object.keys(tools).length > 0 && p.soft('The tools are those of the run ', a({ href: runUrl(last.id) }, shortId(last.id)), '.')), runsOf(chosen, runs)),
-      div(section.panel({ 'aria-label': 'Start a run' }, brain.starts_on && p.soft(`Started by the webhook ${brain.starts_on.join(', ')}.`), brain.start.allowed ? form() : p.soft(brain.start.reason)))))
+        Object.keys(tools).length > 0 && p.soft('The tools are those of the run ', a({ href: runUrl(last.id) }, shortId(last.id)), last.models?.length > 0 && [', answered by ', last.models.map((name, i) => [i > 0 && ', ', code({ key: name }, name)])], '.')), runsOf(chosen, runs)),
+      div(section.panel({ 'aria-label': 'Start a run' }, brain.starts_on && p.soft(`Started by the webhook ${brain.starts_on.join(', ')}.`), brain.start.allowed ? [form(), pre(`positronic run ${titleWord(chosen)}`)] : p.soft(brain.start.reason)))))
       : list.show((all) => (all.items.length ? div.queue.inMain(links(all)) : empty('This server has no brains', 'Register brains with `Runner::brain`, or start `serve` in a project.')))),
   };
 }

@@ -4,7 +4,7 @@ import { get, newKey, request } from '../lib/api.js';
 import { at, caller, go, main, may, query, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
 import { causeOf, quoted, standing } from '../lib/cause.js';
-import { date, line, moment, number, plural, shortId } from '../lib/format.js';
+import { date, line, moment, number, plural, shortId, titleWord } from '../lib/format.js';
 import { empty, hasEnded, loading, resource } from '../parts/common.js';
 import { json } from '../parts/json.js';
 import { RunModel } from '../parts/model.js';
@@ -201,11 +201,11 @@ function threadOf(id, frame) {
       const { runs, user } = data.value ?? { runs: [] };
       const used = runs.reduce((sum, { usage }) => sum + (usage?.input ?? 0) + (usage?.output ?? 0), 0);
       const brain = runs.at(-1)?.brain;
-      const rows = { Brain: brain && a({ href: ui(at('brains', brain)) }, brain), User: user, Turns: a({ href: ui(`/runs${query({ conversation: id })}`) }, plural(runs.length, 'run')), Tokens: used && number(used), Cost: costOf(runs) };
+      const rows = { Brain: brain && a({ href: ui(at('brains', brain)) }, brain), User: user, Turns: a({ href: ui(`/runs${query({ conversation: id })}`) }, plural(runs.length, 'run')), Tokens: used && number(used), Cost: costOf(runs) ?? (used ? 'unknown' : null) };
       const state = memory?.value?.state;
       return [section({ key: 'facts' }, h2('Conversation ', code(shortId(id))), dl.fields(Object.entries(rows).filter(([, value]) => value).map(([name, value]) => div({ key: name }, dt(name), dd(value))))),
         state != null && JSON.stringify(state) !== '{}' && section({ key: 'state' }, h2('State after the last turn'), div.well(json(state, { open, label: 'State', depth: 2 }))),
-        brain && section({ key: 'else' }, h2('Continue in a terminal'), pre(`positronic chat ${/^[\w-]+$/.test(brain) ? brain.toLowerCase() : `"${brain}"`} --conversation ${id}`))];
+        brain && section({ key: 'else' }, h2('Continue in a terminal'), pre(`positronic chat ${titleWord(brain)} --conversation ${id}`))];
     },
     close() {
       isClosed = true;

@@ -51,6 +51,9 @@ const systemOf = ({ system }) => (typeof system === 'string' ? system : system?.
 /** The iteration from which on two runs have other system prompts. */
 const promptDiffers = ({ parts: [x], requests }) => x?.body.type === 'LOOP_ITERATION' && requests && systemOf(requests[0].request) !== systemOf(requests[1].request);
 
+/** Whether two events differ only in the state after them, such as in a folder of the run's own. */
+const differInState = (x, y) => Boolean(x && y) && JSON.stringify({ ...fieldsOf(x), change: null }) === JSON.stringify({ ...fieldsOf(y), change: null });
+
 export default function diffView(route) {
   const pair = (to) => ['a', 'b'].map((name) => to.query.get(name));
   let [one, other] = pair(route);
@@ -70,7 +73,11 @@ export default function diffView(route) {
     const rows = found.rows.map((row) => ({ ...row, a: marked(row.a, row.path, found.cut_off.a), b: marked(row.b, row.path, found.cut_off.b) }));
     return { ...found, rows, parts: [x, y], requests: requests?.every(Boolean) ? requests : null };
   });
-  const jump = () => document.querySelector('.differs')?.scrollIntoView({ block: 'center' });
+  const jump = () => {
+    const card = document.querySelector('.first-difference');
+    card?.scrollIntoView({ block: 'nearest' });
+    card?.focus({ preventScroll: true });
+  };
   const toggle = () => { whole = !whole; };
   const link = (run, seq, text = `event ${seq}`) => a({ href: runUrl(run.id, 'events', seq) }, text);
   const side = (name, run) => section(h2(name, ' ', a({ href: runUrl(run.id) }, run.brain), ' ', code(shortId(run.id))),
@@ -89,7 +96,7 @@ export default function diffView(route) {
     const others = ({ system, ...fields }) => (isPrompt ? fields : { system, ...fields });
     const hasMore = differ && JSON.stringify(others(before)) !== JSON.stringify(others(after));
     const start = (name, run, part) => (part ? [link(run, part.seq, `${name}, event ${part.seq}`), ': ', span.soft([placeWords(part.path ?? part.body.path), part.body.type.toLowerCase().replaceAll('_', ' ')].filter(Boolean).join(', '))] : `${name} has ended`);
-    return (x || y) && section.panel(h2('First difference'), p(start('A', left, x), ' · ', start('B', right, y)),
+    return (x || y) && section.panel.firstDifference({ tabindex: '-1' }, h2('First difference'), p(start('A', left, x), ' · ', start('B', right, y)),
       isPrompt && [h3('System prompt'), linesDiff(systemOf(before), systemOf(after))],
       x && y && !isPrompt && sideBySide([`A, event ${x.seq}`, `B, event ${y.seq}`], fieldsOf(x), fieldsOf(y)),
       requests && p.soft(isPrompt ? 'The requests of this iteration, ' : 'The requests to the models before it, ', requests.map(({ seq }, i) => [i ? ' and ' : '',
@@ -115,12 +122,13 @@ export default function diffView(route) {
     const inOrder = [...rows.filter(reached), ...rows.filter((row) => !reached(row))];
     const [x, y] = answer.parts;
     const until = x?.seq ?? y?.seq;
-    // What no row shows, such as a folder of the run's own, stands after what they did.
-    const isBeside = same < rows.length && x && y && !rows.some((row) => !row.same && row.path === (x.path ?? ''));
     const fork = [answer.a, answer.b].find(({ forked_from: origin }) => origin && [answer.a.id, answer.b.id].includes(origin.run));
+    // A state that no row shows stands after what the runs did. The first difference of a fork is its cause.
+    const isBeside = same < rows.length && !fork && differInState(x, y) && !rows.some((row) => !row.same && row.path === (x.path ?? ''));
+    const otherPrompt = promptDiffers(answer) && `The system prompt differs from ${placeWords(x.path).split(', ').at(-1)} on`;
     return [div.columns(side('A', answer.a), side('B', answer.b)),
       ends(answer),
-      p.lead(same < rows.length ? [fork && `${fork === answer.b ? 'B is a fork of A' : 'A is a fork of B'} after event ${fork.forked_from.seq}. `, until > 0 && b(`They did the same up to event ${until - 1}${x?.seq === y?.seq ? '' : ` of ${x == null ? 'B' : 'A'}`}. `), `${plural(same, 'row')} ${same === 1 ? 'is' : 'are'} equal, ${rows.length - same} ${rows.length - same === 1 ? 'differs' : 'differ'}.`] : [promptDiffers(answer) ? b(`The system prompt differs from ${placeWords(x.path).split(', ').at(-1)} on; the answers are the same.`) : b('Both runs did the same.'), !promptDiffers(answer) && until !== undefined && ' They differ only in what is recorded beside it.']),
+      p.lead(same < rows.length ? [fork && `${fork === answer.b ? 'B is a fork of A' : 'A is a fork of B'} after event ${fork.forked_from.seq}. `, until > 0 && b(`They did the same up to event ${until - 1}${x?.seq === y?.seq ? '' : ` of ${x == null ? 'B' : 'A'}`}. `), otherPrompt && b(`${otherPrompt}. `), `${plural(same, 'row')} ${same === 1 ? 'is' : 'are'} equal, ${rows.length - same} ${rows.length - same === 1 ? 'differs' : 'differ'}.`] : [b(otherPrompt ? `${otherPrompt}; the answers are the same.` : 'Both runs did the same.'), !otherPrompt && until !== undefined && ' They differ only in what is recorded beside it.']),
       diff.given && JSON.stringify(diff.given[0].options) !== JSON.stringify(diff.given[1].options) && section(h2('Options'), valueDiff(diff.given[0].options, diff.given[1].options)),
       !isBeside && divergence(answer),
       div.diffRows({ role: 'list', 'aria-label': 'Rows' }, inOrder.map(rowOf(answer))),

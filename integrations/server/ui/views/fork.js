@@ -147,17 +147,22 @@ function begins(text) {
   }
 }
 
+/** Whether a fork shares an answer: one that the model has not given at its event is asked for anew. */
+function isShared(node, { asked }, { at: last }) {
+  const isOpen = asked && !(asked.answer_seq <= last);
+  return node.seq <= last && !(isOpen && node.seq === asked.seq);
+}
+
 /** The answers of the run, which the fork shares or leaves behind. */
-function shared({ model, seq }, plan) {
+function shared({ model, data: { value } }, plan) {
   const answers = model.select((node) => node.kind.type === 'answer' && isLastAttempt(node, model));
   if (!answers.length) return null;
-  const first = answers.find((node) => node.seq > Math.max(seq, plan.at)) ?? null;
-  const current = answers.findLast((node) => node.seq <= Math.max(seq, plan.at));
+  const first = answers.find((node) => !isShared(node, value, plan));
   return section({ key: 'shared' }, h2('What the fork shares'), ol.sharedRows({ tabindex: '0', 'aria-label': 'Answers of the run' }, answers.map((node) => {
     const iteration = model.nodes[node.parent]?.kind;
     const said = answerOf(node.kind)?.parts?.find(({ type, text }) => type === 'text' && text.trim())?.text;
     const calls = callsOf(node, model);
-    const stands = node.seq > Math.max(seq, plan.at) ? (node === first && !current ? 'new from here' : 'not shared') : node.seq > plan.at || node.seq === seq ? 'new from here' : 'shared';
+    const stands = isShared(node, value, plan) ? 'shared' : node === first ? 'new from here' : 'not shared';
     return li({ key: node.id, class: stands.replaceAll(' ', '-') }, span.n(iteration?.type === 'iteration' ? iteration.number + 1 : ''),
       span.cut(said ? span({ dir: 'auto' }, begins(said)) : !calls.length && span.quiet('No answer'), calls.length > 0 && [' ', code([...new Set(calls.map(({ kind }) => kind.tool))].join(', ')), calls.length === 1 && span.quiet(' ', brief(calls[0].kind.arguments, 40))]),
       a({ href: runUrl(model.id, 'transcript', node.seq) }, stands));
@@ -165,9 +170,9 @@ function shared({ model, seq }, plan) {
 }
 
 /** What is not paid again, and what the rest of the run has cost. */
-function costs({ model, seq }, plan) {
+function costs({ model, data: { value } }, plan) {
   const of = (test) => model.nodes.filter((node) => node?.kind.type === 'answer' && test(node)).map((node) => amountOf(answerOf(node.kind)?.cost)).filter((amount) => amount != null);
-  const [before, after] = [of((node) => node.seq <= Math.min(seq, plan.at)), of((node) => node.seq > Math.min(seq, plan.at))].map((list) => (list.length ? money(String(list.reduce((sum, amount) => sum + Number(amount), 0)), model.currency) : null));
+  const [before, after] = [of((node) => isShared(node, value, plan)), of((node) => !isShared(node, value, plan))].map((list) => (list.length ? money(String(list.reduce((sum, amount) => sum + Number(amount), 0)), model.currency) : null));
   if (!before && !after) return null;
   return section({ key: 'cost' }, h2('Cost'), dl.fields(div(dt('shared, not paid again'), dd(before ?? '–')), div(dt('rest of the run'), dd(after ? `about ${after}, as recorded` : '–'))));
 }

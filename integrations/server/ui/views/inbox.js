@@ -87,7 +87,7 @@ export default function inboxView() {
     document.activeElement?.closest('.decide button')?.blur();
   };
   const drawn = (node) => {
-    const [item, { scrollTop }, [top, bottom]] = [moved && node.querySelector('.selected'), main(), edges()];
+    const [item, { scrollTop }, [top, bottom]] = [moved && node.querySelector('.selected'), main(), edges(node)];
     if (item) {
       // A reader begins with the top of an item that is longer than what is in view.
       const isLong = item.offsetHeight > bottom - top;

@@ -17,7 +17,11 @@ const WHY_STUCK = { no_brain: 'no worker knows the brain', changed: 'the code ha
 const stuckRuns = (stuck) => stuck.reduce((all, { runs }) => all + runs, 0);
 const sum = ({ completed, failed, cancelled }) => completed + failed + cancelled;
 const percent = (part, whole) => (whole ? `${number(Math.round((part / whole) * 1000) / 10)} %` : '–');
-const amounts = (costs) => (costs.length ? costs.map(({ amount, currency }) => cash(amount, currency)).join(' + ') : '–');
+const sumsOf = (costs) => costs.map(({ amount, currency }) => cash(amount, currency)).join(' + ');
+/** What runs have cost, in words: a part of it may be unknown, and runs that have asked no model cost nothing. */
+const amounts = ({ costs, partly_priced: partly }) => (costs.length ? [partly > 0 && 'at least ', sumsOf(costs)] : partly ? 'unknown' : '–');
+/** What open runs have used so far: the figures have a run when it ends. */
+const soFar = (open, used) => open && used && `${used} more so far in ${plural(open.runs, 'open run')}`;
 const isSingle = ({ cause, runs: own }) => own === 1 && /…/.test(cause);
 /** How many of the last failed runs are read for their messages. */
 const RECENT = 100;
@@ -28,6 +32,7 @@ const age = (time) => duration(Date.now() - millis(time)).split(' ').slice(0, 2)
 const minute = (time) => moment(time).replace(/(\d\d:\d\d):\d\d$/, '$1');
 const sentence = (text) => quoted(sentenceCase(text));
 const inCurrency = (costs, currency) => Number(costs.find((one) => one.currency === currency)?.amount ?? 0);
+const used = ({ tokens }) => tokens.input + tokens.output;
 /** A model without its provider. */
 const shortModel = (model) => model.slice(model.indexOf('/') + 1);
 const link = (to, ...content) => a({ href: ui(to) }, content);
@@ -126,7 +131,7 @@ export default function overviewView(route, frame) {
     return runs({ status: 'failed', q: longest.map((part) => `"${part}"`).join(' '), brain: brains.length === 1 ? brains[0] : brain }, first);
   }
 
-  function tiles({ from, now, buckets, started, ended, waiting, models, bucket_seconds: seconds }) {
+  function tiles({ from, now, buckets, started, ended, open, waiting, models, bucket_seconds: seconds }) {
     const columns = buckets.map(({ at }) => date(at));
     const [begin, end] = [millis(from), millis(from) + buckets.length * seconds * 1000];
     const marks = [0, 0.25, 0.5, 0.75, 1].map((part) => mark(begin + part * (end - begin)));
@@ -143,9 +148,9 @@ export default function overviewView(route, frame) {
       tile('Failed', runs({ status: 'failed' }), number(ended.failed), `${percent(ended.failed, sum(ended))} of those that ended`, { format: number, series: [{ name: 'failed', tone: 'failed', of: of((one) => one.ended.failed) }] }),
       tile('Waiting for a person', '/inbox', number(waiting.items), waiting.items ? `oldest ${age(waiting.oldest)}, in ${plural(waiting.runs, 'run')}, by when they began to wait` : 'nothing waits',
         { kind: 'steps', format: number, series: [{ name: 'waiting now', tone: 'waits', of: of((one) => one.waiting) }] }),
-      tile('Cost', runs(), amounts(ended.costs), [ended.costs.length === 1 && sum(ended) > 0 && `${cash(ended.costs[0].amount / sum(ended), currency)} a run`, ended.partly_priced > 0 && `${plural(ended.partly_priced, 'run')} partly unknown`].filter(Boolean).join(' · ') || 'cost unknown',
+      tile('Cost', runs(), ended.costs.length ? sumsOf(ended.costs) : '–', ['of ended runs', ended.costs.length === 1 && `mean ${cash(ended.costs[0].amount / ended.priced, currency)} of ${plural(ended.priced, 'priced run')}`, ended.partly_priced > 0 && `${number(ended.partly_priced)} partly unknown`, soFar(open, open && sumsOf(open.costs))].filter(Boolean).join(' · '),
         { format: (n) => cash(n, currency), series: costSeries(currency, models, of((one) => inCurrency(one.ended.costs, currency))) }, ended.costs.length > 1 || models.length > 1),
-      tile('Tokens', runs(), compact(input + output), `${percent(cached, input)} of the input from the cache`, { format: compact, series: [
+      tile('Tokens', runs(), compact(input + output), [`of ended runs · ${percent(cached, input)} of the input from the cache`, soFar(open, open && used(open) > 0 && compact(used(open)))].filter(Boolean).join(' · '), { format: compact, series: [
         { name: 'cached', tone: 's3', of: of((one) => one.ended.tokens.cached) }, { name: 'in', tone: 's2', of: of((one) => Math.max(0, one.ended.tokens.input - one.ended.tokens.cached)) },
         { name: 'out', tone: 's1', of: of((one) => one.ended.tokens.output) }] }, true),
       tile('Active time of a run', runs(), ended.active ? micros(ended.active.p50) : '–', ended.active ? `p50 · p95 ${micros(ended.active.p95)}` : 'time unknown', { kind: 'lines', format: micros, series: [
@@ -198,12 +203,12 @@ export default function overviewView(route, frame) {
     const currency = [...ended.costs].sort((one, other) => other.amount - one.amount)[0]?.currency;
     const whole = inCurrency(ended.costs, currency);
     const head = (name, more = {}) => th.right({ scope: 'col', ...more }, name);
-    return section.panel.flush({ key: 'brains' }, header(h2.grow('By brain')), div.scroll({ tabindex: '0', role: 'region', 'aria-label': 'By brain' }, table(
+    return section.panel.flush({ key: 'brains' }, header(h2.grow('By brain'), small('of ended runs')), div.scroll({ tabindex: '0', role: 'region', 'aria-label': 'By brain' }, table(
       thead(tr(th({ scope: 'col' }, 'Brain'), head('Runs'), head('Failed'), head('p50', { class: 'wide' }), head('p95', { class: 'wide' }), head(['Cost ', icon('down')], { 'aria-sort': 'descending' }), th.wide({ scope: 'col' }, 'Share of cost'))),
       tbody(brains.map(({ brain: title, ended: own }) => tr({ key: title },
         td(a.name({ href: ui(address({ brain: title })) }, title)), td.right(link(runs({ brain: title }), number(sum(own)))),
         td.right({ class: own.failed / sum(own) >= 0.1 && 'bad' }, own.failed ? link(runs({ brain: title, status: 'failed' }), percent(own.failed, sum(own))) : '0 %'),
-        td.right.wide(own.active ? micros(own.active.p50) : '–'), td.right.wide(own.active ? micros(own.active.p95) : '–'), td.right(amounts(own.costs)),
+        td.right.wide(own.active ? micros(own.active.p50) : '–'), td.right.wide(own.active ? micros(own.active.p95) : '–'), td.right({ title: own.partly_priced ? `The cost of ${plural(own.partly_priced, 'run')} is partly unknown` : null }, amounts(own)),
         td.wide.share(span.unseen(whole ? percent(inCurrency(own.costs, currency), whole) : '–'), meter(whole ? inCurrency(own.costs, currency) / whole : 0))))))),
     more > 0 && p.pad.soft(`${plural(more, 'further brain')}, each with a lower cost.`));
   }
@@ -211,14 +216,13 @@ export default function overviewView(route, frame) {
   function byModel({ models, more_models: more, ended }) {
     const currency = [...ended.costs].sort((one, other) => other.amount - one.amount)[0]?.currency;
     const whole = inCurrency(ended.costs, currency);
-    const used = ({ tokens }) => tokens.input + tokens.output;
     const rest = more ? 0 : used(ended) - models.reduce((all, one) => all + used(one), 0);
     const head = (name, more = {}) => th.right({ scope: 'col', ...more }, name);
-    return section.panel.flush({ key: 'models' }, header(h2.grow('By model')), div.scroll({ tabindex: '0', role: 'region', 'aria-label': 'By model' }, table(
+    return section.panel.flush({ key: 'models' }, header(h2.grow('By model'), small('of ended runs')), div.scroll({ tabindex: '0', role: 'region', 'aria-label': 'By model' }, table(
       thead(tr(th({ scope: 'col' }, 'Model'), head('Runs'), head('Tokens'), head(['Cost ', icon('down')], { 'aria-sort': 'descending' }), th.wide({ scope: 'col' }, 'Share of cost'))),
       tbody(models.map(({ model: name, runs: own, costs, tokens, partly_priced: partly }) => tr({ key: name },
         td(a.name({ href: ui(address({ model: name })) }, code(name))), td.right(link(runs({ model: name }), number(own))), td.right({ title: `${number(tokens.input)} in, ${percent(tokens.cached, tokens.input)} of them from the cache, ${number(tokens.output)} out` }, compact(tokens.input + tokens.output)),
-        td.right({ title: partly ? `The cost of ${plural(partly, 'run')} is partly unknown` : null }, partly > 0 && costs.length > 0 && 'at least ', costs.length || !partly ? amounts(costs) : 'unknown'),
+        td.right({ title: partly ? `The cost of ${plural(partly, 'run')} is partly unknown` : null }, amounts({ costs, partly_priced: partly })),
         td.wide.share(span.unseen(whole ? percent(inCurrency(costs, currency), whole) : '–'), meter(whole ? inCurrency(costs, currency) / whole : 0))))))),
     rest > 0 && p.pad.soft(`${compact(rest)} further tokens are of answers whose model is unknown.`),
     more > 0 && p.pad.soft(`${plural(more, 'further model')}, each with a lower cost.`));

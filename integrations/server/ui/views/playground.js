@@ -85,6 +85,8 @@ async function send(work) {
   const trial = { n: work.trials.length + 1, edits: { ...work.edits }, began: performance.now(), text: '', stop: new AbortController(), model: work.estimate?.model ?? work.asked.value.model };
   work.trials.push(trial);
   redraw();
+  // In a narrow window the answers stand above the form.
+  requestAnimationFrame(() => document.querySelector('.trial:last-of-type')?.scrollIntoView({ block: 'nearest' }));
   await stream(`${work.path}/send`, work.edits, {
     delta: ({ kind, text }) => { if (kind === 'text') trial.text += text; },
     restart: () => { trial.text = ''; },

@@ -2,13 +2,18 @@
 import { tags, redraw } from '../lib/dom.js';
 import { at, close, go, later, load, may, runUrl, TABS } from '../lib/page.js';
 import { batches, lastCall } from '../parts/batches.js';
+import { isForPerson, isHeld, withDrafts } from '../parts/drafts.js';
 import { idsOf } from '../parts/ids.js';
 import { RunModel, failureOf, foldedAtFirst, isFailure, isLastAttempt, isWait, iterationOf } from '../parts/model.js';
 import { failure, loading } from '../parts/common.js';
 import { askRetry, retryOf, runHead } from '../parts/run_head.js';
 
 const { article, aside, button, div } = tags;
-const pane = later('pane');
+const [pane, deciding] = [later('pane'), later('deciding')];
+
+/** Where there is room for it, what waits for a person stands beside the transcript. */
+const wide = matchMedia('(min-width: 1100px)');
+wide.addEventListener('change', redraw);
 
 export default function runView(route, frame) {
   const model = new RunModel(route.id, frame.setLink, frame.countPending);
@@ -42,6 +47,8 @@ export default function runView(route, frame) {
       run.select(node, true);
       tab?.reveal?.(node);
     },
+    /** What waits for people, if it stands beside the transcript and not below its calls. */
+    toDecide: () => (wide.matches ? withDrafts(model.run.pending ?? [], model.id).filter((item) => isForPerson(item) || isHeld(item)) : []),
     /** Shows what waits for a person with its form, which no pane may cover. */
     decide() {
       const node = run.asked();
@@ -119,7 +126,14 @@ export default function runView(route, frame) {
     head: () => !model.trouble && tab && runHead(run),
     render: () => (model.trouble ? failure({ ...model.trouble, message: model.trouble.message, retries: model.trouble.status === 0 }, open) : tab ? article({ 'aria-label': `Run of ${model.run.brain}`, 'data-tab': shown }, div.tab({ key: shown }, tab.render()), jumpOf(run, shown)) : loading('Loading the run…')),
     /** The pane beside the transcript and the waterfall has what is selected there. */
-    beside: () => !model.trouble && tab && ['transcript', 'waterfall'].includes(shown) && model.nodes[run.view.selected] && aside.beside.pane({ key: 'pane', class: shown === 'waterfall' && 'dock', 'aria-label': 'Details' }, pane(run)),
+    beside() {
+      if (model.trouble || !tab || !['transcript', 'waterfall'].includes(shown)) return null;
+      const node = model.nodes[run.view.selected];
+      const items = shown === 'transcript' ? run.toDecide() : [];
+      // A call that waits is read with its decision.
+      if (items.length && (!node || (node.status === 'waiting' && items.some(({ call }) => call === node.path)))) return aside.beside.pane.deciding({ key: 'deciding', 'aria-label': 'Decisions' }, deciding(items, run.several, node?.path));
+      return node && aside.beside.pane({ key: 'pane', class: shown === 'waterfall' && 'dock', 'aria-label': 'Details' }, pane(run));
+    },
     hide: () => model.stop?.(),
     change: () => model.run && model.follow(),
     close() {

@@ -9,17 +9,16 @@ import { ends, openDialog } from '../lib/keys.js';
 import { cash, compact, date, duration, line, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
 import { empty, hasEnded, idText, resource } from '../parts/common.js';
 import { asked as askedOf, dated, KEYS, parse, texts, wordsOf, write } from '../parts/query.js';
+import { hitLine } from '../parts/hit.js';
 import { menuOf, suggestions } from '../parts/suggest.js';
 
-const { a, b, button, code, div, form, h1, h2, input, kbd, label, mark, nav, option, p, select, small, span } = tags;
+const { a, b, button, code, div, form, h1, h2, input, kbd, label, nav, option, p, select, small, span } = tags;
 
 const FIELDS = ['q', ...Object.keys(KEYS)];
 const VIEWS = { All: {}, 'In flight': { status: 'running,waiting,paused' }, 'Needs a person': { needs: 'decision' }, 'Failed today': { status: 'failed', since: 'today' } };
 const TIMES = { '': 'Any time', '1h': 'Last hour', '24h': 'Last 24 h', today: 'Today', '7d': 'Last 7 days' };
 /** After how many milliseconds the numbers of the views are counted again. */
 const COUNTED = 5000;
-/** How many characters stand before the marked word of a hit. */
-const BEFORE = 20;
 /** Up to how many runs are read so that they can be sorted. */
 const MOST_SORTED = 2000;
 /** By what the runs that are shown can be sorted, and how the first ones differ from the others. The store has an index of the starts only. */
@@ -324,18 +323,6 @@ export default function runsView(route, frame) {
     return span[`c-${column}`]({ role: 'columnheader', 'aria-sort': now.replace(/^-/, '') === name ? (isDown ? 'descending' : 'ascending') : null },
       button.plain({ tabindex: '-1', title: name === 'started' ? null : 'Sorts the runs that are shown', onclick: () => go(address(filter, next === '-started' ? null : next), true) }, text, now.replace(/^-/, '') === name && icon(isDown ? 'down' : 'up')));
   }
-  /** Where the search has found its words in a run. */
-  function hitOf({ id }) {
-    const hit = data.value.hits?.find(({ run }) => run === id);
-    if (!hit) return null;
-    // The event has one of the words at least; the others may be in other events.
-    const wanted = texts(filter).map((one) => one.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|');
-    const found = wanted ? hit.text.split(new RegExp(`(${wanted})`, 'gi')) : [hit.text];
-    // In one line there is room for few words before the marked one.
-    if (found.length > 1 && found[0].length > BEFORE) found[0] = `…${found[0].slice(-BEFORE)}`;
-    const part = found.map((one, i) => (i % 2 ? mark({ key: i }, one) : one));
-    return span.hit({ dir: 'auto' }, a({ href: runUrl(id, hit.type === 'LOOP_TOOL_CALL' ? 'transcript' : 'events', hit.seq), tabindex: '-1' }, `event ${hit.seq}`), ' ', small(hit.type.toLowerCase().replaceAll('_', ' ')), ' ', hit.field && !['tool', 'type'].includes(hit.field) && [span.quiet(hit.field), ' '], part);
-  }
   function row(index) {
     const run = items()[index];
     const cell = (name, ...content) => span[`c-${name}`]({ role: 'gridcell' }, content);
@@ -351,7 +338,7 @@ export default function runsView(route, frame) {
     cell('status', status(name)),
     cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), ' ', span.mono({ title: run.id }, idText(run.id))),
     cell('why', span.about({ dir: 'auto', title: run.input }, plain(run.input)), span.cause({ class: tone, title: run.why ?? run.result, dir: 'auto' }, text ? quoted(text) : span.quiet(plural(run.head + 1, 'event')), ' ', place && span.quiet(place)),
-      hitOf(run), (run.forked_from || run.tags?.length > 0) && span.marks(run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag)))),
+      hitLine(data.value.hits?.find(({ run: id }) => id === run.id), texts(filter)), (run.forked_from || run.tags?.length > 0) && span.marks(run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag)))),
     cell('user', none(run.user)), cell('when', span({ title: date(run.started) }, moment(run.started))), cell('took', none(duration(activeOf(run)))),
     cell('waits', run.status === 'waiting' ? span.wait(duration(waitedOf(run))) : none(duration(waitedOf(run)))), cell('tokens', spent ? span({ title: `${number(spent)} tokens` }, compact(spent)) : span.quiet('–')),
     cell('cost', run.cost?.currency ? span({ title: run.cost.partial ? 'The cost of some answers is unknown' : '' }, `${money(run.cost.amount, run.cost.currency)}${run.cost.partial ? ' +' : ''}`) : span.quiet('–')));

@@ -15,7 +15,10 @@ export default function stateTab(run) {
   async function load() {
     const key = query({ at: seq, since });
     try {
-      if (!cache.has(key)) cache.set(key, await get(`${model.path}/state${key}`));
+      if (!cache.has(key)) {
+        const [after, before] = await Promise.all([key, query({ at: Math.max(0, since ?? seq - 1) })].map((place) => get(`${model.path}/state${place}`)));
+        cache.set(key, { ...after, before: before.state });
+      }
       if (key === query({ at: seq, since })) [shown, error] = [cache.get(key), null];
     } catch (problem) {
       error = problem;
@@ -50,6 +53,6 @@ export default function stateTab(run) {
         section({ 'aria-label': 'State' }, h2('State', copyButton(JSON.stringify(shown.state, null, 2), 'Copy JSON')),
           json(shown.state, { open, marks: shown.changes?.map((op) => op.path), label: 'State', depth: 3 })),
         section({ 'aria-label': 'Change' }, h2(since == null ? 'Change of this event' : `Change since event ${since}`,
-          button.plain.small({ onclick: compare }, since == null ? 'Compare from here' : 'This event only')), patchList(shown.changes)))),
+          button.plain.small({ onclick: compare }, since == null ? 'Compare from here' : 'This event only')), patchList(shown.changes, shown.before)))),
   };
 }

@@ -24,18 +24,17 @@ function ends({ run, nodes }) {
 export default function transcriptTab(run) {
   const { model, view } = run;
   const { folded } = view;
-  /** How several calls are decided at once, once the run waits for more than one. */
-  let several = null;
   const waiting = () => withDrafts(model.run.pending ?? [], model.id);
   const loadPicks = () => {
-    several = { picker: () => null, bar: () => null };
+    // How several calls are decided at once, once the run waits for more than one.
+    run.several = { picker: () => null, bar: () => null };
     import('../parts/picks.js').then(({ picks }) => {
-      several = picks(waiting);
+      run.several = picks(waiting);
       redraw();
     }, () => {});
   };
   const rows = nodeList(run, { name: 'transcript', shows, nests, folded, height: 46, measured: true,
-    row: (node, depth) => row(node, depth, { ...run, picker: (item) => several?.picker(item), isFolded: folded.has(node.id), fold: rows.fold }) });
+    row: (node, depth) => row(node, depth, { ...run, picker: (item) => run.several?.picker(item), toDecide: run.toDecide(), isFolded: folded.has(node.id), fold: rows.fold }) });
   // Several nodes may begin at one event, so that what is selected already stays.
   const route = (seq) => { if (model.nodes[view.selected]?.seq !== seq) view.selected = model.nodeAt(seq)?.id ?? null; };
   const search = searchBar(model, (seq) => {
@@ -94,7 +93,7 @@ export default function transcriptTab(run) {
     keys: () => ({ ...search.keys, ...rows.keys, End: ['Jump to the end', toEnd], Home: [null, () => main().scrollTo(0, 0)],
       o: ['Show or hide below', () => view.selected != null && rows.fold(model.nodes[view.selected])] }),
     render() {
-      if (!several && model.run.pending?.length > 1) loadPicks();
+      if (!run.several && model.run.pending?.length > 1) loadPicks();
       // Before the new rows are drawn, the view is at the end of the old ones.
       if (seen < model.head && isAtEnd() && !stopped && !hasEnded(model.run)) requestAnimationFrame(() => stopped || toEnd());
       return [search.render(),
@@ -102,7 +101,7 @@ export default function transcriptTab(run) {
         model.nodes.length < 2 ? empty('Nothing has happened yet', 'The transcript fills as the run works.')
           : [p.columnHeads({ 'aria-hidden': 'true' }, span('tokens'), span('cost'), span('time')), div.mapped({ key: 'flow', drawn }, rows.list.view({ role: 'list', 'aria-label': 'Transcript', 'aria-rowcount': null }), model.nodes.length > 40 && minimap(run))],
         followButton(),
-        several?.bar()];
+        run.toDecide().length === 0 && run.several?.bar()];
     },
   };
 }

@@ -25,8 +25,7 @@ pub(crate) const NO_ANSWER_LEFT: &str =
     "no model is configured, and the cassette has no answer left for the trigger's run";
 
 /// Advances a cassette over the log of a run, after those of the earlier runs of its conversation, since it was recorded
-/// over all of them. Refuses a run that another model has answered: its log would attribute the cassette's answers to that
-/// model.
+/// over all of them. Refuses what [`can_continue`] refuses.
 pub(crate) async fn rewind(cassette: &Cassette, store: &ProjectStore, run: &RunId) -> Result<(), Failure> {
     let (mut chain, mut next) = (Vec::new(), Some(run.clone()));
     while let Some(run) = next {
@@ -99,15 +98,7 @@ async fn advance_cassette(
         Err(StoreError::NoSuchRun { .. }) => return Ok(from),
         log => log?,
     };
-    if let Some(model) = answered_by_another(&log, &cassette.name()) {
-        return Err(Failure::model(format!(
-            "`{model}` has answered in the run `{run}`, and a cassette cannot continue for it"
-        ))
-        .hint("set the key of its provider, as at the start of the run"));
-    }
-    if let Some(EventKind::BrainStart(start)) = log.first().map(|event| &event.kind) {
-        answers_for(cassette.header(), &start.options, || format!("of `{}`", start.title))?;
-    }
+    can_continue(cassette, &log)?;
     let claims =
         |event: &&Arc<Event>| matches!(&event.kind, EventKind::RunClaimed { owner, .. } if Some(&**owner) == own);
     let played: HashSet<_> = log.iter().filter(claims).filter_map(|claim| claim.epoch).collect();
@@ -172,8 +163,50 @@ pub(crate) fn answers_for(header: &Header, options: &Value, name: impl FnOnce() 
     }
 }
 
+/// Refuses a run with this log, or one whose conversation has an earlier run, that a cassette cannot continue, as a worker does.
+pub(crate) async fn can_continue_after(
+    cassette: &Cassette,
+    store: &ProjectStore,
+    log: &[Arc<Event>],
+) -> Result<(), Failure> {
+    can_continue(cassette, log)?;
+    let mut next = previous(log);
+    while let Some(run) = next {
+        let earlier = match store.client().events(&run, Seq(0)).await {
+            Err(StoreError::NoSuchRun { .. }) => return Ok(()),
+            log => log?,
+        };
+        can_continue(cassette, &earlier)?;
+        next = previous(&earlier);
+    }
+    Ok(())
+}
+
+/// Returns the previous run of the conversation of a run with this log.
+fn previous(log: &[Arc<Event>]) -> Option<RunId> {
+    match log.first().map(|event| &event.kind) {
+        Some(EventKind::BrainStart(start)) => start.start.as_ref().and_then(|start| start.after.clone()),
+        _ => None,
+    }
+}
+
+/// Refuses a run that another model has answered, since its log would attribute the cassette's answers to that model, and one
+/// whose options differ from the recorded ones.
+fn can_continue(cassette: &Cassette, log: &[Arc<Event>]) -> Result<(), Failure> {
+    if let Some(model) = answered_by_another(log, &cassette.name()) {
+        return Err(Failure::model(format!("`{model}` has answered so far, and a cassette cannot continue for it"))
+            .hint("set the key of its provider, as at the start of the run"));
+    }
+    match log.first().map(|event| &event.kind) {
+        Some(EventKind::BrainStart(start)) => {
+            answers_for(cassette.header(), &start.options, || format!("of `{}`", start.title))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns the model that answered a run, unless it was a cassette or has the name `own`.
-pub(crate) fn answered_by_another(log: &[Arc<Event>], own: &str) -> Option<String> {
+fn answered_by_another(log: &[Arc<Event>], own: &str) -> Option<String> {
     let mut models = log.iter().enumerate().filter_map(|(index, event)| match &event.kind {
         EventKind::LoopModelCall { model, .. } if model != CODE => {
             let later = log.get(index + 1..).unwrap_or_default();

@@ -11,7 +11,7 @@ mod recording;
 
 pub(crate) use by_tier::ByTier;
 #[cfg(feature = "serve")]
-pub(crate) use cassette_position::answered_by_another;
+pub(crate) use cassette_position::can_continue_after;
 pub(crate) use cassette_position::{CassetteFollower, NO_ANSWER_LEFT, REPLY, answers_for, has_answers_left, rewind};
 pub(crate) use choose::{
     CassetteSession, ChosenCassette, ModelSettings, Models, choose_models, chosen_cassette, high_model, models_for_run,

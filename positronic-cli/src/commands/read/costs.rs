@@ -1,8 +1,9 @@
 //! `positronic costs`: what the models of all runs cost, by brain, model, user or day.
 //!
-//! The logs are read a few at a time and only their sums are kept. An answer that a fork shares with its origin is counted once.
+//! The logs are read a few at a time and only their sums are kept. An answer that a fork shares with its origin
+//! is counted only there, as in all sums over runs.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt as _;
 use positronic_core::prices::PriceTable;
@@ -94,14 +95,12 @@ struct Sums {
     total: Sum,
     /// The models of answers with an unknown cost.
     unpriced: BTreeSet<String>,
-    /// How far the events of a removed run were counted, by its forks.
-    removed: HashMap<RunId, Seq>,
 }
 
 impl Sums {
     fn new(by: Vec<CostKey>, since: Option<Timestamp>, prices: PriceTable) -> Self {
         let (groups, total, unpriced) = (BTreeMap::new(), Sum::default(), BTreeSet::new());
-        Self { by, since, prices, groups, total, unpriced, removed: HashMap::new() }
+        Self { by, since, prices, groups, total, unpriced }
     }
 
     /// Adds all runs, and returns those whose logs cannot be read.
@@ -117,10 +116,7 @@ impl Sums {
             let mut reads = futures::stream::iter(reads).buffered(READERS);
             while let Some((row, calls)) = reads.next().await {
                 match calls {
-                    Ok(calls) => {
-                        let shared = self.shared(client, row).await?;
-                        self.add(row, shared, &calls);
-                    }
+                    Ok(calls) => self.add(row, &calls),
                     // It was pruned meanwhile.
                     Err(StoreError::NoSuchRun { .. }) => {}
                     Err(error @ (StoreError::Corrupt { .. } | StoreError::Damaged { .. })) => {
@@ -133,21 +129,8 @@ impl Sums {
         Ok(unreadable)
     }
 
-    /// Returns the last event of a fork that is counted with its origin.
-    async fn shared(&mut self, client: &Client, row: &RunSummary) -> Result<Option<Seq>, StoreError> {
-        let Some((origin, at)) = &row.forked_from else { return Ok(None) };
-        match client.store().run(origin).await {
-            Ok(_) => Ok(Some(*at)),
-            Err(StoreError::NoSuchRun { .. }) => {
-                let counted = self.removed.get(origin).copied();
-                self.removed.insert(origin.clone(), counted.map_or(*at, |counted| counted.max(*at)));
-                Ok(counted.map(|counted| counted.min(*at)))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn add(&mut self, row: &RunSummary, shared: Option<Seq>, calls: &[(Timestamp, CallCost)]) {
+    fn add(&mut self, row: &RunSummary, calls: &[(Timestamp, CallCost)]) {
+        let shared = row.forked_from.as_ref().map(|(_, at)| *at);
         let mut touched = BTreeSet::new();
         for (at, call) in calls {
             if shared.is_some_and(|shared| call.seq <= shared) || self.since.is_some_and(|since| *at < since) {

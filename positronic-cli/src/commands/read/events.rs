@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::Arc;
 
+use positronic_core::prices::PriceTable;
 use positronic_core::record::{Event, EventKind, Seq};
 
-use crate::app::{Failure, Ui, open_run};
+use crate::app::{Failure, Ui, open_run, price_table};
 use crate::cli::{EventsArgs, Exit};
 use crate::render::{Plain, Style, escaped_json, one_line, shorten};
 
@@ -20,7 +21,7 @@ pub(crate) async fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failu
             writeln!(ui.out, "{}", escaped_json(&line))?;
         }
     } else {
-        ui.print(&lines(&log, from, ui.columns()))?;
+        ui.print(&lines(&log, from, ui.columns(), price_table(None, &ui.settings)?))?;
     }
     if from.index() >= log.len() {
         ui.notice(&format!("the run has {} events, the last is {}", log.len(), log.len().saturating_sub(1)))?;
@@ -29,9 +30,9 @@ pub(crate) async fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failu
 }
 
 /// Renders one line per event: its number, the time since the start, its type, its path and its text.
-fn lines(log: &[Arc<Event>], from: Seq, columns: usize) -> String {
+fn lines(log: &[Arc<Event>], from: Seq, columns: usize, prices: PriceTable) -> String {
     let mut text = String::new();
-    let mut lines = Plain::new(io::sink(), Style::default());
+    let mut lines = Plain::new(io::sink(), Style::default()).priced(Some(prices));
     let started = log.first().map(|event| event.at).unwrap_or_default();
     let digits = log.len().saturating_sub(1).to_string().len();
     let names = log.iter().filter(|event| event.seq >= from).map(|event| event.kind.name().len());
@@ -75,7 +76,7 @@ mod tests {
         };
         let log: Vec<_> = waiting().beats.into_iter().filter_map(event).collect();
 
-        insta::assert_snapshot!("events_60", lines(&log, Seq(0), 60));
-        insta::assert_snapshot!("events_100", lines(&log, Seq(3), 100));
+        insta::assert_snapshot!("events_60", lines(&log, Seq(0), 60, PriceTable::bundled()));
+        insta::assert_snapshot!("events_100", lines(&log, Seq(3), 100, PriceTable::bundled()));
     }
 }

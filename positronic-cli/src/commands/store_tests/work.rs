@@ -304,7 +304,7 @@ fn cassette_does_not_continue_a_run_that_a_model_began() {
     insta::assert_snapshot!(format!("{}\n{}", one.code, one.err), @r"
     5
     no key set: playing the bundled cassette of `Help Desk` (written by hand); tools run for real; set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key to ask a model
-    error: `scripted/scripted` has answered in the run `ticket-1`, and a cassette cannot continue for it
+    error: `scripted/scripted` has answered so far, and a cassette cannot continue for it
       set the key of its provider, as at the start of the run
     ");
     assert!(all.err.contains("a cassette cannot continue for it"), "{}", all.err);

@@ -121,8 +121,8 @@ impl Crashes {
 /// A process that ends this soon after its start needs longer pauses between its restarts.
 const TOO_FAST: Duration = Duration::from_secs(10);
 
-/// What the model calls of a run have cost, as its limits of money count it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What the model calls of a run have cost, by the prices with which its limits of money count.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RunCost {
     /// The known cost, stored in billionths of the currency's unit so that stores can add it up.
     #[serde(rename = "nanos", with = "nanos")]
@@ -235,18 +235,18 @@ pub struct RunSummary {
     pub at: Timestamp,
     /// The number of its next event.
     pub next: Seq,
-    /// The tokens of all its model calls.
+    /// The tokens of its model calls. Those that a fork shares with its origin count only there, so that sums over runs are what was used.
     pub usage: Usage,
     /// How long it was running while a worker had claimed it; `None` in the summaries of an earlier version. A fork counts from
     /// its own first event.
     #[serde(default, with = "micros::optional", skip_serializing_if = "Option::is_none")]
     pub active: Option<Duration>,
-    /// What its model calls have cost; `None` if it has asked no model, or in the summaries of an earlier version. A fork counts
-    /// the calls that it has copied, too.
+    /// What its model calls have cost, without those that a fork shares; `None` if it has asked no model, or in the summaries of an earlier
+    /// version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<RunCost>,
     /// What each model that has answered has used, in the order of their first answers: at most 16, the rest of the run's tokens is that of
-    /// further ones. A fork counts the answers that it has copied, too.
+    /// further ones.
     #[serde(default, skip_serializing_if = "is_default")]
     pub models: Arc<[ModelUse]>,
     /// The cause of its failure, the same for runs that failed alike: the innermost error without its place, numbers and ids.

@@ -139,10 +139,21 @@ pub(super) fn index(
 ) -> Index {
     let waits = pending(after);
     let changed = waits != pending(before);
-    let mut summary = summary(run, after, row);
-    describe(&mut summary, after, events);
+    let mut summary = summary_after(run, after, row, events);
     summary.pending = Some(waits.len());
     Index { summary, pending: changed.then_some(waits) }
+}
+
+/// Returns the run's summary after `events`, without the number of its pending items.
+pub(super) fn summary_after(
+    run: &RunId,
+    state: &RunState,
+    row: Option<&RunSummary>,
+    events: &[Arc<Event>],
+) -> RunSummary {
+    let mut summary = summary(run, state, row);
+    describe(&mut summary, state, events);
+    summary
 }
 
 /// Returns the live worker that has claimed a run.

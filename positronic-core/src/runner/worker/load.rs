@@ -3,9 +3,9 @@
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 
-use super::append::follow;
+use super::append::{follow, summary_after};
 use super::shared::Folded;
-use crate::machine::{self, RunState};
+use crate::machine::RunState;
 use crate::projection::{History, Prompts, PromptsPart, TurnBlock};
 use crate::record::{Event, EventKind, RunId, RunSummary, Seq};
 use crate::runner::conversation::histories::Histories;
@@ -95,11 +95,12 @@ pub(in crate::runner) async fn whole(
     let saved = saved_prompts(store, run, &history).await?;
     let (from, prompts) = saved.unwrap_or_else(|| (Seq(0), Prompts::after(history)));
     let mut prompts = prompts.in_run(run).dropping_ended();
-    let first = from.min(state.next);
+    let first = from.min(state.next).min(summary.next);
     // One more read than the row requires: the log may have grown since.
     let last = Seq(summary.next.0.saturating_sub(first.0)).index() / CHUNK;
     let starts = (0..=last).map(|chunk| Seq(first.0 + (chunk * CHUNK) as u64));
     let end = first.0 + (last * CHUNK) as u64;
+    let mut newer = Vec::new();
     let reads = starts.map(|from| store.read(run, from, if from.0 == end { usize::MAX } else { CHUNK }));
     let mut chunks = futures::stream::iter(reads).buffered(AHEAD);
     while let Some(events) = chunks.try_next().await? {
@@ -109,8 +110,9 @@ pub(in crate::runner) async fn whole(
         for event in events.iter().filter(|event| event.seq >= from) {
             prompts.apply(event);
         }
+        newer.extend(events.iter().filter(|event| event.seq >= summary.next).cloned());
     }
-    let summary = if summary.next == state.next { summary } else { machine::summary(run, &state, Some(&summary)) };
+    let summary = if newer.is_empty() { summary } else { summary_after(run, &state, Some(&summary), &newer) };
     Ok(Folded { state, prompts, summary, snapshot })
 }
 

@@ -27,6 +27,8 @@ pub(super) struct RunsSum {
     cancelled: u64,
     /// What they have cost from their beginning on, by currency.
     costs: Vec<CostSum>,
+    /// How many of them have a known cost.
+    priced: u64,
     /// How many of them have a cost that is not known in full.
     partly_priced: u64,
     /// Their tokens from their beginning on.
@@ -40,6 +42,7 @@ pub(super) struct RunsSum {
 pub(super) struct RunsFold<'a> {
     counts: [u64; 3],
     costs: BTreeMap<&'a str, Money>,
+    priced: u64,
     partial: u64,
     usage: Usage,
     active: Vec<u64>,
@@ -60,6 +63,7 @@ impl<'a> RunsFold<'a> {
         }
         if let Some(currency) = group.currency.as_deref() {
             *self.costs.entry(currency).or_default() += group.cost;
+            self.priced += group.runs;
         }
         self.partial += group.partial;
         self.usage += group.usage;
@@ -84,6 +88,7 @@ impl<'a> RunsFold<'a> {
             failed,
             cancelled,
             costs: self.costs.iter().map(|(currency, amount)| CostSum::new(currency, *amount)).collect(),
+            priced: self.priced,
             partly_priced: self.partial,
             tokens: self.usage.into(),
             active: p50.zip(p95).map(|(p50, p95)| ActiveTime { p50, p95 }),

@@ -22,7 +22,7 @@ const MAX_MODELS: usize = 20;
 const MAX_NAMED: usize = 5;
 
 /// The figures of runs. A run counts when it ends, with everything that it has cost from its beginning on; runs that are
-/// open count as they stand now.
+/// open count as they stand now. What a fork shares with its origin counts only there.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct OverviewItem {
     range: Range,
@@ -36,6 +36,8 @@ pub(super) struct OverviewItem {
     started: u64,
     /// The runs that ended in the range.
     ended: RunsSum,
+    /// What the runs that are open now have used so far; `null` for one model. It is in no other sum.
+    open: Option<OpenSum>,
     buckets: Vec<BucketItem>,
     /// What waits for a person now.
     waiting: WaitingSum,
@@ -55,6 +57,19 @@ pub(super) struct OverviewItem {
     queue: QueueItem,
     /// The living workers that have claimed runs, by their names.
     workers: Vec<WorkerRuns>,
+}
+
+/// What open runs have used so far.
+#[derive(Debug, Serialize, JsonSchema)]
+struct OpenSum {
+    /// The number of runs.
+    runs: u64,
+    /// What they have cost, by currency.
+    costs: Vec<CostSum>,
+    /// How many of them have a cost that is not known in full.
+    partly_priced: u64,
+    /// Their tokens.
+    tokens: TokenSum,
 }
 
 /// The figures of a part of the range.
@@ -164,7 +179,13 @@ struct WorkerRuns {
 
 impl OverviewItem {
     /// Adds up the figures of a store.
-    pub(super) fn new(range: Range, filter: &FigureFilter, figures: Figures, is_live: impl Fn(&str) -> bool) -> Self {
+    pub(super) fn new(
+        range: Range,
+        filter: &FigureFilter,
+        figures: Figures,
+        open_sums: Option<RunSums>,
+        is_live: impl Fn(&str) -> bool,
+    ) -> Self {
         let Figures { started, ended, models, open, waiting, .. } = figures.sorted();
         let mut all = RunsFold::default();
         let mut buckets: Vec<_> = started.iter().map(|_| RunsFold::default()).collect();
@@ -197,6 +218,12 @@ impl OverviewItem {
             bucket_seconds: filter.bucket.as_secs(),
             started: started.iter().sum(),
             ended: all.sum(),
+            open: open_sums.map(|sums| OpenSum {
+                runs: sums.runs,
+                costs: CostSum::all(&sums),
+                partly_priced: sums.partial,
+                tokens: sums.usage.into(),
+            }),
             buckets,
             waiting: WaitingSum {
                 items: waiting.iter().map(|group| group.items).sum(),

@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::response::Response;
+use positronic_core::record::Status;
+use positronic_core::store::{FigureFilter, RunFilter};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -48,6 +50,11 @@ async fn overview(cx: RequestContext) -> Result<Response, Problem> {
     (filter.brain, filter.user, filter.model) = (query.brain, user, query.model);
     let store = app.client.store();
     let figures = store.figures(&filter).await?;
+    // What one model has used of an open run is in no sum.
+    let open = match filter.model {
+        Some(_) => None,
+        None => Some(store.sums(&open_runs(&filter)).await?),
+    };
     // A worker is asked about once.
     let mut live: HashMap<Arc<str>, bool> = HashMap::new();
     for owner in figures.open.iter().filter_map(|group| group.owner.as_ref()) {
@@ -56,5 +63,13 @@ async fn overview(cx: RequestContext) -> Result<Response, Problem> {
         }
     }
     let is_live = |owner: &str| live.get(owner).copied().unwrap_or_default();
-    json(&OverviewItem::new(query.range, &filter, figures, is_live))
+    json(&OverviewItem::new(query.range, &filter, figures, open, is_live))
+}
+
+/// Returns the filter of the open runs that count.
+fn open_runs(filter: &FigureFilter) -> RunFilter {
+    let mut open = RunFilter::default();
+    open.status = Status::ALL.into_iter().filter(|status| !status.is_over()).collect();
+    (open.brain, open.user) = (filter.brain.clone(), filter.user.clone());
+    open
 }

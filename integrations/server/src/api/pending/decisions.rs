@@ -14,7 +14,7 @@ use super::items::{arguments_schema, question_id};
 use super::questions::DecisionItem;
 use crate::api::idempotency::Key;
 use crate::api::items::List;
-use crate::api::runs::run::checked_code;
+use crate::api::runs::continuation::checked_code;
 use crate::api::runs::signals::{code_differs, has_same_content};
 use crate::app::App;
 use crate::auth::{Question, Scope};

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::items::{PendingItem, question_id};
-use crate::api::runs::run::checked_code;
+use crate::api::runs::continuation::checked_code;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, json};
 

@@ -167,21 +167,27 @@ async fn preview(cx: RequestContext) -> Result<Response, Problem> {
     let calls = ForkCalls::of(&log, at);
     let shared = log.get(..at.next().index()).unwrap_or_default();
     let model = NextModel::of(app, &row.brain, shared).await;
-    let (reused, rerun): (Vec<_>, Vec<_>) =
-        log.iter().filter_map(|event| calls.effect(event)).partition(|effect| effect.seq <= at.0);
+    let (reused, rerun): (Vec<_>, Vec<_>) = log
+        .iter()
+        .filter_map(|event| calls.effect(event))
+        .partition(|effect| effect.seq <= at.0 && !calls.begins_again(effect));
     json(&Preview { at: at.0, rerun, reused: reused.len(), model })
 }
 
-/// The calls of a run, and those that have asked a person after the event of a fork.
+/// The calls of a run, those that have asked a person after the event of a fork, and the last event of each path up to it.
 struct ForkCalls<'a> {
     calls: HashMap<&'a Path, &'a ToolCall>,
     asking: HashSet<&'a Path>,
+    last: HashMap<&'a str, Seq>,
 }
 
 impl<'a> ForkCalls<'a> {
     fn of(log: &'a [Arc<Event>], at: Seq) -> Self {
-        let (mut calls, mut asking) = (HashMap::new(), HashSet::new());
+        let (mut calls, mut asking, mut last) = (HashMap::new(), HashSet::new(), HashMap::new());
         for event in log {
+            if event.seq <= at {
+                last.insert(event.path.as_str(), event.seq);
+            }
             match &event.kind {
                 EventKind::LoopToolCall(call) => {
                     calls.insert(&event.path, &**call);
@@ -192,7 +198,19 @@ impl<'a> ForkCalls<'a> {
                 _ => {}
             }
         }
-        Self { calls, asking }
+        Self { calls, asking, last }
+    }
+
+    /// Returns whether the fork begins an effect again that has begun at its event without an outcome. A call that must not be repeated ends as
+    /// interrupted.
+    fn begins_again(&self, effect: &ForkEffect) -> bool {
+        let is_open = self.last.get(effect.path.as_str()) == Some(&Seq(effect.seq));
+        is_open
+            && match effect.kind {
+                EffectKind::Step | EffectKind::Model => true,
+                EffectKind::Tool => effect.may_repeat == Some(true),
+                EffectKind::Brain => false,
+            }
     }
 
     /// Returns the effect that an event begins.

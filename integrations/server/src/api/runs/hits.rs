@@ -1,5 +1,7 @@
 //! Where a search has found its text: the event, and its field with the words around the text.
 
+use std::cmp::Reverse;
+
 use positronic_core::store::{EventMatch, EventSearch, EventStore, RunFilter, StoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,10 +49,7 @@ impl HitItem {
         let tool = event.get("tool").and_then(Value::as_str).unwrap_or_default();
         // What the name of the tool says is said beside the field.
         let (of_tool, others): (Vec<_>, Vec<_>) = wanted.iter().partition(|text| has(tool, text));
-        let found_in = |value, name| {
-            let mut texts = others.iter().chain(&of_tool);
-            texts.find_map(|wanted| find(value, name, wanted).map(|(field, text)| (field, around(&text, wanted))))
-        };
+        let found_in = |value, name| best_field(value, name, &others).or_else(|| best_field(value, name, &of_tool));
         // A person rather looks for what was called than for what was said of it.
         let of_call = event.get("arguments").and_then(|given| found_in(given, "arguments"));
         let (field, text) = match of_call {
@@ -70,8 +69,9 @@ impl HitItem {
     }
 }
 
-/// Finds the event of the run that has most of the texts in lower case: the first call with all of them, else the first event with all, else
-/// the first call with the first of them. Returns `None` if the match is that call, and if the run has no such event.
+/// Finds the event of the run that has most of the texts in lower case: the first call with all of them, else the event with most of them,
+/// whereby one field with all of them as a phrase comes first, and a call before other events. Returns `None` if the match is that call, and if
+/// the run has no such event.
 pub(crate) async fn best_of(
     store: &dyn EventStore,
     hit: &EventMatch,
@@ -84,10 +84,15 @@ pub(crate) async fn best_of(
     within.prefix = Some(hit.run.as_str().to_owned());
     let found = store.search(&EventSearch::new(first, MAX_COMPARED).within(within)).await?.found;
     let of_run = || found.iter().filter(|other| other.run == hit.run);
-    let has_all = |event: &&EventMatch| !others.is_empty() && has_each(&event.line, wanted);
     let call = of_run().find(|event| is_call_with(&event.line, wanted));
-    let best = call.or_else(|| of_run().find(has_all));
-    Ok(best.or_else(|| of_run().find(|event| is_call_with(&event.line, std::slice::from_ref(first)))).cloned())
+    // One text is as well in the first event that has it, unless a call has it.
+    let best = || {
+        let is_call = |event: &EventMatch| is_call_with(&event.line, std::slice::from_ref(first));
+        let ranked = of_run().map(|event| ((rank_of(&event.line, wanted), is_call(event), Reverse(event.seq)), event));
+        let worth = ranked.filter(|((_, is_call, _), _)| *is_call || !others.is_empty());
+        worth.max_by_key(|(rank, _)| *rank).map(|(_, event)| event)
+    };
+    Ok(call.or_else(best).cloned())
 }
 
 /// Returns whether a call has each text in its tool or its arguments, and one of them in these.
@@ -100,12 +105,59 @@ fn is_call_with(line: &str, wanted: &[String]) -> bool {
         && wanted.iter().all(|text| has(word("tool"), text) || is_given(text))
 }
 
-/// Returns whether an event has each text in a value.
-fn has_each(line: &str, wanted: &[String]) -> bool {
-    let Ok(Value::Object(mut fields)) = serde_json::from_str(line) else { return false };
+/// How well a value has the texts: whether one field has them as a phrase, and how many are words of it.
+fn rank_of(line: &str, wanted: &[String]) -> (bool, usize) {
+    let Ok(Value::Object(mut fields)) = serde_json::from_str(line) else { return (false, 0) };
     fields.retain(|name, _| !NUMBERS.contains(&name.as_str()));
     let event = Value::Object(fields);
-    wanted.iter().all(|text| find(&event, "", text).is_some())
+    let leaves = leaves_of(&event, "");
+    let phrase = wanted.join(" ");
+    let has_word = |wanted: &&String| leaves.iter().any(|(_, text)| is_word_of(text, wanted));
+    (leaves.iter().any(|(_, text)| has(text, &phrase)), wanted.iter().filter(has_word).count())
+}
+
+/// Finds the field with most of the texts, and the part of its value around them.
+fn best_field<'v>(value: &'v Value, name: &'v str, wanted: &[&String]) -> Option<(&'v str, String)> {
+    let phrase = wanted.iter().map(|text| text.as_str()).collect::<Vec<_>>().join(" ");
+    let rank = |text: &str| {
+        let words = wanted.iter().filter(|wanted| is_word_of(text, wanted)).count();
+        (has(text, &phrase), words, wanted.iter().filter(|wanted| has(text, wanted)).count())
+    };
+    let leaves = leaves_of(value, name);
+    let found = leaves.iter().filter(|(_, text)| wanted.iter().any(|wanted| has(text, wanted)));
+    // Of equal ones the first.
+    let best = found.rev().max_by_key(|(_, text)| rank(text));
+    let of_name = || {
+        wanted.iter().find_map(|wanted| find(value, name, wanted).map(|(field, text)| (field, around(&text, wanted))))
+    };
+    let Some((field, text)) = best else { return of_name() };
+    let word = wanted
+        .iter()
+        .find(|wanted| is_word_of(text, wanted))
+        .or_else(|| wanted.iter().find(|wanted| has(text, wanted)));
+    let around_it = if has(text, &phrase) { phrase.as_str() } else { word.map_or("", |word| word.as_str()) };
+    Some((*field, around(text, around_it)))
+}
+
+/// Lists the texts and numbers of a value with the names of their fields.
+fn leaves_of<'v>(value: &'v Value, name: &'v str) -> Vec<(&'v str, String)> {
+    match value {
+        Value::String(text) => vec![(name, text.clone())],
+        Value::Number(number) => vec![(name, number.to_string())],
+        Value::Bool(_) | Value::Null => Vec::new(),
+        Value::Array(items) => items.iter().flat_map(|item| leaves_of(item, name)).collect(),
+        Value::Object(fields) => fields.iter().flat_map(|(name, value)| leaves_of(value, name)).collect(),
+    }
+}
+
+/// Returns whether a text has another one in lower case as a word: not as a part of a hash or of a longer number.
+fn is_word_of(text: &str, wanted: &str) -> bool {
+    let lower = text.to_lowercase();
+    lower.match_indices(wanted).any(|(at, found)| {
+        let before = lower.get(..at).and_then(|before| before.chars().next_back());
+        let after = lower.get(at + found.len()..).and_then(|after| after.chars().next());
+        ![before, after].into_iter().flatten().any(char::is_alphanumeric)
+    })
 }
 
 fn has(text: &str, wanted: &str) -> bool {
@@ -172,8 +224,11 @@ mod tests {
         assert!(is_call_with(&paid, &texts(["refund", "249"])));
         assert!(!is_call_with(&call("refund", json!({ "amount": 100 })), &texts(["refund", "249"])));
         assert!(!is_call_with(&paid, &texts(["refund"])), "all refunds have the name of their tool");
-        assert!(has_each(&json!({ "seq": 7, "text": "A refund of 249 euros" }).to_string(), &texts(["refund", "249"])));
-        assert!(!has_each(&json!({ "seq": 249, "text": "A refund" }).to_string(), &texts(["refund", "249"])));
+        let rank = |event: Value| rank_of(&event.to_string(), &texts(["refund", "of", "249"]));
+        assert_eq!(rank(json!({ "seq": 7, "text": "A refund of 249 euros" })), (true, 3));
+        let tools =
+            json!({ "seq": 249, "tools": [{ "hash": "ab249c", "description": "What the refund desk says of it" }] });
+        assert_eq!(rank(tools), (false, 2), "a part of a hash or the number of an event is no word");
         let found =
             HitItem::of(&EventMatch::new(RunId::new("r"), Seq(7), paid), &texts(["refund", "249"]), None).unwrap();
         assert_eq!((found.field.as_str(), found.text.as_str()), ("refund amount", "249"));
@@ -190,6 +245,16 @@ mod tests {
         assert_eq!(found.text.chars().count(), BEFORE + 7 + AFTER + 2);
         let amount = HitItem::of(&hit(&event), &texts(["249"]), None).unwrap();
         assert_eq!((amount.field.as_str(), amount.text.as_str()), ("amount", "249"));
+    }
+
+    #[test]
+    fn hit_of_a_phrase_is_the_field_that_has_it() {
+        let event = json!({ "seq": 7, "type": "LOOP_TOOL_RESULT", "result": { "title": "A refund", "output": "Paid: a refund of 249 euros." } });
+
+        let found = HitItem::of(&hit(&event), &texts(["refund", "of", "249"]), None).unwrap();
+        assert_eq!((found.field.as_str(), found.text.as_str()), ("output", "Paid: a refund of 249 euros."));
+        let found = HitItem::of(&hit(&event), &texts(["249", "refund"]), None).unwrap();
+        assert_eq!(found.field, "output", "most of the words");
     }
 
     #[test]

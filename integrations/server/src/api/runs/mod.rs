@@ -1,6 +1,7 @@
 //! `/runs`: lists them, starts them, shows what they did, and changes them.
 
 pub(crate) mod answers;
+pub(crate) mod continuation;
 pub(crate) mod diff;
 pub(crate) mod estimate;
 pub(crate) mod events;

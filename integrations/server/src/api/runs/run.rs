@@ -4,20 +4,20 @@ use axum::http::header::{ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use positronic_core::machine::{RunState, admit};
-use positronic_core::record::{RunSummary, Seq, Signal, SignalId, SignalKind, Status, hash_json};
-use positronic_core::runner::CodeCheck;
+use positronic_core::record::{RunSummary, Signal, SignalId, SignalKind, Status, hash_json};
+use positronic_core::runner::RetryError;
 use positronic_core::store::PendingFilter;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::next_model::NextModel;
+use super::continuation::{checked_code, continuation};
 use super::wait::{Wait, WaitQuery};
-use crate::api::items::{RunRow, head, value};
+use crate::api::items::{RunRow, StatusName, head, value};
 use crate::api::pending::items::{Allowed, PendingItem};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
-use crate::code_check::KnownCheck;
+use crate::continuation::Continuation;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::AsIs;
 use crate::routes::{RequestContext, Route, json};
@@ -55,7 +55,7 @@ struct RunDetail {
     /// How the code of this server differs from that with which the run began.
     #[serde(skip_serializing_if = "Option::is_none")]
     changed: Option<String>,
-    /// Why the workers of this server have no model for it, while it has work and no worker: the workers say so themselves later.
+    /// Why the workers of this server have no model for it, while it has work and no worker, or if it can be retried.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_model: Option<String>,
     /// The budget with which it was started, or that of its brain.
@@ -65,7 +65,15 @@ struct RunDetail {
     #[serde(skip_serializing_if = "Option::is_none")]
     conversation_runs: Option<usize>,
     /// The latest forks of it.
-    forks: Vec<String>,
+    forks: Vec<ForkItem>,
+}
+
+/// A fork of a run.
+#[derive(Serialize, JsonSchema)]
+struct ForkItem {
+    id: String,
+    #[schemars(with = "StatusName")]
+    status: Status,
 }
 
 /// What the caller may do with a run now.
@@ -77,6 +85,8 @@ struct Actions {
     message: Allowed,
     fork: Allowed,
     rerun: Allowed,
+    /// Whether it has failed or was parked, and work on it can continue.
+    retry: Allowed,
 }
 
 async fn run(cx: RequestContext) -> Result<Response, Problem> {
@@ -93,16 +103,16 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
     let mut run_row = app.run_row(row).await?;
     // A run has the whole result where lists have its sentence.
     let result_text = run_row.result.take();
-    let missing_model = missing_model(app, row, &run_row).await?;
+    let continuation = continuation_of(app, row, &run_row).await?;
     let (brain_changed, changed) = (check.brain.clone(), check.brain.or(check.calls));
     let detail = RunDetail {
         options: root.map(|root| Value::clone(&root.options)).unwrap_or_default(),
         result: state.result().cloned().filter(|_| row.status == Status::Completed),
         budget: root.and_then(|root| root.budget.as_deref()).map(value),
-        actions: actions(app, caller, &state, brain_changed.as_deref()),
+        actions: actions(app, caller, row, &state, (brain_changed.as_deref(), &continuation)),
         brain_known: app.brain(&row.brain).is_ok(),
         changed,
-        missing_model,
+        missing_model: continuation.missing_model,
         conversation_runs: match &row.conversation {
             Some(conversation) => Some(app.client.conversations().runs(conversation).await?.len()),
             None => None,
@@ -132,18 +142,24 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// Returns why no worker of this server will continue a run that none has claimed.
-async fn missing_model(app: &App, row: &RunSummary, shown: &RunRow) -> Result<Option<String>, Problem> {
+/// Returns what would happen to a run that no worker continues now.
+async fn continuation_of(app: &App, row: &RunSummary, shown: &RunRow) -> Result<Continuation, Problem> {
     let is_claimed = shown.worker.as_ref().is_some_and(|worker| worker.live);
-    if row.status != Status::Running || is_claimed || row.refused.is_some() || app.brain(&row.brain).is_err() {
-        return Ok(None);
+    // The workers have said themselves why they refuse it.
+    if row.status == Status::Running && (is_claimed || row.refused.is_some()) {
+        return Ok(Continuation::default());
     }
-    let log = app.client.events(&row.run, Seq(0)).await?;
-    Ok(NextModel::of(app, &row.brain, &log).await.missing)
+    continuation(app, row).await
 }
 
 /// Checks each signal against the state as the sender would, without sending it.
-fn actions(app: &App, caller: &Caller, state: &RunState, changed: Option<&str>) -> Actions {
+fn actions(
+    app: &App,
+    caller: &Caller,
+    row: &RunSummary,
+    state: &RunState,
+    (changed, continuation): (Option<&str>, &Continuation),
+) -> Actions {
     let to = |scope, kind: SignalKind| {
         let allowed = Allowed::to(app, caller, scope);
         let signal = Signal { id: SignalId::new("question"), actor: positronic_core::record::Actor::default(), kind };
@@ -163,6 +179,12 @@ fn actions(app: &App, caller: &Caller, state: &RunState, changed: Option<&str>) 
         _ => allowed,
     };
     let fork = for_starters(Allowed::to(app, caller, Scope::Operate));
+    let retry = match (row.status, &continuation.retry_refused) {
+        (Status::Failed, Some(refusal)) => Allowed::no(refusal),
+        (Status::Failed, None) => fork.clone(),
+        (Status::Paused, _) if row.parked => for_starters(resume.clone()),
+        (status, _) => Allowed::no(&RetryError::NotFailed { status }),
+    };
     Actions {
         pause: to(Scope::Operate, SignalKind::Pause),
         resume,
@@ -170,32 +192,16 @@ fn actions(app: &App, caller: &Caller, state: &RunState, changed: Option<&str>) 
         message: for_starters(to(Scope::Run, SignalKind::message("?"))),
         fork: fork.clone(),
         rerun: fork,
+        retry,
     }
-}
-
-/// Returns how the code of this server differs from what an open run needs.
-pub(crate) async fn checked_code(app: &App, row: &RunSummary) -> Result<CodeCheck, Problem> {
-    if row.status.is_over() || app.brain(&row.brain).is_err() {
-        return Ok(CodeCheck::default());
-    }
-    let known = app.code_checks.get(&row.run, KnownCheck::default);
-    if let Some((next, check)) = &*known.lock()
-        && *next == row.next
-    {
-        return Ok(check.clone());
-    }
-    let Ok(runner) = app.settings.brains.runner(&row.brain).await else { return Ok(CodeCheck::default()) };
-    let check = runner.check_code(&row.run).await?;
-    *known.lock() = Some((row.next, check.clone()));
-    Ok(check)
 }
 
 /// Returns the latest forks of a run that the caller sees.
-async fn forks(app: &App, caller: &Caller, row: &RunSummary) -> Result<Vec<String>, Problem> {
+async fn forks(app: &App, caller: &Caller, row: &RunSummary) -> Result<Vec<ForkItem>, Problem> {
     let mut seen = Vec::new();
     for fork in app.forks.of(app.client.store(), &row.run).await?.into_iter().take(MAX_FORKS) {
         match app.row(caller, &fork).await {
-            Ok(_) => seen.push(fork.to_string()),
+            Ok(row) => seen.push(ForkItem { id: fork.to_string(), status: row.status }),
             // It was pruned, or belongs to another user.
             Err(problem) if problem.kind() == ProblemType::UnknownRun => {}
             Err(problem) => return Err(problem),

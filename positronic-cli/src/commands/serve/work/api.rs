@@ -22,7 +22,7 @@ use super::serve_log::{Level, ServeLog};
 use super::served::Served;
 use crate::app::{
     CassetteSession, ChosenCassette, Failure, ModelSettings, Models, NoModel, Project, ProjectStore, Settings, Ui,
-    Unread, answered_by_another, cannot_listen, chosen_cassette, models_for_run, parse_options, price_table,
+    Unread, can_continue_after, cannot_listen, chosen_cassette, models_for_run, parse_options, price_table,
     read_webhooks, sign_in_url,
 };
 use crate::cli::{Exit, ModelArgs, OutputArgs, ServeArgs};
@@ -33,6 +33,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let log = ServeLog::new(&args.log);
     let served = Served::read(&args.brain, project)?;
     let prices = price_table(args.model.prices.as_deref(), &ui.settings)?;
+    ui.prices = Some(prices.clone());
     let store = ProjectStore::open(ui).await?;
     let runners = Runners::new(project, &args.model, &store, ui.settings.clone());
     runners.check()?;
@@ -178,17 +179,14 @@ impl RequestModels {
     }
 
     /// Names the models that would answer next in a run of a brain with these events.
-    fn next(&self, title: &str, log: &[Arc<Event>]) -> Result<Vec<String>, String> {
-        let models =
-            models_for_run(&self.project, &self.args, title, &self.settings).map_err(|failure| failure.to_string())?;
+    async fn next(&self, title: &str, log: &[Arc<Event>]) -> Result<Vec<String>, Failure> {
+        let models = models_for_run(&self.project, &self.args, title, &self.settings)?;
         let CassetteSession::Plays(cassette) = &models.cassette else {
             let all = std::iter::once(&models.normal).chain(&models.high).map(|model| model.name());
             return Ok(all.filter(|name| name != NoModel::NAME).collect());
         };
-        match answered_by_another(log, &cassette.name()) {
-            Some(model) => Err(format!("`{model}` has answered so far, and a cassette cannot continue for it")),
-            None => Ok(vec![cassette.name()]),
-        }
+        can_continue_after(cassette, &self.store, log).await?;
+        Ok(vec![cassette.name()])
     }
 }
 
@@ -237,8 +235,13 @@ impl Brains for ProjectBrains {
         title: &'a str,
         log: &'a [Arc<Event>],
     ) -> BoxFuture<'a, Result<Vec<String>, NoRunner>> {
-        let models = if self.works { self.models.next(title, log) } else { Ok(Vec::new()) };
-        Box::pin(std::future::ready(models.map_err(|message| NoRunner { message, refusal: None })))
+        Box::pin(async move {
+            if !self.works {
+                return Ok(Vec::new());
+            }
+            let models = self.models.next(title, log).await;
+            models.map_err(|failure| NoRunner { message: failure.to_string(), refusal: None })
+        })
     }
 
     fn starts(&self) -> Vec<Arc<StartOn>> {

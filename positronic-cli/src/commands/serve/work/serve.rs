@@ -24,7 +24,7 @@ use super::runners::Runners;
 #[cfg(feature = "serve")]
 use super::serve_log::{Level, ServeLog};
 use super::served::Served;
-use crate::app::{Failure, Project, ProjectStore, Ui};
+use crate::app::{Failure, Project, ProjectStore, Ui, price_table};
 use crate::cli::{Exit, OutputArgs, WorkArgs};
 use crate::render::figures::many;
 use crate::render::{Plain, ShortIds, Style};
@@ -35,6 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) async fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let served = Served::read(&args.brain, project)?;
+    ui.prices = Some(price_table(args.model.prices.as_deref(), &ui.settings)?);
     let store = ProjectStore::open(ui).await?;
     if !args.once {
         ui.notice(&format!("serving the runs in {}; press Ctrl-C to release them", store.location))?;
@@ -242,7 +243,7 @@ impl<'a> Shown<'a> {
             return;
         }
         let from = self.positions.remove(&run).unwrap_or(from);
-        let lines = Plain::new(io::sink(), Style::default());
+        let lines = Plain::new(io::sink(), Style::default()).priced(self.ui.prices.clone());
         let shown = ShownRun { name: self.name(&run).await, lines, from, next: Seq(0), is_unreadable: false };
         self.shown.insert(run.clone(), shown);
         let updates = self.store.client().follow(&run, Seq(0));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Runnable, Services, State};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Status, Tier};
+use positronic_core::record::{Status, Tier, Usage};
 use positronic_core::store::EventStore;
 use positronic_core::testing::FaultyStore;
 use schemars::JsonSchema;
@@ -204,6 +204,27 @@ async fn store_that_the_display_cannot_read_ends_no_work_and_is_shown_later() {
 
     assert_eq!(left.unwrap(), Exit::Done);
     assert!(err.text().contains(&format!("{run}  ")), "its short id is not known: {}", err.text());
+}
+
+#[tokio::test]
+async fn last_line_of_a_run_says_its_cost_by_the_given_prices() {
+    let store = ProjectStore::memory();
+    let usage = Usage { input: 1_000_000, ..Usage::default() };
+    let model = ScriptedModel::from_fn(move |_| Reply::text("Hello.").usage(usage));
+    let greeting = brain("Greeting").r#loop("Chat", |cx| cx.system("Greet.").input("Hello."));
+    let run = Runner::new(model).store(Arc::clone(&store.backend)).start(greeting, ()).await.unwrap();
+    run.result().await.unwrap();
+    let prices =
+        json!({ "as_of": "2026-01-01", "currency": "EUR", "prices": { "scripted/*": { "input": 2, "output": 2 } } });
+    let (mut ui, _out, err) = paper_ui(crate::app::Settings::default());
+    ui.prices = Some(serde_json::from_value(prices).unwrap());
+    let mut shown = Shown::new((false, OutputArgs::default()), &store, &mut ui);
+
+    shown.event(ServeEvent::Claimed { run: run.id().clone(), from: Seq(0) }).await;
+    shown.catch_up().await;
+
+    let text = err.text();
+    assert!(text.contains("completed, 1 model answer, 1,000,000 tokens in, 0 out, cost 2 EUR"), "{text}");
 }
 
 #[tokio::test]

@@ -1,0 +1,10 @@
+//! Whether work on a run can continue on this server, as it is cached.
+
+/// What would happen to a run that a worker continues, or that is retried.
+#[derive(Clone, Default)]
+pub(crate) struct Continuation {
+    /// Why a failed run cannot be retried.
+    pub(crate) retry_refused: Option<String>,
+    /// Why the workers of this server have no model for it.
+    pub(crate) missing_model: Option<String>,
+}

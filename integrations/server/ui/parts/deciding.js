@@ -1,0 +1,18 @@
+// The pane beside a run that waits for people: what they are asked, until something else is selected.
+import { tags } from '../lib/dom.js';
+import { plural } from '../lib/format.js';
+import batch from './batch.js';
+import { batches } from './batches.js';
+import decide from './decide.js';
+
+const { div, h2, header, span } = tags;
+
+/** Draws the items. `several` decides some of them at once; the item of the call that is selected in the transcript is marked. */
+export default function deciding(items, several, call) {
+  const drawnAs = (item) => ({ pick: several?.picker(item), selected: item.call === call });
+  return [
+    header(div.paneTitle(h2(`${plural(items.length, 'decision')} to make`), span.grow())),
+    div.paneBody({ key: 'deciding', tabindex: '0', role: 'region', 'aria-label': 'What waits for you' }, batches(items).map((group) => (group.isBatch ? batch(group, { draw: drawnAs }) : decide(group.list[0], drawnAs(group.list[0]))))),
+    several?.bar(),
+  ];
+}
