@@ -1,16 +1,18 @@
 //! Which protocols a router speaks, and what their routes share.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use positronic_core::record::{RunId, RunSummary, Seq};
 use positronic_server::extension::{LocalCaller, Route};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::leg::Leg;
 use crate::projection::PublicState;
-use crate::shared::Shared;
 
 /// A protocol of existing frontends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -144,5 +146,29 @@ impl Bridges {
 impl fmt::Debug for Bridges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bridges").field("protocols", &self.protocols).finish_non_exhaustive()
+    }
+}
+
+/// The media type of the refusals of a protocol whose clients show the body as the message of an error.
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+
+/// What the routes of all protocols share.
+pub(crate) struct Shared {
+    pub(crate) public_state: Option<PublicState>,
+    pub(crate) push_notifications: bool,
+    /// The program in commands that clients are shown.
+    pub(crate) program: Arc<str>,
+    hold: Duration,
+}
+
+impl Shared {
+    /// Returns a leg that attaches to a run as it is now.
+    pub(crate) fn attach(&self, row: &RunSummary) -> Leg {
+        self.from(row.run.clone(), row.next)
+    }
+
+    /// Returns a leg that sends the events of a run from one on.
+    pub(crate) fn from(&self, run: RunId, start: Seq) -> Leg {
+        Leg { run, start, seen: BTreeSet::new(), hold: self.hold, answers_calls: false }
     }
 }

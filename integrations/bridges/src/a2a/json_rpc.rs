@@ -10,12 +10,11 @@ use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 use super::error::{ProtocolError, Refusal};
-use super::input::RpcRequest;
+use super::input::{ListParams, RpcRequest, TaskParams};
 use super::operations::{TaskEvents, check_version, send_message, stream_message, subscribe};
-use super::tasks::{ListParams, TaskParams};
 use super::{MAX_BODY, push, tasks};
+use crate::bridges::Shared;
 use crate::json_rpc_error::json_rpc_problem;
-use crate::shared::Shared;
 
 /// An answer of JSON-RPC.
 #[derive(JsonSchema)]

@@ -33,7 +33,7 @@ use positronic_server::{ProblemType, Scope};
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::shared::Shared;
+use crate::bridges::Shared;
 
 /// The maximum bytes of a body.
 const MAX_BODY: usize = 8 << 20;

@@ -8,44 +8,22 @@ use positronic_core::runner::{RunUpdate, Settled};
 use positronic_core::store::{RunCursor, RunFilter};
 use positronic_server::extension::RequestContext;
 use positronic_server::{Problem, ProblemType, Scope};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::card::title;
 use super::encoder::TaskEncoder;
 use super::error::Refusal;
+use super::input::{ListParams, TaskParams};
 use super::parts::TaskState;
+use crate::bridges::Shared;
+use crate::caller_result::CallerResult;
 use crate::projection::Projection;
-use crate::shared::Shared;
 
 /// How long a cancelled task is waited for: its tools may end their work.
 const CANCELLATION: Duration = Duration::from_secs(5);
 /// The tasks of a page, by default and at most.
 const PAGE: usize = 50;
 const MAX_PAGE: usize = 100;
-
-/// The parameters of the methods that name a task.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TaskParams {
-    pub(super) id: String,
-    #[serde(default)]
-    pub(super) history_length: Option<usize>,
-}
-
-/// The parameters of `ListTasks`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct ListParams {
-    pub(super) context_id: String,
-    pub(super) status: String,
-    pub(super) page_size: Option<usize>,
-    pub(super) page_token: String,
-    pub(super) history_length: Option<usize>,
-    /// Only tasks of which something happened at or after this time (RFC 3339).
-    pub(super) status_timestamp_after: String,
-    pub(super) include_artifacts: bool,
-}
 
 /// Finds the run of a task.
 ///
@@ -66,7 +44,9 @@ pub(super) async fn row(cx: &RequestContext, id: &str) -> Result<RunSummary, Ref
 
 /// Returns the encoder of a run.
 pub(super) fn encoder(cx: &RequestContext, shared: &Shared, row: &RunSummary) -> Result<TaskEncoder, Problem> {
-    let rule = shared.result_of(cx, &row.brain)?;
+    let brains = cx.brains()?;
+    let definition = brains.iter().find(|brain| *brain.title == *row.brain);
+    let rule = CallerResult::of(&row.brain, definition.map(|brain| &**brain), shared.public_state.as_ref());
     Ok(TaskEncoder::new(row.clone(), rule, cx.address()))
 }
 

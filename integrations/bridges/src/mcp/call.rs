@@ -18,19 +18,19 @@ use positronic_server::extension::{NewRun, OpenQuestion, RequestContext as Calle
 use positronic_server::{Problem, ProblemType, REDACTED};
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolResponse, CallToolResult, ClientCapabilities, CreateTaskResult, InputRequiredResult, InputResponses,
-    ProgressNotificationParam, ProtocolVersion,
+    CallToolResponse, CallToolResult, ClientCapabilities, CreateTaskResult, InputRequest, InputRequiredResult,
+    InputResponses, ProgressNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{RequestContext, RoleServer};
+use serde_json::Value;
 use tokio::time::{Instant, interval_at, sleep_until};
 
-use super::answers::{answers, decided};
-use super::outcome::{error_of, not_recorded, outcome, refused, still_open, waits};
-use super::question::{form, is_answerable, request};
-use super::session::ToolServer;
+use super::outcome::{not_recorded, outcome, refused, still_open, waits};
+use super::question::{decision, form, is_answerable, late_decision};
+use super::server::{ToolServer, answers, error_of};
 use super::task;
 use super::update::{CallUpdate, CallUpdates, EndedLeg};
-use crate::decisions::Decisions;
+use crate::decisions::{Decisions, is_late};
 use crate::leg::{Leg, LegEnd};
 use crate::thread::question;
 
@@ -288,3 +288,36 @@ fn alive_text(row: &RunSummary) -> String {
 /// How often a client has heard of progress.
 #[derive(Default)]
 struct Progress(f64);
+
+/// Returns a form as a part of an answer.
+pub(super) fn request(form: rmcp::model::ElicitRequestParams) -> InputRequest {
+    InputRequest::Elicitation(rmcp::model::ElicitRequest::new(form))
+}
+
+/// Sends the answer to a form, and returns whether its question is decided.
+///
+/// # Errors
+///
+/// `AlreadyDecided` if another answer was recorded before.
+pub(super) async fn decided(
+    decisions: &mut Decisions<'_>,
+    row: &RunSummary,
+    id: &str,
+    action: &str,
+    content: &Value,
+) -> Result<bool, Problem> {
+    let decision = match question(decisions.cx(), row, id).await? {
+        Some(open) => decision(&open, action, content)?,
+        None => late_decision(action, content),
+    };
+    let Some(decision) = decision else { return Ok(false) };
+    // The same answer is the same decision, however often it is sent.
+    let key = format!("mcp/{id}/{action}/{content}");
+    match decisions.send(row, id, decision, &key).await {
+        Ok(()) => Ok(true),
+        // The run never asked this.
+        Err(problem) if problem.kind() == ProblemType::UnknownCall => Ok(false),
+        Err(problem) if problem.kind() != ProblemType::AlreadyDecided && is_late(problem.kind()) => Ok(true),
+        Err(problem) => Err(problem),
+    }
+}

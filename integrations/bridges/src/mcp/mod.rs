@@ -5,14 +5,12 @@
 //! as tasks, [`listen`] reports their changes, [`http`] connects the transport of `rmcp` with the router's table. Runs are found by their
 //! ids in the store, so that sessions hold nothing that a restart would lose.
 
-mod answers;
 mod call;
 mod http;
 mod listen;
 mod outcome;
 mod question;
 mod server;
-mod session;
 mod task;
 mod tools;
 mod update;
@@ -23,9 +21,9 @@ use std::time::Duration;
 use positronic_server::extension::LocalCaller;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::shared::Shared;
+use crate::bridges::Shared;
 pub(crate) use http::routes;
-use session::{Callers, ToolServer};
+use server::{Callers, ToolServer};
 
 /// How long a call waits for its run by default. Most clients give up after 60 seconds.
 pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(50);

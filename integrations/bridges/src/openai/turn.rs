@@ -11,14 +11,15 @@ use positronic_server::extension::{CallResult, Decision, RequestContext, ThreadM
 use positronic_server::{Problem, ProblemType};
 use serde_json::Value;
 
-use super::error::unsupported;
 use super::history::{self, KnownChat};
+use super::input::unsupported;
 use super::models::unknown;
 use super::newest::{Newest, NewestInput};
 use super::speech::{Speech, SpeechEncoder};
+use crate::bridges::Shared;
+use crate::caller_result::CallerResult;
 use crate::decisions::Decisions;
 use crate::leg::Leg;
-use crate::shared::Shared;
 use crate::thread::{Thread, open_calls, text_question};
 
 /// The headers with the conversation of a chat: ours, and that of Open WebUI.
@@ -222,6 +223,12 @@ pub(super) async fn speech(
     from: Seq,
 ) -> Result<impl Stream<Item = Speech> + Send + use<>, Problem> {
     let leg = Leg { answers_calls: true, ..shared.from(row.run.clone(), from) };
-    leg.open(cx.viewer()?, None, SpeechEncoder::new(shared.result_of(cx, &row.brain)?, Arc::clone(&shared.program)))
-        .await
+    leg.open(cx.viewer()?, None, SpeechEncoder::new(rule(cx, shared, &row.brain)?, Arc::clone(&shared.program))).await
+}
+
+/// Returns which result of a brain callers get.
+pub(super) fn rule(cx: &RequestContext, shared: &Shared, title: &str) -> Result<CallerResult, Problem> {
+    let brains = cx.brains()?;
+    let definition = brains.iter().find(|brain| brain.title == title);
+    Ok(CallerResult::of(title, definition.map(|brain| &**brain), shared.public_state.as_ref()))
 }
