@@ -16,7 +16,6 @@ use super::error::Refusal;
 use super::input::{ListParams, TaskParams};
 use super::parts::TaskState;
 use crate::bridges::Shared;
-use crate::caller_result::CallerResult;
 use crate::projection::Projection;
 
 /// How long a cancelled task is waited for: its tools may end their work.
@@ -44,10 +43,7 @@ pub(super) async fn row(cx: &RequestContext, id: &str) -> Result<RunSummary, Ref
 
 /// Returns the encoder of a run.
 pub(super) fn encoder(cx: &RequestContext, shared: &Shared, row: &RunSummary) -> Result<TaskEncoder, Problem> {
-    let brains = cx.brains()?;
-    let definition = brains.iter().find(|brain| *brain.title == *row.brain);
-    let rule = CallerResult::of(&row.brain, definition.map(|brain| &**brain), shared.public_state.as_ref());
-    Ok(TaskEncoder::new(row.clone(), rule, cx.address()))
+    Ok(TaskEncoder::new(row.clone(), shared.caller_result(cx, &row.brain)?, cx.address()))
 }
 
 /// Reads a task as the log has it now.

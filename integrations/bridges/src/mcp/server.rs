@@ -83,9 +83,7 @@ impl ToolServer {
 
     /// Returns which result of a brain callers get.
     pub(super) fn rule(&self, caller: &CallerContext, brain: &str) -> Result<CallerResult, Problem> {
-        let brains = caller.brains()?;
-        let definition = brains.iter().find(|known| known.title == brain);
-        let rule = CallerResult::of(brain, definition.map(|known| &**known), self.shared.public_state.as_ref());
+        let rule = self.shared.caller_result(caller, brain)?;
         // Over the standard streams there is no address.
         Ok(rule.linked(matches!(self.callers, Callers::OfRequest).then(|| caller.address())))
     }
