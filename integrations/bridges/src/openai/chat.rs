@@ -72,7 +72,7 @@ fn answered<'a>(text: &'a str, end: &'a TurnEnd) -> TurnAnswer<'a> {
     let (calls, refusal): (&[AskedCall], _) = match end {
         TurnEnd::Called(calls) => (calls, None),
         TurnEnd::Waiting(refusal) => (&[], Some(refusal.as_str())),
-        _ => (&[], None),
+        TurnEnd::Completed | TurnEnd::Failed(_) | TurnEnd::Cancelled | TurnEnd::Broken(_) => (&[], None),
     };
     TurnAnswer { text, calls, refusal }
 }
