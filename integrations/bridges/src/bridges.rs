@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::record::{RunId, RunSummary, Seq};
-use positronic_server::extension::{LocalCaller, Route};
+use positronic_server::Problem;
+use positronic_server::extension::{LocalCaller, RequestContext, Route};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::caller_result::CallerResult;
 use crate::leg::Leg;
 use crate::projection::PublicState;
 
@@ -152,6 +154,9 @@ impl fmt::Debug for Bridges {
 /// The media type of the refusals of a protocol whose clients show the body as the message of an error.
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 
+/// The maximum bytes of a body: clients post all messages of a thread each time, or files with a message.
+pub(crate) const MAX_BODY: usize = 8 << 20;
+
 /// What the routes of all protocols share.
 pub(crate) struct Shared {
     pub(crate) public_state: Option<PublicState>,
@@ -162,6 +167,13 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Returns which result of a brain callers get.
+    pub(crate) fn caller_result(&self, cx: &RequestContext, brain: &str) -> Result<CallerResult, Problem> {
+        let brains = cx.brains()?;
+        let definition = brains.iter().find(|known| known.title == brain);
+        Ok(CallerResult::of(brain, definition.map(|known| &**known), self.public_state.as_ref()))
+    }
+
     /// Returns a leg that attaches to a run as it is now.
     pub(crate) fn attach(&self, row: &RunSummary) -> Leg {
         self.from(row.run.clone(), row.next)

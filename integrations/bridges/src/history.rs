@@ -7,11 +7,13 @@ use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 use serde::Serialize;
 
+use crate::bridges::MAX_BODY;
+
 /// How many runs a history has at most.
 pub(crate) const MAX_RUNS: usize = 20;
 /// How many bytes of JSON the messages of a history have at most, unless those of its last run alone have more. A client posts all
-/// its messages with each request, whose body may have twice as many.
-const MAX_BYTES: usize = 4 << 20;
+/// its messages with each request, which needs room for further ones.
+const MAX_BYTES: usize = MAX_BODY / 2;
 /// How many events of a log are read at once.
 const CHUNK: usize = 256;
 

@@ -254,7 +254,27 @@ impl TaskEncoder {
                 self.cut_off.push((path.to_owned(), name));
                 Vec::new()
             }
-            _ => Vec::new(),
+            // A task has no counterpart of the rest, and shows what nested brains do by their results alone.
+            Item::BrainStarted { .. }
+            | Item::BrainEnded { .. }
+            | Item::StageEnded { .. }
+            | Item::IterationStarted
+            | Item::TextStarted { .. }
+            | Item::TextEnded { .. }
+            | Item::Sources { .. }
+            | Item::CallStarted { .. }
+            | Item::CallArguments { .. }
+            | Item::CallReady { .. }
+            | Item::CallEdited { .. }
+            | Item::CallEnded { .. }
+            | Item::ApprovalRequested { .. }
+            | Item::ApprovalClosed { .. }
+            | Item::WaitStarted { .. }
+            | Item::WaitEnded { .. }
+            | Item::Progress { .. }
+            | Item::UserMessage { .. }
+            | Item::StateChanged { .. }
+            | Item::Notice { .. } => Vec::new(),
         }
     }
 

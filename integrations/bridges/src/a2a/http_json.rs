@@ -19,8 +19,8 @@ use super::error::{ProtocolError, Refusal, http_json_problem};
 use super::input::{ListParams, SendParams, TaskParams};
 use super::operations::{TaskEvents, check_version, send_message, stream_message, subscribe};
 use super::push::{PushConfig, PushParams};
-use super::{MAX_BODY, push, tasks};
-use crate::bridges::Shared;
+use super::{push, tasks};
+use crate::bridges::{MAX_BODY, Shared};
 
 /// The media type of the protocol. A client that accepts only `application/json` gets that.
 const MEDIA_TYPE: &str = "application/a2a+json";

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::error::{ProtocolError, Refusal};
 use super::input::{ListParams, RpcRequest, TaskParams};
 use super::operations::{TaskEvents, check_version, send_message, stream_message, subscribe};
-use super::{MAX_BODY, push, tasks};
-use crate::bridges::Shared;
+use super::{push, tasks};
+use crate::bridges::{MAX_BODY, Shared};
 use crate::json_rpc_error::json_rpc_problem;
 
 /// An answer of JSON-RPC.

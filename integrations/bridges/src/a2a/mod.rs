@@ -35,8 +35,6 @@ use serde_json::Value;
 
 use crate::bridges::Shared;
 
-/// The maximum bytes of a body.
-const MAX_BODY: usize = 8 << 20;
 /// The revision of the protocol.
 const VERSION: &str = "1.0";
 

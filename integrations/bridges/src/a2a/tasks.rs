@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use positronic_core::record::{RunId, RunSummary, Seq, Status, Timestamp};
+use positronic_core::record::{RunId, RunSummary, Status, Timestamp};
 use positronic_core::runner::{RunUpdate, Settled};
 use positronic_core::store::{RunCursor, RunFilter};
 use positronic_server::extension::RequestContext;
@@ -16,7 +16,7 @@ use super::error::Refusal;
 use super::input::{ListParams, TaskParams};
 use super::parts::TaskState;
 use crate::bridges::Shared;
-use crate::caller_result::CallerResult;
+use crate::history::LogReader;
 use crate::projection::Projection;
 
 /// How long a cancelled task is waited for: its tools may end their work.
@@ -24,6 +24,8 @@ const CANCELLATION: Duration = Duration::from_secs(5);
 /// The tasks of a page, by default and at most.
 const PAGE: usize = 50;
 const MAX_PAGE: usize = 100;
+/// After how many bytes a page ends.
+const MAX_PAGE_BYTES: usize = 4 << 20;
 
 /// Finds the run of a task.
 ///
@@ -44,10 +46,7 @@ pub(super) async fn row(cx: &RequestContext, id: &str) -> Result<RunSummary, Ref
 
 /// Returns the encoder of a run.
 pub(super) fn encoder(cx: &RequestContext, shared: &Shared, row: &RunSummary) -> Result<TaskEncoder, Problem> {
-    let brains = cx.brains()?;
-    let definition = brains.iter().find(|brain| *brain.title == *row.brain);
-    let rule = CallerResult::of(&row.brain, definition.map(|brain| &**brain), shared.public_state.as_ref());
-    Ok(TaskEncoder::new(row.clone(), rule, cx.address()))
+    Ok(TaskEncoder::new(row.clone(), shared.caller_result(cx, &row.brain)?, cx.address()))
 }
 
 /// Reads a task as the log has it now.
@@ -61,8 +60,11 @@ pub(super) async fn read(
 
     let mut encoder = encoder(cx, shared, row)?.history_length(history_length);
     let mut projection = Projection::new(&row.run, cx.viewer()?, None);
-    for event in cx.client().events(&row.run, Seq(0)).await? {
-        encoder.items(projection.event(&event));
+    let mut log = LogReader::new(cx.client(), &row.run);
+    while let Some(events) = log.next().await? {
+        for event in events {
+            encoder.items(projection.event(&event));
+        }
     }
     // The status comes first: it adds the result to the artifacts.
     Ok(encoder.task(&projection))
@@ -110,17 +112,23 @@ pub(super) async fn list(cx: &RequestContext, shared: &Shared, params: &ListPara
     filter.conversation = Some(params.context_id.clone()).filter(|context| !context.is_empty());
     (filter.status, filter.person, filter.after, filter.limit) = (status, person, after, Some(size + 1));
     let (mut rows, counts) = cx.list_runs(filter).await?;
-    let has_more = rows.len() > size;
+    let mut has_more = rows.len() > size;
     rows.truncate(size);
-    let next = rows.last().filter(|_| has_more).map(|row| serde_json::to_string(&row.cursor()).unwrap_or_default());
-    let mut tasks = Vec::new();
+    let (mut tasks, mut bytes) = (Vec::new(), 0);
     for row in &rows {
+        if bytes > MAX_PAGE_BYTES {
+            has_more = true;
+            break;
+        }
         let mut task = read(cx, shared, row, params.history_length.or(Some(0))).await?;
         if let (false, Some(fields)) = (params.include_artifacts, task.as_object_mut()) {
             fields.remove("artifacts");
         }
+        bytes += task.to_string().len();
         tasks.push(task);
     }
+    rows.truncate(tasks.len());
+    let next = rows.last().filter(|_| has_more).map(|row| serde_json::to_string(&row.cursor()).unwrap_or_default());
     let total: u64 = Status::ALL.into_iter().map(|status| counts.of(status)).sum();
     Ok(json!({ "tasks": tasks, "nextPageToken": next.unwrap_or_default(), "pageSize": size, "totalSize": total }))
 }

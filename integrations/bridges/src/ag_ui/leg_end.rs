@@ -19,14 +19,16 @@ impl AgUi {
             LegEnd::Waiting(questions) => {
                 questions.iter().filter(is_called).map(|question| projection.call_id(&question.pending.call)).collect()
             }
-            _ => Vec::new(),
+            LegEnd::Completed { .. } | LegEnd::Failed(_) | LegEnd::Cancelled | LegEnd::Paused | LegEnd::Broken(_) => {
+                Vec::new()
+            }
         };
         let interrupts = match &end {
             // What people are asked comes after the results.
             LegEnd::Waiting(_) if !called.is_empty() => Vec::new(),
             LegEnd::Waiting(questions) => questions.iter().map(|question| interrupt(projection, question)).collect(),
             LegEnd::Paused => vec![paused()],
-            _ => Vec::new(),
+            LegEnd::Completed { .. } | LegEnd::Failed(_) | LegEnd::Cancelled | LegEnd::Broken(_) => Vec::new(),
         };
         self.close(projection, &interrupts, &mut events);
         events.push(match end {

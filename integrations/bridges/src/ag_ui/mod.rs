@@ -29,7 +29,7 @@ use positronic_server::{Problem, ProblemType, Scope};
 use serde_json::Value;
 
 use crate::answer_form::decision;
-use crate::bridges::{Shared, TEXT};
+use crate::bridges::{MAX_BODY, Shared, TEXT};
 use crate::decisions::{Decisions, RefusedAnswer, check_answers, concerns_answer};
 use crate::history::history;
 use crate::leg::Leg;
@@ -37,9 +37,6 @@ use crate::thread::{Thread, open_calls, question};
 use earlier_run::EarlierRun;
 use encoder::AgUi;
 use input::{ResumeStatus, RunAgentInput};
-
-/// The maximum bytes of a body: a client posts all messages of its thread each time.
-const MAX_BODY: usize = 8 << 20;
 
 pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
     let shared = Arc::clone(shared);

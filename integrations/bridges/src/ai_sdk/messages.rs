@@ -87,18 +87,14 @@ impl RunMessages for LoadedRun {
                 self.messages.list.push(said(id, text));
                 chunks = self.encoder.start(&self.projection);
             }
-            match &placed.item {
-                // The first message of the assistant has also what the run did before it read this. A loop may also begin with an
-                // input of its author.
-                Item::UserMessage { id, text, is_input: true } if !self.has_first => {
-                    self.has_first = true;
-                    if let (Some(_), Some(message)) =
-                        (&self.projection.state().start.message, self.messages.list.first_mut())
-                    {
-                        *message = said(id, text);
-                    }
-                }
-                _ => {}
+            // The first message of the assistant has also what the run did before it read this. A loop may also begin with an input of
+            // its author.
+            if let Item::UserMessage { id, text, is_input: true } = &placed.item
+                && !std::mem::replace(&mut self.has_first, true)
+                && self.projection.state().start.message.is_some()
+                && let Some(message) = self.messages.list.first_mut()
+            {
+                *message = said(id, text);
             }
             self.encoder.item(placed, &mut chunks);
             self.messages.apply(chunks);

@@ -23,7 +23,7 @@ use positronic_server::{Problem, ProblemType, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::bridges::{Shared, TEXT};
+use crate::bridges::{MAX_BODY, Shared, TEXT};
 use crate::decisions::{Decisions, RefusedAnswer, check_answers, concerns_answer};
 use crate::history::{History, LogReader, history};
 use crate::leg::Leg;
@@ -33,8 +33,6 @@ use encoder::{AiSdk, TurnKind};
 use input::ChatRequest;
 use messages::{LoadedMessage, LoadedRun};
 
-/// The maximum bytes of a body: a client posts all messages of its chat each time.
-const MAX_BODY: usize = 8 << 20;
 /// The version of the stream.
 const HEADER: (&str, &str) = ("x-vercel-ai-ui-message-stream", "v1");
 /// How long a request waits for a run to go on. Some proxies end a request without an answer after 30 seconds.

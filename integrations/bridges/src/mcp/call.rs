@@ -22,15 +22,15 @@ use rmcp::model::{
     InputResponses, ProgressNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use serde_json::Value;
 use tokio::time::{Instant, interval_at, sleep_until};
 
+use super::answers::{answer, answers};
 use super::outcome::{not_recorded, outcome, refused, still_open, waits};
-use super::question::{decision, form, is_answerable, late_decision};
-use super::server::{ToolServer, answers, error_of};
+use super::question::{form, is_answerable};
+use super::server::{ToolServer, error_of};
 use super::task;
 use super::update::{CallUpdate, CallUpdates, EndedLeg};
-use crate::decisions::{Decisions, is_late};
+use crate::decisions::Decisions;
 use crate::leg::{Leg, LegEnd};
 use crate::thread::question;
 
@@ -204,8 +204,8 @@ impl BrainCall<'_> {
                 continue;
             }
             let request = self.context.peer.create_elicitation(form(&viewer, open));
-            let answer = tokio::select! {
-                answer = request => answer,
+            let given = tokio::select! {
+                given = request => given,
                 closed = self.closed(run, &open.id) => {
                     closed?;
                     is_decided = true;
@@ -214,11 +214,11 @@ impl BrainCall<'_> {
                 () = self.context.ct.cancelled() => return Ok(false),
             };
             // A client that cannot show the form leaves the question to others.
-            let Ok(answer) = answer else { continue };
-            let action = serde_json::to_value(&answer.action).unwrap_or_default();
-            let content = answer.content.unwrap_or_default();
-            is_decided |=
-                decided(&mut decisions, &row, &open.id, action.as_str().unwrap_or_default(), &content).await?;
+            let Ok(given) = given else { continue };
+            let action = serde_json::to_value(&given.action).unwrap_or_default();
+            let content = given.content.unwrap_or_default();
+            let action = action.as_str().unwrap_or_default();
+            is_decided |= answer(&mut decisions, &row, &open.id, action, &content).await?;
         }
         Ok(is_decided)
     }
@@ -292,32 +292,4 @@ struct Progress(f64);
 /// Returns a form as a part of an answer.
 pub(super) fn request(form: rmcp::model::ElicitRequestParams) -> InputRequest {
     InputRequest::Elicitation(rmcp::model::ElicitRequest::new(form))
-}
-
-/// Sends the answer to a form, and returns whether its question is decided.
-///
-/// # Errors
-///
-/// `AlreadyDecided` if another answer was recorded before.
-pub(super) async fn decided(
-    decisions: &mut Decisions<'_>,
-    row: &RunSummary,
-    id: &str,
-    action: &str,
-    content: &Value,
-) -> Result<bool, Problem> {
-    let decision = match question(decisions.cx(), row, id).await? {
-        Some(open) => decision(&open, action, content)?,
-        None => late_decision(action, content),
-    };
-    let Some(decision) = decision else { return Ok(false) };
-    // The same answer is the same decision, however often it is sent.
-    let key = format!("mcp/{id}/{action}/{content}");
-    match decisions.send(row, id, decision, &key).await {
-        Ok(()) => Ok(true),
-        // The run never asked this.
-        Err(problem) if problem.kind() == ProblemType::UnknownCall => Ok(false),
-        Err(problem) if problem.kind() != ProblemType::AlreadyDecided && is_late(problem.kind()) => Ok(true),
-        Err(problem) => Err(problem),
-    }
 }

@@ -5,6 +5,7 @@
 //! as tasks, [`listen`] reports their changes, [`http`] connects the transport of `rmcp` with the router's table. Runs are found by their
 //! ids in the store, so that sessions hold nothing that a restart would lose.
 
+mod answers;
 mod call;
 mod http;
 mod listen;

@@ -13,7 +13,7 @@ use positronic_server::extension::{LocalCaller, NewRun, RequestContext as Caller
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode, Extensions, GetTaskParams,
-    GetTaskResult, Implementation, InputResponses, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
+    GetTaskResult, Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
     ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult,
     ListToolsResult, PaginatedRequestParams, RequestId, ServerCapabilities, ServerConfig, UpdateTaskParams,
 };
@@ -21,6 +21,7 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::Value;
 
+use super::answers::answers;
 use super::call::BrainCall;
 use super::listen::{LISTEN_TO_TASKS, listen};
 use super::outcome::refused;
@@ -28,7 +29,6 @@ use super::task;
 use super::tools::{BrainTool, RUN_STATUS, run_status};
 use crate::bridges::Shared;
 use crate::caller_result::CallerResult;
-use crate::decisions::{Decisions, check_answers};
 
 /// The instructions that the server gives its clients.
 const INSTRUCTIONS: &str = "Each tool runs a workflow. A workflow may need the approval or the answer of a person: only a person \
@@ -83,9 +83,7 @@ impl ToolServer {
 
     /// Returns which result of a brain callers get.
     pub(super) fn rule(&self, caller: &CallerContext, brain: &str) -> Result<CallerResult, Problem> {
-        let brains = caller.brains()?;
-        let definition = brains.iter().find(|known| known.title == brain);
-        let rule = CallerResult::of(brain, definition.map(|known| &**known), self.shared.public_state.as_ref());
+        let rule = self.shared.caller_result(caller, brain)?;
         // Over the standard streams there is no address.
         Ok(rule.linked(matches!(self.callers, Callers::OfRequest).then(|| caller.address())))
     }
@@ -112,19 +110,6 @@ pub(super) fn error_of(problem: &Problem) -> ErrorData {
         500.. => ErrorData::internal_error(message, None),
         _ => ErrorData::invalid_params(message, None),
     }
-}
-
-/// Sends the answers to forms, and returns how many of them are decisions. One that was recorded before counts if it is the same.
-pub(super) async fn answers(caller: &CallerContext, run: &RunId, responses: &InputResponses) -> Result<usize, Problem> {
-    check_answers(responses.len())?;
-    let (mut decisions, mut decided) = (Decisions::new(caller), 0);
-    for (id, response) in responses {
-        let row = caller.run_row(run).await?;
-        let action = response.get("action").and_then(Value::as_str).unwrap_or_default();
-        let content = response.get("content").unwrap_or(&Value::Null);
-        decided += usize::from(super::call::decided(&mut decisions, &row, id, action, content).await?);
-    }
-    Ok(decided)
 }
 
 impl ServerHandler for ToolServer {

@@ -1,7 +1,9 @@
 //! Runs as tasks: the id of a task is that of its run, so that it outlives the connection and the server.
 
+use std::collections::BTreeMap;
+
 use positronic_core::machine::pending;
-use positronic_core::record::{RunId, RunSummary, Seq, Status};
+use positronic_core::record::{RunId, RunSummary, Status};
 use positronic_server::Problem;
 use positronic_server::extension::{OpenQuestion, RequestContext as CallerContext};
 use rmcp::model::{CallToolResult, DetailedTask, Task, TaskPayload, TaskStatus};
@@ -11,6 +13,7 @@ use super::outcome::{in_progress, outcome, waits};
 use super::question::{form, is_answerable};
 use super::server::ToolServer;
 use super::update::{CallUpdates, EndedLeg};
+use crate::history::LogReader;
 use crate::leg::{Encoder as _, LegEnd, settled};
 use crate::projection::Projection;
 
@@ -47,7 +50,7 @@ pub(super) async fn detailed(
         Status::Running | Status::Waiting | Status::Paused => {
             let questions = questions(caller, run).await?;
             let forms = questions.iter().filter(|open| is_answerable(open));
-            let input_requests: std::collections::BTreeMap<_, _> =
+            let input_requests: BTreeMap<_, _> =
                 forms.map(|open| (open.id.clone(), request(form(&viewer, open)))).collect();
             if input_requests.is_empty() { TaskPayload::Working } else { TaskPayload::InputRequired { input_requests } }
         }
@@ -91,8 +94,11 @@ async fn result(server: &ToolServer, caller: &CallerContext, row: &RunSummary) -
     let rule = server.rule(caller, &row.brain)?;
     let viewer = caller.viewer()?;
     let (mut projection, mut updates) = (Projection::new(&row.run, viewer.clone(), None), CallUpdates::default());
-    for event in viewer.client().events(&row.run, Seq(0)).await? {
-        updates.items(projection.event(&event));
+    let mut log = LogReader::new(viewer.client(), &row.run);
+    while let Some(events) = log.next().await? {
+        for event in events {
+            updates.items(projection.event(&event));
+        }
     }
     let end = settled(&viewer, &row.run, projection.state(), false).unwrap_or(LegEnd::Cancelled);
     Ok(outcome(&viewer, &server.shared.program, &row.run, &EndedLeg { end, answer: updates.into_answer() }, &rule))

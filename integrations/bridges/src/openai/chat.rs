@@ -17,10 +17,7 @@ use super::history::{Remembered, TurnAnswer};
 use super::input::CompletionRequest;
 use super::speech::{AskedCall, Speech, TurnEnd};
 use super::turn::{TurnOpening, begin, by_history, named, speech};
-use crate::bridges::Shared;
-
-/// The maximum bytes of a body: a client posts all messages of its chat each time.
-const MAX_BODY: usize = 8 << 20;
+use crate::bridges::{MAX_BODY, Shared};
 
 /// A chat completion of OpenAI's API.
 #[derive(Serialize, JsonSchema)]
@@ -75,7 +72,7 @@ fn answered<'a>(text: &'a str, end: &'a TurnEnd) -> TurnAnswer<'a> {
     let (calls, refusal): (&[AskedCall], _) = match end {
         TurnEnd::Called(calls) => (calls, None),
         TurnEnd::Waiting(refusal) => (&[], Some(refusal.as_str())),
-        _ => (&[], None),
+        TurnEnd::Completed | TurnEnd::Failed(_) | TurnEnd::Cancelled | TurnEnd::Broken(_) => (&[], None),
     };
     TurnAnswer { text, calls, refusal }
 }

@@ -11,7 +11,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::speech::{AskedCall, Speech, SpeechEncoder, TurnEnd, asked_calls};
-use super::turn::rule;
 use crate::bridges::Shared;
 use crate::leg::{Encoder as _, settled};
 use crate::projection::Projection;
@@ -230,7 +229,7 @@ pub(super) async fn read(
     from: Seq,
 ) -> Result<ResponseObject, Problem> {
     let (viewer, mut speaker) =
-        (cx.viewer()?, SpeechEncoder::new(rule(cx, shared, &row.brain)?, Arc::clone(&shared.program)));
+        (cx.viewer()?, SpeechEncoder::new(shared.caller_result(cx, &row.brain)?, Arc::clone(&shared.program)));
     let (mut projection, mut response) = (Projection::new(&row.run, viewer, None), ResponseObject::new(row, from));
     let log = cx.client().events(&row.run, Seq(0)).await?;
     let (mut has_begun, next_turn) = (false, next_turn(&log, from));

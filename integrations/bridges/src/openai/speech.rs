@@ -115,7 +115,31 @@ impl Encoder for SpeechEncoder {
                 Item::Discarded { .. } if in_dialogue => {
                     said.extend(self.texts.drain().map(|id| Speech::TextEnded { id }));
                 }
-                _ => {}
+                // The API has texts and calls alone, and the calls of the caller's tools come at the end.
+                Item::BrainStarted { .. }
+                | Item::BrainEnded { .. }
+                | Item::StageStarted { .. }
+                | Item::StageEnded { .. }
+                | Item::IterationStarted
+                | Item::TextStarted { .. }
+                | Item::TextDelta { .. }
+                | Item::TextEnded { .. }
+                | Item::Discarded { .. }
+                | Item::Sources { .. }
+                | Item::CallStarted { .. }
+                | Item::CallArguments { .. }
+                | Item::CallReady { .. }
+                | Item::CallEdited { .. }
+                | Item::CallEnded { .. }
+                | Item::ApprovalRequested { .. }
+                | Item::ApprovalClosed { .. }
+                | Item::WaitStarted { .. }
+                | Item::WaitEnded { .. }
+                | Item::Output { .. }
+                | Item::Progress { .. }
+                | Item::UserMessage { .. }
+                | Item::StateChanged { .. }
+                | Item::Notice { .. } => {}
             }
         }
         said

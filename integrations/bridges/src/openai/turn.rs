@@ -17,7 +17,6 @@ use super::models::unknown;
 use super::newest::{Newest, NewestInput};
 use super::speech::{Speech, SpeechEncoder};
 use crate::bridges::Shared;
-use crate::caller_result::CallerResult;
 use crate::decisions::Decisions;
 use crate::leg::Leg;
 use crate::thread::{Thread, open_calls, text_question};
@@ -223,12 +222,6 @@ pub(super) async fn speech(
     from: Seq,
 ) -> Result<impl Stream<Item = Speech> + Send + use<>, Problem> {
     let leg = Leg { answers_calls: true, ..shared.from(row.run.clone(), from) };
-    leg.open(cx.viewer()?, None, SpeechEncoder::new(rule(cx, shared, &row.brain)?, Arc::clone(&shared.program))).await
-}
-
-/// Returns which result of a brain callers get.
-pub(super) fn rule(cx: &RequestContext, shared: &Shared, title: &str) -> Result<CallerResult, Problem> {
-    let brains = cx.brains()?;
-    let definition = brains.iter().find(|brain| brain.title == title);
-    Ok(CallerResult::of(title, definition.map(|brain| &**brain), shared.public_state.as_ref()))
+    leg.open(cx.viewer()?, None, SpeechEncoder::new(shared.caller_result(cx, &row.brain)?, Arc::clone(&shared.program)))
+        .await
 }

@@ -47,3 +47,24 @@ async fn page_of_ag_ui_that_attaches_gets_the_latest_runs_that_fit() {
     assert_eq!(json!(users), json!(["m-2", "m-3"]));
     assert_eq!((&attached[2]["name"], &attached[2]["value"]), (&json!("positronic.left_out"), &json!({ "runs": 2 })));
 }
+
+#[tokio::test]
+async fn page_of_tasks_of_a2a_ends_early_and_names_the_next_one() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    long_thread(&shop, &ann).await;
+    let page = async |token: &str| {
+        let params = json!({ "historyLength": 10, "includeArtifacts": true, "pageToken": token });
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": params });
+        let (_, answer) = shop.send(&ann, "POST", "/api/v1/a2a/Refund", Some(request)).await;
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let tasks = answer["result"]["tasks"].as_array().unwrap().iter().map(|task| task["id"].clone());
+        (tasks.collect::<Vec<_>>(), answer["result"]["nextPageToken"].as_str().unwrap().to_owned())
+    };
+
+    let (first, next) = page("").await;
+    let (second, none) = page(&next).await;
+
+    assert_eq!((json!(first), json!(second)), (json!(["long-3", "long-2"]), json!(["long-1", "long-0"])));
+    assert_eq!(none, "");
+}
