@@ -7,7 +7,7 @@ use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 use serde::Serialize;
 
-use crate::bridges::MAX_BODY;
+use crate::shared::MAX_BODY;
 
 /// How many runs a history has at most.
 pub(crate) const MAX_RUNS: usize = 20;

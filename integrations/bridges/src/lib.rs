@@ -39,6 +39,7 @@ mod open_questions;
 mod openai;
 mod outputs;
 mod projection;
+mod shared;
 mod thread;
 
 pub use bridges::{Bridges, Protocol, UnknownProtocol};

@@ -8,7 +8,7 @@ use positronic_server::{Problem, ProblemType};
 use serde_json::{Value, json};
 
 use super::VERSION;
-use crate::bridges::Shared;
+use crate::shared::Shared;
 
 /// The extension that describes options, results and questions.
 const EXTENSION: &str = "urn:positronic:a2a:v1";

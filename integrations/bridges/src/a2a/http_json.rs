@@ -16,11 +16,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::{ProtocolError, Refusal, http_json_problem};
-use super::input::{ListParams, SendParams, TaskParams};
+use super::input::SendParams;
 use super::operations::{TaskEvents, check_version, send_message, stream_message, subscribe};
 use super::push::{PushConfig, PushParams};
+use super::tasks::{ListParams, TaskParams};
 use super::{push, tasks};
-use crate::bridges::{MAX_BODY, Shared};
+use crate::shared::{MAX_BODY, Shared};
 
 /// The media type of the protocol. A client that accepts only `application/json` gets that.
 const MEDIA_TYPE: &str = "application/a2a+json";

@@ -83,29 +83,6 @@ struct ClientPart {
     media_type: String,
 }
 
-/// The parameters of the methods that name a task.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TaskParams {
-    pub(super) id: String,
-    #[serde(default)]
-    pub(super) history_length: Option<usize>,
-}
-
-/// The parameters of `ListTasks`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct ListParams {
-    pub(super) context_id: String,
-    pub(super) status: String,
-    pub(super) page_size: Option<usize>,
-    pub(super) page_token: String,
-    pub(super) history_length: Option<usize>,
-    /// Only tasks of which something happened at or after this time (RFC 3339).
-    pub(super) status_timestamp_after: String,
-    pub(super) include_artifacts: bool,
-}
-
 /// What a message says.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Said {

@@ -10,11 +10,12 @@ use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 use super::error::{ProtocolError, Refusal};
-use super::input::{ListParams, RpcRequest, TaskParams};
+use super::input::RpcRequest;
 use super::operations::{TaskEvents, check_version, send_message, stream_message, subscribe};
+use super::tasks::{ListParams, TaskParams};
 use super::{push, tasks};
-use crate::bridges::{MAX_BODY, Shared};
 use crate::json_rpc_error::json_rpc_problem;
+use crate::shared::{MAX_BODY, Shared};
 
 /// An answer of JSON-RPC.
 #[derive(JsonSchema)]

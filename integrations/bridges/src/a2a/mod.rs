@@ -33,7 +33,7 @@ use positronic_server::{ProblemType, Scope};
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::bridges::Shared;
+use crate::shared::Shared;
 
 /// The revision of the protocol.
 const VERSION: &str = "1.0";

@@ -11,8 +11,8 @@ use super::encoder::TaskEncoder;
 use super::error::{ProtocolError, Refusal};
 use super::input::{ClientMessage, Configuration, SendParams};
 use super::{VERSION, send, tasks};
-use crate::bridges::Shared;
 use crate::leg::Leg;
+use crate::shared::Shared;
 
 /// What a stream sends: a task, then its artifacts and its states.
 pub(super) type TaskEvents = BoxStream<'static, Result<Value, ProtocolError>>;

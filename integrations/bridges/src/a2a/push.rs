@@ -13,7 +13,7 @@ use super::encoder::context_of;
 use super::error::Refusal;
 use super::parts::{TaskState, TaskStatus};
 use super::tasks::row;
-use crate::bridges::Shared;
+use crate::shared::Shared;
 
 /// The longest id that a client gives a configuration, in bytes.
 const MAX_ID: usize = 64;

@@ -16,9 +16,9 @@ use super::error::Refusal;
 use super::input::{ClientMessage, Said};
 use super::tasks::row;
 use crate::answer_form::decision;
-use crate::bridges::Shared;
 use crate::decisions::{Decisions, check_answers};
 use crate::leg::Leg;
+use crate::shared::Shared;
 use crate::thread::{Thread, question, text_question};
 
 /// A message that has been sent.

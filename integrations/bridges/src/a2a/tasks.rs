@@ -8,16 +8,16 @@ use positronic_core::runner::{RunUpdate, Settled};
 use positronic_core::store::{RunCursor, RunFilter};
 use positronic_server::extension::RequestContext;
 use positronic_server::{Problem, ProblemType, Scope};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::card::title;
 use super::encoder::TaskEncoder;
 use super::error::Refusal;
-use super::input::{ListParams, TaskParams};
 use super::parts::TaskState;
-use crate::bridges::Shared;
 use crate::history::LogReader;
 use crate::projection::Projection;
+use crate::shared::Shared;
 
 /// How long a cancelled task is waited for: its tools may end their work.
 const CANCELLATION: Duration = Duration::from_secs(5);
@@ -26,6 +26,29 @@ const PAGE: usize = 50;
 const MAX_PAGE: usize = 100;
 /// After how many bytes a page ends.
 const MAX_PAGE_BYTES: usize = 4 << 20;
+
+/// The parameters of the methods that name a task.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TaskParams {
+    pub(super) id: String,
+    #[serde(default)]
+    pub(super) history_length: Option<usize>,
+}
+
+/// The parameters of `ListTasks`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ListParams {
+    pub(super) context_id: String,
+    pub(super) status: String,
+    pub(super) page_size: Option<usize>,
+    pub(super) page_token: String,
+    pub(super) history_length: Option<usize>,
+    /// Only tasks of which something happened at or after this time (RFC 3339).
+    pub(super) status_timestamp_after: String,
+    pub(super) include_artifacts: bool,
+}
 
 /// Finds the run of a task.
 ///

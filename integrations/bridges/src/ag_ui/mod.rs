@@ -29,10 +29,10 @@ use positronic_server::{Problem, ProblemType, Scope};
 use serde_json::Value;
 
 use crate::answer_form::decision;
-use crate::bridges::{MAX_BODY, Shared, TEXT};
 use crate::decisions::{Decisions, RefusedAnswer, check_answers, concerns_answer};
 use crate::history::history;
 use crate::leg::Leg;
+use crate::shared::{MAX_BODY, Shared, TEXT};
 use crate::thread::{Thread, open_calls, question};
 use earlier_run::EarlierRun;
 use encoder::AgUi;

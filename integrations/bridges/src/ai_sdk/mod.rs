@@ -23,11 +23,11 @@ use positronic_server::{Problem, ProblemType, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::bridges::{MAX_BODY, Shared, TEXT};
 use crate::decisions::{Decisions, RefusedAnswer, check_answers, concerns_answer};
 use crate::history::{History, LogReader, history};
 use crate::leg::Leg;
 use crate::projection::{Projection, is_about_workers};
+use crate::shared::{MAX_BODY, Shared, TEXT};
 use crate::thread::{Thread, text_question};
 use encoder::{AiSdk, TurnKind};
 use input::ChatRequest;

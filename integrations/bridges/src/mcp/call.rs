@@ -18,16 +18,16 @@ use positronic_server::extension::{NewRun, OpenQuestion, RequestContext as Calle
 use positronic_server::{Problem, ProblemType, REDACTED};
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolResponse, CallToolResult, ClientCapabilities, CreateTaskResult, InputRequest, InputRequiredResult,
-    InputResponses, ProgressNotificationParam, ProtocolVersion,
+    CallToolResponse, CallToolResult, ClientCapabilities, CreateTaskResult, InputRequiredResult, InputResponses,
+    ProgressNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use tokio::time::{Instant, interval_at, sleep_until};
 
 use super::answers::{answer, answers};
-use super::outcome::{not_recorded, outcome, refused, still_open, waits};
-use super::question::{form, is_answerable};
-use super::server::{ToolServer, error_of};
+use super::outcome::{error_of, not_recorded, outcome, refused, still_open, waits};
+use super::question::{form, is_answerable, request};
+use super::session::ToolServer;
 use super::task;
 use super::update::{CallUpdate, CallUpdates, EndedLeg};
 use crate::decisions::Decisions;
@@ -288,8 +288,3 @@ fn alive_text(row: &RunSummary) -> String {
 /// How often a client has heard of progress.
 #[derive(Default)]
 struct Progress(f64);
-
-/// Returns a form as a part of an answer.
-pub(super) fn request(form: rmcp::model::ElicitRequestParams) -> InputRequest {
-    InputRequest::Elicitation(rmcp::model::ElicitRequest::new(form))
-}

@@ -23,9 +23,9 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 use super::listen::{LISTEN, LISTEN_TO_TASKS, renamed};
-use super::server::{Callers, ToolServer};
-use crate::bridges::Shared;
+use super::session::{Callers, ToolServer};
 use crate::json_rpc_error::json_rpc_problem;
+use crate::shared::Shared;
 
 const PATH: &str = "/api/v1/mcp";
 const SESSION: &str = "mcp-session-id";

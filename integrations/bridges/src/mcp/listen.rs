@@ -31,7 +31,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 
-use super::server::{ToolServer, error_of};
+use super::outcome::error_of;
+use super::session::ToolServer;
 use super::task::detailed;
 use crate::projection::Projection;
 

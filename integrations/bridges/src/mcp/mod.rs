@@ -12,6 +12,7 @@ mod listen;
 mod outcome;
 mod question;
 mod server;
+mod session;
 mod task;
 mod tools;
 mod update;
@@ -22,9 +23,9 @@ use std::time::Duration;
 use positronic_server::extension::LocalCaller;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::bridges::Shared;
+use crate::shared::Shared;
 pub(crate) use http::routes;
-use server::{Callers, ToolServer};
+use session::{Callers, ToolServer};
 
 /// How long a call waits for its run by default. Most clients give up after 60 seconds.
 pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(50);

@@ -3,6 +3,7 @@
 use positronic_core::record::{FileRef, RunId, RunSummary, Status};
 use positronic_server::extension::{OpenQuestion, Viewer};
 use positronic_server::{Problem, REDACTED};
+use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde_json::Value;
 
@@ -11,6 +12,15 @@ use super::update::EndedLeg;
 use crate::caller_result::{CallerResult, as_text};
 use crate::leg::LegEnd;
 use crate::open_questions::{paused, waiting};
+
+/// Returns a problem as an error of the protocol, for requests that are no calls of tools.
+pub(super) fn error_of(problem: &Problem) -> ErrorData {
+    let message = problem.message();
+    match problem.kind().status() {
+        500.. => ErrorData::internal_error(message, None),
+        _ => ErrorData::invalid_params(message, None),
+    }
+}
 
 /// Returns the result of a call whose run is over, or can be continued only from elsewhere.
 pub(super) fn outcome(

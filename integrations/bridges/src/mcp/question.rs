@@ -3,7 +3,7 @@
 use positronic_core::record::{Amounts, PendingKind};
 use positronic_server::extension::{Decision, OpenQuestion, Viewer};
 use positronic_server::{Problem, ProblemType};
-use rmcp::model::{ElicitRequestParams, ElicitationSchema};
+use rmcp::model::{ElicitRequest, ElicitRequestParams, ElicitationSchema, InputRequest};
 use serde_json::{Map, Value, json};
 
 use crate::answer_form::person;
@@ -21,6 +21,11 @@ pub(super) fn is_answerable(question: &OpenQuestion) -> bool {
 pub(super) fn form(viewer: &Viewer, question: &OpenQuestion) -> ElicitRequestParams {
     let message = prompt(viewer, question);
     ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: schema(question) }
+}
+
+/// Returns a form as a part of an answer.
+pub(super) fn request(form: ElicitRequestParams) -> InputRequest {
+    InputRequest::Elicitation(ElicitRequest::new(form))
 }
 
 fn schema(question: &OpenQuestion) -> ElicitationSchema {

@@ -1,21 +1,13 @@
 //! The server of the protocol: requests of a client as requests of a caller.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
-
-use axum::http::request::Parts;
-use parking_lot::Mutex;
 use positronic_core::record::RunId;
-use positronic_server::Problem;
-use positronic_server::extension::{LocalCaller, NewRun, RequestContext as CallerContext};
+use positronic_server::extension::{NewRun, RequestContext as CallerContext};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam, CompleteRequestMethod,
-    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode, Extensions, GetTaskParams,
-    GetTaskResult, Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, RequestId, ServerCapabilities, ServerConfig, UpdateTaskParams,
+    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode, GetTaskParams, GetTaskResult,
+    Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
@@ -24,70 +16,16 @@ use serde_json::Value;
 use super::answers::answers;
 use super::call::BrainCall;
 use super::listen::{LISTEN_TO_TASKS, listen};
-use super::outcome::refused;
+use super::outcome::{error_of, refused};
+use super::session::ToolServer;
 use super::task;
 use super::tools::{BrainTool, RUN_STATUS, run_status};
-use crate::bridges::Shared;
-use crate::caller_result::CallerResult;
 
 /// The instructions that the server gives its clients.
 const INSTRUCTIONS: &str = "Each tool runs a workflow. A workflow may need the approval or the answer of a person: only a person \
 decides that. A run continues when its caller goes away; `run_status` reads its result later.";
 
-/// Who calls.
-#[derive(Debug, Clone)]
-pub(super) enum Callers {
-    /// The caller of the HTTP request that brought a message.
-    OfRequest,
-    Local(LocalCaller),
-}
-
-/// The server of one session, or of one request in a protocol without sessions. Clones share it.
-#[derive(Clone)]
-pub(super) struct ToolServer {
-    callers: Callers,
-    pub(super) shared: Arc<Shared>,
-    /// How long a call waits for its run.
-    pub(super) longest_call: Duration,
-    /// The runs of the calls in flight.
-    calls: Arc<Mutex<HashMap<RequestId, RunId>>>,
-}
-
-impl fmt::Debug for ToolServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolServer").field("callers", &self.callers).finish_non_exhaustive()
-    }
-}
-
 impl ToolServer {
-    pub(super) fn new(callers: Callers, shared: Arc<Shared>, longest_call: Duration) -> Self {
-        Self { callers, shared, longest_call, calls: Arc::default() }
-    }
-
-    /// Returns the caller of a message.
-    fn caller(&self, extensions: &Extensions) -> Result<Arc<CallerContext>, ErrorData> {
-        match &self.callers {
-            Callers::Local(local) => Ok(Arc::new(local.context())),
-            Callers::OfRequest => {
-                let parts = extensions.get::<Parts>();
-                let found = parts.and_then(|parts| parts.extensions.get::<Arc<CallerContext>>()).cloned();
-                found.ok_or_else(|| ErrorData::internal_error("the message has no request", None))
-            }
-        }
-    }
-
-    /// Remembers the run of a call, so that the client can cancel it.
-    pub(super) fn began(&self, call: &RequestId, run: &RunId) {
-        self.calls.lock().insert(call.clone(), run.clone());
-    }
-
-    /// Returns which result of a brain callers get.
-    pub(super) fn rule(&self, caller: &CallerContext, brain: &str) -> Result<CallerResult, Problem> {
-        let rule = self.shared.caller_result(caller, brain)?;
-        // Over the standard streams there is no address.
-        Ok(rule.linked(matches!(self.callers, Callers::OfRequest).then(|| caller.address())))
-    }
-
     async fn status(
         &self,
         caller: &CallerContext,
@@ -100,15 +38,6 @@ impl ToolServer {
             Err(problem) => Err(problem),
         };
         Ok(result.unwrap_or_else(|problem| refused(&problem)).into())
-    }
-}
-
-/// Returns a problem as an error of the protocol, for requests that are no calls of tools.
-pub(super) fn error_of(problem: &Problem) -> ErrorData {
-    let message = problem.message();
-    match problem.kind().status() {
-        500.. => ErrorData::internal_error(message, None),
-        _ => ErrorData::invalid_params(message, None),
     }
 }
 
@@ -163,13 +92,13 @@ impl ServerHandler for ToolServer {
         };
         // The notification that has cancelled the call still needs its run.
         if !call.context.ct.is_cancelled() {
-            self.calls.lock().remove(&id);
+            self.ended(&id);
         }
         answer
     }
 
     async fn on_cancelled(&self, cancelled: CancelledNotificationParam, context: NotificationContext<RoleServer>) {
-        let run = cancelled.request_id.as_ref().and_then(|id| self.calls.lock().remove(id));
+        let run = cancelled.request_id.as_ref().and_then(|id| self.ended(id));
         let (Some(run), Ok(caller)) = (run, self.caller(&context.extensions)) else { return };
         let reason = cancelled.reason.or_else(|| Some("the client has cancelled its call".to_owned()));
         if let Err(problem) = task::cancel(&caller, &run, reason).await {

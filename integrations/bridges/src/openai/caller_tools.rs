@@ -4,7 +4,7 @@ use positronic_core::record::CallerTool;
 use positronic_server::Problem;
 use serde_json::Value;
 
-use super::input::{invalid, unsupported};
+use super::error::{invalid, unsupported};
 
 /// What a request says about tools.
 pub(super) struct GivenTools<'a> {

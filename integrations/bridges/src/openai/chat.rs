@@ -17,7 +17,7 @@ use super::history::{Remembered, TurnAnswer};
 use super::input::CompletionRequest;
 use super::speech::{AskedCall, Speech, TurnEnd};
 use super::turn::{TurnOpening, begin, by_history, named, speech};
-use crate::bridges::{MAX_BODY, Shared};
+use crate::shared::{MAX_BODY, Shared};
 
 /// A chat completion of OpenAI's API.
 #[derive(Serialize, JsonSchema)]

@@ -2,8 +2,8 @@
 
 use axum::http::HeaderValue;
 use axum::response::{IntoResponse as _, Response};
-use positronic_server::Problem;
 use positronic_server::extension::{RequestContext, Route};
+use positronic_server::{Problem, ProblemType};
 use serde_json::{Value, json};
 
 /// Returns an error object.
@@ -34,4 +34,16 @@ pub(super) fn failed(cx: &RequestContext, code: &str, message: &str) -> Result<R
 fn without_retries(mut response: Response) -> Response {
     response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
     response
+}
+
+/// Refuses a parameter that the facade does not have.
+pub(super) fn unsupported(param: &str, detail: &str) -> Problem {
+    Problem::new(ProblemType::Unprocessable)
+        .detail(format!("`{param}` is not supported: {detail}"))
+        .field("param", param)
+}
+
+/// Refuses a parameter with a wrong value.
+pub(super) fn invalid(param: &str, detail: &str) -> Problem {
+    Problem::new(ProblemType::InvalidBody).detail(format!("`{param}`: {detail}")).field("param", param)
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use positronic_core::record::CallerTool;
-use positronic_server::{Problem, ProblemType};
+use positronic_server::Problem;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::caller_tools::{GivenTools, caller_tools};
+use super::error::{invalid, unsupported};
 use super::newest::{Newest, SaidMessage, newest};
 
 /// A request for a chat completion.
@@ -150,16 +151,6 @@ fn check(rest: &BTreeMap<String, Value>, format: &str) -> Result<(), Problem> {
         return Err(unsupported(format, "the brain decides the format of its answer"));
     }
     Ok(())
-}
-
-pub(super) fn unsupported(param: &str, detail: &str) -> Problem {
-    Problem::new(ProblemType::Unprocessable)
-        .detail(format!("`{param}` is not supported: {detail}"))
-        .field("param", param)
-}
-
-pub(super) fn invalid(param: &str, detail: &str) -> Problem {
-    Problem::new(ProblemType::InvalidBody).detail(format!("`{param}`: {detail}")).field("param", param)
 }
 
 #[cfg(test)]

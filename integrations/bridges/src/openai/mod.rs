@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use positronic_server::extension::Route;
 
-use crate::bridges::Shared;
+use crate::shared::Shared;
 
 pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
     let routes = [models::routes(), chat::routes(shared), responses::routes(shared)];

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::input::invalid;
+use super::error::invalid;
 
 /// A message of a chat, or an item of the Responses API.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]

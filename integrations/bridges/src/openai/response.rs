@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::speech::{AskedCall, Speech, SpeechEncoder, TurnEnd, asked_calls};
-use crate::bridges::Shared;
 use crate::leg::{Encoder as _, settled};
 use crate::projection::Projection;
+use crate::shared::Shared;
 
 /// A response.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

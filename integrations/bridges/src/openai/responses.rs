@@ -15,7 +15,7 @@ use super::newest::NewestInput;
 use super::response::{ResponseObject, next_turn, read, turn_of};
 use super::responses_stream::events;
 use super::turn::{Turn, TurnOpening, answer, begin, by_history, named, speech};
-use crate::bridges::{MAX_BODY, Shared};
+use crate::shared::{MAX_BODY, Shared};
 
 pub(super) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
     let (create, find, stop) = (Arc::clone(shared), Arc::clone(shared), Arc::clone(shared));

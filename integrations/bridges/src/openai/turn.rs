@@ -11,14 +11,14 @@ use positronic_server::extension::{CallResult, Decision, RequestContext, ThreadM
 use positronic_server::{Problem, ProblemType};
 use serde_json::Value;
 
+use super::error::unsupported;
 use super::history::{self, KnownChat};
-use super::input::unsupported;
 use super::models::unknown;
 use super::newest::{Newest, NewestInput};
 use super::speech::{Speech, SpeechEncoder};
-use crate::bridges::Shared;
 use crate::decisions::Decisions;
 use crate::leg::Leg;
+use crate::shared::Shared;
 use crate::thread::{Thread, open_calls, text_question};
 
 /// The headers with the conversation of a chat: ours, and that of Open WebUI.
