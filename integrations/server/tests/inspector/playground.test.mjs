@@ -82,15 +82,29 @@ test('a failure of the model is shown with its cause, once', async () => {
   assert.equal(model.requests.length, before + 1);
 });
 
+test('on a phone the recorded answer stands above the form, and a row of the runs has tokens', async () => {
+  const before = page.viewportSize();
+  await page.setViewportSize({ width: 390, height: 844 });
+  const top = async (part) => (await part.boundingBox()).y;
+  await eventually(async () => assert.ok(await top(page.getByRole('region', { name: 'Recorded answer' })) < await top(prompt())));
+  await accessible(page, 'the playground on a phone');
+  const own = await page.context().newPage();
+  await own.setViewportSize({ width: 390, height: 844 });
+  await own.goto(new URL('/ui/runs', page.url()).href);
+  await eventually(async () => assert.match(await own.locator('.run-row .c-tokens').first().innerText(), /^[\d,.]+k?$/));
+  await own.close();
+  await page.setViewportSize(before);
+});
+
 test('messages are edited, and a request that is sent can be stopped', async () => {
   await page.locator('.message-rows .twist').first().click();
   await page.getByLabel('text', { exact: true }).fill('How old is the oldest tree?');
   await page.locator('.message-rows li.new').waitFor();
   await prompt().fill('Wait.');
   await send().click();
+  await eventually(async () => assert.equal(model.requests.at(-1).messages.at(-1).content, 'How old is the oldest tree?'));
   await trial(4).getByRole('button', { name: 'Stop' }).click();
   await trial(4).getByText(/Stopped/).waitFor();
-  assert.equal(model.requests.at(-1).messages.at(-1).content, 'How old is the oldest tree?');
   release();
 });
 
