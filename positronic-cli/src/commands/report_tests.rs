@@ -175,7 +175,7 @@ fn what_guards_have_done_is_in_the_lines_of_a_run_and_in_its_report() {
 
     let show = desk.call(&Project::new(), &["show", "guarded"]).out;
     assert!(show.contains("› My card is 4111.\n  → the guard Cards replaced the message\n"), "{show}");
-    assert!(show.contains("  → the guard Short replaced the answer\n  Hi.\n") && !show.contains("yes"), "{show}");
+    assert!(show.contains("  Hi.\n  → the guard Short replaced the answer\n") && !show.contains("yes"), "{show}");
 
     let report = desk.call(&Project::new(), &["report", "guarded"]).out;
     assert!(report.contains("Answer:\n\n> Hi.\n"), "{report}");
