@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use positronic_core::dsl::Verdict;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::Timeline;
@@ -135,4 +136,55 @@ fn report_is_written_to_a_file_and_replaces_one_only_with_force() {
     assert!(text.contains("- 1,200 tokens in, 30 out; cost 1.2 EUR\n"), "{text}");
     let unknown = desk.refused(&["report", "nobody"]);
     assert!(unknown.starts_with("2\nerror: unknown run `nobody`"), "{unknown}");
+}
+
+/// A loop with a guard that asks a model about a message, and guards that replace a message and an answer, or stop the loop.
+fn guarded(stops: bool) -> Project {
+    let brain = brain("Guarded").r#loop("Chat", move |cx| {
+        cx.system("Help.")
+            .input("My card is 4111.")
+            .guard_input("Polite", async |cx, message| match &*cx.model().system("Judge.").ask(&message.text).await? {
+                "yes" => Ok(Verdict::Pass),
+                _ => Ok(Verdict::Refuse("it is not polite".to_owned())),
+            })
+            .guard_input("Cards", async |_, message| Verdict::Replace(json!(message.text.replace("4111", "[card]"))))
+            .guard_answer("Short", move |_, _| {
+                std::future::ready(if stops { Verdict::Stop("no".to_owned()) } else { Verdict::Replace(json!("Hi.")) })
+            })
+    });
+    let model = ScriptedModel::from_fn(|request| match &*request.system {
+        "Judge." => Reply::text("yes"),
+        _ => Reply::text("A long answer."),
+    });
+    Project::new().brain(brain.build()).model(Tier::Normal, Arc::new(model))
+}
+
+#[test]
+fn what_guards_have_done_is_in_the_lines_of_a_run_and_in_its_report() {
+    let desk = Desk::new();
+    let run = desk.call(&guarded(false), &["run", "guarded", "--id", "guarded"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let said = [
+        "the model of a guard or a plugin answered in ",
+        "the guard Cards replaced the message",
+        "the guard Short replaced the answer",
+    ];
+    for said in said {
+        assert!(run.err.contains(said), "{said}: {}", run.err);
+    }
+
+    let show = desk.call(&Project::new(), &["show", "guarded"]).out;
+    assert!(show.contains("› My card is 4111.\n  → the guard Cards replaced the message\n"), "{show}");
+    assert!(show.contains("  Hi.\n  → the guard Short replaced the answer\n") && !show.contains("yes"), "{show}");
+
+    let report = desk.call(&Project::new(), &["report", "guarded"]).out;
+    assert!(report.contains("Answer:\n\n> Hi.\n"), "{report}");
+    assert!(report.contains("- a guard or a plugin asked a model, which answered: yes\n"), "{report}");
+}
+
+#[test]
+fn guard_that_stops_a_loop_has_an_exit_code() {
+    let desk = Desk::new();
+    assert_eq!(desk.call(&guarded(true), &["run", "guarded", "--id", "stopped"]).code, 9);
+    assert_eq!(desk.call(&Project::new(), &["result", "stopped"]).code, 9);
 }
