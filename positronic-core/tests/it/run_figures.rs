@@ -78,7 +78,8 @@ async fn answers_that_a_fork_shares_count_once_in_all_sums() {
     let (store, clock) = (MemoryStore::new(), TestClock::default());
     let begun = clock.now();
     let usage = Usage { input: 100, output: 10, ..Usage::default() };
-    let prices = json!({ "as_of": "2026-01-01", "currency": "EUR", "prices": { "scripted/*": { "input": 1, "output": 2 } } });
+    let prices =
+        json!({ "as_of": "2026-01-01", "currency": "EUR", "prices": { "scripted/*": { "input": 1, "output": 2 } } });
     let model = ScriptedModel::from_fn(move |asked| match asked.messages.len() {
         1 => Reply::call("look", json!({})).usage(usage),
         _ => Reply::text("Done.").usage(usage),
@@ -115,7 +116,8 @@ async fn answers_that_a_fork_shares_count_once_in_all_sums() {
     assert_eq!(counted.nanos(), 2 * known, "its limits count what it shares");
     let sums = store.sums(&RunFilter::default()).await.unwrap();
     assert_eq!((sums.usage.total(), sums.costs["EUR"].nanos()), (440, 4 * known));
-    let filter = FigureFilter::builder().from(begun).bucket(Duration::from_hours(1)).buckets(4).now(clock.now()).build();
+    let filter =
+        FigureFilter::builder().from(begun).bucket(Duration::from_hours(1)).buckets(4).now(clock.now()).build();
     let figures = store.figures(&filter).await.unwrap();
     let [group] = &figures.ended[..] else { panic!("{figures:?}") };
     assert_eq!((group.runs, group.usage.total(), group.cost.nanos()), (3, 440, 4 * known));
