@@ -34,8 +34,11 @@ impl<T: Clone> RunCache<T> {
 
 /// What was computed of runs, until their next events.
 pub(crate) struct HeadCache<T> {
-    cached: RunCache<Arc<tokio::sync::Mutex<Option<(Seq, T)>>>>,
+    cached: RunCache<AtHead<T>>,
 }
+
+/// What was computed of a run, and the number of its next event at that time.
+type AtHead<T> = Arc<tokio::sync::Mutex<Option<(Seq, T)>>>;
 
 impl<T: Clone> HeadCache<T> {
     /// Creates a cache of at most so many runs.

@@ -88,9 +88,9 @@ test('messages are edited, and a request that is sent can be stopped', async () 
   await page.locator('.message-rows li.new').waitFor();
   await prompt().fill('Wait.');
   await send().click();
+  await eventually(async () => assert.equal(model.requests.at(-1).messages.at(-1).content, 'How old is the oldest tree?'));
   await trial(4).getByRole('button', { name: 'Stop' }).click();
   await trial(4).getByText(/Stopped/).waitFor();
-  assert.equal(model.requests.at(-1).messages.at(-1).content, 'How old is the oldest tree?');
   release();
 });
 

@@ -73,12 +73,15 @@ export default function runView(route, frame) {
     const { node, item } = wantsForm;
     wantsForm = null;
     tab.reveal(node);
-    redraw();
-    requestAnimationFrame(() => {
-      const form = document.getElementById(`item-${item.id}`);
-      form?.scrollIntoView({ block: 'nearest' });
-      form?.focus({ preventScroll: true });
-    });
+    // The pane of the decisions may have to be loaded.
+    import('../parts/deciding.js').then(() => {
+      redraw();
+      requestAnimationFrame(() => requestAnimationFrame(() => {
+        const form = document.getElementById(`item-${item.id}`);
+        form?.scrollIntoView({ block: 'nearest' });
+        form?.focus({ preventScroll: true });
+      }));
+    }, frame.fail);
   }
   const openTab = async () => {
     const name = run.view.route.tab;
