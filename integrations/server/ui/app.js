@@ -155,7 +155,9 @@ function openPalette() {
   const pages = PAGES.map(({ name, text }) => ({ text, hint: `g ${name[0]}`, act: () => go(`/${name}`) }));
   const own = Object.entries(app.view?.keys?.() ?? {}).filter(([, [text]]) => text).map(([hint, [text, act]]) => ({ text, hint, act }));
   const more = { 'Colours: next': nextTheme, [`Times: ${pref('utc') === 'on' ? 'local' : 'UTC'}`]: nextZone, Keys: help, 'Sign out': signOut };
-  const commands = [...own, ...pages, ...Object.entries(more).map(([text, act]) => ({ text, act }))];
+  const others = Object.entries(more).map(([text, act]) => ({ text, act }));
+  // A narrow window has no keyboard: it goes to pages from here.
+  const commands = matchMedia('(max-width: 699px)').matches ? [...pages.map(({ text, act }) => ({ text, act })), ...others] : [...own, ...pages, ...others];
   const found = (run, hits = []) => ({ text: `${run.brain} ${shortId(run.id)}`, about: hitWords(hits.find((hit) => hit.run === run.id)) ?? run.input, hint: run.status, act: () => go(`/runs/${run.id}`) });
   const find = async (q) => {
     const [{ items, hits }, ids] = await Promise.all([get('/runs', { q, limit: 6 }), idsOf(q.trim())]);

@@ -628,3 +628,35 @@ test('more of a limit is granted once, although two windows grant it', async () 
   assert.deepEqual((await decided('limited')).map(({ decision, more }) => [decision, more]), [['approved', { tokens: 700 }]]);
   page.check();
 });
+
+test('the address has the kind and the item, and a reload keeps both', async () => {
+  for (const name of ['left', 'right']) project.import(waitingLog(name, { calls: [pay({ to: name }, { expires: soon() })] }));
+  await page.to('/inbox', '.decide');
+  await page.getByRole('button', { name: /^Approvals/ }).click();
+  await settled();
+  const chosen = () => page.locator('.decide.selected').getAttribute('id');
+  const before = await chosen();
+  await page.keyboard.press('j');
+  await eventually(async () => assert.notEqual(await chosen(), before));
+  const id = await chosen();
+  await eventually(() => assert.match(page.url(), new RegExp(`/inbox\\?kind=approvals&item=${id.slice('item-'.length)}$`)));
+  await page.reload();
+  await page.locator('.decide.selected').waitFor();
+  await eventually(async () => assert.equal(await chosen(), id));
+  assert.equal(await page.getByRole('button', { name: /^Approvals/ }).getAttribute('aria-pressed'), 'true');
+  page.check();
+});
+
+test('what comes under a pointer that rests waits longer than what a reader goes to', async () => {
+  for (const name of ['upper', 'under']) project.import(waitingLog(`rest-${name}`, { calls: [pay({ to: name }, { expires: soon() - 1_000_000 })] }));
+  await page.to('/inbox?kind=approvals', '.decide');
+  const [first, second] = ['upper', 'under'].map((name) => item(page, name));
+  await first.locator('.primary:not([aria-disabled])').waitFor();
+  await first.locator('.primary').click();
+  await first.waitFor({ state: 'detached' });
+  const came = await page.evaluate(() => performance.now());
+  await second.locator('.primary:not([aria-disabled])').waitFor();
+  const rested = await page.evaluate((from) => performance.now() - from, came);
+  assert.ok(rested > 1000, `${rested} ms`);
+  page.check();
+});

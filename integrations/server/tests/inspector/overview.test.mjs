@@ -118,7 +118,7 @@ test('causes, the queue and brains have their own tables', async () => {
   assert.match(brains, /Shop\s+2\s+100 %/);
   assert.match(brains, /Support\s+1\s+0 %/);
   await page.getByRole('link', { name: 'Shop', exact: true }).click();
-  await page.waitForFunction(() => document.querySelectorAll('.flush:last-child tbody tr').length === 1);
+  await page.waitForFunction(() => document.querySelectorAll('[aria-label="By brain"] tbody tr').length === 1);
   await eventually(async () => assert.match(page.url(), /\/overview\?brain=Shop/));
   await eventually(async () => assert.equal(await figure('Runs'), '2'));
 });

@@ -91,13 +91,17 @@ export const titleWord = (title) => (/^[\w-]+$/.test(title) ? title.toLowerCase(
 
 /** Makes a tool's or field's identifier readable without changing it for machines. */
 export const words = (id) => String(id).replace(/[_-]+/g, ' ');
+/** The cost of a run in a list, which says whether a part of it is unknown. */
+export const runCost = (cost) => (cost?.currency ? `${cost.partial ? '≥ ' : ''}${money(cost.amount, cost.currency)}` : cost?.partial ? 'unknown' : '–');
+/** What `runCost` has shortened. */
+export const runCostTitle = (cost) => (cost?.partial ? 'The cost of some answers is unknown' : null);
 const ends = new Map();
-/** Shortens a UUID, or the id of a child run, to its end, since all of a minute begin alike: to four digits, or to as many as tell it from the others that this page has
+/** Shortens a UUID, or the id of a child run, to its end, since all of a minute begin alike: to six digits as in a terminal, or to as many as tell it from the others that this page has
  *  shown. Other ids are given by people and schedules, and stay whole. */
 export function shortId(id) {
   const text = String(id);
   if (!/^([\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}|child-[\da-f]{32})$/.test(text)) return text;
-  for (let size = 4; size < 12; size++) {
+  for (let size = 6; size < 12; size++) {
     const end = text.slice(-size);
     if (!ends.has(end)) ends.set(end, text);
     if (ends.get(end) === text) return end;

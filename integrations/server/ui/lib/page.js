@@ -49,6 +49,8 @@ export function go(path, replace = false, opens = false) {
 }
 /** The browser goes back. Until it has, no other address is gone to. */
 let returning = null;
+/** Notes an address without going there: what is shown has it already. */
+export const note = (path) => history.replaceState(history.state, '', ui(path));
 /** Closes what has opened on the page: goes back to where it was opened, or to an address in its place if the page has begun with it. */
 export function close(path) {
   if (!history.state?.opens) return go(path, true);

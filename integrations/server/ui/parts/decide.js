@@ -269,9 +269,9 @@ export default function decide(item, { inbox = false, part = false, selected = f
     isAsked(draft) && isOpen(item) && p.note.lost({ key: 'asked', role: 'alert' }, icon('warn'), span(b(`${listed(emptiedOf(item, draft))} would be sent empty.`), ' Approve once more to do so, or fill it in.')),
     outcome(item, draft, errorsElsewhere(item, draft)),
     draft.stays && isOver(draft) ? footer({ key: 'closed' }, button({ onclick: once(item, () => isSettled([draft]) && dismiss(item)), 'aria-disabled': waits ? 'true' : null, title: waits ? MOVING : null }, 'Dismiss')) : !item.allowed.allowed ? p.soft(item.allowed.reason) : !isOver(draft) && footer(
-      button.primary.large({ onclick: once(item, yes), disabled: !isShown(item),
+      button.large({ class: isRejecting ? '' : 'primary', onclick: once(item, yes), disabled: !isShown(item),
         'aria-disabled': waits || draft.busy || isLooking(draft) ? 'true' : null, title: waits ? MOVING : `a, or ${MOD} ↵ in a field` }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
-      item.kind !== 'answer' && button.large.danger({ 'aria-disabled': waits || draft.busy ? 'true' : null, title: waits ? MOVING : 'r', onclick: isRejecting ? once(item, no) : () => toggle(item, 'reject') },
+      item.kind !== 'answer' && button.large.danger({ class: isRejecting ? 'primary' : '', 'aria-disabled': waits || draft.busy ? 'true' : null, title: waits ? MOVING : 'r', onclick: isRejecting ? once(item, no) : () => toggle(item, 'reject') },
         icon('cross'), isRejecting ? 'Reject' : 'Reject…'),
       item.editable && button.plain({ onclick: () => toggle(item, 'edit'), title: 'e', 'aria-pressed': String(draft.mode === 'edit') },
         draft.mode === 'edit' ? 'Close the form' : 'Edit arguments'),

@@ -21,7 +21,7 @@ const face = (text) => span.face({ 'aria-hidden': 'true' }, text);
 export function costOf(runs) {
   const costs = runs.map(({ cost }) => cost).filter((cost) => cost?.currency);
   if (!costs.length) return null;
-  return money(String(costs.reduce((sum, { amount }) => sum + Number(amount), 0)), costs[0].currency) + (costs.some(({ partial }) => partial) ? ' +' : '');
+  return (runs.some(({ cost }) => cost?.partial) ? 'at least ' : '') + money(String(costs.reduce((sum, { amount }) => sum + Number(amount), 0)), costs[0].currency);
 }
 
 /** What a model has said in an answer. Structured answers are read as fields. */

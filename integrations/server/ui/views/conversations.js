@@ -4,7 +4,7 @@ import { get, newKey, request } from '../lib/api.js';
 import { at, caller, go, main, may, query, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
 import { causeOf, quoted, standing } from '../lib/cause.js';
-import { date, line, moment, number, plural, shortId, titleWord } from '../lib/format.js';
+import { date, line, moment, number, plural, sentenceCase, shortId, titleWord } from '../lib/format.js';
 import { empty, hasEnded, loading, resource } from '../parts/common.js';
 import { json } from '../parts/json.js';
 import { RunModel } from '../parts/model.js';
@@ -21,6 +21,9 @@ const draftOf = (id) => {
   if (!drafts.has(id)) drafts.set(id, { text: '', busy: false, problem: null, key: null });
   return drafts.get(id);
 };
+
+/** What a run waits for, in words: its question, or the call that a person decides. */
+const asked = (why) => sentenceCase((why ?? 'waits for a person').replace(/^The run (has been waiting since event \d+|waits) for /, 'waits for ').replace(/\.$/, ''));
 
 export default function conversationsView(route, frame) {
   let [one, timer, shows] = [null, 0, 'All'];
@@ -47,7 +50,7 @@ export default function conversationsView(route, frame) {
     const name = standing(last);
     const why = last.status === 'completed' ? '' : causeOf(last.why ?? last.last).brief;
     return a({ key: id, href: ui(at('conversations', id)), 'aria-current': id === one?.id && 'true' }, b({ dir: 'auto' }, line(message ?? why, 90) || shortId(id)), small({ title: date(last.updated) }, moment(last.updated)),
-      small.cut({ dir: 'auto', class: last.pending ? 'wait' : last.status === 'failed' ? 'bad' : '' }, last.pending ? [icon('clock'), ' decide'] : name !== 'completed' && [status(name), ' ', quoted(why)]),
+      small.cut({ dir: 'auto', class: last.pending ? 'wait' : last.status === 'failed' ? 'bad' : '' }, last.pending ? [icon('clock'), ' ', quoted(asked(last.why))] : name !== 'completed' ? [status(name), ' ', quoted(why)] : last.result),
       small.cut(`${last.brain}${user ? ` · ${user}` : ''} · ${plural(runs, 'turn')} · ${shortId(id)}`));
   };
   const entries = ({ next, capped }) => [listed().length ? nav({ 'aria-label': 'Conversations' }, listed().map(entry)) : p.soft.hint('No conversation waits for a person.'),

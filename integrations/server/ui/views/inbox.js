@@ -1,7 +1,7 @@
 // The inbox: what waits for a person in all runs, those that expire first on top. An item leaves when the log says so.
 import { tags, redraw } from '../lib/dom.js';
 import { get } from '../lib/api.js';
-import { at, go, main, pref, runUrl, say, setPref } from '../lib/page.js';
+import { at, go, main, note, pref, query, runUrl, say, setPref } from '../lib/page.js';
 import { ago, date, shortId, who } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { placeWords, quoted } from '../lib/cause.js';
@@ -51,19 +51,22 @@ async function detailed(items) {
 /** The calls of one answer stand together. */
 const sorted = (items) => batches(items.toSorted((a, b) => (order(a) < order(b) ? -1 : 1))).flatMap(({ list }) => list);
 
-export default function inboxView() {
-  let [selected, place, timer, moved, shows, gone] = [null, 0, 0, false, 'All', null];
+/** The view with a name in lower case, as an address has it. */
+const viewOf = (name) => [...Object.keys(VIEWS), DECIDED].find((view) => view.toLowerCase() === name) ?? 'All';
+
+export default function inboxView(route) {
+  let [selected, place, timer, moved, shows, gone] = [route.query.get('item'), 0, 0, Boolean(route.query.get('item')), viewOf(route.query.get('kind')), null];
   const data = resource(async (old) => {
     const { items: listed, next } = await get('/pending', { person: true, limit: 100 });
     const items = await detailed(listed);
     follow(items);
-    if (!old) selected = sorted(items)[0]?.id;
+    if (!old && !items.some(({ id }) => id === selected)) selected = sorted(items).filter(VIEWS[shows] ?? (() => false))[0]?.id;
     const left = old?.items.find(({ id }) => id === selected);
-    if (left && !items.some(({ id }) => id === left.id)) note(left);
+    if (left && !items.some(({ id }) => id === left.id)) sayGone(left);
     return { items, next };
   });
   /** Says what became of the selected item that has left the list without a decision of this window. */
-  async function note(item) {
+  async function sayGone(item) {
     if (draftOf(item).sent) return;
     const { problem } = await get(`/runs${at(item.run)}/calls${at(item.id)}/decision`).catch((refused) => ({ problem: refused }));
     const made = problem?.decision;
@@ -73,6 +76,10 @@ export default function inboxView() {
   }
   const history = resource(() => get('/decisions', { since: midnight(), limit: 100 }));
   const all = () => sorted(withDrafts(data.value?.items ?? []));
+  /** Whether nobody has decided an item yet, as far as this window knows. */
+  const waits = (item) => !isOver(draftOf(item));
+  /** The address has the view and the item, so that it can be sent and survives a reload. */
+  const keep = () => note(`/inbox${query({ kind: shows === 'All' ? null : shows.toLowerCase(), item: selected })}`);
   const items = () => (shows === DECIDED ? [] : all().filter(VIEWS[shows]));
   // By id, not by place: a new item must not get the key that was meant for another one. If the item leaves, no item is
   // selected until the reader moves.
@@ -82,6 +89,7 @@ export default function inboxView() {
     const index = items().indexOf(current());
     place = Math.max(0, Math.min(items().length - 1, index < 0 ? place : index + by));
     selected = items()[place]?.id;
+    keep();
     moved = true;
     // Enter and Space are not for a button of the item before.
     document.activeElement?.closest('.decide button')?.blur();
@@ -99,7 +107,10 @@ export default function inboxView() {
   };
   const select = ({ target }) => {
     const id = target.closest('.decide')?.id.slice('item-'.length);
-    if (id) selected = id;
+    if (id && id !== selected) {
+      selected = id;
+      keep();
+    }
     redraw();
   };
   /** A key acts on the selected item, if the reader sees it; otherwise it brings the item into view. */
@@ -116,11 +127,17 @@ export default function inboxView() {
     shows = name;
     several.clear();
     selected = items()[0]?.id;
+    keep();
     settle();
   };
   return {
     title: () => 'Inbox',
-    update: () => true,
+    update({ query: given }) {
+      if (viewOf(given.get('kind')) !== shows) show(viewOf(given.get('kind')));
+      const wanted = given.get('item');
+      if (wanted && wanted !== selected) [selected, moved] = [wanted, true];
+      return true;
+    },
     keys: () => ({
       j: ['Next item', move(1)], k: ['Item before', move(-1)], a: ['Approve, grant or answer', act((item) => (item.kind === 'answer' ? answer : approveShown)(item))],
       r: ['Reject…', act((item) => item.kind !== 'answer' && toggle(item, 'reject'))], e: ['Edit the arguments', act((item) => item.editable && toggle(item, 'edit'))],
@@ -138,12 +155,13 @@ export default function inboxView() {
       }, 60);
     },
     head: () => [div.bar(h1('Inbox'), nav.views.grow({ 'aria-label': 'Kinds' }, Object.entries(VIEWS).map(([name, test]) => button({ key: name, 'aria-pressed': String(name === shows), onclick: () => show(name) }, name,
-      data.value && span.count(all().filter(test).length + (data.value.next ? '+' : '')))),
+      data.value && span.count(all().filter(waits).filter(test).length + (data.value.next ? '+' : '')))),
       button({ key: DECIDED, 'aria-pressed': String(shows === DECIDED), onclick: () => show(DECIDED) }, DECIDED, history.value && span.count(history.value.items.length + (history.value.capped ? '+' : '')))),
     'Notification' in globalThis && Notification.permission !== 'denied' && button.wide({ 'aria-pressed': String(pref('notify') === 'on'), onclick: notify }, icon('bell'), pref('notify') === 'on' ? 'Notifications on' : 'Notify me'),
     span.keyHints.wide(Object.entries({ j: '', k: 'move', e: 'edit', a: 'approve', r: 'reject', [`${MOD} ↵`]: 'send from a field' }).map(([key, does]) => [kbd(key.length > 1 ? key : key.toUpperCase()), ' ', does, ' '])))],
-    queue: () => data.value && aside.queue({ key: 'queue', 'aria-label': 'Queue' }, h2(span('Waiting, what expires first on top'), span(items().length)), batches(items()).map(({ key, list, list: [item], isBatch }) => button({ key, 'aria-current': list.some(({ id }) => id === selected) && 'true', onclick: () => {
+    queue: () => data.value && aside.queue({ key: 'queue', 'aria-label': 'Queue' }, h2(span('Waiting, what expires first on top'), span(items().filter(waits).length)), batches(items()).map(({ key, list, list: [item], isBatch }) => button({ key, 'aria-current': list.some(({ id }) => id === selected) && 'true', onclick: () => {
       if (!list.some(({ id }) => id === selected)) selected = item.id;
+      keep();
       moved = true;
     } }, icon(SHAPES[item.kind] ?? 'clock'), b({ class: list.every((one) => isOver(draftOf(one))) && 'gone', dir: 'auto' }, isBatch ? `${toolsOf(list).map(([tool, n]) => (n > 1 ? `${tool} ×${n}` : tool)).join(', ')}: ${reasonsOf(list)}` : [item.kind === 'approval' && `${item.tool}: `, asks(item)]), small({ title: date(item.since) }, ago(item.since).replace(/ ago$/, '')),
     small(item.brain, ' ', shortId(item.run), item.user && ` · for ${item.user}`))),
@@ -167,7 +185,7 @@ function about(item) {
   const rows = { Brain: a({ href: runUrl(run) }, brain, ' ', shortId(run)), Place: placeWords(call), For: user, Asked: when(since), Expires: expires && when(expires), From: actor && who(actor) };
   return [section({ key: 'why' }, h2('Why it asks'), p({ dir: 'auto' }, quoted(reason ?? asks(item))), tool && p.soft('Tool ', code(tool))),
     section({ key: 'where' }, h2('Where it stands'), dl.fields(Object.entries(rows).filter(([, value]) => value).map(([name, value]) => div({ key: name }, dt(name), dd(value)))), p(a({ href: runUrl(run, 'transcript', item.seq) }, 'Open the run there'))),
-    section({ key: 'who' }, h2('Who may decide'), p.soft(allowed.allowed ? 'You may. Others with the scope `decide` may, too; the first decision counts.'.split('`').map((part, i) => (i % 2 ? code(part) : part)) : allowed.reason))];
+    section({ key: 'who' }, h2('Who may decide'), p.soft(isOver(draftOf(item)) ? 'It is decided, or closed.' : allowed.allowed ? 'You may. Others with the scope `decide` may, too; the first decision counts.'.split('`').map((part, i) => (i % 2 ? code(part) : part)) : allowed.reason))];
 }
 
 /** Turns notifications of new items on or off, after the browser has asked the person. */

@@ -126,7 +126,7 @@ export default function overviewView(route, frame) {
   /** The list of the runs with a cause: those that failed, and have the longest parts of it that are the same for all in their log. */
   function causeList({ cause, first, brains }) {
     // A log has a quote as `\"`, so the parts between quotes are looked for, each in quotes as one text.
-    const parts = cause.split(/["\\…\n]/).map((part) => part.trim()).filter((part) => part.length > 2);
+    const parts = cause.split(/["\\…\n]/).map((part) => part.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '')).filter((part) => part.length > 2);
     const longest = parts.toSorted((one, other) => other.length - one.length).slice(0, PARTS);
     return runs({ status: 'failed', q: longest.map((part) => `"${part}"`).join(' '), brain: brains.length === 1 ? brains[0] : brain }, first);
   }
@@ -189,8 +189,9 @@ export default function overviewView(route, frame) {
     const list = (filter) => `/runs${query({ brain, model, ...filter })}`;
     const row = (name, ...content) => div({ key: name }, dt(name), dd(content));
     return section.panel.flush({ key: 'queue' }, header(h2.grow('Workers and queue'), span.status({ class: tone }, icon(shape), span(word))),
-      workers.length > 0 && table({ 'aria-label': 'Workers with runs' }, thead(tr(th({ scope: 'col' }, 'Worker'), th.right({ scope: 'col' }, 'Runs'))),
-        tbody(workers.map(({ owner, runs: own }) => tr({ key: owner }, td(code(owner)), td.right(number(own)))))),
+      // The table stands without a worker, too, so that what is below it does not move when a run starts.
+      table({ 'aria-label': 'Workers with runs' }, thead(tr(th({ scope: 'col' }, 'Worker'), th.right({ scope: 'col' }, 'Runs'))),
+        tbody(workers.map(({ owner, runs: own }) => tr({ key: owner }, td(code(owner)), td.right(number(own)))), workers.length === 0 && tr({ key: 'none' }, td.soft('none'), td.right(0)))),
       dl.pad(
         row('Working', claimed ? link(list({ status: 'running' }), plural(claimed, 'run')) : 'no run; workers without a run do not show here'),
         row('Queue', queued ? [link(list({ status: 'running' }), plural(queued, 'run')), ` ${queued === 1 ? 'waits' : 'wait'} for a worker, the oldest for ${age(oldest)}`] : 'no run waits for a worker'),

@@ -6,7 +6,7 @@ import { at, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page
 import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
 import { ends, openDialog } from '../lib/keys.js';
-import { cash, compact, date, duration, line, millis, moment, money, number, plural, shortId, zone } from '../lib/format.js';
+import { cash, compact, date, duration, line, millis, moment, money, number, plural, runCost, runCostTitle, shortId, zone } from '../lib/format.js';
 import { empty, hasEnded, idText, resource } from '../parts/common.js';
 import { asked as askedOf, dated, KEYS, parse, texts, wordsOf, write } from '../parts/query.js';
 import { hitLine } from '../parts/hit.js';
@@ -341,7 +341,7 @@ export default function runsView(route, frame) {
       hitLine(data.value.hits?.find(({ run: id }) => id === run.id), texts(filter)), (run.forked_from || run.tags?.length > 0) && span.marks(run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag)))),
     cell('user', none(run.user)), cell('when', span({ title: date(run.started) }, moment(run.started))), cell('took', none(duration(activeOf(run)))),
     cell('waits', run.status === 'waiting' ? span.wait(duration(waitedOf(run))) : none(duration(waitedOf(run)))), cell('tokens', spent ? span({ title: `${number(spent)} tokens` }, compact(spent)) : span.quiet('–')),
-    cell('cost', run.cost?.currency ? span({ title: run.cost.partial ? 'The cost of some answers is unknown' : '' }, `${money(run.cost.amount, run.cost.currency)}${run.cost.partial ? ' +' : ''}`) : span.quiet('–')));
+    cell('cost', span({ class: run.cost?.currency ? '' : 'quiet', title: runCostTitle(run.cost) }, runCost(run.cost))));
   }
 }
 
