@@ -8,7 +8,7 @@ use super::registry::Departure;
 use super::release::{fail, give_up};
 use super::stop::Stop;
 use super::worker::Worker;
-use crate::error::catch::panicked;
+use crate::error::panicked;
 use crate::record::Path;
 use crate::runner::detached::attach::is_detached;
 use crate::store::StoreError;
