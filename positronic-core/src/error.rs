@@ -1,6 +1,6 @@
 //! The error type for an author's code.
 
-pub(crate) mod catch;
+mod catch;
 mod path;
 mod transient;
 
@@ -9,6 +9,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::panic::Location;
 
+pub(crate) use catch::{caught, caught_now, panicked};
 pub use path::IoContext;
 
 /// The return type of steps and tools, and of their helpers.

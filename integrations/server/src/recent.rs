@@ -40,9 +40,6 @@ pub(crate) struct HeadCache<T> {
     cached: RunCache<AtHead<T>>,
 }
 
-/// What was computed of a run, and the number of its next event at that time.
-type AtHead<T> = Arc<tokio::sync::Mutex<Option<(Seq, T)>>>;
-
 impl<T: Clone> HeadCache<T> {
     /// Creates a cache of at most so many runs.
     pub(crate) fn new(most: usize) -> Self {

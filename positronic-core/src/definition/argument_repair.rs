@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::ToolDefinition;
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::record::{ArgumentMistake, unify_numbers};
 use crate::tools::parse_arguments;
 

@@ -20,7 +20,7 @@ use super::worker::shared::{Folded, Shared};
 use super::worker::stop::ResumeError;
 use super::{RunHandle, Runner};
 use crate::definition::BrainDefinition;
-use crate::error::catch::panicked;
+use crate::error::panicked;
 use crate::machine::{RunState, has_limit_of_money};
 use crate::record::{RunId, RunSummary};
 use crate::store::StoreError;

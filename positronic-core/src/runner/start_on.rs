@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::{Client, Delivered, Runner, SignalError, StartError, start};
 use crate::definition::{RunInput, StartOn};
 use crate::dsl::{IntoStartInput, Payload, ProjectWebhook, Runnable, Webhook, usage_panic};
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::record::{Actor, EventKind, Seq, SignalId, Start, WebhookDelivery};
 use crate::store::{InboundWebhook, StoreError};
 

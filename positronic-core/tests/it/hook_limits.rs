@@ -21,7 +21,10 @@ use tokio::time::sleep;
 
 const LIMIT: Duration = Duration::from_secs(7);
 
-fn desk(guarded: fn(Loop) -> Loop) -> Brain<(), ()> {
+/// Adds a guard or a plugin to a loop.
+type Guarded = fn(Loop) -> Loop;
+
+fn desk(guarded: Guarded) -> Brain<(), ()> {
     brain("Desk")
         .r#loop("Chat", move |cx| {
             let chat = cx.system("Help.").input("Hello");
@@ -47,7 +50,7 @@ async fn failure_of(run: &RunHandle<()>) -> Failure {
 
 #[tokio::test(start_paused = true)]
 async fn guard_that_never_ends_stops_its_loop() {
-    let guards: [fn(Loop) -> Loop; 4] = [
+    let guards: [Guarded; 4] = [
         |chat| chat.guard_input("Slow", async |_, _| pending::<Verdict>().await),
         |chat| chat.guard_answer("Slow", async |_, _| pending::<Verdict>().await),
         |chat| chat.guard_call("Slow", async |_, _, _| pending::<Verdict>().await),
@@ -96,7 +99,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Stuck {
 
 #[tokio::test(start_paused = true)]
 async fn plugin_that_never_prepares_an_iteration_fails_its_loop_with_the_code_timeout() {
-    let hooks: [(&str, fn(Loop) -> Loop); 2] =
+    let hooks: [(_, Guarded); 2] =
         [("prepare", |chat| chat.plugin(Stuck::Prepare)), ("request", |chat| chat.plugin(Stuck::Request))];
     for (hook, stuck) in hooks {
         let failure = failure_of(&start(desk(stuck)).await).await;

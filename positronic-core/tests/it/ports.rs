@@ -410,11 +410,11 @@ enum Answer {
 struct Database;
 
 impl Database {
-    async fn explain(&self, sql: &Value) -> Result<(), String> {
-        match sql.as_str() {
+    fn explain(&self, sql: &Value) -> std::future::Ready<Result<(), String>> {
+        std::future::ready(match sql.as_str() {
             Some(sql) if !sql.starts_with("SELECT") => Err("write a SELECT".to_owned()),
             _ => Ok(()),
-        }
+        })
     }
 }
 

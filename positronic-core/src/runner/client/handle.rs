@@ -137,8 +137,7 @@ impl<R> RunHandle<R> {
         };
         let Some(public) = &definition.public else { return Ok(None) };
         let state = self.shared.state().root.as_ref().map(|root| Arc::clone(&root.state)).unwrap_or_default();
-        crate::error::catch::caught_now(|| public(&StateValue::new(state, runner.settings.max_document_bytes)))
-            .map(Some)
+        crate::error::caught_now(|| public(&StateValue::new(state, runner.settings.max_document_bytes))).map(Some)
     }
 
     /// Reads the run's events from a number on.

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::error::ConversationError;
 use crate::definition::BrainDefinition;
 use crate::dsl::Runnable;
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::machine::{BrainFrame, RunState};
 use crate::record::{
     Actor, Budget, Busy, Fired, Prompt, RunId, RunSummary, Signal, SignalId, SignalKind, Start, UserMessage,

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::call::{DetachedCall, DetachedOutcome, DetachedReply};
 use super::change;
 use crate::definition::{Scope, StateValue, ToolBody, ToolDefinition, ToolFn, UntypedReply};
-use crate::error::catch::caught;
+use crate::error::caught;
 use crate::error::{Error, Result};
 use crate::machine::{CallPhase, Intent, RunState};
 use crate::record::{EventKind, NewEvent};

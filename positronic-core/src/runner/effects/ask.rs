@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use futures::FutureExt as _;
 
 use super::files::{load_files, store_made};
-use crate::error::catch::panicked;
+use crate::error::panicked;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::record::{Delta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Path, Seq};
 use crate::runner::Runner;

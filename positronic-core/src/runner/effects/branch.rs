@@ -1,7 +1,7 @@
 //! Branches: which arm is chosen, and what begins with it.
 
 use crate::definition::{ArmBody, ArmDefinition, BranchStage, StageBody};
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::error::{Error, Result};
 use crate::machine::Outcome;
 use crate::record::{Change, Path};

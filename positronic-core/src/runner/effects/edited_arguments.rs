@@ -6,7 +6,7 @@
 use super::guards::check_edited_call;
 use super::validate_calls::gate;
 use crate::definition::{Invocation, LoopDefinition, Scope, ToolDefinition};
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::error::{Error, Result};
 use crate::runner::Clock;
 

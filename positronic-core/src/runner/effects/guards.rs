@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::hook_limit::in_time;
 use crate::definition::{CheckFn, CheckedValue, LoopDefinition, LoopGuardCheck, Scope, UntypedReply, Verdict};
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::error::{Error, Result};
 use crate::machine::{RefusingGuard, Replaced, Veto};
 use crate::model::{DeltaSink, Piece};

@@ -1,7 +1,7 @@
 //! Time limit of the guards of a loop and of the hooks of its plugins: the runner's.
 
 use crate::definition::Scope;
-use crate::error::catch::caught;
+use crate::error::caught;
 use crate::error::{Error, Result};
 use crate::machine::Overdue;
 use crate::record::Path;

@@ -57,12 +57,12 @@ struct Questions {
 }
 
 /// A question until it is answered, or its asker stops waiting.
-struct Unanswered {
+struct AskedQuestion {
     path: Path,
     counts: Counts,
 }
 
-impl Drop for Unanswered {
+impl Drop for AskedQuestion {
     fn drop(&mut self) {
         if let Some(counts) = self.counts.lock().get_mut(&self.path) {
             counts.questions.open = counts.questions.open.saturating_sub(1);
@@ -115,12 +115,12 @@ impl RunLink {
         self.counts.lock().get(path).map(|counts| counts.questions).unwrap_or_default()
     }
 
-    fn open_question(&self, path: &Path) -> Unanswered {
+    fn open_question(&self, path: &Path) -> AskedQuestion {
         self.count(path, |ReportCounts { questions, .. }| {
             questions.asked = questions.asked.wrapping_add(1);
             questions.open = questions.open.saturating_add(1);
         });
-        Unanswered { path: path.clone(), counts: Arc::clone(&self.counts) }
+        AskedQuestion { path: path.clone(), counts: Arc::clone(&self.counts) }
     }
 
     /// Awaits work that a hook awaits, and that has a limit of time of its own.

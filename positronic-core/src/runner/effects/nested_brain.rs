@@ -10,7 +10,7 @@ use super::group;
 use super::report::EffectOutcome;
 use super::state_owner::states;
 use crate::definition::{AnyServices, BrainDefinition, Invocation};
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::error::{Error, Result};
 use crate::machine::{BrainEnd, Outcome, StateChanges, Veto};
 use crate::record::{BrainStart, Path};

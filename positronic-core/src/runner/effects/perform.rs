@@ -10,7 +10,7 @@ use super::prepare::{prepare, yielded};
 use super::state_owner::{owner_scope, states};
 use super::wait::{begin_wait, finish_wait};
 use crate::definition::{ToolBody, WaitDefinition};
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::error::{Error, Result};
 use crate::machine::{CallPhase, Effect, LoopFrame, Outcome};
 use crate::record::{LoopOutcome, Path};

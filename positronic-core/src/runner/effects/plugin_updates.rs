@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use crate::definition::LoopDefinition;
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::error::{Error, Result};
 use crate::machine::{OpenUpdate, plugin_updated};
 use crate::record::{NewEvent, Path, PluginDocument, PluginStates};

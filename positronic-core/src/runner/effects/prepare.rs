@@ -11,7 +11,7 @@ use super::plugin_hooks::{PreparedIteration, prepared};
 use super::plugin_updates::{has_updates, updated};
 use super::report;
 use crate::definition::{CompactionChange, LoopDefinition, StageBody};
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::machine::{ConfiguredIteration, LoopPhase, Outcome, begin_iteration, begin_loop, limits_money, offers};
 use crate::record::{ContinuedLoop, NewEvent, Overrides, Path, PluginStates, ResponseMetadata, Segment};
 use crate::runner::worker::Worker;

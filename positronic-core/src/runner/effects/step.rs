@@ -6,7 +6,7 @@ use super::report::EffectOutcome;
 use super::undo::undo_step;
 use crate::definition::{StageBody, Tries};
 use crate::error::Error;
-use crate::error::catch::{caught, caught_now};
+use crate::error::{caught, caught_now};
 use crate::machine::Outcome;
 use crate::record::{Path, Segment, StageKind};
 use crate::runner::clock::limited;

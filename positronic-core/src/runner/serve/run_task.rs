@@ -19,7 +19,7 @@ use futures::FutureExt as _;
 
 use super::backoffs::POLL;
 use super::unattended::WithoutHandle;
-use crate::error::catch::panicked;
+use crate::error::panicked;
 use crate::machine::next;
 use crate::record::{Status, Timestamp};
 use crate::runner::client::children::{after_end, deliver_ends};

@@ -9,7 +9,7 @@ use crate::definition::{
     AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, Scope, StageBody, StateValue, ToolBody,
     ToolDefinition, Tries,
 };
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::machine::{BrainFrame, Call, RunState, pending};
 use crate::record::{Path, RunId, Segment, parent_of};
 use crate::runner::effects::link::RunLink;

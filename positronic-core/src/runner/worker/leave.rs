@@ -9,7 +9,7 @@ use super::release::{fail, give_up};
 use super::stop::Stop;
 use super::work_loop::drive;
 use super::worker::Worker;
-use crate::error::catch::panicked;
+use crate::error::panicked;
 use crate::record::Path;
 use crate::runner::detached::attach::is_detached;
 use crate::store::StoreError;

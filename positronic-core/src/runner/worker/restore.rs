@@ -12,7 +12,7 @@ use crate::definition::{
     AnyServices, BrainDefinition, ConfigureFn, LoopDefinition, NestedDefinition, Scope, StageDefinition, ToolBody,
     ToolDefinition, encode,
 };
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState};
 use crate::record::{Change, EventKind, Path, RunId, Segment, ToolDecl};
 use crate::runner::effects::caller_tools;

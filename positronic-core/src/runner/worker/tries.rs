@@ -2,7 +2,7 @@
 
 use super::worker::Worker;
 use crate::error::Error;
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::record::{EventKind, Failure, NewEvent};
 
 /// Adds `STEP_RETRY` before the failure of each brain that its stage tries again.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::definition::{CheckedAnswer, LoopGuard, LoopGuardCheck, Scope};
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::machine::Replaced;
 use crate::record::{ModelResponse, Path};
 use crate::runner::effects::guards::loops::guards_at;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::definition::{CheckedInput, LoopDefinition, LoopGuard, LoopGuardCheck, Scope};
 use crate::error::Error;
-use crate::error::catch::caught_now;
+use crate::error::caught_now;
 use crate::machine::{Replaced, Veto};
 use crate::record::{Path, ReplacedInput, UserMessage};
 use crate::runner::effects::guards::loops::guards_at;
