@@ -10,6 +10,7 @@ use super::grants::Grants;
 use super::stages::{Advance, Frame, OwnerState, Reason};
 use super::state::{KNOWN_SIGNALS, NotClaimed, RunState};
 use super::tree::owner_of;
+use super::undo;
 use crate::record::{CallerTool, Claim, Event, EventKind, Failure, Path, Segment, UndoCause};
 
 /// The reason why an event cannot be the next one of its run.
@@ -154,7 +155,8 @@ impl RunState {
                 Ok(())
             }
             EventKind::UndoStart { cause, steps } => {
-                self.brain_mut(path.as_str(), |_| ()).ok_or("the brain is not open")?.begin_undo(cause, steps)?;
+                let brain = self.brain_mut(path.as_str(), |_| ()).ok_or("the brain is not open")?;
+                undo::begin_undo(brain, cause, steps)?;
                 if let UndoCause::Cancelled { signal, .. } = cause {
                     self.accept(signal.as_ref(), event);
                 }
@@ -162,7 +164,7 @@ impl RunState {
             }
             EventKind::UndoFailed { .. } => {
                 let owner = owner_of(path).ok_or("this is not the path of a stage")?;
-                self.brain_mut(owner, |_| ()).ok_or("the brain is not open")?.undo_failed(path)
+                undo::undo_failed(self.brain_mut(owner, |_| ()).ok_or("the brain is not open")?, path)
             }
             EventKind::BrainPaused { signal, failure, .. } => {
                 if self.paused.is_some() {
@@ -305,16 +307,16 @@ impl RunState {
             return Err("the brain has ended".to_owned());
         }
         brain.end = Some(end(brain)?);
-        let undo = brain.take_undo();
+        let registered = undo::take_undo(brain);
         brain.stage = Stage::Ready;
         if brain.again.is_some() {
             // An open request for more ends with its try.
             brain.grants = Grants::default();
         }
-        if !undo.is_empty()
+        if !registered.is_empty()
             && let Some(owner) = owner_of(path).and_then(|owner| self.brain_mut(owner, |_| ()))
         {
-            owner.hand_up(undo);
+            undo::hand_up(owner, registered);
         }
         if let Some(Segment::Call(_, index)) = path.last()
             && let Some(owner) = owner_of(path).and_then(|owner| self.brain_mut(owner, |_| ()))
@@ -344,7 +346,7 @@ impl RunState {
             Advance::Done(change) => {
                 brain.split().1.change(change, event)?;
                 if failure.is_none() {
-                    brain.register_undo(event);
+                    undo::register_undo(brain, event);
                     match &mut brain.undoing {
                         Some(undoing) => undoing.index += 1,
                         None => brain.index += 1,
