@@ -61,18 +61,16 @@ pub(super) fn overdue(brain: &BrainFrame, now: Timestamp) -> Option<Failure> {
     Some(too_long("brain", &brain.path, due.since(brain.began)))
 }
 
-impl LoopFrame {
-    /// Adds its failure if it has taken too long, and otherwise records when it will have.
-    pub(super) fn is_overdue(&self, timeout: Option<Duration>, now: Timestamp, out: &mut Next) -> bool {
-        let Some(due) = self.due.filter(|_| !matches!(self.phase, LoopPhase::Ending(_))) else { return false };
-        if now < due {
-            out.wake_at(due);
-            return false;
-        }
-        let failure = too_long("loop", &self.path, timeout.unwrap_or_default());
-        out.effects.push(Effect::Append(end_loop(self, &failure)));
-        true
+/// Adds its failure if it has taken too long, and otherwise records when it will have.
+pub(super) fn is_overdue(frame: &LoopFrame, timeout: Option<Duration>, now: Timestamp, out: &mut Next) -> bool {
+    let Some(due) = frame.due.filter(|_| !matches!(frame.phase, LoopPhase::Ending(_))) else { return false };
+    if now < due {
+        out.wake_at(due);
+        return false;
     }
+    let failure = too_long("loop", &frame.path, timeout.unwrap_or_default());
+    out.effects.push(Effect::Append(end_loop(frame, &failure)));
+    true
 }
 
 fn too_long(what: &str, path: &Path, timeout: Duration) -> Failure {
