@@ -5,9 +5,12 @@
 
 use std::sync::Arc;
 
+use super::active_time::{active_before, count_active, note_time_limit};
+use super::apply_usage::{add_iteration, add_usage, apply_budget, limit_failure};
+use super::crashes::{count_crash, count_lost_call, count_progress, work_at};
 use super::frames::{BrainEnd, BrainFrame, Stage};
 use super::grants::Grants;
-use super::stages::{Advance, Frame, OwnerState, Reason};
+use super::stages::{Advance, Frame, OwnerState, Reason, postpone_in_fork};
 use super::state::{KNOWN_SIGNALS, NotClaimed, RunState};
 use super::tree::owner_of;
 use super::undo;
@@ -81,15 +84,15 @@ impl RunState {
         }
         let claims = matches!(event.kind, EventKind::RunClaimed { .. });
         let was_claimed = self.claim.as_ref().is_some_and(|claim| !claim.released);
-        self.postpone_in_fork(event);
+        postpone_in_fork(self, event);
         // A fork begins without the crashes of its origin.
         if self.start.forked_from.as_ref().is_some_and(|(_, at)| event.seq == at.next()) {
             self.crashed.clear();
         }
         // Before the event: a batch that it completes is gone afterwards.
-        let crashed = (!self.crashed.is_empty()).then(|| self.work_at(path));
-        self.count_lost_call(event);
-        let active = (was_claimed && !claims).then(|| self.active_before(event));
+        let crashed = (!self.crashed.is_empty()).then(|| work_at(self, path));
+        count_lost_call(self, event);
+        let active = (was_claimed && !claims).then(|| active_before(self, event));
         let applied = match &event.kind {
             EventKind::RunClaimed { owner, .. } => {
                 let epoch = event.epoch.ok_or("it has no epoch")?;
@@ -101,7 +104,7 @@ impl RunState {
                 // A detached call belongs to the run that started it, not to a fork.
                 let shared = self.start.forked_from.as_ref().map(|(_, at)| *at);
                 if was_claimed {
-                    self.count_crash(event.at, shared);
+                    count_crash(self, event.at, shared);
                 }
                 if let Some(root) = &mut self.root {
                     Arc::make_mut(root).doubt(was_claimed, shared);
@@ -184,21 +187,21 @@ impl RunState {
                 Ok(())
             }
             EventKind::BudgetRequested(_) | EventKind::BudgetDecided { .. } | EventKind::BudgetExpired {} => {
-                self.apply_budget(event)
+                apply_budget(self, event)
             }
             EventKind::LoopIteration(_) => {
                 self.stage_event(event, None)?;
-                self.add_iteration(path);
+                add_iteration(self, path);
                 Ok(())
             }
             EventKind::LoopModelResult { metadata, .. } => {
                 self.stage_event(event, None)?;
-                self.add_usage(path, metadata);
+                add_usage(self, path, metadata);
                 Ok(())
             }
             EventKind::LoopAnswerRefused { metadata, .. } | EventKind::LoopAnswerBroken { metadata } => {
                 self.stage_event(event, None)?;
-                self.add_usage(path, metadata);
+                add_usage(self, path, metadata);
                 Ok(())
             }
             EventKind::LoopApprovalDecided { signal, .. } | EventKind::LoopPluginUpdate { signal, .. } => {
@@ -229,7 +232,7 @@ impl RunState {
                 Ok(())
             }
             EventKind::LoopComplete { outcome, .. } => {
-                let failure = self.loop_at(path).and_then(|frame| self.limit_failure(frame, outcome));
+                let failure = self.loop_at(path).and_then(|frame| limit_failure(self, frame, outcome));
                 self.stage_event(event, failure)
             }
             EventKind::StepStart { .. }
@@ -267,14 +270,14 @@ impl RunState {
             | EventKind::LoopCompacted { .. } => self.stage_event(event, None),
         };
         applied?;
-        self.note_time_limit(event);
+        note_time_limit(self, event);
         // A signal is not the worker's, and a claim may migrate the run.
         let begun = event.epoch.is_some() && !matches!(event.kind, EventKind::BrainMigrated { .. });
         self.restoring = claims || (self.restoring && !begun);
         if let Some(work) = crashed {
-            self.count_progress(event, &work);
+            count_progress(self, event, &work);
         }
-        self.count_active(event, active.as_deref());
+        count_active(self, event, active.as_deref());
         Ok(())
     }
 
