@@ -29,6 +29,18 @@ const TOKIO: &[&str] = &[
 /// The most files of a crate in one circle.
 const LARGEST_CIRCLE: usize = 2;
 
+/// The most files with an inherent `impl` of one type.
+const MOST_IMPLS: usize = 3;
+
+/// The types with more of them, and how many. Each stage's part of `BrainBuilder` is a file of its own; the others only shrink.
+const MORE_IMPLS: &[(&str, &str, usize)] = &[
+    ("positronic-core", "BrainBuilder", 17),
+    ("positronic-core", "Loop", 6),
+    ("integrations/bridges", "Projection", 4),
+    ("integrations/server", "App", 11),
+    ("integrations/server", "RequestContext", 8),
+];
+
 /// The core, the crates that were parts of it and what is built on these, by folder: which crates of the workspace each may use
 /// outside of tests.
 const CRATES: &[(&str, &[&str])] = &[
@@ -183,6 +195,43 @@ fn no_two_types_of_a_crate_have_the_same_name() {
 
         assert!(twice.is_empty(), "{package}: {twice:#?}");
     }
+}
+
+/// What a reader looks for in a type is in few files; what a file does to a type are functions.
+#[test]
+fn methods_of_a_type_are_in_few_files() {
+    let mut more = Vec::new();
+    for package in packages().chain(["positronic-cli"]) {
+        let modules = Modules::of(&sources(package));
+        let counts = modules.inherent_impls().into_iter().map(|(name, files)| (package, name, files.len()));
+        more.extend(counts.filter(|(.., count)| *count > MOST_IMPLS));
+    }
+
+    let more: Vec<_> = more.iter().map(|(package, name, count)| (*package, &**name, *count)).collect();
+    assert_eq!(more, MORE_IMPLS);
+}
+
+#[test]
+fn only_inherent_impls_of_own_types_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    for (file, code) in [
+        ("lib.rs", "mod a; mod b; mod c; struct One<T>(T); struct Two; trait Three {}"),
+        ("a.rs", "impl<T: Fn() -> u8> super::One<T> where T: Copy {} impl crate::Two {}"),
+        (
+            "b.rs",
+            "impl<F> Three for One<F> where F: for<'a> Fn(&'a u8) {} fn f() -> impl Three {} impl Vec<One<u8>> {}",
+        ),
+        ("c.rs", "fn f(_: impl Three) {} impl<F> One<F> where F: for<'a> Fn(&'a u8) {} #[cfg(test)] impl Two {}"),
+    ] {
+        std::fs::write(folder.path().join(file), code).unwrap();
+    }
+
+    let modules = Modules::of(folder.path());
+
+    let impls = modules.inherent_impls();
+    let counted: Vec<_> =
+        impls.iter().map(|(name, files)| (&**name, files.iter().copied().collect::<Vec<_>>())).collect();
+    assert_eq!(counted, [("One", vec!["a.rs", "c.rs"]), ("Two", vec!["a.rs"])]);
 }
 
 #[test]

@@ -84,6 +84,23 @@ impl Modules {
         types
     }
 
+    /// Lists the files with an inherent `impl` of each type that the crate defines.
+    pub(crate) fn inherent_impls(&self) -> BTreeMap<String, BTreeSet<&str>> {
+        let types = self.types();
+        let mut impls: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for module in self.0.values() {
+            for (at, token) in module.code.iter().enumerate() {
+                let is_item = at == 0 || !is_punct(&module.code[at - 1], '>');
+                if matches!(token, TokenTree::Ident(keyword) if is_item && *keyword == "impl")
+                    && let Some(name) = inherent_impl(&module.code[at + 1..]).filter(|name| types.contains_key(name))
+                {
+                    impls.entry(name).or_default().insert(&*module.file);
+                }
+            }
+        }
+        impls
+    }
+
     /// Lists which files use which. Re-exports count as uses, except where `with_exports` is false: then the file that
     /// defines an item is used, and not the `mod.rs` that exports it.
     pub(crate) fn uses(&self, with_exports: bool) -> BTreeMap<&str, BTreeSet<&str>> {
@@ -176,6 +193,24 @@ impl Modules {
             }
         }
     }
+}
+
+/// Returns the name of the type whose inherent `impl` begins before the code; nothing for an implementation of a trait.
+fn inherent_impl(code: &[TokenTree]) -> Option<String> {
+    let is_body = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
+    let (mut depth, mut name) = (0, None);
+    for (at, token) in code.iter().take_while(|token| !is_body(token)).enumerate() {
+        match token {
+            TokenTree::Punct(punct) if punct.as_char() == '<' => depth += 1,
+            // The `>` of an arrow closes nothing.
+            TokenTree::Punct(punct) if punct.as_char() == '>' && !is_punct(&code[at - 1], '-') => depth -= 1,
+            TokenTree::Ident(ident) if depth == 0 && *ident == "for" => return None,
+            TokenTree::Ident(ident) if depth == 0 && *ident == "where" => break,
+            TokenTree::Ident(ident) if depth == 0 => name = Some(ident.to_string()),
+            _ => {}
+        }
+    }
+    name
 }
 
 /// Finds the largest set of files that use each other in a circle, for each file that is in one.

@@ -5,11 +5,15 @@
 
 use std::sync::Arc;
 
+use super::active_time::{active_before, count_active, note_time_limit};
+use super::apply_usage::{add_iteration, add_usage, apply_budget, limit_failure};
+use super::crashes::{count_crash, count_lost_call, count_progress, work_at};
 use super::frames::{BrainEnd, BrainFrame, Stage};
 use super::grants::Grants;
-use super::stages::{Advance, Frame, OwnerState, Reason};
+use super::stages::{Advance, Frame, OwnerState, Reason, postpone_in_fork};
 use super::state::{KNOWN_SIGNALS, NotClaimed, RunState};
 use super::tree::owner_of;
+use super::undo;
 use crate::record::{CallerTool, Claim, Event, EventKind, Failure, Path, Segment, UndoCause};
 
 /// The reason why an event cannot be the next one of its run.
@@ -80,15 +84,15 @@ impl RunState {
         }
         let claims = matches!(event.kind, EventKind::RunClaimed { .. });
         let was_claimed = self.claim.as_ref().is_some_and(|claim| !claim.released);
-        self.postpone_in_fork(event);
+        postpone_in_fork(self, event);
         // A fork begins without the crashes of its origin.
         if self.start.forked_from.as_ref().is_some_and(|(_, at)| event.seq == at.next()) {
             self.crashed.clear();
         }
         // Before the event: a batch that it completes is gone afterwards.
-        let crashed = (!self.crashed.is_empty()).then(|| self.work_at(path));
-        self.count_lost_call(event);
-        let active = (was_claimed && !claims).then(|| self.active_before(event));
+        let crashed = (!self.crashed.is_empty()).then(|| work_at(self, path));
+        count_lost_call(self, event);
+        let active = (was_claimed && !claims).then(|| active_before(self, event));
         let applied = match &event.kind {
             EventKind::RunClaimed { owner, .. } => {
                 let epoch = event.epoch.ok_or("it has no epoch")?;
@@ -100,7 +104,7 @@ impl RunState {
                 // A detached call belongs to the run that started it, not to a fork.
                 let shared = self.start.forked_from.as_ref().map(|(_, at)| *at);
                 if was_claimed {
-                    self.count_crash(event.at, shared);
+                    count_crash(self, event.at, shared);
                 }
                 if let Some(root) = &mut self.root {
                     Arc::make_mut(root).doubt(was_claimed, shared);
@@ -154,7 +158,8 @@ impl RunState {
                 Ok(())
             }
             EventKind::UndoStart { cause, steps } => {
-                self.brain_mut(path.as_str(), |_| ()).ok_or("the brain is not open")?.begin_undo(cause, steps)?;
+                let brain = self.brain_mut(path.as_str(), |_| ()).ok_or("the brain is not open")?;
+                undo::begin_undo(brain, cause, steps)?;
                 if let UndoCause::Cancelled { signal, .. } = cause {
                     self.accept(signal.as_ref(), event);
                 }
@@ -162,7 +167,7 @@ impl RunState {
             }
             EventKind::UndoFailed { .. } => {
                 let owner = owner_of(path).ok_or("this is not the path of a stage")?;
-                self.brain_mut(owner, |_| ()).ok_or("the brain is not open")?.undo_failed(path)
+                undo::undo_failed(self.brain_mut(owner, |_| ()).ok_or("the brain is not open")?, path)
             }
             EventKind::BrainPaused { signal, failure, .. } => {
                 if self.paused.is_some() {
@@ -182,21 +187,21 @@ impl RunState {
                 Ok(())
             }
             EventKind::BudgetRequested(_) | EventKind::BudgetDecided { .. } | EventKind::BudgetExpired {} => {
-                self.apply_budget(event)
+                apply_budget(self, event)
             }
             EventKind::LoopIteration(_) => {
                 self.stage_event(event, None)?;
-                self.add_iteration(path);
+                add_iteration(self, path);
                 Ok(())
             }
             EventKind::LoopModelResult { metadata, .. } => {
                 self.stage_event(event, None)?;
-                self.add_usage(path, metadata);
+                add_usage(self, path, metadata);
                 Ok(())
             }
             EventKind::LoopAnswerRefused { metadata, .. } | EventKind::LoopAnswerBroken { metadata } => {
                 self.stage_event(event, None)?;
-                self.add_usage(path, metadata);
+                add_usage(self, path, metadata);
                 Ok(())
             }
             EventKind::LoopApprovalDecided { signal, .. } | EventKind::LoopPluginUpdate { signal, .. } => {
@@ -227,7 +232,7 @@ impl RunState {
                 Ok(())
             }
             EventKind::LoopComplete { outcome, .. } => {
-                let failure = self.loop_at(path).and_then(|frame| self.limit_failure(frame, outcome));
+                let failure = self.loop_at(path).and_then(|frame| limit_failure(self, frame, outcome));
                 self.stage_event(event, failure)
             }
             EventKind::StepStart { .. }
@@ -265,14 +270,14 @@ impl RunState {
             | EventKind::LoopCompacted { .. } => self.stage_event(event, None),
         };
         applied?;
-        self.note_time_limit(event);
+        note_time_limit(self, event);
         // A signal is not the worker's, and a claim may migrate the run.
         let begun = event.epoch.is_some() && !matches!(event.kind, EventKind::BrainMigrated { .. });
         self.restoring = claims || (self.restoring && !begun);
         if let Some(work) = crashed {
-            self.count_progress(event, &work);
+            count_progress(self, event, &work);
         }
-        self.count_active(event, active.as_deref());
+        count_active(self, event, active.as_deref());
         Ok(())
     }
 
@@ -305,16 +310,16 @@ impl RunState {
             return Err("the brain has ended".to_owned());
         }
         brain.end = Some(end(brain)?);
-        let undo = brain.take_undo();
+        let registered = undo::take_undo(brain);
         brain.stage = Stage::Ready;
         if brain.again.is_some() {
             // An open request for more ends with its try.
             brain.grants = Grants::default();
         }
-        if !undo.is_empty()
+        if !registered.is_empty()
             && let Some(owner) = owner_of(path).and_then(|owner| self.brain_mut(owner, |_| ()))
         {
-            owner.hand_up(undo);
+            undo::hand_up(owner, registered);
         }
         if let Some(Segment::Call(_, index)) = path.last()
             && let Some(owner) = owner_of(path).and_then(|owner| self.brain_mut(owner, |_| ()))
@@ -344,7 +349,7 @@ impl RunState {
             Advance::Done(change) => {
                 brain.split().1.change(change, event)?;
                 if failure.is_none() {
-                    brain.register_undo(event);
+                    undo::register_undo(brain, event);
                     match &mut brain.undoing {
                         Some(undoing) => undoing.index += 1,
                         None => brain.index += 1,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::frames::{BrainFrame, LoopFrame};
 use super::state::RunState;
+use super::undo;
 use crate::record::{
     Actor, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, SignalId, ToolResult, UndoCause,
 };
@@ -16,7 +17,7 @@ pub(super) fn cancel(state: &RunState, signal: &SignalId, actor: &Actor, reason:
             reason.map_or_else(|| "the run was cancelled".to_owned(), |why| format!("the run was cancelled: {why}"));
         root.close_stage(&why, &mut new_events);
         let (signal, actor) = (Some(signal.clone()), actor.clone());
-        new_events.push(root.ended(UndoCause::Cancelled { signal, actor, reason: reason.cloned() }));
+        new_events.push(undo::ended(root, UndoCause::Cancelled { signal, actor, reason: reason.cloned() }));
     }
     new_events
 }
@@ -25,13 +26,13 @@ pub(super) fn cancel(state: &RunState, signal: &SignalId, actor: &Actor, reason:
 pub(crate) fn end_brain(frame: &BrainFrame, failure: &Failure) -> Vec<NewEvent> {
     let mut new_events = Vec::new();
     frame.close_stage(&failure.message, &mut new_events);
-    new_events.push(frame.failed(failure.clone()));
+    new_events.push(undo::failed(frame, failure.clone()));
     new_events
 }
 
 /// Returns the event that fails the brain around a stage.
 pub(super) fn fail_owner(state: &RunState, stage: &Path, failure: Failure) -> Vec<NewEvent> {
-    state.owner(stage).map(|owner| owner.failed(failure)).into_iter().collect()
+    state.owner(stage).map(|owner| undo::failed(owner, failure)).into_iter().collect()
 }
 
 /// Returns the events that fail a loop because a guard stops it at one of its calls, and end every other open call in it.

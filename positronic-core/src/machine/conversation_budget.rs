@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::frames::BrainFrame;
 use super::grants::{Grants, SharedLimits};
 use super::state::RunState;
 use crate::record::{Amounts, BrainStart, Budget, Money, SharedBudget};
@@ -25,14 +24,6 @@ pub(super) fn budget_of(start: &BrainStart) -> Option<Arc<Budget>> {
 pub(super) fn shared_of(start: &BrainStart) -> Option<Arc<SharedLimits>> {
     let budget = start.start.as_ref()?.shared_budget.clone()?;
     Some(Arc::new(SharedLimits { budget, grants: Grants::default() }))
-}
-
-impl BrainFrame {
-    /// Returns whether a request for more is open, for its own budget or the conversation's.
-    pub(super) fn waits_for_more(&self) -> bool {
-        let shared = self.shared.as_ref().is_some_and(|shared| shared.grants.asked.is_some());
-        shared || self.grants.asked.is_some()
-    }
 }
 
 /// Adds a run's usage and grants to those of its conversation. Money in another currency is not added.

@@ -15,7 +15,7 @@ use super::frames::{Call, CallPhase, Intent, LoopPhase, OpenFrame};
 use super::next::effects;
 use super::state::RunState;
 use crate::record::{
-    Actor, Crashes, EndReason, Event, EventKind, Failure, NewEvent, Path, Segment, Seq, SignalId, Timestamp, ToolResult,
+    Actor, EndReason, Event, EventKind, Failure, NewEvent, Path, Segment, Seq, SignalId, Timestamp, ToolResult,
 };
 
 /// The number of consecutive crashes during the same work from which on a run is a suspect.
@@ -23,126 +23,116 @@ pub(crate) const SUSPECT: u32 = 2;
 /// The maximum number of consecutive crashes during the same work.
 pub const MAX_CRASHES: u32 = 10;
 
-impl RunState {
-    /// Returns the largest count of consecutive crashes during one piece of work.
-    #[must_use]
-    pub fn crashes(&self) -> Option<Crashes> {
-        let worst = self.crashed.iter().max_by_key(|crashed| crashed.crashes)?;
-        let CrashedWork { work, crashes, first, last } = worst;
-        Some(Crashes { count: *crashes, during: work.describe(), first: *first, last: *last })
+/// Counts a crash for all work that was in flight. A detached call that outlives the worker is not in flight in its
+/// process; `shared` is the last event that a fork shares.
+pub(super) fn count_crash(state: &mut RunState, at: Timestamp, shared: Option<Seq>) {
+    for work in work_in_flight(state, at, shared) {
+        add_crashes(state, work, 1, at);
     }
+}
 
-    /// Counts a crash for all work that was in flight. A detached call that outlives the worker is not in flight in its
-    /// process; `shared` is the last event that a fork shares.
-    pub(super) fn count_crash(&mut self, at: Timestamp, shared: Option<Seq>) {
-        for work in self.work_in_flight(at, shared) {
-            self.add_crashes(work, 1, at);
-        }
+fn work_in_flight(state: &RunState, at: Timestamp, shared: Option<Seq>) -> Vec<Work> {
+    let mut paths = Vec::new();
+    if state.root.is_none() || state.has_ended() {
+        return Vec::new();
     }
-
-    fn work_in_flight(&self, at: Timestamp, shared: Option<Seq>) -> Vec<Work> {
-        let mut paths = Vec::new();
-        if self.root.is_none() || self.has_ended() {
-            return Vec::new();
-        }
-        let mut add = |path: &Path| paths.push(path.clone());
-        self.for_each_open(|open| match open {
-            OpenFrame::Step(brain, step) if step.intent.is_running() => add(&brain.current_path().unwrap_or_default()),
-            OpenFrame::Loop(frame) => {
-                if matches!(&frame.phase, LoopPhase::Ask { intent: Intent::Running, .. }) {
-                    add(&frame.path);
-                }
-            }
-            OpenFrame::Call(call) => {
-                if call.phase == CallPhase::Open(Intent::Running) && !call.outlives_worker(shared) {
-                    add(&call.path);
-                }
-            }
-            OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Wait(..) | OpenFrame::Group(_) => {}
-        });
-        // These have no intent in the log.
-        let due = effects(self, at).effects;
-        for effect in &due {
-            match effect {
-                Effect::Prepare { path, .. }
-                | Effect::Resume { path }
-                | Effect::Choose { path }
-                | Effect::TakeArm { path }
-                | Effect::BeginGroup { path }
-                | Effect::FinishGroup { path }
-                | Effect::Check { path }
-                | Effect::BeginWait { path }
-                | Effect::FinishWait { path }
-                | Effect::StartBrain { path }
-                | Effect::FinishBrain { path }
-                | Effect::CompleteBrain { path }
-                | Effect::CloseLoop { path, .. } => add(path),
-                Effect::Append(_) | Effect::Step { .. } | Effect::Ask { .. } | Effect::Execute { .. } => {}
+    let mut add = |path: &Path| paths.push(path.clone());
+    state.for_each_open(|open| match open {
+        OpenFrame::Step(brain, step) if step.intent.is_running() => add(&brain.current_path().unwrap_or_default()),
+        OpenFrame::Loop(frame) => {
+            if matches!(&frame.phase, LoopPhase::Ask { intent: Intent::Running, .. }) {
+                add(&frame.path);
             }
         }
-        if paths.is_empty() && self.restoring {
-            paths.extend(self.work_to_restore(&due));
-        }
-        let mut found = Vec::new();
-        for work in paths.iter().map(|path| self.work_at(path)) {
-            if !found.contains(&work) {
-                found.push(work);
+        OpenFrame::Call(call) => {
+            if call.phase == CallPhase::Open(Intent::Running) && !call.outlives_worker(shared) {
+                add(&call.path);
             }
         }
-        found
-    }
-
-    /// Returns the paths of the work for which a run is restored: the due effects, or its stage if only events are due.
-    fn work_to_restore(&self, due: &[Effect]) -> impl Iterator<Item = Path> {
-        let paths: Vec<_> = due.iter().filter_map(Effect::path).cloned().collect();
-        let only_events = paths.is_empty() && !due.is_empty();
-        let stage = self.root.as_ref().filter(|_| only_events).and_then(|root| root.current_path());
-        paths.into_iter().chain(stage)
-    }
-
-    /// Counts the ends of the process of a detached call that is given up: the log has them as its tries.
-    pub(super) fn count_lost_call(&mut self, event: &Event) {
-        let EventKind::LoopToolResult { result: ToolResult::Interrupted { .. }, .. } = &event.kind else { return };
-        let in_flight = |call: &&Call| call.detached.is_some() && call.phase == CallPhase::Open(Intent::Running);
-        if let Some(tries) = self.call(&event.path).filter(in_flight).map(|call| call.attempt.saturating_add(1)) {
-            self.add_crashes(self.work_at(&event.path), tries, event.at);
+        OpenFrame::Brain(_) | OpenFrame::Step(..) | OpenFrame::Wait(..) | OpenFrame::Group(_) => {}
+    });
+    // These have no intent in the log.
+    let due = effects(state, at).effects;
+    for effect in &due {
+        match effect {
+            Effect::Prepare { path, .. }
+            | Effect::Resume { path }
+            | Effect::Choose { path }
+            | Effect::TakeArm { path }
+            | Effect::BeginGroup { path }
+            | Effect::FinishGroup { path }
+            | Effect::Check { path }
+            | Effect::BeginWait { path }
+            | Effect::FinishWait { path }
+            | Effect::StartBrain { path }
+            | Effect::FinishBrain { path }
+            | Effect::CompleteBrain { path }
+            | Effect::CloseLoop { path, .. } => add(path),
+            Effect::Append(_) | Effect::Step { .. } | Effect::Ask { .. } | Effect::Execute { .. } => {}
         }
     }
-
-    fn add_crashes(&mut self, work: Work, crashes: u32, at: Timestamp) {
-        match self.crashed.iter_mut().find(|crashed| crashed.work == work) {
-            Some(crashed) => {
-                crashed.crashes = crashed.crashes.saturating_add(crashes);
-                crashed.last = at;
-            }
-            None => self.crashed.push(CrashedWork { work, crashes, first: at, last: at }),
+    if paths.is_empty() && state.restoring {
+        paths.extend(work_to_restore(state, &due));
+    }
+    let mut found = Vec::new();
+    for work in paths.iter().map(|path| work_at(state, path)) {
+        if !found.contains(&work) {
+            found.push(work);
         }
     }
+    found
+}
 
-    /// Returns the work at a path: a call's tool, or else the stage.
-    pub(super) fn work_at(&self, path: &Path) -> Work {
-        let tool = match path.last() {
-            Some(Segment::Call(..)) => self.call(path).map(|call| call.tool.clone()),
-            _ => None,
-        };
-        let stage = path.segments().fold(Path::root(), |stage, segment| match segment {
-            Segment::Stage(name) => stage.stage(name),
-            Segment::Iteration(_) | Segment::Call(..) | Segment::Question(..) => stage,
-        });
-        Work { stage, tool }
+/// Returns the paths of the work for which a run is restored: the due effects, or its stage if only events are due.
+fn work_to_restore(state: &RunState, due: &[Effect]) -> impl Iterator<Item = Path> {
+    let paths: Vec<_> = due.iter().filter_map(Effect::path).cloned().collect();
+    let only_events = paths.is_empty() && !due.is_empty();
+    let stage = state.root.as_ref().filter(|_| only_events).and_then(|root| root.current_path());
+    paths.into_iter().chain(stage)
+}
+
+/// Counts the ends of the process of a detached call that is given up: the log has them as its tries.
+pub(super) fn count_lost_call(state: &mut RunState, event: &Event) {
+    let EventKind::LoopToolResult { result: ToolResult::Interrupted { .. }, .. } = &event.kind else { return };
+    let in_flight = |call: &&Call| call.detached.is_some() && call.phase == CallPhase::Open(Intent::Running);
+    if let Some(tries) = state.call(&event.path).filter(in_flight).map(|call| call.attempt.saturating_add(1)) {
+        add_crashes(state, work_at(state, &event.path), tries, event.at);
     }
+}
 
-    /// Ends the count of the work of which the event is an outcome.
-    pub(super) fn count_progress(&mut self, event: &Event, work: &Work) {
-        // An answer to a guard is no outcome: a model that is asked again may give another answer, about which the guard asks again.
-        if is_outcome(&event.kind) && !event.path.is_question() {
-            self.crashed.retain(|crashed| crashed.work != *work);
+fn add_crashes(state: &mut RunState, work: Work, crashes: u32, at: Timestamp) {
+    match state.crashed.iter_mut().find(|crashed| crashed.work == work) {
+        Some(crashed) => {
+            crashed.crashes = crashed.crashes.saturating_add(crashes);
+            crashed.last = at;
         }
-        // A stage outside of calls never runs again.
-        let again = event.path.segments().any(|segment| matches!(segment, Segment::Call(..)));
-        if matches!(event.kind, EventKind::LoopComplete { .. } | EventKind::StepComplete { .. }) && !again {
-            self.crashed.retain(|crashed| !crashed.work.stage.is_within(&event.path));
-        }
+        None => state.crashed.push(CrashedWork { work, crashes, first: at, last: at }),
+    }
+}
+
+/// Returns the work at a path: a call's tool, or else the stage.
+pub(super) fn work_at(state: &RunState, path: &Path) -> Work {
+    let tool = match path.last() {
+        Some(Segment::Call(..)) => state.call(path).map(|call| call.tool.clone()),
+        _ => None,
+    };
+    let stage = path.segments().fold(Path::root(), |stage, segment| match segment {
+        Segment::Stage(name) => stage.stage(name),
+        Segment::Iteration(_) | Segment::Call(..) | Segment::Question(..) => stage,
+    });
+    Work { stage, tool }
+}
+
+/// Ends the count of the work of which the event is an outcome.
+pub(super) fn count_progress(state: &mut RunState, event: &Event, work: &Work) {
+    // An answer to a guard is no outcome: a model that is asked again may give another answer, about which the guard asks again.
+    if is_outcome(&event.kind) && !event.path.is_question() {
+        state.crashed.retain(|crashed| crashed.work != *work);
+    }
+    // A stage outside of calls never runs again.
+    let again = event.path.segments().any(|segment| matches!(segment, Segment::Call(..)));
+    if matches!(event.kind, EventKind::LoopComplete { .. } | EventKind::StepComplete { .. }) && !again {
+        state.crashed.retain(|crashed| !crashed.work.stage.is_within(&event.path));
     }
 }
 
@@ -245,10 +235,10 @@ pub(super) fn park(state: &RunState, next: &Next) -> Option<NewEvent> {
         return None;
     }
     let at_limit = |path: &Path| {
-        let work = state.work_at(path);
+        let work = work_at(state, path);
         state.crashed.iter().find(|crashed| crashed.work == work && crashed.crashes >= MAX_CRASHES)
     };
-    let begun = state.restoring.then(|| state.work_to_restore(&next.effects)).into_iter().flatten();
+    let begun = state.restoring.then(|| work_to_restore(state, &next.effects)).into_iter().flatten();
     let mut paths = next.effects.iter().filter_map(Effect::path).cloned().chain(begun);
     let CrashedWork { work, crashes, .. } = paths.find_map(|path| at_limit(&path))?;
     let message = format!("the process ended {crashes} times in a row during {}", work.describe());

@@ -20,8 +20,8 @@ use super::grants::{Grants, SharedLimits, Spending};
 use crate::record::encoding::canonical;
 use crate::record::encoding::skip::is_default;
 use crate::record::{
-    ArmShape, Budget, ContentHash, Failure, Finish, HandedOver, Part, Path, PluginStates, ResponseMetadata, Seq, Shape,
-    StageShape, Timestamp, Usage, WaitSpec,
+    ArmShape, Budget, ContentHash, Failure, Finish, HandedOver, LimitKind, Part, Path, PluginStates, ResponseMetadata,
+    Seq, Shape, StageShape, Timestamp, Usage, WaitSpec,
 };
 
 pub use call::{Call, CallPhase};
@@ -156,6 +156,23 @@ impl BrainFrame {
     #[must_use]
     pub fn current_path(&self) -> Option<Path> {
         self.current().map(|stage| self.path.stage(&stage.name))
+    }
+
+    /// Returns whether a request for more is open, for its own budget or the conversation's.
+    pub(super) fn waits_for_more(&self) -> bool {
+        let shared = self.shared.as_ref().is_some_and(|shared| shared.grants.asked.is_some());
+        shared || self.grants.asked.is_some()
+    }
+
+    /// Returns the usage of the brain and everything below it, in the units of `Amounts::of`.
+    pub(super) const fn used(&self, kind: LimitKind) -> u64 {
+        match kind {
+            LimitKind::Tokens => self.usage.total(),
+            LimitKind::Money => self.spent.known.nanos(),
+            LimitKind::Time => self.active,
+            LimitKind::Iterations => self.iterations,
+            LimitKind::Failures => 0,
+        }
     }
 }
 

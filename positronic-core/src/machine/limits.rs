@@ -171,32 +171,6 @@ impl<'a> LimitedFrame<'a> {
     }
 }
 
-impl LoopFrame {
-    /// Returns the usage of the loop and everything below it; the iterations and failures are its own.
-    fn used(&self, kind: LimitKind) -> u64 {
-        match kind {
-            LimitKind::Tokens => self.usage.total(),
-            LimitKind::Money => self.spent.known.nanos(),
-            LimitKind::Time => self.active,
-            LimitKind::Iterations => u64::from(self.iteration),
-            LimitKind::Failures => u64::from(self.failures),
-        }
-    }
-}
-
-impl BrainFrame {
-    /// Returns the usage of the brain and everything below it, in the units of [`Amounts::of`].
-    const fn used(&self, kind: LimitKind) -> u64 {
-        match kind {
-            LimitKind::Tokens => self.usage.total(),
-            LimitKind::Money => self.spent.known.nanos(),
-            LimitKind::Time => self.active,
-            LimitKind::Iterations => self.iterations,
-            LimitKind::Failures => 0,
-        }
-    }
-}
-
 /// What is around a frame whose effects are computed.
 #[derive(Default)]
 pub(super) struct Enclosing<'a> {

@@ -1,10 +1,9 @@
 //! The next effects of a run: a pure function of the state and the time.
 
-use super::close::end_brain;
 use super::crashes::{isolate, park};
 use super::effect::{Effect, Next};
-use super::frames::{BrainFrame, Intent, Stage};
-use super::limits::{Enclosing, LimitedFrame};
+use super::frames::Intent;
+use super::limits::Enclosing;
 use super::state::RunState;
 use crate::record::Timestamp;
 
@@ -43,35 +42,6 @@ fn effects_around<'a>(state: &'a RunState, now: Timestamp, mut enclosing: Enclos
         isolate(state, &mut out);
     }
     out
-}
-
-impl BrainFrame {
-    /// Adds the effects that it needs now.
-    pub(super) fn effects<'a>(&'a self, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
-        if let Some(failure) = self.overdue(now) {
-            out.effects.push(Effect::Append(end_brain(self, &failure)));
-            return;
-        }
-        if let Some(due) = self.due.filter(|_| self.undoing.is_none()) {
-            out.wake_at(due);
-        }
-        enclosing.within(LimitedFrame::all_of(self), |enclosing| self.stage_effects(now, enclosing, out));
-    }
-
-    fn stage_effects<'a>(&'a self, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
-        let Some(stage) = self.current() else {
-            out.effects.push(match &self.undoing {
-                Some(undoing) => Effect::Append(vec![self.undone(undoing)]),
-                None => Effect::CompleteBrain { path: self.path.clone() },
-            });
-            return;
-        };
-        match (&self.stage, self.stage.frame()) {
-            (_, Some(frame)) => frame.next(self, now, enclosing, out),
-            (Stage::Failed(failure), None) => self.fail(failure.clone(), out),
-            (_, None) => stage.kind.rules().next(self, self.path.stage(&stage.name), now, enclosing, out),
-        }
-    }
 }
 
 impl Intent {

@@ -16,7 +16,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::close::{fail_loop, stop_at_call};
 use super::stages::{denial, denied_before};
-use super::{LoopFrame, REPLY, RunState, model_question};
+use super::{LoopFrame, REPLY, RunState, model_question, undo};
 use crate::error::{Error, Result};
 use crate::record::{
     ArmShape, BrainStart, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError, ModelResponse,
@@ -312,7 +312,7 @@ fn step(
     };
     match brain.undoing {
         Some(_) => vec![NewEvent::new(path.clone(), EventKind::UndoFailed { message: failure.message })],
-        None => vec![brain.failed(failure)],
+        None => vec![undo::failed(brain, failure)],
     }
 }
 

@@ -11,7 +11,8 @@ use super::crashed_work::CrashedWork;
 use super::frames::{BrainEnd, BrainFrame};
 use crate::record::encoding::skip::is_default;
 use crate::record::{
-    CallerTool, ChildLink, Claim, ClaimRefusal, Failure, OlderAnswer, Path, RunId, Seq, SignalId, Start, Timestamp,
+    CallerTool, ChildLink, Claim, ClaimRefusal, Crashes, Failure, OlderAnswer, Path, RunId, Seq, SignalId, Start,
+    Timestamp,
 };
 
 /// The number of signals in the state; the store knows earlier ones.
@@ -115,5 +116,13 @@ impl RunState {
             BrainEnd::Completed(result) => Some(result),
             BrainEnd::Failed(_) | BrainEnd::Cancelled => None,
         }
+    }
+
+    /// Returns the largest count of consecutive crashes during one piece of work.
+    #[must_use]
+    pub fn crashes(&self) -> Option<Crashes> {
+        let worst = self.crashed.iter().max_by_key(|crashed| crashed.crashes)?;
+        let CrashedWork { work, crashes, first, last } = worst;
+        Some(Crashes { count: *crashes, during: work.describe(), first: *first, last: *last })
     }
 }

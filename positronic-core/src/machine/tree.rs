@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::frames::{BrainFrame, Call, LoopFrame, OpenFrame, Visit};
-use super::stages::Visitor;
 use super::state::RunState;
 use crate::record::{Path, Segment, parent_of, segments_of};
 
@@ -99,14 +98,6 @@ impl RunState {
             visit(open);
             false
         });
-    }
-}
-
-impl BrainFrame {
-    /// Visits the brain and everything open below it, in the order of the paths.
-    pub(super) fn visit_open<'a>(&'a self, visit: &mut Visitor<'_, 'a>) -> ControlFlow<()> {
-        visit(OpenFrame::Brain(self))?;
-        self.stage.frame().map_or(ControlFlow::Continue(()), |frame| frame.visit(self, visit))
     }
 }
 

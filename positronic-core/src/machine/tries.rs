@@ -16,67 +16,61 @@ use super::frames::{BrainFrame, LoopFrame, LoopPhase, Stage};
 use super::stages::Reason;
 use crate::record::{BrainStart, EndReason, Event, Failure, Path, Segment, Timestamp};
 
-impl BrainFrame {
-    /// Sets which try it is, and how long it may take.
-    pub(super) fn tried(self, attempt: u32, timeout: Option<Duration>) -> Self {
-        Self { attempt, due: timeout.map(|timeout| self.began.after(timeout)), ..self }
-    }
+/// Sets which try it is, and how long it may take.
+pub(super) fn tried(brain: BrainFrame, attempt: u32, timeout: Option<Duration>) -> BrainFrame {
+    BrainFrame { attempt, due: timeout.map(|timeout| brain.began.after(timeout)), ..brain }
+}
 
-    /// Creates the frame of its next try.
-    pub(super) fn begun_again(&self, event: &Event, start: &BrainStart) -> Self {
-        let timeout = self.due.map(|due| due.since(self.began));
-        Self::begun(event, start).tried(self.attempt.saturating_add(1), timeout)
-    }
+/// Creates the frame of its next try.
+pub(super) fn begun_again(brain: &BrainFrame, event: &Event, start: &BrainStart) -> BrainFrame {
+    let timeout = brain.due.map(|due| due.since(brain.began));
+    tried(BrainFrame::begun(event, start), brain.attempt.saturating_add(1), timeout)
+}
 
-    /// Returns the path of its next try, if it is not one of a group.
-    pub(super) fn next_try(&self) -> Path {
-        let stage = self.path.parent().unwrap_or_default();
-        match self.path.last() {
-            Some(Segment::Call(round, attempt)) if attempt == self.attempt => {
-                stage.call(round, attempt.saturating_add(1))
-            }
-            Some(Segment::Call(..)) => stage.call(self.attempt.saturating_add(1), 0),
-            _ => self.path.call(1, 0),
-        }
-    }
-
-    /// Folds that it is tried again, before its failure.
-    pub(super) fn note_retry(&mut self, path: &Path, attempt: u32, due: Timestamp) -> Result<(), Reason> {
-        if self.path != *path || self.attempt != attempt || self.end.is_some() {
-            return Err(format!("the brain is at try {}", self.attempt));
-        }
-        self.again = Some(due);
-        Ok(())
-    }
-
-    /// Returns whether its next try is not due, and then records when.
-    pub(super) fn waits_for_try(&self, now: Timestamp, out: &mut Next) -> bool {
-        let due = self.again.filter(|due| now < *due);
-        due.inspect(|due| out.wake_at(*due)).is_some()
-    }
-
-    /// Returns its failure if it has taken too long. What it has to undo, it undoes then; a stage that has failed says why.
-    pub(super) fn overdue(&self, now: Timestamp) -> Option<Failure> {
-        let due = self.due.filter(|_| self.end.is_none() && self.undoing.is_none())?;
-        if now < due || self.current().is_none() || matches!(self.stage, Stage::Failed(_)) {
-            return None;
-        }
-        Some(too_long("brain", &self.path, due.since(self.began)))
+/// Returns the path of its next try, if it is not one of a group.
+pub(super) fn next_try(brain: &BrainFrame) -> Path {
+    let stage = brain.path.parent().unwrap_or_default();
+    match brain.path.last() {
+        Some(Segment::Call(round, attempt)) if attempt == brain.attempt => stage.call(round, attempt.saturating_add(1)),
+        Some(Segment::Call(..)) => stage.call(brain.attempt.saturating_add(1), 0),
+        _ => brain.path.call(1, 0),
     }
 }
 
-impl LoopFrame {
-    /// Adds its failure if it has taken too long, and otherwise records when it will have.
-    pub(super) fn is_overdue(&self, timeout: Option<Duration>, now: Timestamp, out: &mut Next) -> bool {
-        let Some(due) = self.due.filter(|_| !matches!(self.phase, LoopPhase::Ending(_))) else { return false };
-        if now < due {
-            out.wake_at(due);
-            return false;
-        }
-        let failure = too_long("loop", &self.path, timeout.unwrap_or_default());
-        out.effects.push(Effect::Append(end_loop(self, &failure)));
-        true
+/// Folds that it is tried again, before its failure.
+pub(super) fn note_retry(brain: &mut BrainFrame, path: &Path, attempt: u32, due: Timestamp) -> Result<(), Reason> {
+    if brain.path != *path || brain.attempt != attempt || brain.end.is_some() {
+        return Err(format!("the brain is at try {}", brain.attempt));
     }
+    brain.again = Some(due);
+    Ok(())
+}
+
+/// Returns whether its next try is not due, and then records when.
+pub(super) fn waits_for_try(brain: &BrainFrame, now: Timestamp, out: &mut Next) -> bool {
+    let due = brain.again.filter(|due| now < *due);
+    due.inspect(|due| out.wake_at(*due)).is_some()
+}
+
+/// Returns its failure if it has taken too long. What it has to undo, it undoes then; a stage that has failed says why.
+pub(super) fn overdue(brain: &BrainFrame, now: Timestamp) -> Option<Failure> {
+    let due = brain.due.filter(|_| brain.end.is_none() && brain.undoing.is_none())?;
+    if now < due || brain.current().is_none() || matches!(brain.stage, Stage::Failed(_)) {
+        return None;
+    }
+    Some(too_long("brain", &brain.path, due.since(brain.began)))
+}
+
+/// Adds its failure if it has taken too long, and otherwise records when it will have.
+pub(super) fn is_overdue(frame: &LoopFrame, timeout: Option<Duration>, now: Timestamp, out: &mut Next) -> bool {
+    let Some(due) = frame.due.filter(|_| !matches!(frame.phase, LoopPhase::Ending(_))) else { return false };
+    if now < due {
+        out.wake_at(due);
+        return false;
+    }
+    let failure = too_long("loop", &frame.path, timeout.unwrap_or_default());
+    out.effects.push(Effect::Append(end_loop(frame, &failure)));
+    true
 }
 
 fn too_long(what: &str, path: &Path, timeout: Duration) -> Failure {

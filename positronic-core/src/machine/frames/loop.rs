@@ -13,7 +13,7 @@ use super::known_contents::KnownContents;
 use crate::machine::grants::{Grants, Spending};
 use crate::record::encoding::skip::is_default;
 use crate::record::{
-    AnswerFault, ChildRun, ContentHash, ContextItem, Limits, LoopOutcome, MadeBy, ModelRequest, Part, Path,
+    AnswerFault, ChildRun, ContentHash, ContextItem, LimitKind, Limits, LoopOutcome, MadeBy, ModelRequest, Part, Path,
     PluginStates, Seq, Settings, Timestamp, ToolResult, ToolSet, Transcript, Usage,
 };
 
@@ -188,6 +188,17 @@ impl LoopFrame {
                 Some(outcome)
             }
             _ => None,
+        }
+    }
+
+    /// Returns the usage of the loop and everything below it; the iterations and failures are its own.
+    pub(in crate::machine) fn used(&self, kind: LimitKind) -> u64 {
+        match kind {
+            LimitKind::Tokens => self.usage.total(),
+            LimitKind::Money => self.spent.known.nanos(),
+            LimitKind::Time => self.active,
+            LimitKind::Iterations => u64::from(self.iteration),
+            LimitKind::Failures => u64::from(self.failures),
         }
     }
 

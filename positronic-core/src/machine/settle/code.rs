@@ -9,7 +9,7 @@ use super::context::SettleContext;
 use super::{GroupBegun, StateChanges};
 use crate::error::Result;
 use crate::machine::close::{self, fail_loop};
-use crate::machine::{BrainEnd, CallPhase, REPLY, RunState, Stage};
+use crate::machine::{BrainEnd, CallPhase, REPLY, RunState, Stage, undo};
 use crate::record::{
     ArmShape, BrainStart, Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, ToolResult,
     WaitDeadline, WaitSpec,
@@ -191,7 +191,7 @@ pub(super) fn complete_brain(state: &RunState, path: &Path, result: Result<Value
             let title = state.brain(path).map(|brain| &*brain.title).unwrap_or_default();
             let message = format!("cannot compute the result of `{title}`: {error}");
             let failure = Failure { code: EndReason::State, message, retryable: false };
-            return state.brain(path).map(|brain| brain.failed(failure)).into_iter().collect();
+            return state.brain(path).map(|brain| undo::failed(brain, failure)).into_iter().collect();
         }
     };
     vec![NewEvent::new(path.clone(), kind)]

@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};
 use super::postpone::postpone;
+use crate::machine::close::end_brain;
 use crate::machine::conversation_budget::{budget_of, shared_of};
 use crate::machine::effect::{Effect, Next};
 use crate::machine::frames::{BrainEnd, BrainFrame, Intent, OpenFrame, Stage, Visit};
 use crate::machine::grants::{Grants, Spending};
 use crate::machine::limits::{Enclosing, LimitedFrame};
+use crate::machine::tries::{begun_again, next_try, note_retry, overdue, tried, waits_for_try};
+use crate::machine::undo;
 use crate::record::{
     Actor, BrainStart, EndReason, Event, EventKind, Failure, LimitKind, NewEvent, Path, Segment, Seq, Timestamp, Usage,
 };
@@ -26,7 +29,7 @@ impl Kind for BrainKind {
         match (&event.kind, event.path.last()) {
             (EventKind::BrainStart(start), Some(Segment::Stage(_))) => {
                 let timeout = owner.current().and_then(|stage| stage.timeout);
-                Ok(Advance::Begun(Stage::Brain(Arc::new(BrainFrame::begun(event, start).tried(0, timeout)))))
+                Ok(Advance::Begun(Stage::Brain(Arc::new(tried(BrainFrame::begun(event, start), 0, timeout)))))
             }
             _ => Err("the nested brain has not begun".to_owned()),
         }
@@ -48,8 +51,8 @@ impl Frame for BrainFrame {
         match &self.end {
             None => self.effects(now, enclosing, out),
             Some(BrainEnd::Completed(_)) => out.effects.push(Effect::FinishBrain { path: self.path.clone() }),
-            Some(BrainEnd::Failed(_)) if self.waits_for_try(now, out) => {}
-            Some(BrainEnd::Failed(_)) if self.again.is_some() => start(owner, self.next_try(), out),
+            Some(BrainEnd::Failed(_)) if waits_for_try(self, now, out) => {}
+            Some(BrainEnd::Failed(_)) if self.again.is_some() => start(owner, next_try(self), out),
             Some(BrainEnd::Failed(failure)) => {
                 let message = format!("the brain `{}` failed: {}", self.path, failure.message);
                 owner.fail(Failure { code: EndReason::Brain, message, retryable: failure.retryable }, out);
@@ -69,10 +72,10 @@ impl Frame for BrainFrame {
                 Ok(Advance::Again(change.as_ref()))
             }
             (EventKind::StepRetry { attempt, due, .. }, None) => {
-                self.note_retry(&event.path, *attempt, *due).map(|()| Advance::Stay)
+                note_retry(self, &event.path, *attempt, *due).map(|()| Advance::Stay)
             }
-            (EventKind::BrainStart(start), Some(_)) if self.again.is_some() && event.path == self.next_try() => {
-                Ok(Advance::Begun(Stage::Brain(Arc::new(self.begun_again(event, start)))))
+            (EventKind::BrainStart(start), Some(_)) if self.again.is_some() && event.path == next_try(self) => {
+                Ok(Advance::Begun(Stage::Brain(Arc::new(begun_again(self, event, start)))))
             }
             _ => Err("the stage is a nested brain".to_owned()),
         }
@@ -196,6 +199,39 @@ impl BrainFrame {
         }
     }
 
+    /// Adds the effects that it needs now.
+    pub(in crate::machine) fn effects<'a>(&'a self, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
+        if let Some(failure) = overdue(self, now) {
+            out.effects.push(Effect::Append(end_brain(self, &failure)));
+            return;
+        }
+        if let Some(due) = self.due.filter(|_| self.undoing.is_none()) {
+            out.wake_at(due);
+        }
+        enclosing.within(LimitedFrame::all_of(self), |enclosing| self.stage_effects(now, enclosing, out));
+    }
+
+    fn stage_effects<'a>(&'a self, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
+        let Some(stage) = self.current() else {
+            out.effects.push(match &self.undoing {
+                Some(undoing) => Effect::Append(vec![undo::undone(self, undoing)]),
+                None => Effect::CompleteBrain { path: self.path.clone() },
+            });
+            return;
+        };
+        match (&self.stage, self.stage.frame()) {
+            (_, Some(frame)) => frame.next(self, now, enclosing, out),
+            (Stage::Failed(failure), None) => self.fail(failure.clone(), out),
+            (_, None) => stage.kind.rules().next(self, self.path.stage(&stage.name), now, enclosing, out),
+        }
+    }
+
+    /// Visits the brain and everything open below it, in the order of the paths.
+    pub(in crate::machine) fn visit_open<'a>(&'a self, visit: &mut Visitor<'_, 'a>) -> ControlFlow<()> {
+        visit(OpenFrame::Brain(self))?;
+        self.stage.frame().map_or(ControlFlow::Continue(()), |frame| frame.visit(self, visit))
+    }
+
     /// Adds the events that end everything open in its stage.
     pub(in crate::machine) fn close_stage(&self, why: &str, new_events: &mut Vec<NewEvent>) {
         if let Some(frame) = self.stage.frame() {
@@ -221,7 +257,7 @@ impl BrainFrame {
 
     /// Adds its failure.
     pub(in crate::machine) fn fail(&self, failure: Failure, out: &mut Next) {
-        out.effects.push(Effect::Append(vec![self.failed(failure)]));
+        out.effects.push(Effect::Append(vec![undo::failed(self, failure)]));
     }
 
     /// Returns whether its next stage begins with a request.

@@ -14,6 +14,7 @@ use super::postpone::postpone;
 use crate::machine::effect::{Effect, Next};
 use crate::machine::frames::{BrainEnd, BrainFrame, GroupFrame, Intent, OpenFrame, Stage, Visit, Winner};
 use crate::machine::limits::Enclosing;
+use crate::machine::{tries, undo};
 use crate::record::{
     Actor, EndReason, Event, EventKind, Failure, NewEvent, Path, ResumeCause, Segment, Seq, StageKind, Timestamp,
     UndoCause,
@@ -100,7 +101,7 @@ impl GroupFrame {
         match (&self.failure, self.winner) {
             (Some(failure), _) => {
                 self.close(&failure.message, &mut new_events);
-                new_events.push(owner.failed(failure.clone()));
+                new_events.push(undo::failed(owner, failure.clone()));
             }
             (None, Some(Winner::Brain(index))) => {
                 self.lose(&format!("`{}` completed first", self.path.call(0, index)), &mut new_events);
@@ -120,7 +121,7 @@ impl GroupFrame {
         for brain in self.open.values().filter(|brain| brain.undoing.is_none()) {
             brain.close_stage(why, new_events);
             let (signal, actor, reason) = (None, Actor::default(), Some(why.to_owned()));
-            new_events.push(brain.ended(UndoCause::Cancelled { signal, actor, reason }));
+            new_events.push(undo::ended(brain, UndoCause::Cancelled { signal, actor, reason }));
         }
     }
 
@@ -133,7 +134,7 @@ impl GroupFrame {
         let brains = self.open.iter().zip(works).filter(|((_, brain), _)| enclosing.leads_to(&brain.path));
         for ((index, brain), works) in brains.collect::<Vec<_>>() {
             if brain.end.is_some() {
-                if !brain.waits_for_try(now, out) {
+                if !tries::waits_for_try(brain, now, out) {
                     let path = self.path.call(brain.attempt.saturating_add(1), *index);
                     out.effects.push(Effect::StartBrain { path });
                 }
@@ -148,7 +149,7 @@ impl GroupFrame {
             if next.effects.is_empty() && !next.blocked {
                 continue;
             }
-            if !works && brain.overdue(now).is_none() {
+            if !works && tries::overdue(brain, now).is_none() {
                 if room == 0 {
                     continue;
                 }
@@ -206,14 +207,14 @@ impl Frame for GroupFrame {
         match (&event.kind, event.path.last()) {
             (EventKind::StepRetry { attempt, due, .. }, Some(Segment::Call(_, index))) => {
                 let brain = self.open.get_mut(&index).ok_or("the brain is not open")?;
-                Arc::make_mut(brain).note_retry(&event.path, *attempt, *due).map(|()| Advance::Stay)
+                tries::note_retry(Arc::make_mut(brain), &event.path, *attempt, *due).map(|()| Advance::Stay)
             }
             (EventKind::BrainStart(start), Some(Segment::Call(attempt @ 1.., index))) => {
                 let is_next = |brain: &&mut Arc<BrainFrame>| {
                     brain.end.is_some() && brain.again.is_some() && brain.attempt.saturating_add(1) == attempt
                 };
                 let before = self.open.get_mut(&index).filter(is_next).ok_or("the brain is not tried again")?;
-                *before = Arc::new(before.begun_again(event, start));
+                *before = Arc::new(tries::begun_again(before, event, start));
                 Ok(Advance::Stay)
             }
             (EventKind::BrainStart(start), Some(Segment::Call(0, index))) => {
@@ -221,7 +222,7 @@ impl Frame for GroupFrame {
                     return Err(format!("the next brain is {} of {}", self.next, self.count));
                 }
                 self.next += 1;
-                self.open.insert(index, Arc::new(BrainFrame::begun(event, start).tried(0, self.timeout)));
+                self.open.insert(index, Arc::new(tries::tried(BrainFrame::begun(event, start), 0, self.timeout)));
                 Ok(Advance::Stay)
             }
             (EventKind::StageResume { cause: ResumeCause::Expired, .. }, Some(Segment::Stage(_))) => {

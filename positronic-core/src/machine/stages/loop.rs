@@ -23,6 +23,7 @@ use crate::machine::frames::{
     BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, OpenFrame, OpenQuestion, Stage, Visit,
 };
 use crate::machine::limits::{Enclosing, LimitCheck, LimitedFrame};
+use crate::machine::tries;
 use crate::record::{Actor, Event, EventKind, LoopOutcome, NewEvent, Path, Segment, Seq, Speaker, Timestamp};
 
 pub(super) struct LoopKind;
@@ -55,7 +56,7 @@ impl Kind for LoopKind {
 
 impl Frame for LoopFrame {
     fn next<'a>(&'a self, owner: &'a BrainFrame, now: Timestamp, enclosing: &mut Enclosing<'a>, out: &mut Next) {
-        if self.is_overdue(owner.current().and_then(|stage| stage.timeout), now, out) {
+        if tries::is_overdue(self, owner.current().and_then(|stage| stage.timeout), now, out) {
             return;
         }
         if let Some((iteration, outcome)) = &self.wrap_up {
@@ -66,7 +67,7 @@ impl Frame for LoopFrame {
                 return;
             }
         }
-        if let Some(stopped) = self.stopped() {
+        if let Some(stopped) = faults::stopped(self) {
             out.effects.push(Effect::Append(vec![stopped]));
             return;
         }
@@ -92,7 +93,7 @@ impl Frame for LoopFrame {
                 }
             }
             LoopPhase::Answered => {
-                if self.asks_again() && !self.exits {
+                if faults::asks_again(self) && !self.exits {
                     out.effects.push(engine_message(self, EMPTY.to_owned()));
                 } else if self.exits {
                     out.effects.push(engine_message(self, nudge(self)));
@@ -107,7 +108,7 @@ impl Frame for LoopFrame {
                 enclosing.within([LimitedFrame::Loop(self)], |enclosing| {
                     batch::next(self, caller_timeout, now, enclosing, out);
                 });
-                if out.effects.len() == before && self.is_batch_blocked() {
+                if out.effects.len() == before && batch::is_batch_blocked(self) {
                     enclosing.at_limit(self, LimitCheck::Iteration, now, out);
                 }
             }
@@ -174,7 +175,7 @@ impl Frame for LoopFrame {
         match &self.phase {
             LoopPhase::Prepare => true,
             LoopPhase::Ask { intent, .. } => !intent.is_running(),
-            LoopPhase::Batch => self.is_batch_blocked(),
+            LoopPhase::Batch => batch::is_batch_blocked(self),
             LoopPhase::Answered | LoopPhase::Ending(_) => false,
         }
     }
@@ -254,6 +255,13 @@ impl Frame for LoopFrame {
 }
 
 impl LoopFrame {
+    /// Ends every open call with a result.
+    pub(in crate::machine) fn close_calls(&self, why: &str, new_events: &mut Vec<NewEvent>) {
+        for open in self.batch.iter().filter(|call| call.result().is_none()) {
+            open.close(why, new_events);
+        }
+    }
+
     /// Returns whether a request is under way, or its answer is checked.
     pub(in crate::machine) const fn is_asking(&self) -> bool {
         matches!(self.phase, LoopPhase::Ask { intent: Intent::Running, .. })

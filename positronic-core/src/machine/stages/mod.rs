@@ -16,7 +16,8 @@ mod step;
 mod table;
 mod wait;
 
-pub(super) use frame::{Advance, Frame, OwnerState, Reason, Visitor};
+pub(super) use frame::{Advance, Frame, OwnerState, Reason};
 pub(crate) use r#loop::given_up;
 pub(super) use r#loop::{denial, denied_before};
+pub(super) use postpone::postpone_in_fork;
 pub(super) use step::question_hash;

@@ -10,13 +10,11 @@ use crate::machine::grants::Grants;
 use crate::machine::state::RunState;
 use crate::record::{Event, Timestamp, WaitSpec};
 
-impl RunState {
-    /// Moves the deadlines that are open, if an event is the first one of a fork itself.
-    pub(in crate::machine) fn postpone_in_fork(&mut self, event: &Event) {
-        let by = event.at.since(self.at);
-        if let Some(root) = self.root.as_mut().filter(|_| self.start.begins_fork(event.seq)) {
-            Arc::make_mut(root).postpone(by);
-        }
+/// Moves the deadlines that are open, if an event is the first one of a fork itself.
+pub(in crate::machine) fn postpone_in_fork(state: &mut RunState, event: &Event) {
+    let by = event.at.since(state.at);
+    if let Some(root) = state.root.as_mut().filter(|_| state.start.begins_fork(event.seq)) {
+        Arc::make_mut(root).postpone(by);
     }
 }
 

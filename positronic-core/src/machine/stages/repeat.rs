@@ -8,6 +8,7 @@ use super::frame::{Advance, Kind, Reason};
 use crate::machine::effect::Next;
 use crate::machine::frames::{BrainFrame, Stage};
 use crate::machine::limits::Enclosing;
+use crate::machine::tries::tried;
 use crate::record::{EndReason, Event, EventKind, Failure, Path, Segment, Timestamp};
 
 pub(super) struct RepeatKind;
@@ -27,7 +28,7 @@ impl Kind for RepeatKind {
         match (&event.kind, event.path.last()) {
             (EventKind::BrainStart(start), Some(Segment::Call(round, 0))) if round == owner.round => {
                 let timeout = owner.current().and_then(|stage| stage.timeout);
-                Ok(Advance::Begun(Stage::Brain(Arc::new(BrainFrame::begun(event, start).tried(0, timeout)))))
+                Ok(Advance::Begun(Stage::Brain(Arc::new(tried(BrainFrame::begun(event, start), 0, timeout)))))
             }
             _ => Err(format!("round {} has not begun", owner.round)),
         }

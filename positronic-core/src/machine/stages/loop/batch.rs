@@ -250,12 +250,10 @@ fn after_exit(frame: &LoopFrame, exit: &Call, behind: &[Arc<Call>], out: &mut Ne
     }
 }
 
-impl LoopFrame {
-    /// Returns whether the batch is blocked because a nested brain would have to call its model: then an outer loop's limit
-    /// ends that loop. Calls that only wait for a person continue to wait.
-    pub(super) fn is_batch_blocked(&self) -> bool {
-        let blocked = |call: &Arc<Call>| call.inner().is_some_and(Frame::is_blocked_by_limit);
-        // A delayed request does not progress: it would be sent later.
-        self.batch.iter().any(blocked) && !self.batch.iter().any(|call| call.in_flight(Intent::is_running))
-    }
+/// Returns whether the batch is blocked because a nested brain would have to call its model: then an outer loop's limit
+/// ends that loop. Calls that only wait for a person continue to wait.
+pub(super) fn is_batch_blocked(frame: &LoopFrame) -> bool {
+    let blocked = |call: &Arc<Call>| call.inner().is_some_and(Frame::is_blocked_by_limit);
+    // A delayed request does not progress: it would be sent later.
+    frame.batch.iter().any(blocked) && !frame.batch.iter().any(|call| call.in_flight(Intent::is_running))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::machine::frames::{BrainFrame, Call, CallPhase, Intent, LoopFrame};
+use crate::machine::frames::{BrainFrame, Call, CallPhase, Intent};
 use crate::machine::stages::frame::Frame as _;
 use crate::record::{EventKind, NewEvent, Path, ToolResult};
 
@@ -77,14 +77,5 @@ impl Call {
     /// Returns the event that gives it a result its tool has not returned.
     pub(super) fn ended(&self, result: ToolResult) -> NewEvent {
         NewEvent::new(self.path.clone(), EventKind::LoopToolResult { result, duration: None, change: None })
-    }
-}
-
-impl LoopFrame {
-    /// Ends every open call with a result.
-    pub(in crate::machine) fn close_calls(&self, why: &str, new_events: &mut Vec<NewEvent>) {
-        for open in self.batch.iter().filter(|call| call.result().is_none()) {
-            open.close(why, new_events);
-        }
     }
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::approvals::denial;
+use super::faults::{progressed, record_fault};
+use super::handoff::{follow_begin, follow_end, handing_back};
 use crate::machine::frames::known_contents::KnownContent;
 use crate::machine::frames::{
     BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, OpenQuestion, OpenUpdate, RejectedAnswer, Values,
@@ -37,9 +39,9 @@ impl LoopFrame {
         }
         match event.path.last() {
             Some(Segment::Call(iteration, index)) => {
-                self.follow_end(iteration, index, &event.kind, &mut owner);
+                follow_end(self, iteration, index, &event.kind, &mut owner);
                 call_event(self, iteration, index, event)?;
-                self.follow_begin(iteration, index, &event.kind, &mut owner);
+                follow_begin(self, iteration, index, &event.kind, &mut owner);
             }
             Some(Segment::Iteration(iteration)) => iteration_event(self, iteration, event)?,
             Some(Segment::Question(iteration, index)) => {
@@ -52,7 +54,7 @@ impl LoopFrame {
         }
         if let EventKind::LoopExit { call, .. } = &event.kind {
             // It stands, however the loops after this one end.
-            if let Some(reason) = self.handing_back(call) {
+            if let Some(reason) = handing_back(self, call) {
                 *owner.handed_back = Some(reason);
             }
         }
@@ -234,7 +236,7 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
             frame.refused.push(RejectedAnswer { parts, message, guard: guard.clone(), by: metadata.made_by() });
         }
         (EventKind::LoopModelResult { parts, metadata, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
-            frame.record_fault(parts, metadata);
+            record_fault(frame, parts, metadata);
             frame.refused.clear();
             let calls = parts.iter().filter(|part| matches!(part, Part::Call { .. })).count();
             frame.expected = u32::try_from(calls).unwrap_or(u32::MAX);
@@ -416,7 +418,7 @@ fn call_event(frame: &mut LoopFrame, iteration: u32, index: u32, event: &Event) 
                 ToolResult::Error { .. } => frame.failures += 1,
                 ToolResult::Success { .. } => {
                     frame.failures = 0;
-                    frame.progressed();
+                    progressed(frame);
                 }
                 ToolResult::Denied { .. } | ToolResult::Skipped { .. } | ToolResult::Interrupted { .. } => {}
             }
