@@ -21,7 +21,7 @@ fn guide_lists_every_subcommand_and_exit_code() {
         );
     }
     let codes = listed("Exit codes:");
-    assert_eq!(codes.len(), 11);
+    assert_eq!(codes.len(), 12);
     for code in codes {
         assert!(page.contains(&format!("| {code} |")), "exit code {code} is missing");
     }
