@@ -109,7 +109,7 @@ test('two runs that are chosen in the list are compared, the earlier one first',
 
 test('a brain shows its figures, its stages with the tools of their loops, and what its last runs came to', async () => {
   await page.to('/brains/Support', '.tools-of');
-  await eventually(async () => assert.match(await page.locator('.brain-figures').innerText(), /^2\s+runs in 30 days\s+0 %\s+failed/));
+  await eventually(async () => assert.match(await page.locator('.brain-figures').innerText(), /^2\s+started in 30 days, 1 ended\s+0 %\s+failed/));
   const chat = page.locator('.flow > li', { hasText: 'Chat' });
   await eventually(async () => assert.match(await chat.innerText(), /check_order_status\s+read only[\s\S]*refund\s+destructive[\s\S]*resolve_ticket\s+ends the loop/));
   await eventually(async () => assert.match(await page.locator('.last-runs').innerText(), /The tank is broken; 249 euros were paid back\./));
