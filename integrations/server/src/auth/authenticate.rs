@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use super::Caller;
 use crate::problem::Problem;
 
-/// Finds the caller of a request: a service's own authentication. Give [`Scope::Decide`] only to people who may approve, and see
+/// Finds the caller of a request: a service's own authentication. Give [`Scope::Decide`](super::Scope::Decide) only to people who may approve, and see
 /// [`OptionsBuilder::deciders`](crate::OptionsBuilder::deciders) for rules about whom.
 ///
 /// ```

@@ -198,8 +198,10 @@ test('keys act after a dialog that a person has sent, and after a control that a
   await page.keyboard.press('1');
   // The call is decided, and its details are beside the transcript.
   await page.getByRole('complementary', { name: 'Details' }).waitFor();
-  await page.keyboard.press('d');
-  await page.locator('.decide:focus').waitFor();
+  await eventually(async () => {
+    await page.keyboard.press('d');
+    assert.ok(await page.locator('.decide:focus').count());
+  });
   await page.unrouteAll({ behavior: 'ignoreErrors' });
 
   // A decision by a click, and by a key in the field of the reason.
