@@ -196,7 +196,6 @@ impl Timeline {
         }
     }
 
-    /// Returns the brain of a node.
     /// Applies a piece that streams between two events.
     ///
     /// A piece of a complete answer, of an earlier attempt or of a call that is not running changes nothing. It
@@ -205,6 +204,7 @@ impl Timeline {
         apply_delta(self, delta);
     }
 
+    /// Returns the brain of a node.
     fn brain_mut(&mut self, id: NodeId) -> Option<&mut BrainNode> {
         match &mut self.node_mut(id)?.kind {
             NodeKind::Brain(brain) => Some(brain),

@@ -7,7 +7,7 @@ use super::node::{Node, NodeId, NodeKind};
 use super::tree::Timeline;
 use crate::record::{Event, Timestamp};
 
-/// Moves the deadlines of what is open, if an event is the first one of a fork ittimeline.
+/// Moves the deadlines of what is open, if an event is the first one of a fork itself.
 pub(super) fn postpone_in_fork(timeline: &mut Timeline, event: &Event) {
     if !timeline.start.as_ref().is_some_and(|start| start.begins_fork(event.seq)) {
         return;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, FusedFuture as _};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -245,20 +246,25 @@ impl Link for RunLink {
         })
     }
 
-    fn limit<'a>(&'a self, path: &'a Path, mut hook: BoxFuture<'a, ()>) -> BoxFuture<'a, Result<(), Duration>> {
+    fn limit<'a>(&'a self, path: &'a Path, hook: BoxFuture<'a, ()>) -> BoxFuture<'a, Result<(), Duration>> {
         Box::pin(async move {
             let limit = self.hook_timeout;
             let Some(clock) = self.shared.upgrade().map(|shared| Arc::clone(&shared.runner.clock)) else {
                 return Err(limit);
             };
+            let mut hook = hook.fuse();
             loop {
                 let before = self.questions(path);
-                if clock.limit(limit, Box::pin(hook.as_mut())).await {
+                if clock.limit(limit, Box::pin(&mut hook)).await {
                     return Ok(());
                 }
                 // A hook that has asked something meanwhile has the time again.
                 if before.open == 0 && before == self.questions(path) {
                     return Err(limit);
+                }
+                // It has completed after the limit of a clock that does not interrupt.
+                if hook.is_terminated() {
+                    return Ok(());
                 }
             }
         })

@@ -14,13 +14,8 @@ pub(crate) async fn checked_code(app: &App, row: &RunSummary) -> Result<CodeChec
     if row.status.is_over() || app.brain(&row.brain).is_err() {
         return Ok(CodeCheck::default());
     }
-    let check = async {
-        match app.settings.brains.runner(&row.brain).await {
-            Ok(runner) => Ok(runner.check_code(&row.run).await?),
-            Err(_) => Ok(CodeCheck::default()),
-        }
-    };
-    app.code_checks.get(row, check).await
+    let Ok(runner) = app.settings.brains.runner(&row.brain).await else { return Ok(CodeCheck::default()) };
+    app.code_checks.get(row, async { Ok(runner.check_code(&row.run).await?) }).await
 }
 
 /// Returns what would happen to a run that is retried, or to one that has work, if a worker continued it.
