@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::mark::REDACTED;
-use super::text::redacted_inside;
+use super::text::{is_path_of, redacted_inside};
 
 /// The fields of the API, and of bridges to other protocols, with JSON schemas, which only declare fields.
 const SCHEMAS: &[&str] = &["arguments_schema", "options_schema", "parameters", "responseSchema", "schema"];
@@ -33,7 +33,7 @@ const MAX_TEXTS: usize = 4;
 
 /// What a field of the API has: fields of its own, a schema that declares fields, or a value of a model, a tool or a person.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum FieldKind {
+enum FieldKind {
     Answer,
     Schema,
     Data,
@@ -60,7 +60,7 @@ pub fn redact_fields(
     move |value| redact(&names, value, FieldKind::Answer, MAX_TEXTS)
 }
 
-pub(super) fn redact(names: &[String], value: &mut Value, kind: FieldKind, texts: usize) {
+fn redact(names: &[String], value: &mut Value, kind: FieldKind, texts: usize) {
     match value {
         Value::Object(fields) => {
             let is_schema =
@@ -84,7 +84,10 @@ pub(super) fn redact(names: &[String], value: &mut Value, kind: FieldKind, texts
         Value::Array(items) => items.iter_mut().for_each(|item| redact(names, item, kind, texts)),
         Value::String(text) => {
             // A text is of a model or a person; what it says about schemas does not count.
-            if let Some(redacted) = redacted_inside(names, text, texts) {
+            let inside = |value: &mut Value| redact(names, value, FieldKind::Data, texts.saturating_sub(1));
+            let is_too_deep = texts == 0 && text.contains('{');
+            let redacted = if is_too_deep { Some(REDACTED.to_owned()) } else { redacted_inside(names, text, inside) };
+            if let Some(redacted) = redacted {
                 *text = redacted;
             }
         }
@@ -97,11 +100,6 @@ fn is_change_of(names: &[String], fields: &Map<String, Value>) -> bool {
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
     let (Some("add" | "replace" | "test"), Some(path)) = (text("op"), text("path")) else { return false };
     is_path_of(names, path)
-}
-
-/// Returns whether a JSON pointer leads to one of the fields, or into it.
-pub(super) fn is_path_of(names: &[String], pointer: &str) -> bool {
-    pointer.split('/').any(|part| names.contains(&part.replace("~1", "/").replace("~0", "~")))
 }
 
 fn redact_field(names: &[String], name: &str, value: &mut Value, kind: FieldKind, texts: usize) {

@@ -4,19 +4,18 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::fields::{FieldKind, is_path_of, redact};
 use super::mark::REDACTED;
 
 /// How often a text is read, at most, in attempts to find JSON in it: each `{` may begin an object that fails to parse at the end.
 const MAX_PARSED: usize = 8;
 
-/// Redacts the JSON objects inside of a text, such as the arguments in an answer of a model; `None` if nothing changes. From a
-/// field in JSON that cannot be parsed on, such as in arguments that were cut off, the text is withheld.
+/// Redacts the JSON objects inside of a text, such as the arguments in an answer of a model, with `redact`, which replaces the
+/// values of the fields with these names; `None` if nothing changes. From a field in JSON that cannot be parsed on, such as in
+/// arguments that were cut off, the text is withheld.
 ///
 /// An object that may have a field is written out as it was parsed, without values under repeated names, which parsing drops.
-pub(super) fn redacted_inside(names: &[String], text: &str, texts: usize) -> Option<String> {
-    let is_too_deep = texts == 0 && text.contains('{');
-    let Some(objects) = objects(text).filter(|_| !is_too_deep) else { return Some(REDACTED.to_owned()) };
+pub(super) fn redacted_inside(names: &[String], text: &str, redact: impl Fn(&mut Value)) -> Option<String> {
+    let Some(objects) = objects(text) else { return Some(REDACTED.to_owned()) };
     let is_parsed = |at: &usize| {
         let next = objects.get(objects.partition_point(|(place, _)| place.end <= *at));
         // A value that itself is an object begins with it, but its name is not a part of it.
@@ -27,7 +26,7 @@ pub(super) fn redacted_inside(names: &[String], text: &str, texts: usize) -> Opt
     let (mut redacted, mut copied) = (String::new(), 0);
     for (place, original) in objects.iter().filter(|(place, _)| end.is_none_or(|end| place.end <= end)) {
         let mut value = original.clone();
-        redact(names, &mut value, FieldKind::Data, texts.saturating_sub(1));
+        redact(&mut value);
         let written = text.get(place.clone()).unwrap_or_default();
         if value != *original || written.contains('\\') || names.iter().any(|name| written.contains(name)) {
             redacted.push_str(text.get(copied..place.start).unwrap_or_default());
@@ -61,6 +60,11 @@ pub(super) fn objects(text: &str) -> Option<Vec<(Range<usize>, Value)>> {
         }
     }
     Some(found)
+}
+
+/// Returns whether a JSON pointer leads to one of the fields, or into it.
+pub(super) fn is_path_of(names: &[String], pointer: &str) -> bool {
+    pointer.split('/').any(|part| names.contains(&part.replace("~1", "/").replace("~0", "~")))
 }
 
 /// Finds where the values of fields begin in a text with JSON, whether it can be parsed or not: after `"iban":`, and after a
