@@ -4,8 +4,6 @@ use std::ops::ControlFlow;
 use std::pin::pin;
 use std::time::Duration;
 
-use crossterm::event::Event as Typed;
-use futures::future::{Either, select};
 use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _};
 use positronic_core::record::{Actor, Pending, RunId, Seq, SignalKind, Status};
@@ -16,14 +14,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::awaited_runs::AwaitedRuns;
-use crate::app::{CassetteSession, Failure, LiveReader, LiveText, Ui, size};
-use crate::cli::Exit;
+use crate::app::{CassetteSession, Failure, LiveReader, LiveText, Ui};
 use crate::cli::OutputArgs;
-use crate::render::words::{no_worker, settlement};
-use crate::session::{
-    Answer, Interrupt, Keyboard, Question, Screen, asking_party, example_lines, from_cassette, images, interrupts,
-    question_text,
-};
+use crate::render::words::no_worker;
+use crate::session::{Interrupt, Screen, images, interrupts};
 
 /// How a session ended.
 #[derive(Debug)]
@@ -137,14 +131,14 @@ pub(crate) async fn session(
 }
 
 /// What ends a wait of a session.
-enum Next<T> {
+pub(super) enum Next<T> {
     Settled(Settled),
     Interrupt(Interrupt),
     Ready(T),
 }
 
 /// Outcome of an answer.
-enum Answered {
+pub(super) enum Answered {
     /// The run continues, or no longer waits for this.
     Sent,
     /// The run refused it, and still waits.
@@ -153,11 +147,12 @@ enum Answered {
     Ends(Ending),
 }
 
-struct Session<'a> {
+/// A session at the terminal. How it answers is in `answering.rs`.
+pub(super) struct Session<'a> {
     runner: &'a Runner,
-    run: RunHandle<Value>,
+    pub(super) run: RunHandle<Value>,
     updates: BoxStream<'static, Result<RunUpdate, StoreError>>,
-    screen: Screen<'a>,
+    pub(super) screen: Screen<'a>,
     ticks: Interval,
     live: Option<LiveReader>,
     /// The number of the next event for the screen.
@@ -166,15 +161,15 @@ struct Session<'a> {
     cancelled_by: Option<Interrupt>,
     interrupts: UnboundedReceiver<Interrupt>,
     /// Whether a question has the terminal, so that nothing is painted.
-    is_asking: bool,
-    has_person: bool,
+    pub(super) is_asking: bool,
+    pub(super) has_person: bool,
     /// The commands that lift a pause, and that retry a parked run.
     lift: String,
     retry: String,
     /// The command that continues a run without a worker.
     work: String,
     awaited: AwaitedRuns,
-    options: &'a SessionOptions<'a>,
+    pub(super) options: &'a SessionOptions<'a>,
 }
 
 impl Session<'_> {
@@ -227,7 +222,7 @@ impl Session<'_> {
 
     /// Shows the run until it settles, an interrupt comes, or `other` is ready. While a question has the terminal, nothing is
     /// shown.
-    async fn next<T>(&mut self, other: impl Future<Output = T>) -> Result<Next<T>, Failure> {
+    pub(super) async fn next<T>(&mut self, other: impl Future<Output = T>) -> Result<Next<T>, Failure> {
         let mut other = pin!(other);
         loop {
             tokio::select! {
@@ -286,7 +281,7 @@ impl Session<'_> {
     }
 
     /// Releases or cancels the run, and returns how the session ends if it does.
-    async fn interrupted(&mut self, interrupt: Interrupt) -> Result<Option<Ending>, Failure> {
+    pub(super) async fn interrupted(&mut self, interrupt: Interrupt) -> Result<Option<Ending>, Failure> {
         // Only Ctrl-C cancels a run, except for one that would end with the process anyway.
         if self.options.role != Role::Runs || (interrupt == Interrupt::System && self.options.lasts) {
             return self.release(interrupt).await.map(Some);
@@ -389,118 +384,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Answers one of the pending items, or leaves all of them.
-    async fn answer(&mut self, pending: &[Pending]) -> Result<Answered, Failure> {
-        if let CassetteSession::Plays(cassette) = self.options.cassette
-            && self.options.plays_people
-            && let Some(kind) = from_cassette(cassette, pending)
-        {
-            let actor =
-                Actor { by: Some("the cassette".to_owned()), channel: Some("cassette".to_owned()), ..Actor::default() };
-            return self.send(kind, actor).await;
-        }
-        let left = || Ok(Answered::Ends(Ending::Left(pending.to_vec())));
-        let lasts = self.options.lasts;
-        let mut answerable = pending.iter().filter(|pending| !pending.kind.is_for_run());
-        let Some(first) = answerable.next().filter(|_| self.has_person).cloned() else {
-            if lasts {
-                return left();
-            }
-            let waiting: Vec<_> = pending.iter().map(|pending| self.sentence(pending)).collect();
-            let message = "the run waits for an answer, and there is no terminal to ask on";
-            return Err(Failure::new(Exit::Unanswered, format!("{message}:\n{}", waiting.join("\n")))
-                .hint("run it on a terminal, or with a --cassette FILE that contains an answer, such as")
-                .hints(example_lines(pending).into_iter().map(|line| format!("  {line}"))));
-        };
-        match self.ask(&first).await? {
-            Next::Ready(Some(Answer::Signal(kind))) => return self.signal(first.call.as_str(), kind).await,
-            Next::Ready(Some(Answer::Later)) => return left(),
-            // At a question, Ctrl-C decides nothing; only a run in memory ends, since it cannot be left.
-            Next::Ready(Some(Answer::Interrupted)) | Next::Interrupt(Interrupt::Person) if lasts => return left(),
-            Next::Ready(Some(Answer::Stop | Answer::Interrupted)) => self.cancel(Interrupt::Person).await?,
-            Next::Interrupt(interrupt) => {
-                if let Some(ending) = self.interrupted(interrupt).await? {
-                    return Ok(Answered::Ends(ending));
-                }
-            }
-            Next::Ready(None) | Next::Settled(_) => {}
-        }
-        Ok(Answered::Sent)
-    }
-
-    /// Asks the person, until there is an answer, an interrupt comes, or the item is settled elsewhere (`None`).
-    async fn ask(&mut self, first: &Pending) -> Result<Next<Option<Answer>>, Failure> {
-        let (place, lasts) = (self.screen.view().trail(&first.call), self.options.lasts);
-        let mut question = Question::new(first, place, self.screen.view().currency(), lasts, size());
-        let mut keyboard = Keyboard::open()?;
-        let run = self.run.clone();
-        let asked = loop {
-            self.screen.ask(&mut question)?;
-            let changed = pin!(run.changed());
-            if !run.pending().iter().any(|open| open.call == first.call && open.since == first.since) {
-                break Next::Ready(None);
-            }
-            self.is_asking = true;
-            let typed = pin!(keyboard.next());
-            let next = self.next(select(changed, typed)).await;
-            self.is_asking = false;
-            match next? {
-                Next::Interrupt(interrupt) => break Next::Interrupt(interrupt),
-                Next::Ready(Either::Right((typed, _))) => match typed? {
-                    Typed::Key(key) => {
-                        if let Some(answer) = question.key(key) {
-                            break Next::Ready(Some(answer));
-                        }
-                    }
-                    Typed::Paste(text) => question.paste(&text),
-                    _ => {}
-                },
-                Next::Ready(Either::Left(_)) | Next::Settled(_) => {}
-            }
-        };
-        let stays = match &asked {
-            Next::Ready(Some(Answer::Interrupted) | None) | Next::Interrupt(_) | Next::Settled(_) => Vec::new(),
-            Next::Ready(Some(_)) => question.rest(),
-        };
-        self.screen.asked(stays)?;
-        drop(keyboard);
-        if matches!(asked, Next::Ready(None)) {
-            let log = self.run.events(first.since).await.unwrap_or_default();
-            let what = settlement(log.iter().map(|event| &**event), &first.call);
-            self.screen.say(&format!("{} no longer waits: {what}", asking_party(first)))?;
-        }
-        Ok(asked)
-    }
-
-    fn sentence(&self, pending: &Pending) -> String {
-        let place = match pending.call.is_root() {
-            true => asking_party(pending),
-            false => self.screen.view().trail(&pending.call),
-        };
-        format!("{place} {}", question_text(pending, self.screen.view().currency()))
-    }
-
-    async fn signal(&mut self, after: &str, kind: SignalKind) -> Result<Answered, Failure> {
-        let answered = self.send(kind.clone(), self.options.actor.clone()).await?;
-        if let (CassetteSession::Records(cassette), Answered::Sent) = (self.options.cassette, &answered) {
-            cassette.record_signal(after, &kind);
-        }
-        Ok(answered)
-    }
-
-    /// Sends a signal. A refusal is shown to the person, who is asked again.
-    async fn send(&mut self, kind: SignalKind, actor: Actor) -> Result<Answered, Failure> {
-        match self.run.signal(kind, actor).await {
-            Ok(_) => Ok(Answered::Sent),
-            Err(SignalError::Refused(refusal)) if self.has_person => {
-                self.screen.say(&refusal.to_string())?;
-                Ok(Answered::Refused)
-            }
-            Err(error) => Err(Failure::run(error)),
-        }
-    }
-
-    async fn cancel(&mut self, by: Interrupt) -> Result<(), Failure> {
+    pub(super) async fn cancel(&mut self, by: Interrupt) -> Result<(), Failure> {
         self.cancelled_by = Some(by);
         let reason = match by {
             Interrupt::Person => "Ctrl-C",

@@ -1,6 +1,7 @@
 //! One run at the command line: its events to the screen, its questions to the person or the cassette that answers, and
 //! interrupts to the run.
 
+mod answering;
 mod answers;
 mod awaited_runs;
 mod driver;

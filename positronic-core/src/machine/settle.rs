@@ -7,6 +7,7 @@ mod code;
 pub(super) mod context;
 mod iteration;
 mod plugins;
+mod refused_answer;
 mod retry;
 
 use std::time::Duration;
@@ -25,6 +26,7 @@ use crate::record::{
 };
 
 pub(crate) use context::SettleContext;
+use refused_answer::refused_answer;
 use retry::{model_failed, tool_failed};
 
 pub(crate) use iteration::{ConfiguredIteration, OPENING, begin_iteration, begin_loop};
@@ -232,7 +234,7 @@ fn settled(
         Outcome::Answer(answered) => answer(state, path, answered, duration),
         Outcome::Misfit { response, message, guard, replaced, attempt } => {
             let replaced = replaced.into_iter().map(|replaced| replaced.event(path));
-            replaced.chain(misfit(state, path, response, (message, guard), attempt, duration)).collect()
+            replaced.chain(refused_answer(state, path, response, (message, guard), attempt, duration)).collect()
         }
         Outcome::ModelFailed { error, attempt } => model_failed(state, path, error, attempt, context),
         Outcome::Tool(returned) => tool(path, returned, duration, context.now),
@@ -350,47 +352,6 @@ fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration)
         }
     }
     new_events.extend(results);
-    new_events
-}
-
-/// Records an answer of another form, or one that a guard refused; the loop fails when it was the last that the model had.
-fn misfit(
-    state: &RunState,
-    path: &Path,
-    ModelResponse { parts, calls, metadata }: ModelResponse,
-    (message, guard): (String, Option<RefusingGuard>),
-    attempt: u32,
-    duration: Duration,
-) -> Vec<NewEvent> {
-    let loop_at = path.parent().unwrap_or_default();
-    let Some(frame) = state.loop_at(path) else { return Vec::new() };
-    let retries = match &guard {
-        Some(RefusingGuard { stops: true, .. }) => 0,
-        Some(_) => frame.limits.answer_retries,
-        None => frame.prepared.settings.structured_actions.as_ref().map_or(0, |actions| actions.retries),
-    };
-    let refused = frame.refused.len() + 1;
-    let mut usage = frame.usage;
-    usage += metadata.usage;
-    let last = usize::try_from(retries).is_ok_and(|retries| refused > retries).then(|| {
-        let times = if refused == 1 { "once".to_owned() } else { format!("{refused} times") };
-        match &guard {
-            Some(RefusingGuard { name, stops: true }) => format!("the guard `{name}` stopped the loop `{loop_at}`: {message}"),
-            Some(RefusingGuard { name, .. }) => {
-                format!("the model of the loop `{loop_at}` was asked {times}, and the guard `{name}` refused its answer: {message}")
-            }
-            None => format!("the model of the loop `{loop_at}` was asked {times} and gave no valid action: {message}"),
-        }
-    });
-    let (code, retryable) = if guard.is_some() { (EndReason::Guard, false) } else { (EndReason::Action, true) };
-    let guard = guard.map(|guard| guard.name);
-    let (parts, metadata) = (parts.into(), Box::new(metadata));
-    let kind = EventKind::LoopAnswerRefused { attempt, guard, message, parts, calls, metadata, duration };
-    let mut new_events = vec![NewEvent::new(path.clone(), kind)];
-    if let Some(message) = last {
-        let outcome = LoopOutcome::Failed { code, message, retryable };
-        new_events.push(NewEvent::new(loop_at, EventKind::LoopComplete { outcome, usage, change: None }));
-    }
     new_events
 }
 
