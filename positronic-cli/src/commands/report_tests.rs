@@ -156,7 +156,15 @@ fn guarded(stops: bool) -> Project {
         "Judge." => Reply::text("yes"),
         _ => Reply::text("A long answer."),
     });
-    Project::new().brain(brain.build()).model(Tier::Normal, Arc::new(model))
+    let brain = brain.build();
+    let outer = outer_of(&brain);
+    Project::new().brain(brain).brain(outer).model(Tier::Normal, Arc::new(model))
+}
+
+/// A brain that runs another one as a stage, and one of several at the same time.
+fn outer_of(inner: &Brain<(), ()>) -> Brain<(), ()> {
+    let middle = brain("Middle").state(()).brain("Inner", inner).map_output(|(), ()| ()).build();
+    brain("Outer").state(()).all("Both", |g| (g.run("Middle", middle, |_| ()),), |(), ((),)| ()).build()
 }
 
 #[test]
@@ -187,4 +195,5 @@ fn guard_that_stops_a_loop_has_an_exit_code() {
     let desk = Desk::new();
     assert_eq!(desk.call(&guarded(true), &["run", "guarded", "--id", "stopped"]).code, 9);
     assert_eq!(desk.call(&Project::new(), &["result", "stopped"]).code, 9);
+    assert_eq!(desk.call(&guarded(true), &["run", "outer"]).code, 9, "a brain in another one");
 }

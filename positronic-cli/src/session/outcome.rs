@@ -4,8 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use positronic_core::projection::timeline::{NodeKind, Timeline};
-use positronic_core::record::Path;
-use positronic_core::record::{EndReason, Event, EventKind, LoopOutcome, Pending, RunId, Segment, Seq};
+use positronic_core::record::{EndReason, Event, EventKind, LoopOutcome, Path, Pending, RunId, Segment, Seq};
 use positronic_core::runner::{Client, Clock as _, RetryError, SystemClock};
 use positronic_core::store::PendingFilter;
 use serde_json::Value;
@@ -69,11 +68,21 @@ pub(crate) async fn ended(
 /// Returns the exit code of a failed run.
 pub(crate) async fn exit_of_failure(client: &Client, run: &RunId) -> Exit {
     let Ok(log) = client.events(run, Seq(0)).await else { return Exit::RunFailed };
-    let failure = log.iter().rev().find_map(|event| match &event.kind {
-        EventKind::BrainError(failure) if event.path.is_root() => Some(failure.code),
+    let failures = log.iter().rev().filter_map(|event| match &event.kind {
+        EventKind::BrainError(failure) => Some((&event.path, failure.code)),
         _ => None,
     });
-    if failure == Some(EndReason::Guard) { Exit::Guarded } else { Exit::RunFailed }
+    // A brain fails after the one below it that has made it fail.
+    let (mut brain, mut cause) = (None, None);
+    for (path, code) in failures {
+        if brain.is_none_or(|brain: &Path| path.is_within(brain)) && (brain.is_some() || path.is_root()) {
+            (brain, cause) = (Some(path), Some(code));
+        }
+        if cause.is_some_and(|cause| cause != EndReason::Brain) {
+            break;
+        }
+    }
+    if cause == Some(EndReason::Guard) { Exit::Guarded } else { Exit::RunFailed }
 }
 
 /// Returns what a person can do about a failed run: `retry` refuses some of them.
