@@ -10,7 +10,8 @@
 //! | [`response`](Plugin::response) | after the model's answer, before it is recorded | `LOOP_PLUGIN_FAILED`; the answer stands, the loop continues. Of a plugin that [guards](Plugin::GUARDS): the loop stops |
 //! | [`call`](Plugin::call) | around each try of a function tool | the call's result is an `error` |
 //!
-//! [`Runner::hook_timeout`](crate::runner::Runner::hook_timeout) limits the time of `prepare`, `request` and `response`, and the tool's that of `call`.
+//! [`Runner::hook_timeout`](crate::runner::Runner::hook_timeout) limits the time of `prepare`, `request` and `response`, and the tool's that of `call`; around a
+//! call that runs apart from the worker, `call` has it beside the call's own time.
 //!
 //! Hooks run in the order of registration; around a call, the first plugin is the outermost. A plugin sees the additions and
 //! state changes of earlier ones in the same iteration.

@@ -47,28 +47,9 @@ struct ReportCounts {
     /// `None` before the first output of this attempt; earlier attempts may have outputs, too.
     outputs: Option<usize>,
     turns: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
-    questions: Questions,
-}
-
-/// The questions of running code.
-#[derive(Default, Clone, Copy, PartialEq)]
-struct Questions {
     asked: u32,
-    open: u32,
-}
-
-/// A question until it is answered, or its asker stops waiting.
-struct AskedQuestion {
-    path: Path,
-    counts: Counts,
-}
-
-impl Drop for AskedQuestion {
-    fn drop(&mut self) {
-        if let Some(counts) = self.counts.lock().get_mut(&self.path) {
-            counts.questions.open = counts.questions.open.saturating_sub(1);
-        }
-    }
+    /// Has a clone for each question that is not answered, and whose asker waits.
+    open: Arc<()>,
 }
 
 /// What each running call has reported and shown.
@@ -112,16 +93,17 @@ impl RunLink {
         Some(read(&ahead))
     }
 
-    fn questions(&self, path: &Path) -> Questions {
-        self.counts.lock().get(path).map(|counts| counts.questions).unwrap_or_default()
+    /// Returns how many questions running code has asked, and whether one is open.
+    fn questions(&self, path: &Path) -> (u32, bool) {
+        self.counts.lock().get(path).map_or((0, false), |counts| (counts.asked, Arc::strong_count(&counts.open) > 1))
     }
 
-    fn open_question(&self, path: &Path) -> AskedQuestion {
-        self.count(path, |ReportCounts { questions, .. }| {
-            questions.asked = questions.asked.wrapping_add(1);
-            questions.open = questions.open.saturating_add(1);
-        });
-        AskedQuestion { path: path.clone(), counts: Arc::clone(&self.counts) }
+    /// Counts a question, which is open until the returned value is dropped.
+    fn open_question(&self, path: &Path) -> Arc<()> {
+        self.count(path, |counts| {
+            counts.asked = counts.asked.wrapping_add(1);
+            Arc::clone(&counts.open)
+        })
     }
 
     /// Awaits work that a hook awaits, and that has a limit of time of its own.
@@ -250,16 +232,18 @@ impl Link for RunLink {
         Box::pin(async move {
             let limit = self.hook_timeout;
             let Some(clock) = self.shared.upgrade().map(|shared| Arc::clone(&shared.runner.clock)) else {
-                return Err(limit);
+                // The run has ended, and its worker drops the hook.
+                hook.await;
+                return Ok(());
             };
             let mut hook = hook.fuse();
             loop {
-                let before = self.questions(path);
+                let (before, was_open) = self.questions(path);
                 if clock.limit(limit, Box::pin(&mut hook)).await {
                     return Ok(());
                 }
                 // A hook that has asked something meanwhile has the time again.
-                if before.open == 0 && before == self.questions(path) {
+                if !was_open && (before, false) == self.questions(path) {
                     return Err(limit);
                 }
                 // It has completed after the limit of a clock that does not interrupt.
