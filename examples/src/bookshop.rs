@@ -133,7 +133,7 @@ pub enum Sent {
         /// Euros.
         paid: u32,
     },
-    /// Nobody has paid in time.
+    /// It was not paid in time.
     Unpaid,
 }
 
@@ -190,7 +190,7 @@ fn counter() -> Brain<(), Basket, Shop> {
         .build()
 }
 
-/// Builds the brain that sends an order. A step in between asks nobody, so it costs nothing to run it again.
+/// Builds the brain that sends an order once it is paid.
 pub fn parcel() -> Brain<Order, Sent, Shop> {
     brain(PARCEL)
         .description("Sends an order once it is paid")

@@ -56,7 +56,7 @@ async fn order_of_the_page_starts_a_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn order_that_nobody_pays_is_not_sent() {
+async fn unpaid_order_is_not_sent() {
     let run = Test::new(ScriptedModel::new([])).start(parcel().bind(Shop::example()), Order::default()).await;
     assert_eq!(run.result().await.unwrap(), Sent::Unpaid);
 }

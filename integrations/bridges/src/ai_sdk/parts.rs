@@ -9,7 +9,7 @@ use super::chunk::{Chunk, Data, StreamChunk};
 use crate::outputs::{content, status};
 use crate::projection::Projection;
 
-/// An approval that nobody has decided.
+/// An approval that is not decided.
 pub(super) struct OpenApproval {
     pub(super) call: String,
     pub(super) reason: String,

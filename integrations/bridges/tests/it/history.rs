@@ -8,7 +8,7 @@ use crate::support::{Shop, types};
 
 const ALL: [Scope; 3] = [Scope::Read, Scope::Run, Scope::Decide];
 
-/// Has a conversation of four runs, whose messages have more than two MiB each: what is said, and the answer that repeats it.
+/// Has a conversation of four runs. Each has more than two MiB of messages: one of the user, and an answer that repeats it.
 async fn long_thread(shop: &Shop, token: &str) {
     for number in 0..4 {
         let text = format!("{number} {}", "x".repeat(1_200_000));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A desk whose loop starts [`slow`] in the background. The model reads what is said, in its last message.
+/// A desk whose loop starts [`slow`] in the background. Its model answers with what `says` makes of the last message.
 fn desk(says: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Test, Brain<(), ()>) {
     let model = ScriptedModel::from_fn(move |request| match request.messages.messages().pop() {
         Some(Message::User { text, .. } | Message::Tool { text, .. }) => says(&text),
