@@ -17,6 +17,7 @@ mod changes;
 mod clock_change;
 mod cron;
 mod due;
+mod overlap;
 mod policy;
 mod preview;
 mod record;
