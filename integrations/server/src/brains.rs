@@ -34,7 +34,7 @@ pub trait Brains: Send + Sync + 'static {
     }
 
     /// Names the models that would answer next in a run of the brain with this title, as `provider/model`; `log` are its events so far.
-    /// None by default: it is not known, as where the workers of other processes answer. The answer about a run is cached until the run's next event.
+    /// None by default: it is not known, as where the workers of other processes answer. The answer about a run is cached until the run's next event, but for a [`NoRunner`] without a refusal.
     ///
     /// # Errors
     ///

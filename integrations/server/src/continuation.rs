@@ -7,4 +7,6 @@ pub(crate) struct Continuation {
     pub(crate) retry_refused: Option<String>,
     /// Why the workers of this server have no model for it.
     pub(crate) missing_model: Option<String>,
+    /// Whether it has to be computed again before the run's next event.
+    pub(crate) may_change: bool,
 }

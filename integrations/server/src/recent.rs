@@ -46,8 +46,14 @@ impl<T: Clone> HeadCache<T> {
         Self { cached: RunCache::new(most) }
     }
 
-    /// Returns what is cached of a run with this head, or else computes it; requests at the same time wait for one computation.
-    pub(crate) async fn get<E>(&self, row: &RunSummary, compute: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    /// Returns what is cached of a run with this head, or else computes it; requests at the same time wait for one computation. It
+    /// is cached if it holds until the run's next event.
+    pub(crate) async fn get<E>(
+        &self,
+        row: &RunSummary,
+        holds: impl FnOnce(&T) -> bool,
+        compute: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
         let cached = self.cached.get(&row.run, Arc::default);
         let mut cached = cached.lock().await;
         if let Some((next, value)) = &*cached
@@ -56,7 +62,7 @@ impl<T: Clone> HeadCache<T> {
             return Ok(value.clone());
         }
         let value = compute.await?;
-        *cached = Some((row.next, value.clone()));
+        *cached = holds(&value).then(|| (row.next, value.clone()));
         Ok(value)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::BoxFuture;
 use positronic_core::definition::BrainDefinition;
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, EndReason, Event, EventKind, Failure, Path, RunId, Seq};
+use positronic_core::record::{Actor, ClaimRefusal, EndReason, Event, EventKind, Failure, Path, RunId, Seq};
 use positronic_core::runner::NoRunner;
 use positronic_server::{Brains, Options, Scope};
 use serde_json::{Value, json};
@@ -80,6 +80,7 @@ async fn retry_is_refused_beforehand_where_it_would_reach_the_same_limit_again()
 struct Counted {
     runner: Runner,
     most: usize,
+    refusal: Option<ClaimRefusal>,
     asked: Arc<AtomicUsize>,
 }
 
@@ -94,15 +95,26 @@ impl Brains for Counted {
 
     fn next_models<'a>(&'a self, _: &'a str, log: &'a [Arc<Event>]) -> BoxFuture<'a, Result<Vec<String>, NoRunner>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let missing = NoRunner { message: format!("no key for {} events", log.len()), refusal: None };
+        let missing = NoRunner { message: format!("no key for {} events", log.len()), refusal: self.refusal };
         Box::pin(ready(if log.len() < self.most { Ok(vec!["acme/small".to_owned()]) } else { Err(missing) }))
     }
 }
 
 #[tokio::test]
 async fn failed_run_says_that_no_worker_has_a_model_for_its_retry() {
+    for (refusal, times) in [(Some(ClaimRefusal::NoModel), 1), (None, 2)] {
+        assert_eq!(
+            asked_about_its_retry(refusal).await,
+            times,
+            "cached until the next event, unless a model may come: {refusal:?}"
+        );
+    }
+}
+
+/// Reads a failed run twice, and returns how often its model was looked for.
+async fn asked_about_its_retry(refusal: Option<ClaimRefusal>) -> usize {
     let asked = Arc::new(AtomicUsize::new(0));
-    let counted = |runner| Counted { runner, most: 4, asked: Arc::clone(&asked) };
+    let counted = |runner| Counted { runner, most: 4, refusal, asked: Arc::clone(&asked) };
     let shop = Shop::with(refunding(), refund(), |runner| Options::builder().brains(counted(runner)).build());
     let token = shop.token(None, &Scope::ALL).await;
     let (run, _) = shop.waiting_run(&token, 7).await;
@@ -117,5 +129,5 @@ async fn failed_run_says_that_no_worker_has_a_model_for_its_retry() {
     // A retry shares the events before the failure.
     let missing = json!(format!("no key for {shared} events"));
     assert_eq!(answers, [missing.clone(), missing, Value::Null]);
-    assert_eq!(asked.load(Ordering::Relaxed), 1, "the log is read once until the next event");
+    asked.load(Ordering::Relaxed)
 }

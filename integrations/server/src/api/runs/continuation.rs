@@ -15,14 +15,16 @@ pub(crate) async fn checked_code(app: &App, row: &RunSummary) -> Result<CodeChec
         return Ok(CodeCheck::default());
     }
     let Ok(runner) = app.settings.brains.runner(&row.brain).await else { return Ok(CodeCheck::default()) };
-    app.code_checks.get(row, async { Ok(runner.check_code(&row.run).await?) }).await
+    app.code_checks.get(row, |_| true, async { Ok(runner.check_code(&row.run).await?) }).await
 }
 
 /// Returns what would happen to a run that is retried, or to one that has work, if a worker continued it.
 pub(super) async fn continuation(app: &App, row: &RunSummary) -> Result<Continuation, Problem> {
     match row.status {
-        Status::Running | Status::Failed => app.continuations.get(row, computed(app, row)).await,
-        Status::Paused if row.parked => app.continuations.get(row, computed(app, row)).await,
+        Status::Running | Status::Failed => {
+            app.continuations.get(row, |known| !known.may_change, computed(app, row)).await
+        }
+        Status::Paused if row.parked => app.continuations.get(row, |known| !known.may_change, computed(app, row)).await,
         Status::Paused | Status::Waiting | Status::Completed | Status::Cancelled => Ok(Continuation::default()),
     }
 }
@@ -50,5 +52,6 @@ async fn computed(app: &App, row: &RunSummary) -> Result<Continuation, Problem> 
     let log = app.client.events(&row.run, Seq(0)).await?;
     // A retry of a failed run shares the log up to the failure.
     let shared = at.map_or(&*log, |at| log.get(..at.next().index()).unwrap_or_default());
-    Ok(Continuation { missing_model: NextModel::of(app, &row.brain, shared).await.missing, retry_refused: None })
+    let NextModel { missing, may_come, .. } = NextModel::of(app, &row.brain, shared).await;
+    Ok(Continuation { missing_model: missing, retry_refused: None, may_change: may_come })
 }

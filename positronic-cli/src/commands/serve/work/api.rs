@@ -9,7 +9,7 @@ use positronic_bridges::Bridges;
 use positronic_core::definition::{BrainDefinition, StartOn};
 use positronic_core::dsl::ProjectWebhook;
 use positronic_core::model::Model as _;
-use positronic_core::record::Event;
+use positronic_core::record::{ClaimRefusal, Event};
 use positronic_core::runner::{Client, Clock as _, NoRunner, Runner, Server, SystemClock};
 use positronic_server::webhooks::{Hooks, HttpTransport, PrivateAddresses, WebhookSender, WebhookService};
 use positronic_server::{Brains, DeciderPolicy, Listener, Login, Options, Shutdown, Token, Url, redact_fields};
@@ -240,7 +240,10 @@ impl Brains for ProjectBrains {
                 return Ok(Vec::new());
             }
             let models = self.models.next(title, log).await;
-            models.map_err(|failure| NoRunner { message: failure.to_string(), refusal: None })
+            models.map_err(|failure| {
+                let refusal = (failure.exit == Exit::NoModel).then_some(ClaimRefusal::NoModel);
+                NoRunner { message: failure.to_string(), refusal }
+            })
         })
     }
 
