@@ -2,7 +2,7 @@
 import { tags, redraw } from '../lib/dom.js';
 import { at, close, go, later, load, may, runUrl, TABS } from '../lib/page.js';
 import { batches, lastCall } from '../parts/batches.js';
-import { isForPerson, isHeld, withDrafts } from '../parts/drafts.js';
+import { isForPerson, withDrafts } from '../parts/drafts.js';
 import { idsOf } from '../parts/ids.js';
 import { RunModel, failureOf, foldedAtFirst, isFailure, isLastAttempt, isWait, iterationOf } from '../parts/model.js';
 import { failure, loading } from '../parts/common.js';
@@ -47,8 +47,9 @@ export default function runView(route, frame) {
       run.select(node, true);
       tab?.reveal?.(node);
     },
-    /** What waits for people, if it stands beside the transcript and not below its calls. */
-    toDecide: () => (wide.matches ? withDrafts(model.run.pending ?? [], model.id).filter((item) => isForPerson(item) || isHeld(item)) : []),
+    /** What waits for people, if it stands beside the transcript and not below its calls. Where an item stands must not depend on
+     *  whether someone has begun to decide it: a form that moves loses the focus, and what is typed. */
+    toDecide: () => (wide.matches ? withDrafts(model.run.pending ?? [], model.id).filter(isForPerson) : []),
     /** Shows what waits for a person with its form, which no pane may cover. */
     decide() {
       const node = run.asked();
