@@ -38,6 +38,7 @@ on_both_stores! {
     promise_22_fork_takes_no_webhook_of_its_origin
     promise_22_wait_that_refuses_a_webhook_hides_no_other_wait
     promise_22_each_webhook_finds_its_wait
+    promise_22_earliest_webhook_counts_whatever_the_order_of_waits
     promise_22_first_payload_counts_when_an_id_is_reused
 }
 
@@ -110,6 +111,21 @@ async fn promise_22_early_webhook_is_stored_and_matched<S: Fresh>() {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct Count {
     count: u32,
+}
+
+/// A call waits for slack or mail, in this order; both have come before, mail first.
+async fn promise_22_earliest_webhook_counts_whatever_the_order_of_waits<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
+    let (_process, run) = begun(&bench, "run").await;
+    let client = bench.client("machine");
+    assert_eq!(deliver(&client, "by mail", "mail", "a", "mail").await, Delivered::Kept);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(deliver(&client, "by slack", "slack", "a", "slack").await, Delivered::Kept);
+
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
+    assert_eq!(run.document(), json!({"done": ["first", "a", "mail"]}));
 }
 
 /// Three calls wait for the same identifier: one for another name, one too briefly, and one that accepts it.

@@ -3,8 +3,8 @@
 use super::shared::Shared;
 use super::stop::Stop;
 use super::worker::Worker;
-use crate::machine::{REPLY, Refusal, pending, waits_since};
-use crate::record::{Pending, Signal, SignalKind, Timestamp, WaitSpec};
+use crate::machine::{REPLY, Refusal, RunState, pending, waits_since};
+use crate::record::{Path, Pending, Signal, SignalId, SignalKind, Timestamp, WaitSpec};
 use crate::runner::client::children::{cancel_orphan, deliver_ends};
 use crate::runner::client::signals::{SignalError, send};
 use crate::store::{InboundWebhook, StoreError};
@@ -23,27 +23,47 @@ pub(in crate::runner) async fn take_early_webhooks(worker: &mut Worker) -> Resul
     worker.retried(check_mailbox).await
 }
 
+/// A wait for a webhook: the call or the stage that waits, what for, and since when a webhook counts.
+struct OpenWait {
+    call: Path,
+    wait: WaitSpec,
+    since: Timestamp,
+}
+
 async fn check_mailbox(worker: &mut Worker) -> Result<(), Stop> {
-    let since = |pending: &Pending, wait: &WaitSpec| {
-        let began = wait.fresh.then(|| waits_since(&worker.state, &pending.call)).flatten();
-        began.unwrap_or_default()
-    };
-    let waits: Vec<_> = pending(&worker.state)
-        .iter()
-        .flat_map(|pending| pending.kind.waits().iter().map(|wait| (wait.clone(), since(pending, wait))))
-        .filter(|(wait, _)| wait.webhook != REPLY && wait.child().is_none())
-        .collect();
     worker.mail_unread = true;
     check_children(worker).await?;
-    for (wait, since) in waits {
-        while let Some(mail) = next_mail(worker, &wait, since).await? {
-            if deliver(worker, &mail).await? {
-                break;
-            }
+    let mut found = Vec::new();
+    for open in open_waits(&worker.state) {
+        found.extend(next_mail(worker, open).await?);
+    }
+    // Of several webhooks for a call the one that arrived first counts, whatever the order of its waits.
+    while let Some(first) = (0..found.len()).min_by_key(|at| arrival(&found[*at])) {
+        let (mail, open) = found.swap_remove(first);
+        if deliver(worker, &mail).await? {
+            found.retain(|(_, other): &(_, OpenWait)| other.call != open.call);
+        } else {
+            found.extend(next_mail(worker, open).await?);
         }
     }
     worker.mail_unread = false;
     Ok(())
+}
+
+fn open_waits(state: &RunState) -> Vec<OpenWait> {
+    let since = |call: &Path, wait: &WaitSpec| wait.fresh.then(|| waits_since(state, call)).flatten();
+    let open = |pending: &Pending, wait: &WaitSpec| OpenWait {
+        call: pending.call.clone(),
+        wait: wait.clone(),
+        since: since(&pending.call, wait).unwrap_or_default(),
+    };
+    let all = pending(state);
+    let waits = all.iter().flat_map(|pending| pending.kind.waits().iter().map(|wait| open(pending, wait)));
+    waits.filter(|open| open.wait.webhook != REPLY && open.wait.child().is_none()).collect()
+}
+
+fn arrival((mail, _): &(InboundWebhook, OpenWait)) -> (Timestamp, SignalId) {
+    (mail.at, mail.id.clone())
 }
 
 /// Reads the ends of the children for which the run waits, and cancels the run if it is a linked child of a run that has ended.
@@ -56,9 +76,10 @@ async fn check_children(worker: &mut Worker) -> Result<(), Stop> {
     Ok(())
 }
 
-async fn next_mail(worker: &mut Worker, wait: &WaitSpec, since: Timestamp) -> Result<Option<InboundWebhook>, Stop> {
+async fn next_mail(worker: &mut Worker, open: OpenWait) -> Result<Option<(InboundWebhook, OpenWait)>, Stop> {
     let Shared { runner, .. } = &*worker.shared;
-    Ok(runner.store.mail(&wait.webhook, &wait.identifier, since, runner.clock.now()).await?)
+    let mail = runner.store.mail(&open.wait.webhook, &open.wait.identifier, open.since, runner.clock.now()).await?;
+    Ok(mail.map(|mail| (mail, open)))
 }
 
 /// Delivers a webhook. Returns `false` if this run does not take it, so that the next one is tried.
