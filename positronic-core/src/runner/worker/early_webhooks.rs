@@ -24,7 +24,7 @@ pub(in crate::runner) async fn take_early_webhooks(worker: &mut Worker) -> Resul
 }
 
 /// A wait for a webhook: the call or the stage that waits, what for, and since when a webhook counts.
-struct OpenWait {
+struct AwaitedMail {
     call: Path,
     wait: WaitSpec,
     since: Timestamp,
@@ -38,10 +38,11 @@ async fn check_mailbox(worker: &mut Worker) -> Result<(), Stop> {
         found.extend(next_mail(worker, open).await?);
     }
     // Of several webhooks for a call the one that arrived first counts, whatever the order of its waits.
-    while let Some(first) = (0..found.len()).min_by_key(|at| arrival(&found[*at])) {
-        let (mail, open) = found.swap_remove(first);
+    let first = |found: &[_]| found.iter().enumerate().min_by_key(|(_, entry)| arrival(entry)).map(|(at, _)| at);
+    while let Some(at) = first(&found) {
+        let (mail, open) = found.swap_remove(at);
         if deliver(worker, &mail).await? {
-            found.retain(|(_, other): &(_, OpenWait)| other.call != open.call);
+            found.retain(|(_, other): &(_, AwaitedMail)| other.call != open.call);
         } else {
             found.extend(next_mail(worker, open).await?);
         }
@@ -50,9 +51,9 @@ async fn check_mailbox(worker: &mut Worker) -> Result<(), Stop> {
     Ok(())
 }
 
-fn open_waits(state: &RunState) -> Vec<OpenWait> {
+fn open_waits(state: &RunState) -> Vec<AwaitedMail> {
     let since = |call: &Path, wait: &WaitSpec| wait.fresh.then(|| waits_since(state, call)).flatten();
-    let open = |pending: &Pending, wait: &WaitSpec| OpenWait {
+    let open = |pending: &Pending, wait: &WaitSpec| AwaitedMail {
         call: pending.call.clone(),
         wait: wait.clone(),
         since: since(&pending.call, wait).unwrap_or_default(),
@@ -62,7 +63,7 @@ fn open_waits(state: &RunState) -> Vec<OpenWait> {
     waits.filter(|open| open.wait.webhook != REPLY && open.wait.child().is_none()).collect()
 }
 
-fn arrival((mail, _): &(InboundWebhook, OpenWait)) -> (Timestamp, SignalId) {
+fn arrival((mail, _): &(InboundWebhook, AwaitedMail)) -> (Timestamp, SignalId) {
     (mail.at, mail.id.clone())
 }
 
@@ -76,7 +77,7 @@ async fn check_children(worker: &mut Worker) -> Result<(), Stop> {
     Ok(())
 }
 
-async fn next_mail(worker: &mut Worker, open: OpenWait) -> Result<Option<(InboundWebhook, OpenWait)>, Stop> {
+async fn next_mail(worker: &mut Worker, open: AwaitedMail) -> Result<Option<(InboundWebhook, AwaitedMail)>, Stop> {
     let Shared { runner, .. } = &*worker.shared;
     let mail = runner.store.mail(&open.wait.webhook, &open.wait.identifier, open.since, runner.clock.now()).await?;
     Ok(mail.map(|mail| (mail, open)))
