@@ -26,7 +26,7 @@ use crate::problem::{Problem, ProblemType, Reporter};
 use crate::readiness::Readiness;
 use crate::recent::HeadCache;
 use crate::settings::RouterSettings;
-use crate::states::CachedStates;
+use crate::state_at_event::CachedStates;
 
 /// Of how many runs it is cached whether work on them can continue.
 const CHECKED_RUNS: usize = 1000;

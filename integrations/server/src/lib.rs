@@ -47,7 +47,7 @@ mod serve;
 mod settings;
 mod shutdown;
 mod sse;
-mod states;
+mod state_at_event;
 mod time;
 #[cfg(feature = "ui")]
 mod ui;

@@ -1,6 +1,8 @@
 //! Why a signal is refused.
 
-use crate::record::{Path, Segment, Seq};
+use crate::machine::state::RunState;
+use crate::machine::status::pending;
+use crate::record::{BudgetRequest, Path, PendingKind, Segment, Seq, WaitSpec};
 
 /// The reason why a signal was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -126,4 +128,36 @@ fn nothing_at(path: &Path) -> String {
             format!("{} has no open request to decide", subject(path))
         }
     }
+}
+
+/// Describes what a call waits for, if the signal is another one.
+pub(super) fn not_asked(state: &RunState, path: &Path, sent: &str) -> Refusal {
+    let how = match pending(state).into_iter().find(|pending| pending.call == *path).map(|pending| pending.kind) {
+        Some(PendingKind::Approval { .. }) => format!("waits for a decision, not for {sent}"),
+        Some(PendingKind::Budget(BudgetRequest { kind, .. })) => {
+            format!("asks for more {}, not for {sent}", kind.noun())
+        }
+        Some(PendingKind::Answer { waits }) => {
+            let what = waits.iter().map(|wait| match wait.webhook.as_str() {
+                WaitSpec::REPLY => "a reply".to_owned(),
+                name => format!("the webhook `{name}` with identifier `{}`", wait.identifier),
+            });
+            format!("waits for {}, not for {sent}", what.collect::<Vec<_>>().join(" or "))
+        }
+        None if state.call(path).is_some_and(|call| call.result().is_none()) => {
+            format!("does not wait for {sent}")
+        }
+        None => return no_such_call(state, path),
+    };
+    Refusal::Unasked { call: path.clone(), how }
+}
+
+pub(super) fn no_such_call(state: &RunState, call: &Path) -> Refusal {
+    Refusal::NoSuchCall { call: call.clone(), open: open(state) }
+}
+
+/// Lists what is pending, as a clause.
+pub(super) fn open(state: &RunState) -> String {
+    let open: Vec<_> = pending(state).iter().map(|pending| location(&pending.call)).collect();
+    if open.is_empty() { "nothing is pending".to_owned() } else { format!("pending: {}", open.join(", ")) }
 }

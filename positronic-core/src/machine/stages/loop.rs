@@ -3,6 +3,7 @@
 mod approvals;
 mod batch;
 mod call;
+mod call_fold;
 mod faults;
 mod fold;
 mod handoff;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::continued::stays_with;
-use super::edited_arguments::check_edit;
 use super::group;
+use super::recheck_edited_arguments::check_edit;
 use super::report::EffectOutcome;
 use super::state_owner::states;
 use crate::definition::{AnyServices, BrainDefinition, Invocation};

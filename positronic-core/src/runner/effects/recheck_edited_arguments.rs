@@ -1,4 +1,5 @@
-//! Checks of arguments that a person has edited, against the guards of the loop and the author's conditions.
+//! Checks of arguments that a person has edited, before the call runs: against the schema of the tool as it is now, the guards of
+//! the loop and the author's conditions. The signal was checked against the recorded schema (`machine/admit/approval.rs`).
 //!
 //! A call's approval and exit were decided by the proposed arguments. An edit cannot lift a condition: a call that
 //! violates one does not run, and its result says why.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::edited_arguments::check_edit;
 use super::guards::check_result;
 use super::plugin_hooks::around;
+use super::recheck_edited_arguments::check_edit;
 use super::report::EffectOutcome;
 use super::state_owner::owner_scope;
 use crate::definition::{Invocation, ToolBody};
