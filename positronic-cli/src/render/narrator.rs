@@ -328,6 +328,11 @@ fn of_stage(timeline: &Timeline, node: &Node, stage: &StageNode) -> Vec<String> 
         .collect()
 }
 
+fn is_of_step(timeline: &Timeline, node: &Node) -> bool {
+    let stage = node.path.parent().and_then(|stage| timeline.stage(&stage));
+    stage.is_some_and(|stage| stage.stage == StageKind::Step)
+}
+
 fn of_answer(timeline: &Timeline, answer: &AnswerNode, node: &Node) -> Option<String> {
     let answered = match answer.outcome.as_ref()? {
         AnswerOutcome::Answered(answered) => answered,
@@ -358,8 +363,10 @@ fn of_answer(timeline: &Timeline, answer: &AnswerNode, node: &Node) -> Option<St
     let who = match node.path.last() {
         _ if answered.metadata.provider == CODE => "code",
         Some(Segment::Question(..)) => "the model of a guard",
-        // A question before an iteration.
-        Some(Segment::Iteration(_)) if answer.question.is_some() => "the model of a guard or a plugin",
+        // A question before an iteration. A step asks in its own name.
+        Some(Segment::Iteration(_)) if answer.question.is_some() && !is_of_step(timeline, node) => {
+            "the model of a guard or a plugin"
+        }
         _ => "the model",
     };
     let way = routing_summary(&answered.metadata).map_or_else(String::new, |way| format!(" ({way})"));

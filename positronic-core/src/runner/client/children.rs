@@ -15,6 +15,10 @@ use crate::runner::clock::pauses;
 use crate::runner::worker::load;
 use crate::store::{PendingFilter, StoreError};
 
+/// Why children are cancelled.
+const ENDED: &str = "the run that has started it has ended";
+pub(in crate::runner) const UNDOES: &str = "the run that has started it undoes its stages";
+
 /// Reports the end of a run to its parent, and cancels its linked children. What the store refuses is tried again, and then
 /// logged.
 pub(in crate::runner) async fn after_end(client: &Client, run: &RunId, state: &RunState) {
@@ -22,10 +26,16 @@ pub(in crate::runner) async fn after_end(client: &Client, run: &RunId, state: &R
     if let Some(parent) = &state.start.parent {
         deliver(client, &parent.run, ended(run, end)).await;
     }
+    cancel_children(client, run, state, ENDED).await;
+}
+
+/// Cancels the linked children of a run that has ended or begins to undo its stages: they are part of its work. A child that is
+/// cancelled already is left as it is.
+pub(in crate::runner) async fn cancel_children(client: &Client, run: &RunId, state: &RunState, why: &str) {
     for (child, link) in &*state.children {
         // A fork has the children of its origin in its log.
         if *link != ChildLink::Detached && is_child(client, child, run).await {
-            deliver(client, child, cancel(run)).await;
+            deliver(client, child, cancel(run, why)).await;
         }
     }
 }
@@ -45,7 +55,7 @@ pub(in crate::runner) async fn cancel_orphan(
         Err(error) => return Err(error),
     };
     if has_ended {
-        deliver(client, run, cancel(&parent.run)).await;
+        deliver(client, run, cancel(&parent.run, ENDED)).await;
     }
     Ok(has_ended)
 }
@@ -110,8 +120,8 @@ fn ended(child: &RunId, end: ChildEnd) -> Signal {
     Signal { id: SignalId::of_engine(&format!("ended:{child}")), actor: Actor::default(), kind }
 }
 
-fn cancel(parent: &RunId) -> Signal {
-    let kind = SignalKind::Cancel { reason: Some("the run that has started it has ended".to_owned()) };
+fn cancel(parent: &RunId, why: &str) -> Signal {
+    let kind = SignalKind::Cancel { reason: Some(why.to_owned()) };
     Signal { id: SignalId::of_engine(&format!("parent-ended:{parent}")), actor: Actor::default(), kind }
 }
 

@@ -8,6 +8,7 @@ use crate::definition::{AnyServices, BrainDefinition, ConfigureFn, NestedDefinit
 use crate::error::{Error, Result};
 use crate::machine::{RunState, Undoable};
 use crate::record::{EventKind, Path, Segment, Seq};
+use crate::runner::client::children::{UNDOES, cancel_children};
 use crate::runner::worker::Worker;
 use crate::runner::worker::frames::Frames;
 use crate::runner::worker::restore::configured_again;
@@ -30,6 +31,7 @@ pub(super) fn undo_step(worker: &mut Worker, path: &Path) -> Option<Result<(Step
     let run: StepFn = Arc::new(move |scope| {
         let (undone, state) = (Arc::clone(&undone), state.clone());
         Box::pin(async move {
+            undone.cancel_children().await;
             let (undo, services) = undone.code(&scope).await?;
             undo(Scope { services, ..scope }).await.map(|_| state)
         })
@@ -52,6 +54,14 @@ struct Undone {
 }
 
 impl Undone {
+    /// Cancels the children of a run that is undone: they must not go on while what they are part of is taken back.
+    async fn cancel_children(&self) {
+        let state = self.shared.state().clone();
+        if self.owner.is_root() && !state.children.is_empty() {
+            cancel_children(&self.shared.runner.client(), &self.shared.run, &state, UNDOES).await;
+        }
+    }
+
     /// Finds the undo of the stage in the code, and the services of its brain. `scope` has those of the brain that undoes it.
     async fn code(&self, scope: &Scope) -> Result<(StepFn, AnyServices)> {
         let missing = || missing(&self.undoable.path);

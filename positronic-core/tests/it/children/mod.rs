@@ -252,6 +252,31 @@ async fn end_of_the_parent_cancels_linked_children_and_theirs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn child_is_cancelled_before_its_parent_undoes_its_stages() {
+    let test = test();
+    let (client, seen) = (test.runner().client(), Arc::new(Mutex::new(None)));
+    let undone = Arc::clone(&seen);
+    let outer = brain("Outer")
+        .step("Reserve", async |_| Ok(()))
+        .compensate(move |_| {
+            let (client, undone) = (client.clone(), Arc::clone(&undone));
+            async move {
+                let rows = client.store().runs(&RunFilter::builder().brain("Slow").build()).await;
+                *undone.lock().unwrap() = Some(rows.map_err(Error::transient)?.remove(0).status);
+                Ok(())
+            }
+        })
+        .step("Begin", async |cx| cx.start("post", slow(), "x".to_owned()).await)
+        .join("Post", Child::clone, |_, end: Result<String, Failure>| end.is_ok());
+    let run = test.start(outer, ()).await;
+    run.settled().await;
+    run.cancel("no longer needed").await.unwrap();
+    let end = run.settled().await;
+    assert!(matches!(end, Settled::Cancelled), "{end:?}");
+    assert_eq!(*seen.lock().unwrap(), Some(Status::Cancelled));
+}
+
+#[tokio::test(start_paused = true)]
 async fn child_that_is_not_joined_is_cancelled_when_its_parent_completes() {
     let test = test();
     let outer =
