@@ -10,14 +10,14 @@ use super::{files, packages, sources};
 
 /// The readers that may skip kinds: a word for the column, the package, and the files or folders.
 const READERS: &[(&str, &str, &[&str])] = &[
-    ("signal", "positronic-core", &["record/event/event.rs"]),
+    ("event", "positronic-core", &["record/event/event.rs"]),
     (
         "prompts",
         "positronic-core",
         &["projection/prompts.rs", "projection/prompts/record.rs", "record/prompt/approval.rs"],
     ),
     ("calls", "positronic-core", &["projection/timeline/calls.rs"]),
-    ("costs", "positronic-core", &["projection/cost.rs", "projection/bill.rs"]),
+    ("costs", "positronic-core", &["projection/bill.rs"]),
     ("files", "positronic-core", &["projection/files.rs"]),
     ("traffic", "positronic-core", &["projection/traffic.rs"]),
     ("log", "positronic-core", &["sink/log.rs"]),

@@ -38,11 +38,7 @@ pub(crate) fn describe(row: &mut RunSummary, state: &RunState, events: &[Arc<Eve
 
 /// Adds what an answer has used to its run and to its model, as limits of money count it. An answer that a fork shares is counted by its origin.
 fn add_answer(row: &mut RunSummary, state: &RunState, event: &Event) {
-    let metadata = match &event.kind {
-        EventKind::LoopModelResult { metadata, .. } => metadata,
-        EventKind::LoopAnswerRefused { metadata, .. } | EventKind::LoopAnswerBroken { metadata } => &**metadata,
-        _ => return,
-    };
+    let Some(metadata) = event.kind.answer_metadata() else { return };
     if row.forked_from.as_ref().is_some_and(|(_, at)| event.seq <= *at) {
         return;
     }
