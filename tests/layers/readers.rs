@@ -24,7 +24,7 @@ const READERS: &[(&str, &str, &[&str])] = &[
     ("admit", "positronic-core", &["machine/admit.rs"]),
     ("commit", "positronic-core", &["runner/worker/commit.rs"]),
     ("append", "positronic-core", &["store/append.rs"]),
-    ("about", "positronic-core", &["machine/describe.rs"]),
+    ("about", "positronic-core", &["machine/summary/from_events.rs"]),
     ("failed", "positronic-core", &["machine/failed_place.rs"]),
     ("flight", "positronic-core", &["runner/client/answers.rs"]),
     ("words", "positronic-cli", &["render/words.rs"]),
@@ -43,7 +43,7 @@ const READERS: &[(&str, &str, &[&str])] = &[
 const EXHAUSTIVE: &[&str] = &[
     "machine/apply.rs",
     "machine/crashes.rs",
-    "machine/headline.rs",
+    "machine/summary/headline.rs",
     "machine/stages/loop/fold.rs",
     "machine/stages/step.rs",
     "projection/timeline/fold.rs",

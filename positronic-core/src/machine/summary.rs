@@ -1,16 +1,21 @@
 //! The summary of a run for lists.
 
+mod cause;
+mod from_events;
+mod headline;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::admit::REPLY;
 use super::apply::IllegalEvent;
-use super::cause::cause;
 use super::frames::BrainEnd;
 use super::state::RunState;
 use super::status::{pending, status_and_next};
 use super::waiting::why;
 use crate::record::{Event, RunId, RunSummary, Starter, Status, Timestamp};
+use cause::cause;
+pub(crate) use from_events::describe;
 
 /// Computes the summary of a run; `before` is the previous one, which contains since when the status is
 /// unchanged, when a fork was made, whose events are older, who started it, and what `describe` has found in its

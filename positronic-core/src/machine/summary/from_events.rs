@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::headline::headline;
-use super::state::RunState;
+use crate::machine::state::RunState;
 use crate::record::{
     Actor, CODE, Event, EventKind, LoopOutcome, ModelUse, Money, Part, Path, ResponseMetadata, RunSummary, Segment,
     Usage,
