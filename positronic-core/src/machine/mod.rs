@@ -89,5 +89,5 @@ pub(crate) use settle::{
 };
 pub(crate) use stages::given_up;
 pub(crate) use status::{keeps_values, waits_since};
-pub(crate) use summary::{describe, hears_mail, status_since};
+pub(crate) use summary::{add_events, hears_mail, status_since};
 pub(crate) use undo::undo_by_hand;

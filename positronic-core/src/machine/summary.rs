@@ -2,6 +2,7 @@
 
 mod cause;
 mod from_events;
+mod gist;
 mod headline;
 
 use std::sync::Arc;
@@ -15,10 +16,10 @@ use super::status::{pending, status_and_next};
 use super::waiting::why;
 use crate::record::{Event, RunId, RunSummary, Starter, Status, Timestamp};
 use cause::cause;
-pub(crate) use from_events::describe;
+pub(crate) use from_events::add_events;
 
 /// Computes the summary of a run; `before` is the previous one, which contains since when the status is
-/// unchanged, when a fork was made, whose events are older, who started it, and what `describe` has found in its
+/// unchanged, when a fork was made, whose events are older, who started it, and what `add_events` has found in its
 /// events, such as what its answers have used. The append counts its pending items.
 #[must_use]
 pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> RunSummary {
